@@ -1,0 +1,1 @@
+"""Values, families, errors: what every other part of the library stands on."""

@@ -1,0 +1,58 @@
+"""Files appear whole or not at all."""
+
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO
+
+from imprint.core.errors import FileError
+
+
+@contextmanager
+def atomic_write(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
+    """Open a temporary neighbour of `path`; it takes the name once the block ends without an error.
+
+    A crash, a full disk or Ctrl-C leaves what stood there before, whole.
+    """
+    target = Path(path)
+    if target.is_dir():
+        raise FileError(f"Cannot write {target}: it is a folder.")
+    try:
+        handle, name = tempfile.mkstemp(dir=target.parent or ".", prefix=f".{target.name}.")
+    except OSError as e:
+        raise FileError(f"Cannot write {target}: {e.strerror}.") from None
+    try:
+        try:
+            with os.fdopen(handle, "wb") as f:
+                yield f
+                f.flush()
+                os.fsync(f.fileno())
+            os.chmod(name, _mode_for(target))
+            os.replace(name, target)
+            _sync_folder(target.parent)
+        except FileError:
+            raise
+        except OSError as e:
+            raise FileError(f"Cannot write {target}: {e.strerror or e}.") from None
+    finally:
+        with suppress(FileNotFoundError):
+            os.unlink(name)
+
+
+def _mode_for(target: Path) -> int:
+    if target.exists():
+        return target.stat().st_mode & 0o777
+    mask = os.umask(0)
+    os.umask(mask)
+    return 0o666 & ~mask
+
+
+def _sync_folder(folder: Path) -> None:
+    if os.name == "posix":
+        handle = os.open(folder or ".", os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)

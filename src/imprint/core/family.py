@@ -1,0 +1,80 @@
+"""A family is a folder: one component per file, the file name is its public name."""
+
+import ast
+import difflib
+from collections.abc import Iterable, Iterator
+from dataclasses import fields
+from functools import cache
+from importlib import import_module
+from pkgutil import iter_modules
+from typing import Any, Generic, TypeVar
+
+from imprint.core.component import Component
+from imprint.core.errors import ParameterError
+
+C = TypeVar("C", bound=Component)
+LONGEST_TEXT = 200  # characters; a component's text is a short call, never a program
+
+
+def unknown(kind: str, name: object, known: Iterable[str]) -> ParameterError:
+    """The one sentence for a name that does not exist."""
+    known = list(known)
+    near = difflib.get_close_matches(str(name), known, 1)
+    hint = f" Did you mean {near[0]!r}?" if near else ""
+    return ParameterError(f"Unknown {kind} {name!r}.{hint} Known: {', '.join(known)}.")
+
+
+class Family(Generic[C]):
+    """The components found in one package, by name or by text."""
+
+    def __init__(self, package: str, base: type[C]):
+        self.package, self.base, self.kind = package, base, base.__name__.lower()
+        self.load = cache(self._load)
+
+    def names(self) -> list[str]:
+        """Every public name, without importing the files behind them."""
+        path = import_module(self.package).__path__
+        return sorted(m.name for m in iter_modules(path) if not m.name.startswith("_"))
+
+    def __iter__(self) -> Iterator[type[C]]:
+        return map(self.load, self.names())
+
+    def _load(self, name: str) -> type[C]:
+        if name not in self.names():
+            raise unknown(self.kind, name, self.names())
+        module = import_module(f"{self.package}.{name}")
+        (cls,) = (
+            c
+            for c in vars(module).values()
+            if isinstance(c, type) and issubclass(c, self.base) and c.__module__ == module.__name__
+        )
+        return cls
+
+    def resolve(self, spec: str | C) -> C:
+        """A component, 'kmeans' or 'kmeans(k=20)' becomes a component."""
+        if isinstance(spec, self.base):
+            return spec
+        name, given = self._read(spec)
+        cls = self.load(name)
+        takes = [f.name for f in fields(cls)]
+        for key in given:
+            if key not in takes:
+                raise ParameterError(
+                    f"{cls.__name__} has no parameter {key!r}. It takes: {', '.join(takes) or 'none'}."
+                )
+        return cls(**given)
+
+    def _read(self, spec: object) -> tuple[str, dict[str, Any]]:
+        try:
+            if not isinstance(spec, str) or len(spec) > LONGEST_TEXT:
+                raise TypeError
+            call = ast.parse(spec.strip() if "(" in spec else f"{spec.strip()}()", mode="eval").body
+            if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name) or call.args:
+                raise TypeError
+            given = {str(k.arg): ast.literal_eval(k.value) for k in call.keywords}
+        except (TypeError, SyntaxError, ValueError, RecursionError, MemoryError):
+            shown = repr(spec) if len(repr(spec)) <= LONGEST_TEXT else f"{repr(spec)[:60]}..."
+            raise ParameterError(
+                f"Cannot read {shown} as a {self.kind}. Write a name or a call, such as 'name(k=20)'."
+            ) from None
+        return call.func.id, given

@@ -1,0 +1,13 @@
+from dataclasses import dataclass
+
+from imprint.core.types import Array
+from imprint.kernels.rows import unit_rows
+from imprint.normalisers._base import Normaliser
+
+
+@dataclass(frozen=True, kw_only=True)
+class L2(Normaliser):
+    """Divide every row by its Euclidean length, so that only its direction counts."""
+
+    def apply(self, X: Array, reference: Array | None = None) -> Array:
+        return unit_rows(X)

@@ -1,0 +1,12 @@
+from dataclasses import dataclass
+
+from imprint.core.types import Array
+from imprint.normalisers._base import Normaliser
+
+
+@dataclass(frozen=True, kw_only=True)
+class NoNorm(Normaliser):
+    """Leave every row as it is."""
+
+    def apply(self, X: Array, reference: Array | None = None) -> Array:
+        return X
