@@ -1,17 +1,13 @@
 """Exact nearest neighbours."""
 
-from typing import Literal
-
 import numpy as np
 from scipy.spatial.distance import cdist
 
 from imprint.core.types import Array
 from imprint.kernels.rows import unit_rows
 
-Metric = Literal["euclidean", "cosine", "manhattan"]
 
-
-def nearest(Q: Array, W: Array, m: int, metric: Metric = "euclidean") -> tuple[Array, Array]:
+def nearest(Q: Array, W: Array, m: int, metric: str = "euclidean") -> tuple[Array, Array]:
     """Distances and indices of the `m` rows of `W` nearest to every query, nearest first.  # (q, m), (q, m)
 
     Equally near rows are listed by index.
