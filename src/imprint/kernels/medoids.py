@@ -46,9 +46,7 @@ def _two_nearest(D: Array, medoids: Array) -> tuple[Array, Array, Array]:
     return slot, first, to.min(axis=0)
 
 
-def _best_swap(
-    distances: Array, weight: Array, k: int, slot: Array, first: Array, second: Array
-) -> tuple[int, float]:
+def _best_swap(distances: Array, weight: Array, k: int, slot: Array, first: Array, second: Array) -> tuple[int, float]:
     """The medoid best replaced by a candidate at these distances, and the change of the cost."""
     if k == 1:
         return 0, float(weight @ (distances - first))
