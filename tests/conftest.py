@@ -3,8 +3,10 @@
 import os
 from pathlib import Path
 
-import numpy as np
-import pytest
+os.environ.setdefault("SCIPY_ARRAY_API", "1")  # read when scipy is imported; else scikit-learn skips a check
+
+import numpy as np  # noqa: E402
+import pytest  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[1]
 
