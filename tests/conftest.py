@@ -5,8 +5,8 @@ from pathlib import Path
 
 os.environ.setdefault("SCIPY_ARRAY_API", "1")  # read when scipy is imported; else scikit-learn skips a check
 
-import numpy as np  # noqa: E402
-import pytest  # noqa: E402
+import numpy as np
+import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 

@@ -12,7 +12,7 @@ BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(ROOT)))
 def test_code_blocks_run(page, tmp_path, monkeypatch):
-    """Blocks of one page share their names; one that cannot run here is marked "python skip" and says why in the text."""
+    """Blocks of one page share their names; one that cannot run here is marked "python skip", and the text says why."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("IMPRINT_HOME", str(tmp_path / "home"))
     text, names = page.read_text(encoding="utf-8"), {"__name__": "page"}
