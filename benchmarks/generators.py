@@ -73,9 +73,8 @@ def main() -> None:
         rng = np.random.default_rng(0)
         X = rng.normal(size=(6000, 512)) + 2 * rng.normal(size=(40, 512))[rng.integers(40, size=6000)]
         X, what = unit_rows(np.maximum(X, 0).astype(np.float32)), "synthetic clusters"
-    print(
-        f"{what}: {X.shape[0]:,} x {X.shape[1]} float32, median of {REPEATS} interleaved runs, {torch.get_num_threads()} threads"
-    )
+    threads = torch.get_num_threads()
+    print(f"{what}: {len(X):,} x {X.shape[1]} float32, median of {REPEATS} interleaved runs, {threads} threads")
     rows = [
         ("covmax(k=20)", lambda X: published_covmax(X, 20)),
         ("fps(k=20)", lambda X: published_fps(X, 20)),
