@@ -72,9 +72,9 @@ def wilcoxon(first: ArrayLike, second: ArrayLike) -> float:
     """Two-sided p of the Wilcoxon signed-rank test on paired scores.
 
     Zero differences are ranked with the others and then left out (Pratt, 1959); tied differences share their
-    average rank. Given these ranks either sign is equally likely under the null hypothesis; that distribution is
-    counted exactly for up to `EXACT_UP_TO` non-zero differences and taken as normal beyond, with its exact mean
-    and variance and no continuity correction. Without any non-zero difference p = 1.
+    average rank. Given these ranks either sign is equally likely under the null hypothesis; that distribution
+    is counted exactly for up to `EXACT_UP_TO` non-zero differences and taken as normal beyond, with its exact
+    mean and variance and no continuity correction. Without any non-zero difference p = 1.
 
     >>> wilcoxon(range(1, 49), [0] * 48) == 2 / 2**48
     True
