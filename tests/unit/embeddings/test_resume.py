@@ -1,9 +1,11 @@
 """However an extraction stops, the same call finishes it, repeats no finished batch, and gives the same bytes."""
 
 import errno
+import itertools
 import random
 import shutil
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -90,6 +92,25 @@ def test_torn_files_are_cut_back_to_the_last_whole_batch(stop_after, finish, und
         assert 2 <= repeated <= 8
 
 
+def test_what_is_not_committed_is_cut_off(stop_after, undisturbed, tmp_path, contents):
+    partial = stop_after(tmp_path / "a", 3)
+    whole = contents(partial)
+    with open(partial / journal.JOURNAL, "ab") as f:
+        f.write(whole[journal.JOURNAL].splitlines(keepends=True)[-1])
+    with open(partial / journal.ROWS, "ab") as f:
+        f.write(b"rows without a line")
+    stop_after(tmp_path / "a", 0)
+    assert contents(partial) == whole
+
+
+def test_a_line_without_its_end_is_not_a_line(stop_after, finish, undisturbed, tmp_path):
+    partial = stop_after(tmp_path / "a", 3)
+    with open(partial / journal.JOURNAL, "r+b") as f:
+        f.truncate((partial / journal.JOURNAL).stat().st_size - 1)
+    stop_after(tmp_path / "a", 1)
+    assert finish(tmp_path / "a") == (undisturbed, 5)
+
+
 @pytest.mark.parametrize("name", [journal.JOURNAL, journal.ROWS])
 def test_lost_pages_are_found_and_computed_again(stop_after, finish, undisturbed, tmp_path, name):
     """After a power failure a file may have its length but not its content."""
@@ -150,12 +171,15 @@ def test_another_batch_size_goes_on_from_there(stop_after, make_backbone, make_s
     np.testing.assert_allclose(e.X, whole.X, rtol=1e-5, atol=1e-6)
 
 
-def test_progress_goes_on_where_it_stopped(stop_after, make_backbone, make_split, tmp_path):
+def test_progress_goes_on_where_it_stopped(stop_after, make_backbone, make_split, tmp_path, monkeypatch):
     stop_after(tmp_path / "a", 3)
+    clock = SimpleNamespace(monotonic=itertools.count().__next__)
+    monkeypatch.setattr(sys.modules["imprint.embeddings.extract"], "time", clock)
     seen = []
     extract(make_backbone(), make_split(60, BAD), batch_size=8, folder=tmp_path / "a", progress=seen.append)
     assert [p.done for p in seen] == [24, 32, 40, 48, 56, 60]
     assert seen[0].skipped == 2
+    assert (seen[1].rate, seen[1].eta) == (8, 28 / 8)  # of this run: what was done before does not count
 
 
 def test_a_folder_with_another_extraction_is_refused(stop_after, make_backbone, make_split, tmp_path):
