@@ -1,3 +1,22 @@
 """Weight imprinting: classifiers for new classes from frozen embeddings, without training."""
 
-__version__ = "0.1.0"
+from typing import TYPE_CHECKING, Any
+
+from imprint.core.version import __version__
+
+__all__ = ["ImprintClassifier", "__version__", "recipe"]
+
+if TYPE_CHECKING:
+    from imprint.classifier import ImprintClassifier
+    from imprint.recipes import recipe
+
+_HOMES = {"ImprintClassifier": "imprint.classifier", "recipe": "imprint.recipes"}
+
+
+def __getattr__(name: str) -> Any:
+    """Public names are imported when first used, so that the command line starts fast."""
+    if name not in _HOMES:
+        raise AttributeError(f"module 'imprint' has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(_HOMES[name]), name)

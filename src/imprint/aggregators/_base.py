@@ -17,5 +17,8 @@ class Aggregator(Component):
         """Class scores of every query.  # (q, n_classes)"""
 
     @abstractmethod
-    def probabilities(self, scores: Array) -> Array:
-        """Scores as probabilities: rows sum to one, the order within a row stays."""
+    def probabilities(self, scores: Array, reach: float) -> Array:
+        """Scores as probabilities: rows sum to one, the order within a row stays.
+
+        `reach` is the score of a query of usual length that points along the longest proxy.
+        """

@@ -33,11 +33,15 @@ def _coerce(value: Any, f: Field[Any]) -> Any:
         return value if isinstance(value, type(f.default)) and value in limits["choices"] else None
     if isinstance(f.default, bool):
         return value if isinstance(value, bool) else None
-    if isinstance(value, bool) or not isinstance(value, Integral if isinstance(f.default, int) else Real):
+    whole = isinstance(f.default, int)
+    if isinstance(value, bool) or not isinstance(value, Integral if whole else Real):
         return None
-    number = type(f.default)(value)
-    low = (limits["ge"] is None or number >= limits["ge"]) and (limits["gt"] is None or number > limits["gt"])
-    return number if low and math.isfinite(number) else None
+    try:
+        number: float = int(value) if whole else float(value)  # type: ignore[call-overload]
+    except OverflowError:
+        return None
+    high = (limits["ge"] is None or number >= limits["ge"]) and (limits["gt"] is None or number > limits["gt"])
+    return number if high and (whole or math.isfinite(number)) else None
 
 
 def rule(f: Field[Any]) -> str:

@@ -1,0 +1,20 @@
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from imprint.core.types import Array, State
+from imprint.generators._base import PerClassGenerator
+
+
+@dataclass(frozen=True, kw_only=True)
+class All(PerClassGenerator):
+    """Every embedding is a proxy. More rows of a known class are appended."""
+
+    exact_extension: ClassVar[bool] = True
+
+    def summarise(self, X: Array, rng: np.random.Generator) -> State:
+        return {"rows": X.copy()}
+
+    def extend(self, state: State, X: Array, rng: np.random.Generator) -> State:
+        return {"rows": np.concatenate([state["rows"], X])}

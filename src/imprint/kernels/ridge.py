@@ -1,0 +1,61 @@
+"""Regularised least squares from second moments: Cholesky, never an inverse."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
+
+from imprint.core.types import Array, State
+from imprint.kernels.gram import gram
+
+
+def moments(X: Array) -> State:
+    """The sum of outer products of the rows, or the rows themselves where those take less room.
+
+    A class thus never costs more memory than its own data.
+    """
+    n, d = X.shape
+    if n * X.itemsize <= (d + 1) / 2 * 8:
+        return {"data": X.copy()}
+    return {"gram": pack(gram(X))}
+
+
+def add_moments(state: State, X: Array) -> State:
+    """The moments after more rows."""
+    if "data" in state:
+        return moments(np.concatenate([state["data"], X]))
+    return {"gram": state["gram"] + pack(gram(X))}
+
+
+def total_gram(states: Sequence[State]) -> Array:
+    """The sum over classes, in the order given.  # (d, d) float64"""
+    parts = (gram(s["data"]) if "data" in s else unpack(s["gram"]) for s in states)
+    total = next(parts).copy()
+    for part in parts:
+        total += part
+    return total
+
+
+def pack(G: Array) -> Array:
+    """The upper triangle of a symmetric matrix.  # (d (d + 1) / 2,)"""
+    return np.asarray(G[np.triu_indices(len(G))])
+
+
+def unpack(packed: Array) -> Array:
+    """The symmetric matrix back.  # (d, d)"""
+    d = int((np.sqrt(8 * len(packed) + 1) - 1) / 2)
+    G = np.empty((d, d))
+    upper = np.triu_indices(d)
+    G[upper] = packed
+    G.T[upper] = packed
+    return G
+
+
+def solve_ridge(G: Array, M: Array, reg: float) -> Array | None:
+    """Rows w solving (G + reg I) w = m for every row m of M; None where G + reg I is not positive in float64."""
+    A = G.copy()
+    A.flat[:: len(A) + 1] += reg
+    try:
+        return np.asarray(cho_solve(cho_factor(A, lower=True, overwrite_a=True), M.T).T)
+    except LinAlgError:
+        return None

@@ -1,0 +1,99 @@
+"""One safe file per model: a safetensors file whose header carries a JSON document and a digest of everything."""
+
+import json
+import os
+import struct
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from safetensors import SafetensorError
+from safetensors.numpy import load as read_tensors
+from safetensors.numpy import save as pack_tensors
+
+from imprint.core.atomic import atomic_write
+from imprint.core.digest import digest
+from imprint.core.errors import FileError
+from imprint.core.types import Array
+from imprint.core.version import __version__
+
+FORMAT = "imprint-model"
+VERSION = 1
+LARGEST_HEADER = 16 * 2**20
+LARGEST_FILE = 8 * 2**30
+
+
+def write(path: str | os.PathLike[str], document: dict[str, Any], arrays: dict[str, Array]) -> None:
+    """Write a document and its arrays, whole or not at all."""
+    text = json.dumps({**document, "written_by": __version__}, ensure_ascii=False, sort_keys=True)
+    whole = {name: np.ascontiguousarray(a) for name, a in arrays.items()}
+    metadata = {"format": FORMAT, "version": str(VERSION), "document": text, "sha256": _seal(text, whole)}
+    with atomic_write(path) as f:
+        f.write(pack_tensors(whole, metadata))
+
+
+def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, Array]]:
+    """Read what `write` wrote; refuse anything else in one sentence."""
+    raw = _bytes_of(Path(path))
+    metadata = _metadata(raw, path)
+    if metadata.get("format") != FORMAT:
+        raise foreign(path)
+    if metadata.get("version") != str(VERSION):
+        raise FileError(
+            f"{path}: this model has format version {metadata.get('version')!r} and this imprint reads version "
+            f"{VERSION}; install the imprint that wrote it or a newer one."
+        )
+    try:
+        arrays = read_tensors(raw)
+        document = json.loads(metadata["document"])
+    except (SafetensorError, KeyError, ValueError, TypeError):
+        raise _damaged(path) from None
+    if metadata.get("sha256") != _seal(metadata["document"], arrays):
+        raise _damaged(path)
+    return document, arrays
+
+
+def foreign(path: str | os.PathLike[str]) -> FileError:
+    """The sentence for a file that some other program wrote."""
+    return FileError(f"{path}: this is not an imprint model.")
+
+
+def _damaged(path: str | os.PathLike[str]) -> FileError:
+    return FileError(f"{path}: the model is damaged or was altered; its checksum does not match.")
+
+
+def _seal(text: str, arrays: dict[str, Array]) -> str:
+    return digest(part for name in sorted(arrays) for part in (name, arrays[name])) + digest([text])
+
+
+def _bytes_of(path: Path) -> bytes:
+    try:
+        size = path.stat().st_size
+        if path.is_dir():
+            raise FileError(f"{path}: this is a folder, not a model file.")
+        if size > LARGEST_FILE:
+            raise FileError(f"{path}: {size:,} bytes is more than a model may have ({LARGEST_FILE:,}).")
+        return path.read_bytes()
+    except FileNotFoundError:
+        raise FileError(f"{path}: there is no such file.") from None
+    except OSError as e:
+        if isinstance(e, FileError):
+            raise
+        raise FileError(f"{path}: cannot be read: {e.strerror}.") from None
+
+
+def _metadata(raw: bytes, path: str | os.PathLike[str]) -> dict[str, str]:
+    """The header's own words, read before anything is allocated for the arrays it claims."""
+    if len(raw) < 8:
+        raise foreign(path)
+    (length,) = struct.unpack("<Q", raw[:8])
+    if length > LARGEST_HEADER:
+        raise foreign(path)
+    if 8 + length > len(raw):
+        raise _damaged(path) if raw[8:9] == b"{" else foreign(path)
+    try:
+        header = json.loads(raw[8 : 8 + length])
+        metadata = header["__metadata__"]
+        return {str(k): str(v) for k, v in metadata.items()}
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        raise foreign(path) from None

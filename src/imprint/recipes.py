@@ -1,0 +1,125 @@
+"""Published methods by name: each a composition, its citation, and how it differs from the cited work's own code."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from imprint.classifier import ImprintClassifier
+from imprint.core.family import unknown
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recipe:
+    """A named method."""
+
+    name: str
+    title: str
+    citation: str
+    differs: str
+    norm_pre: str
+    generator: str
+    norm_post: str
+    norm_inf: str
+    aggregator: str
+
+    def parts(self) -> dict[str, str]:
+        """The five parts, as `ImprintClassifier` takes them."""
+        return {
+            "norm_pre": self.norm_pre,
+            "generator": self.generator,
+            "norm_post": self.norm_post,
+            "norm_inf": self.norm_inf,
+            "aggregator": self.aggregator,
+        }
+
+
+RECIPES = {
+    r.name: r
+    for r in (
+        Recipe(
+            name="qi2018",
+            title="Imprinted weights: the normalised mean of normalised embeddings",
+            citation="H. Qi, M. Brown, D. G. Lowe. Low-Shot Learning with Imprinted Weights. CVPR 2018.",
+            differs="The cited work keeps the base classes beside the new ones, learns a scale for the cosine and may "
+            "fine-tune; here all classes are imprinted and nothing is trained.",
+            norm_pre="l2",
+            generator="mean",
+            norm_post="l2",
+            norm_inf="l2",
+            aggregator="max",
+        ),
+        Recipe(
+            name="hosoda2024",
+            title="DONE: the mean, quantile-normalised",
+            citation="K. Hosoda, K. Nishida, S. Seno, T. Mashita, H. Kashioka, I. Ohzawa. A single fast Hebbian-like "
+            "process enabling one-shot class addition in deep neural networks without backbone modification. "
+            "Frontiers in Neuroscience 2024.",
+            differs="The cited code maps to the mean of the sorted weights of the pre-trained head and adds the median "
+            "bias; here the reference is the pool of proxies imprinted before, and there is no bias.",
+            norm_pre="none",
+            generator="mean",
+            norm_post="quantile",
+            norm_inf="none",
+            aggregator="max",
+        ),
+        Recipe(
+            name="janson2022",
+            title="Nearest class mean",
+            citation="P. Janson, W. Zhang, R. Aljundi, M. Elhoseiny. A Simple Baseline that Questions the Use of "
+            "Pretrained-Models in Continual Learning. NeurIPS 2022 Workshop on Distribution Shifts.",
+            differs="The cited code L2-normalises embeddings before the mean and at inference; here, as the authors of "
+            "the framework list it, nothing is normalised.",
+            norm_pre="none",
+            generator="mean",
+            norm_post="none",
+            norm_inf="none",
+            aggregator="nearest(m=1)",
+        ),
+        Recipe(
+            name="imprint2025",
+            title="Twenty normalised k-means centres per class",
+            citation="J. Westerhoff, G. Atefi, M. Koddenbrock, A. Figueroa, A. Löser, E. Rodner, F. A. Gers. Robust "
+            "Weight Imprinting: Insights from Neural Collapse and Proxy-Based Aggregation. TMLR 2025.",
+            differs="The cited code clusters every class with the same random numbers; here each class has its own, "
+            "drawn from the seed and its label, so that classes can come and go without touching one another.",
+            norm_pre="l2",
+            generator="kmeans(k=20)",
+            norm_post="l2",
+            norm_inf="l2",
+            aggregator="max",
+        ),
+        Recipe(
+            name="oracle",
+            title="Regularised least squares over all classes",
+            citation="M. Y. Harun, C. Kanan. A Good Start Matters: Enhancing Continual Learning with Data-Driven "
+            "Weight Initialization. arXiv:2503.06385, 2025.",
+            differs="The cited work starts gradient training from these weights; here they are the classifier. It uses "
+            "statistics across classes, so it is a yardstick and no imprinting method.",
+            norm_pre="none",
+            generator="least_squares(reg=1e-4)",
+            norm_post="none",
+            norm_inf="none",
+            aggregator="max",
+        ),
+    )
+}
+
+
+def names() -> list[str]:
+    """The names `recipe` knows."""
+    return list(RECIPES)
+
+
+def describe(name: str) -> Recipe:
+    """What a recipe is made of and where it comes from."""
+    if name not in RECIPES:
+        raise unknown("recipe", name, RECIPES)
+    return RECIPES[name]
+
+
+def recipe(name: str, **changes: Any) -> ImprintClassifier:
+    """The classifier of a published method; `changes` replace constructor arguments.
+
+    >>> recipe("qi2018", random_state=0).generator
+    'mean'
+    """
+    return ImprintClassifier(**{**describe(name).parts(), **changes})

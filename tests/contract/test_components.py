@@ -1,0 +1,230 @@
+"""One contract, every component: nothing here names a component by hand."""
+
+import pickle
+import re
+from dataclasses import fields
+
+import numpy as np
+import pytest
+
+from imprint import aggregators, generators, normalisers
+from imprint.core.component import Component, rule
+from imprint.core.errors import ParameterError
+from imprint.core.types import Proxies
+
+FAMILIES = [generators.family, normalisers.family, aggregators.family]
+ALL = [pytest.param(f, n, id=f"{f.kind}:{n}") for f in FAMILIES for n in f.names()]
+PARAMETERS = [
+    pytest.param(f.load(n), p, id=f"{f.kind}:{n}.{p.name}")
+    for f in FAMILIES
+    for n in f.names()
+    for p in fields(f.load(n))
+]
+
+
+class Huge(int):
+    """A whole number beyond every float."""
+
+    def __str__(self):
+        return "huge"
+
+
+HUGE = Huge(10**400)
+
+
+def other_value(p):
+    """Some legal value that is not the default."""
+    if p.metadata["choices"]:
+        return next(c for c in p.metadata["choices"] if c != p.default)
+    return p.default * 2
+
+
+@pytest.mark.parametrize(("family", "name"), ALL)
+def test_is_a_value(family, name):
+    a = family.load(name)()
+    assert a == family.load(name)()
+    assert hash(a) == hash(family.load(name)())
+    assert pickle.loads(pickle.dumps(a)) == a == family.resolve(str(a)) == family.resolve(a)
+    with pytest.raises(AttributeError):
+        a.k = 3
+
+
+@pytest.mark.parametrize(("family", "name"), ALL)
+def test_is_final_and_documented(family, name):
+    cls = family.load(name)
+    assert cls.__subclasses__() == []
+    assert cls.__doc__
+    assert "(" not in cls.__doc__.split("\n")[0][:12], "the dataclass made this docstring, no person did"
+    assert all(p.metadata["doc"] for p in fields(cls))
+
+
+@pytest.mark.parametrize(("cls", "p"), PARAMETERS)
+def test_text_carries_every_parameter(cls, p):
+    family = next(f for f in FAMILIES if issubclass(cls, f.base))
+    changed = cls(**{p.name: other_value(p)})
+    assert f"{p.name}={other_value(p)!r}" in str(changed)
+    assert family.resolve(str(changed)) == changed != cls()
+
+
+@pytest.mark.parametrize(("cls", "p"), PARAMETERS)
+@pytest.mark.parametrize("bad", ["nope", -1, None, True, float("nan"), float("inf"), [], HUGE], ids=str)
+def test_refuses_bad_values_in_one_sentence(cls, p, bad):
+    sentence = rf"^{cls.__name__}\({p.name}=.*\): {p.name} must be {re.escape(rule(p))}\.$"
+    if isinstance(p.default, int) and bad is HUGE:
+        assert getattr(cls(**{p.name: bad}), p.name) == bad  # a whole number is a whole number
+        return
+    with pytest.raises(ParameterError, match=sentence):
+        cls(**{p.name: bad})
+
+
+@pytest.mark.parametrize(("cls", "p"), PARAMETERS)
+def test_numpy_scalars_become_plain_values(cls, p):
+    if not isinstance(p.default, str):
+        value = getattr(cls(**{p.name: np.asarray(p.default)[()]}), p.name)
+        assert type(value) is type(p.default)
+
+
+@pytest.mark.parametrize("family", FAMILIES, ids=lambda f: f.kind)
+@pytest.mark.parametrize(
+    ("spec", "says"),
+    [
+        ("nosuchthing", r"^Unknown \w+ 'nosuchthing'\. Known: .*\.$"),
+        ("{name}(q=1)", r"has no parameter 'q'\. It takes: .*\.$"),
+        ("{name}(k=", r"^Cannot read"),
+        ("{name}(20)", r"^Cannot read"),
+        ("{name}(**{{}})", r"(^Cannot read|has no parameter)"),
+        ("{name}(k=f())", r"^Cannot read"),
+        ("a.b(k=1)", r"^Cannot read"),
+        ("", r"^Cannot read"),
+        (3, r"^Cannot read 3 as"),
+        (None, r"^Cannot read None as"),
+        ("__import__('os')", r"^Cannot read"),
+        ("(" * 10_000, r"^Cannot read .{60,70}\.\.\."),
+        ("x" * 150, r"^Unknown"),
+    ],
+)
+def test_bad_texts_get_one_sentence(family, spec, says):
+    text = spec.format(name=family.names()[0]) if isinstance(spec, str) else spec
+    with pytest.raises(ParameterError, match=says) as e:
+        family.resolve(text)
+    assert "\n" not in str(e.value)
+
+
+def test_near_misses_are_suggested():
+    with pytest.raises(ParameterError, match=r"Unknown generator 'kmean'. Did you mean 'kmeans'\? Known: all, "):
+        generators.family.resolve("kmean")
+
+
+# Generators
+
+
+@pytest.mark.parametrize("name", generators.family.names())
+def test_generator_keeps_inputs_and_repeats(name, awkward):
+    X, y = awkward
+    g, before = generators.family.load(name)(), X.copy()
+    runs = []
+    for _ in range(2):
+        states = [g.summarise(X[y == c], np.random.default_rng(1)) for c in np.unique(y)]
+        runs.append(g.proxies(states))
+    assert np.array_equal(X, before)
+    for p, q, c in zip(*runs, np.unique(y)):
+        assert np.array_equal(p, q)
+        assert p.shape[1] == X.shape[1]
+        assert 1 <= len(p) <= max((y == c).sum(), 1)
+        assert np.isfinite(p).all()
+
+
+@pytest.mark.parametrize("name", generators.family.names())
+def test_generator_k_is_an_upper_bound(name, awkward):
+    X, y = awkward
+    cls = generators.family.load(name)
+    if "k" not in {f.name for f in fields(cls)}:
+        return
+    for k in (1, 3, 1000):
+        g = cls(k=k)
+        parts = g.proxies([g.summarise(X[y == c], np.random.default_rng(1)) for c in (0, 1, 2)])
+        for c, part in enumerate(parts):
+            distinct = len(np.unique(X[y == c], axis=0))
+            assert 1 <= len(part) <= min(k, (y == c).sum())
+            assert len(part) >= min(k, distinct)
+
+
+@pytest.mark.parametrize("name", generators.family.names())
+def test_declared_sharing_is_true(name, awkward):
+    X, _ = awkward
+    cls = generators.family.load(name)
+    a, b = (cls().summarise(X[:29], np.random.default_rng(s)) for s in (1, 2))
+    if not cls.seeded:
+        assert all(np.array_equal(a[key], b[key]) for key in a)
+    if cls.nested:
+        few, many = (cls(k=k).summarise(X[:29], np.random.default_rng(1))["rows"] for k in (4, 15))
+        assert np.array_equal(few, many[:4])
+
+
+@pytest.mark.parametrize("name", generators.family.names())
+def test_extension(name, awkward):
+    """Exact where it says so; everywhere usable, deterministic and free of side effects."""
+    X, _ = awkward
+    g = generators.family.load(name)()
+    whole = g.summarise(X[:29], np.random.default_rng(5))
+    first = g.summarise(X[:11], np.random.default_rng(5))
+    kept = {k: v.copy() for k, v in first.items()}
+    more = g.extend(first, X[11:29], np.random.default_rng(5))
+    again = g.extend(first, X[11:29], np.random.default_rng(5))
+    assert all(np.array_equal(kept[k], first[k]) for k in kept)
+    assert set(more) == set(whole)
+    (P,), (A,), (W,) = (g.proxies([s]) for s in (more, again, whole))
+    assert np.array_equal(P, A)
+    assert P.shape == W.shape
+    assert np.isfinite(P).all()
+    if g.exact_extension:
+        np.testing.assert_allclose(P, W, rtol=1e-6)
+
+
+# Normalisers
+
+
+@pytest.mark.parametrize("name", normalisers.family.names())
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_normaliser_is_pure(name, dtype, awkward):
+    n, X = normalisers.family.load(name)(), awkward[0].astype(dtype)
+    before, reference = X.copy(), X[::-1][:20] * 3
+    for ref in (None, reference):
+        out = n.apply(X, ref)
+        assert out.shape == X.shape
+        assert out.dtype == dtype
+        assert np.isfinite(out).all()
+        assert np.array_equal(X, before)
+        if not n.uses_reference:
+            np.testing.assert_allclose(n.apply(out, ref), out, atol=1e-6)
+            assert not out[0].any()
+
+
+# Aggregators
+
+
+@pytest.mark.parametrize("name", aggregators.family.names())
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_aggregator_ignores_proxy_order_within_classes(name, dtype, awkward):
+    X = awkward[0].astype(dtype)
+    a = aggregators.family.load(name)()
+    labels = np.repeat([0, 1, 2], 10)
+    P = Proxies(X[:30], labels)
+    r = np.concatenate([np.random.default_rng(2).permutation(10) + 10 * c for c in range(3)])
+    Q, before = X[35:], X.copy()
+    S = a.scores(Q, P, 3)
+    assert S.shape == (25, 3)
+    assert S.dtype == dtype
+    assert np.isfinite(S).all()
+    np.testing.assert_allclose(S, a.scores(Q, Proxies(X[:30][r], labels), 3), rtol=1e-4)
+    R = a.probabilities(S, 1.0)
+    np.testing.assert_allclose(R.sum(axis=1), 1, rtol=1e-6)
+    assert (R >= 0).all()
+    assert np.array_equal(X, before)
+
+
+@pytest.mark.parametrize("family", FAMILIES, ids=lambda f: f.kind)
+def test_every_file_holds_one_component(family):
+    assert family.names()
+    for cls in family:
+        assert issubclass(cls, Component)
