@@ -1,7 +1,5 @@
 """Exact nearest neighbours."""
 
-from typing import Literal
-
 import numpy as np
 from scipy.spatial.distance import cdist
 
@@ -10,11 +8,10 @@ from imprint.core.types import Array
 from imprint.kernels import engine
 from imprint.kernels.rows import unit_rows
 
-Metric = Literal["euclidean", "cosine", "manhattan"]
-METRICS: tuple[Metric, ...] = ("euclidean", "cosine", "manhattan")
+METRICS = ("euclidean", "cosine", "manhattan")
 
 
-def nearest(Q: Array, W: Array, m: int, metric: Metric = "euclidean") -> tuple[Array, Array]:
+def nearest(Q: Array, W: Array, m: int, metric: str = "euclidean") -> tuple[Array, Array]:
     """Distances and indices of the `m` rows of `W` nearest to every query, nearest first.  # (q, m), (q, m)
 
     Distances are computed in float64; equally near rows are listed by index. A zero row has the cosine distance one
