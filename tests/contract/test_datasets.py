@@ -53,6 +53,12 @@ def test_a_record_is_complete(name):
         assert all(re.match("https?://.*[^/]$", url) and url.endswith(f"/{source.file}") for url in source.urls)
 
 
+def test_the_page_in_the_docs_lists_it(name):
+    record = datasets.record(name)
+    page = (Path(__file__).parents[2] / "docs" / "datasets.md").read_text("utf-8")
+    assert f"| `{name}` | {record.train:,} + {record.test:,} | {record.classes:,} |" in page
+
+
 def test_records_are_read_without_heavy_imports():
     heavy = ["torch", "PIL", "sklearn", "scipy", "urllib.request", "http.client", "pandas"]
     code = (
@@ -84,6 +90,8 @@ def test_without_a_network_the_message_names_the_file_and_the_place(name, tmp_pa
     if sources:
         assert sources[0].file in message
         assert "no route to host" in message
+    else:
+        assert "must be downloaded by hand from https://" in message
 
 
 @pytest.mark.parametrize("split", ["val", "", "Train", None])
