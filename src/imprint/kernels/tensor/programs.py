@@ -91,7 +91,7 @@ def add_up(
     X, owner, sizes, done, labels, before, partial, counts, n, d, groups,
     KP: tl.constexpr, BN: tl.constexpr, BD: tl.constexpr, TILES: tl.constexpr, WHOLE: tl.constexpr,
 ):  # fmt: skip
-    """Sums of a few columns over a group of tiles, by centre; or, of the rows that changed, what that adds and takes."""
+    """Sums of a few columns over a group of tiles, by centre; or what the rows that changed add to and take from them."""
     g, p = tl.program_id(0), tl.program_id(2).to(tl.int64)
     if tl.load(done + p) == 0:
         c = tl.load(owner + p)
