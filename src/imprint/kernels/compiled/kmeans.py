@@ -7,7 +7,9 @@ from imprint.kernels.compiled import lloyd
 from imprint.kernels.compiled.products import distances_to_own, nearer, squared_lengths
 from imprint.kernels.compiled.sketch import Sketch
 
-WIDTH = 64
+WIDTH = 32
+EXTEND_AT = (3, 12)
+"""Assignments at which the sketch is extended by the centres of the time."""
 
 
 class CompiledRows:
@@ -43,6 +45,8 @@ class CompiledClustering:
         n, d = rows.X.shape
         k = len(centres)
         self.rows = rows
+        self.sketch = rows.sketch
+        self.assignments = 0
         self.centres = centres.astype(np.float64)
         peak = max(rows.norms.max(), squared_lengths(self.centres).max())
         self.rounding = 4 * (d + 8) * 2.0**-53 * peak
@@ -63,6 +67,9 @@ class CompiledClustering:
         shift = np.where(shift > 0, shift * (1 + 1e-12) + 1e-6 * self.slack, 0.0)
         self.drift += shift
         self.centres = C
+        self.assignments += 1
+        if self.assignments in EXTEND_AT and rows.sketch.width + k < rows.X.shape[1]:
+            self.sketch = rows.sketch.extended(rows.X, rows.norms, C)
         moved = self.moved[:, : self._settle(C, shift.max())]
         lloyd.move_rows(rows.X, rows.weight, self.labels, moved, self.sums, self.total)
         heavy = moved[:, rows.weight[moved[0]] > 0]
@@ -71,11 +78,12 @@ class CompiledClustering:
 
     def _settle(self, C: Array, step: float) -> int:
         """Labels and bounds for these centres; how many rows moved."""
-        rows, sketch = self.rows, self.rows.sketch
+        rows, sketch = self.rows, self.sketch
         count = lloyd.in_doubt(self.labels, self.upper, self.gate, self.drift, step, self.slack, self.doubtful)
         doubtful = self.doubtful[:count]
         short, squared, lengths, tails = sketch.centres(C)
-        products = sketch.rows[doubtful] @ short.T
+        images = sketch.rows if count == len(self.labels) else sketch.rows[doubtful]
+        products = short @ images.T
         return lloyd.assign(
             rows.X, rows.norms, C, squared_lengths(C) / 2, doubtful, products, sketch.squared, sketch.blur,
             sketch.tails, squared, lengths, tails, self.drift, self.rounding,
