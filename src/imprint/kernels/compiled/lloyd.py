@@ -4,7 +4,7 @@ import numpy as np
 
 from imprint.core.types import Array
 from imprint.kernels.compiled.jit import jit, jit_sums
-from imprint.kernels.compiled.products import dot_two
+from imprint.kernels.compiled.products import dot_two, squared_distance
 
 BLOCK = 256
 
@@ -137,23 +137,90 @@ def _nearest(X: Array, i: int, C: Array, halves: Array, near: Array, count: int)
 
 
 @jit
-def add_rows(X: Array, weight: Array, labels: Array, sums: Array, total: Array) -> None:
+def advance(
+    X: Array,
+    weight: Array,
+    norms: Array,
+    old: Array,
+    C: Array,
+    mean: Array,
+    directions: Array,
+    images: Array,
+    about: Array,
+    blurs: Array,
+    tails: Array,
+    drift: Array,
+    rounding: float,
+    slack: float,
+    labels: Array,
+    upper: Array,
+    gate: Array,
+    doubtful: Array,
+    moved: Array,
+    sums: Array,
+    total: Array,
+    members: Array,
+) -> tuple[int, float]:
+    """Move from the old centres to `C`: labels, bounds and sums follow; rows that changed, squared shift of centres."""
+    k = C.shape[0]
+    halves, shift, step = np.empty(k), 0.0, 0.0
+    squared, lengths, centre_tails = np.empty(k), np.empty(k), np.empty(k)
+    offset = C - mean
+    short = np.dot(offset, directions)
+    origin = np.zeros((1, X.shape[1]))
+    none = np.zeros((1, short.shape[1]))
+    for j in range(k):
+        moved_by = squared_distance(C, j, old, j)
+        if moved_by > 0:
+            shift += moved_by
+            by = np.sqrt(moved_by) * (1 + 1e-12) + 1e-6 * slack
+            drift[j] += by
+            step = max(step, by)
+        halves[j] = squared_distance(C, j, origin, 0) / 2
+        squared[j] = squared_distance(offset, j, origin, 0)
+        lengths[j] = np.sqrt(squared[j])
+        left = squared[j] * (1 + 1e-12) - squared_distance(short, j, none, 0)
+        centre_tails[j] = np.sqrt(max(left, 0.0)) + 1e-7 * lengths[j]
+    rows = doubtful[: in_doubt(labels, upper, gate, drift, step, slack, doubtful)]
+    products = np.dot(short.astype(np.float32), _gathered(images, rows).T)
+    count = assign(
+        X, norms, C, halves, rows, products, about, blurs, tails, squared, lengths, centre_tails,
+        drift, rounding, labels, upper, gate, moved,
+    )  # fmt: skip
+    move_rows(X, weight, labels, moved[:, :count], sums, total, members)
+    return count, shift
+
+
+@jit
+def _gathered(images: Array, rows: Array) -> Array:
+    out = np.empty((len(rows), images.shape[1]), dtype=images.dtype)
+    for r in range(len(rows)):
+        for t in range(images.shape[1]):
+            out[r, t] = images[rows[r], t]
+    return out
+
+
+@jit
+def add_rows(X: Array, weight: Array, labels: Array, sums: Array, total: Array, members: Array) -> None:
     """Sum of every cluster, in the order of the rows."""
     for i in range(X.shape[0]):
         j, w = labels[i], weight[i]
         total[j] += w
+        members[j] += w > 0
         for t in range(X.shape[1]):
             sums[j, t] += w * np.float64(X[i, t])
 
 
 @jit
-def move_rows(X: Array, weight: Array, labels: Array, moved: Array, sums: Array, total: Array) -> None:
+def move_rows(X: Array, weight: Array, labels: Array, moved: Array, sums: Array, total: Array, members: Array) -> None:
     """Take each moved row out of its old cluster and add it to the new one."""
     for m in range(moved.shape[1]):
         i, old = moved[0, m], moved[1, m]
         new, w = labels[i], weight[i]
         total[old] -= w
         total[new] += w
+        members[old] -= w > 0
+        members[new] += w > 0
         for t in range(X.shape[1]):
             part = w * np.float64(X[i, t])
             sums[old, t] -= part
