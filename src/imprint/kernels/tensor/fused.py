@@ -30,7 +30,7 @@ class Tile(NamedTuple):
 ASSIGN = Tile(64, 64, 4, 3)
 ADD_UP = Tile(32, 128, 4, 3)
 GROUP = 8  # tiles that one program adds up
-NEARER = Tile(16, 128, 2, 2)
+NEARER = Tile(32, 128, 4, 2)
 
 
 class Fused:
@@ -109,7 +109,8 @@ class Fused:
         self._sum(whole)
         programs.move[(self.K, self.p)](
             self.C, self.half, self.batch.k, self.done, self.sums, self.partial, self.counts, self.mass, self.shift,
-            self.d, self.groups, KP=self.KP, BD=min(1024, triton.next_power_of_2(self.d)), WHOLE=whole,
+            self.d, self.groups, KP=self.KP, BD=128, GP=triton.next_power_of_2(self.groups),
+            WHOLE=whole,
         )  # fmt: skip
         programs.judge[(self.p,)](
             self.done, self.changed, self.shift, self.batch.limit, self.steps, self.blocks, most,

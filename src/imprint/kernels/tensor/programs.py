@@ -21,9 +21,11 @@ def nearer(
     for s in range(0, d, BD):
         z = s + tl.arange(0, BD)
         x = tl.load(base + r[:, None] * d + z[None, :], mask=(r < size)[:, None] & (z < d)[None, :], other=0.0)
-        w = tl.load(base + picked[:, None] * d + z[None, :], mask=(z < d)[None, :], other=0.0)
-        gap = x[:, None, :] - w[None, :, :]
-        total += tl.sum(gap * gap, axis=2)
+        for i in tl.static_range(TP):
+            gap = (
+                x - tl.load(base + tl.sum(tl.where(t == i, picked, 0), axis=0) * d + z, mask=z < d, other=0.0)[None, :]
+            )
+            total += tl.where(t[None, :] == i, tl.sum(gap * gap, axis=1)[:, None], 0.0)
     known = tl.load(closest + p * n + r, mask=r < n, other=0.0)
     near = tl.where((r < size)[:, None], tl.minimum(total, known[:, None]), 0.0)
     tl.store(out + (p * T + t[None, :]) * n + r[:, None], near, mask=(r < n)[:, None] & (t < T)[None, :])
@@ -91,7 +93,7 @@ def add_up(
     X, owner, sizes, done, labels, before, partial, counts, n, d, groups,
     KP: tl.constexpr, BN: tl.constexpr, BD: tl.constexpr, TILES: tl.constexpr, WHOLE: tl.constexpr,
 ):  # fmt: skip
-    """Sums of a few columns over a group of tiles, by centre; or what the rows that changed add to and take from them."""
+    """Sums of a few columns over a group of tiles, by centre; or what the changed rows add to and take from them."""
     g, p = tl.program_id(0), tl.program_id(2).to(tl.int64)
     if tl.load(done + p) == 0:
         c = tl.load(owner + p)
@@ -123,29 +125,28 @@ def add_up(
 @triton.jit
 def move(
     C, half, k, done, sums, partial, counts, mass, shift, d, groups,
-    KP: tl.constexpr, BD: tl.constexpr, WHOLE: tl.constexpr,
+    KP: tl.constexpr, BD: tl.constexpr, GP: tl.constexpr, WHOLE: tl.constexpr,
 ):  # fmt: skip
     """One centre becomes the mean of its rows; one without rows stays."""
     j, p = tl.program_id(0), tl.program_id(1).to(tl.int64)
     if tl.load(done + p) == 0:  # noqa: SIM102 - Triton does not short-circuit
         if j < tl.load(k + p):
             at = p * KP + j
-            count = tl.zeros((), tl.float64)
+            g = tl.arange(0, GP)
+            group = (p * groups + g) * KP + j
+            count = tl.sum(tl.load(counts + group, mask=g < groups, other=0.0).to(tl.float64), axis=0)
             if not WHOLE:
                 count += tl.load(mass + at)
-            for g in range(groups):
-                count += tl.load(counts + (p * groups + g) * KP + j).to(tl.float64)
             tl.store(mass + at, count)
             moved = tl.zeros((), tl.float64)
             length = tl.zeros((), tl.float64)
             for s in range(0, d, BD):
                 z = s + tl.arange(0, BD)
-                total = tl.zeros((BD,), tl.float64)
+                both = (g < groups)[:, None] & (z < d)[None, :]
+                part = tl.load(partial + group[:, None] * d + z[None, :], mask=both, other=0.0)
+                total = tl.sum(part.to(tl.float64), axis=0)
                 if not WHOLE:
                     total += tl.load(sums + at * d + z, mask=z < d, other=0.0)
-                for g in range(groups):
-                    part = partial + ((p * groups + g) * KP + j) * d + z
-                    total += tl.load(part, mask=z < d, other=0.0).to(tl.float64)
                 tl.store(sums + at * d + z, total, mask=z < d)
                 old = tl.load(C + at * d + z, mask=z < d, other=0.0)
                 new = tl.where(count > 0, total / tl.maximum(count, 1.0), old.to(tl.float64)).to(tl.float32)
