@@ -30,7 +30,7 @@ class Tile(NamedTuple):
 ASSIGN = Tile(64, 64, 4, 3)
 ADD_UP = Tile(32, 128, 4, 3)
 GROUP = 8  # tiles that one program adds up
-NEARER = Tile(32, 128, 4, 2)
+NEARER = Tile(32, 64, 4, 2)
 
 
 class Fused:
@@ -109,7 +109,7 @@ class Fused:
         self._sum(whole)
         programs.move[(self.K, self.p)](
             self.C, self.half, self.batch.k, self.done, self.sums, self.partial, self.counts, self.mass, self.shift,
-            self.d, self.groups, KP=self.KP, BD=128, GP=triton.next_power_of_2(self.groups),
+            self.d, self.groups, KP=self.KP, BD=256, GP=triton.next_power_of_2(self.groups), num_warps=8,
             WHOLE=whole,
         )  # fmt: skip
         programs.judge[(self.p,)](
