@@ -3,11 +3,11 @@
 import os
 from pathlib import Path
 
-from imprint.core.errors import FileError, UnreadableInput
+from imprint.core.errors import FileError
 from imprint.core.family import unknown
 from imprint.datasets.named import family
 from imprint.datasets.record import Progress, Record, Source
-from imprint.datasets.split import SPLITS, Label, Split, check_split
+from imprint.datasets.split import SPLITS, Label, Split, UnreadableInput, check_split
 
 __all__ = ["SPLITS", "Label", "Progress", "Record", "Source", "Split", "UnreadableInput", "load", "names", "record"]
 

@@ -12,11 +12,11 @@ import numpy as np
 
 from imprint.core.atomic import atomic_write
 from imprint.core.digest import digest
-from imprint.core.errors import FileError, UnreadableInput
+from imprint.core.errors import FileError
 from imprint.core.home import home
 from imprint.core.types import Array
 from imprint.datasets.pictures import read_picture, suffixes
-from imprint.datasets.split import Split
+from imprint.datasets.split import Split, UnreadableInput
 
 TEST_NAMES = ("test", "val", "validation")
 IGNORED = frozenset({"thumbs.db", "desktop.ini", "__macosx"})

@@ -23,8 +23,8 @@ from PIL import (
     features,
 )
 
-from imprint.core.errors import UnreadableInput
 from imprint.core.types import Array
+from imprint.datasets.split import UnreadableInput
 
 MOST_PIXELS = 1 << 26
 """The largest picture that is decoded whole, 67 million pixels; larger JPEGs are decoded at 1/2, 1/4 or 1/8."""

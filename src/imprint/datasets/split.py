@@ -9,6 +9,7 @@ import numpy as np
 
 from imprint.core.digest import digest
 from imprint.core.errors import ParameterError
+from imprint.core.errors import UnreadableInput as UnreadableInput
 from imprint.core.types import Array
 
 Label: TypeAlias = int | str

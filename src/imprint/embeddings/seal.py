@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from imprint.core.atomic import atomic_write
+from imprint.core.version import __version__
 from imprint.embeddings.journal import JOURNAL, ROWS, Journal, writing
 from imprint.embeddings.manifest import LABELS, MANIFEST, NAMES, npy_header, write_manifest, write_names
 from imprint.embeddings.types import Split
@@ -23,8 +24,6 @@ def is_complete(partial: Path) -> bool:
 
 def complete(partial: Path, facts: dict[str, Any], journal: Journal, split: Split) -> None:
     """Write header, labels, names and manifest; the rows reach the disk before the manifest does."""
-    from imprint import __version__
-
     kept = np.ones(len(split.inputs), bool)
     kept[[s.index for s in journal.skipped]] = False
     with writing(partial):
