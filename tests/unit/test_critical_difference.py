@@ -119,7 +119,7 @@ def test_the_words_below_say_what_was_tested():
 @pytest.mark.parametrize("format", ["svg", "png"])
 def test_the_same_comparison_gives_the_same_bytes_whatever_the_users_style(format):
     first = critical_difference(example(), format)
-    with matplotlib.rc_context({"font.size": 30, "axes.facecolor": "black", "text.usetex": False}):
+    with matplotlib.rc_context({"font.size": 30, "savefig.facecolor": "black", "lines.marker": "x"}):
         assert critical_difference(example(), format) == first
         assert matplotlib.rcParams["font.size"] == 30
     assert b"Date" not in first

@@ -160,6 +160,11 @@ LONG = {"names": "m", "instances": "i"}
         ),
         ({"a": 1, "b": 2}, {}, "method 'a' has 1; it takes one score per instance"),
         (
+            {"a": [1, 2], "b": [[1, 2], [3, 4]]},
+            {},
+            "method 'b' has [1, 2] for instance 0; a score must be a finite number",
+        ),
+        (
             {"a": {"x": 1}, "b": [1]},
             {},
             "method 'b' does not say which instances its scores belong to, others do",

@@ -77,8 +77,9 @@ def _check(split: Split, **counts: int) -> None:
 
 def _named(stored: Embeddings, split: Split) -> Embeddings:
     """The same data may lie elsewhere under other names: those of `split` are the ones the caller knows."""
-    names = Names(lambda: [split.names[i] for i in stored.index.tolist()], len(stored.X))
-    skipped = tuple(replace(s, name=split.names[s.index]) for s in stored.skipped)
+    known = split.names
+    names = Names(lambda: [known[i] for i in stored.index.tolist()], len(stored.X))
+    skipped = tuple(replace(s, name=known[s.index]) for s in stored.skipped)
     return replace(stored, names=names, skipped=skipped)
 
 

@@ -24,7 +24,7 @@ def is_complete(partial: Path) -> bool:
 
 def complete(partial: Path, facts: dict[str, Any], journal: Journal, split: Split) -> None:
     """Write header, labels, names and manifest; the rows reach the disk before the manifest does."""
-    kept = np.ones(len(split.inputs), bool)
+    names, kept = split.names, np.ones(len(split.inputs), bool)
     kept[[s.index for s in journal.skipped]] = False
     with writing(partial):
         with open(partial / ROWS, "r+b") as f:
@@ -32,7 +32,7 @@ def complete(partial: Path, facts: dict[str, Any], journal: Journal, split: Spli
             f.flush()
             os.fsync(f.fileno())
         _write_labels(partial / LABELS, np.asarray(split.labels)[kept])
-        write_names(partial / NAMES, (split.names[i] for i in np.flatnonzero(kept).tolist()))
+        write_names(partial / NAMES, (names[i] for i in np.flatnonzero(kept).tolist()))
         found = {"rows": journal.rows, "skipped": [astuple(s) for s in journal.skipped], "dtype": "<f4"}
         write_manifest(partial, facts | found | {"format": FORMAT, "imprint": __version__})
 

@@ -105,7 +105,7 @@ def _lower_tail(doubled: Array, limit: int) -> float:
     chance = np.zeros(limit + 1)
     chance[0] = 1
     for rank in doubled:
-        chance[rank:] += chance[: max(limit + 1 - rank, 0)].copy()
+        chance[rank:] += chance[: max(limit + 1 - rank, 0)]
         chance /= 2
     return float(chance.sum())
 
