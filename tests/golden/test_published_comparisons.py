@@ -96,7 +96,7 @@ def test_untied_data_agree_with_scikit_posthocs():
 
 
 def test_tied_data_are_exact_where_a_peer_turns_to_the_normal_approximation():
-    """Beyond a dozen instances scipy, and what calls it, leaves the exact test at the first zero or tie."""
+    """Beyond 13 instances scipy, and what calls it, leaves the exact test at the first zero or tie."""
     first, second = [1, 0, 0, 0] * 5, [0, 0, 0, 0] * 4 + [0, 0, 0, 1]
     one_of_six_the_other_way = 2 * (1 + 6) / 2**6  # by hand: six ties, one of them lost
     assert wilcoxon(first, second) == one_of_six_the_other_way
