@@ -6,9 +6,8 @@ from imprint.aggregators._base import Aggregator
 from imprint.core.component import param
 from imprint.core.errors import ParameterError
 from imprint.core.types import Array, Proxies
-from imprint.kernels.neighbours import nearest
+from imprint.kernels.neighbours import METRICS, nearest
 
-METRICS = ("euclidean", "cosine", "manhattan")
 WEIGHTINGS = ("distance", "uniform")
 SMALLEST = 1e-10  # added to distances before they are inverted
 
