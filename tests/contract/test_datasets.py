@@ -53,6 +53,12 @@ def test_a_record_is_complete(name):
         assert all(re.match("https?://.*[^/]$", url) and url.endswith(f"/{source.file}") for url in source.urls)
 
 
+def test_the_page_in_the_docs_lists_it(name):
+    record = datasets.record(name)
+    page = (Path(__file__).parents[2] / "docs" / "datasets.md").read_text("utf-8")
+    assert f"| `{name}` | {record.train:,} + {record.test:,} | {record.classes:,} |" in page
+
+
 def test_records_are_read_without_heavy_imports():
     heavy = ["torch", "PIL", "sklearn", "scipy", "urllib.request", "http.client", "pandas"]
     code = (

@@ -2,6 +2,7 @@
 
 import pickle
 from dataclasses import FrozenInstanceError, fields
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -38,6 +39,12 @@ def test_a_task_is_a_frozen_value(task):
     for f in fields(task):
         with pytest.raises(FrozenInstanceError):
             setattr(task, f.name, None)
+
+
+@pytest.mark.parametrize("name", tasks.names())
+def test_the_page_in_the_docs_lists_it(name):
+    table = (Path(__file__).parents[2] / "docs" / "tasks.md").read_text("utf-8").split("## The grammar")[0]
+    assert f"`{name}`" in table or f"`{name}(" in table
 
 
 def test_different_tasks_have_different_texts():

@@ -183,5 +183,5 @@ def _grey(image: Image.Image) -> Array:
     values = np.asarray(image)
     if image.mode == "F" or values.min() < 0 or values.max() > 65535:
         raise _RefusedError("its samples of 32 bits have no stated range")
-    table = np.rint(np.arange(65536) / 257).astype(np.uint8)
-    return table[values]
+    table: Array = np.rint(np.arange(65536) / 257).astype(np.uint8)
+    return np.take(table, values)

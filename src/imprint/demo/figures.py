@@ -38,7 +38,8 @@ def _axes(out: BytesIO) -> Iterator[Any]:
 
     with matplotlib.rc_context():
         matplotlib.rcdefaults()
-        matplotlib.rcParams.update(STYLE)
+        settings: Any = matplotlib.rcParams
+        settings.update(STYLE)
         figure = Figure(figsize=(5.6, 3.5), layout="constrained")
         yield figure.add_subplot()
         figure.savefig(out, format="svg", metadata={"Date": None, "Creator": None})

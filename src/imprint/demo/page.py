@@ -89,9 +89,7 @@ def _row(findings: Findings, name: str) -> str:
     for task in TASKS:
         values = [100 * v for (t, _), v in findings.scores[name].items() if t == task]
         best = max(findings.accuracy(other, task) for other in findings.scores) == findings.accuracy(name, task)
-        shown = f"{sum(values) / len(values):.1f}" + (
-            f"<small> ± {stdev(values):.1f}</small>" if len(values) > 1 else ""
-        )
+        shown = f"{fmean(values):.1f}<small> ± {stdev(values):.1f}</small>"
         cells.append(f"<td{' class=best' if best else ''}>{shown}</td>")
     recipe = recipes.describe(name)
     parts = escape(" / ".join(recipe.parts().values()))

@@ -25,7 +25,6 @@ section { padding: 1.25rem 1.4rem; margin-top: 1.25rem }
 .two { display: grid; gap: 1.25rem; grid-template-columns: repeat(auto-fit, minmax(min(100%, 420px), 1fr)) }
 .wide { overflow-x: auto }
 .chart img { display: block; width: 100%; max-width: 620px; height: auto; margin: .5rem auto 0 }
-.ranks img { min-width: 400px }
 table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums }
 th, td { padding: .45rem .6rem; text-align: right; border-bottom: 1px solid var(--line); white-space: nowrap }
 thead th { font-size: .85rem; font-weight: 600; color: var(--pale); vertical-align: bottom }
@@ -45,9 +44,10 @@ pre { background: var(--back); border-radius: 6px; padding: .8rem 1rem; overflow
 pre { font-size: .9rem }
 footer { margin-top: 1.5rem; font-size: .85rem }
 @media (max-width: 640px) {
-  tbody th small { display: none }
-  th, td { padding: .4rem .45rem }
-  tbody th, tfoot th, thead th:first-child { position: sticky; left: 0; background: #fff }
+  section { padding: 1rem }
+  td small, tbody th small { display: none }
+  th, td { padding: .4rem .2rem; font-size: .82rem }
+  thead th, tfoot th { white-space: normal; font-size: .7rem }
 }
 </style>
 </head>
@@ -55,8 +55,9 @@ footer { margin-top: 1.5rem; font-size: .85rem }
 <main>
 <h1>Five recipes on handwritten digits</h1>
 <p>Weight imprinting makes a classifier for new classes from frozen embeddings, without training. Here TinyNet, which
-was trained on photographs and has seen no digit, embeds the $train + $test digits that come with scikit-learn, and five published
-recipes turn $shots pictures of each class into a classifier: on four tasks, each with $seeds draws of the pictures.</p>
+was trained on photographs of quite other things, embeds the $train + $test digits that come with scikit-learn, and
+five published recipes turn $shots pictures of each class into a classifier: on four tasks, each with $seeds draws of
+the pictures.</p>
 
 <section>
 <h2>Accuracy in %, mean ± standard deviation over the draws</h2>
@@ -70,7 +71,7 @@ recipes turn $shots pictures of each class into a classifier: on four tasks, eac
 <section class="chart">
 <h2>Which differences are more than chance?</h2>
 <p>$verdict</p>
-<div class="wide ranks">$ranks</div>
+$ranks
 <p class="pale"><small>A bar joins recipes that cannot be told apart. The instances share test pictures and overlap in
 training pictures, so these p-values are smaller than independent data would give.</small></p>
 </section>

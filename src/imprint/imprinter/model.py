@@ -239,7 +239,7 @@ class Imprinter:
         place = Path(path)
         if not place.is_file():
             persistence.read(place)  # raises the right sentence
-        with exclusive(place.with_name(f".{place.name}.lock")):
+        with exclusive(place.with_name(f".{place.name}.lock"), remove=True):
             self = cls.load(place, **options)
             yield self
             self.save(place)

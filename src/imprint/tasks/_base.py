@@ -57,7 +57,7 @@ class Task(Component):
             raise ParameterError(f"{self}.select(seed={seed!r}): seed must be int >= 0.")
         found = np.unique(given).tolist()
         known = tuple(found) if classes is None else tuple(np.asarray(classes).tolist())
-        strange = [label for label in found if label not in frozenset(known)]
+        strange = sorted(set(found) - set(known), key=str)
         if strange:
             raise ParameterError(f"{self}.select(): the label {strange[0]!r} is not among the classes.")
         if not self.touches(known):
@@ -88,11 +88,13 @@ class Chain(Task):
             raise ParameterError(f"Chain(steps={self.steps!r}): steps must be two or more tasks.")
 
     def mapping(self, classes: Sequence[Label]) -> dict[Label, Label]:
-        mapping: dict[Label, Label] = {c: c for c in classes}
+        groups: dict[Label, list[Label]] = {c: [c] for c in classes}
         for step in self.steps:
-            further = step.mapping(tuple(dict.fromkeys(mapping.values())))
-            mapping = {c: new for old, new in further.items() for c, label in mapping.items() if label == old}
-        return mapping
+            merged: dict[Label, list[Label]] = {}
+            for old, new in step.mapping(tuple(groups)).items():
+                merged.setdefault(new, []).extend(groups[old])
+            groups = merged
+        return {c: label for label, members in groups.items() for c in members}
 
     def queries(self) -> Task:
         kept = [q for step in self.steps if (q := step.queries()) is step]

@@ -28,7 +28,11 @@ class Shots(Task):
         return All()
 
     def _select(self, labels: Array, seed: int, classes: Sequence[Label]) -> Selection:
-        rows = np.concatenate([self._draw(np.flatnonzero(labels == c), seed, c) for c in classes])
+        values, inverse, sizes = np.unique(labels, return_inverse=True, return_counts=True)
+        by_class = np.split(np.argsort(inverse, kind="stable"), np.cumsum(sizes))
+        own = dict(zip(values.tolist(), by_class))
+        drawn = [self._draw(own[c], seed, c) for c in classes if c in own]
+        rows = np.concatenate(drawn) if drawn else np.empty(0, dtype=np.intp)
         return Selection(rows, labels[rows])
 
     def _draw(self, own: Array, seed: int, label: Label) -> Array:

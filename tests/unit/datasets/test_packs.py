@@ -1,8 +1,10 @@
+import pickle
+
 import numpy as np
 import pytest
 
 from imprint.core.errors import FileError
-from imprint.datasets import Split, load
+from imprint.datasets import Split, UnreadableInput, load
 from imprint.datasets.split import Joined, Numbered
 
 IMAGES = np.random.default_rng(0).integers(0, 256, (6, 4, 5, 3), dtype=np.uint8)
@@ -103,6 +105,17 @@ def test_sequences_behave_as_lists_do():
     for sequence in (names, both):
         with pytest.raises(IndexError):
             sequence[len(sequence)]
+
+
+def test_the_width_of_integers_does_not_count():
+    splits = [Split(IMAGES, LABELS.astype(kind), Numbered("x", 6), (0, 1, 2), "image") for kind in ("u1", ">i4", "<i8")]
+    assert len({s.fingerprint for s in splits}) == 1
+    assert repr(splits[0]) == "Split(6 images, 3 classes)"
+
+
+def test_the_error_of_an_input_survives_the_way_between_processes():
+    error = pickle.loads(pickle.dumps(UnreadableInput("a/b.jpg", "it is empty")))
+    assert (error.name, error.reason, str(error)) == ("a/b.jpg", "it is empty", "Cannot read a/b.jpg: it is empty.")
 
 
 def test_a_split_of_unequal_parts_is_refused():
