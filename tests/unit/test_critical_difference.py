@@ -111,9 +111,20 @@ def test_names_are_never_read_as_formulas():
 def test_the_words_below_say_what_was_tested():
     unclear, clear = example(3, gap=0), example(3, gap=9)
     assert "The Friedman test finds no difference at α = 0.05" in critical_difference(unclear).decode()
-    assert "No bars: every two methods differ" in critical_difference(clear).decode()
+    assert "No bars: neighbours differ (" in critical_difference(clear).decode()
+    assert "Not joined" not in critical_difference(clear).decode()
     assert "Bars join methods that cannot be told apart" in critical_difference(example(8)).decode()
     assert "1 instance; Friedman p" in critical_difference(example(3, n=1)).decode()
+
+
+def test_the_words_below_count_pairs_that_no_bar_can_join():
+    """a and c cannot be told apart, but b stands between them and differs from a."""
+    step = np.arange(30)
+    a, c = np.where(step < 22, 0.5, -0.01), np.where(step < 9, 5.0, np.where(step < 16, -0.001, -1.0))
+    comparison = compare({"a": a, "b": np.zeros(30), "c": c})
+    assert [pair[:2] for pair in comparison.pairs if not pair.significant] == [("a", "c"), ("b", "c")]
+    assert comparison.groups == (("b", "c"),)
+    assert "Not joined: 1 pair that cannot be told apart" in critical_difference(comparison).decode()
 
 
 @pytest.mark.parametrize("format", ["svg", "png"])

@@ -69,7 +69,7 @@ def test_groups_are_the_maximal_runs_without_a_difference(scores, alpha):
 
 
 def test_a_group_never_bridges_a_method_that_differs():
-    """a and c cannot be told apart, b between them differs from both: no bar may run over b."""
+    """a and c cannot be told apart, b between them differs from a: no bar may join a and c."""
     n = 30
     b = np.zeros(n)
     a = np.where(np.arange(n) < 22, 0.5, -0.01)  # over b mostly, by little
