@@ -124,3 +124,13 @@ def test_nc3_and_nc4_by_loops():
     assert 0 < expected < 1
     assert nc4(X, y, weights=W, bias=b) == expected
     assert nc4(X, y, predictions=linear) == expected
+
+
+def test_legacy_nc1_drops_directions_as_a_float32_pseudo_inverse_does():
+    """One direction of Sb is below l times the float32 epsilon: the published value leaves it out, ours does not."""
+    X, y = data(9, [30, 30, 30], 4)
+    means = np.stack([X[y == c].mean(axis=0) for c in range(3)])
+    thin = np.array([[5.0, 0, 0, 0], [-5, 0, 0, 0], [0, 1e-3, 0, 0]])
+    X = (X - means[y] + thin[y] + 2).astype(np.float32)
+    assert nc1(X, y, legacy=True) == pytest.approx(published_nc1(X, y), rel=2e-3)
+    assert nc1(X, y) > 1e3 * nc1(X, y, legacy=True)

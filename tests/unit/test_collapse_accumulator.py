@@ -191,3 +191,12 @@ def test_many_small_classes_hold_rows_not_matrices():
     seen = Accumulator().update(X, y)
     same(seen.result(), X, y)
     assert len(pickle.dumps(seen)) < 3 * X.nbytes
+
+
+def test_a_result_of_the_second_pass_does_not_move_either():
+    X, y = data()
+    again = Accumulator(scatter=False).update(X, y).second_pass().update(X, y)
+    result = again.result()
+    value = result.nc1
+    again.update(X, y)
+    assert result.nc1 == value

@@ -49,6 +49,25 @@ def test_a_class_that_doubles_another_lowers_the_rank(dtype, shift):
     assert nc1(X2, y2) == pytest.approx(expected, rel=1e-6)
 
 
+def flat_in_float32():
+    """Four classes whose means lie in a plane, but for the rounding of float32 far from the origin."""
+    X, y = data(classes=3)
+    between = (X[y == 0][:130] + X[y == 1][:130]) / 2
+    X, y = np.concatenate([X, between]), np.concatenate([y, np.full(len(between), 3)])
+    keep = np.concatenate([np.flatnonzero(y == c)[:130] for c in range(4)])
+    return X[keep], y[keep], (X[keep] + 50).astype(np.float32)
+
+
+def test_a_direction_made_by_rounding_does_not_count():
+    X, y, rounded = flat_in_float32()
+    assert nc1(rounded, y) == pytest.approx(nc1(X, y), rel=1e-4)
+    assert vci(rounded, y) == pytest.approx(vci(X, y), rel=1e-4)
+    halves = Accumulator()
+    for part in (slice(None, None, 2), slice(1, None, 2)):
+        halves = halves + Accumulator().update(rounded[part], y[part])
+    assert halves.result().nc1 == pytest.approx(nc1(X, y), rel=1e-4)
+
+
 def test_more_classes_than_columns():
     X, y = data(classes=8, width=3)
     M = np.stack([X[y == c].mean(axis=0) for c in range(8)])

@@ -102,7 +102,7 @@ class ClassSums:
         total, gap = self.count + count, mean - self.mean
         row = gap * np.sqrt(self.count * count / total)
         if self.scatter and matrix is not None:
-            self.matrix = matrix.copy() if self.matrix is None else self.matrix + matrix + np.outer(row, row)
+            self.matrix = matrix if self.matrix is None else self.matrix + matrix + np.outer(row, row)
         self.squares += squares + float(row @ row)
         self.mean = self.mean + gap * (count / total)
         self.count = total
