@@ -30,7 +30,7 @@ def nearest(Q: Array, W: Array, m: int, metric: str = "euclidean") -> tuple[Arra
     return _plain(Q, W, m, metric)
 
 
-def _compiled(Q: Array, W: Array, m: int, metric: Metric) -> tuple[Array, Array]:
+def _compiled(Q: Array, W: Array, m: int, metric: str) -> tuple[Array, Array]:
     from imprint.kernels.compiled.neighbours import search
 
     images = (unit_rows(Q), unit_rows(W)) if metric == "cosine" else (Q, W)
@@ -38,7 +38,7 @@ def _compiled(Q: Array, W: Array, m: int, metric: Metric) -> tuple[Array, Array]
     return (np.sqrt(distances) if metric == "euclidean" else distances), indices
 
 
-def _plain(Q: Array, W: Array, m: int, metric: Metric) -> tuple[Array, Array]:
+def _plain(Q: Array, W: Array, m: int, metric: str) -> tuple[Array, Array]:
     distances = np.empty((len(Q), m))
     indices = np.empty((len(Q), m), dtype=np.intp)
     if metric == "cosine":
