@@ -90,13 +90,25 @@ def to_parts(labels: list[Any], shelves: dict[Any, Shelf]) -> tuple[list[list[st
     return names, arrays
 
 
-def from_parts(labels: list[Any], names: list[list[str]], arrays: dict[str, Array]) -> dict[Any, Shelf]:
+def from_parts(classifier: ImprintClassifier, names: list[list[str]], arrays: dict[str, Array]) -> dict[Any, Shelf]:
     """The shelves that `to_parts` described; raises KeyError, TypeError or ValueError for anything else."""
-    shelves = {}
-    for i, (label, own) in enumerate(zip(labels, names, strict=True)):
+    shelves, proxies = {}, np.bincount(classifier.proxies_.labels)
+    for i, (label, own) in enumerate(zip(classifier.classes_.tolist(), names, strict=True)):
         if own:
-            X, beside = arrays[f"{PREFIX}{i}.X"], arrays[f"{PREFIX}{i}.beside"]
-            if len(X) != len(own) or beside.ndim != 1 or not ((beside >= 0) & (beside < len(own))).all():
+            shelf = Shelf(tuple(map(str, own)), arrays[f"{PREFIX}{i}.X"], arrays[f"{PREFIX}{i}.beside"])
+            if not _sound(shelf, int(proxies[i]), classifier.n_features_in_):
                 raise ValueError
-            shelves[label] = Shelf(tuple(map(str, own)), X, beside)
+            shelves[label] = shelf
+    if 2 * len(shelves) != sum(name.startswith(PREFIX) for name in arrays):
+        raise ValueError
     return shelves
+
+
+def _sound(shelf: Shelf, proxies: int, width: int) -> bool:
+    return (
+        shelf.X.shape == (len(shelf.names), width)
+        and shelf.X.dtype.kind == "f"
+        and shelf.beside.shape == (proxies,)
+        and shelf.beside.dtype.kind == "i"
+        and bool(((shelf.beside >= 0) & (shelf.beside < len(shelf.names))).all())
+    )

@@ -216,7 +216,7 @@ class Imprinter:
         try:
             made_with = str(stated["fingerprint"])
             self = cls(backbone or str(stated["spec"]), cache=cache, device=device, threads=threads)
-            shelves = gallery.from_parts(classifier.classes_.tolist(), document["pictures"], arrays)
+            shelves = gallery.from_parts(classifier, document["pictures"], arrays)
         except (KeyError, TypeError, ValueError):
             raise persistence.foreign(path) from None
         if self.backbone.fingerprint != made_with:
