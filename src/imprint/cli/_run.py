@@ -10,6 +10,7 @@ from types import TracebackType
 from typing import Annotated
 
 import typer
+from typer.main import get_command
 
 from imprint import cli
 from imprint.cli import _terminal
@@ -38,7 +39,7 @@ def run(args: Sequence[str] | None = None) -> int:
 def _call(words: list[str]) -> int:
     code = 0
     try:
-        application()(args=words, prog_name="imprint")
+        get_command(application())(args=words, prog_name="imprint")  # calling a Typer would set its own excepthook
     except SystemExit as e:
         code = e.code if isinstance(e.code, int) else 1
     except KeyboardInterrupt:
