@@ -205,3 +205,21 @@ def test_timm_without_a_network_says_where_weights_must_lie(timm, monkeypatch):
     monkeypatch.setattr(timm, "create_model", unreachable)
     with pytest.raises(FileError, match=r"timm:test_vit could not be made \(no network\): .*HF_HOME"):
         load("timm:test_vit")
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
+@pytest.mark.parametrize("name", PAPER)
+def test_cuda_in_mixed_precision_agrees_with_cpu(torchvision, rng, name):
+    from imprint.backbones.adapters import torchvision as adapter
+
+    torch.manual_seed(0)
+    network = adapter.without_classifier(torchvision.models.get_model(name, weights=None))
+    x = np.stack([record(name).preprocess.picture(p) for p in rng.integers(0, 256, (8, 32, 32, 3), dtype=np.uint8)])
+    on_cpu = TorchBackbone(record(name), network, adapter.VERSION, "cpu", None)
+    want = on_cpu.embed(x)
+    on_cuda = TorchBackbone(record(name), network, adapter.VERSION, "cuda", None)
+    out = on_cuda.embed(x)
+    cosine = (out * want).sum(1) / np.linalg.norm(out, axis=1) / np.linalg.norm(want, axis=1)
+    assert out.dtype == np.float32
+    assert cosine.min() > 0.999
+    assert on_cpu.fingerprint != on_cuda.fingerprint  # embeddings of another precision have another address
