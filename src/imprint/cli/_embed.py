@@ -13,9 +13,7 @@ from imprint.embeddings import Embeddings, extract
 from imprint.imprinter.items import check_modality
 
 
-def embed_splits(
-    spec: str, backbone: str, device: str, threads: int | None, tests: bool, need_tests: bool = False
-) -> dict[str, Embeddings]:
+def embed_splits(spec: str, backbone: str, device: str, threads: int | None, tests: bool) -> dict[str, Embeddings]:
     """The `train` split and, if there is one and it is wanted, the `test` split."""
     network = backbones.load(backbone, device, threads)
     found = {}
@@ -24,7 +22,7 @@ def embed_splits(
             try:
                 split = datasets.load(spec, name, progress=bars.download)
             except FileError:
-                if name == "train" or need_tests:
+                if name == "train":
                     raise
                 continue
             check_modality(network, split)
@@ -34,8 +32,6 @@ def embed_splits(
 
 def write(path: Path, splits: dict[str, Embeddings]) -> None:
     """One .npz file: `train`, `train_labels`, `train_names`, and the same for `test`."""
-    if path.suffix != ".npz":
-        raise FileError(f"Cannot write {path}: its name must end in .npz.")
     arrays: dict[str, Any] = {}
     for name, e in splits.items():
         arrays |= {name: np.asarray(e.X), f"{name}_labels": e.y, f"{name}_names": np.array(list(e.names))}

@@ -32,21 +32,17 @@ def backbones() -> Inventory:
 
     objects = [{**record(name).as_json(), "name": name, "input": record(name).input_size} for name in names()]
     also = ", ".join(f"{prefix}:{what}" for prefix, what in PREFIXES.items())
-    return Inventory(
-        objects, ["name", "width", "input", "top1", "pretraining", "licence"], ["width", "top1"], f"Also: {also}."
-    )
+    numbers = ["width", "top1"]
+    return Inventory(objects, ["name", *numbers, "input", "pretraining"], numbers, f"Also: {also}.")
 
 
 def datasets() -> Inventory:
     from imprint.datasets import names, record
 
     objects = [{"name": name, **asdict(record(name))} for name in names()]
-    return Inventory(
-        objects,
-        ["name", "title", "modality", "classes", "train", "test", "licence"],
-        ["classes", "train", "test"],
-        "Also: a folder with one sub-folder per class, a .npz pack, a .csv or .jsonl file of texts.",
-    )
+    numbers = ["classes", "train", "test"]
+    also = "Also: a folder with one sub-folder per class, a .npz pack, a .csv or .jsonl file of texts."
+    return Inventory(objects, ["name", "modality", *numbers, "title"], numbers, also)
 
 
 def components(package: str) -> Inventory:

@@ -5,23 +5,10 @@ from pathlib import Path
 
 import numpy as np
 
-from imprint import datasets, persistence
+from imprint import datasets
 from imprint.cli import _terminal as terminal
-from imprint.core.errors import FileError
+from imprint.cli._files import words
 from imprint.imprinter import Embedded, Imprinter
-
-
-def check_output(path: Path) -> None:
-    """Refuse a place where no model can go, before any work is done."""
-    if not path.parent.is_dir():
-        raise FileError(f"Cannot write {path}: there is no folder {path.parent}.")
-    if path.is_dir():
-        raise FileError(f"Cannot write {path}: it is a folder; name a file in it, such as {path / 'model.imprint'}.")
-    if path.exists() and path.stat().st_size:
-        try:
-            persistence.read(path)
-        except FileError:
-            raise FileError(f"Cannot write {path}: it exists and is no imprint model; choose another name.") from None
 
 
 def embed(model: Imprinter, spec: str) -> Embedded:
@@ -33,7 +20,7 @@ def embed(model: Imprinter, spec: str) -> Embedded:
     return rows
 
 
-def state(model: Imprinter, path: Path, rows: Embedded | None, json: bool, then: str) -> None:
+def state(model: Imprinter, path: Path, rows: Embedded | None, json: bool) -> None:
     """Say what the model file holds now, and what can be done next."""
     labels, counts = _counts(rows)
     if json:
@@ -53,8 +40,9 @@ def state(model: Imprinter, path: Path, rows: Embedded | None, json: bool, then:
     terminal.note(f"{path}: {size}, {path.stat().st_size / 1e6:.1f} MB.")
     if len(model.classes_) == 1:
         terminal.note(f"One class alone: every picture will be called {str(model.classes_[0])!r}.")
-        then = f"imprint add {path} FOLDER"
-    terminal.note(f"Next: {then}")
+        terminal.note(f"Next: {words('imprint', 'add', path, 'FOLDER')}")
+    else:
+        terminal.note(f"Next: {words('imprint', 'predict', path, 'PICTURE')}")
 
 
 def _counts(rows: Embedded | None) -> tuple[Sequence[object], Sequence[int]]:

@@ -37,7 +37,11 @@ MovedNetwork = Annotated[
 Recipe = Annotated[
     str, typer.Option("--recipe", "-r", help="A published method, see `imprint list recipes`.", autocompletion=_recipes)
 ]
-Part = Annotated[str | None, typer.Option(help="Replaces this part of the recipe.", rich_help_panel="Parts")]
+Generator = Annotated[str | None, typer.Option(help="How proxies are made instead, such as 'kmeans(k=5)'.")]
+Aggregator = Annotated[str | None, typer.Option(help="How proxies decide instead, such as 'nearest(m=3)'.")]
+NormPre = Annotated[str | None, typer.Option(help="How embeddings are scaled before that: none or l2.")]
+NormPost = Annotated[str | None, typer.Option(help="How proxies are scaled: none, l2 or quantile.")]
+NormInf = Annotated[str | None, typer.Option(help="How the embeddings of new pictures are scaled: none or l2.")]
 Seed = Annotated[int, typer.Option(help="The same pictures and seed give the same model.", min=0)]
 Device = Annotated[str, typer.Option(help="Where the backbone runs: cpu or cuda.")]
 Threads = Annotated[int | None, typer.Option(help="Cores the backbone may use; all, unless told.", min=1)]

@@ -45,7 +45,8 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, right: Se
 
     made = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
     for name in columns:
-        made.add_column(name, justify="right" if name in right else "left", no_wrap=name in right)
+        whole = name in right or name == "name"
+        made.add_column(name, justify="right" if name in right else "left", no_wrap=whole, overflow="fold")
     for row in rows:
         made.add_row(*(cell if isinstance(cell, Text) else Text(str(cell)) for cell in row))
     _console(sys.stdout).print(made)

@@ -19,11 +19,13 @@ def command(
     Other classes stay as they are. The file is replaced whole at the end: stopped half-way, it is what it was. Two of
     these on one model wait for each other, and both count.
     """
+    from imprint.cli._files import check_model
     from imprint.cli._learn import embed, state
     from imprint.imprinter import Imprinter
 
+    check_model(file)
     network: dict[str, Any] = {"backbone": backbone, "device": device, "threads": threads}
     rows = embed(Imprinter.load(file, cache=cache, **network), folder)
     with Imprinter.change(file, **network) as model:
         model.add(rows)
-    state(model, file, rows, json, f"imprint predict {file} PICTURE")
+    state(model, file, rows, json)

@@ -22,7 +22,9 @@ def command(
     It takes less than a minute and no network, prints a table and writes one HTML page.
     """
     from imprint.demo import explore, write_page
+    from imprint.demo.page import make_folder
 
+    make_folder(out)
     with terminal.bars() as bars:
         findings = explore(seeds, bars.embedding(), bars.step)
     page = write_page(findings, out)

@@ -23,7 +23,12 @@ def command(
     cannot be read is named and left out. Interrupted, the same command goes on where it stopped.
     """
     from imprint.cli._embed import embed_splits, write
+    from imprint.cli._files import check_place
+    from imprint.core.errors import FileError
 
+    check_place(output)
+    if output.suffix != ".npz":
+        raise FileError(f"Cannot write {output}: its name must end in .npz.")
     splits = embed_splits(data, backbone, device, threads, tests=True)
     write(output, splits)
     for split in splits.values():

@@ -13,11 +13,11 @@ def command(
     output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="Where the model goes.")],
     backbone: options.Network = "tinynet",
     recipe: options.Recipe = "imprint2025",
-    generator: options.Part = None,
-    aggregator: options.Part = None,
-    norm_pre: options.Part = None,
-    norm_post: options.Part = None,
-    norm_inf: options.Part = None,
+    generator: options.Generator = None,
+    aggregator: options.Aggregator = None,
+    norm_pre: options.NormPre = None,
+    norm_post: options.NormPost = None,
+    norm_inf: options.NormInf = None,
     seed: options.Seed = 0,
     device: options.Device = "cpu",
     threads: options.Threads = None,
@@ -26,10 +26,11 @@ def command(
 ) -> None:
     """Make a model from a folder of pictures.
 
-    The folder has one sub-folder per class, whose name is the label. A recipe says how proxies are made and used; its
-    parts can be replaced one by one, as in --generator 'kmeans(k=5)' --aggregator 'nearest(m=3)'.
+    The folder has one sub-folder per class, whose name is the label. A recipe says how proxies are made and used;
+    options replace its parts one by one.
     """
-    from imprint.cli._learn import check_output, embed, state
+    from imprint.cli._files import check_output
+    from imprint.cli._learn import embed, state
     from imprint.imprinter import Imprinter
 
     given = {
@@ -44,4 +45,4 @@ def command(
     check_output(output)
     rows = embed(model, folder)
     model.fit(rows).save(output)
-    state(model, output, rows, json, f"imprint predict {output} PICTURE")
+    state(model, output, rows, json)

@@ -30,13 +30,15 @@ def command(
 
     A picture that cannot be read is named, the others are still answered, and the exit code is 1.
     """
-    from imprint.cli._pictures import pictures_in
+    from imprint.cli._files import check_model, pictures_in
     from imprint.core.errors import ImprintError
     from imprint.imprinter import Imprinter
 
+    check_model(file)
     model = Imprinter.load(file, backbone=backbone, device=device, threads=threads)
     items = pictures_in(pictures) if model.backbone.modality == "image" else pictures
-    seen = model.look(items)
+    with terminal.bars() as bars:
+        seen = model.look(items, bars.embedding("Looking"))
     if not len(seen.X):
         raise ImprintError(f"Cannot read {seen.skipped[0].name}: {seen.skipped[0].reason}.")
     names = seen.names if model.backbone.modality == "image" else items
@@ -62,16 +64,14 @@ def _answers(model: "Imprinter", seen: "Embedded", names: list[str], top: int, r
 
 
 def _show(answers: list[dict[str, Any]], measure: str) -> None:
-    explained = "why" in answers[0]
-    columns = ["picture", "class", "probability", "others", *([f"nearest proxies ({measure})"] if explained else [])]
     rows = []
     for answer in answers:
         others = ", ".join(f"{g['label']} {_percent(g['probability'])}" for g in answer["top"][1:])
-        row = [answer["path"], answer["label"], _percent(answer["probability"]), others]
-        if explained:
-            row.append("\n".join(f"{r['label']} {r[measure]:.3f}  {r['picture'] or ''}" for r in answer["why"]))
-        rows.append(row)
-    terminal.table(columns, rows, right=["probability"])
+        rows.append([answer["path"], answer["label"], _percent(answer["probability"]), others])
+        for r in answer.get("why", []):
+            beside = f"  near {r['picture']}" if r["picture"] else "  near a proxy"
+            rows.append([beside, r["label"], f"{r[measure]:.3f}", measure])
+    terminal.table(["picture", "class", "probability", "others"], rows, right=["probability"])
 
 
 def _percent(p: float) -> str:

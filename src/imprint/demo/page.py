@@ -21,14 +21,19 @@ NAMES = {"all": "all ten digits", "even": "even digits", "odd": "odd digits", "s
 
 def write_page(findings: Findings, folder: str | Path) -> Path:
     """Write `demo.html` into the folder, which is made if need be."""
-    target = Path(folder) / "demo.html"
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as e:
-        raise FileError(f"Cannot make the folder {target.parent}: {e.strerror}.") from None
+    target = make_folder(Path(folder)) / "demo.html"
     with atomic_write(target) as f:
         f.write(page(findings).encode())
     return target
+
+
+def make_folder(folder: Path) -> Path:
+    """The folder, made if need be, or a sentence why not."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as e:
+        raise FileError(f"Cannot make the folder {folder}: {e.strerror}.") from None
+    return folder
 
 
 def page(findings: Findings) -> str:

@@ -1,7 +1,7 @@
 """Pictures and texts, from wherever they are, as rows of embeddings."""
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
@@ -11,7 +11,7 @@ from imprint.backbones import Backbone
 from imprint.core.errors import ParameterError, UnreadableInput
 from imprint.core.types import Array
 from imprint.datasets.split import Split, plain_labels
-from imprint.embeddings import Skipped
+from imprint.embeddings import Progress, Skipped
 
 BATCH = 64
 
@@ -25,13 +25,13 @@ class Embedded(NamedTuple):
     y: Array | None = None  # (n,)
 
 
-def embed_items(backbone: Backbone, items: Any, names: Sequence[str] | None = None) -> Embedded:
+def embed_items(backbone: Backbone, items: Any, progress: Callable[[Progress], object] | None = None) -> Embedded:
     """Embed pictures (paths, or uint8 arrays) or texts, in batches; nothing is stored.
 
-    What cannot be read is listed in `skipped`.
+    What cannot be read is listed in `skipped`; `progress` hears of every batch.
     """
     given = _listed(backbone, items)
-    known = [_name(backbone, item, i) for i, item in enumerate(given)] if names is None else names
+    known = [_name(backbone, item, i) for i, item in enumerate(given)]
     rows: list[Array] = [np.empty((0, backbone.width), np.float32)]
     kept: list[str] = []
     skipped: list[Skipped] = []
@@ -46,6 +46,8 @@ def embed_items(backbone: Backbone, items: Any, names: Sequence[str] | None = No
                     kept.append(known[i])
             if batch:
                 rows.append(backbone.embed(np.stack(batch) if isinstance(batch[0], np.ndarray) else batch))
+            if progress is not None:
+                progress(Progress(min(first + BATCH, len(given)), len(given), len(skipped)))
     return Embedded(np.concatenate(rows), kept, tuple(skipped))
 
 

@@ -150,12 +150,12 @@ class Imprinter:
 
     # Deciding
 
-    def look(self, items: Any) -> Embedded:
+    def look(self, items: Any, progress: Report | None = None) -> Embedded:
         """Pictures (paths, or uint8 arrays) or texts as embeddings, which `predict` and its kin take as well.
 
         What cannot be read is listed in `skipped` and has no row; `predict` refuses it instead.
         """
-        return items if isinstance(items, Embedded) else embed_items(self.backbone, items)
+        return items if isinstance(items, Embedded) else embed_items(self.backbone, items, progress)
 
     def predict(self, items: Any) -> Array:
         """The label of every picture."""

@@ -46,7 +46,8 @@ def test_predict_json_has_the_fixed_shape(imprint, model, photos):
 def test_predict_shows_classes_and_reasons(imprint, model, photos):
     done = imprint("predict", model, photos / "dark" / "0.png", "--why")
     assert "dark" in done.out
-    assert "nearest proxies (distance)" in done.out
+    assert "near dark/" in done.out
+    assert "distance" in done.out
     (answer,) = json.loads(imprint("predict", model, photos / "dark" / "0.png", "--why", "--json").out)
     assert [r["label"] for r in answer["why"]] == ["dark", "middle", "light"]
     assert answer["why"][0]["picture"].startswith("dark/")

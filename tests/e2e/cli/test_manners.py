@@ -99,7 +99,9 @@ def test_shells_complete_commands_and_names(line, expected):
 def test_tracebacks_only_on_demand(imprint):
     plain = imprint("predict", "missing.imprint", "a.png")
     assert (plain.code, plain.out) == (1, "")
-    assert plain.err == "Error: missing.imprint: there is no such file.\n"
+    assert plain.err == (
+        "Error: missing.imprint: there is no such file; a model is made by: imprint fit FOLDER -o missing.imprint.\n"
+    )
     for place in (["--debug", "predict"], ["predict", "--debug"]):
         with pytest.raises(OSError, match="no such file"):
             imprint(*place, "missing.imprint", "a.png")
