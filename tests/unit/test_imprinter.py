@@ -71,11 +71,13 @@ def test_adding_classes_equals_fitting_them_all_and_forgetting_undoes_it(tmp_pat
     two = make_folder(tmp_path / "two", ["dark", "light"])
     extra = {"generator": "least_squares(reg=1.0)"} if recipe == "oracle" else {}
     whole, grown = raw(recipe=recipe, **extra).fit(photos), raw(recipe=recipe, **extra).fit(two)
-    before = weights(grown)
+    before, taken = weights(grown), grown.classifier
     grown.add(make_folder(tmp_path / "one", ["middle"]))
     np.testing.assert_array_equal(weights(grown), weights(whole))
     grown.forget("middle")
     np.testing.assert_array_equal(weights(grown), before)
+    assert taken.classes_.tolist() == ["dark", "light"], "a classifier once taken does not change"
+    assert taken is not grown.classifier
 
 
 def test_adding_pictures_of_a_known_class_moves_its_mean_alone(tmp_path, photos):
@@ -208,6 +210,14 @@ def test_pictures_with_labels_need_no_folder(photos):
     by_pair, by_folder = raw().fit((pictures, labels)), raw().fit(photos)
     np.testing.assert_array_equal(weights(by_pair), weights(by_folder))
     assert by_pair.why(pictures[0], 1)[0].picture.isdigit()
+
+
+def test_labels_follow_the_pictures_that_can_be_read(tmp_path, photos):
+    (tmp_path / "bad.png").write_bytes(b"")
+    paths = [tmp_path / "bad.png", photos / "dark" / "0.png", photos / "light" / "0.png"]
+    rows = raw().embed((paths, ["dark", "dark", "light"]))
+    assert rows.y.tolist() == ["dark", "light"]
+    assert list(rows.names) == [str(p) for p in paths[1:]]
 
 
 @pytest.mark.parametrize(

@@ -109,8 +109,10 @@ def _flush(code: int) -> int:
     try:
         sys.stdout.flush()
         return code
-    except BrokenPipeError:
+    except OSError as e:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if not isinstance(e, BrokenPipeError):
+            _terminal.fail(f"Cannot write to standard output: {e.strerror}.")
         return code or 1
 
 

@@ -59,6 +59,10 @@ def test_names_with_brackets_and_long_paths_are_printed_whole(imprint, model, ph
     place.mkdir(parents=True)
     picture = (photos / "dark" / "0.png").rename(place / "[red]a.png")
     assert str(picture) in imprint("predict", model, picture).out
+    bad = place / "[blue]bad.png"
+    bad.write_bytes(b"")
+    assert f"Skipped {bad}: the file is empty." in imprint("predict", model, picture, bad).err
+    assert str(bad) in imprint("predict", model, bad).err
 
 
 def test_numbers_as_labels_can_be_forgotten(imprint):

@@ -53,11 +53,24 @@ def test_progress_is_shown_on_a_terminal_and_never_in_a_log(photos, start, finis
     assert "\r" not in logged.err
 
 
-def test_a_reader_that_leaves_is_no_news(start):
-    process = start("list", "datasets", "--json")
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize("what", ["datasets", "normalisers"])
+def test_a_reader_that_leaves_is_no_news(start, what, unbuffered):
+    process = start("list", what, "--json", env={"PYTHONUNBUFFERED": unbuffered})
     process.stdout.close()
     assert process.wait(timeout=60) == 1
     assert process.stderr.read() == ""
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="only Linux has /dev/full")
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_output_to_a_full_disk_is_one_line(start, unbuffered):
+    with open("/dev/full", "w") as full:
+        process = start("list", "normalisers", "--json", stdout=full, env={"PYTHONUNBUFFERED": unbuffered})
+        assert process.wait(timeout=60) == 1
+    (line,) = process.stderr.read().splitlines()
+    assert line.startswith("Error: ")
+    assert line.endswith("No space left on device.")
 
 
 def test_help_starts_fast_and_imports_nothing_heavy():
