@@ -53,7 +53,7 @@ def test_fit_predict_add_forget(clothes, start, finish):
     assert finish(start("add", "m.imprint", clothes / "rest")).code == 0
     second = finish(start("predict", "m.imprint", clothes / "test", "--json"))
     assert accuracy(second, NAMES) > 0.65
-    assert accuracy(second, NAMES[8:]) > 0.85
+    assert accuracy(second, NAMES[8:]) > 0.7
 
     assert finish(start("forget", "m.imprint", "shirt")).code == 0
     third = finish(start("predict", "m.imprint", clothes / "test", "--json"))
