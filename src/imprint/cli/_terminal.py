@@ -77,28 +77,28 @@ class Bars:
         self._show = show
         self._tasks: dict[str, Any] = {}
 
-    def _update(self, title: str, done: int, total: int | None) -> None:
+    def _update(self, key: str, title: str, done: int, total: int | None) -> None:
         if self._show is None:
             return
-        if title not in self._tasks:
-            self._tasks[title] = self._show.add_task(title, total=total)
-        self._show.update(self._tasks[title], completed=done, total=total)
+        if key not in self._tasks:
+            self._tasks[key] = self._show.add_task(title, total=total)
+        self._show.update(self._tasks[key], description=title, completed=done, total=total)
 
     def download(self, file: str, done: int, total: int | None) -> None:
-        """What `datasets.load` reports."""
-        self._update(f"Downloading {file}", done, total)
+        """What `datasets.load` reports: a bar for each file."""
+        self._update(file, f"Downloading {file}", done, total)
 
     def embedding(self, title: str = "Embedding") -> Callable[["Progress"], None]:
-        """What `extract` reports."""
+        """What `extract` reports: a bar for each title."""
 
         def report(p: "Progress") -> None:
-            self._update("Waiting for another process" if p.waiting else title, p.done, p.total)
+            self._update(title, "Waiting for another process" if p.waiting else title, p.done, p.total)
 
         return report
 
     def step(self, title: str, done: int, total: int) -> None:
-        """Any other work."""
-        self._update(title, done, total)
+        """Any other work: one bar, whose title may change."""
+        self._update("step", title, done, total)
 
 
 @contextmanager

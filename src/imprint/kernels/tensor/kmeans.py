@@ -36,16 +36,16 @@ class Batch(NamedTuple):
 
 
 class Engine(Protocol):
-    """The two passes over the data, for one batch."""
+    """The passes over the data, for one batch."""
 
-    def nearer(self, candidates: Tensor, closest: Tensor) -> Tensor:
-        """Squared distances to candidate rows where less than `closest`; 0 for padding.  # (p, t) -> (p, t, n)"""
+    def seed(self) -> Tensor:
+        """Rows to start from, by greedy k-means++ with the batch's draws.  # (p, K)"""
 
     def iterate(self, centres: Tensor, max_iter: int) -> Tensor:
         """Lloyd's iteration of all problems to their ends: `centres` (p, K, d) are moved in place.  # (p,) steps"""
 
-    def assign(self, centres: Tensor) -> tuple[Tensor, Tensor]:
-        """Labels and counts.  # (p, n), (p, K)"""
+    def assign(self, centres: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Labels, counts and inertia.  # (p, n), (p, K), (p,)"""
 
 
 def kmeans_many(
@@ -107,64 +107,26 @@ def _engine(batch: Batch) -> Engine:
 
 
 def _solve(batch: Batch, engine: Engine, max_iter: int) -> list[TensorKMeans]:
-    centres = _rows(batch, _seed(batch, engine))
+    centres = batch.X[batch.owner[:, None], engine.seed()]
     steps = engine.iterate(centres, max_iter)
-    labels, counts = engine.assign(centres)
-    inertia = squared_gaps(batch, centres, labels).sum(1)
-    summary = torch.stack([inertia, steps.double(), batch.k.double(), batch.sizes[batch.owner].double()])
+    labels, counts, inertia = engine.assign(centres)
     kept, results = counts > 0, []
     rank = kept.cumsum(1) - 1
-    all_kept = bool((kept.sum(1) == batch.k).all())
-    for i, (energy, step, k, size) in enumerate(summary.T.tolist()):
-        use = slice(0, int(k)) if all_kept else torch.nonzero(kept[i]).ravel()
+    all_kept = (kept.sum(1) == batch.k).double()
+    summary = torch.stack([inertia, steps.double(), batch.k.double(), batch.sizes[batch.owner].double(), all_kept])
+    for i, (energy, step, k, size, whole) in enumerate(summary.T.tolist()):
+        use = slice(0, int(k)) if whole else torch.nonzero(kept[i]).ravel()
         own = labels[i, : int(size)]
-        own = own if all_kept else rank[i][own]
+        own = own if whole else rank[i][own]
         results.append(TensorKMeans(centres[i, use], own, counts[i, use], energy, int(step)))
     return results
 
 
-def _seed(batch: Batch, engine: Engine) -> Tensor:
-    """Greedy k-means++ for all problems at once.  # (p, K)"""
-    p, K, T = batch.draws.shape
-    sizes = batch.sizes[batch.owner]  # (p,)
-    chosen = torch.empty((p, K), dtype=torch.long, device=batch.X.device)
-    chosen[:, 0] = torch.minimum((batch.draws[:, 0, 0] * sizes).long(), sizes - 1)
-    unbounded = torch.full((p, batch.X.shape[1]), torch.inf, dtype=batch.X.dtype, device=batch.X.device)
-    closest = engine.nearer(chosen[:, :1].contiguous(), unbounded)[:, 0]
-    counted = torch.arange(T, device=batch.X.device) < batch.tried[:, None]  # (p, T)
-    for j in range(1, K):
-        total = closest.cumsum(1, dtype=torch.float64)
-        drawn = torch.searchsorted(total, batch.draws[:, j] * total[:, -1:], right=True)
-        drawn = torch.minimum(drawn, sizes[:, None] - 1)
-        nearer = engine.nearer(drawn, closest)  # (p, T, n)
-        cost = torch.where(counted, nearer.sum(2, dtype=torch.float64), torch.inf)
-        best = cost.argmin(1, keepdim=True)
-        chosen[:, j] = drawn.gather(1, best)[:, 0]
-        closest = nearer.gather(1, best[:, :, None].expand(-1, 1, nearer.shape[2]))[:, 0]
-    return chosen
-
-
-def _rows(batch: Batch, index: Tensor) -> Tensor:
-    """Rows of every problem's own class.  # (p, t) -> (p, t, d)"""
-    return batch.X[batch.owner[:, None], index]
-
-
-def squared_gaps(batch: Batch, centres: Tensor, labels: Tensor) -> Tensor:
-    """Squared distance of every row to its own centre, 0 for padding, in float64.  # (p, n)"""
-    gaps = torch.zeros(labels.shape, dtype=torch.float64, device=labels.device)
-    places = torch.arange(labels.shape[1], device=labels.device)
-    for i in range(len(labels)):
-        own = batch.X[batch.owner[i]] - centres[i].index_select(0, labels[i])
-        gaps[i] = torch.linalg.vector_norm(own, dim=1, dtype=torch.float64).square()
-    return gaps * (places < batch.sizes[batch.owner][:, None])
-
-
-def relocate(batch: Batch, centres: Tensor, labels: Tensor, counts: Tensor) -> Tensor:
+def relocate(batch: Batch, centres: Tensor, gaps: Tensor, counts: Tensor) -> Tensor:
     """Give empty clusters, in place, the rows farthest from their centres, as scikit-learn does.  # (p,) moved?"""
     used = torch.arange(counts.shape[1], device=counts.device) < batch.k[:, None]
     empty = (counts == 0) & used
     moved = torch.zeros(len(counts), dtype=torch.bool, device=counts.device)
-    gaps = squared_gaps(batch, centres, labels)
     for i in torch.nonzero(empty.any(1)).ravel().tolist():
         slots = torch.nonzero(empty[i]).ravel()
         value, row = gaps[i].topk(len(slots))

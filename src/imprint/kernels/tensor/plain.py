@@ -15,15 +15,30 @@ class Plain:
         c = int(self.batch.owner[i])
         return self.batch.X[c, : int(self.batch.sizes[c])]
 
-    def nearer(self, candidates: Tensor, closest: Tensor) -> Tensor:
-        p, t = candidates.shape
-        out = torch.zeros((p, t, closest.shape[1]), dtype=closest.dtype, device=closest.device)
-        for i in range(p):
-            X = self._class(i)
-            for j, row in enumerate(candidates[i].tolist()):
-                gap = torch.linalg.vector_norm(X - X[row], dim=1, dtype=torch.float64).square()
-                out[i, j, : len(X)] = torch.minimum(gap.to(closest.dtype), closest[i, : len(X)])
-        return out
+    def seed(self) -> Tensor:
+        chosen = torch.zeros(self.batch.draws.shape[:2], dtype=torch.long, device=self.batch.X.device)
+        for i in range(len(chosen)):
+            k = int(self.batch.k[i])
+            chosen[i, :k] = self._seed(self._class(i), self.batch.draws[i, :k, : int(self.batch.tried[i])])
+        return chosen
+
+    def _seed(self, X: Tensor, draws: Tensor) -> Tensor:
+        last = len(X) - 1
+        chosen = [min(int(draws[0, 0] * len(X)), last)]
+        closest = self._distances(X, X[chosen])[0]
+        for uniform in draws[1:]:
+            total = closest.cumsum(0)
+            drawn = torch.searchsorted(total, uniform * total[-1], right=True).clamp(max=last)
+            nearer = torch.minimum(closest, self._distances(X, X[drawn]))
+            best = int(nearer.sum(1).argmin())
+            chosen.append(int(drawn[best]))
+            closest = nearer[best]
+        return torch.tensor(chosen, device=X.device)
+
+    @staticmethod
+    def _distances(X: Tensor, rows: Tensor) -> Tensor:
+        """Squared, by differences.  # (t, n) float64"""
+        return torch.stack([torch.linalg.vector_norm(X - r, dim=1, dtype=torch.float64).square() for r in rows])
 
     def iterate(self, centres: Tensor, max_iter: int) -> Tensor:
         steps = torch.zeros_like(self.batch.k)
@@ -35,7 +50,7 @@ class Plain:
             done |= (labels == before).all(1)
             empty = (counts == 0).any(1)
             if bool((empty & ~done).any()):
-                done &= ~relocate(self.batch, centres, labels, counts)
+                done &= ~relocate(self.batch, centres, self._gaps(centres, labels), counts)
             if bool(done.all()):
                 break
         return steps
@@ -62,11 +77,19 @@ class Plain:
         with exact_float32():
             return torch.addmm(half, X, centres.T, alpha=-1).argmin(1)
 
-    def assign(self, centres: Tensor) -> tuple[Tensor, Tensor]:
+    def _gaps(self, centres: Tensor, labels: Tensor) -> Tensor:
+        gaps = torch.zeros(labels.shape, dtype=torch.float64, device=labels.device)
+        for i in range(len(labels)):
+            X = self._class(i)
+            own = centres[i].index_select(0, labels[i, : len(X)])
+            gaps[i, : len(X)] = torch.linalg.vector_norm(X - own, dim=1, dtype=torch.float64).square()
+        return gaps
+
+    def assign(self, centres: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         labels = torch.zeros((len(centres), self.batch.X.shape[1]), dtype=torch.long, device=centres.device)
         counts = torch.zeros(centres.shape[:2], dtype=torch.float64, device=centres.device)
         for i in range(len(centres)):
             X, k = self._class(i), int(self.batch.k[i])
             own = self._nearest(X, centres[i, :k])
             labels[i, : len(X)], counts[i, :k] = own, torch.bincount(own, minlength=k).double()
-        return labels, counts
+        return labels, counts, self._gaps(centres, labels).sum(1)
