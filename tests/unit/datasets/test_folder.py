@@ -143,7 +143,7 @@ def test_the_fingerprint_is_of_the_content(photos, tmp_path):
 def test_an_unchanged_folder_is_not_read_again(photos, monkeypatch, own_home):
     monkeypatch.setattr(folder, "SETTLED", -1e9)
     first = load(photos).fingerprint
-    (note,) = (own_home / "fingerprints").iterdir()
+    assert len(list((own_home / "fingerprints").iterdir())) == 1
     with monkeypatch.context() as patch:
         patch.setattr(folder, "_file_digest", None)
         assert load(photos).fingerprint == first
@@ -153,10 +153,11 @@ def test_an_unchanged_folder_is_not_read_again(photos, monkeypatch, own_home):
     content[-20] ^= 1
     path.write_bytes(content)
     os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))  # same name, size and time of change
-    assert load(photos).fingerprint != first
-    note.write_text("damaged")
-    path.write_bytes(bytes(content[:-20]) + bytes([content[-20] ^ 1]) + bytes(content[-19:]))
-    assert load(photos).fingerprint == first
+    changed = load(photos).fingerprint
+    assert changed != first
+    for note in (own_home / "fingerprints").iterdir():
+        note.write_text("damaged")
+    assert load(photos).fingerprint == changed
 
 
 def test_what_may_still_change_is_not_remembered(photos, own_home):
