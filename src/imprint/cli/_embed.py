@@ -7,6 +7,7 @@ import numpy as np
 
 from imprint import backbones, datasets
 from imprint.cli import _terminal as terminal
+from imprint.cli._files import check_home
 from imprint.core.atomic import atomic_write
 from imprint.core.errors import FileError
 from imprint.embeddings import Embeddings, extract
@@ -15,6 +16,7 @@ from imprint.imprinter.items import check_modality
 
 def embed_splits(spec: str, backbone: str, device: str, threads: int | None, tests: bool) -> dict[str, Embeddings]:
     """The `train` split and, if there is one and it is wanted, the `test` split."""
+    check_home(optional=False)
     network = backbones.load(backbone, device, threads)
     found = {}
     with terminal.bars() as bars:

@@ -3,11 +3,13 @@
 import shlex
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 
 from imprint import persistence
 from imprint.core.errors import FileError
+from imprint.core.home import home
 
 
 def words(*command: object) -> str:
@@ -39,6 +41,19 @@ def check_output(path: Path) -> None:
             persistence.read(path)
         except FileError:
             raise FileError(f"Cannot write {path}: it exists and is no imprint model; choose another name.") from None
+
+
+def check_home(optional: bool = True) -> None:
+    """Refuse a home that cannot be written to, and say what to do instead."""
+    folder = home()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            return
+    except OSError as e:
+        instead = ", or keep nothing with --no-cache" if optional else ""
+        reason = f"{e.strerror}; set IMPRINT_HOME to a folder of your own{instead}"
+        raise FileError(f"Cannot keep embeddings in {folder}: {reason}.") from None
 
 
 def pictures_in(given: Iterable[str]) -> list[str]:

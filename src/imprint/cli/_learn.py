@@ -7,12 +7,14 @@ import numpy as np
 
 from imprint import datasets
 from imprint.cli import _terminal as terminal
-from imprint.cli._files import words
+from imprint.cli._files import check_home, words
 from imprint.imprinter import Embedded, Imprinter
 
 
 def embed(model: Imprinter, spec: str) -> Embedded:
     """The embeddings of labelled data, with progress; what cannot be read is named."""
+    if model.cache:
+        check_home()
     with terminal.bars() as bars:
         split = datasets.load(spec, "train", progress=bars.download)
         rows = model.embed(split, bars.embedding())

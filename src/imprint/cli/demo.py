@@ -15,18 +15,22 @@ if TYPE_CHECKING:
 def command(
     out: Annotated[Path, typer.Option("--out", "-o", metavar="FOLDER", help="Where the page goes.")] = Path("out"),
     seeds: Annotated[int, typer.Option(help="How many draws of the training pictures.", min=2)] = 5,
+    cache: options.Cache = True,
     json: options.Json = False,
 ) -> None:
     """Compare the five recipes on handwritten digits.
 
     It takes less than a minute and no network, prints a table and writes one HTML page.
     """
+    from imprint.cli._files import check_home
     from imprint.demo import explore, write_page
     from imprint.demo.page import make_folder
 
     make_folder(out)
+    if cache:
+        check_home()
     with terminal.bars() as bars:
-        findings = explore(seeds, bars.embedding(), bars.step)
+        findings = explore(seeds, cache, bars.embedding(), bars.step)
     page = write_page(findings, out)
     if json:
         terminal.emit(_as_json(findings, page))

@@ -90,12 +90,15 @@ class Data:
 
 
 def explore(
-    seeds: int = 5, progress: Callable[[Progress], object] | None = None, report: Report = lambda *_: None
+    seeds: int = 5,
+    cache: bool = True,
+    progress: Callable[[Progress], object] | None = None,
+    report: Report = lambda *_: None,
 ) -> Findings:
     """Embed the digits, compare the recipes over tasks and seeds, vary k, relate gains to neural collapse."""
     start = time.perf_counter()
     splits = {name: datasets.load(DATA, name) for name in ("train", "test")}
-    model = Imprinter(BACKBONE)
+    model = Imprinter(BACKBONE, cache=cache)
     data = Data(model.embed(splits["train"], progress), model.embed(splits["test"], progress))
     with one_blas_thread():  # the matrices are small: more threads only wait for one another
         return _measure(model, data, splits, seeds, report, start)

@@ -125,6 +125,18 @@ def test_unwritable_folder(imprint, model, photos, monkeypatch):
     assert model.read_bytes() == before
 
 
+def test_a_home_that_cannot_be_written(imprint, photos, tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("in the way")
+    monkeypatch.setenv("IMPRINT_HOME", str(tmp_path / "file" / "home"))
+    advice = "set IMPRINT_HOME to a folder of your own"
+    refused(imprint("fit", photos, "-o", "m.imprint", *RAW), advice, "--no-cache")
+    refused(imprint("embed", photos, "-o", "e.npz", "-b", "raw"), advice)
+    refused(imprint("demo"), advice, "--no-cache")
+    assert imprint("fit", photos, "-o", "m.imprint", *RAW, "--no-cache").code == 0
+    assert imprint("predict", "m.imprint", photos).code == 0
+    refused(imprint("demo", "--out", tmp_path / "file" / "out"), "Cannot make the folder")
+
+
 def test_unknown_names(imprint, model, photos):
     refused(imprint("fit", photos, "-o", "x.imprint", "-b", "tinynt"), "Unknown backbone", "Did you mean 'tinynet'?")
     refused(imprint("fit", photos, "-o", "x.imprint", "-r", "imprint2024"), "Did you mean 'imprint2025'?")
