@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from imprint import ImprintClassifier, Imprinter, persistence
+from imprint import ImprintClassifier, Imprinter, backbones, persistence
 from imprint.core.errors import FileError, ImprintError, ParameterError, UnreadableInput
 
 SHADES = {"dark": 20, "middle": 120, "light": 230}
@@ -127,10 +127,25 @@ def test_a_model_of_another_backbone_is_refused(tmp_path, photos):
     document, arrays = persistence.read(path)
     document["backbone"]["fingerprint"] = "f" * 64
     persistence.write(path, document, arrays)
-    with pytest.raises(FileError, match=r"made with another raw \(fingerprint ffffffff; here it is"):
+    with pytest.raises(FileError, match="made with the backbone raw of fingerprint ffffffff; raw has"):
         Imprinter.load(path)
-    with pytest.raises(FileError, match="made with another"):
+    with pytest.raises(FileError, match="tinynet has"):
         Imprinter.load(path, backbone="tinynet")
+
+
+def test_a_backbone_whose_file_has_moved_can_be_pointed_at(tmp_path, photos):
+    weights_file = Path(backbones.__file__).parent / "weights" / "tinynet.onnx"
+    record = json.dumps({"width": 512, "preprocess": backbones.record("tinynet").preprocess.as_json()})
+    for place in ("old.onnx", "new.onnx"):
+        (tmp_path / place).write_bytes(weights_file.read_bytes())
+        (tmp_path / f"{place}.json").write_text(record)
+    model = Imprinter(f"onnx:{tmp_path / 'old.onnx'}", threads=1).fit(photos)
+    model.save(tmp_path / "a.imprint")
+    (tmp_path / "old.onnx").unlink()
+    with pytest.raises(FileError, match=r"no such file.* needs it; say where it lies now"):
+        Imprinter.load(tmp_path / "a.imprint")
+    moved = Imprinter.load(tmp_path / "a.imprint", backbone=f"onnx:{tmp_path / 'new.onnx'}")
+    assert moved.predict([picture(230, 3)]).tolist() == model.predict([picture(230, 3)]).tolist()
 
 
 def test_a_plain_classifier_and_a_foreign_document_are_refused(tmp_path, photos):

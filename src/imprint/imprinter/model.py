@@ -219,10 +219,10 @@ class Imprinter:
             shelves = gallery.from_parts(classifier, document["pictures"], arrays)
         except (KeyError, TypeError, ValueError):
             raise persistence.foreign(path) from None
-        if self.backbone.fingerprint != made_with:
+        if self._fingerprint_for(path) != made_with:
             raise FileError(
-                f"{path} was made with another {stated['spec']} (fingerprint {made_with[:8]}; here it is "
-                f"{self.backbone.fingerprint[:8]}), whose embeddings differ: fit it again, or use imprint "
+                f"{path} was made with the backbone {stated['spec']} of fingerprint {made_with[:8]}; {self.spec} has "
+                f"{self.backbone.fingerprint[:8]} here, so its embeddings differ: fit the model again, or use imprint "
                 f"{document.get('written_by')}, which made it."
             )
         self._fresh, self._fitted, self._shelves = classifier, classifier, shelves
@@ -245,6 +245,13 @@ class Imprinter:
             self.save(place)
 
     # Within
+
+    def _fingerprint_for(self, path: str | os.PathLike[str]) -> str:
+        try:
+            return self.backbone.fingerprint
+        except FileError as e:
+            where = f"{path} needs it; say where it lies now: backbone='...', --backbone on the command line"
+            raise FileError(f"{str(e).rstrip('.')}. {where}.") from None
 
     def _take(self, fitted: ImprintClassifier, shelves: dict[Any, Shelf], rows: Embedded) -> Self:
         self._shelves, self._fitted = gallery.shelve(fitted, shelves, rows), fitted

@@ -76,7 +76,7 @@ def test_model_from_another_backbone(imprint, model, photos):
     persistence.write(model, document, arrays)
     before = model.read_bytes()
     for words in (["predict", model, photos], ["add", model, photos], ["forget", model, "dark"]):
-        refused(imprint(*words), "was made with another raw", "fit it again")
+        refused(imprint(*words), "was made with the backbone raw", "fit the model again")
     assert model.read_bytes() == before
 
 
