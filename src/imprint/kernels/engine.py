@@ -3,6 +3,7 @@
 import os
 from contextlib import AbstractContextManager
 from functools import cache
+from importlib import import_module
 from importlib.util import find_spec
 
 from threadpoolctl import ThreadpoolController
@@ -28,6 +29,7 @@ def cores() -> int:
 
 @cache
 def _controller() -> ThreadpoolController:
+    import_module("scipy.linalg")  # compiled loops use its BLAS, which can be limited once it is loaded
     return ThreadpoolController()
 
 

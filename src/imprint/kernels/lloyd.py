@@ -35,18 +35,16 @@ class Clustering(Protocol):
     total: Array  # (k,) float64
     members: Array  # (k,) rows of positive mass
 
-    def assign(self, centres: Array) -> int:
-        """Give every row its nearest centre, the lower one of equals; how many rows moved."""
+    def assign(self, centres: Array) -> tuple[int, float]:
+        """Give every row its nearest centre, the lower one of equals: rows that moved, squared shift of centres."""
 
 
 def lloyd(rows: Rows, centres: Array, limit: float, max_iter: int, spherical: bool) -> tuple[Array, Array, int]:
     """Iterate until no row moves or the centres' squared shift is within the limit: centres, labels, iterations."""
     state = rows.clustering(centres)
     for iteration in range(1, max_iter + 1):
-        moved = _means(rows, state, centres, spherical)
-        shift = float(squared_norms(moved.astype(np.float64) - centres).sum())
-        centres = moved
-        changed = state.assign(centres)
+        centres = _means(rows, state, centres, spherical)
+        changed, shift = state.assign(centres)
         if shift <= limit or iteration == max_iter:
             return centres, state.labels, iteration
         if not changed:
@@ -107,11 +105,14 @@ class PlainClustering:
     def __init__(self, rows: PlainRows, centres: Array) -> None:
         self.rows = rows
         self.labels = np.full(len(rows.X), -1, dtype=np.int32)
+        self.centres = centres.astype(np.float64)
         self.assign(centres)
 
-    def assign(self, centres: Array) -> int:
+    def assign(self, centres: Array) -> tuple[int, float]:
         X, weight, k = self.rows.X, self.rows.weight, len(centres)
         C = centres.astype(np.float64)
+        shift = float(squared_norms(C - self.centres).sum())
+        self.centres = C
         half = squared_norms(C) / 2
         blocks = [np.argmin(half - X[i : i + BLOCK] @ C.T, axis=1) for i in range(0, len(X), BLOCK)]
         labels = np.concatenate(blocks).astype(np.int32)
@@ -123,4 +124,4 @@ class PlainClustering:
         for j in np.flatnonzero(self.members):
             mine = labels == j
             self.sums[j] = weight[mine] @ X[mine].astype(np.float64)
-        return changed
+        return changed, shift

@@ -7,7 +7,9 @@ from imprint.kernels.compiled import lloyd
 from imprint.kernels.compiled.products import distances_to_own, nearer, squared_lengths
 from imprint.kernels.compiled.sketch import Sketch
 
-WIDTH = 64
+WIDTH = 32
+EXTEND_AT = (3, 12)
+"""Assignments at which the sketch is extended by the centres of the time."""
 
 
 class CompiledRows:
@@ -43,6 +45,8 @@ class CompiledClustering:
         n, d = rows.X.shape
         k = len(centres)
         self.rows = rows
+        self.sketch = rows.sketch
+        self.assignments = 0
         self.centres = centres.astype(np.float64)
         peak = max(rows.norms.max(), squared_lengths(self.centres).max())
         self.rounding = 4 * (d + 8) * 2.0**-53 * peak
@@ -51,33 +55,23 @@ class CompiledClustering:
         self.upper, self.gate = np.full(n, np.inf), np.zeros(n)
         self.drift = np.zeros(k)
         self.doubtful, self.moved = np.empty(n, dtype=np.int32), np.empty((2, n), dtype=np.int32)
-        self.sums, self.total = np.zeros((k, d)), np.zeros(k)
-        self._settle(self.centres, 0.0)
-        lloyd.add_rows(rows.X, rows.weight, self.labels, self.sums, self.total)
-        self.members = np.bincount(self.labels[rows.weight > 0], minlength=k)
+        self.sums, self.total, self.members = np.zeros((k, d)), np.zeros(k), np.zeros(k, dtype=np.int64)
+        self._advance(self.centres, np.zeros((k, d)), np.zeros(k), np.zeros(k, dtype=np.int64))
+        lloyd.add_rows(rows.X, rows.weight, self.labels, self.sums, self.total, self.members)
 
-    def assign(self, centres: Array) -> int:
-        rows, k = self.rows, len(centres)
-        C = centres.astype(np.float64)
-        shift = np.sqrt(distances_to_own(C, self.centres, np.arange(k, dtype=np.int32)))
-        shift = np.where(shift > 0, shift * (1 + 1e-12) + 1e-6 * self.slack, 0.0)
-        self.drift += shift
+    def assign(self, centres: Array) -> tuple[int, float]:
+        rows, C = self.rows, centres.astype(np.float64)
+        self.assignments += 1
+        if self.assignments in EXTEND_AT and rows.sketch.width + len(C) < rows.X.shape[1]:
+            self.sketch = rows.sketch.extended(rows.X, rows.norms, C)
+        result = self._advance(C, self.sums, self.total, self.members)
         self.centres = C
-        moved = self.moved[:, : self._settle(C, shift.max())]
-        lloyd.move_rows(rows.X, rows.weight, self.labels, moved, self.sums, self.total)
-        heavy = moved[:, rows.weight[moved[0]] > 0]
-        self.members += np.bincount(self.labels[heavy[0]], minlength=k) - np.bincount(heavy[1], minlength=k)
-        return len(moved[0])
+        return result
 
-    def _settle(self, C: Array, step: float) -> int:
-        """Labels and bounds for these centres; how many rows moved."""
-        rows, sketch = self.rows, self.rows.sketch
-        count = lloyd.in_doubt(self.labels, self.upper, self.gate, self.drift, step, self.slack, self.doubtful)
-        doubtful = self.doubtful[:count]
-        short, squared, lengths, tails = sketch.centres(C)
-        products = sketch.rows[doubtful] @ short.T
-        return lloyd.assign(
-            rows.X, rows.norms, C, squared_lengths(C) / 2, doubtful, products, sketch.squared, sketch.blur,
-            sketch.tails, squared, lengths, tails, self.drift, self.rounding,
-            self.labels, self.upper, self.gate, self.moved,
+    def _advance(self, C: Array, sums: Array, total: Array, members: Array) -> tuple[int, float]:
+        rows, sketch = self.rows, self.sketch
+        return lloyd.advance(
+            rows.X, rows.weight, rows.norms, self.centres, C, sketch.mean, sketch.directions, sketch.rows,
+            sketch.squared, sketch.blur, sketch.tails, self.drift, self.rounding, self.slack, self.labels,
+            self.upper, self.gate, self.doubtful, self.moved, sums, total, members,
         )  # fmt: skip

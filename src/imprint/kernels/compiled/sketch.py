@@ -8,7 +8,7 @@ from imprint.core.types import Array
 from imprint.kernels.compiled.products import distances_to_own
 
 EPS = 2.0**-24  # half a unit in the last place of float32
-SAMPLE = 1024
+SAMPLE = 512
 
 
 class Sketch:
@@ -20,7 +20,7 @@ class Sketch:
     """
 
     def __init__(self, X: Array, norms: Array, width: int) -> None:
-        self.mean = X.mean(axis=0, dtype=np.float64)
+        self.mean = (np.ones(len(X), dtype=X.dtype) @ X / len(X)).astype(np.float64)  # near the mean is enough
         whole = width >= X.shape[1]
         self.directions = np.eye(X.shape[1]) if whole else _main_directions(X, self.mean, width)
         self._project(X, norms)
@@ -31,12 +31,32 @@ class Sketch:
         sketch._project(X, norms)
         return sketch
 
+    def extended(self, X: Array, norms: Array, C: Array) -> "Sketch":
+        """The same rows with directions added on which these centres lie: they lose their tails."""
+        tails = C - self.mean
+        for _ in range(2):
+            tails = tails - (tails @ self.directions) @ self.directions.T
+            tails = np.linalg.qr(tails.T)[0].T
+        sketch = copy(self)
+        sketch.directions = np.hstack([self.directions, tails.T])
+        sketch.rows = np.hstack([self.rows, self._images(X, tails.T)])
+        sketch._bound(norms)
+        return sketch
+
     def _project(self, X: Array, norms: Array) -> None:
-        d, self.width = self.directions.shape
         origin = np.zeros(len(X), dtype=np.int32)
         self.squared = distances_to_own(X, self.mean[None], origin)  # (n,) to the mean
-        self.rows = X.astype(np.float32, copy=False) @ self.directions.astype(np.float32)  # (n, r)
-        self.rows -= (self.mean @ self.directions).astype(np.float32)
+        self.rows = self._images(X, self.directions)  # (n, r)
+        self._bound(norms)
+
+    def _images(self, X: Array, directions: Array) -> Array:
+        images: Array = X.astype(np.float32, copy=False) @ directions.astype(np.float32)
+        images -= (self.mean @ directions).astype(np.float32)
+        return images
+
+    def _bound(self, norms: Array) -> None:
+        """Bounds on the rounding of images and on the length of what they leave out."""
+        d, self.width = self.directions.shape
         image = np.sqrt(np.einsum("ij,ij->i", self.rows, self.rows, dtype=np.float64))
         wrong = (d + 4) * EPS * np.sqrt(self.width * norms) * 2
         self.blur = wrong + (self.width + 8) * EPS * image

@@ -1,7 +1,8 @@
 """k-means passes fused in Triton; converged problems cost nothing.
 
 Distances are products of float32 in three TF32 parts, as exact as float32; sums run in float32 over a group of rows
-and in float64 over the groups, in a fixed order, so results repeat bit for bit.
+and in float64 over the groups, in a fixed order, so results repeat bit for bit. Between two whole sums only the rows
+that changed their centre are added and taken.
 """
 
 from collections.abc import Callable
@@ -27,9 +28,9 @@ class Tile(NamedTuple):
 
 
 ASSIGN = Tile(64, 64, 4, 3)
-ADD_UP = Tile(64, 64, 4, 3)
-GROUP = 16  # tiles that one program adds up
-NEARER = Tile(32, 32, 4, 2)
+ADD_UP = Tile(32, 128, 4, 3)
+GROUP = 8  # tiles that one program adds up
+NEARER = Tile(32, 128, 4, 2)
 
 
 class Fused:
@@ -74,6 +75,8 @@ class Fused:
         self.C, self.half = self._new(self.p, self.KP, self.d), self._new(self.p, self.KP)
         self.C[:, : self.K] = centres
         self.labels = torch.full((self.p, self.n), -1, dtype=torch.int32, device=self.X.device)
+        self.before = torch.empty_like(self.labels)
+        self.sums = self._new(self.p, self.KP, self.d, dtype=torch.float64)
         self.changed = self._new(self.p, self.blocks, dtype=torch.int32)
         self.counts = self._new(self.p, self.groups, self.KP)
         self.partial = torch.empty((self.p, self.groups, self.KP, self.d), device=self.X.device)
@@ -88,25 +91,26 @@ class Fused:
 
     def _nearest(self) -> None:
         programs.assign[(self.blocks, self.p)](
-            self.X, self.C, self.half, self.batch.owner, self.batch.sizes, self.done, self.labels, self.changed,
-            self.n, self.d, self.blocks,
+            self.X, self.C, self.half, self.batch.owner, self.batch.sizes, self.done, self.labels, self.before,
+            self.changed, self.n, self.d, self.blocks,
             KP=self.KP, BN=ASSIGN.rows, BD=ASSIGN.columns, num_warps=ASSIGN.warps, num_stages=ASSIGN.stages,
         )  # fmt: skip
 
-    def _sum(self) -> None:
+    def _sum(self, whole: bool = True) -> None:
         programs.add_up[(self.groups, triton.cdiv(self.d, ADD_UP.columns), self.p)](
-            self.X, self.batch.owner, self.batch.sizes, self.done, self.labels, self.partial, self.counts,
-            self.n, self.d, self.groups,
+            self.X, self.batch.owner, self.batch.sizes, self.done, self.labels, self.before, self.partial,
+            self.counts, self.n, self.d, self.groups,
             KP=self.KP, BN=ADD_UP.rows, BD=ADD_UP.columns, TILES=GROUP,
-            num_warps=ADD_UP.warps, num_stages=ADD_UP.stages,
+            WHOLE=whole, num_warps=ADD_UP.warps, num_stages=ADD_UP.stages,
         )  # fmt: skip
 
-    def _step(self, most: int) -> None:
+    def _step(self, most: int, whole: bool = True) -> None:
         self._nearest()
-        self._sum()
+        self._sum(whole)
         programs.move[(self.K, self.p)](
-            self.C, self.half, self.batch.k, self.done, self.partial, self.counts, self.mass, self.shift, self.d,
-            self.groups, KP=self.KP, BD=min(1024, triton.next_power_of_2(self.d)),
+            self.C, self.half, self.batch.k, self.done, self.sums, self.partial, self.counts, self.mass, self.shift,
+            self.d, self.groups, KP=self.KP, BD=128, GP=triton.next_power_of_2(self.groups),
+            WHOLE=whole,
         )  # fmt: skip
         programs.judge[(self.p,)](
             self.done, self.changed, self.shift, self.batch.limit, self.steps, self.blocks, most,
@@ -114,8 +118,8 @@ class Fused:
         )  # fmt: skip
 
     def _steps(self, most: int) -> None:
-        for _ in range(CHECK_EVERY):
-            self._step(most)
+        for i in range(CHECK_EVERY):
+            self._step(most, whole=i == 0)
 
     def iterate(self, centres: Tensor, max_iter: int) -> Tensor:
         self._load(centres)
@@ -133,9 +137,10 @@ class Fused:
 
     def _recorded(self, most: int) -> Callable[[], object]:
         """A few iterations as one call: on a GPU recorded once and replayed."""
-        self._step(most)
         if not self.X.is_cuda:
             return lambda: self._steps(most)
+        self._step(most)
+        self._step(most, whole=False)  # compiled, if they were not, before they are recorded
         graph, side = torch.cuda.CUDAGraph(), torch.cuda.Stream()  # type: ignore[no-untyped-call]
         side.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(side):

@@ -127,10 +127,12 @@ def relocate(batch: Batch, centres: Tensor, gaps: Tensor, counts: Tensor) -> Ten
     used = torch.arange(counts.shape[1], device=counts.device) < batch.k[:, None]
     empty = (counts == 0) & used
     moved = torch.zeros(len(counts), dtype=torch.bool, device=counts.device)
+    rounding = 1e-12 * batch.X.square().sum(2).amax(1).double()  # a row that is its centre, up to float32
     for i in torch.nonzero(empty.any(1)).ravel().tolist():
         slots = torch.nonzero(empty[i]).ravel()
         value, row = gaps[i].topk(len(slots))
-        slots, row = slots[value > 0], row[value > 0]
+        apart = value > rounding[batch.owner[i]]
+        slots, row = slots[apart], row[apart]
         centres[i, slots] = batch.X[batch.owner[i], row]
         moved[i] = len(row) > 0
     return moved

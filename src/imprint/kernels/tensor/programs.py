@@ -21,9 +21,11 @@ def nearer(
     for s in range(0, d, BD):
         z = s + tl.arange(0, BD)
         x = tl.load(base + r[:, None] * d + z[None, :], mask=(r < size)[:, None] & (z < d)[None, :], other=0.0)
-        w = tl.load(base + picked[:, None] * d + z[None, :], mask=(z < d)[None, :], other=0.0)
-        gap = x[:, None, :] - w[None, :, :]
-        total += tl.sum(gap * gap, axis=2)
+        for i in tl.static_range(TP):
+            gap = (
+                x - tl.load(base + tl.sum(tl.where(t == i, picked, 0), axis=0) * d + z, mask=z < d, other=0.0)[None, :]
+            )
+            total += tl.where(t[None, :] == i, tl.sum(gap * gap, axis=1)[:, None], 0.0)
     known = tl.load(closest + p * n + r, mask=r < n, other=0.0)
     near = tl.where((r < size)[:, None], tl.minimum(total, known[:, None]), 0.0)
     tl.store(out + (p * T + t[None, :]) * n + r[:, None], near, mask=(r < n)[:, None] & (t < T)[None, :])
@@ -62,7 +64,7 @@ def choose(
 
 @triton.jit
 def assign(
-    X, C, half, owner, sizes, done, labels, changed, n, d, blocks,
+    X, C, half, owner, sizes, done, labels, before, changed, n, d, blocks,
     KP: tl.constexpr, BN: tl.constexpr, BD: tl.constexpr,
 ):  # fmt: skip
     """Nearest centre of a tile of rows, and how many of them changed theirs."""
@@ -81,16 +83,17 @@ def assign(
             score = tl.dot(x, w, score, input_precision="tf32x3")
         best = tl.argmin(tl.load(half + p * KP + j)[None, :] - score, axis=1)
         old = tl.load(labels + p * n + r, mask=ok, other=0)
+        tl.store(before + p * n + r, old, mask=ok)
         tl.store(labels + p * n + r, best, mask=ok)
         tl.store(changed + p * blocks + b, tl.sum(((best != old) & ok).to(tl.int32), axis=0))
 
 
 @triton.jit
 def add_up(
-    X, owner, sizes, done, labels, partial, counts, n, d, groups,
-    KP: tl.constexpr, BN: tl.constexpr, BD: tl.constexpr, TILES: tl.constexpr,
+    X, owner, sizes, done, labels, before, partial, counts, n, d, groups,
+    KP: tl.constexpr, BN: tl.constexpr, BD: tl.constexpr, TILES: tl.constexpr, WHOLE: tl.constexpr,
 ):  # fmt: skip
-    """Sums of a few columns over a group of tiles, by centre."""
+    """Sums of a few columns over a group of tiles, by centre; or what the changed rows add to and take from them."""
     g, p = tl.program_id(0), tl.program_id(2).to(tl.int64)
     if tl.load(done + p) == 0:
         c = tl.load(owner + p)
@@ -101,13 +104,18 @@ def add_up(
         count = tl.zeros((KP,), tl.float32)
         for i in range(TILES):
             r = (g * TILES + i) * BN + tl.arange(0, BN)
-            own = tl.load(labels + p * n + r, mask=r < size, other=-1)
-            x = tl.load(
-                X + c * n * d + r[:, None] * d + z[None, :], mask=(r < size)[:, None] & (z < d)[None, :], other=0.0
-            )
-            mine = (own[None, :] == j[:, None]).to(tl.float32)
-            total = tl.dot(mine, x, total, input_precision="tf32x3")
-            count += tl.sum(mine, axis=1)
+            now = tl.load(labels + p * n + r, mask=r < size, other=-1)
+            mine = (now[None, :] == j[:, None]).to(tl.float32)
+            moved = BN
+            if not WHOLE:
+                old = tl.load(before + p * n + r, mask=r < size, other=-1)
+                mine -= (old[None, :] == j[:, None]).to(tl.float32)
+                moved = tl.sum((now != old).to(tl.int32), axis=0)
+            if moved > 0:
+                both = (r < size)[:, None] & (z < d)[None, :]
+                x = tl.load(X + c * n * d + r[:, None] * d + z[None, :], mask=both, other=0.0)
+                total = tl.dot(mine, x, total, input_precision="tf32x3")
+                count += tl.sum(mine, axis=1)
         at = (p * groups + g) * KP
         tl.store(partial + (at + j[:, None]) * d + z[None, :], total, mask=(z < d)[None, :])
         if tl.program_id(1) == 0:
@@ -115,31 +123,39 @@ def add_up(
 
 
 @triton.jit
-def move(C, half, k, done, partial, counts, mass, shift, d, groups, KP: tl.constexpr, BD: tl.constexpr):
+def move(
+    C, half, k, done, sums, partial, counts, mass, shift, d, groups,
+    KP: tl.constexpr, BD: tl.constexpr, GP: tl.constexpr, WHOLE: tl.constexpr,
+):  # fmt: skip
     """One centre becomes the mean of its rows; one without rows stays."""
     j, p = tl.program_id(0), tl.program_id(1).to(tl.int64)
     if tl.load(done + p) == 0:  # noqa: SIM102 - Triton does not short-circuit
         if j < tl.load(k + p):
-            count = tl.zeros((), tl.float64)
-            for g in range(groups):
-                count += tl.load(counts + (p * groups + g) * KP + j).to(tl.float64)
-            tl.store(mass + p * KP + j, count)
+            at = p * KP + j
+            g = tl.arange(0, GP)
+            group = (p * groups + g) * KP + j
+            count = tl.sum(tl.load(counts + group, mask=g < groups, other=0.0).to(tl.float64), axis=0)
+            if not WHOLE:
+                count += tl.load(mass + at)
+            tl.store(mass + at, count)
             moved = tl.zeros((), tl.float64)
             length = tl.zeros((), tl.float64)
             for s in range(0, d, BD):
                 z = s + tl.arange(0, BD)
-                total = tl.zeros((BD,), tl.float64)
-                for g in range(groups):
-                    part = partial + ((p * groups + g) * KP + j) * d + z
-                    total += tl.load(part, mask=z < d, other=0.0).to(tl.float64)
-                old = tl.load(C + (p * KP + j) * d + z, mask=z < d, other=0.0)
+                both = (g < groups)[:, None] & (z < d)[None, :]
+                part = tl.load(partial + group[:, None] * d + z[None, :], mask=both, other=0.0)
+                total = tl.sum(part.to(tl.float64), axis=0)
+                if not WHOLE:
+                    total += tl.load(sums + at * d + z, mask=z < d, other=0.0)
+                tl.store(sums + at * d + z, total, mask=z < d)
+                old = tl.load(C + at * d + z, mask=z < d, other=0.0)
                 new = tl.where(count > 0, total / tl.maximum(count, 1.0), old.to(tl.float64)).to(tl.float32)
-                tl.store(C + (p * KP + j) * d + z, new, mask=z < d)
+                tl.store(C + at * d + z, new, mask=z < d)
                 gap = new.to(tl.float64) - old.to(tl.float64)
                 moved += tl.sum(gap * gap, axis=0)
                 length += tl.sum(new.to(tl.float64) * new.to(tl.float64), axis=0)
-            tl.store(half + p * KP + j, (length / 2).to(tl.float32))
-            tl.store(shift + p * KP + j, moved)
+            tl.store(half + at, (length / 2).to(tl.float32))
+            tl.store(shift + at, moved)
 
 
 @triton.jit
