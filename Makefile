@@ -2,13 +2,22 @@
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
+LIGHT  := $(VENV)/.installed-light
 STAMP  := $(VENV)/.installed
+PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 .PHONY: demo test check bench clean
 
-$(STAMP): pyproject.toml tests/constraints.txt
-	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint tests/constraints.txt --editable '.[dev,torch]'
+demo: $(LIGHT)
+	$(BIN)/imprint demo --out out
+
+$(LIGHT): pyproject.toml
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(PIP) --editable .
+	touch $@
+
+$(STAMP): $(LIGHT) tests/constraints.txt
+	$(PIP) --constraint tests/constraints.txt --editable '.[dev,torch]'
 	touch $@
 
 check: $(STAMP)

@@ -1,0 +1,102 @@
+"""A folder of pictures, and the command line as a user calls it."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from imprint.cli import main
+
+SHADES = {"dark": 20, "middle": 120, "light": 230}
+RAW = ("--backbone", "raw", "--recipe", "janson2022")
+"""Pixels and nearest means: fast, and right on shades of grey."""
+
+
+class Done(NamedTuple):
+    """What a command left behind."""
+
+    code: int
+    out: str
+    err: str
+
+
+def _paint(root: Path, labels, n: int = 5, first: int = 0) -> Path:
+    for label in labels:
+        (root / label).mkdir(parents=True, exist_ok=True)
+        for i in range(first, first + n):
+            noise = np.random.default_rng(i).integers(-15, 15, (12, 12))
+            Image.fromarray((SHADES[label] + noise).astype(np.uint8)).save(root / label / f"{i}.png")
+    return root
+
+
+@pytest.fixture
+def paint():
+    """Make noisy grey pictures, one folder per shade: `paint(root, labels, n, first)`."""
+    return _paint
+
+
+@pytest.fixture(autouse=True)
+def own_place(tmp_path, monkeypatch):
+    """A home and a working folder of the test's own."""
+    monkeypatch.setenv("IMPRINT_HOME", str(tmp_path / "home"))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "excepthook", sys.excepthook)  # `main` replaces it
+
+
+@pytest.fixture
+def photos(tmp_path) -> Path:
+    return _paint(tmp_path / "photos", SHADES)
+
+
+@pytest.fixture
+def model(photos, imprint) -> Path:
+    path = photos.parent / "model.imprint"
+    assert imprint("fit", photos, "-o", path, *RAW).code == 0
+    return path
+
+
+@pytest.fixture
+def imprint(capsys):
+    """Run a command in this process."""
+
+    def call(*args: object) -> Done:
+        capsys.readouterr()
+        code = main([str(a) for a in args])
+        return Done(code, *capsys.readouterr())
+
+    return call
+
+
+@pytest.fixture
+def start():
+    """Start a command in a process of its own, with one thread per library."""
+    running = []
+
+    def call(*args: object, **options) -> subprocess.Popen:
+        env = {**os.environ, "OMP_NUM_THREADS": "1", **options.pop("env", {})}
+        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+        words = [sys.executable, "-m", "imprint", *map(str, args)]
+        running.append(subprocess.Popen(words, env=env, **{**pipes, **options}))
+        return running[-1]
+
+    yield call
+    for process in running:
+        if process.poll() is None:
+            process.kill()
+        process.communicate()
+
+
+@pytest.fixture
+def finish():
+    """Wait for a process that `start` started."""
+
+    def wait(process: subprocess.Popen) -> Done:
+        out, err = process.communicate(timeout=120)
+        return Done(process.returncode, out, err)
+
+    return wait

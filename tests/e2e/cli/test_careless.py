@@ -1,0 +1,187 @@
+"""What a careless user does: one sentence each, and nothing is lost."""
+
+import errno
+import os
+import random
+import tempfile
+import time
+
+import pytest
+
+from imprint import Imprinter, persistence
+
+RAW = ("--backbone", "raw", "--recipe", "janson2022")
+
+
+def refused(done, *parts: str) -> None:
+    """Exit code 1, nothing on standard output, one sentence that says all of `parts`."""
+    assert (done.code, done.out) == (1, "")
+    (line,) = done.err.splitlines()
+    assert line.startswith("Error: ")
+    assert line.endswith(".")
+    for part in parts:
+        assert part in line
+
+
+def test_wrong_path(imprint, model):
+    refused(imprint("fit", "photoz", "-o", "x.imprint"), "Unknown dataset 'photoz'", "or a path")
+    refused(imprint("fit", "./photoz/", "-o", "x.imprint"), "There is no file or folder ./photoz/")
+    refused(imprint("predict", model, "no.png"), "There is no file or folder no.png")
+    refused(imprint("predict", "no.imprint", "a.png"), "no.imprint: there is no such file")
+    refused(imprint("add", "no.imprint", "photos"), "no.imprint: there is no such file")
+    refused(imprint("forget", "no.imprint", "cat"), "no.imprint: there is no such file")
+    refused(imprint("predict", "photos", "a.png"), "this is a folder, not a model file")
+
+
+def test_empty_folder(imprint, tmp_path, model):
+    (tmp_path / "empty").mkdir()
+    refused(imprint("fit", tmp_path / "empty", "-o", "x.imprint", *RAW), "has no sub-folders", "one per class")
+    refused(imprint("predict", model, tmp_path / "empty"), "has no pictures")
+    assert not (tmp_path / "x.imprint").exists()
+
+
+def test_pictures_without_class_folders(imprint, photos):
+    refused(imprint("fit", photos / "dark", "-o", "x.imprint", *RAW), "outside any class", "sub-folder of its class")
+
+
+def test_one_class_works_and_says_what_it_means(imprint, paint, tmp_path):
+    done = imprint("fit", paint(tmp_path / "one", ["dark"]), "-o", "m.imprint", *RAW)
+    assert done.code == 0
+    assert "One class alone: every picture will be called 'dark'." in done.err
+    assert "Next: imprint add m.imprint FOLDER" in done.err
+    refused(imprint("forget", "m.imprint", "dark"), "only class")
+
+
+def test_text_file_among_pictures(imprint, photos):
+    (photos / "dark" / "notes.txt").write_text("remember")
+    (photos / "dark" / "fake.jpg").write_text("not a picture")
+    done = imprint("fit", photos, "-o", "m.imprint", *RAW)
+    assert done.code == 0
+    assert "Skipped dark/fake.jpg: not a picture" in done.err
+    assert "Imprinted 15 pictures of 3 classes." in done.err
+
+
+def test_one_unreadable_picture_does_not_cost_the_others(imprint, model, photos):
+    (photos / "bad.png").write_bytes(b"\x89PNG\r\n\x1a\n broken")
+    done = imprint("predict", model, photos / "bad.png", photos / "dark" / "0.png", "--json")
+    assert done.code == 1
+    assert '"label": "dark"' in done.out
+    assert done.err.startswith(f"Skipped {photos / 'bad.png'}: ")
+    refused(imprint("predict", model, photos / "bad.png"), "Cannot read", "bad.png")
+
+
+def test_model_from_another_backbone(imprint, model, photos):
+    document, arrays = persistence.read(model)
+    document["backbone"]["fingerprint"] = "0" * 64
+    persistence.write(model, document, arrays)
+    before = model.read_bytes()
+    for words in (["predict", model, photos], ["add", model, photos], ["forget", model, "dark"]):
+        refused(imprint(*words), "was made with the backbone raw", "fit the model again")
+    assert model.read_bytes() == before
+
+
+def test_damaged_and_foreign_models(imprint, model, photos):
+    whole = model.read_bytes()
+    model.write_bytes(whole[:-9])
+    refused(imprint("predict", model, photos), "damaged")
+    model.write_bytes(b"something else")
+    refused(imprint("predict", model, photos), "not an imprint model")
+
+
+def test_output_over_something_else(imprint, photos):
+    picture = photos / "dark" / "0.png"
+    before = picture.read_bytes()
+    refused(imprint("fit", photos, "-o", picture, *RAW), "it exists and is no imprint model")
+    assert picture.read_bytes() == before
+    refused(imprint("fit", photos, "-o", photos, *RAW), "it is a folder")
+    refused(imprint("fit", photos, "-o", "no/where/m.imprint", *RAW), "there is no folder")
+    refused(imprint("embed", photos, "-o", "e.csv", "-b", "raw"), "must end in .npz")
+
+
+def test_disk_full(imprint, model, paint, tmp_path, monkeypatch):
+    more, before = paint(tmp_path / "more", ["dark"], first=50), model.read_bytes()
+    real = os.fsync
+
+    def full(handle: int) -> None:
+        if model.name in os.readlink(f"/proc/self/fd/{handle}") if os.path.isdir("/proc/self/fd") else True:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        real(handle)
+
+    monkeypatch.setattr(os, "fsync", full)
+    refused(imprint("add", model, more), "Cannot write", "No space left on device")
+    assert model.read_bytes() == before
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["home", "model.imprint", "more", "photos"]
+
+
+def test_unwritable_folder(imprint, model, photos, monkeypatch):
+    def denied(*args, **options):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+
+    before = model.read_bytes()
+    assert imprint("embed", photos, "-b", "raw", "-o", "warm.npz").code == 0  # the embeddings are there already
+    monkeypatch.setattr(tempfile, "mkstemp", denied)
+    refused(imprint("fit", photos, "-o", "new.imprint", *RAW), "Cannot write new.imprint: Permission denied")
+    refused(imprint("forget", model, "dark"), "Cannot write", "Permission denied")
+    assert model.read_bytes() == before
+
+
+def test_a_home_that_cannot_be_written(imprint, photos, tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("in the way")
+    monkeypatch.setenv("IMPRINT_HOME", str(tmp_path / "file" / "home"))
+    advice = "set IMPRINT_HOME to a folder of your own"
+    refused(imprint("fit", photos, "-o", "m.imprint", *RAW), advice, "--no-cache")
+    refused(imprint("embed", photos, "-o", "e.npz", "-b", "raw"), advice)
+    refused(imprint("demo"), advice, "--no-cache")
+    assert imprint("fit", photos, "-o", "m.imprint", *RAW, "--no-cache").code == 0
+    assert imprint("predict", "m.imprint", photos).code == 0
+    refused(imprint("demo", "--out", tmp_path / "file" / "out"), "Cannot make the folder")
+
+
+def test_unknown_names(imprint, model, photos):
+    refused(imprint("fit", photos, "-o", "x.imprint", "-b", "tinynt"), "Unknown backbone", "Did you mean 'tinynet'?")
+    refused(imprint("fit", photos, "-o", "x.imprint", "-r", "imprint2024"), "Did you mean 'imprint2025'?")
+    refused(imprint("fit", photos, "-o", "x.imprint", "-b", "raw", "--generator", "kmean"), "Did you mean 'kmeans'?")
+    refused(imprint("fit", photos, "-o", "x.imprint", "-b", "raw", "--generator", "kmeans(k=0)"), "k must be int >= 1")
+    refused(imprint("forget", model, "drak"), "Unknown class 'drak'. Did you mean 'dark'?")
+
+
+def test_a_missing_extra_names_its_command(imprint, photos, monkeypatch):
+    import sys
+
+    monkeypatch.setitem(sys.modules, "torch", None)
+    refused(imprint("fit", photos, "-o", "x.imprint", "-b", "resnet18"), "pip install 'imprint[torch]'")
+
+
+def test_two_processes_on_one_model_both_count(imprint, paint, tmp_path, start, finish):
+    two = paint(tmp_path / "two", ["dark", "light"])
+    assert imprint("fit", two, "-o", "m.imprint", *RAW).code == 0
+    with Imprinter.change("m.imprint") as model:
+        other = start("add", "m.imprint", paint(tmp_path / "new", ["middle"]))
+        time.sleep(3)
+        assert other.poll() is None, "it must wait until this change is over"
+        model.forget("dark")
+    assert finish(other).code == 0
+    assert Imprinter.load("m.imprint").classes_.tolist() == ["light", "middle"]
+
+
+def test_killed_at_any_moment_the_model_is_whole(imprint, model, paint, tmp_path, start):
+    more = paint(tmp_path / "more", ["dark"], n=40, first=50)
+    draw = random.Random(0)
+    known = {model.read_bytes()}
+    for _ in range(6):
+        process = start("add", model, more)
+        time.sleep(draw.uniform(0.2, 2.5))
+        process.kill()
+        process.wait()
+        assert Imprinter.load(model).classes_.tolist() == ["dark", "light", "middle"]
+        known.add(model.read_bytes())
+    assert imprint("predict", model, more).code == 0
+    leftovers = [p.name for p in tmp_path.iterdir() if p.name.endswith(".imprint")]
+    assert leftovers == ["model.imprint"]
+
+
+@pytest.mark.parametrize("text", ["--generator", "--seed"])
+def test_an_option_without_its_value_is_wrong_usage(imprint, photos, text):
+    done = imprint("fit", photos, "-o", "x.imprint", text)
+    assert done.code == 2
+    assert f"Option '{text}' requires an argument." in done.err

@@ -1,0 +1,159 @@
+"""The commands as people and programs use them."""
+
+import json
+
+import numpy as np
+import pytest
+
+from imprint import Imprinter, __version__
+
+RAW = ("--backbone", "raw", "--recipe", "janson2022")
+
+
+def test_fit_predict_add_forget(imprint, paint, tmp_path, photos):
+    two = paint(tmp_path / "two", ["dark", "light"])
+    fitted = imprint("fit", two, "-o", "m.imprint", *RAW)
+    assert fitted == (0, "", fitted.err)
+    assert "Imprinted 10 pictures of 2 classes." in fitted.err
+    assert "Next: imprint predict m.imprint PICTURE" in fitted.err
+
+    added = imprint("add", "m.imprint", paint(tmp_path / "new", ["middle"]), "--json")
+    assert json.loads(added.out) == {
+        "model": "m.imprint",
+        "classes": ["dark", "light", "middle"],
+        "proxies": 3,
+        "pictures": {"middle": 5},
+        "skipped": [],
+    }
+    answers = json.loads(imprint("predict", "m.imprint", photos, "--json").out)
+    assert len(answers) == 15
+    assert all(f"/{a['label']}/" in a["path"].replace("\\", "/") for a in answers)
+
+    assert imprint("forget", "m.imprint", "middle").code == 0
+    assert Imprinter.load("m.imprint").classes_.tolist() == ["dark", "light"]
+
+
+def test_predict_json_has_the_fixed_shape(imprint, model, photos):
+    done = imprint("predict", model, photos / "dark" / "0.png", "--json", "--top", 2)
+    (answer,) = json.loads(done.out)
+    assert list(answer) == ["path", "label", "probability", "top"]
+    assert answer["path"] == str(photos / "dark" / "0.png")
+    assert (answer["label"], answer["probability"]) == tuple(answer["top"][0].values())
+    assert [list(g) for g in answer["top"]] == [["label", "probability"]] * 2
+    assert done.err == ""
+
+
+def test_predict_shows_classes_and_reasons(imprint, model, photos):
+    done = imprint("predict", model, photos / "dark" / "0.png", "--why")
+    assert "dark" in done.out
+    assert "near dark/" in done.out
+    assert "distance" in done.out
+    (answer,) = json.loads(imprint("predict", model, photos / "dark" / "0.png", "--why", "--json").out)
+    assert [r["label"] for r in answer["why"]] == ["dark", "middle", "light"]
+    assert answer["why"][0]["picture"].startswith("dark/")
+    assert answer["why"][0]["distance"] < answer["why"][1]["distance"]
+
+
+def test_names_with_brackets_and_long_paths_are_printed_whole(imprint, model, photos, tmp_path):
+    place = tmp_path / ("x" * 100) / "[bold]"
+    place.mkdir(parents=True)
+    picture = (photos / "dark" / "0.png").rename(place / "[red]a.png")
+    assert str(picture) in imprint("predict", model, picture).out
+    bad = place / "[blue]bad.png"
+    bad.write_bytes(b"")
+    assert f"Skipped {bad}: the file is empty." in imprint("predict", model, picture, bad).err
+    assert str(bad) in imprint("predict", model, bad).err
+
+
+def test_numbers_as_labels_can_be_forgotten(imprint):
+    assert imprint("fit", "digits", "-o", "d.imprint", "-b", "raw", "-r", "qi2018").code == 0
+    assert imprint("forget", "d.imprint", "7").code == 0
+    assert Imprinter.load("d.imprint").classes_.tolist() == [0, 1, 2, 3, 4, 5, 6, 8, 9]
+
+
+def test_parts_replace_those_of_the_recipe(imprint, photos):
+    imprint("fit", photos, "-o", "m.imprint", "-b", "raw", "--generator", "kmeans(k=2)", "--aggregator", "nearest(m=3)")
+    assert "kmeans(k=2)" in repr(Imprinter.load("m.imprint"))
+    assert "nearest(m=3)" in repr(Imprinter.load("m.imprint"))
+
+
+def test_embed_writes_both_splits(imprint):
+    done = imprint("embed", "digits", "--backbone", "raw", "-o", "e.npz", "--json")
+    assert json.loads(done.out) == {"file": "e.npz", "width": 784, "rows": {"train": 1442, "test": 355}}
+    with np.load("e.npz") as pack:
+        assert pack["train"].shape == (1442, 784)
+        assert np.bincount(pack["test_labels"]).min() > 30
+        assert pack["train_names"][0] == "digits/train/0"
+
+
+def test_embed_writes_a_folder_without_a_test_split(imprint, photos):
+    done = imprint("embed", photos, "-b", "raw", "-o", "e.npz", "--json")
+    assert json.loads(done.out)["rows"] == {"train": 15}
+
+
+def test_collapse_measures_what_the_library_measures(imprint, photos):
+    from imprint.collapse import nc1
+
+    found = json.loads(imprint("collapse", photos, "-b", "raw", "--json").out)
+    rows = Imprinter("raw").embed(photos)
+    assert found["nc1"] == pytest.approx(nc1(rows.X, rows.y))
+    assert found["rows"] == 15
+    assert "nc1" in imprint("collapse", photos, "-b", "raw").out
+
+
+@pytest.mark.parametrize(
+    ("what", "some"),
+    [
+        ("backbones", {"tinynet", "raw", "resnet50"}),
+        ("datasets", {"digits", "mnist", "imagenet"}),
+        ("generators", {"mean", "kmeans", "least_squares"}),
+        ("normalisers", {"none", "l2", "quantile"}),
+        ("aggregators", {"max", "nearest"}),
+        ("recipes", {"qi2018", "imprint2025", "oracle"}),
+        ("studies", set()),
+    ],
+)
+def test_list(imprint, what, some):
+    objects = json.loads(imprint("list", what, "--json").out)
+    assert some <= {o["name"] for o in objects}
+    shown = imprint("list", what).out
+    assert all(name in shown for name in some)
+
+
+def test_the_demonstration_compares_five_recipes_and_writes_a_page(imprint, tmp_path):
+    done = imprint("demo", "--out", tmp_path / "out", "--seeds", 2, "--json")
+    found = json.loads(done.out)
+    accuracy = {r["name"]: r["accuracy"]["all"] for r in found["recipes"]}
+    assert len(accuracy) == 5
+    assert accuracy["imprint2025"] > accuracy["qi2018"] > accuracy["hosoda2024"] > 0.3
+    assert found["instances"] == 8
+    page = (tmp_path / "out" / "demo.html").read_text("utf-8")
+    assert page.count("data:image/svg+xml") == 3
+    assert "http" not in page.replace("http://www.w3.org", ""), "nothing is loaded from anywhere"
+    assert "$" not in page
+
+
+def test_version_help_and_usage(imprint):
+    assert imprint("--version").out == f"imprint {__version__}\n"
+    assert "Commands" in imprint("--help").out
+    assert imprint("fit", "-h").code == 0
+    wrong = imprint("predict")
+    assert wrong.code == 2
+    assert "imprint predict" in wrong.err
+    assert imprint("fly").code == 2
+    assert imprint("list", "birds").code == 2
+    assert imprint("predict", "m", "p", "--top", 0).code == 2
+
+
+def test_every_command_has_help_that_fits_a_terminal(imprint):
+    lines = imprint("--help").out.splitlines()
+    commands = [line.split()[0] for line in lines[lines.index("Commands:") + 1 :]]
+    assert {"add", "collapse", "demo", "embed", "fit", "forget", "list", "predict"} <= set(commands)
+    assert not [line for line in lines if line.endswith("...") and not line.startswith("Usage")]
+    for name in commands:
+        assert imprint(name, "--help").code == 0
+
+
+def test_the_module_is_the_command(start, finish):
+    done = finish(start("--version"))
+    assert done == (0, f"imprint {__version__}\n", "")

@@ -1,0 +1,159 @@
+"""How the command line behaves in shells, pipes, logs and terminals."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+
+import pytest
+
+TERMINALS = pytest.mark.skipif(sys.platform == "win32", reason="pseudo-terminals are POSIX")
+
+
+def on_a_terminal(words: list[str], **env: str) -> str:
+    """What a command writes to a terminal, both streams together."""
+    import pty
+
+    ours, theirs = pty.openpty()
+    whole = {k: v for k, v in os.environ.items() if k != "NO_COLOR"} | {"TERM": "xterm-256color", **env}
+    process = subprocess.Popen(words, stdin=theirs, stdout=theirs, stderr=theirs, env=whole)
+    os.close(theirs)
+    seen = b""
+    while True:
+        try:
+            chunk = os.read(ours, 65536)
+        except OSError:  # Linux: the other side is closed
+            break
+        if not chunk:
+            break
+        seen += chunk
+    os.close(ours)
+    process.wait(timeout=60)
+    return seen.decode()
+
+
+def words(*args: object) -> list[str]:
+    return [sys.executable, "-m", "imprint", *map(str, args)]
+
+
+@TERMINALS
+def test_colours_on_a_terminal_unless_no_color_is_set():
+    assert "\x1b[" in on_a_terminal(words("predict", "missing.imprint", "a.png"))
+    assert "\x1b[3" not in on_a_terminal(words("predict", "missing.imprint", "a.png"), NO_COLOR="1")
+
+
+@TERMINALS
+def test_progress_is_shown_on_a_terminal_and_never_in_a_log(photos, start, finish):
+    fit = ("fit", photos, "-o", "m.imprint", "-b", "raw", "--no-cache")
+    assert "Embedding" in on_a_terminal(words(*fit))
+    logged = finish(start(*fit))
+    assert "Embedding" not in logged.err
+    assert "\x1b" not in logged.err + logged.out
+    assert "\r" not in logged.err
+
+
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize("what", ["datasets", "normalisers"])
+def test_a_reader_that_leaves_is_no_news(start, what, unbuffered):
+    process = start("list", what, "--json", env={"PYTHONUNBUFFERED": unbuffered})
+    process.stdout.close()
+    assert process.wait(timeout=60) == 1
+    assert process.stderr.read() == ""
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="only Linux has /dev/full")
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_output_to_a_full_disk_is_one_line(start, unbuffered):
+    with open("/dev/full", "w") as full:
+        process = start("list", "normalisers", "--json", stdout=full, env={"PYTHONUNBUFFERED": unbuffered})
+        assert process.wait(timeout=60) == 1
+    (line,) = process.stderr.read().splitlines()
+    assert line.startswith("Error: ")
+    assert line.endswith("No space left on device.")
+
+
+def test_help_starts_fast_and_imports_nothing_heavy():
+    code = (
+        "import sys; from imprint.cli import main; main(['--help']);"
+        "heavy = {'numpy', 'scipy', 'sklearn', 'PIL', 'onnxruntime', 'matplotlib', 'torch'};"
+        "print(sorted(heavy & set(sys.modules)), file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stderr.strip() == "[]"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="the resource module is POSIX")
+def test_help_takes_less_than_half_a_second_of_cpu_time():
+    import resource
+
+    def spent() -> float:
+        usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return usage.ru_utime + usage.ru_stime
+
+    used = []
+    for _ in range(3):
+        before = spent()
+        subprocess.run(words("--help"), capture_output=True, check=True)
+        used.append(spent() - before)
+    assert min(used) < 0.5
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [("imprint fi", "fit"), ("imprint fit x --backbone ti", "tinynet"), ("imprint list da", "datasets")],
+)
+def test_shells_complete_commands_and_names(line, expected):
+    env = {**os.environ, "_IMPRINT_COMPLETE": "complete_bash", "COMP_WORDS": line, "COMP_CWORD": str(line.count(" "))}
+    done = subprocess.run(words(), env=env, capture_output=True, text=True)
+    assert expected in done.stdout.split()
+
+
+def test_tracebacks_only_on_demand(imprint):
+    plain = imprint("predict", "missing.imprint", "a.png")
+    assert (plain.code, plain.out) == (1, "")
+    assert plain.err == (
+        "Error: missing.imprint: there is no such file; a model is made by: imprint fit FOLDER -o missing.imprint.\n"
+    )
+    for place in (["--debug", "predict"], ["predict", "--debug"]):
+        with pytest.raises(OSError, match="no such file"):
+            imprint(*place, "missing.imprint", "a.png")
+
+
+def test_an_unforeseen_error_is_one_line_too(photos):
+    fault = "import imprint.demo; imprint.demo.explore = lambda *_: 1 / 0"
+    code = f"{fault}; import sys; from imprint.cli import main; sys.exit(main(%r))"
+    for args, traced in ((["demo"], False), (["demo", "--debug"], True)):
+        done = subprocess.run([sys.executable, "-c", code % args], capture_output=True, text=True)
+        assert done.returncode == 1
+        assert ("Traceback" in done.stderr) is traced
+        assert "ZeroDivisionError" in done.stderr
+        assert len(done.stderr.strip().splitlines()) == 1 or traced
+
+
+def test_names_outside_the_encoding_are_escaped(model, photos, start, finish):
+    picture = (photos / "dark" / "0.png").rename(photos / "dark" / "größe.png")
+    ascii_only = {"PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}
+    done = finish(start("predict", model, picture, env=ascii_only))
+    assert done.code == 0
+    assert "gr\\xf6\\xdfe.png" in done.out
+    (answer,) = json.loads(finish(start("predict", model, picture, "--json", env=ascii_only)).out)
+    assert answer["path"] == str(picture)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Ctrl-C is sent as a POSIX signal")
+def test_ctrl_c_stops_with_one_line_and_the_next_run_goes_on(paint, tmp_path, start, finish):
+    import signal
+
+    paint(tmp_path / "many", ["dark", "light"], n=400)
+    fit = ("fit", tmp_path / "many", "-o", "m.imprint", "--threads", 1)
+    process = start(*fit)
+    store, deadline = tmp_path / "home" / "embeddings", time.monotonic() + 60
+    while not list(store.glob("*.partial/*")) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    process.send_signal(signal.SIGINT)
+    stopped = finish(process)
+    assert (stopped.code, stopped.out) == (130, "")
+    assert stopped.err.strip() == "Stopped."
+    assert not (tmp_path / "m.imprint").exists()
+    assert finish(start(*fit)).code == 0

@@ -1,0 +1,45 @@
+"""A lock that leaves no file behind still lets one in at a time."""
+
+import threading
+import time
+
+import pytest
+
+from imprint.core.errors import FileError
+from imprint.embeddings import lock
+
+
+@pytest.mark.parametrize("remove", [False, True])
+def test_one_at_a_time(tmp_path, monkeypatch, remove):
+    monkeypatch.setattr(lock, "PAUSE", 0.0002)
+    path, inside, most = tmp_path / "a.lock", [], []
+
+    def work() -> None:
+        for _ in range(60):
+            with lock.exclusive(path, remove=remove):
+                inside.append(1)
+                most.append(len(inside))
+                time.sleep(0.0005)
+                inside.pop()
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert (len(most), max(most)) == (240, 1)
+    assert path.exists() is not remove
+
+
+def test_the_lock_goes_with_an_error_too(tmp_path):
+    path = tmp_path / "a.lock"
+    with pytest.raises(ZeroDivisionError), lock.exclusive(path, remove=True):
+        raise ZeroDivisionError
+    assert not path.exists()
+    with lock.exclusive(path, remove=True):
+        assert path.exists()
+
+
+def test_a_place_that_cannot_be_locked_is_named(tmp_path):
+    with pytest.raises(FileError, match=r"Cannot lock .*missing"), lock.exclusive(tmp_path / "missing" / "a.lock"):
+        pass
