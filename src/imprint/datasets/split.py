@@ -1,0 +1,144 @@
+"""A split is a frozen value: inputs, labels, names, and a digest of them."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal, Protocol, TypeAlias, overload
+
+import numpy as np
+
+from imprint.core.digest import digest
+from imprint.core.errors import ImprintError, ParameterError
+from imprint.core.types import Array
+
+Label: TypeAlias = int | str
+Modality: TypeAlias = Literal["image", "text"]
+SPLITS = ("train", "test")
+
+
+class UnreadableInput(ImprintError):  # noqa: N818 - it names the input, not a fault of the program
+    """One input cannot be read; `name` says which, `reason` says why."""
+
+    def __init__(self, name: str, reason: str):
+        super().__init__(f"Cannot read {name}: {reason}.")
+        self.name, self.reason = name, reason
+
+    def __reduce__(self) -> tuple[type["UnreadableInput"], tuple[str, str]]:
+        return type(self), (self.name, self.reason)
+
+
+class Inputs(Protocol):
+    """What a backbone reads, one by one: pictures as uint8 arrays, or texts."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, i: int, /) -> Any: ...
+
+
+class Numbered(Sequence[str]):
+    """The names of rows that have none: `mnist/train/0`, `mnist/train/1` and so on, made when asked for."""
+
+    def __init__(self, prefix: str, size: int):
+        self.prefix, self.size = prefix, size
+
+    def __len__(self) -> int:
+        return self.size
+
+    @overload
+    def __getitem__(self, i: int) -> str: ...
+    @overload
+    def __getitem__(self, i: slice) -> list[str]: ...
+    def __getitem__(self, i: int | slice) -> str | list[str]:
+        rows = range(self.size)[i]
+        return f"{self.prefix}/{rows}" if isinstance(rows, int) else [f"{self.prefix}/{r}" for r in rows]
+
+
+class Joined(Sequence[Any]):
+    """Several sequences as one, in order."""
+
+    def __init__(self, parts: Sequence[Any]):
+        self.parts = parts
+        self.ends = np.cumsum([len(p) for p in parts])
+
+    def __len__(self) -> int:
+        return int(self.ends[-1])
+
+    def __getitem__(self, i: Any) -> Any:
+        if isinstance(i, slice):
+            return [self[r] for r in range(len(self))[i]]
+        row = range(len(self))[i]
+        part = int(np.searchsorted(self.ends, row, side="right"))
+        return self.parts[part][row - (int(self.ends[part - 1]) if part else 0)]
+
+    def fingerprint(self) -> str:
+        """The digest of the parts' digests."""
+        return digest(map(inputs_digest, self.parts))
+
+
+@dataclass(frozen=True, eq=False)
+class Split:
+    """Labelled inputs: `inputs[i]` belongs to the class `labels[i]` and is called `names[i]`.
+
+    An input is a picture (uint8, height x width, with or without 3 colours) or a text. Pictures in folders are
+    decoded when asked for and raise `UnreadableInput` if they cannot be.
+    """
+
+    inputs: Inputs
+    labels: Array  # (n,) int64 or str
+    names: Sequence[str]
+    classes: tuple[Label, ...]
+    modality: Modality
+    source: Array | None = None  # (n,) str: which data set a row of a merged set came from
+
+    def __post_init__(self) -> None:
+        sizes = {len(self.inputs), len(self.labels), len(self.names)}
+        sizes |= {len(self.source)} if self.source is not None else set()
+        if len(sizes) != 1:
+            raise ParameterError(f"Split(): inputs, labels and names must be of one length, not {sorted(sizes)}.")
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """A digest of every input and label, the same on every machine; names and places do not count."""
+        return digest([self.modality, inputs_digest(self.inputs), *_label_parts(self.labels)])
+
+
+def inputs_digest(inputs: Inputs) -> str:
+    """The digest of inputs: of the array, of the texts, or what the inputs say themselves."""
+    if isinstance(inputs, np.ndarray):
+        return digest([inputs])
+    if hasattr(inputs, "fingerprint"):
+        return str(inputs.fingerprint())
+    return digest(inputs[i] for i in range(len(inputs)))
+
+
+def _label_parts(labels: Array) -> Iterator[str | Array]:
+    if labels.dtype.kind in "iu":
+        yield np.asarray(labels, dtype="<i8")
+    else:
+        yield from map(str, labels)
+
+
+def plain_labels(values: Any) -> Array:
+    """Labels as int64 or as strings; anything else is refused."""
+    labels = np.asarray(values)
+    if labels.ndim == 1 and labels.dtype.kind in "iu":
+        return labels.astype(np.int64)
+    if labels.ndim == 1 and labels.dtype.kind == "U":
+        return labels
+    raise ParameterError(
+        f"Labels must be a list of integers or of strings, not {labels.ndim}-dimensional {labels.dtype}."
+    )
+
+
+def classes_of(labels: Array) -> tuple[Label, ...]:
+    """The distinct labels in ascending order, as plain Python values."""
+    return tuple(np.unique(labels).tolist())
+
+
+def check_split(split: str) -> None:
+    """Refuse a split that no data set has."""
+    if split not in SPLITS:
+        raise ParameterError(f"load(split={split!r}): split must be one of 'train', 'test'.")

@@ -1,0 +1,63 @@
+"""Tasks: which rows take part, under which labels, and how many of each class."""
+
+import ast
+
+from imprint.core.errors import ParameterError
+from imprint.core.family import Family
+from imprint.tasks._base import Chain, Selection, Task
+
+__all__ = ["Chain", "Selection", "Task", "family", "names", "resolve"]
+
+family = Family(__name__, Task)
+LONGEST_TEXT = 20_000  # characters; room for a thousand named classes
+
+
+def names() -> list[str]:
+    """The tasks that a text can name.
+
+    >>> names()
+    ['all', 'classes', 'd_in_1', 'even', 'odd', 'short', 'shots']
+    """
+    return family.names()
+
+
+def resolve(spec: str | Task) -> Task:
+    """A task or its text becomes a task; `str(task)` is the text again.
+
+    >>> str(resolve("even | shots(n=5)"))
+    'even | shots(n=5)'
+    >>> resolve("classes('cat', 'dog')").select(["dog", "cow", "cat"]).rows
+    array([0, 2])
+    """
+    if isinstance(spec, Task):
+        return spec
+    try:
+        if not isinstance(spec, str) or len(spec) > LONGEST_TEXT:
+            raise TypeError
+        node = ast.parse(spec.strip(), mode="eval").body
+        steps = [_step(node) for node in _parts(node)]
+    except (TypeError, SyntaxError, ValueError, RecursionError, MemoryError) as e:
+        if isinstance(e, ParameterError):
+            raise
+        short = repr(spec) if len(repr(spec)) <= 60 else f"{repr(spec)[:60]}..."
+        raise ParameterError(
+            f"Cannot read {short} as a task. Write a name, a call or a chain, such as 'classes(0, 3) | shots(n=5)'."
+        ) from None
+    return steps[0] if len(steps) == 1 else Chain(steps=tuple(steps))
+
+
+def _parts(node: ast.expr) -> list[ast.expr]:
+    """The steps of `a | b | c`, first to last."""
+    parts = []
+    while isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr):
+        parts.append(node.right)
+        node = node.left
+    return [node, *reversed(parts)]
+
+
+def _step(node: ast.expr) -> Task:
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.args and not node.keywords:
+        cls = family.load(node.func.id)
+        if cls.positional:
+            return cls(**{cls.positional: tuple(ast.literal_eval(a) for a in node.args)})
+    return family.resolve(ast.unparse(node))

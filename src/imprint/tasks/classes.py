@@ -1,0 +1,41 @@
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from imprint.core.component import param
+from imprint.core.errors import ParameterError
+from imprint.tasks._base import Label, Task, shown
+
+
+@dataclass(frozen=True, kw_only=True)
+class Classes(Task):
+    """The named classes, in the order given: `classes(0, 3, 7)` or `classes('cat', 'dog')`."""
+
+    positional: ClassVar[str] = "labels"
+    labels: tuple[Label, ...] = param((), "the classes that take part, in order")
+
+    def __post_init__(self) -> None:
+        given = self.labels if isinstance(self.labels, tuple | list) else ()
+        plain = tuple(v.item() if isinstance(v, np.generic) else v for v in given)
+        kinds = {type(v) for v in plain}
+        if kinds not in ({int}, {str}) or len(set(plain)) < len(plain):
+            rule = "labels must be one or more different labels, all integers or all strings"
+            raise ParameterError(f"Classes(labels={self.labels!r}): {rule}.")
+        object.__setattr__(self, "labels", plain)
+
+    def mapping(self, classes: Sequence[Label]) -> dict[Label, Label]:
+        return subset(self, self.labels, classes)
+
+    def _shown(self) -> Iterator[str]:
+        return map(repr, self.labels)
+
+
+def subset(task: Task, labels: Sequence[Label], classes: Sequence[Label]) -> dict[Label, Label]:
+    """The labels as they are, refused where the data lack one of them."""
+    known = frozenset(classes)
+    for label in labels:
+        if label not in known:
+            raise ParameterError(f"{task}: the data have no class {label!r}; they have {shown(classes)}.")
+    return {label: label for label in labels}

@@ -1,0 +1,40 @@
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from imprint.core.component import param
+from imprint.core.errors import ParameterError
+from imprint.tasks._base import Label, Task
+
+
+@dataclass(frozen=True, kw_only=True)
+class DIn1(Task):
+    """`d` classes under each new label, drawn at random: classes that have several modes.
+
+    Of all classes `pool` are drawn and shuffled; draw `i` shuffles the order of draw `i - 1` once more. New label
+    `j` takes the next `d` classes of that order (`sequential`), or the first `d` of the `j`-th of as many equal
+    blocks as there are labels (`nested`: a larger `d` adds classes to every label and takes none away).
+    """
+
+    d: int = param(1, "how many classes share a label", ge=1)
+    i: int = param(0, "the number of the draw", ge=0)
+    kind: str = param("nested", "how labels take classes", choices=("nested", "sequential"))
+    labels: int = param(10, "how many new labels there are", ge=1, detail=True)
+    pool: int = param(100, "how many classes are drawn", ge=1, detail=True)
+    seed: int = param(420, "the seed of the draw", ge=0, detail=True)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.d > self.pool // self.labels:
+            rule = f"d must be int <= pool / labels = {self.pool // self.labels}"
+            raise ParameterError(f"DIn1(d={self.d}, labels={self.labels}, pool={self.pool}): {rule}.")
+
+    def mapping(self, classes: Sequence[Label]) -> dict[Label, Label]:
+        if len(classes) < self.pool:
+            raise ParameterError(f"{self}: the data have {len(classes)} classes, fewer than pool={self.pool}.")
+        draw = random.Random(self.seed)
+        order = draw.sample(range(len(classes)), self.pool)
+        for _ in range(self.i + 1):
+            draw.shuffle(order)
+        step = self.d if self.kind == "sequential" else self.pool // self.labels
+        return {classes[order[j * step + k]]: j for j in range(self.labels) for k in range(self.d)}

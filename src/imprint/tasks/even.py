@@ -1,0 +1,12 @@
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from imprint.tasks._base import Label, Task, integers
+
+
+@dataclass(frozen=True, kw_only=True)
+class Even(Task):
+    """The classes whose label is an even number."""
+
+    def mapping(self, classes: Sequence[Label]) -> dict[Label, Label]:
+        return {c: c for c in integers(self, classes) if c % 2 == 0}

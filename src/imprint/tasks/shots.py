@@ -1,0 +1,35 @@
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from imprint.core.component import param
+from imprint.core.digest import class_rng
+from imprint.core.types import Array
+from imprint.tasks._base import Label, Selection, Task
+from imprint.tasks.all import All
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shots(Task):
+    """At most `n` rows of each class, drawn at random.
+
+    The draw of a class depends on its rows, its label and the seed alone, not on the other classes. Rows come
+    class by class in the order drawn, so the first five rows of a class under `shots(n=10)` are those under
+    `shots(n=5)`. A class with fewer rows gives all it has.
+    """
+
+    n: int = param(5, "the most rows of a class", ge=1)
+
+    def mapping(self, classes: Sequence[Label]) -> dict[Label, Label]:
+        return {c: c for c in classes}
+
+    def queries(self) -> Task:
+        return All()
+
+    def _select(self, labels: Array, seed: int, classes: Sequence[Label]) -> Selection:
+        rows = np.concatenate([self._draw(np.flatnonzero(labels == c), seed, c) for c in classes])
+        return Selection(rows, labels[rows])
+
+    def _draw(self, own: Array, seed: int, label: Label) -> Array:
+        return own[class_rng(seed, ("shots", label)).permutation(len(own))[: self.n]]
