@@ -15,3 +15,18 @@ class FileError(ImprintError, OSError):
 
 class MissingExtraError(ImprintError, ImportError):
     """An optional package is not installed; the message names the command that installs it."""
+
+
+class UnreadableInput(ImprintError):  # noqa: N818 - it describes an input; the reader decides whether that is an error
+    """One input among many cannot be read; those who read many record it and go on.
+
+    >>> str(UnreadableInput("cat/7.jpg", "the file is truncated"))
+    'Cannot read cat/7.jpg: the file is truncated.'
+    """
+
+    def __init__(self, name: str, reason: str):
+        super().__init__(name, reason)
+        self.name, self.reason = name, reason
+
+    def __str__(self) -> str:
+        return f"Cannot read {self.name}: {self.reason.rstrip('.')}."

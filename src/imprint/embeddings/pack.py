@@ -1,0 +1,126 @@
+"""Packs: one `.npz` file with the embeddings of a training and a test split, whole or as bytes.
+
+A pack holds `train`, `train_labels`, `test`, `test_labels`. Where the rows are unsigned bytes it also holds
+`scale`, and perhaps `offset`, each one number or one per column: the embedding is `rows * scale + offset`.
+"""
+
+import os
+import zipfile
+import zlib
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from imprint.core.atomic import atomic_write
+from imprint.core.digest import digest
+from imprint.core.errors import FileError, ParameterError
+from imprint.core.types import Array
+
+ARRAYS = ("train", "train_labels", "test", "test_labels")
+FACTORS = ("scale", "offset")
+
+
+class Pack(NamedTuple):
+    """Float32 embeddings of two splits with their labels; `fingerprint` is a digest of the stored arrays."""
+
+    X: Array  # (n, d)
+    y: Array  # (n,)
+    X_test: Array  # (m, d)
+    y_test: Array  # (m,)
+    fingerprint: str
+
+
+def read_pack(path: str | os.PathLike[str]) -> Pack:
+    """Read a pack; bytes become float32, in float32 arithmetic.
+
+    >>> import tempfile
+    >>> X = np.float32([[0, 1], [0.5, -1]])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_pack(Path(folder) / "a.npz", X, [0, 1], X[:1], [0], as_bytes=True)
+    ...     read_pack(Path(folder) / "a.npz").X
+    array([[ 0. ,  1. ],
+           [ 0.5, -1. ]], dtype=float32)
+    """
+    stored = _load(Path(path))
+    problem = _problem(stored)
+    if problem:
+        raise FileError(f"{path} is not a pack of embeddings: {problem}.")
+    rows = [_as_float(stored[name], stored) for name in ("train", "test")]
+    if not all(np.isfinite(r).all() for r in rows):
+        raise FileError(f"{path} is not a pack of embeddings: it holds values that are not finite.")
+    fingerprint = digest(part for name in sorted(stored) for part in (name, stored[name]))
+    return Pack(rows[0], stored["train_labels"], rows[1], stored["test_labels"], fingerprint)
+
+
+def write_pack(
+    path: str | os.PathLike[str], X: Array, y: Array, X_test: Array, y_test: Array, *, as_bytes: bool = False
+) -> None:
+    """Write a pack as float32, or `as_bytes`: smaller, and off by half of a column's `scale` at most."""
+    given = [np.asarray(a) for a in (X, y, X_test, y_test)]
+    stored = dict(zip(ARRAYS, given)) | {"train": given[0].astype("<f4"), "test": given[2].astype("<f4")}
+    problem = _problem(stored)
+    if problem:
+        raise ParameterError(f"write_pack({os.fspath(path)!r}): {problem}.")
+    if as_bytes:
+        stored |= _as_bytes(stored["train"], stored["test"])
+    with atomic_write(path) as f:
+        np.savez_compressed(f, allow_pickle=False, **stored)
+
+
+def _load(path: Path) -> dict[str, Array]:
+    try:
+        with open(path, "rb") as f:
+            npz = np.load(f, allow_pickle=False)
+            if not isinstance(npz, np.lib.npyio.NpzFile):
+                raise ValueError
+            return {name: npz[name] for name in ARRAYS + FACTORS if name in npz.files}
+    except OSError as e:
+        raise FileError(f"Cannot read {path}: {e.strerror or e}.") from None
+    except (ValueError, EOFError, KeyError, zipfile.BadZipFile, zlib.error):
+        raise FileError(f"Cannot read {path}: it is damaged or not an .npz file of plain arrays.") from None
+
+
+def _problem(stored: dict[str, Array]) -> str | None:
+    """The rule that these arrays break, if any."""
+    missing = [name for name in ARRAYS if name not in stored]
+    if missing:
+        return f"{', '.join(missing)} missing"
+    train, test = stored["train"], stored["test"]
+    if train.ndim != 2 or test.ndim != 2 or train.shape[1] != test.shape[1] or not train.size:
+        return f"train and test must be rows of the same width, not of shapes {train.shape} and {test.shape}"
+    for name in ("train", "test"):
+        labels = stored[f"{name}_labels"]
+        if labels.shape != (len(stored[name]),) or labels.dtype.kind not in "biuU":
+            return f"{name}_labels must be one integer or text per row of {name}"
+    return _problem_of_numbers(stored)
+
+
+def _problem_of_numbers(stored: dict[str, Array]) -> str | None:
+    for name in FACTORS:
+        if name in stored and stored[name].shape not in ((), stored["train"].shape[1:]):
+            return f"{name} must be one number or one per column, not of shape {stored[name].shape}"
+    kinds = {stored[name].dtype.kind for name in ("train", "test")}
+    if kinds == {"f"} and not any(name in stored for name in FACTORS):
+        return None
+    if all(stored[name].dtype == np.uint8 for name in ("train", "test")) and "scale" in stored:
+        return None
+    return "rows must be floating point without a scale, or unsigned bytes with one"
+
+
+def _as_float(rows: Array, stored: dict[str, Array]) -> Array:
+    X = rows.astype(np.float32)
+    if "scale" in stored:
+        X *= stored["scale"].astype(np.float32)
+    if "offset" in stored:
+        X += stored["offset"].astype(np.float32)
+    return X
+
+
+def _as_bytes(train: Array, test: Array) -> dict[str, Array]:
+    low = np.minimum(train.min(axis=0), test.min(axis=0, initial=np.inf)).astype(np.float32)
+    high = np.maximum(train.max(axis=0), test.max(axis=0, initial=-np.inf))
+    scale = ((high - low) / 255).astype(np.float32)
+    scale[scale == 0] = 1
+    rows = {name: np.rint((x - low) / scale).astype(np.uint8) for name, x in (("train", train), ("test", test))}
+    return rows | {"scale": scale, "offset": low}

@@ -1,0 +1,53 @@
+"""A process that extracts and may be killed: `python extraction_child.py STORE LOG PAUSE`.
+
+Each batch that is embedded adds a line to LOG; PAUSE seconds pass in each, so that there is something to kill.
+"""
+
+import os
+import sys
+import time
+from types import SimpleNamespace
+
+import numpy as np
+
+from imprint.core.digest import digest
+from imprint.core.errors import UnreadableInput
+from imprint.embeddings import extract
+
+INPUTS, BATCH, WIDTH = 4000, 16, 64
+
+
+class Inputs:
+    def __len__(self):
+        return INPUTS
+
+    def __getitem__(self, i):
+        if i % 97 == 5:
+            raise UnreadableInput(f"{i}.png", "the file is truncated")
+        return np.random.default_rng(i).integers(0, 256, (8, 8), np.uint8)
+
+
+class Backbone:
+    record, width = SimpleNamespace(name="projection"), WIDTH
+    matrix = np.random.default_rng(0).normal(size=(64, WIDTH)).astype(np.float32)
+    fingerprint = digest([matrix])
+
+    def __init__(self, log, pause):
+        self.log, self.pause = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT), pause
+
+    def prepare(self, item):
+        return item.astype(np.float32).ravel() / 255
+
+    def embed(self, batch):
+        time.sleep(self.pause)
+        os.write(self.log, digest([batch])[:16].encode() + b"\n")
+        return np.tanh(batch @ self.matrix)
+
+
+if __name__ == "__main__":
+    store, log, pause = sys.argv[1:]
+    names = [f"{i}.png" for i in range(INPUTS)]
+    split = SimpleNamespace(inputs=Inputs(), labels=np.arange(INPUTS) % 7, names=names, fingerprint="d0")
+    sys.stdout.write("ready\n")
+    sys.stdout.flush()
+    extract(Backbone(log, float(pause)), split, batch_size=BATCH, folder=store, workers=2)
