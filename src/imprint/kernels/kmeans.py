@@ -1,14 +1,19 @@
-"""Lloyd's k-means with greedy k-means++ seeding: float32 data, float64 sums."""
+"""k-means: greedy k-means++ seeding, then Lloyd's iteration; float32 data, float64 products and sums."""
 
+from collections import defaultdict
 from collections.abc import Sequence
-from functools import partial
+from concurrent.futures import ThreadPoolExecutor
+from threading import Lock
 from typing import NamedTuple
 
 import numpy as np
 
 from imprint.core.errors import ParameterError
 from imprint.core.types import Array
+from imprint.kernels import engine
+from imprint.kernels.lloyd import PlainRows, Rows, lloyd
 from imprint.kernels.rows import squared_norms, unit_rows
+from imprint.kernels.seeding import seed_rows, trials
 
 
 class KMeansResult(NamedTuple):
@@ -19,6 +24,14 @@ class KMeansResult(NamedTuple):
     mass: Array  # (k',) float64
     inertia: float
     iterations: int
+
+
+class Problem(NamedTuple):
+    """One clustering out of many: which rows, how many clusters, what `numpy.random.default_rng` is given."""
+
+    rows: int
+    k: int
+    seed: int | tuple[int, ...]
 
 
 def kmeans(
@@ -34,125 +47,23 @@ def kmeans(
 ) -> KMeansResult:
     """Partition the rows into at most `k` clusters of small squared distance.
 
+    Centres are means weighted by `mass`, or unit vectors along them for `spherical`, where rows count by their
+    direction alone. The iteration ends as scikit-learn's does: when no row changes its cluster, or when the
+    squared shift of the centres is at most `tol` times the mean variance of the columns.
+
     >>> X = np.array([[0.0], [1.0], [10.0], [11.0]])
     >>> kmeans(X, 2, np.random.default_rng(0)).inertia
     1.0
     """
-    if k < 1:
-        raise ParameterError(f"kmeans(k={k}): k must be int >= 1.")
-    X = unit_rows(X) if spherical else X
-    weight = np.ones(len(X)) if mass is None else np.asarray(mass, dtype=np.float64)
-    if not weight.sum() > 0:
-        raise ParameterError("kmeans(mass=...): at least one row must have a positive mass.")
-    if init is None and k >= len(X):
-        return _each_row(X, weight)
-    limit = tol * float(X.var(axis=0, dtype=np.float64).mean())
-    centres = _seed(X, k, rng, weight) if init is None else np.array(init, dtype=X.dtype)
-    labels = np.full(len(X), -1)
-    iterations = 0
-    while iterations < max_iter:
-        iterations += 1
-        before, labels = labels, _assign(X, centres)
-        moved = _update(X, weight, labels, centres, spherical)
-        shift = float(squared_norms(moved.astype(np.float64) - centres).sum())
-        centres = moved
-        if np.array_equal(labels, before):
-            break
-        if shift <= limit:
-            labels = _assign(X, centres)
-            break
-    else:
-        labels = _assign(X, centres)
-    return _result(X, weight, centres, labels, iterations)
-
-
-def _each_row(X: Array, weight: Array) -> KMeansResult:
-    """Every distinct row of positive mass is a centre, in order of appearance."""
-    heavy = np.flatnonzero(weight > 0)
-    first = np.sort(np.unique(X[heavy], axis=0, return_index=True)[1])
-    centres = X[heavy[first]]
-    return _result(X, weight, centres, _assign(X, centres), 0)
-
-
-def _seed(X: Array, k: int, rng: np.random.Generator, weight: Array) -> Array:
-    """Greedy k-means++; fewer than `k` rows where the rows left all coincide with a chosen one."""
-    norms = squared_norms(X)
-    trials = 2 + int(np.log(k))
-    chosen = [int(rng.choice(len(X), p=weight / weight.sum()))]
-    closest = _squared_distances(X, norms, chosen)[0]
-    while len(chosen) < k:
-        total = np.cumsum(weight * closest)
-        if not total[-1] > 0:
-            break
-        draws = np.searchsorted(total, rng.uniform(size=trials) * total[-1], side="right")
-        candidates = np.minimum(draws, np.flatnonzero(weight * closest)[-1])
-        distances = np.minimum(closest, _squared_distances(X, norms, candidates))
-        best = int(np.argmin(distances @ weight))
-        chosen.append(int(candidates[best]))
-        closest = distances[best]
-    return X[chosen]
-
-
-def _squared_distances(X: Array, norms: Array, rows: list[int] | Array) -> Array:
-    """From the given rows to all rows, in float64; exactly zero to an equal row.  # (r, n)"""
-    distances = np.empty((len(rows), len(X)))
-    for out, row in zip(distances, rows):
-        product = X.astype(np.float64) @ X[row].astype(np.float64)
-        np.maximum(norms - 2 * product + norms[row], 0, out=out)
-        near = np.flatnonzero(out <= 1e-12 * norms[row])
-        out[near] = squared_norms(X[near].astype(np.float64) - X[row])
-    return distances
-
-
-def _assign(X: Array, centres: Array) -> Array:
-    """Index of the nearest centre, the lower one of equals."""
-    C = centres.astype(np.float64)
-    half = squared_norms(C) / 2
-    labels = [np.argmin(half - X[i : i + 1024] @ C.T, axis=1) for i in range(0, len(X), 1024)]
-    return np.concatenate(labels)
-
-
-def _update(X: Array, weight: Array, labels: Array, centres: Array, spherical: bool) -> Array:
-    """Mean of every cluster; an empty one takes the row farthest from its centre."""
-    k = len(centres)
-    total = np.bincount(labels, weight, minlength=k)
-    sums = np.stack([weight[labels == j] @ X[labels == j].astype(np.float64) for j in range(k)])
-    empty = np.flatnonzero(total == 0)
-    if len(empty):
-        distances = squared_norms(X.astype(np.float64) - centres[labels]) * (weight > 0)
-        farthest = np.argsort(-distances, kind="stable")[: len(empty)]
-        for j, row in zip(empty, farthest[distances[farthest] > 0]):
-            moved = weight[row] * X[row].astype(np.float64)
-            sums[labels[row]] -= moved
-            total[labels[row]] -= weight[row]
-            sums[j], total[j] = moved, weight[row]
-    full = total > 0
-    moved = centres.copy()
-    if spherical:
-        length = np.sqrt(squared_norms(sums))
-        full &= length > 0
-        total = length
-    moved[full] = sums[full] / total[full, None]
-    return moved
-
-
-def _result(X: Array, weight: Array, centres: Array, labels: Array, iterations: int) -> KMeansResult:
-    """Drop empty clusters and add up what remains."""
-    total = np.bincount(labels, weight, minlength=len(centres))
-    kept = np.flatnonzero(total > 0)
-    if len(kept) < len(centres):
-        centres, total = centres[kept], total[kept]
-        labels = _assign(X, centres)
-    inertia = float(weight @ squared_norms(X.astype(np.float64) - centres[labels]))
-    return KMeansResult(centres, labels, total, inertia, iterations)
-
-
-class Problem(NamedTuple):
-    """One clustering out of many: which rows, how many clusters, what `numpy.random.default_rng` is given."""
-
-    rows: int
-    k: int
-    seed: int | tuple[int, ...]
+    _check(k, max_iter)
+    data = _Data(X, mass, tol, spherical)
+    with engine.one_blas_thread():
+        if init is not None:
+            centres = np.array(init, dtype=data.X.dtype)
+            return data.iterate(centres, data.rows(k).products(centres), max_iter)
+        if data.is_trivial(k):
+            return data.trivial(k)
+        return data.iterate(*data.seed(k, rng), max_iter)
 
 
 def kmeans_many(
@@ -164,12 +75,119 @@ def kmeans_many(
     tol: float = 1e-4,
     spherical: bool = False,
 ) -> list[KMeansResult]:
-    """Solve several problems at once; each result equals that of `kmeans` alone, bit for bit.
+    """Solve several problems at once on all cores; each result equals that of `kmeans` alone, bit for bit.
+
+    Problems of the same rows share norms; those of the same seed also the seeding, which for a smaller `k` is a
+    prefix of that for a larger one.
 
     >>> X = np.array([[0.0], [1.0], [10.0], [11.0]])
     >>> [r.inertia for r in kmeans_many([X], [Problem(0, 1, 7), Problem(0, 2, 7)])]
     [101.0, 1.0]
     """
-    mass = masses or [None] * len(rows)
-    alone = partial(kmeans, max_iter=max_iter, tol=tol, spherical=spherical)
-    return [alone(rows[i], k, np.random.default_rng(seed), mass=mass[i]) for i, k, seed in problems]
+    data = [_Data(X, mass, tol, spherical) for X, mass in zip(rows, masses or [None] * len(rows), strict=True)]
+    groups: dict[tuple[object, ...], list[int]] = defaultdict(list)
+    for index, (i, k, seed) in enumerate(problems):
+        _check(k, max_iter)
+        groups[i, seed, trials(k), data[i].is_trivial(k), data[i].is_compiled(k)].append(index)
+    results: dict[int, KMeansResult] = {}
+
+    def solve(indices: list[int]) -> None:
+        i, largest, seed = max((problems[index] for index in indices), key=lambda problem: problem.k)
+        if data[i].is_trivial(largest):
+            results.update({index: data[i].trivial(problems[index].k) for index in indices})
+            return
+        centres, products = data[i].seed(largest, np.random.default_rng(seed))
+        for index in indices:
+            k = problems[index].k
+            results[index] = data[i].iterate(centres[:k], products[:k], max_iter)
+
+    hardest_first = sorted(groups.values(), key=lambda group: -sum(problems[index].k for index in group))
+    with engine.one_blas_thread(), ThreadPoolExecutor(engine.cores()) as pool:
+        list(pool.map(solve, hardest_first))
+    return [results[index] for index in range(len(problems))]
+
+
+def _check(k: int, max_iter: int) -> None:
+    if k < 1:
+        raise ParameterError(f"kmeans(k={k}): k must be int >= 1.")
+    if max_iter < 1:
+        raise ParameterError(f"kmeans(max_iter={max_iter}): max_iter must be int >= 1.")
+
+
+class _Data:
+    """The rows of one data set and what its problems have in common."""
+
+    def __init__(self, X: Array, mass: Array | None, tol: float, spherical: bool) -> None:
+        self.X = unit_rows(X) if spherical else np.ascontiguousarray(X)
+        self.mass = mass
+        self.weight = np.ones(len(X)) if mass is None else np.asarray(mass, dtype=np.float64)
+        if not self.weight.sum() > 0:
+            raise ParameterError("kmeans(mass=...): at least one row must have a positive mass.")
+        self.tol, self.spherical = tol, spherical
+        self._rows: dict[bool, Rows] = {}
+        self._lock = Lock()
+
+    def is_compiled(self, k: int) -> bool:
+        return engine.compiled(self.X.size * k)
+
+    def is_trivial(self, k: int) -> bool:
+        return k == 1 or k >= len(self.X)
+
+    def rows(self, k: int) -> Rows:
+        """The engine that suits so many clusters."""
+        which = self.is_compiled(k)
+        with self._lock:
+            if which not in self._rows:
+                self._rows[which] = _compiled_rows(self.X, self.weight) if which else PlainRows(self.X, self.weight)
+            return self._rows[which]
+
+    def seed(self, k: int, rng: np.random.Generator) -> tuple[Array, Array]:
+        """Centres to start from and their products with all rows."""
+        chosen, products = seed_rows(self.rows(k), k, trials(k), rng)
+        return self.X[chosen], products
+
+    def iterate(self, centres: Array, products: Array, max_iter: int) -> KMeansResult:
+        rows = self.rows(len(centres))
+        spread = rows.norms.mean() - squared_norms(self.X.mean(axis=0, dtype=np.float64, keepdims=True))[0]
+        limit = self.tol * max(float(spread), 0.0) / self.X.shape[1]
+        centres, labels, iterations = lloyd(rows, products, centres, limit, max_iter, self.spherical)
+        return self._result(centres, labels, iterations)
+
+    def trivial(self, k: int) -> KMeansResult:
+        """One cluster, or every distinct row of positive mass its own in order of appearance."""
+        if k == 1:
+            return self._result(self._mean(), np.zeros(len(self.X), dtype=np.int32), 1)
+        _, first, labels = np.unique(self.X, axis=0, return_index=True, return_inverse=True)
+        order = np.argsort(first)
+        rank = np.empty_like(order)
+        rank[order] = np.arange(len(order))
+        return self._result(self.X[first[order]], rank[labels.ravel()], 1)
+
+    def _mean(self) -> Array:
+        if self.mass is None:
+            total = self.X.sum(axis=0, dtype=np.float64, keepdims=True)
+        else:
+            total = np.einsum("i,ij->j", self.weight, self.X, dtype=np.float64)[None]
+        scale = np.sqrt(squared_norms(total)) if self.spherical else self.weight.sum(keepdims=True)
+        mean: Array = np.divide(total, scale, where=scale > 0, out=np.zeros_like(total))
+        return mean.astype(self.X.dtype)
+
+    def _result(self, centres: Array, labels: Array, iterations: int) -> KMeansResult:
+        """Drop clusters without mass and add up what remains."""
+        rows = self.rows(len(centres))
+        mass = np.bincount(labels, self.weight, minlength=len(centres))
+        kept = mass > 0
+        if not kept.all():
+            orphans = np.flatnonzero(~kept[labels])
+            labels = (np.cumsum(kept) - 1)[labels]
+            centres, mass = centres[kept], mass[kept]
+            scores = rows.products(centres)[:, orphans] - squared_norms(centres.astype(np.float64))[:, None] / 2
+            labels[orphans] = np.argmax(scores, axis=0)
+        inertia = float((self.weight * rows.distances(centres, labels)).sum())
+        return KMeansResult(centres, labels.astype(np.intp), mass, inertia, iterations)
+
+
+def _compiled_rows(X: Array, weight: Array) -> Rows:
+    from imprint.kernels.compiled.kmeans import CompiledRows
+
+    return CompiledRows(X, weight)

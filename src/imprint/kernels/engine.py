@@ -1,0 +1,37 @@
+"""Which engine runs a kernel, NumPy alone or loops compiled by numba, and on how many threads."""
+
+import os
+from contextlib import AbstractContextManager
+from functools import cache
+from importlib.util import find_spec
+
+from threadpoolctl import ThreadpoolController
+
+COMPILED_FROM = 2_000_000
+"""Multiplications from which compiled loops repay the import of numba."""
+
+
+@cache
+def numba_installed() -> bool:
+    return find_spec("numba") is not None
+
+
+def compiled(work: float) -> bool:
+    """Whether a problem of so many multiplications runs in compiled loops."""
+    return work >= COMPILED_FROM and numba_installed()
+
+
+def cores() -> int:
+    """Cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+@cache
+def _controller() -> ThreadpoolController:
+    return ThreadpoolController()
+
+
+def one_blas_thread() -> AbstractContextManager[object]:
+    """Keep BLAS to one thread: its rounding may depend on how many share a product."""
+    limit: AbstractContextManager[object] = _controller().limit(limits=1, user_api="blas")
+    return limit

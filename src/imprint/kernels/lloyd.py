@@ -1,0 +1,128 @@
+"""Lloyd's iteration over an engine that knows the rows; here also the engine that needs NumPy alone."""
+
+from typing import Protocol
+
+import numpy as np
+
+from imprint.core.types import Array
+from imprint.kernels.rows import squared_norms
+
+BLOCK = 1024
+
+
+class Rows(Protocol):
+    """The rows of one data set, with what every clustering of them shares."""
+
+    X: Array  # (n, d)
+    weight: Array  # (n,) float64
+    norms: Array  # (n,) float64, squared lengths
+
+    def products(self, C: Array) -> Array:
+        """Products of centres and rows; each depends on its two rows alone.  # (k, n) float64"""
+
+    def clustering(self, products: Array, centres: Array) -> "Clustering":
+        """Every row with its nearest centre, from all products of rows and centres."""
+
+    def distances(self, centres: Array, labels: Array) -> Array:
+        """Squared distance of every row to its centre.  # (n,) float64"""
+
+
+class Clustering(Protocol):
+    """Labels under moving centres, and the sums of the clusters."""
+
+    labels: Array  # (n,)
+    sums: Array  # (k, d) float64
+    total: Array  # (k,) float64
+    members: Array  # (k,) rows of positive mass
+
+    def assign(self, centres: Array) -> int:
+        """Give every row its nearest centre, the lower one of equals; how many rows moved."""
+
+
+def lloyd(
+    rows: Rows, products: Array, centres: Array, limit: float, max_iter: int, spherical: bool
+) -> tuple[Array, Array, int]:
+    """Iterate until no row moves or the centres' squared shift is within the limit: centres, labels, iterations."""
+    state = rows.clustering(products, centres)
+    for iteration in range(1, max_iter + 1):
+        moved = _means(rows, state, centres, spherical)
+        shift = float(squared_norms(moved.astype(np.float64) - centres).sum())
+        centres = moved
+        changed = state.assign(centres)
+        if shift <= limit or iteration == max_iter:
+            return centres, state.labels, iteration
+        if not changed:
+            return centres, state.labels, iteration + 1
+    raise AssertionError("max_iter is at least one")
+
+
+def _means(rows: Rows, state: Clustering, centres: Array, spherical: bool) -> Array:
+    """Centre of every cluster, rounded to the data's type; a centre without rows stays where it was."""
+    sums, total = state.sums, state.total
+    empty = np.flatnonzero(state.members == 0)
+    if len(empty):
+        sums, total = _relocated(rows, state, centres, empty)
+    scale = np.sqrt(squared_norms(sums)) if spherical else total
+    full = np.flatnonzero((total > 0) & (scale > 0))
+    means = centres.copy()
+    means[full] = sums[full] / scale[full, None]
+    return means
+
+
+def _relocated(rows: Rows, state: Clustering, centres: Array, empty: Array) -> tuple[Array, Array]:
+    """Sums and masses after each empty cluster has taken one of the rows farthest from their centres."""
+    sums, total, members = state.sums.copy(), state.total.copy(), state.members.copy()
+    sums[empty], total[empty] = 0, 0
+    distances = rows.distances(centres, state.labels) * (rows.weight > 0)
+    farthest = np.argsort(-distances, kind="stable")[: len(empty)]
+    for j, i in zip(empty, farthest[distances[farthest] > 0]):
+        old, part = state.labels[i], rows.weight[i] * rows.X[i].astype(np.float64)
+        members[old] -= 1
+        sums[old] -= part
+        total[old] = total[old] - rows.weight[i] if members[old] else 0
+        sums[j], total[j] = part, rows.weight[i]
+    return sums, total
+
+
+class PlainRows:
+    """Rows clustered by whole matrix products, anew in every iteration."""
+
+    def __init__(self, X: Array, weight: Array) -> None:
+        self.X, self.weight = X, weight
+        self.norms = squared_norms(X.astype(np.float64))
+
+    def products(self, C: Array) -> Array:
+        C = C.astype(np.float64)
+        blocks = [C @ self.X[i : i + BLOCK].astype(np.float64).T for i in range(0, len(self.X), BLOCK)]
+        return np.concatenate(blocks, axis=1)
+
+    def clustering(self, products: Array, centres: Array) -> "PlainClustering":
+        return PlainClustering(self, products, centres)
+
+    def distances(self, centres: Array, labels: Array) -> Array:
+        blocks = [slice(i, i + BLOCK) for i in range(0, len(self.X), BLOCK)]
+        return np.concatenate([squared_norms(self.X[b].astype(np.float64) - centres[labels[b]]) for b in blocks])
+
+
+class PlainClustering:
+    def __init__(self, rows: PlainRows, products: Array, centres: Array) -> None:
+        self.rows = rows
+        self.labels = np.full(len(rows.X), -1, dtype=np.int32)
+        self._settle(products, centres)
+
+    def assign(self, centres: Array) -> int:
+        return self._settle(self.rows.products(centres), centres)
+
+    def _settle(self, products: Array, centres: Array) -> int:
+        rows, k = self.rows, len(centres)
+        half = squared_norms(centres.astype(np.float64)) / 2
+        labels = np.argmin(half[:, None] - products, axis=0).astype(np.int32)
+        changed = int(np.count_nonzero(labels != self.labels))
+        self.labels = labels
+        self.total = np.bincount(labels, rows.weight, minlength=k)
+        self.members = np.bincount(labels[rows.weight > 0], minlength=k)
+        self.sums = np.zeros((k, rows.X.shape[1]))
+        for j in np.flatnonzero(self.members):
+            mine = labels == j
+            self.sums[j] = rows.weight[mine] @ rows.X[mine].astype(np.float64)
+        return changed
