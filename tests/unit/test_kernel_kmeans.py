@@ -154,3 +154,27 @@ def test_a_cluster_needs_k_and_mass():
         kmeans(X, 0, np.random.default_rng(0))
     with pytest.raises(ParameterError, match="positive mass"):
         kmeans(X, 2, np.random.default_rng(0), mass=np.zeros(5))
+
+
+@pytest.mark.parametrize("flat", [False, True], ids=["low rank", "isotropic"])
+@pytest.mark.parametrize("k", [2, 9, 40])
+def test_engines_agree_where_rows_are_wide(flat, k, monkeypatch):
+    rng = np.random.default_rng(k)
+    X = rng.normal(size=(1500, 200)) if flat else rng.normal(size=(1500, 20)) @ rng.normal(size=(20, 200))
+    X = (X + rng.normal(size=(1500, 200)) * 0.3 + 5).astype(np.float32)
+    results = []
+    for limit in (0, float("inf")):
+        monkeypatch.setattr(engine, "COMPILED_FROM", limit)
+        results.append(kmeans(X, k, np.random.default_rng(0), tol=0))
+    ours, plain = results
+    assert np.array_equal(ours.labels, plain.labels)
+    assert ours.iterations == plain.iterations
+    assert ours.inertia == pytest.approx(plain.inertia, rel=1e-9)
+
+
+@pytest.mark.parametrize("scale", [1e-30, 1e-15, 1e15, 1e30])
+def test_extreme_scales_change_nothing(scale):
+    X = blobs(dtype=np.float64)
+    plain = kmeans(X, 6, np.random.default_rng(0))
+    scaled = kmeans(X * np.exp2(np.round(np.log2(scale))), 6, np.random.default_rng(0))
+    assert np.array_equal(plain.labels, scaled.labels)

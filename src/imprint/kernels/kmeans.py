@@ -59,11 +59,10 @@ def kmeans(
     data = _Data(X, mass, tol, spherical)
     with engine.one_blas_thread():
         if init is not None:
-            centres = np.array(init, dtype=data.X.dtype)
-            return data.iterate(centres, data.rows(k).products(centres), max_iter)
+            return data.iterate(np.array(init, dtype=data.X.dtype), max_iter)
         if data.is_trivial(k):
             return data.trivial(k)
-        return data.iterate(*data.seed(k, rng), max_iter)
+        return data.iterate(data.seed(k, rng), max_iter)
 
 
 def kmeans_many(
@@ -96,10 +95,9 @@ def kmeans_many(
         if data[i].is_trivial(largest):
             results.update({index: data[i].trivial(problems[index].k) for index in indices})
             return
-        centres, products = data[i].seed(largest, np.random.default_rng(seed))
+        centres = data[i].seed(largest, np.random.default_rng(seed))
         for index in indices:
-            k = problems[index].k
-            results[index] = data[i].iterate(centres[:k], products[:k], max_iter)
+            results[index] = data[i].iterate(centres[: problems[index].k], max_iter)
 
     hardest_first = sorted(groups.values(), key=lambda group: -sum(problems[index].k for index in group))
     with engine.one_blas_thread(), ThreadPoolExecutor(engine.cores()) as pool:
@@ -124,11 +122,12 @@ class _Data:
         if not self.weight.sum() > 0:
             raise ParameterError("kmeans(mass=...): at least one row must have a positive mass.")
         self.tol, self.spherical = tol, spherical
+        self.is_moderate = 1e-12 < max(self.X.max(), -self.X.min()) < 1e12
         self._rows: dict[bool, Rows] = {}
         self._lock = Lock()
 
     def is_compiled(self, k: int) -> bool:
-        return engine.compiled(self.X.size * k)
+        return self.is_moderate and engine.compiled(self.X.size * k)
 
     def is_trivial(self, k: int) -> bool:
         return k == 1 or k >= len(self.X)
@@ -141,17 +140,14 @@ class _Data:
                 self._rows[which] = _compiled_rows(self.X, self.weight) if which else PlainRows(self.X, self.weight)
             return self._rows[which]
 
-    def seed(self, k: int, rng: np.random.Generator) -> tuple[Array, Array]:
-        """Centres to start from and their products with all rows."""
-        chosen, products = seed_rows(self.rows(k), k, trials(k), rng)
-        return self.X[chosen], products
+    def seed(self, k: int, rng: np.random.Generator) -> Array:
+        """Centres to start from."""
+        return self.X[seed_rows(self.rows(k), k, trials(k), rng)]
 
-    def iterate(self, centres: Array, products: Array, max_iter: int) -> KMeansResult:
+    def iterate(self, centres: Array, max_iter: int) -> KMeansResult:
         rows = self.rows(len(centres))
-        spread = rows.norms.mean() - squared_norms(self.X.mean(axis=0, dtype=np.float64, keepdims=True))[0]
-        limit = self.tol * max(float(spread), 0.0) / self.X.shape[1]
-        centres, labels, iterations = lloyd(rows, products, centres, limit, max_iter, self.spherical)
-        return self._result(centres, labels, iterations)
+        limit = self.tol * rows.spread / self.X.shape[1]
+        return self._result(*lloyd(rows, centres, limit, max_iter, self.spherical))
 
     def trivial(self, k: int) -> KMeansResult:
         """One cluster, or every distinct row of positive mass its own in order of appearance."""
@@ -178,11 +174,8 @@ class _Data:
         mass = np.bincount(labels, self.weight, minlength=len(centres))
         kept = mass > 0
         if not kept.all():
-            orphans = np.flatnonzero(~kept[labels])
-            labels = (np.cumsum(kept) - 1)[labels]
             centres, mass = centres[kept], mass[kept]
-            scores = rows.products(centres)[:, orphans] - squared_norms(centres.astype(np.float64))[:, None] / 2
-            labels[orphans] = np.argmax(scores, axis=0)
+            labels = rows.clustering(centres).labels
         inertia = float((self.weight * rows.distances(centres, labels)).sum())
         return KMeansResult(centres, labels.astype(np.intp), mass, inertia, iterations)
 

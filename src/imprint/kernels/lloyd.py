@@ -15,13 +15,13 @@ class Rows(Protocol):
 
     X: Array  # (n, d)
     weight: Array  # (n,) float64
-    norms: Array  # (n,) float64, squared lengths
+    spread: float  # mean squared distance to the mean
 
-    def products(self, C: Array) -> Array:
-        """Products of centres and rows; each depends on its two rows alone.  # (k, n) float64"""
+    def nearer(self, candidates: Array, closest: Array) -> Array:
+        """For each candidate row, squared distances of all rows to it or `closest`, the less.  # (t, n) float64"""
 
-    def clustering(self, products: Array, centres: Array) -> "Clustering":
-        """Every row with its nearest centre, from all products of rows and centres."""
+    def clustering(self, centres: Array) -> "Clustering":
+        """Every row with its nearest centre."""
 
     def distances(self, centres: Array, labels: Array) -> Array:
         """Squared distance of every row to its centre.  # (n,) float64"""
@@ -39,11 +39,9 @@ class Clustering(Protocol):
         """Give every row its nearest centre, the lower one of equals; how many rows moved."""
 
 
-def lloyd(
-    rows: Rows, products: Array, centres: Array, limit: float, max_iter: int, spherical: bool
-) -> tuple[Array, Array, int]:
+def lloyd(rows: Rows, centres: Array, limit: float, max_iter: int, spherical: bool) -> tuple[Array, Array, int]:
     """Iterate until no row moves or the centres' squared shift is within the limit: centres, labels, iterations."""
-    state = rows.clustering(products, centres)
+    state = rows.clustering(centres)
     for iteration in range(1, max_iter + 1):
         moved = _means(rows, state, centres, spherical)
         shift = float(squared_norms(moved.astype(np.float64) - centres).sum())
@@ -89,15 +87,16 @@ class PlainRows:
 
     def __init__(self, X: Array, weight: Array) -> None:
         self.X, self.weight = X, weight
-        self.norms = squared_norms(X.astype(np.float64))
+        self.spread = float(X.var(axis=0, dtype=np.float64).sum())
 
-    def products(self, C: Array) -> Array:
-        C = C.astype(np.float64)
-        blocks = [C @ self.X[i : i + BLOCK].astype(np.float64).T for i in range(0, len(self.X), BLOCK)]
-        return np.concatenate(blocks, axis=1)
+    def nearer(self, candidates: Array, closest: Array) -> Array:
+        nearer = np.empty((len(candidates), len(closest)))
+        for out, row in zip(nearer, self.X[candidates]):
+            np.minimum(closest, squared_norms(self.X.astype(np.float64) - row), out=out)
+        return nearer
 
-    def clustering(self, products: Array, centres: Array) -> "PlainClustering":
-        return PlainClustering(self, products, centres)
+    def clustering(self, centres: Array) -> "PlainClustering":
+        return PlainClustering(self, centres)
 
     def distances(self, centres: Array, labels: Array) -> Array:
         blocks = [slice(i, i + BLOCK) for i in range(0, len(self.X), BLOCK)]
@@ -105,24 +104,23 @@ class PlainRows:
 
 
 class PlainClustering:
-    def __init__(self, rows: PlainRows, products: Array, centres: Array) -> None:
+    def __init__(self, rows: PlainRows, centres: Array) -> None:
         self.rows = rows
         self.labels = np.full(len(rows.X), -1, dtype=np.int32)
-        self._settle(products, centres)
+        self.assign(centres)
 
     def assign(self, centres: Array) -> int:
-        return self._settle(self.rows.products(centres), centres)
-
-    def _settle(self, products: Array, centres: Array) -> int:
-        rows, k = self.rows, len(centres)
-        half = squared_norms(centres.astype(np.float64)) / 2
-        labels = np.argmin(half[:, None] - products, axis=0).astype(np.int32)
+        X, weight, k = self.rows.X, self.rows.weight, len(centres)
+        C = centres.astype(np.float64)
+        half = squared_norms(C) / 2
+        blocks = [np.argmin(half - X[i : i + BLOCK] @ C.T, axis=1) for i in range(0, len(X), BLOCK)]
+        labels = np.concatenate(blocks).astype(np.int32)
         changed = int(np.count_nonzero(labels != self.labels))
         self.labels = labels
-        self.total = np.bincount(labels, rows.weight, minlength=k)
-        self.members = np.bincount(labels[rows.weight > 0], minlength=k)
-        self.sums = np.zeros((k, rows.X.shape[1]))
+        self.total = np.bincount(labels, weight, minlength=k)
+        self.members = np.bincount(labels[weight > 0], minlength=k)
+        self.sums = np.zeros((k, X.shape[1]))
         for j in np.flatnonzero(self.members):
             mine = labels == j
-            self.sums[j] = rows.weight[mine] @ rows.X[mine].astype(np.float64)
+            self.sums[j] = weight[mine] @ X[mine].astype(np.float64)
         return changed

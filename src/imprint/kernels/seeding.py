@@ -11,36 +11,22 @@ def trials(k: int) -> int:
     return 2 + int(np.log(k))
 
 
-def seed_rows(rows: Rows, k: int, draws: int, rng: np.random.Generator) -> tuple[Array, Array]:
-    """Rows to start from and their products with all rows.  # (k',), (k', n)
+def seed_rows(rows: Rows, k: int, draws: int, rng: np.random.Generator) -> Array:
+    """Rows to start from.  # (k',)
 
     Fewer than `k` where every row coincides with a chosen one. For the same number of draws the choice for a
     smaller `k` is a prefix.
     """
-    n, weight = len(rows.X), rows.weight
-    chosen = np.empty(k, dtype=np.intp)
-    products = np.empty((k, n))
-    chosen[0] = rng.choice(n, p=weight / weight.sum())
-    products[0] = rows.products(rows.X[chosen[:1]])[0]
-    closest = _squared(rows, products[:1], chosen[:1])[0]
-    for c in range(1, k):
+    weight = rows.weight
+    chosen = rng.choice(len(weight), size=1, p=weight / weight.sum())
+    closest = rows.nearer(chosen, np.full(len(weight), np.inf))[0]
+    while len(chosen) < k:
         cumulated = np.cumsum(weight * closest)
         if not cumulated[-1] > 0:
-            return chosen[:c], products[:c]
+            break
         drawn = np.searchsorted(cumulated, rng.uniform(size=draws) * cumulated[-1], side="right")
         candidates = np.minimum(drawn, np.searchsorted(cumulated, cumulated[-1]))
-        found = rows.products(rows.X[candidates])
-        distances = np.minimum(closest, _squared(rows, found, candidates))
-        best = int(np.argmin((distances * weight).sum(axis=1)))
-        chosen[c], products[c], closest = candidates[best], found[best], distances[best]
-    return chosen, products
-
-
-def _squared(rows: Rows, products: Array, candidates: Array) -> Array:
-    """Squared distances from products; exactly zero to an equal row."""
-    squared: Array = np.maximum(rows.norms - 2 * products + rows.norms[candidates, None], 0)
-    doubtful = squared <= 1e-12 * rows.norms[candidates, None]
-    for c, i in np.argwhere(doubtful):
-        delta = rows.X[i].astype(np.float64) - rows.X[candidates[c]]
-        squared[c, i] = delta @ delta
-    return squared
+        nearer = rows.nearer(candidates, closest)
+        best = int(np.argmin((nearer * weight).sum(axis=1)))
+        chosen, closest = np.append(chosen, candidates[best]), nearer[best]
+    return chosen

@@ -4,7 +4,10 @@ import numpy as np
 
 from imprint.core.types import Array
 from imprint.kernels.compiled import lloyd
-from imprint.kernels.compiled.products import products_with, self_products
+from imprint.kernels.compiled.products import distances_to_own, nearer, squared_lengths
+from imprint.kernels.compiled.sketch import Sketch
+
+WIDTH = 64
 
 
 class CompiledRows:
@@ -12,54 +15,69 @@ class CompiledRows:
 
     def __init__(self, X: Array, weight: Array) -> None:
         self.X, self.weight = X, weight
-        self.norms = self_products(X)
+        self.norms = squared_lengths(X)
+        self.sketch = Sketch(X, self.norms, WIDTH)
+        self.spread = float(self.sketch.squared.mean())
 
-    def products(self, C: Array) -> Array:
+    def nearer(self, candidates: Array, closest: Array) -> Array:
+        sketch, C = self.sketch, self.X[candidates].astype(np.float64)
+        short, squared, lengths, tails = sketch.centres(C)
         out = np.empty((len(C), len(self.X)))
-        products_with(self.X, C.astype(np.float64), out)
+        nearer(
+            self.X, C, sketch.rows @ short.T, sketch.squared, sketch.blur, sketch.tails,
+            squared, lengths, tails, closest, out,
+        )  # fmt: skip
         return out
 
-    def clustering(self, products: Array, centres: Array) -> "CompiledClustering":
-        return CompiledClustering(self, products, centres)
+    def clustering(self, centres: Array) -> "CompiledClustering":
+        return CompiledClustering(self, centres)
 
     def distances(self, centres: Array, labels: Array) -> Array:
-        return lloyd.distances_to_own(self.X, centres, labels.astype(np.int32))
+        return distances_to_own(self.X, centres, labels.astype(np.int32))
 
 
 class CompiledClustering:
     """Labels, bounds and sums that follow the centres."""
 
-    def __init__(self, rows: CompiledRows, products: Array, centres: Array) -> None:
+    def __init__(self, rows: CompiledRows, centres: Array) -> None:
         n, d = rows.X.shape
         k = len(centres)
         self.rows = rows
         self.centres = centres.astype(np.float64)
-        halves = self_products(self.centres) / 2
-        peak = max(rows.norms.max(), 2 * halves.max())
+        peak = max(rows.norms.max(), squared_lengths(self.centres).max())
         self.rounding = 4 * (d + 8) * 2.0**-53 * peak
-        self.slack = 1e-14 * np.sqrt(peak)
-        self.labels, self.upper, self.lower = lloyd.first_assignment(products, rows.norms, halves, self.rounding)
-        self.gate = np.full(n, -np.inf)
+        self.slack = 2 * np.sqrt(self.rounding)
+        self.labels = np.zeros(n, dtype=np.int32)
+        self.upper, self.gate = np.full(n, np.inf), np.zeros(n)
         self.drift = np.zeros(k)
-        self.moved = np.empty((2, n), dtype=np.int64)
+        self.doubtful, self.moved = np.empty(n, dtype=np.int32), np.empty((2, n), dtype=np.int32)
         self.sums, self.total = np.zeros((k, d)), np.zeros(k)
+        self._settle(self.centres, 0.0)
         lloyd.add_rows(rows.X, rows.weight, self.labels, self.sums, self.total)
         self.members = np.bincount(self.labels[rows.weight > 0], minlength=k)
 
     def assign(self, centres: Array) -> int:
-        rows = self.rows
+        rows, k = self.rows, len(centres)
         C = centres.astype(np.float64)
-        shift = np.sqrt(lloyd.distances_to_own(C, self.centres, np.arange(len(C), dtype=np.int32)))
-        shift = np.where(shift > 0, shift * (1 + 1e-12) + self.slack, 0.0)
+        shift = np.sqrt(distances_to_own(C, self.centres, np.arange(k, dtype=np.int32)))
+        shift = np.where(shift > 0, shift * (1 + 1e-12) + 1e-6 * self.slack, 0.0)
         self.drift += shift
         self.centres = C
-        halves = self_products(C) / 2
-        count = lloyd.assign(
-            rows.X, rows.norms, C, halves, self.drift, shift.max(), self.rounding,
-            self.labels, self.upper, self.lower, self.gate, self.moved,
-        )  # fmt: skip
-        lloyd.move_rows(rows.X, rows.weight, self.labels, self.moved, count, self.sums, self.total)
-        heavy = self.moved[:, :count][:, rows.weight[self.moved[0, :count]] > 0]
-        k = len(C)
+        moved = self.moved[:, : self._settle(C, shift.max())]
+        lloyd.move_rows(rows.X, rows.weight, self.labels, moved, self.sums, self.total)
+        heavy = moved[:, rows.weight[moved[0]] > 0]
         self.members += np.bincount(self.labels[heavy[0]], minlength=k) - np.bincount(heavy[1], minlength=k)
-        return count
+        return len(moved[0])
+
+    def _settle(self, C: Array, step: float) -> int:
+        """Labels and bounds for these centres; how many rows moved."""
+        rows, sketch = self.rows, self.rows.sketch
+        count = lloyd.in_doubt(self.labels, self.upper, self.gate, self.drift, step, self.slack, self.doubtful)
+        doubtful = self.doubtful[:count]
+        short, squared, lengths, tails = sketch.centres(C)
+        products = sketch.rows[doubtful] @ short.T
+        return lloyd.assign(
+            rows.X, rows.norms, C, squared_lengths(C) / 2, doubtful, products, sketch.squared, sketch.blur,
+            sketch.tails, squared, lengths, tails, self.drift, self.rounding,
+            self.labels, self.upper, self.gate, self.moved,
+        )  # fmt: skip

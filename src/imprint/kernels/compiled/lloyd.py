@@ -1,29 +1,25 @@
-"""Lloyd's iteration with Elkan's bounds; sums change only by the rows that move."""
+"""Lloyd's iteration with bounds; sums change only by the rows that move."""
 
 import numpy as np
 
 from imprint.core.types import Array
 from imprint.kernels.compiled.jit import jit
-from imprint.kernels.compiled.products import dot, squared_distance
+from imprint.kernels.compiled.products import dot_two
 
 
 @jit
-def first_assignment(products: Array, norms: Array, halves: Array, rounding: float) -> tuple[Array, Array, Array]:
-    """Labels, upper and lower bounds from all products.  # (n,), (n,), (n, k)"""
-    k, n = products.shape
-    labels = np.empty(n, dtype=np.int32)
-    upper = np.empty(n)
-    lower = np.empty((n, k))
-    for i in range(n):
-        best = 0
-        for j in range(k):
-            if halves[j] - products[j, i] < halves[best] - products[best, i]:
-                best = j
-            squared = norms[i] + 2 * (halves[j] - products[j, i])
-            lower[i, j] = np.sqrt(max(squared - rounding, 0.0))
-        labels[i] = best
-        upper[i] = np.sqrt(max(norms[i] + 2 * (halves[best] - products[best, i]), 0.0) + rounding)
-    return labels, upper, lower
+def in_doubt(labels: Array, upper: Array, gate: Array, drift: Array, step: float, slack: float, rows: Array) -> int:
+    """Fill `rows` with those whose bounds do not prove that they stay.
+
+    `upper + drift` of the own centre bounds its distance from above, `gate` that of every other one from below; it
+    sinks by the largest `step` of a centre.
+    """
+    count = 0
+    for i in range(len(labels)):
+        gate[i] -= step
+        rows[count] = i
+        count += upper[i] + drift[labels[i]] + slack >= gate[i]
+    return count
 
 
 @jit
@@ -32,65 +28,86 @@ def assign(
     norms: Array,
     C: Array,
     halves: Array,
+    rows: Array,
+    products: Array,
+    about: Array,
+    blurs: Array,
+    tails: Array,
+    squared: Array,
+    lengths: Array,
+    centre_tails: Array,
     drift: Array,
-    step: float,
     rounding: float,
     labels: Array,
     upper: Array,
-    lower: Array,
     gate: Array,
     moved: Array,
 ) -> int:
-    """Give every row its nearest centre; fill `moved` with the rows that changed and their old labels.
+    """Give the rows in doubt their nearest centre; fill `moved` with those that changed and their old labels.
 
-    Bounds are stored relative to the total `drift` of their centre, so that only rows in doubt are touched:
-    `upper + drift` of the own centre and `lower - drift` of another one bound the distances. `gate` bounds the
-    nearest other centre and sinks by the largest `step` of any centre.
+    The `products` of sketches say between which bounds each squared distance lies; centres whose bounds overlap with
+    the nearest one's are compared by whole products.
     """
     count = 0
     k = C.shape[0]
-    for i in range(X.shape[0]):
-        own = labels[i]
-        gate[i] -= step
-        reach = upper[i] + drift[own]
-        if reach < gate[i]:
-            continue
+    low = np.empty(k)
+    near = np.empty(k + 1, dtype=np.int32)
+    for m in range(len(rows)):
+        i = rows[m]
+        blur, tail = 2 * blurs[i], 2 * tails[i]
+        best, reach = 0, np.inf
+        for j in range(k):
+            middle = squared[j] - 2 * np.float64(products[m, j])
+            half = lengths[j] * blur + centre_tails[j] * tail
+            low[j] = middle - half
+            if middle + half < reach:
+                best, reach = j, middle + half
         others = np.inf
+        doubtful = 0
         for j in range(k):
-            if j != own:
-                others = min(others, lower[i, j] - drift[j])
-        gate[i] = others
-        if reach < others:
-            continue
-        score = halves[own] - dot(X[i], C[own])
-        squared = norms[i] + 2 * score
-        reach = np.sqrt(max(squared, 0.0) + rounding)
-        upper[i] = reach - drift[own]
-        if reach < others:
-            continue
-        lower[i, own] = np.sqrt(max(squared - rounding, 0.0)) + drift[own]
-        best = own
-        for j in range(k):
-            if j == own or lower[i, j] - drift[j] > reach:
-                continue
-            candidate = halves[j] - dot(X[i], C[j])
-            squared = norms[i] + 2 * candidate
-            lower[i, j] = np.sqrt(max(squared - rounding, 0.0)) + drift[j]
-            if candidate < score or (candidate == score and j < best):
-                best, score = j, candidate
-                reach = np.sqrt(max(squared, 0.0) + rounding)
-        others = np.inf
-        for j in range(k):
-            if j != best:
-                others = min(others, lower[i, j] - drift[j])
-        gate[i] = others
-        upper[i] = reach - drift[best]
-        if best != own:
+            if low[j] <= reach + rounding:
+                near[doubtful] = j
+                doubtful += 1
+            else:
+                others = min(others, low[j])
+        reach += about[i]
+        others += about[i]
+        if doubtful > 1:
+            best, score, second = _nearest(X, i, C, halves, near, doubtful)
+            reach = norms[i] + 2 * score
+            others = min(others, norms[i] + 2 * second)
+        gate[i] = np.sqrt(max(others - rounding, 0.0))
+        upper[i] = np.sqrt(max(reach, 0.0) + rounding) - drift[best]
+        if best != labels[i]:
             moved[0, count] = i
-            moved[1, count] = own
+            moved[1, count] = labels[i]
             labels[i] = best
             count += 1
     return count
+
+
+@jit
+def _nearest(X: Array, i: int, C: Array, halves: Array, near: Array, count: int) -> tuple[int, float, float]:
+    """The best of some centres by whole products, its score and the second score."""
+    best = 0
+    first = second = np.inf
+    near[count] = near[0]
+    for j in range(0, count, 2):
+        a, b = near[j], near[j + 1]
+        p, q = dot_two(X, i, C, a, b)
+        score = halves[a] - p
+        if score < first:
+            best, first, second = a, score, first
+        else:
+            second = min(second, score)
+        score = halves[b] - q
+        if j + 1 == count:
+            continue
+        if score < first:
+            best, first, second = b, score, first
+        else:
+            second = min(second, score)
+    return best, first, second
 
 
 @jit
@@ -104,9 +121,9 @@ def add_rows(X: Array, weight: Array, labels: Array, sums: Array, total: Array) 
 
 
 @jit
-def move_rows(X: Array, weight: Array, labels: Array, moved: Array, count: int, sums: Array, total: Array) -> None:
+def move_rows(X: Array, weight: Array, labels: Array, moved: Array, sums: Array, total: Array) -> None:
     """Take each moved row out of its old cluster and add it to the new one."""
-    for m in range(count):
+    for m in range(moved.shape[1]):
         i, old = moved[0, m], moved[1, m]
         new, w = labels[i], weight[i]
         total[old] -= w
@@ -115,12 +132,3 @@ def move_rows(X: Array, weight: Array, labels: Array, moved: Array, count: int, 
             part = w * np.float64(X[i, t])
             sums[old, t] -= part
             sums[new, t] += part
-
-
-@jit
-def distances_to_own(X: Array, C: Array, labels: Array) -> Array:
-    """Squared distance of every row to its centre."""
-    out = np.empty(X.shape[0])
-    for i in range(X.shape[0]):
-        out[i] = squared_distance(X[i], C[labels[i]])
-    return out

@@ -1,4 +1,4 @@
-"""Inner products in float64 of rows held in float32 or float64."""
+"""Sums over two rows. Rows are named by index: a view of a row costs as much as a short sum."""
 
 import numpy as np
 
@@ -7,58 +7,64 @@ from imprint.kernels.compiled.jit import jit, jit_sums
 
 
 @jit_sums
-def dot(x: Array, c: Array) -> float:
-    """One product.  # c in float64"""
-    total = 0.0
-    for t in range(x.shape[0]):
-        total += np.float64(x[t]) * c[t]
-    return total
+def dot_two(X: Array, i: int, C: Array, a: int, b: int) -> tuple[float, float]:
+    """Products of row `i` and two rows of `C`, held and summed in float64."""
+    p = q = 0.0
+    for t in range(X.shape[1]):
+        value = np.float64(X[i, t])
+        p += value * C[a, t]
+        q += value * C[b, t]
+    return p, q
 
 
 @jit_sums
-def dot_four(x: Array, a: Array, b: Array, c: Array, d: Array) -> tuple[float, float, float, float]:
-    """Four products that read `x` once."""
-    p = q = r = s = 0.0
-    for t in range(x.shape[0]):
-        value = np.float64(x[t])
-        p += value * a[t]
-        q += value * b[t]
-        r += value * c[t]
-        s += value * d[t]
-    return p, q, r, s
+def squared_distance(X: Array, i: int, C: Array, j: int) -> float:
+    """Between row `i` and row `j` of `C`, by differences in float64."""
+    total = 0.0
+    for t in range(X.shape[1]):
+        delta = np.float64(X[i, t]) - np.float64(C[j, t])
+        total += delta * delta
+    return total
 
 
 @jit
-def self_products(X: Array) -> Array:
-    """Squared length of every row, rounded as `products_with` rounds."""
+def squared_lengths(X: Array) -> Array:
+    """Squared length of every row."""
+    origin = np.zeros((1, X.shape[1]))
     out = np.empty(X.shape[0])
     for i in range(X.shape[0]):
-        row = X[i].astype(np.float64)
-        out[i] = dot_four(X[i], row, row, row, row)[0]
+        out[i] = squared_distance(X, i, origin, 0)
     return out
 
 
 @jit
-def products_with(X: Array, C: Array, out: Array) -> None:
-    """`out[j, i]` = product of row i and centre j; a result depends on its two rows alone."""
-    k = C.shape[0]
-    for j in range(0, k, 4):
-        a, b, c, d = C[j], C[min(j + 1, k - 1)], C[min(j + 2, k - 1)], C[min(j + 3, k - 1)]
-        for i in range(X.shape[0]):
-            p, q, r, s = dot_four(X[i], a, b, c, d)
-            out[j, i] = p
-            if j + 1 < k:
-                out[j + 1, i] = q
-            if j + 2 < k:
-                out[j + 2, i] = r
-            if j + 3 < k:
-                out[j + 3, i] = s
+def distances_to_own(X: Array, C: Array, labels: Array) -> Array:
+    """Squared distance of every row to its centre."""
+    out = np.empty(X.shape[0])
+    for i in range(X.shape[0]):
+        out[i] = squared_distance(X, i, C, labels[i])
+    return out
 
 
-@jit_sums
-def squared_distance(x: Array, c: Array) -> float:
-    total = 0.0
-    for t in range(x.shape[0]):
-        delta = np.float64(x[t]) - np.float64(c[t])
-        total += delta * delta
-    return total
+@jit
+def nearer(
+    X: Array,
+    C: Array,
+    products: Array,
+    about: Array,
+    blurs: Array,
+    tails: Array,
+    squared: Array,
+    lengths: Array,
+    centre_tails: Array,
+    closest: Array,
+    out: Array,
+) -> None:
+    """Squared distances to a few rows, or `closest` where that is less; whole rows only where sketches allow less."""
+    for i in range(X.shape[0]):
+        blur, tail = 2 * blurs[i], 2 * tails[i]
+        for j in range(C.shape[0]):
+            out[j, i] = closest[i]
+            half = lengths[j] * blur + centre_tails[j] * tail
+            if about[i] + squared[j] - 2 * np.float64(products[i, j]) - half < closest[i]:
+                out[j, i] = min(closest[i], squared_distance(X, i, C, j))
