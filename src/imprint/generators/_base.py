@@ -1,12 +1,19 @@
 from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import ClassVar
+from dataclasses import dataclass, replace
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
 from imprint.core.component import Component
 from imprint.core.types import Array, State
+
+
+class Request(NamedTuple):
+    """One generator of several on the same rows, and what `numpy.random.default_rng` is given for it."""
+
+    generator: "Generator"
+    entropy: tuple[int, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,6 +34,34 @@ class Generator(Component):
     @abstractmethod
     def summarise(self, X: Array, rng: np.random.Generator) -> State:
         """What to keep of one class.  # X: (n, d), n >= 1"""
+
+    @classmethod
+    def summarise_many(cls, X: Array, requests: Sequence[Request]) -> list[State]:
+        """States of several generators of this class on the same rows; each makes the proxies that `summarise` makes.
+
+        What they have in common is done once: `seeded` and `nested` say what that is, and a class that knows more
+        (one matrix for every k, one sum for every regularisation) says it here.
+        """
+        plans = [cls._served_by(r, requests) for r in requests]
+        found = {p: p.generator.summarise(X, np.random.default_rng(p.entropy)) for p in dict.fromkeys(plans)}
+        return [r.generator.shorten(found[p]) for r, p in zip(requests, plans)]
+
+    @classmethod
+    def _served_by(cls, request: Request, requests: Sequence[Request]) -> Request:
+        """The request whose state holds this one's: no seed where none is used, the largest k where k is nested."""
+        generator, entropy = request.generator, request.entropy if cls.seeded else ()
+        if cls.nested:
+            k = max(r.generator.k for r in requests if replace(r.generator, k=1) == replace(generator, k=1))  # type: ignore[attr-defined, call-arg]
+            generator = replace(generator, k=k)  # type: ignore[call-arg]
+        return Request(generator, entropy)
+
+    def shorten(self, state: State) -> State:
+        """The state for this k out of one for a larger, where k is nested."""
+        return {"rows": state["rows"][: self.k]} if self.nested else state  # type: ignore[attr-defined]
+
+    def most(self, n: int) -> int:
+        """The most proxies that n rows of a class can give."""
+        return min(n, getattr(self, "k", 1))
 
     @abstractmethod
     def extend(self, state: State, X: Array, rng: np.random.Generator) -> State:

@@ -17,6 +17,9 @@ class Normaliser(Component):
     uses_reference: ClassVar[bool] = False
     """Whether the result depends on the proxies imprinted before."""
 
+    keeps_direction: ClassVar[bool] = False
+    """Whether it changes the lengths of rows alone, never their directions."""
+
     @abstractmethod
     def apply(self, X: Array, reference: Array | None = None) -> Array:
         """Rows in, rows out. `reference` holds the proxies imprinted so far, None before the first class."""

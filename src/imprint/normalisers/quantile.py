@@ -4,6 +4,7 @@ from typing import ClassVar
 import numpy as np
 
 from imprint.core.types import Array
+from imprint.kernels.quantiles import quantiles
 from imprint.normalisers._base import Normaliser
 
 
@@ -23,7 +24,7 @@ class Quantile(Normaliser):
         if reference is None or len(reference) == 0:
             return X
         d = X.shape[1]
-        target = np.quantile(reference, (np.arange(d) + 0.5) / d).astype(X.dtype)  # (d,)
+        target = quantiles(reference, (np.arange(d) + 0.5) / d).astype(X.dtype)  # (d,)
         out = np.empty_like(X)
         np.put_along_axis(out, np.argsort(X, axis=1, kind="stable"), target[None, :], axis=1)
         return out
