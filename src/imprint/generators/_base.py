@@ -42,12 +42,12 @@ class Generator(Component):
         What they have in common is done once: `seeded` and `nested` say what that is, and a class that knows more
         (one matrix for every k, one sum for every regularisation) says it here.
         """
-        plans = [cls._served_by(r, requests) for r in requests]
+        plans = [cls.served_by(r, requests) for r in requests]
         found = {p: p.generator.summarise(X, np.random.default_rng(p.entropy)) for p in dict.fromkeys(plans)}
         return [r.generator.shorten(found[p]) for r, p in zip(requests, plans)]
 
     @classmethod
-    def _served_by(cls, request: Request, requests: Sequence[Request]) -> Request:
+    def served_by(cls, request: Request, requests: Sequence[Request]) -> Request:
         """The request whose state holds this one's: no seed where none is used, the largest k where k is nested."""
         generator, entropy = request.generator, request.entropy if cls.seeded else ()
         if cls.nested:
@@ -62,6 +62,10 @@ class Generator(Component):
     def most(self, n: int) -> int:
         """The most proxies that n rows of a class can give."""
         return min(n, getattr(self, "k", 1))
+
+    def work(self, n: int, d: int) -> float:
+        """Roughly how many multiplications it takes to summarise n rows of width d."""
+        return float(n * d * self.most(n))
 
     @abstractmethod
     def extend(self, state: State, X: Array, rng: np.random.Generator) -> State:

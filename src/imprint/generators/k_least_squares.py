@@ -38,6 +38,9 @@ class KLeastSquares(Generator):
         states = {p: {**_groups(X, ones, f.labels), **shared} for p, f in zip(distinct, found)}
         return [states[p] for p in points]
 
+    def work(self, n: int, d: int) -> float:
+        return float(n * d * (d + 12 * self.k))
+
     def extend(self, state: State, X: Array, rng: np.random.Generator) -> State:
         rows = np.concatenate([state["means"], X])
         mass = np.concatenate([state["mass"], np.ones(len(X))])

@@ -32,6 +32,9 @@ class KMeans(PerClassGenerator):
         states: dict[Request, State] = {r: {"rows": f.centres, "mass": f.mass} for r, f in zip(distinct, found)}
         return [states[r] for r in requests]
 
+    def work(self, n: int, d: int) -> float:
+        return 12.0 * n * d * self.k
+
     def extend(self, state: State, X: Array, rng: np.random.Generator) -> State:
         rows = np.concatenate([state["rows"], X])
         found = kmeans(rows, self.k, rng, mass=np.concatenate([state["mass"], np.ones(len(X))]))

@@ -29,6 +29,9 @@ class KMedoids(PerClassGenerator):
     def summarise(self, X: Array, rng: np.random.Generator) -> State:
         return self._search(X, np.ones(len(X)), rng)
 
+    def work(self, n: int, d: int) -> float:
+        return float(n * n * (d + 4 * self.k))
+
     def extend(self, state: State, X: Array, rng: np.random.Generator) -> State:
         rows = np.concatenate([state["rows"], X])
         return self._search(rows, np.concatenate([state["mass"], np.ones(len(X))]), rng)

@@ -36,6 +36,9 @@ class LeastSquares(Generator):
         state = requests[0].generator.summarise(X, np.random.default_rng(requests[0].entropy))
         return [state] * len(requests)
 
+    def work(self, n: int, d: int) -> float:
+        return float(n * d * d)
+
     def extend(self, state: State, X: Array, rng: np.random.Generator) -> State:
         before, now = state["mass"][0], float(len(X))
         mean = (state["means"][0] * before + column_means(X) * now) / (before + now)
