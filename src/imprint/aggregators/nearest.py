@@ -8,9 +8,8 @@ from imprint.aggregators._base import Aggregator
 from imprint.core.component import param
 from imprint.core.errors import ParameterError
 from imprint.core.types import Array, Proxies
-from imprint.kernels.neighbours import nearest
+from imprint.kernels.neighbours import METRICS, Metric, nearest
 
-METRICS = ("euclidean", "cosine", "manhattan")
 WEIGHTINGS = ("distance", "uniform")
 SMALLEST = 1e-10  # added to distances before they are inverted
 
@@ -31,7 +30,7 @@ class Nearest(Aggregator):
     """
 
     m: int = param(5, "neighbours that vote", ge=1)
-    metric: str = param("euclidean", "distance", choices=METRICS, detail=True)
+    metric: Metric = param("euclidean", "distance", choices=METRICS, detail=True)
     weighting: str = param("distance", "what a vote counts", choices=WEIGHTINGS, detail=True)
 
     @property

@@ -1,9 +1,14 @@
 """Farthest-point traversal."""
 
+from collections.abc import Callable
+
 import numpy as np
 
 from imprint.core.types import Array
+from imprint.kernels import engine
 from imprint.kernels.rows import squared_norms
+
+BLOCK = 1024
 
 
 def farthest_points(X: Array, k: int, first: int) -> Array:
@@ -16,10 +21,24 @@ def farthest_points(X: Array, k: int, first: int) -> Array:
     """
     chosen = np.empty(min(k, len(X)), dtype=np.intp)
     nearest = np.full(len(X), np.inf)
+    approach = _compiled_approach() if engine.compiled(X.size * k) else _plain_approach
     row = first
     for i in range(len(chosen)):
         chosen[i] = row
-        np.minimum(nearest, squared_norms(X.astype(np.float64) - X[row]), out=nearest)
+        approach(X, row, nearest)
         nearest[row] = -1
         row = int(np.argmax(nearest))
     return chosen
+
+
+def _compiled_approach() -> Callable[[Array, int, Array], None]:
+    from imprint.kernels.compiled.farthest import approach
+
+    return approach
+
+
+def _plain_approach(X: Array, row: int, nearest: Array) -> None:
+    """Lower every squared distance to that of the given row."""
+    for i in range(0, len(X), BLOCK):
+        part = nearest[i : i + BLOCK]
+        np.minimum(part, squared_norms(X[i : i + BLOCK].astype(np.float64) - X[row]), out=part)

@@ -1,8 +1,14 @@
 """Best score per class, without holding every score."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 
 from imprint.core.types import Array
+from imprint.kernels.engine import cores, one_blas_thread
+
+QUERIES = 512
+PROXIES = 4096
 
 
 def class_maxima(Q: Array, W: Array, starts: Array) -> Array:
@@ -13,8 +19,22 @@ def class_maxima(Q: Array, W: Array, starts: Array) -> Array:
     >>> class_maxima(np.array([[1.0, 0.0]]), np.array([[2.0, 0.0], [3.0, 0.0], [0.0, 1.0]]), np.array([0, 2]))
     array([[3., 0.]])
     """
-    rows = max(1, 8_000_000 // max(1, len(W)))
-    best = np.empty((len(Q), len(starts)), dtype=np.result_type(Q, W))
-    for i in range(0, len(Q), rows):
-        best[i : i + rows] = np.maximum.reduceat(Q[i : i + rows] @ W.T, starts, axis=1)
+    best = np.full((len(Q), len(starts)), -np.inf, dtype=np.result_type(Q, W))
+
+    def fill(start: int) -> None:
+        queries, out = Q[start : start + QUERIES], best[start : start + QUERIES]
+        for first in range(0, len(W), PROXIES):
+            cuts, classes = _classes_within(starts, first, min(first + PROXIES, len(W)))
+            part = np.maximum.reduceat(queries @ W[first : first + PROXIES].T, cuts, axis=1)
+            np.maximum(out[:, classes], part, out=out[:, classes])
+
+    with one_blas_thread(), ThreadPoolExecutor(cores()) as pool:
+        list(pool.map(fill, range(0, len(Q), QUERIES)))
     return best
+
+
+def _classes_within(starts: Array, first: int, stop: int) -> tuple[Array, slice]:
+    """Where the classes among proxies `first` to `stop` begin, counted from `first`, and which they are."""
+    lowest = int(np.searchsorted(starts, first, side="right")) - 1
+    beyond = int(np.searchsorted(starts, stop))
+    return np.maximum(starts[lowest:beyond], first) - first, slice(lowest, beyond)

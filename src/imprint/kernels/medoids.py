@@ -1,9 +1,13 @@
 """k-medoids under the Euclidean distance: FasterPAM and the alternating iteration."""
 
-import numpy as np
-from scipy.spatial.distance import cdist
+from typing import Protocol
 
+import numpy as np
+
+from imprint.core.errors import ParameterError
 from imprint.core.types import Array
+from imprint.kernels.engine import one_blas_thread
+from imprint.kernels.pairwise import Pairwise
 
 MEMORY = 256 * 2**20
 
@@ -13,48 +17,61 @@ def fasterpam(
 ) -> tuple[Array, Array, float]:
     """Medoids that no single swap improves, by eager swaps (Schubert and Rousseeuw, 2021).
 
-    Returns the rows chosen, the medoid of every row and the total distance.
+    Returns the rows chosen, the medoid of every row and the total distance. Distances between all rows are held in
+    float32 where they fit `memory` bytes, and computed again whenever they are needed where not.
 
     >>> fasterpam(np.array([[0.0], [1.0], [2.0], [10.0]]), 2, np.random.default_rng(0))[2]
     2.0
     """
-    weight = np.ones(len(X)) if mass is None else np.asarray(mass, dtype=np.float64)
-    k = min(k, len(X))
-    D = cdist(X, X).astype(np.float32)
-    medoids = rng.choice(len(X), size=k, replace=False)
+    weight = _weights(X, k, mass)
+    with one_blas_thread():
+        pairs = Pairwise(X, memory)
+        if k == 1:
+            return _result(pairs, weight, np.argmin(pairs.totals(weight), keepdims=True))
+        medoids = rng.choice(len(X), size=min(k, len(X)), replace=False)
+        if len(medoids) < len(X):
+            _swap_eagerly(pairs, medoids, weight)
+        return _result(pairs, weight, medoids)
+
+
+def _swap_eagerly(pairs: Pairwise, medoids: Array, weight: Array) -> None:
+    """Go round the rows, swapping each in where that lowers the cost, until a whole round changes nothing."""
+    swaps = _compiled_swaps(pairs, medoids) if pairs.compiled else _PlainSwaps(pairs, medoids)
     idle = 0
-    row = 0
-    state = _two_nearest(D, medoids)
-    while idle < len(X):
-        if row not in medoids:
-            slot, gain = _best_swap(D[row], weight, k, *state)
-            if gain < -1e-9 * (weight @ state[1]):
-                medoids[slot] = row
-                state = _two_nearest(D, medoids)
-                idle = 0
-        idle += 1
-        row = (row + 1) % len(X)
-    return _result(X, weight, medoids)
+    while idle < len(weight):
+        for start, block in pairs.blocks():
+            idle = swaps.try_rows(block, start, weight, medoids, idle)
+            if idle >= len(weight):
+                break
 
 
-def _two_nearest(D: Array, medoids: Array) -> tuple[Array, Array, Array]:
-    """Slot of the nearest medoid of every row, its distance and the distance of the second."""
-    to = D[medoids].astype(np.float64)
-    slot = np.argmin(to, axis=0)
-    first = to[slot, np.arange(len(slot))].copy()
-    to[slot, np.arange(len(slot))] = np.inf
-    return slot, first, to.min(axis=0)
+class _Swaps(Protocol):
+    def try_rows(self, distances: Array, start: int, weight: Array, medoids: Array, idle: int) -> int:
+        """Try rows from `start` on; how many rows have been tried since the last swap."""
 
 
-def _best_swap(distances: Array, weight: Array, k: int, slot: Array, first: Array, second: Array) -> tuple[int, float]:
-    """The medoid best replaced by a candidate at these distances, and the change of the cost."""
-    if k == 1:
-        return 0, float(weight @ (distances - first))
-    closer = np.minimum(distances - first, 0)
-    kept = np.where(distances < first, first, np.minimum(distances, second)) - first
-    change = np.bincount(slot, weight * kept, minlength=k)
-    best = int(np.argmin(change))
-    return best, float(change[best] + weight @ closer)
+def _compiled_swaps(pairs: Pairwise, medoids: Array) -> _Swaps:
+    from imprint.kernels.compiled.pam import CompiledSwaps
+
+    return CompiledSwaps(pairs.rows(medoids))
+
+
+class _PlainSwaps:
+    def __init__(self, pairs: Pairwise, medoids: Array) -> None:
+        self.M = pairs.rows(medoids).astype(np.float64)  # (k, n)
+
+    def try_rows(self, distances: Array, start: int, weight: Array, medoids: Array, idle: int) -> int:
+        for row, new in enumerate(distances.astype(np.float64), start):
+            if idle >= len(weight):
+                break
+            idle += 1
+            first, second = np.partition(self.M, 1, axis=0)[:2]
+            kept = np.where(new < first, first, np.minimum(new, second)) - first
+            change = np.bincount(np.argmin(self.M, axis=0), weight * kept, minlength=len(medoids))
+            slot = int(np.argmin(change))
+            if change[slot] + weight @ np.minimum(new - first, 0) < -1e-10 * (weight @ first):
+                medoids[slot], self.M[slot], idle = row, new, 0
+        return idle
 
 
 def alternate(
@@ -65,25 +82,37 @@ def alternate(
     >>> alternate(np.array([[0.0], [1.0], [2.0], [10.0], [11.0]]), 2)[0]
     array([3, 1])
     """
-    weight = np.ones(len(X)) if mass is None else np.asarray(mass, dtype=np.float64)
-    D = cdist(X, X).astype(np.float32)
-    medoids = np.argsort(D @ weight, kind="stable")[: min(k, len(X))]
-    for _ in range(max_iter):
-        before = medoids.copy()
-        labels = np.argmin(D[medoids], axis=0)
-        for j in range(len(medoids)):
-            members = np.flatnonzero(labels == j)
-            costs = D[np.ix_(members, members)] @ weight[members]
-            if len(members) and costs.min() < costs[members == medoids[j]].min(initial=np.inf):
-                medoids[j] = members[np.argmin(costs)]
-        if np.array_equal(before, medoids):
-            break
-    return _result(X, weight, medoids)
+    weight = _weights(X, k, mass)
+    with one_blas_thread():
+        pairs = Pairwise(X, memory)
+        medoids = np.argsort(pairs.totals(weight), kind="stable")[:k]
+        for _ in range(max_iter):
+            labels = np.argmin(pairs.rows(medoids), axis=0)
+            best = np.array([_centre(pairs, weight, labels == j, medoid) for j, medoid in enumerate(medoids)])
+            if np.array_equal(best, medoids):
+                break
+            medoids = best
+        return _result(pairs, weight, medoids)
 
 
-def _result(X: Array, weight: Array, medoids: Array) -> tuple[Array, Array, float]:
-    """Labels and cost of the medoids; one whose rows all have an equal medoid before it is dropped."""
-    distances = cdist(X, X[medoids])
-    labels = np.argmin(distances, axis=1)
-    kept, labels = np.unique(labels, return_inverse=True)
-    return medoids[kept], labels, float(weight @ distances.min(axis=1))
+def _weights(X: Array, k: int, mass: Array | None) -> Array:
+    if k < 1:
+        raise ParameterError(f"medoids(k={k}): k must be int >= 1.")
+    return np.ones(len(X)) if mass is None else np.asarray(mass, dtype=np.float64)
+
+
+def _centre(pairs: Pairwise, weight: Array, members: Array, medoid: int) -> int:
+    """The member with the least total distance to the others; the present medoid where it is as good."""
+    rows = np.flatnonzero(members)
+    if not len(rows):
+        return medoid
+    costs = pairs.within(rows) @ weight[rows]
+    best = int(np.argmin(costs))
+    return int(rows[best]) if costs[best] < costs[rows == medoid].min(initial=np.inf) else medoid
+
+
+def _result(pairs: Pairwise, weight: Array, medoids: Array) -> tuple[Array, Array, float]:
+    """Labels and cost; a medoid whose rows all have an equal medoid before it is dropped."""
+    distances = pairs.rows(medoids)
+    kept, labels = np.unique(np.argmin(distances, axis=0), return_inverse=True)
+    return medoids[kept], labels, float(weight @ distances.min(axis=0).astype(np.float64))

@@ -1,21 +1,47 @@
 """Exact nearest neighbours."""
 
+from typing import Literal
+
 import numpy as np
 from scipy.spatial.distance import cdist
 
+from imprint.core.errors import ParameterError
 from imprint.core.types import Array
+from imprint.kernels import engine
 from imprint.kernels.rows import unit_rows
 
+Metric = Literal["euclidean", "cosine", "manhattan"]
+METRICS: tuple[Metric, ...] = ("euclidean", "cosine", "manhattan")
 
-def nearest(Q: Array, W: Array, m: int, metric: str = "euclidean") -> tuple[Array, Array]:
+
+def nearest(Q: Array, W: Array, m: int, metric: Metric = "euclidean") -> tuple[Array, Array]:
     """Distances and indices of the `m` rows of `W` nearest to every query, nearest first.  # (q, m), (q, m)
 
-    Equally near rows are listed by index.
+    Distances are computed in float64; equally near rows are listed by index. A zero row has the cosine distance one
+    to every row. Where `W` has fewer than `m` rows, all are listed.
 
     >>> nearest(np.array([[0.9]]), np.array([[0.0], [1.0], [5.0]]), 2)[1]
     array([[1, 0]])
     """
+    if metric not in METRICS:
+        raise ParameterError(f"nearest(metric={metric!r}): metric must be one of {', '.join(METRICS)}.")
+    if m < 1:
+        raise ParameterError(f"nearest(m={m}): m must be int >= 1.")
     m = min(m, len(W))
+    if m <= max(64, len(W) // 64) and engine.compiled(Q.size * len(W)):
+        return _compiled(np.ascontiguousarray(Q), np.ascontiguousarray(W), m, metric)
+    return _plain(Q, W, m, metric)
+
+
+def _compiled(Q: Array, W: Array, m: int, metric: Metric) -> tuple[Array, Array]:
+    from imprint.kernels.compiled.neighbours import search
+
+    images = (unit_rows(Q), unit_rows(W)) if metric == "cosine" else (Q, W)
+    distances, indices = search(Q, W, m, METRICS.index(metric), images)
+    return (np.sqrt(distances) if metric == "euclidean" else distances), indices
+
+
+def _plain(Q: Array, W: Array, m: int, metric: Metric) -> tuple[Array, Array]:
     distances = np.empty((len(Q), m))
     indices = np.empty((len(Q), m), dtype=np.intp)
     if metric == "cosine":
@@ -23,7 +49,7 @@ def nearest(Q: Array, W: Array, m: int, metric: str = "euclidean") -> tuple[Arra
     rows = max(1, 8_000_000 // max(1, len(W)))
     for i in range(0, len(Q), rows):
         if metric == "cosine":
-            block = 1 - Q[i : i + rows] @ W.T
+            block = np.maximum(1 - Q[i : i + rows] @ W.T, 0)
         else:
             block = cdist(Q[i : i + rows], W, "euclidean" if metric == "euclidean" else "cityblock")
         order = np.argsort(block, axis=1, kind="stable")[:, :m]

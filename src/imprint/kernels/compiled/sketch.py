@@ -1,5 +1,7 @@
 """Short images of rows that bound the distances of the whole rows."""
 
+from copy import copy
+
 import numpy as np
 
 from imprint.core.types import Array
@@ -18,16 +20,23 @@ class Sketch:
     """
 
     def __init__(self, X: Array, norms: Array, width: int) -> None:
-        d = X.shape[1]
         self.mean = X.mean(axis=0, dtype=np.float64)
-        self.directions = _main_directions(X, self.mean, width) if width < d else np.eye(d)
-        self.width = self.directions.shape[1]
-        narrow = self.directions.astype(np.float32)
-        self.rows = X.astype(np.float32, copy=False) @ narrow  # (n, r)
+        whole = width >= X.shape[1]
+        self.directions = np.eye(X.shape[1]) if whole else _main_directions(X, self.mean, width)
+        self._project(X, norms)
+
+    def of(self, X: Array, norms: Array) -> "Sketch":
+        """Other rows about the same mean on the same directions."""
+        sketch = copy(self)
+        sketch._project(X, norms)
+        return sketch
+
+    def _project(self, X: Array, norms: Array) -> None:
+        d, self.width = self.directions.shape
+        origin = np.zeros(len(X), dtype=np.int32)
+        self.squared = distances_to_own(X, self.mean[None], origin)  # (n,) to the mean
+        self.rows = X.astype(np.float32, copy=False) @ self.directions.astype(np.float32)  # (n, r)
         self.rows -= (self.mean @ self.directions).astype(np.float32)
-        self.squared = distances_to_own(
-            X, self.mean[None], np.zeros(len(X), dtype=np.int32)
-        )  # (n,) squared distance to the mean
         image = np.sqrt(np.einsum("ij,ij->i", self.rows, self.rows, dtype=np.float64))
         wrong = (d + 4) * EPS * np.sqrt(self.width * norms) * 2
         self.blur = wrong + (self.width + 8) * EPS * image

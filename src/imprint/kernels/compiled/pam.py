@@ -1,0 +1,115 @@
+"""Distances and eager swaps for `kernels.medoids`."""
+
+import numpy as np
+
+from imprint.core.types import Array
+from imprint.kernels.compiled.jit import jit
+from imprint.kernels.compiled.products import squared_distance
+
+
+@jit
+def to_distances(X: Array, rows: Array, columns: Array, norms: Array, products: Array) -> None:
+    """Turn products of rows and columns, in place, into distances; close pairs are computed anew."""
+    for a in range(len(rows)):
+        i = rows[a]
+        for b in range(len(columns)):
+            j = columns[b]
+            squared = norms[i] + norms[j] - 2 * np.float64(products[a, b])
+            if squared < 1e-3 * (norms[i] + norms[j]):
+                squared = squared_distance(X, i, X, j)
+            products[a, b] = np.sqrt(squared)
+
+
+@jit
+def rank(M: Array, o: int, near: Array, second: Array) -> None:
+    """Slots of the nearest and the second medoid of row `o`.  # M: (k, n)"""
+    one, two = 0, 1
+    if M[1, o] < M[0, o]:
+        one, two = 1, 0
+    for j in range(2, M.shape[0]):
+        if M[j, o] < M[one, o]:
+            one, two = j, one
+        elif M[j, o] < M[two, o]:
+            two = j
+    near[o], second[o] = one, two
+
+
+@jit
+def two_nearest(M: Array, near: Array, second: Array) -> None:
+    for o in range(M.shape[1]):
+        rank(M, o, near, second)
+
+
+@jit
+def removal_losses(M: Array, weight: Array, near: Array, second: Array, losses: Array) -> float:
+    """What the cost grows by when each medoid goes; returns the cost."""
+    losses[:] = 0
+    cost = 0.0
+    for o in range(M.shape[1]):
+        first = np.float64(M[near[o], o])
+        cost += weight[o] * first
+        losses[near[o]] += weight[o] * (np.float64(M[second[o], o]) - first)
+    return cost
+
+
+@jit
+def swap(M: Array, slot: int, distances: Array, a: int, near: Array, second: Array) -> None:
+    """Replace a medoid by the row at `distances[a]`."""
+    for o in range(M.shape[1]):
+        M[slot, o] = distances[a, o]
+        if near[o] == slot or second[o] == slot:
+            rank(M, o, near, second)
+        elif M[slot, o] < M[near[o], o]:
+            near[o], second[o] = slot, near[o]
+        elif M[slot, o] < M[second[o], o]:
+            second[o] = slot
+
+
+@jit
+def eager_swaps(
+    distances: Array, start: int, weight: Array, M: Array, medoids: Array, near: Array, second: Array,
+    idle: int,
+) -> int:  # fmt: skip
+    """Try each row of a block as a medoid and swap whenever that lowers the cost; rows since the last swap."""
+    n, k = M.shape[1], M.shape[0]
+    change, losses = np.empty(k), np.empty(k)
+    first, after = np.empty(n), np.empty(n)
+    cost = removal_losses(M, weight, near, second, losses)
+    for o in range(n):
+        first[o], after[o] = M[near[o], o], M[second[o], o]
+    for a in range(distances.shape[0]):
+        if idle >= n:
+            break
+        idle += 1
+        change[:] = losses
+        shared = 0.0
+        for o in range(n):
+            new = np.float64(distances[a, o])
+            if new < after[o]:
+                if new < first[o]:
+                    shared += weight[o] * (new - first[o])
+                    change[near[o]] += weight[o] * (first[o] - after[o])
+                else:
+                    change[near[o]] += weight[o] * (new - after[o])
+        slot = int(np.argmin(change))
+        if change[slot] + shared < -1e-10 * cost:
+            swap(M, slot, distances, a, near, second)
+            medoids[slot] = start + a
+            cost = removal_losses(M, weight, near, second, losses)
+            for o in range(n):
+                first[o], after[o] = M[near[o], o], M[second[o], o]
+            idle = 0
+    return idle
+
+
+class CompiledSwaps:
+    """Medoids under eager swaps, with the two nearest of every row."""
+
+    def __init__(self, M: Array) -> None:
+        self.M = M  # (k, n)
+        self.near = np.empty(M.shape[1], dtype=np.int32)
+        self.second = np.empty_like(self.near)
+        two_nearest(M, self.near, self.second)
+
+    def try_rows(self, distances: Array, start: int, weight: Array, medoids: Array, idle: int) -> int:
+        return eager_swaps(distances, start, weight, self.M, medoids, self.near, self.second, idle)

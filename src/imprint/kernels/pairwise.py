@@ -1,0 +1,64 @@
+"""All distances between the rows of one data set, held or computed again."""
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+from scipy.spatial.distance import cdist
+
+from imprint.core.types import Array
+from imprint.kernels import engine
+from imprint.kernels.rows import squared_norms
+
+BLOCK = 512
+
+
+class Pairwise:
+    """Euclidean distances in float32."""
+
+    def __init__(self, X: Array, memory: int) -> None:
+        self.X = np.ascontiguousarray(X - X.mean(axis=0, dtype=np.float64).astype(X.dtype))
+        self.norms = squared_norms(self.X.astype(np.float64))
+        self.compiled = engine.compiled(self.X.size * len(X))
+        self.held: Array | None = None
+        if 4 * len(X) ** 2 <= memory:
+            held = np.empty((len(X), len(X)), dtype=np.float32)
+            starts = range(0, len(X), BLOCK)
+            with ThreadPoolExecutor(engine.cores()) as pool:
+                for start, block in zip(starts, pool.map(self._block, starts)):
+                    held[start : start + BLOCK] = block
+            self.held = held
+
+    def rows(self, rows: Array) -> Array:
+        """Distances of some rows to all.  # (r, n)"""
+        if self.held is not None:
+            return self.held[rows]
+        return np.concatenate([self._between(row[None], np.arange(len(self.X))) for row in rows])
+
+    def within(self, rows: Array) -> Array:
+        """Distances of some rows to one another.  # (r, r)"""
+        return self.held[np.ix_(rows, rows)] if self.held is not None else self._between(rows, rows)
+
+    def blocks(self) -> Iterator[tuple[int, Array]]:
+        """Distances of all rows to all, some rows at a time, with the first of them."""
+        for start in range(0, len(self.X), BLOCK):
+            yield start, (self._block(start) if self.held is None else self.held[start : start + BLOCK])
+
+    def totals(self, weight: Array) -> Array:
+        """Weighted sum of the distances of every row."""
+        return np.concatenate([block @ weight for _, block in self.blocks()])
+
+    def _block(self, start: int) -> Array:
+        stop = min(start + BLOCK, len(self.X))
+        return self._between(np.arange(start, stop), np.arange(len(self.X)))
+
+    def _between(self, rows: Array, columns: Array) -> Array:
+        if not self.compiled:
+            plain: Array = cdist(self.X[rows], self.X[columns]).astype(np.float32)
+            return plain
+        from imprint.kernels.compiled.pam import to_distances
+
+        right = self.X if len(columns) == len(self.X) else self.X[columns]
+        products: Array = (self.X[rows] @ right.T).astype(np.float32, copy=False)
+        to_distances(self.X, rows, columns, self.norms, products)
+        return products

@@ -1,0 +1,32 @@
+"""Farthest points against the definition."""
+
+import numpy as np
+import pytest
+from scipy.spatial.distance import cdist
+
+from imprint.kernels import engine
+from imprint.kernels.farthest import farthest_points
+
+
+@pytest.fixture(params=[0, float("inf")], ids=["compiled", "numpy"], autouse=True)
+def each_engine(request, monkeypatch):
+    monkeypatch.setattr(engine, "COMPILED_FROM", request.param)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_each_row_is_the_farthest(dtype):
+    X = np.random.default_rng(0).normal(size=(1500, 9)).astype(dtype)
+    chosen = farthest_points(X, 40, first=7)
+    D = cdist(X, X)
+    assert chosen[0] == 7
+    for i in range(1, 40):
+        assert chosen[i] == np.argmax(D[chosen[:i]].min(axis=0))
+    assert np.array_equal(farthest_points(X, 11, first=7), chosen[:11])
+
+
+def test_no_row_is_taken_twice():
+    X = np.repeat(np.eye(3, dtype=np.float32), 4, axis=0)
+    chosen = farthest_points(X, 50, first=2)
+    assert sorted(chosen) == list(range(12))
+    assert len(set(chosen[:3] // 4)) == 3
+    assert chosen[3] == 0

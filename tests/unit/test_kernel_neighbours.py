@@ -1,0 +1,75 @@
+"""Neighbour lists against scikit-learn's brute force."""
+
+import numpy as np
+import pytest
+from sklearn.neighbors import NearestNeighbors
+
+from imprint.core.errors import ParameterError
+from imprint.kernels import engine
+from imprint.kernels.neighbours import METRICS, nearest
+
+
+@pytest.fixture(params=[0, float("inf")], ids=["compiled", "numpy"], autouse=True)
+def each_engine(request, monkeypatch):
+    monkeypatch.setattr(engine, "COMPILED_FROM", request.param)
+
+
+def rows(n, d, rank, seed, dtype=np.float32):
+    rng = np.random.default_rng(seed)
+    X = np.random.default_rng(5).normal(size=(rank, d))
+    return (rng.normal(size=(n, rank)) @ X + rng.normal(size=(n, d)) * 0.2 + 2).astype(dtype)
+
+
+@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(("n", "d", "rank"), [(5000, 150, 8), (700, 10, 10), (9000, 128, 128)])
+@pytest.mark.parametrize("m", [1, 7])
+def test_equals_brute_force(metric, dtype, n, d, rank, m):
+    Q, W = rows(300, d, rank, 1, dtype), rows(n, d, rank, 2, dtype)
+    distances, indices = nearest(Q, W, m, metric)
+    theirs = NearestNeighbors(n_neighbors=m, metric=metric, algorithm="brute").fit(W.astype(np.float64))
+    expected, neighbours = theirs.kneighbors(Q.astype(np.float64))
+    assert np.array_equal(indices, neighbours)
+    np.testing.assert_allclose(distances, expected, rtol=1e-7, atol=1e-9)
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_ties_go_to_the_lower_index(metric):
+    W = np.repeat(rows(400, 70, 5, 3), 3, axis=0)[np.random.default_rng(0).permutation(1200)]
+    distances, indices = nearest(W[:200], W, 6, metric)
+    assert (np.diff(distances, axis=1) >= 0).all()
+    for q in range(200):
+        same = np.flatnonzero((W[q] == W).all(axis=1))
+        assert indices[q, :3].tolist() == same.tolist()
+        second = np.flatnonzero((W[indices[q, 3]] == W).all(axis=1))
+        assert indices[q, 3:].tolist() == second.tolist()
+
+
+def test_fewer_rows_than_asked_for():
+    distances, indices = nearest(rows(4, 6, 2, 0), rows(3, 6, 2, 1), 5)
+    assert indices.shape == distances.shape == (4, 3)
+    assert (np.sort(indices, axis=1) == np.arange(3)).all()
+
+
+def test_a_zero_row_is_at_cosine_distance_one():
+    W = rows(2000, 70, 5, 0)
+    W[3] = 0
+    Q = np.concatenate([np.zeros((1, 70), dtype=np.float32), W[:1]])
+    distances, indices = nearest(Q, W, 3, "cosine")
+    assert distances[0].tolist() == [1, 1, 1]
+    assert indices[0].tolist() == [0, 1, 2]
+    assert indices[1, 0] == 0
+
+
+def test_outliers_do_not_hide_neighbours():
+    Q, W = rows(50, 130, 4, 1), rows(5000, 130, 4, 2)
+    W[17] *= 1e4
+    assert np.array_equal(nearest(Q, W, 3)[1], nearest(Q.astype(np.float64), W.astype(np.float64), 3)[1])
+
+
+def test_refuses_unknown_metrics_and_empty_lists():
+    X = rows(5, 3, 2, 0)
+    with pytest.raises(ParameterError, match="euclidean, cosine, manhattan"):
+        nearest(X, X, 1, "minkowski")
+    with pytest.raises(ParameterError, match=r"nearest\(m=0\)"):
+        nearest(X, X, 0)
