@@ -72,7 +72,7 @@ def _draw(comparison: Comparison, format: str, title: str | None) -> bytes:
 
     caption = _caption(comparison)
     least = max(measure(title or ""), *(measure(line) * SMALL / SIZE for line in caption))
-    layout = lay_out(comparison, measure, top=50 if title else 32, bottom=30, least=least)
+    layout = lay_out(comparison, measure, top=50 if title else 32, bottom=10.0 + 10 * len(caption), least=least)
     figure.set_size_inches(layout.width / 72, layout.height / 72)
     page = figure.add_axes((0, 0, 1, 1), xlim=(0, layout.width), ylim=(layout.height, 0))
     page.set_axis_off()
@@ -83,8 +83,8 @@ def _draw(comparison: Comparison, format: str, title: str | None) -> bytes:
     if title:
         _text(page, layout.width / 2, MARGIN + SIZE / 2, title, ha="center", weight="bold")
     for i, line in enumerate(caption):
-        y = layout.height - 30 + i * 10
-        _text(page, layout.width / 2, y + 5, line, ha="center", color=PALE, size=SMALL)
+        y = layout.height - 5 - 10 * (len(caption) - i)
+        _text(page, layout.width / 2, y, line, ha="center", color=PALE, size=SMALL)
     out = BytesIO()
     metadata = {"Date": None, "Creator": None} if format == "svg" else {"Software": None}
     figure.savefig(out, format=format, dpi=200, metadata=metadata)
@@ -118,11 +118,20 @@ def _methods(page: Any, layout: Layout) -> None:
             _text(page, label.name_x, label.y + i * LEADING, line, ha=align)
 
 
-def _caption(comparison: Comparison) -> tuple[str, str]:
+def _caption(comparison: Comparison) -> list[str]:
     n, p, alpha = comparison.instances, comparison.friedman.p, f"α = {comparison.alpha:g}"
     tested = f"{n} instance{'s' if n > 1 else ''}; Friedman p = {p:.2g}"
     if len(comparison.names) > 2 and p > comparison.alpha:
-        return tested, f"The Friedman test finds no difference at {alpha}: one group"
-    if comparison.groups:
-        return tested, f"Bars join methods that cannot be told apart (Wilcoxon signed-rank, Holm, {alpha})"
-    return tested, f"No bars: every two methods differ (Wilcoxon signed-rank, Holm, {alpha})"
+        return [tested, f"The Friedman test finds no difference at {alpha}: one group"]
+    bars = "Bars join methods that cannot be told apart" if comparison.groups else "No bars: neighbours differ"
+    apart = _alike_but_apart(comparison)
+    pairs = f"{apart} pair{'s' if apart > 1 else ''}"
+    rest = [f"Not joined: {pairs} that cannot be told apart, with a differing method in between"] if apart else []
+    return [tested, f"{bars} (Wilcoxon signed-rank, Holm, {alpha})", *rest]
+
+
+def _alike_but_apart(comparison: Comparison) -> int:
+    """How many pairs cannot be told apart and yet share no group."""
+    groups = [set(group) for group in comparison.groups]
+    alike = [{pair.first, pair.second} for pair in comparison.pairs if not pair.significant]
+    return sum(not any(two <= group for group in groups) for two in alike)

@@ -102,12 +102,11 @@ def _two_sided(ranks: Array, smaller: float) -> float:
 
 def _lower_tail(doubled: Array, limit: int) -> float:
     """Chance that the doubled ranks of those fair coins that show heads sum to at most `limit`."""
-    chance = np.zeros(limit + 1)
-    chance[0] = 1
+    ways = np.zeros(limit + 1)
+    ways[0] = 1
     for rank in doubled:
-        chance[rank:] += chance[: max(limit + 1 - rank, 0)].copy()
-        chance /= 2
-    return float(chance.sum())
+        ways[rank:] += ways[: max(limit + 1 - rank, 0)]
+    return float(ways.sum() / 2.0 ** len(doubled))
 
 
 def holm(p: ArrayLike) -> Array:

@@ -1,0 +1,177 @@
+"""The diagram: where things lie, and that the picture holds them."""
+
+import re
+import subprocess
+import sys
+from itertools import combinations, pairwise
+
+import matplotlib
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from PIL import Image
+
+from imprint.core.errors import FileError, MissingExtraError, ParameterError
+from imprint.report import critical_difference, save_critical_difference
+from imprint.report.diagram_layout import LEADING, lay_out
+from imprint.stats import compare
+
+
+def example(methods=8, n=30, gap=0.3, seed=0, name="method {}"):
+    rng = np.random.default_rng(seed)
+    scores = np.round(rng.normal(size=(n, methods)) + gap * np.arange(methods), 1)
+    return compare(scores, [name.format(j) for j in range(methods)])
+
+
+def measure(text):
+    return 6.0 * len(text)
+
+
+def placed(comparison, **options):
+    return lay_out(comparison, measure, **({"top": 30, "bottom": 30, "least": 300} | options))
+
+
+comparisons = st.builds(
+    example,
+    st.integers(2, 30),
+    st.integers(1, 20),
+    st.sampled_from([0, 0.1, 0.5, 3]),
+    st.integers(0, 99),
+    st.sampled_from(["m{}", "a rather long name, longer than one line of a label can hold, number {}"]),
+)
+
+
+@given(comparisons)
+@settings(max_examples=60, deadline=None)
+def test_a_bar_meets_the_lines_of_its_members_and_of_nobody_else(comparison):
+    layout = placed(comparison)
+    feet = dict(zip(comparison.order, (label.foot for label in layout.labels)))
+    assert len(layout.bars) == len(comparison.groups)
+    for group, bar in zip(comparison.groups, layout.bars):
+        assert {name for name, x in feet.items() if bar.start - 0.5 <= x <= bar.end + 0.5} == set(group)
+
+
+@given(comparisons)
+@settings(max_examples=60, deadline=None)
+def test_nothing_overlaps_and_all_is_on_the_page(comparison):
+    layout = placed(comparison)
+    for one, other in combinations(layout.bars, 2):
+        assert one.y != other.y or one.end + 5 < other.start or other.end + 5 < one.start
+    lowest_bar = max((bar.y for bar in layout.bars), default=layout.scale_y)
+    for left in (True, False):
+        column = sorted((label.y, len(label.text)) for label in layout.labels if label.left is left)
+        assert column[0][0] - lowest_bar >= 8
+        for (above, lines), (below, _) in pairwise(column):
+            assert below - (above + (lines - 1) * LEADING) >= 12
+    for label in layout.labels:
+        reach = max(map(measure, label.text)) * (-1 if label.left else 1)
+        assert 0 < label.name_x + reach < layout.width
+        assert label.y + (len(label.text) - 1) * LEADING < layout.height - 30
+        assert layout.first - 1e-6 <= label.foot <= layout.last + 1e-6
+
+
+@given(comparisons)
+@settings(max_examples=60, deadline=None)
+def test_marks_are_exact_and_no_two_lines_cross(comparison):
+    layout = placed(comparison)
+    m = len(comparison.names)
+    for name, label in zip(comparison.order, layout.labels):
+        share = (label.mark - layout.first) / (layout.last - layout.first)
+        assert 1 + share * (m - 1) == pytest.approx(comparison.rank(name))
+    feet = [label.foot for label in layout.labels]
+    assert all(right - left >= 6.99 for left, right in pairwise(feet))
+    left = [label.y for label in layout.labels if label.left]
+    right = [label.y for label in layout.labels if not label.left]
+    assert left == sorted(left)
+    assert right == sorted(right, reverse=True)
+
+
+def test_a_narrow_diagram_makes_room_for_the_words_below():
+    assert placed(example(2), least=900).width > 900
+
+
+@pytest.mark.parametrize("methods", [2, 3, 8, 25, 60])
+def test_svg_holds_every_name_and_rank_as_text(methods):
+    comparison = example(methods)
+    text = critical_difference(comparison, title="A < B & C").decode()
+    shown = re.findall(r"<text[^>]*>([^<]*)</text>", text)
+    assert set(comparison.names) <= set(shown)
+    assert {f"{rank:.2f}" for rank in comparison.ranks} <= set(shown)
+    assert "A &lt; B &amp; C" in shown
+    assert len(re.findall(r"stroke: #0072b2", text)) == len(comparison.groups)
+
+
+def test_names_are_never_read_as_formulas():
+    text = critical_difference(compare([[1, 2]], ["a_$x^2$", "$\\frac$"])).decode()
+    assert "a_$x^2$" in text
+    assert "$\\frac$" in text
+
+
+def test_the_words_below_say_what_was_tested():
+    unclear, clear = example(3, gap=0), example(3, gap=9)
+    assert "The Friedman test finds no difference at α = 0.05" in critical_difference(unclear).decode()
+    assert "No bars: neighbours differ (" in critical_difference(clear).decode()
+    assert "Not joined" not in critical_difference(clear).decode()
+    assert "Bars join methods that cannot be told apart" in critical_difference(example(8)).decode()
+    assert "1 instance; Friedman p" in critical_difference(example(3, n=1)).decode()
+
+
+def test_the_words_below_count_pairs_that_no_bar_can_join():
+    """a and c cannot be told apart, but b stands between them and differs from a."""
+    step = np.arange(30)
+    a, c = np.where(step < 22, 0.5, -0.01), np.where(step < 9, 5.0, np.where(step < 16, -0.001, -1.0))
+    comparison = compare({"a": a, "b": np.zeros(30), "c": c})
+    assert [pair[:2] for pair in comparison.pairs if not pair.significant] == [("a", "c"), ("b", "c")]
+    assert comparison.groups == (("b", "c"),)
+    assert "Not joined: 1 pair that cannot be told apart" in critical_difference(comparison).decode()
+
+
+@pytest.mark.parametrize("format", ["svg", "png"])
+def test_the_same_comparison_gives_the_same_bytes_whatever_the_users_style(format):
+    first = critical_difference(example(), format)
+    with matplotlib.rc_context({"font.size": 30, "savefig.facecolor": "black", "lines.marker": "x"}):
+        assert critical_difference(example(), format) == first
+        assert matplotlib.rcParams["font.size"] == 30
+    assert b"Date" not in first
+    assert b"dc:date" not in first
+
+
+def test_files_are_written_by_their_ending(tmp_path):
+    svg = save_critical_difference(example(), tmp_path / "cd.svg")
+    png = save_critical_difference(example(), str(tmp_path / "CD.PNG"))
+    assert svg.read_bytes() == critical_difference(example(), "svg")
+    with Image.open(png) as picture:
+        assert picture.format == "PNG"
+        assert picture.width > picture.height > 200
+        assert (np.asarray(picture.convert("RGB")) == (0, 114, 178)).all(axis=2).any()
+
+
+def test_bad_formats_and_places_are_refused(tmp_path):
+    with pytest.raises(ParameterError, match=r"format='pdf'\): format must be 'svg' or 'png'"):
+        critical_difference(example(), "pdf")
+    with pytest.raises(ParameterError, match=r"the name must end in \.svg or \.png"):
+        save_critical_difference(example(), tmp_path / "cd.pdf")
+    with pytest.raises(FileError):
+        save_critical_difference(example(), tmp_path / "nowhere" / "cd.svg")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_without_matplotlib_the_message_names_the_command(monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(MissingExtraError, match=r"pip install 'imprint\[report\]'"):
+        critical_difference(example())
+
+
+def test_statistics_need_no_extra_and_drawing_no_pyplot():
+    code = (
+        "import sys, imprint.stats\n"
+        "heavy = {'matplotlib', 'pandas', 'pyarrow', 'sklearn', 'torch'} & set(sys.modules)\n"
+        "import imprint.report\n"
+        "heavy |= {'matplotlib'} & set(sys.modules)\n"
+        "r = imprint.stats.compare([[1, 2, 3]] * 9, ['a', 'b', 'c'])\n"
+        "imprint.report.critical_difference(r, 'png')\n"
+        "print(sorted(heavy), 'matplotlib.pyplot' in sys.modules)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[] False\n"
