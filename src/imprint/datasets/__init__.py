@@ -36,9 +36,8 @@ def load(spec: str | os.PathLike[str], split: str = "train", *, progress: Progre
     A name goes before a path: write `./mnist` for a folder of that name. Public sets are downloaded once, into
     the folder that `imprint.core.home.home()` names; `progress` hears of every block.
 
-    >>> train, test = load("digits"), load("digits", "test")
-    >>> len(train), len(test), train.inputs[0].shape, train.names[0]
-    (1442, 355, (8, 8), 'digits/train/0')
+    >>> load("digits"), load("digits", "test")
+    (Split(1442 images, 10 classes), Split(355 images, 10 classes))
     """
     check_split(split)
     if isinstance(spec, str) and spec in names():

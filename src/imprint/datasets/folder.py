@@ -3,6 +3,7 @@
 import hashlib
 import os
 import re
+import stat
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -20,6 +21,7 @@ from imprint.datasets.split import Split, UnreadableInput
 
 TEST_NAMES = ("test", "val", "validation")
 IGNORED = frozenset({"thumbs.db", "desktop.ini", "__macosx"})
+BLOCK = 1 << 20  # bytes that are hashed at once
 SETTLED = 2.0  # seconds; a file changed more recently may change again within the clock's grain
 
 
@@ -35,9 +37,12 @@ class FolderInputs:
     def __getitem__(self, i: int) -> Array:
         name = self.names[i]
         try:
-            return read_picture(self.root / name)
+            return read_picture(self._path(name))
         except UnreadableInput as e:
             raise UnreadableInput(name, e.reason) from None
+
+    def _path(self, name: str) -> str:
+        return f"{self.root}/{name}"
 
     def fingerprint(self) -> str:
         """The digest of the files' bytes in order.
@@ -52,7 +57,7 @@ class FolderInputs:
         if re.fullmatch("[0-9a-f]{64}", known):
             return known
         started = time.time()
-        found = digest(_file_digest(self.root / name) for name in self.names)
+        found = digest(_file_digest(self._path(name)) for name in self.names)
         if self._last_change() < started - SETTLED:
             _remember(note, found)
         return found
@@ -69,18 +74,21 @@ class FolderInputs:
     def _stats(self) -> Iterator[tuple[str, os.stat_result | None]]:
         for name in self.names:
             try:
-                yield name, os.stat(self.root / name)
+                yield name, os.stat(self._path(name))
             except OSError:
                 yield name, None
 
 
-def _file_digest(path: Path) -> str:
+def _file_digest(path: str) -> str:
     """The SHA-256 of a file's bytes; what cannot be opened counts as such."""
     try:
-        if not path.is_file():
-            return "missing"
-        with open(path, "rb") as f:
-            return hashlib.file_digest(f, "sha256").hexdigest()
+        if not stat.S_ISREG(os.stat(path).st_mode):
+            return "not a file"
+        with open(path, "rb", buffering=0) as f:
+            found = hashlib.sha256()
+            while block := f.read(BLOCK):
+                found.update(block)
+            return found.hexdigest()
     except OSError:
         return "unreadable"
 
@@ -119,8 +127,8 @@ def load_folder(root: Path, split: str) -> Split:
             labels += [entry.name] * len(found)
     if not names:
         raise FileError(f"{folder} has no sub-folders; make one per class and put its pictures there.")
-    classes = tuple(dict.fromkeys(labels))
-    return Split(FolderInputs(folder, names), np.array(labels), names, classes, "image")
+    files = tuple(names)
+    return Split(FolderInputs(folder, files), np.array(labels), files, tuple(dict.fromkeys(labels)), "image")
 
 
 def _split_folder(root: Path, split: str) -> Path:

@@ -36,11 +36,13 @@ def load_pack(path: Path, split: str, name: str | None = None) -> Split:
 
 def _read(path: Path, key: str) -> Array:
     try:
-        with np.load(path, allow_pickle=False) as pack:
-            if key not in pack.files:
-                raise FileError(f"{path} has no {key}; it holds: {', '.join(pack.files) or 'nothing'}.")
+        with open(path, "rb") as f:
+            pack = np.load(f, allow_pickle=False)
+            names = pack.files if isinstance(pack, np.lib.npyio.NpzFile) else []
+            if key not in names:
+                raise FileError(f"{path} has no {key}; it holds: {', '.join(names) or 'nothing'}.")
             return np.asarray(pack[key])
     except FileError:
         raise
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error, AttributeError, NotImplementedError) as e:
+    except (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error, NotImplementedError) as e:
         raise FileError(f"{path} is not a readable pack: {e}.") from None

@@ -5,6 +5,7 @@ import os
 import stat
 import struct
 import zlib
+from functools import cache
 from pathlib import Path
 from typing import BinaryIO
 
@@ -28,6 +29,7 @@ from imprint.datasets.split import UnreadableInput
 
 MOST_PIXELS = 1 << 26
 """The largest picture that is decoded whole, 67 million pixels; larger JPEGs are decoded at 1/2, 1/4 or 1/8."""
+STRIP = 1 << 22  # pixels that are converted at once
 _PLUGINS = {
     "JPEG": (JpegImagePlugin.JpegImageFile, (".jpg", ".jpeg", ".jpe", ".jfif")),
     "PNG": (PngImagePlugin.PngImageFile, (".png",)),
@@ -60,11 +62,13 @@ _DAMAGE = (
 """What Pillow's decoders raise on damaged files."""
 
 
+@cache
 def formats() -> tuple[str, ...]:
     """The formats that are read: those of our list that the installed Pillow was built with."""
     return tuple(f for f in _PLUGINS if f not in _CODECS or features.check(_CODECS[f]))
 
 
+@cache
 def suffixes() -> frozenset[str]:
     """The endings, in lower case, by which a folder's pictures are found."""
     return frozenset(s for f in formats() for s in _PLUGINS[f][1])
@@ -151,16 +155,27 @@ def _in_one_scan(file: BinaryIO) -> bool:
 
 
 def _rgb(image: Image.Image) -> Array:
+    """The decoded pixels, converted in strips so that a large picture needs little more than its own size."""
     image.load()
     ImageOps.exif_transpose(image, in_place=True)
+    width, height = image.size
+    rows = max(1, STRIP // width)
+    if rows >= height:
+        return _convert(image)
+    out = np.empty((height, width, 3), dtype=np.uint8)
+    for top in range(0, height, rows):
+        out[top : top + rows] = _convert(image.crop((0, top, width, min(height, top + rows))))
+    return out
+
+
+def _convert(image: Image.Image) -> Array:
     if image.mode == "F" or image.mode.startswith("I"):
         return np.repeat(_grey(image)[:, :, None], 3, axis=2)
     if image.has_transparency_data:
         colours = image.convert("RGBA")
-        white = Image.new("RGB", colours.size, "white")
-        white.paste(colours, mask=colours)
-        return np.array(white)
-    return np.array(image.convert("RGB"))
+        image = Image.new("RGB", colours.size, "white")
+        image.paste(colours, mask=colours)
+    return np.array(image if image.mode == "RGB" else image.convert("RGB"))
 
 
 def _grey(image: Image.Image) -> Array:
@@ -168,5 +183,5 @@ def _grey(image: Image.Image) -> Array:
     values = np.asarray(image)
     if image.mode == "F" or values.min() < 0 or values.max() > 65535:
         raise _RefusedError("its samples of 32 bits have no stated range")
-    table = np.rint(np.arange(65536) / 257).astype(np.uint8)
-    return table[values]
+    table: Array = np.rint(np.arange(65536) / 257).astype(np.uint8)
+    return np.take(table, values)

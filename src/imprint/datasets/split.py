@@ -75,7 +75,7 @@ class Joined(Sequence[Any]):
         return digest(map(inputs_digest, self.parts))
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Split:
     """Labelled inputs: `inputs[i]` belongs to the class `labels[i]` and is called `names[i]`.
 
@@ -98,6 +98,9 @@ class Split:
 
     def __len__(self) -> int:
         return len(self.labels)
+
+    def __repr__(self) -> str:
+        return f"Split({len(self)} {self.modality}s, {len(self.classes)} classes)"
 
     @cached_property
     def fingerprint(self) -> str:

@@ -11,12 +11,13 @@ from imprint.core.errors import ParameterError
 from imprint.core.types import Array
 
 Label: TypeAlias = int | str
+Codes: TypeAlias = NDArray[np.intp]
 
 
 class Selection(NamedTuple):
     """The rows that take part, and the label of each."""
 
-    rows: NDArray[np.intp]
+    rows: Codes
     labels: Array  # int64 or str
 
 
@@ -55,23 +56,27 @@ class Task(Component):
         given = _as_labels(labels, self)
         if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
             raise ParameterError(f"{self}.select(seed={seed!r}): seed must be int >= 0.")
-        found = np.unique(given).tolist()
-        known = tuple(found) if classes is None else tuple(np.asarray(classes).tolist())
-        strange = [label for label in found if label not in frozenset(known)]
+        values, inverse = np.unique(given, return_inverse=True)
+        known = tuple(values.tolist() if classes is None else np.asarray(classes).tolist())
+        place = {label: i for i, label in enumerate(known)}
+        strange = [label for label in values.tolist() if label not in place]
         if strange:
             raise ParameterError(f"{self}.select(): the label {strange[0]!r} is not among the classes.")
-        if not self.touches(known):
+        outcomes = self.outcomes(known)
+        if not outcomes:
             raise ParameterError(f"{self}.select(): none of the classes takes part: {shown(known)}.")
-        return self._select(given, int(seed), known)
+        codes = np.array([place[label] for label in values.tolist()], dtype=np.intp)
+        rows, codes = self._select(codes[inverse], int(seed), known)
+        return Selection(rows, np.asarray(outcomes)[codes])
 
-    def _select(self, labels: Array, seed: int, classes: Sequence[Label]) -> Selection:
-        mapping, outcomes = self.mapping(classes), self.outcomes(classes)
-        place = {label: i for i, label in enumerate(outcomes)}
-        values, inverse = np.unique(labels, return_inverse=True)
-        codes = np.array([place[mapping[v]] if v in mapping else -1 for v in values.tolist()], dtype=np.intp)
-        new = codes[inverse] if len(codes) else codes
+    def _select(self, codes: Codes, seed: int, classes: Sequence[Label]) -> tuple[Codes, Codes]:
+        """The rows that take part, and their new labels; labels are places in `classes` and in the outcomes."""
+        place = {label: i for i, label in enumerate(self.outcomes(classes))}
+        mapping = self.mapping(classes)
+        table = np.array([place[mapping[c]] if c in mapping else -1 for c in classes], dtype=np.intp)
+        new = table[codes]
         rows = np.flatnonzero(new >= 0)
-        return Selection(rows, np.asarray(outcomes)[new[rows]])
+        return rows, new[rows]
 
     def __or__(self, other: "Task") -> "Chain":
         return Chain(steps=(*_steps(self), *_steps(other)))
@@ -88,22 +93,24 @@ class Chain(Task):
             raise ParameterError(f"Chain(steps={self.steps!r}): steps must be two or more tasks.")
 
     def mapping(self, classes: Sequence[Label]) -> dict[Label, Label]:
-        mapping: dict[Label, Label] = {c: c for c in classes}
+        groups: dict[Label, list[Label]] = {c: [c] for c in classes}
         for step in self.steps:
-            further = step.mapping(tuple(dict.fromkeys(mapping.values())))
-            mapping = {c: new for old, new in further.items() for c, label in mapping.items() if label == old}
-        return mapping
+            merged: dict[Label, list[Label]] = {}
+            for old, new in step.mapping(tuple(groups)).items():
+                merged.setdefault(new, []).extend(groups[old])
+            groups = merged
+        return {c: label for label, members in groups.items() for c in members}
 
     def queries(self) -> Task:
         kept = [q for step in self.steps if (q := step.queries()) is step]
         return self.steps[0].queries() if not kept else kept[0] if len(kept) == 1 else Chain(steps=tuple(kept))
 
-    def _select(self, labels: Array, seed: int, classes: Sequence[Label]) -> Selection:
-        rows = np.arange(len(labels))
+    def _select(self, codes: Codes, seed: int, classes: Sequence[Label]) -> tuple[Codes, Codes]:
+        rows = np.arange(len(codes))
         for step in self.steps:
-            inner, labels = step._select(labels, seed, classes)
+            inner, codes = step._select(codes, seed, classes)
             rows, classes = rows[inner], step.outcomes(classes)
-        return Selection(rows, labels)
+        return rows, codes
 
     def __str__(self) -> str:
         return " | ".join(map(str, self.steps))

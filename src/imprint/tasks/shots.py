@@ -5,8 +5,7 @@ import numpy as np
 
 from imprint.core.component import param
 from imprint.core.digest import class_rng
-from imprint.core.types import Array
-from imprint.tasks._base import Label, Selection, Task
+from imprint.tasks._base import Codes, Label, Task
 from imprint.tasks.all import All
 
 
@@ -27,9 +26,11 @@ class Shots(Task):
     def queries(self) -> Task:
         return All()
 
-    def _select(self, labels: Array, seed: int, classes: Sequence[Label]) -> Selection:
-        rows = np.concatenate([self._draw(np.flatnonzero(labels == c), seed, c) for c in classes])
-        return Selection(rows, labels[rows])
+    def _select(self, codes: Codes, seed: int, classes: Sequence[Label]) -> tuple[Codes, Codes]:
+        ends = np.cumsum(np.bincount(codes, minlength=len(classes)))
+        by_class = np.split(np.argsort(codes, kind="stable"), ends[:-1])
+        rows = np.concatenate([self._draw(own, seed, c) for own, c in zip(by_class, classes)])
+        return rows, codes[rows]
 
-    def _draw(self, own: Array, seed: int, label: Label) -> Array:
+    def _draw(self, own: Codes, seed: int, label: Label) -> Codes:
         return own[class_rng(seed, ("shots", label)).permutation(len(own))[: self.n]]

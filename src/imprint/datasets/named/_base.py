@@ -1,3 +1,6 @@
+import pickle
+import tarfile
+import zlib
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -8,7 +11,7 @@ import numpy as np
 
 from imprint.core.atomic import atomic_write
 from imprint.core.component import Component
-from imprint.core.errors import FileError
+from imprint.core.errors import FileError, MissingExtraError
 from imprint.core.home import home
 from imprint.core.types import Array
 from imprint.datasets.packs import load_pack
@@ -17,6 +20,17 @@ from imprint.datasets.split import Split
 from imprint.datasets.texts import text_split
 
 T = TypeVar("T")
+_DAMAGE = (
+    OSError,
+    EOFError,
+    ValueError,
+    LookupError,
+    TypeError,
+    RuntimeError,
+    zlib.error,
+    tarfile.TarError,
+    pickle.UnpicklingError,
+)
 Tables = dict[str, tuple[Array, Array]]
 """Images and labels of each split, as `{"train": (images, labels), "test": (images, labels)}`."""
 
@@ -80,10 +94,11 @@ def read_files(read: Callable[[], T], folder: Path) -> T:
     """The result of `read`; damaged files are reported as such."""
     try:
         return read()
-    except (OSError, EOFError, ValueError, KeyError, IndexError, TypeError) as e:
-        if isinstance(e, FileError):
-            raise
-        raise FileError(f"Cannot read the files in {folder}: {e}. Delete them to download them again.") from e
+    except (FileError, MissingExtraError):
+        raise
+    except _DAMAGE as e:
+        reason = (str(e) or type(e).__name__).splitlines()[0].rstrip(".:")
+        raise FileError(f"Cannot read the files in {folder} ({reason}): delete them to download them again.") from e
 
 
 def _write_pack(pack: Path, tables: Tables) -> None:

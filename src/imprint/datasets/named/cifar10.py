@@ -52,7 +52,7 @@ class Cifar10(PackedDataset):
     )
 
     def convert(self, files: Mapping[str, Path]) -> Tables:
-        with tarfile.open(files["cifar-10-binary.tar.gz"]) as tar:
+        with tarfile.open(files["cifar-10-binary.tar.gz"], "r:gz") as tar:
             batches = [_read(tar, f"data_batch_{i}.bin") for i in range(1, 6)]
             images, labels = (np.concatenate(part) for part in zip(*batches))
             return {"train": (images, labels), "test": _read(tar, "test_batch.bin")}

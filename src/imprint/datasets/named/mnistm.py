@@ -47,7 +47,7 @@ def _read(path: Path) -> tuple[Array, Array]:
         import torch
     except ImportError:
         raise MissingExtraError("Converting mnistm needs torch: pip install 'imprint[torch]'.") from None
-    with tarfile.open(path) as tar:
+    with tarfile.open(path, "r:gz") as tar:
         members = [m for m in tar if m.isfile() and m.name.endswith(".pt")]
         file = tar.extractfile(members[0]) if len(members) == 1 else None
         if file is None:

@@ -5,6 +5,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from imprint.core.errors import FileError
 from imprint.core.types import Array
 from imprint.datasets.named._base import PackedDataset, Tables
 from imprint.datasets.record import Record, Source
@@ -47,7 +48,11 @@ class Svhn(PackedDataset):
 
 def _read(path: Path) -> tuple[Array, Array]:
     from scipy.io import loadmat
+    from scipy.io.matlab import MatReadError
 
-    table = loadmat(path, variable_names=["X", "y"])
+    try:
+        table = loadmat(path, variable_names=["X", "y"])
+    except MatReadError as e:
+        raise FileError(f"{path} is not a MATLAB file: {e}.") from None
     images = np.ascontiguousarray(table["X"].transpose(3, 0, 1, 2))  # (n, 32, 32, 3)
     return images, table["y"].ravel() % 10

@@ -1,0 +1,151 @@
+"""The downloader against a server that drops, refuses and forgets."""
+
+import hashlib
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+from imprint.core.errors import FileError
+from imprint.datasets import download
+from imprint.datasets.download import fetch
+from imprint.datasets.record import Source
+
+CONTENT = bytes(range(256)) * 4000  # about a megabyte
+
+
+class Server(ThreadingHTTPServer):
+    """Serves CONTENT at /file.bin; `drop` cuts every answer after so many bytes."""
+
+    daemon_threads = True
+    drop, ranges, status, content = None, True, None, CONTENT
+
+    def __init__(self):
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.asked = []
+
+
+class Handler(BaseHTTPRequestHandler):
+    def do_GET(self):
+        server = self.server
+        wanted = self.headers.get("Range")
+        server.asked.append(wanted)
+        start = int(wanted[6:-1]) if wanted and server.ranges else 0
+        if server.status or (wanted and server.ranges and start >= len(server.content)):
+            self.send_error(server.status or 416)
+            return
+        self.send_response(206 if wanted and server.ranges else 200)
+        self.send_header("Content-Length", str(len(server.content) - start))
+        self.end_headers()
+        body = server.content[start:]
+        self.wfile.write(body if server.drop is None else body[: server.drop])
+
+    def log_message(self, *_):
+        pass
+
+
+@pytest.fixture
+def server(monkeypatch):
+    monkeypatch.setattr(download, "PAUSE", 0)
+    with Server() as server:
+        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+        yield server
+        server.shutdown()
+
+
+def source(server, content=CONTENT, **changes):
+    url = f"http://127.0.0.1:{server.server_address[1]}/file.bin"
+    return Source(**{"urls": (url,), "sha256": hashlib.sha256(content).hexdigest(), "size": len(content)} | changes)
+
+
+def test_a_file_arrives_whole_and_says_how_far_it_is(server, tmp_path):
+    heard = []
+    path = fetch(source(server), tmp_path / "new" / "folder", lambda *a: heard.append(a))
+    assert path.read_bytes() == CONTENT
+    assert heard[-1] == ("file.bin", len(CONTENT), len(CONTENT))
+    assert [h[1] for h in heard] == sorted({h[1] for h in heard})
+    assert not list(path.parent.glob("*.part"))
+    assert fetch(source(server), path.parent) == path
+    assert len(server.asked) == 1
+
+
+def test_md5_will_do_where_nothing_better_is_published(server, tmp_path):
+    md5 = hashlib.md5(CONTENT).hexdigest()
+    assert fetch(source(server, sha256="", md5=md5, size=None), tmp_path).read_bytes() == CONTENT
+
+
+def test_a_dropped_connection_is_taken_up_where_it_broke(server, tmp_path):
+    server.drop = 100_000
+    assert fetch(source(server), tmp_path).read_bytes() == CONTENT
+    assert server.asked[:3] == [None, "bytes=100000-", "bytes=200000-"]
+    assert len(server.asked) == 11
+
+
+def test_a_part_left_by_a_killed_process_is_taken_up(server, tmp_path):
+    (tmp_path / "file.bin.part").write_bytes(CONTENT[:700_000])
+    assert fetch(source(server), tmp_path).read_bytes() == CONTENT
+    assert server.asked == ["bytes=700000-"]
+
+
+def test_a_whole_part_is_only_checked(server, tmp_path):
+    (tmp_path / "file.bin.part").write_bytes(CONTENT)
+    assert fetch(source(server), tmp_path).read_bytes() == CONTENT
+    assert len(server.asked) == 1
+
+
+def test_a_server_without_ranges_starts_again(server, tmp_path):
+    server.ranges = False
+    (tmp_path / "file.bin.part").write_bytes(b"x" * 700_000)
+    assert fetch(source(server), tmp_path).read_bytes() == CONTENT
+
+
+def test_wrong_content_is_discarded(server, tmp_path):
+    server.content = CONTENT[:-1] + b"!"
+    with pytest.raises(FileError, match=r"file\.bin\.part .* but must have .* discarded"):
+        fetch(source(server), tmp_path)
+    assert not (tmp_path / "file.bin").exists()
+    server.content = CONTENT
+    assert fetch(source(server), tmp_path).read_bytes() == CONTENT
+
+
+def test_a_wrong_part_is_discarded_too(server, tmp_path):
+    (tmp_path / "file.bin.part").write_bytes(b"x" * 700_000)
+    with pytest.raises(FileError, match="discarded"):
+        fetch(source(server), tmp_path)
+    assert fetch(source(server), tmp_path).read_bytes() == CONTENT
+
+
+@pytest.mark.parametrize(("status", "asked"), [(404, 1), (403, 1), (503, download.ATTEMPTS)])
+def test_a_refusal_names_the_file_the_place_and_the_reason(server, tmp_path, status, asked):
+    server.status = status
+    with pytest.raises(FileError, match=rf"^Cannot download file\.bin: .*\({status}|does not answer") as caught:
+        fetch(source(server), tmp_path, hint=", or elsewhere")
+    assert str(caught.value).endswith(f"put the file into {tmp_path}, or elsewhere.")
+    assert len(server.asked) == asked
+
+
+def test_a_mirror_stands_in(server, tmp_path):
+    good = source(server)
+    other = Source(urls=("http://127.0.0.1:9/file.bin", *good.urls), sha256=good.sha256)
+    assert fetch(other, tmp_path).read_bytes() == CONTENT
+
+
+def test_a_server_that_drops_everything_is_given_up(server, tmp_path):
+    server.drop = 0
+    with pytest.raises(FileError, match=r"put the file into"):
+        fetch(source(server), tmp_path)
+    assert len(server.asked) == download.ATTEMPTS
+
+
+def test_those_who_want_the_same_file_wait_for_one_another(server, tmp_path):
+    with ThreadPoolExecutor(4) as pool:
+        paths = list(pool.map(lambda _: fetch(source(server), tmp_path), range(4)))
+    assert {p.read_bytes() for p in paths} == {CONTENT}
+    assert len(server.asked) == 1
+
+
+def test_a_folder_that_cannot_be_made_is_named(server, tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(FileError, match=r"Cannot write .*file"):
+        fetch(source(server), tmp_path / "file" / "below")

@@ -1,0 +1,194 @@
+import os
+import shutil
+import tracemalloc
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from imprint.core.errors import FileError
+from imprint.datasets import UnreadableInput, folder, load
+
+
+@pytest.fixture(autouse=True)
+def own_home(tmp_path, monkeypatch):
+    monkeypatch.setenv("IMPRINT_HOME", str(tmp_path / "home"))
+    return tmp_path / "home"
+
+
+def picture(path, shade=0, size=(6, 5)):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    Image.new("RGB", size, (shade, shade, shade)).save(path, "PNG")
+
+
+@pytest.fixture
+def photos(tmp_path):
+    root = tmp_path / "photos"
+    for label, shades in {"zebra": (1, 2), "Äffin 猫": (3,), "cat": (4, 5, 6)}.items():
+        for shade in shades:
+            picture(root / label / f"{shade}.png", shade)
+    return root
+
+
+def test_one_sub_folder_is_one_class(photos):
+    split = load(photos)
+    assert split.classes == ("cat", "zebra", "Äffin 猫")
+    assert split.labels.tolist() == ["cat"] * 3 + ["zebra"] * 2 + ["Äffin 猫"]
+    assert list(split.names) == ["cat/4.png", "cat/5.png", "cat/6.png", "zebra/1.png", "zebra/2.png", "Äffin 猫/3.png"]
+    assert [split.inputs[i][0, 0, 0] for i in range(6)] == [4, 5, 6, 1, 2, 3]
+    assert split.inputs[0].shape == (5, 6, 3)
+    assert load(str(photos)).fingerprint == split.fingerprint
+
+
+def test_files_of_the_system_and_hidden_ones_are_left_out(photos):
+    before = list(load(photos).names)
+    for name in (".DS_Store", "Thumbs.db", "desktop.ini", "._4.png", "notes.txt", "cat/.hidden.png", "cat/Thumbs.db"):
+        (photos / name).write_bytes(b"x")
+    (photos / ".cache").mkdir()
+    (photos / "__MACOSX").mkdir()
+    assert list(load(photos).names) == before
+
+
+def test_endings_in_capitals_links_and_deeper_folders_count(photos, tmp_path):
+    picture(photos / "cat" / "2019" / "deep.PNG", 9)
+    picture(tmp_path / "elsewhere" / "real.png", 10)
+    (photos / "cat" / "link.JPG").symlink_to(tmp_path / "elsewhere" / "real.png")
+    (photos / "bear").symlink_to(tmp_path / "elsewhere")
+    (photos / "cat" / "loop").symlink_to(photos)
+    split = load(photos)
+    assert [n for n in split.names if n.startswith("cat")] == [
+        "cat/2019/deep.PNG",
+        "cat/4.png",
+        "cat/5.png",
+        "cat/6.png",
+        "cat/link.JPG",
+    ]
+    assert split.inputs[list(split.names).index("cat/link.JPG")][0, 0, 0] == 10
+    assert split.classes[0] == "bear"
+
+
+@pytest.mark.parametrize("test_name", ["test", "val", "validation"])
+def test_a_folder_may_be_split(photos, tmp_path, test_name):
+    root = tmp_path / "data"
+    shutil.copytree(photos, root / "train")
+    picture(root / test_name / "cat" / "7.png", 7)
+    assert len(load(root)) == 6
+    test = load(root, "test")
+    assert list(test.names) == ["cat/7.png"]
+    assert test.inputs[0][0, 0, 0] == 7
+
+
+def test_a_class_may_be_called_train(photos):
+    picture(photos / "train" / "steam.png")
+    assert "train" in load(photos).classes
+
+
+def test_without_a_test_split_there_is_none(photos, tmp_path):
+    shutil.copytree(photos, tmp_path / "half" / "train")
+    assert len(load(tmp_path / "half")) == 6
+    for root in (photos, tmp_path / "half"):
+        with pytest.raises(FileError, match=r"has no test split; put its classes below .*test\.$"):
+            load(root, "test")
+
+
+def test_imagenet_is_a_folder_whose_validation_stands_in_for_test(photos, own_home):
+    for part in ("train", "val"):
+        shutil.copytree(photos, own_home / "data" / "imagenet" / part)
+    picture(own_home / "data" / "imagenet" / "val" / "cat" / "more.png")
+    assert len(load("imagenet")) == 6
+    assert len(load("imagenet", "test")) == 7
+
+
+def test_unclear_folders_are_refused(photos, tmp_path):
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(FileError, match="has no sub-folders"):
+        load(tmp_path / "empty")
+    (photos / "dog").mkdir()
+    with pytest.raises(FileError, match=r"dog has no pictures; they end in .*\.jpg"):
+        load(photos)
+    picture(photos / "dog" / "1.png")
+    picture(photos / "loose.png")
+    with pytest.raises(FileError, match=r"1 picture\(s\) outside any class, such as loose\.png"):
+        load(photos)
+
+
+def test_an_unreadable_picture_is_named_when_it_is_asked_for(photos):
+    (photos / "cat" / "5.png").write_bytes(b"")
+    (photos / "zebra" / "1.png").unlink()
+    (photos / "zebra" / "1.png").symlink_to("nowhere.png")
+    split = load(photos)
+    assert len(split) == 6
+    for name, reason in {"cat/5.png": "empty", "zebra/1.png": "No such file"}.items():
+        with pytest.raises(UnreadableInput, match=f"Cannot read {name}: .*{reason}") as caught:
+            split.inputs[list(split.names).index(name)]
+        assert caught.value.name == name
+    assert len(split.fingerprint) == 64
+
+
+def test_the_fingerprint_is_of_the_content(photos, tmp_path):
+    first = load(photos).fingerprint
+    copy = tmp_path / "copy"
+    shutil.copytree(photos, copy)
+    os.utime(copy / "cat" / "4.png", (1, 1))
+    (copy / "cat" / "4.png").rename(copy / "cat" / "3.png")
+    assert load(copy).fingerprint == first
+    picture(copy / "cat" / "3.png", 200)
+    assert load(copy).fingerprint != first
+    shutil.rmtree(copy)
+    shutil.copytree(photos, copy)
+    (copy / "cat").rename(copy / "dog")
+    assert load(copy).fingerprint != first
+
+
+def test_an_unchanged_folder_is_not_read_again(photos, monkeypatch, own_home):
+    monkeypatch.setattr(folder, "SETTLED", -1e9)
+    first = load(photos).fingerprint
+    (note,) = (own_home / "fingerprints").iterdir()
+    with monkeypatch.context() as patch:
+        patch.setattr(folder, "_file_digest", None)
+        assert load(photos).fingerprint == first
+    path = photos / "cat" / "4.png"
+    times = path.stat()
+    content = bytearray(path.read_bytes())
+    content[-20] ^= 1
+    path.write_bytes(content)
+    os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))  # same name, size and time of change
+    assert load(photos).fingerprint != first
+    note.write_text("damaged")
+    path.write_bytes(bytes(content[:-20]) + bytes([content[-20] ^ 1]) + bytes(content[-19:]))
+    assert load(photos).fingerprint == first
+
+
+def test_what_may_still_change_is_not_remembered(photos, own_home):
+    assert len(load(photos).fingerprint) == 64
+    assert not (own_home / "fingerprints").exists()
+
+
+def test_a_home_that_cannot_be_written_costs_only_time(photos, monkeypatch, own_home):
+    own_home.write_text("not a folder")
+    monkeypatch.setattr(folder, "SETTLED", -1e9)
+    assert load(photos).fingerprint == load(photos).fingerprint
+
+
+def test_memory_does_not_grow_with_the_pictures_read(tmp_path):
+    root = tmp_path / "many"
+    for i in range(120):
+        picture(root / "a" / f"{i}.png", i, size=(100, 100))
+    split = load(root)
+
+    def peak(n):
+        tracemalloc.start()
+        for i in range(n):
+            assert split.inputs[i].shape == (100, 100, 3)
+        size = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        return size
+
+    peak(1)
+    few, many = peak(10), peak(120)
+    assert many < few + 30_000  # the size of one picture
+
+
+def test_labels_of_a_folder_are_strings(photos):
+    assert load(photos).labels.dtype.kind == "U"
+    assert isinstance(np.unique(load(photos).labels).tolist()[0], str)
