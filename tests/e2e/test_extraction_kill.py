@@ -39,7 +39,7 @@ def folders(tmp_path):
 def test_ten_kills_leave_no_trace(folders):
     expected, folder, moments = finish(folders[0]), folders[1], random.Random(0)
     for _ in range(KILLS):
-        with start(folder, 0.002) as child:
+        with start(folder, 0.005) as child:
             time.sleep(moments.uniform(0.005, 0.1))
             child.kill()
             assert child.wait(60) == -signal.SIGKILL, "it finished before it was killed"

@@ -8,23 +8,13 @@ from typing import Any, Literal, Protocol, TypeAlias, overload
 import numpy as np
 
 from imprint.core.digest import digest
-from imprint.core.errors import ImprintError, ParameterError
+from imprint.core.errors import ParameterError
+from imprint.core.errors import UnreadableInput as UnreadableInput
 from imprint.core.types import Array
 
 Label: TypeAlias = int | str
 Modality: TypeAlias = Literal["image", "text"]
 SPLITS = ("train", "test")
-
-
-class UnreadableInput(ImprintError):  # noqa: N818 - it names the input, not a fault of the program
-    """One input cannot be read; `name` says which, `reason` says why."""
-
-    def __init__(self, name: str, reason: str):
-        super().__init__(f"Cannot read {name}: {reason}.")
-        self.name, self.reason = name, reason
-
-    def __reduce__(self) -> tuple[type["UnreadableInput"], tuple[str, str]]:
-        return type(self), (self.name, self.reason)
 
 
 class Inputs(Protocol):

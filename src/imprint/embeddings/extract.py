@@ -23,7 +23,7 @@ from imprint.embeddings.types import Backbone, Progress, Skipped, Split
 
 AHEAD = 2  # batches prepared before they are needed: enough to overlap, few enough to bound memory
 Report = Callable[[Progress], object]
-Prepared = tuple[list[int], list[Array], list[Skipped]]
+Prepared = tuple[list[int], list[Any], list[Skipped]]
 
 
 def extract(
@@ -77,8 +77,9 @@ def _check(split: Split, **counts: int) -> None:
 
 def _named(stored: Embeddings, split: Split) -> Embeddings:
     """The same data may lie elsewhere under other names: those of `split` are the ones the caller knows."""
-    names = Names(lambda: [split.names[i] for i in stored.index.tolist()], len(stored.X))
-    skipped = tuple(replace(s, name=split.names[s.index]) for s in stored.skipped)
+    known = split.names
+    names = Names(lambda: [known[i] for i in stored.index.tolist()], len(stored.X))
+    skipped = tuple(replace(s, name=known[s.index]) for s in stored.skipped)
     return replace(stored, names=names, skipped=skipped)
 
 
@@ -140,7 +141,7 @@ def _joined(span: range, parts: list[Future[Prepared]]) -> tuple[range, Prepared
 
 def _prepare(backbone: Backbone, split: Split, span: range) -> Prepared:
     kept: list[int] = []
-    items: list[Array] = []
+    items: list[Any] = []
     skipped: list[Skipped] = []
     for i in span:
         try:
@@ -151,10 +152,10 @@ def _prepare(backbone: Backbone, split: Split, span: range) -> Prepared:
     return kept, items, skipped
 
 
-def _embed(backbone: Backbone, split: Split, kept: list[int], items: list[Array]) -> Array:
+def _embed(backbone: Backbone, split: Split, kept: list[int], items: list[Any]) -> Array:
     if not kept:
         return np.empty((0, backbone.width), np.float32)
-    rows = backbone.embed(np.stack(items))
+    rows = backbone.embed(np.stack(items) if isinstance(items[0], np.ndarray) else items)
     if rows.dtype != np.float32 or rows.shape != (len(kept), backbone.width):
         raise ImprintError(
             f"{backbone.record.name} gave {rows.dtype} rows of shape {rows.shape}; "

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from imprint.core.atomic import atomic_write
+from imprint.core.version import __version__
 from imprint.embeddings.journal import JOURNAL, ROWS, Journal, writing
 from imprint.embeddings.manifest import LABELS, MANIFEST, NAMES, npy_header, write_manifest, write_names
 from imprint.embeddings.types import Split
@@ -23,9 +24,7 @@ def is_complete(partial: Path) -> bool:
 
 def complete(partial: Path, facts: dict[str, Any], journal: Journal, split: Split) -> None:
     """Write header, labels, names and manifest; the rows reach the disk before the manifest does."""
-    from imprint import __version__
-
-    kept = np.ones(len(split.inputs), bool)
+    names, kept = split.names, np.ones(len(split.inputs), bool)
     kept[[s.index for s in journal.skipped]] = False
     with writing(partial):
         with open(partial / ROWS, "r+b") as f:
@@ -33,7 +32,7 @@ def complete(partial: Path, facts: dict[str, Any], journal: Journal, split: Spli
             f.flush()
             os.fsync(f.fileno())
         _write_labels(partial / LABELS, np.asarray(split.labels)[kept])
-        write_names(partial / NAMES, (split.names[i] for i in np.flatnonzero(kept).tolist()))
+        write_names(partial / NAMES, (names[i] for i in np.flatnonzero(kept).tolist()))
         found = {"rows": journal.rows, "skipped": [astuple(s) for s in journal.skipped], "dtype": "<f4"}
         write_manifest(partial, facts | found | {"format": FORMAT, "imprint": __version__})
 

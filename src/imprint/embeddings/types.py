@@ -23,8 +23,11 @@ class Backbone(Protocol):
     def width(self) -> int: ...
     @property
     def fingerprint(self) -> str: ...
-    def prepare(self, item: Any, /) -> Array: ...
-    def embed(self, batch: Array, /) -> Array: ...
+    def prepare(self, item: Any, /) -> Any:
+        """One input as `embed` wants it: an array, or a text."""
+
+    def embed(self, batch: Any, /) -> Array:
+        """Stacked arrays, or a list of texts, as float32 (n, width)."""
 
 
 class Inputs(Protocol):

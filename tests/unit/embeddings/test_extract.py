@@ -124,6 +124,19 @@ def test_text_labels_come_back(make_backbone, make_split, tmp_path):
     np.testing.assert_array_equal(extract(make_backbone(), split, folder=tmp_path).y, split.labels)
 
 
+def test_texts_reach_the_backbone_as_they_are(make_backbone, make_split, tmp_path):
+    backbone, split, seen = make_backbone(width=1), make_split(3), []
+    split.inputs = ["a", "longer than the others\0", ""]
+
+    def embed(batch):
+        seen.append(batch)
+        return np.float32([[len(text)] for text in batch])
+
+    backbone.prepare, backbone.embed = str, embed
+    assert extract(backbone, split, folder=tmp_path).X.ravel().tolist() == [1, 23, 0]
+    assert seen == [split.inputs]
+
+
 def test_progress_counts_up_and_estimates(make_backbone, make_split, tmp_path):
     seen: list[Progress] = []
     extract(make_backbone(), make_split(50, unreadable=[0]), batch_size=20, folder=tmp_path, progress=seen.append)

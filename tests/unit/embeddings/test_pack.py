@@ -1,8 +1,5 @@
 """Packs: what is written comes back, bytes follow the stated rule, and anything else is refused."""
 
-import os
-from pathlib import Path
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -17,7 +14,6 @@ ROWS = np.random.default_rng(0).normal(size=(12, 5)).astype(np.float32)
 LABELS = np.arange(12) % 3
 GOOD = dict(train=ROWS, train_labels=LABELS, test=ROWS[:4], test_labels=LABELS[:4])
 BYTES = GOOD | dict(train=np.uint8(ROWS * 9 + 90), test=np.uint8(ROWS[:4] * 9 + 90))
-SHARED = Path(os.environ.get("IMPRINT_SHARED", Path(__file__).resolve().parents[3].parent / "shared"))
 
 
 def test_floats_come_back_exactly(tmp_path):
@@ -108,10 +104,8 @@ def test_crooked_arguments_are_refused_before_writing(tmp_path):
 
 @pytest.mark.shared
 @pytest.mark.parametrize("name", ["full/mobilenet_v1_0.25_128-mnist", "subset/tinynet-cifar10"])
-def test_real_packs_are_read(name):
-    path = SHARED / "embeddings" / f"{name}.npz"
-    if not path.is_file():
-        pytest.skip(f"{path} is absent")
+def test_real_packs_are_read(shared_folder, name):
+    path = shared_folder / "embeddings" / f"{name}.npz"
     pack = read_pack(path)
     with np.load(path) as d:
         offset = d["offset"] if "offset" in d.files else np.float32(0)

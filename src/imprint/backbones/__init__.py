@@ -1,0 +1,69 @@
+"""Backbones: one record, one file; `load` turns a text such as `tinynet` or `onnx:FILE` into embeddings."""
+
+from importlib import import_module
+from pathlib import Path
+
+from imprint.backbones.backbone import Backbone, thread_count
+from imprint.backbones.head import Head, read_head
+from imprint.backbones.preprocess import Preprocess
+from imprint.backbones.record import Record, named, names, of_file
+from imprint.core.errors import ParameterError
+from imprint.core.family import unknown
+
+__all__ = ["PREFIXES", "Backbone", "Head", "Preprocess", "Record", "head", "load", "names", "record"]
+
+PREFIXES = {"onnx": "FILE", "tflite": "FILE", "timm": "NAME", "sentence": "NAME"}
+"""Texts with a colon: the adapter, and what stands behind it."""
+
+
+def _split(spec: object) -> tuple[str, str]:
+    """'onnx:FILE' becomes ('onnx', 'FILE'), 'tinynet' becomes ('', 'tinynet')."""
+    prefix, colon, rest = spec.partition(":") if isinstance(spec, str) else ("", "", "")
+    if isinstance(spec, str) and not colon and spec in names():
+        return "", spec
+    if prefix in PREFIXES and rest:
+        return prefix, rest
+    raise unknown("backbone", spec, [*names(), *(f"{p}:{what}" for p, what in PREFIXES.items())])
+
+
+def record(spec: str) -> Record:
+    """What is known of a backbone, without loading it.
+
+    >>> record("tinynet").width, record("resnet50").reg
+    (512, 0.0001)
+    """
+    prefix, rest = _split(spec)
+    if not prefix:
+        return named(rest)
+    if PREFIXES[prefix] == "FILE":
+        return of_file(Path(rest).expanduser(), prefix)
+    raise ParameterError(f"record({spec!r}): its record comes with the model; use load({spec!r}).record.")
+
+
+def load(spec: str, device: str = "cpu", threads: int | None = None) -> Backbone:
+    """Open a backbone: `tinynet`, `raw`, a torchvision name, `onnx:FILE`, `tflite:FILE`, `timm:NAME`, `sentence:NAME`.
+
+    `threads` is the number of cores one `embed` uses; None takes all that the process may use.
+
+    >>> import numpy as np
+    >>> pixels = load("raw")
+    >>> picture = pixels.prepare(np.zeros((60, 80, 3), np.uint8))
+    >>> pixels.embed(picture[None]).shape
+    (1, 784)
+    """
+    prefix, rest = _split(spec)
+    thread_count(threads)
+    source = rest if PREFIXES.get(prefix) == "NAME" else record(spec)
+    adapter = source.adapter if isinstance(source, Record) else prefix
+    module = import_module(f"imprint.backbones.adapters.{adapter}")
+    backbone: Backbone = module.load(source, device, threads)
+    return backbone
+
+
+def head(name: str) -> Head:
+    """The classifier a backbone was pre-trained with, where it ships with the package.
+
+    >>> head("tinynet").names[:2], head("tinynet").weights.shape
+    (('goldfish', 'European fire salamander'), (200, 512))
+    """
+    return read_head(record(name))

@@ -1,0 +1,98 @@
+"""TFLite files through LiteRT."""
+
+import struct
+from typing import Any
+
+import numpy as np
+
+from imprint.backbones.backbone import PictureBackbone, extra, only_cpu, reason, thread_count
+from imprint.backbones.record import Record, weights
+from imprint.core.errors import FileError, ParameterError
+from imprint.core.family import unknown
+from imprint.core.types import Array
+
+VERSION = 1
+
+
+class TfliteBackbone(PictureBackbone):
+    """A network that ends at the layer of its record; quantised embeddings come back as (byte - zero) x scale."""
+
+    def __init__(self, record: Record, threads: int | None):
+        content, digest = weights(record)
+        super().__init__(record, digest, VERSION)
+        self._interpreter = _interpreter(record, content, thread_count(threads))
+        self._input = self._interpreter.get_input_details()[0]["index"]
+        output = self._interpreter.get_output_details()[0]
+        self._output, (self._scale, self._zero) = output["index"], output["quantization"]
+        self._rows = 0
+
+    def _forward(self, batch: Array) -> Array:
+        x = self.preprocess.arrange(np.ascontiguousarray(batch))
+        if len(x) != self._rows:
+            self._interpreter.resize_tensor_input(self._input, x.shape, strict=False)
+            self._interpreter.allocate_tensors()
+            self._rows = len(x)
+        self._interpreter.set_tensor(self._input, x)
+        self._interpreter.invoke()
+        out: Array = self._interpreter.get_tensor(self._output)
+        if not self._scale:
+            return out
+        return (out.astype(np.float32) - np.float32(self._zero)) * np.float32(self._scale)
+
+
+def _interpreter(record: Record, content: bytes, threads: int) -> Any:
+    runtime = extra("ai_edge_litert.interpreter", "litert", f"tflite:{record.name}")
+    content = _ended_at(content, record)
+    try:
+        interpreter = runtime.Interpreter(model_content=content, num_threads=threads)
+    except (ValueError, RuntimeError) as e:
+        raise FileError(f"{record.name} is not a model LiteRT can run: {reason(e)}.") from None
+    details = interpreter.get_input_details()
+    wanted = record.preprocess.dtype if record.preprocess else ""
+    if len(details) != 1 or np.dtype(details[0]["dtype"]).name != wanted:
+        found = ", ".join(np.dtype(d["dtype"]).name for d in details)
+        raise ParameterError(f"The record of {record.name} feeds it {wanted}, but its inputs are: {found}.")
+    return interpreter
+
+
+def _ended_at(content: bytes, record: Record) -> bytes:
+    """The model with the record's layer as its only output and no operator behind it.
+
+    Three numbers of the flatbuffer are overwritten in a copy: how many outputs there are, which tensor the first
+    is, and how many operators (they lie in the order they run). So no memory is kept for the other tensors.
+    """
+    if record.layer is None:
+        return content
+    schema = extra("ai_edge_litert.schema_py_generated", "litert", f"tflite:{record.name}")
+    buffer = bytearray(content)
+    try:
+        graph = schema.Model.GetRootAs(buffer).Subgraphs(0)
+        operators = [graph.Operators(i) for i in range(graph.OperatorsLength())]
+        made = {int(t): i for i, op in enumerate(operators) for t in op.OutputsAsNumpy()}
+        named = {_name(graph.Tensors(t)): t for t in made}
+        first, count = _vectors(graph)
+    except (struct.error, IndexError, TypeError, AttributeError):
+        raise FileError(f"{record.name} is not a TFLite model.") from None
+    if record.layer not in named:
+        raise unknown("layer", record.layer, named)
+    index = named[record.layer]
+    struct.pack_into("<Ii", buffer, first - 4, 1, index)
+    struct.pack_into("<I", buffer, count, made[index] + 1)
+    return bytes(buffer)
+
+
+def _name(tensor: Any) -> str:
+    """A tensor's name; converters join the names of fused operators by ';', the first one stands for all."""
+    return str(tensor.Name().decode().split(";")[0])
+
+
+def _vectors(graph: Any) -> tuple[int, int]:
+    """Where the graph's first output and the number of its operators are written."""
+    table = graph._tab  # fields 2 (outputs) and 3 (operators) of the schema's SubGraph
+    return table.Vector(table.Offset(8)), table.Vector(table.Offset(10)) - 4
+
+
+def load(source: Record, device: str, threads: int | None) -> TfliteBackbone:
+    """Open the file the record names."""
+    only_cpu(f"tflite:{source.name}", device)
+    return TfliteBackbone(source, threads)

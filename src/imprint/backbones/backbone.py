@@ -1,0 +1,105 @@
+"""A loaded backbone: prepare one item, embed a batch."""
+
+import json
+import os
+import sys
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from imprint.backbones.record import Record
+from imprint.core.digest import digest
+from imprint.core.errors import MissingExtraError, ParameterError
+from imprint.core.types import Array
+
+
+class Backbone(ABC):
+    """A frozen network with its record.
+
+    `prepare` may be called from many threads at once; `embed` from one at a time.
+    """
+
+    def __init__(self, record: Record, weights: str, version: int, precision: str = "float32"):
+        self.record = record
+        preprocess = record.preprocess.as_json() if record.preprocess else None
+        rule = json.dumps(preprocess, sort_keys=True)
+        self.fingerprint = digest([record.adapter, str(version), weights, rule, record.layer or "", precision])
+
+    @property
+    def width(self) -> int:
+        """Numbers in one embedding."""
+        return self.record.width
+
+    @property
+    def modality(self) -> str:
+        """`image` or `text`."""
+        return self.record.modality
+
+    @abstractmethod
+    def prepare(self, item: Any) -> Any:
+        """One item as `embed` wants it in a batch."""
+
+    @abstractmethod
+    def _forward(self, batch: Any) -> Array: ...
+
+    def embed(self, batch: Array | Sequence[Any]) -> Array:
+        """Stacked prepared items (or a list of texts) as embeddings, float32 (n, width)."""
+        if not len(batch):
+            return np.empty((0, self.width), np.float32)
+        out = np.ascontiguousarray(self._forward(batch).reshape(len(batch), -1), np.float32)
+        if out.shape[1] != self.width:
+            where = f"layer {self.record.layer!r} of {self.record.name}" if self.record.layer else self.record.name
+            raise ParameterError(f"The {where} gives {out.shape[1]} numbers; its record says width {self.width}.")
+        return out
+
+
+class PictureBackbone(Backbone):
+    """A backbone of pictures."""
+
+    def __init__(self, record: Record, weights: str, version: int, precision: str = "float32"):
+        super().__init__(record, weights, version, precision)
+        if record.preprocess is None:
+            raise ParameterError(f"The record of {record.name} has no preprocess; a picture needs one.")
+        self.preprocess = record.preprocess
+
+    def prepare(self, item: Array) -> Array:
+        """One picture, uint8 (H, W, 3) or (H, W), brought to the network's size, uint8."""
+        return self.preprocess.picture(item)
+
+
+def extra(module: str, name: str, spec: str) -> Any:
+    """Import an optional module or say which extra brings it."""
+    top = module.split(".")[0]
+    try:
+        return import_module(module)
+    except ModuleNotFoundError as e:
+        if (e.name or "").split(".")[0] != top:
+            raise
+        raise MissingExtraError(f"{spec} needs {top.replace('_', '-')}: pip install 'imprint[{name}]'.") from None
+    except RuntimeError as e:  # a torchvision built for another torch fails while it registers its operators
+        raise MissingExtraError(
+            f"{spec} needs fitting packages ({reason(e)}): pip install --force-reinstall 'imprint[{name}]'."
+        ) from None
+
+
+def reason(error: BaseException) -> str:
+    """The first line of another library's message, to stand inside a sentence."""
+    return str(error).strip().split("\n")[0].rstrip(".") or type(error).__name__
+
+
+def thread_count(threads: int | None) -> int:
+    """The number asked for, or every core this process may use."""
+    if threads is None:
+        return len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
+    if isinstance(threads, bool) or not isinstance(threads, int) or threads < 1:
+        raise ParameterError(f"load(threads={threads!r}): threads must be None or int >= 1.")
+    return threads
+
+
+def only_cpu(spec: str, device: str) -> None:
+    """Refuse a device that the adapter cannot use."""
+    if device != "cpu":
+        raise ParameterError(f"load({spec!r}, device={device!r}): {spec} runs on 'cpu' alone.")

@@ -1,0 +1,141 @@
+"""From a picture to what a network eats, described as data so that it can be read, compared and hashed."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import Any
+
+import numpy as np
+
+from imprint.core.errors import ParameterError
+from imprint.core.types import Array
+
+FILTERS = ("nearest", "box", "bilinear", "hamming", "bicubic", "lanczos")
+CHOICES = {
+    "filter": FILTERS,
+    "colour": ("rgb", "grey"),
+    "layout": ("NHWC", "NCHW"),
+    "dtype": ("uint8", "float32"),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Preprocess:
+    """Resize with Pillow, perhaps crop the centre, then `(pixel / divide - mean) / std`.
+
+    >>> rule = Preprocess(size=(4, 4), resize=6, dtype="float32", layout="NCHW", divide=255.0)
+    >>> batch = rule.picture(np.full((12, 20), 51, np.uint8))[None]
+    >>> batch.shape, rule.arrange(batch).shape, float(rule.arrange(batch).max())
+    ((1, 4, 4, 3), (1, 3, 4, 4), 0.20000000298023224)
+    """
+
+    size: tuple[int, int]
+    """Height and width the network sees."""
+    resize: int | None = None
+    """Shorter side before the centre is cropped to `size`; None resizes straight to `size` without a crop."""
+    filter: str = "bilinear"
+    colour: str = "rgb"
+    divide: float = 1.0
+    mean: tuple[float, ...] | None = None
+    std: tuple[float, ...] | None = None
+    layout: str = "NHWC"
+    dtype: str = "uint8"
+
+    def __post_init__(self) -> None:
+        for name, legal in CHOICES.items():
+            if getattr(self, name) not in legal:
+                raise self._refusal(name, f"one of {', '.join(map(repr, legal))}")
+        if len(self.size) != 2 or not all(_whole(s) for s in self.size):
+            raise self._refusal("size", "two ints >= 1, height and width")
+        if self.resize is not None and not (_whole(self.resize) and self.resize >= max(self.size)):
+            raise self._refusal("resize", "null or an int >= the larger side of size")
+        if not self.divide > 0:
+            raise self._refusal("divide", "a number > 0")
+        for name in ("mean", "std"):
+            value = getattr(self, name)
+            if value is not None and len(value) != self.channels:
+                raise self._refusal(name, f"null or {self.channels} numbers, one per channel")
+        if self.std is not None and not all(s > 0 for s in self.std):
+            raise self._refusal("std", "numbers > 0")
+        if self.dtype == "uint8" and (self.divide != 1 or self.mean or self.std):
+            raise self._refusal("dtype", "'float32' where divide, mean or std are given")
+
+    def _refusal(self, name: str, rule: str) -> ParameterError:
+        return ParameterError(f"Preprocess({name}={getattr(self, name)!r}): {name} must be {rule}.")
+
+    @classmethod
+    def from_json(cls, raw: Any) -> "Preprocess":
+        """Read what `as_json` wrote, or what a person wrote; `size` may be one number."""
+        if not isinstance(raw, Mapping) or "size" not in raw:
+            raise ParameterError(f"preprocess={raw!r}: it must be an object with at least a size.")
+        known = [f.name for f in fields(cls)]
+        for key in raw:
+            if key not in known:
+                raise ParameterError(f"preprocess has no key {key!r}. It takes: {', '.join(known)}.")
+        given = dict(raw)
+        if _whole(given["size"]):
+            given["size"] = [given["size"]] * 2
+        for key in ("size", "mean", "std"):
+            if isinstance(given.get(key), list):
+                given[key] = tuple(given[key])
+        try:
+            return cls(**given)
+        except TypeError:
+            raise ParameterError(f"preprocess={raw!r}: a value has the wrong type.") from None
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain values that `json.dumps` writes and `from_json` reads."""
+        return {k: list(v) if isinstance(v, tuple) else v for k, v in asdict(self).items()}
+
+    @property
+    def channels(self) -> int:
+        """3 for RGB, 1 for grey."""
+        return 3 if self.colour == "rgb" else 1
+
+    def picture(self, item: Array) -> Array:
+        """One picture, uint8 (H, W, 3) or (H, W), brought to size: uint8 (height, width, channels)."""
+        from PIL import Image
+
+        if not _is_picture(item):
+            what = f"{item.dtype} {item.shape}" if isinstance(item, np.ndarray) else type(item).__name__
+            raise ParameterError(f"prepare({what}): a picture must be a uint8 array (H, W, 3) or (H, W), not empty.")
+        image: Image.Image = Image.fromarray(item)
+        if self.colour == "grey" and image.mode != "L":
+            image = image.convert("L")
+        image = self._sized(image)
+        if self.colour == "rgb" and image.mode != "RGB":  # three equal channels resize as one does
+            image = image.convert("RGB")
+        return np.asarray(image).reshape(*self.size, self.channels)
+
+    def _sized(self, image: Any) -> Any:
+        from PIL import Image
+
+        resample = Image.Resampling[self.filter.upper()]
+        height, width = self.size
+        if self.resize is None:
+            return image.resize((width, height), resample)
+        short = min(image.size)
+        image = image.resize(tuple(int(self.resize * side / short) for side in image.size), resample)
+        left, top = round((image.width - width) / 2), round((image.height - height) / 2)
+        return image.crop((left, top, left + width, top + height))
+
+    def arrange(self, batch: Array) -> Array:
+        """Stacked pictures as the network's input: cast, normalised and laid out."""
+        if self.dtype == "float32":
+            batch = batch.astype(np.float32)
+            if self.divide != 1:
+                batch /= np.float32(self.divide)
+            if self.mean is not None:
+                batch -= np.array(self.mean, np.float32)
+            if self.std is not None:
+                batch /= np.array(self.std, np.float32)
+        return np.ascontiguousarray(batch.transpose(0, 3, 1, 2)) if self.layout == "NCHW" else batch
+
+
+def _whole(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 1
+
+
+def _is_picture(item: Any) -> bool:
+    if not isinstance(item, np.ndarray) or item.dtype != np.uint8 or not item.size:
+        return False
+    return item.ndim == 2 or (item.ndim == 3 and item.shape[2] == 3)

@@ -1,0 +1,69 @@
+"""What the torch adapters share: a frozen module on a device."""
+
+import re
+from typing import Any
+
+import numpy as np
+
+from imprint.backbones.backbone import PictureBackbone, thread_count
+from imprint.backbones.record import Record
+from imprint.core.digest import digest
+from imprint.core.errors import ParameterError
+from imprint.core.types import Array
+
+
+class TorchBackbone(PictureBackbone):
+    """A module whose output is the embedding; single precision on CPU, automatic mixed precision on CUDA."""
+
+    def __init__(self, record: Record, module: Any, version: int, device: str, threads: int | None):
+        check_device(record.name, device)
+        self.device = device
+        super().__init__(record, state_digest(module), version, "float32" if device == "cpu" else "mixed")
+        layout = torch_module().channels_last if self._mixed else torch_module().contiguous_format
+        self._module = module.eval().requires_grad_(False).to(device=device, memory_format=layout)
+        if threads is not None and not self._mixed:
+            torch_module().set_num_threads(thread_count(threads))
+
+    @property
+    def _mixed(self) -> bool:
+        return self.device != "cpu"
+
+    def _forward(self, batch: Array) -> Array:
+        torch = torch_module()
+        with torch.inference_mode(), torch.autocast(self.device.split(":")[0], enabled=self._mixed):
+            out: Array = self._module(self._input(batch)).float().cpu().numpy()
+        return out
+
+    def _input(self, batch: Array) -> Any:
+        """As `Preprocess.arrange`, the arithmetic on the device."""
+        torch, rule = torch_module(), self.preprocess
+        x = torch.from_numpy(np.require(batch, requirements=["C", "W"])).to(self.device)
+        x = x.permute(0, 3, 1, 2).to(torch.float32) / rule.divide
+        if rule.mean is not None:
+            x -= torch.tensor(rule.mean, device=self.device).view(1, -1, 1, 1)
+        if rule.std is not None:
+            x /= torch.tensor(rule.std, device=self.device).view(1, -1, 1, 1)
+        return x if self._mixed else x.contiguous()
+
+
+def torch_module() -> Any:
+    """torch, imported when it is first needed."""
+    import torch
+
+    return torch
+
+
+def check_device(name: str, device: str) -> None:
+    """Refuse a device that torch does not have here."""
+    match = re.fullmatch(r"cpu|cuda(?::(\d+))?", device)
+    if not match:
+        raise ParameterError(f"load({name!r}, device={device!r}): device must be 'cpu', 'cuda' or 'cuda:N'.")
+    if device != "cpu" and int(match[1] or 0) >= torch_module().cuda.device_count():
+        raise ParameterError(f"load({name!r}, device={device!r}): torch sees no such device here.")
+
+
+def state_digest(module: Any) -> str:
+    """One digest of all parameters and buffers, by name."""
+    state = sorted(module.state_dict().items())
+    arrays = ((key, value.detach().cpu().contiguous().numpy()) for key, value in state)
+    return digest(part for pair in arrays for part in pair)

@@ -1,0 +1,207 @@
+"""torchvision and timm adapters, with random weights: nothing is downloaded."""
+
+import hashlib
+import sys
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from imprint.backbones import load, names, record
+from imprint.backbones.torch_backbone import TorchBackbone
+from imprint.core.errors import FileError, MissingExtraError, ParameterError
+
+torch = pytest.importorskip("torch")
+PAPER = [n for n in names() if record(n).adapter == "torchvision"]
+SHAPES = [(28, 28), (32, 32, 3), (300, 401, 3), (511, 97, 3), (224, 224, 3), (231, 1000, 3), (1, 1), (257, 256)]
+
+
+@pytest.fixture(scope="session")
+def torchvision():
+    """torchvision, importable also where its operators were compiled for another torch (none is used here)."""
+    torch = pytest.importorskip("torch")
+    try:
+        import torchvision
+    except RuntimeError:
+        for name in [n for n in sys.modules if n.split(".")[0] == "torchvision"]:
+            del sys.modules[name]
+        library = torch.library.Library("torchvision", "DEF")
+        for name in ("nms", "qnms"):
+            library.define(f"{name}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
+        import torchvision
+
+        torchvision.operators_of_the_tests = library  # kept alive as long as the module
+    return torchvision
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(0)
+
+
+def random_state(network):
+    """Values for every parameter and buffer of a network that has no memory yet."""
+    torch.manual_seed(0)
+    empty = network.state_dict().items()
+    return {
+        k: torch.rand(v.shape) * 0.02 if v.is_floating_point() else torch.zeros(v.shape, dtype=v.dtype)
+        for k, v in empty
+    }
+
+
+def untrained(name):
+    from imprint.backbones.adapters import torchvision as adapter
+
+    network = adapter.architecture(record(name))
+    network.load_state_dict(random_state(network), assign=True)
+    return network
+
+
+def embedder(name, network):
+    from imprint.backbones.adapters import torchvision as adapter
+
+    return TorchBackbone(record(name), adapter.without_classifier(network), adapter.VERSION, "cpu", 1)
+
+
+@pytest.mark.parametrize("name", PAPER)
+def test_the_record_says_what_torchvision_says(torchvision, name):
+    weights = torchvision.models.get_model_weights(name).IMAGENET1K_V1
+    r = record(name)
+    assert r.source == weights.url
+    assert r.sha256[:8] in weights.url
+    assert r.top1 == weights.meta["_metrics"]["ImageNet-1K"]["acc@1"]
+
+
+@pytest.mark.parametrize("name", PAPER)
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_the_transform_is_the_weights_own_bit_for_bit(torchvision, rng, name, shape):
+    picture, rule = rng.integers(0, 256, shape, dtype=np.uint8), record(name).preprocess
+    transform = torchvision.models.get_model_weights(name).IMAGENET1K_V1.transforms()
+    want = transform(Image.fromarray(picture).convert("RGB")).numpy()
+    assert np.array_equal(rule.arrange(rule.picture(picture)[None])[0], want)
+
+
+@pytest.mark.parametrize("name", PAPER)
+def test_the_embedding_is_what_enters_the_classifier(torchvision, rng, name):
+    network, seen = untrained(name), []
+    classifier = [m for m in network.modules() if isinstance(m, torch.nn.Linear)][-1]
+    classifier.register_forward_hook(lambda module, inputs, output: seen.append(inputs[0].detach().numpy()))
+    pictures, rule = rng.integers(0, 256, (2, 40, 50, 3), dtype=np.uint8), record(name).preprocess
+    x = np.stack([rule.picture(p) for p in pictures])
+    with torch.inference_mode():
+        network.eval()(torch.from_numpy(rule.arrange(x)))
+    out = embedder(name, network).embed(x)
+    assert out.shape == (2, record(name).width)
+    np.testing.assert_allclose(out, seen[0], rtol=1e-5, atol=1e-6)
+    assert not np.array_equal(out[0], out[1])
+
+
+def test_the_fingerprint_moves_with_one_weight(torchvision):
+    same, other = untrained("resnet18"), untrained("resnet18")
+    assert embedder("resnet18", same).fingerprint == embedder("resnet18", other).fingerprint
+    other.conv1.weight[0, 0, 0, 0] += 1
+    again = TorchBackbone(record("resnet18"), other, 1, "cpu", None)
+    assert again.fingerprint != embedder("resnet18", untrained("resnet18")).fingerprint
+
+
+@pytest.fixture
+def hub(tmp_path, monkeypatch):
+    monkeypatch.setattr(torch.hub, "get_dir", lambda: str(tmp_path))
+    return tmp_path / "checkpoints"
+
+
+def test_offline_the_message_names_the_file_and_the_place(torchvision, hub, monkeypatch):
+    def unreachable(*args, **kwargs):
+        raise OSError("Name or service not known")
+
+    monkeypatch.setattr(torch.hub, "download_url_to_file", unreachable)
+    place = hub / "resnet18-f37072fd.pth"
+    with pytest.raises(
+        FileError, match=rf"resnet18-f37072fd\.pth \(Name .*\): fetch it elsewhere and put it at {place}\."
+    ):
+        load("resnet18")
+
+
+def test_weights_in_the_cache_are_checked_and_used(torchvision, hub, monkeypatch, rng):
+    from imprint.backbones.adapters import torchvision as adapter
+
+    hub.mkdir()
+    path, network = hub / "resnet18-f37072fd.pth", untrained("resnet18")
+    torch.save(network.state_dict(), path)
+    with pytest.raises(FileError, match="its record says f37072fd"):
+        load("resnet18")
+    mine = replace(record("resnet18"), sha256=hashlib.sha256(path.read_bytes()).hexdigest())
+    x = record("resnet18").preprocess.picture(rng.integers(0, 256, (9, 9), dtype=np.uint8))[None]
+    assert np.array_equal(adapter.load(mine, "cpu", 1).embed(x), embedder("resnet18", network).embed(x))
+
+
+def test_a_file_that_is_no_weights_is_refused(torchvision, hub):
+    from imprint.backbones.adapters import torchvision as adapter
+
+    hub.mkdir()
+    (hub / "resnet18-f37072fd.pth").write_bytes(b"no weights")
+    with pytest.raises(FileError, match="is not a file of weights"):
+        adapter.load(replace(record("resnet18"), sha256=None), "cpu", 1)
+
+
+@pytest.mark.parametrize(("device", "message"), [("cuda:99", "no such device"), ("gpu", "must be 'cpu', 'cuda'")])
+def test_a_device_that_is_not_there_is_refused(torchvision, device, message):
+    with pytest.raises(ParameterError, match=message):
+        load("resnet18", device=device)
+
+
+@pytest.mark.parametrize(
+    ("spec", "module", "message"),
+    [
+        ("resnet18", "torch", "resnet18 needs torch: pip install 'imprint[torch]'."),
+        ("resnet18", "torchvision.models", "resnet18 needs torchvision: pip install 'imprint[torch]'."),
+        ("timm:resnet18", "timm", "timm:resnet18 needs timm: pip install 'imprint[timm]'."),
+        (
+            "sentence:x",
+            "sentence_transformers",
+            "sentence:x needs sentence-transformers: pip install 'imprint[sentence]'.",
+        ),
+    ],
+)
+def test_a_missing_extra_names_the_command(monkeypatch, spec, module, message):
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(MissingExtraError) as caught:
+        load(spec)
+    assert str(caught.value) == message
+
+
+@pytest.fixture
+def timm(torchvision):
+    return pytest.importorskip("timm")
+
+
+@pytest.mark.parametrize("name", ["test_vit", "test_resnet", "mobilenetv3_small_050"])
+def test_a_timm_model_brings_its_width_and_its_transform(timm, rng, name):
+    from imprint.backbones.adapters.timm import _load
+
+    backbone, pictures = _load(name, "cpu", 1, pretrained=False), []
+    model = timm.create_model(name)
+    transform = timm.data.create_transform(**timm.data.resolve_model_data_config(model), is_training=False)
+    for shape in SHAPES:
+        picture = rng.integers(0, 256, shape, dtype=np.uint8)
+        pictures.append(backbone.prepare(picture))
+        want = transform(Image.fromarray(picture).convert("RGB")).numpy()
+        assert np.array_equal(backbone.preprocess.arrange(pictures[-1][None])[0], want)
+    assert backbone.embed(np.stack(pictures)).shape == (len(SHAPES), backbone.width)
+    assert backbone.record.name == f"timm:{name}"
+    assert backbone.record.licence
+
+
+def test_an_unknown_timm_model_gets_a_suggestion(timm):
+    with pytest.raises(ParameterError, match=r"Unknown timm model 'resnet_18'\. Did you mean"):
+        load("timm:resnet_18")
+
+
+def test_timm_without_a_network_says_where_weights_must_lie(timm, monkeypatch):
+    def unreachable(*args, **kwargs):
+        raise OSError("no network\nand more")
+
+    monkeypatch.setattr(timm, "create_model", unreachable)
+    with pytest.raises(FileError, match=r"timm:test_vit could not be made \(no network\): .*HF_HOME"):
+        load("timm:test_vit")
