@@ -30,7 +30,7 @@ class Nearest(Aggregator):
     """
 
     m: int = param(5, "neighbours that vote", ge=1)
-    metric: Metric = param("euclidean", "distance", choices=METRICS, detail=True)
+    metric: Metric = param("euclidean", "distance", choices=METRICS, detail=True)  # noqa: RUF009
     weighting: str = param("distance", "what a vote counts", choices=WEIGHTINGS, detail=True)
 
     @property
