@@ -220,6 +220,16 @@ def test_normaliser_is_pure(name, dtype, awkward):
 
 
 @pytest.mark.parametrize("name", normalisers.family.names())
+def test_normaliser_in_turn_is_one_after_another(name, awkward):
+    n, done = normalisers.family.load(name)(), []
+    parts = [awkward[0][i:j] for i, j in ((0, 20), (20, 21), (21, 40), (36, 60))]
+    for part in parts:
+        done.append(n.apply(part, np.concatenate(done) if done else None))
+    turned = n.apply_in_turn(parts)
+    assert all(np.array_equal(a, b) and a.dtype == b.dtype for a, b in zip(done, turned, strict=True))
+
+
+@pytest.mark.parametrize("name", normalisers.family.names())
 def test_normaliser_declares_whether_directions_stay(name, awkward):
     n, X = normalisers.family.load(name)(), awkward[0].astype(np.float64)
     out = n.apply(X, X[::-1][:20] * 3)

@@ -42,18 +42,21 @@ class Generator(Component):
         What they have in common is done once: `seeded` and `nested` say what that is, and a class that knows more
         (one matrix for every k, one sum for every regularisation) says it here.
         """
-        plans = [cls.served_by(r, requests) for r in requests]
+        plans = cls.served_by(requests)
         found = {p: p.generator.summarise(X, np.random.default_rng(p.entropy)) for p in dict.fromkeys(plans)}
         return [r.generator.shorten(found[p]) for r, p in zip(requests, plans)]
 
     @classmethod
-    def served_by(cls, request: Request, requests: Sequence[Request]) -> Request:
-        """The request whose state holds this one's: no seed where none is used, the largest k where k is nested."""
-        generator, entropy = request.generator, request.entropy if cls.seeded else ()
+    def served_by(cls, requests: Sequence[Request]) -> list[Request]:
+        """The requests whose states hold those asked for: no seed where none is used, the largest k where nested."""
+        chosen = [r.generator for r in requests]
         if cls.nested:
-            k = max(r.generator.k for r in requests if replace(r.generator, k=1) == replace(generator, k=1))  # type: ignore[attr-defined, call-arg]
-            generator = replace(generator, k=k)  # type: ignore[call-arg]
-        return Request(generator, entropy)
+            open_k = {g: replace(g, k=1) for g in set(chosen)}  # type: ignore[call-arg]
+            largest: dict[Generator, Generator] = {}
+            for g, key in open_k.items():
+                largest[key] = max(largest.get(key, g), g, key=lambda g: g.k)  # type: ignore[attr-defined]
+            chosen = [largest[open_k[g]] for g in chosen]
+        return [Request(g, r.entropy if cls.seeded else ()) for g, r in zip(chosen, requests)]
 
     def shorten(self, state: State) -> State:
         """The state for this k out of one for a larger, where k is nested."""

@@ -56,6 +56,18 @@ class Arrangement:
     classes: list[ClassRows] = field(default_factory=list)
     lineups: list[Lineup] = field(default_factory=list)
     tree: Tree = field(default_factory=dict)
+    unions: list[Array] = field(default_factory=list)
+    _unions: dict[tuple[int, ...], int] = field(default_factory=dict)
+
+    def union(self, lineups: tuple[int, ...]) -> int:
+        """Which of `unions` holds the test rows of these lineups together."""
+        if lineups not in self._unions:
+            rows = np.unique(np.concatenate([self.lineups[i].rows for i in lineups]))
+            same = (i for i, known in enumerate(self.unions) if np.array_equal(known, rows))
+            self._unions[lineups] = next(same, len(self.unions))
+            if self._unions[lineups] == len(self.unions):
+                self.unions.append(rows)
+        return self._unions[lineups]
 
     def requests(self) -> dict[int, list[tuple[Maker, Request]]]:
         """What has to be made of each class."""
@@ -72,7 +84,7 @@ class Arrangement:
         states = 0
         for wanted in self.requests().values():
             requests = [r for _, r in wanted]
-            states += len({type(r.generator).served_by(r, requests) for r in requests})
+            states += len(set(type(requests[0].generator).served_by(requests)))
         decisions = sum(
             len(d) for posts in self.tree.values() for v in posts.values() for ls in v.values() for d in ls.values()
         )

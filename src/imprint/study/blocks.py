@@ -11,7 +11,7 @@ from imprint.aggregators._base import Aggregator
 from imprint.core.types import Array, State
 from imprint.generators._base import Generator, PerClassGenerator
 from imprint.normalisers._base import Normaliser
-from imprint.study.arrange import Lineup
+from imprint.study.arrange import Arrangement
 
 
 @dataclass
@@ -27,19 +27,19 @@ class Blocks:
     def add(self, lineup: int, classes: tuple[int, ...], states: Sequence[State]) -> None:
         """Finish the proxies of a lineup; what an earlier lineup has finished already is not done again."""
         alone = isinstance(self.generator, PerClassGenerator)
-        raw = self.generator.proxies(states)
-        keys: list[Hashable] = []
-        for i, weights in enumerate(raw):
-            before = classes[:i] if self.norm_post.uses_reference else ()
-            key = (classes[i], before, None if alone else classes)
-            if key not in self.parts:
-                reference = np.concatenate([self.parts[k] for k in keys]) if keys and before else None
-                self.parts[key] = self.norm_post.apply(np.asarray(weights, dtype=self.dtype), reference)
-            keys.append(key)
+        turns = [classes[:i] if self.norm_post.uses_reference else () for i in range(len(classes))]
+        keys: list[Hashable] = [(c, before, None if alone else classes) for c, before in zip(classes, turns)]
+        if not all(key in self.parts for key in keys):
+            raw = [np.asarray(weights, dtype=self.dtype) for weights in self.generator.proxies(states)]
+            if self.norm_post.uses_reference:
+                self.parts.update(zip(keys, self.norm_post.apply_in_turn(raw)))
+            else:
+                missing = {k: w for k, w in zip(keys, raw) if k not in self.parts}
+                self.parts.update({k: self.norm_post.apply(w) for k, w in missing.items()})
         self.lineups[lineup] = keys
 
     def shortlists(
-        self, aggregator: Aggregator, queries: Array, lineups: dict[int, Lineup]
+        self, aggregator: Aggregator, queries: Array, arrangement: Arrangement, lineups: Iterable[int]
     ) -> dict[Hashable, tuple[Array, Array]]:
         """What the aggregator needs of every block, for the test rows of all lineups it stands in.
 
@@ -49,15 +49,12 @@ class Blocks:
         for i in lineups:
             for key in self.lineups[i]:
                 users[key].append(i)
-        together: dict[tuple[int, ...], list[Hashable]] = defaultdict(list)
+        by_rows: dict[int, list[Hashable]] = defaultdict(list)
         for key, own in users.items():
-            together[tuple(own)].append(key)
-        by_rows: dict[bytes, list[Hashable]] = defaultdict(list)
-        for these, keys in together.items():
-            by_rows[_union(lineups[i].rows for i in these).tobytes()] += keys
+            by_rows[arrangement.union(tuple(own))].append(key)
         found = {}
-        for raw, keys in by_rows.items():
-            rows = np.frombuffer(raw, dtype=np.intp)
+        for union, keys in by_rows.items():
+            rows = arrangement.unions[union]
             Q = queries if len(rows) == len(queries) else queries[rows]
             lists = aggregator.shortlists(Q, [self.parts[k] for k in keys])
             found.update({k: (rows, part) for k, part in zip(keys, lists)})
@@ -67,7 +64,3 @@ class Blocks:
 def pick(rows: Array, shortlist: Array, wanted: Array) -> Array:
     """The columns of a shortlist that belong to the wanted rows."""
     return shortlist if len(rows) == len(wanted) else shortlist[:, np.searchsorted(rows, wanted)]
-
-
-def _union(rows: Iterable[Array]) -> Array:
-    return np.unique(np.concatenate(list(rows))).astype(np.intp)

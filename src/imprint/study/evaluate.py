@@ -93,7 +93,7 @@ class _Work:
         if view.norm_inf not in self.scaled:
             self.scaled[view.norm_inf] = view.norm_inf.apply(self.queries)
         lineups = {i: self.plan.lineups[i] for i in decisions}
-        lists = blocks.shortlists(_deepest(*decisions.values()), self.scaled[view.norm_inf], lineups)
+        lists = blocks.shortlists(_deepest(*decisions.values()), self.scaled[view.norm_inf], self.plan, decisions)
         self._charge([cell for chosen in decisions.values() for cell in _all_cells(chosen)], start)
         for i, chosen in decisions.items():
             start = time.process_time()
