@@ -8,6 +8,7 @@ from imprint.aggregators._base import Aggregator
 from imprint.core.component import param
 from imprint.core.errors import ParameterError
 from imprint.core.types import Array, Proxies
+from imprint.kernels.class_neighbours import class_neighbours
 from imprint.kernels.neighbours import METRICS, Metric, nearest
 
 WEIGHTINGS = ("distance", "uniform")
@@ -46,7 +47,8 @@ class Nearest(Aggregator):
         return (False, False) if self.metric == "cosine" else (True, True)
 
     def shortlists(self, Q: Array, parts: Sequence[Array]) -> list[Array]:
-        return [np.ascontiguousarray(nearest(Q, W, min(self.m, len(W)), self.metric)[0].T) for W in parts]
+        starts = np.cumsum([0, *map(len, parts)])[:-1]
+        return class_neighbours(Q, np.concatenate(parts), starts, self.m, self.metric)
 
     def gather(self, shortlists: Sequence[Array]) -> Neighbours:
         together = np.concatenate([part[: self.m] for part in shortlists])  # (proxies, q), sorted within a class

@@ -39,11 +39,11 @@ class Quantile(Normaliser):
 
 def _levels(X: Array) -> Array:
     d = X.shape[1]
-    return (np.arange(d) + 0.5) / d
+    return np.asarray((np.arange(d) + 0.5) / d)
 
 
 def _spread(X: Array, target: Array) -> Array:
     """The values of every row, from smallest to largest, become the target's."""
     out = np.empty_like(X)
     np.put_along_axis(out, np.argsort(X, axis=1, kind="stable"), target.astype(X.dtype)[None, :], axis=1)
-    return np.asarray(out)
+    return out
