@@ -3,6 +3,8 @@
 import os
 from pathlib import Path
 
+os.environ.setdefault("SCIPY_ARRAY_API", "1")  # read when scipy is imported; else scikit-learn skips a check
+
 import numpy as np
 import pytest
 

@@ -4,13 +4,14 @@ from typing import TYPE_CHECKING, Any
 
 from imprint.core.version import __version__
 
-__all__ = ["ImprintClassifier", "__version__", "recipe"]
+__all__ = ["ImprintClassifier", "Imprinter", "__version__", "recipe"]
 
 if TYPE_CHECKING:
     from imprint.classifier import ImprintClassifier
+    from imprint.imprinter import Imprinter
     from imprint.recipes import recipe
 
-_HOMES = {"ImprintClassifier": "imprint.classifier", "recipe": "imprint.recipes"}
+_HOMES = {"ImprintClassifier": "imprint.classifier", "Imprinter": "imprint.imprinter", "recipe": "imprint.recipes"}
 
 
 def __getattr__(name: str) -> Any:

@@ -16,7 +16,7 @@ from imprint.core.errors import ParameterError
 from imprint.core.family import unknown
 from imprint.core.inkind import like, to_numpy
 from imprint.core.types import Array, Proxies, State
-from imprint.method import Method
+from imprint.method import LENGTHS, Method
 
 PARTS = ("norm_pre", "generator", "norm_post", "norm_inf", "aggregator")
 
@@ -172,21 +172,17 @@ class ImprintClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def from_parts(cls, document: dict[str, Any], arrays: dict[str, Array], source: str = "model") -> Self:
         """The model that `to_parts` described."""
         try:
-            self = cls(**document["parts"], random_state=document["seed"])
-            labels = [np.dtype(document["labels"]["type"]).type(v) for v in document["labels"]["imprinted"]]
-            states: list[State] = [{} for _ in labels]
-            for name, array in arrays.items():
-                if name.startswith("state."):
-                    _, i, key = name.split(".", 2)
-                    states[int(i)][key] = array
-            memory = _Memory(self._method(), int(document["seed"]), np.dtype(document["dtype"]))
-            memory.states = {_plain(label): s for label, s in zip(labels, states)}
-            memory.classes = np.unique(labels)
-            memory.proxies = Proxies(arrays["weights"], arrays["owners"])
+            self = cls(**{part: document["parts"][part] for part in PARTS}, random_state=document["seed"])
+            labels = np.array(document["labels"]["imprinted"]).astype(document["labels"]["type"])
+            memory = _Memory(self._method(), int(document["seed"]), document["dtype"])
+            memory.states = {
+                _plain(label): {k.split(".", 2)[2]: a for k, a in arrays.items() if k.startswith(f"state.{i}.")}
+                for i, label in enumerate(labels)
+            }
+            memory.classes, memory.proxies = np.unique(labels), Proxies(arrays["weights"], arrays["owners"])
             self.n_features_in_ = int(document["width"])
-            if memory.proxies.weights.shape != (len(memory.proxies.labels), self.n_features_in_):
-                raise ValueError
-        except (KeyError, TypeError, ValueError, IndexError, AttributeError):
+            memory.verify(self.n_features_in_, arrays)
+        except (KeyError, TypeError, ValueError, AttributeError):
             raise persistence.foreign(source) from None
         return self._take(memory)
 
@@ -217,16 +213,18 @@ class ImprintClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         X = self._rows(call, X, reset)
         try:
             y = column_or_1d(to_numpy(y), warn=True)
+            if y.dtype == object:
+                kinds = sorted({type(_plain(v)).__name__ for v in y})
+                if len(kinds) > 1:
+                    raise ValueError(f"y mixes labels of the types {', '.join(kinds)}")
+                y = np.array(list(y))
             assert_all_finite(y, input_name="y")
             check_classification_targets(y)
         except (ValueError, TypeError) as e:
             raise _in_one_sentence(call, e) from None
         if len(y) != len(X):
             raise ParameterError(f"{call}: X has {len(X)} rows and y has {len(y)} labels; they must be as many.")
-        kinds = {type(_plain(v)) for v in y} if y.dtype == object else set()
-        if len(kinds) > 1:
-            raise ParameterError(f"{call}: y mixes labels of the types {', '.join(sorted(k.__name__ for k in kinds))}.")
-        return X, np.array(list(y)) if kinds else y
+        return X, y
 
     def _scores(self, call: str, X: Any) -> Array:
         check_is_fitted(self)
@@ -280,6 +278,26 @@ class _Memory:
         weights = [kept[k] for k in keys]
         owners = np.repeat(np.arange(len(keys)), [len(w) for w in weights])
         self.classes, self.proxies = classes, Proxies(np.concatenate(weights), owners)
+
+    def verify(self, width: int, arrays: dict[str, Array]) -> None:
+        """Raise ValueError where what was read from a file does not fit together."""
+        weights, owners = self.proxies
+        tables = [a for state in self.states.values() for a in state.values() if a.ndim == 2]
+        sound = (
+            self.dtype.kind == "f"
+            and self.classes.dtype.kind in "biufU"
+            and len(arrays) == 2 + sum(map(len, self.states.values()))
+            and all(LENGTHS in state and len(state) > 1 for state in self.states.values())
+            and weights.dtype == self.dtype
+            and weights.shape == (len(owners), width)
+            and owners.dtype.kind == "i"
+            and np.array_equal(np.unique(owners), np.arange(len(self.states)))
+            and bool((np.diff(owners) >= 0).all())
+            and all(t.shape[1] == width for t in tables)
+            and all(a.dtype.kind in "iuf" and np.isfinite(a).all() for a in arrays.values())
+        )
+        if not sound:
+            raise ValueError
 
     @property
     def reach(self) -> float:

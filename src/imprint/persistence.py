@@ -27,29 +27,29 @@ def write(path: str | os.PathLike[str], document: dict[str, Any], arrays: dict[s
     """Write a document and its arrays, whole or not at all."""
     text = json.dumps({**document, "written_by": __version__}, ensure_ascii=False, sort_keys=True)
     whole = {name: np.ascontiguousarray(a) for name, a in arrays.items()}
-    metadata = {"format": FORMAT, "version": str(VERSION), "document": text, "sha256": _seal(text, whole)}
+    head = {"format": FORMAT, "version": VERSION, "document": text, "sha256": _seal(text, whole)}
     with atomic_write(path) as f:
-        f.write(pack_tensors(whole, metadata))
+        f.write(pack_tensors(whole, {FORMAT: json.dumps(head)}))
 
 
 def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, Array]]:
     """Read what `write` wrote; refuse anything else in one sentence."""
     raw = _bytes_of(Path(path))
-    metadata = _metadata(raw, path)
-    if metadata.get("format") != FORMAT:
-        raise foreign(path)
-    if metadata.get("version") != str(VERSION):
+    head = _head(raw, path)
+    if head.get("version") != VERSION:
         raise FileError(
-            f"{path}: this model has format version {metadata.get('version')!r} and this imprint reads version "
-            f"{VERSION}; install the imprint that wrote it or a newer one."
+            f"{path}: this model has format version {head.get('version')!r} and this imprint reads version {VERSION}; "
+            f"install the imprint that wrote it or a newer one."
         )
     try:
         arrays = read_tensors(raw)
-        document = json.loads(metadata["document"])
+        document = json.loads(head["document"])
     except (SafetensorError, KeyError, ValueError, TypeError):
         raise _damaged(path) from None
-    if metadata.get("sha256") != _seal(metadata["document"], arrays):
+    if head.get("sha256") != _seal(head["document"], arrays):
         raise _damaged(path)
+    if not isinstance(document, dict):
+        raise foreign(path)
     return document, arrays
 
 
@@ -82,8 +82,8 @@ def _bytes_of(path: Path) -> bytes:
         raise FileError(f"{path}: cannot be read: {e.strerror}.") from None
 
 
-def _metadata(raw: bytes, path: str | os.PathLike[str]) -> dict[str, str]:
-    """The header's own words, read before anything is allocated for the arrays it claims."""
+def _head(raw: bytes, path: str | os.PathLike[str]) -> dict[str, Any]:
+    """Our own words in the header, read before anything is allocated for the arrays it claims."""
     if len(raw) < 8:
         raise foreign(path)
     (length,) = struct.unpack("<Q", raw[:8])
@@ -92,8 +92,9 @@ def _metadata(raw: bytes, path: str | os.PathLike[str]) -> dict[str, str]:
     if 8 + length > len(raw):
         raise _damaged(path) if raw[8:9] == b"{" else foreign(path)
     try:
-        header = json.loads(raw[8 : 8 + length])
-        metadata = header["__metadata__"]
-        return {str(k): str(v) for k, v in metadata.items()}
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        head = json.loads(json.loads(raw[8 : 8 + length])["__metadata__"][FORMAT])
+        if head["format"] != FORMAT:
+            raise KeyError
+    except (ValueError, KeyError, TypeError, RecursionError):
         raise foreign(path) from None
+    return dict(head)

@@ -128,6 +128,14 @@ def test_a_layer_that_does_not_exist_gets_the_list(tmp_path):
         load(sidecar(tmp_path, SIDECAR | {"layer": "embeding"}))
 
 
+@pytest.mark.parametrize(
+    "rule", [{"size": 32}, {"size": 64, "dtype": "float32"}, {"size": 64, "layout": "NCHW"}], ids=str
+)
+def test_a_record_that_does_not_fit_the_input_is_refused(tmp_path, rule):
+    with pytest.raises(ParameterError, match=r"feeds it tensor\(.*but its input is tensor\(uint8\) \['n', 64, 64, 3\]"):
+        load(sidecar(tmp_path, SIDECAR | {"preprocess": rule}))
+
+
 def test_a_width_that_the_layer_does_not_have_is_refused(tmp_path, pictures):
     b = load(sidecar(tmp_path, SIDECAR | {"width": 511}))
     with pytest.raises(ParameterError, match="gives 512 numbers; its record says width 511"):

@@ -6,7 +6,8 @@ import sys
 import numpy as np
 import pytest
 
-from imprint.backbones import load
+from imprint.backbones import load, record
+from imprint.backbones.adapters.tflite import _ended_at
 from imprint.core.errors import FileError, MissingExtraError, ParameterError
 
 flatbuffers = pytest.importorskip("flatbuffers")
@@ -45,7 +46,7 @@ def code(builtin):
 
 
 def network(input_type=schema.TensorType.UINT8):
-    """Pictures of 4 x 4 -> average pool -> reshape to [1, 3], which cannot take a larger batch."""
+    """Pictures of 4 x 4 -> average pool -> reshape to [1, 3], which is right for one picture alone."""
     graph, model, shape = schema.SubGraphT(), schema.ModelT(), schema.BufferT()
     shape.data = np.array([1, 3], np.int32).view(np.uint8)
     graph.tensors = [
@@ -86,6 +87,13 @@ def test_the_pool_is_read_for_any_batch_and_dequantised(tmp_path, batch):
     assert np.abs(out - want).max() <= SCALE  # the runtime's own rounding of a half
     assert np.array_equal(out % SCALE, np.zeros_like(out))
     assert np.array_equal(np.concatenate([b.embed(batch[i : i + 2]) for i in (0, 2, 4)]), out)
+
+
+def test_nothing_behind_the_layer_is_kept(tmp_path):
+    write(tmp_path)
+    described = record(f"tflite:{tmp_path}/m.tflite")
+    graph = schema.Model.GetRootAs(_ended_at(network(), described)).Subgraphs(0)
+    assert (graph.OperatorsLength(), list(graph.OutputsAsNumpy())) == (1, [1])
 
 
 def test_without_a_layer_the_output_is_the_embedding(tmp_path, batch):

@@ -176,7 +176,7 @@ def timm(torchvision):
     return pytest.importorskip("timm")
 
 
-@pytest.mark.parametrize("name", ["test_vit", "test_resnet", "mobilenetv3_small_050"])
+@pytest.mark.parametrize("name", ["vit_tiny_patch16_224", "test_resnet", "mobilenetv3_small_050"])
 def test_a_timm_model_brings_its_width_and_its_transform(timm, rng, name):
     from imprint.backbones.adapters.timm import _load
 

@@ -136,6 +136,12 @@ def test_raw_is_the_pixels_of_a_28_x_28_picture(rng):
     assert raw.embed(raw.prepare(picture)[None]).dtype == np.float32
 
 
+def test_raw_makes_colours_grey_before_it_resizes(rng):
+    picture, raw = rng.integers(0, 256, (50, 31, 3), dtype=np.uint8), load("raw")
+    want = Image.fromarray(picture).convert("L").resize((28, 28), Image.Resampling.BILINEAR)
+    assert np.array_equal(raw.prepare(picture)[..., 0], np.asarray(want))
+
+
 def test_the_head_has_two_hundred_named_classes():
     h = head("tinynet")
     assert h.weights.shape == (200, 512)

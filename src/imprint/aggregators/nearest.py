@@ -9,7 +9,7 @@ from imprint.core.component import param
 from imprint.core.errors import ParameterError
 from imprint.core.types import Array, Proxies
 from imprint.kernels.class_neighbours import class_neighbours
-from imprint.kernels.neighbours import METRICS, Metric, nearest
+from imprint.kernels.neighbours import METRICS, nearest
 
 WEIGHTINGS = ("distance", "uniform")
 SMALLEST = 1e-10  # added to distances before they are inverted
@@ -31,7 +31,7 @@ class Nearest(Aggregator):
     """
 
     m: int = param(5, "neighbours that vote", ge=1)
-    metric: Metric = param("euclidean", "distance", choices=METRICS, detail=True)  # noqa: RUF009
+    metric: str = param("euclidean", "distance", choices=METRICS, detail=True)
     weighting: str = param("distance", "what a vote counts", choices=WEIGHTINGS, detail=True)
 
     @property

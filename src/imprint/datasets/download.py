@@ -29,16 +29,16 @@ def fetch(source: Source, folder: Path, progress: Progress | None = None, hint: 
     same file wait for one another.
     """
     target = folder / source.file
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with _locked(folder / f".{source.file}.lock"):
-            if not target.exists():
-                _download(source, target, progress, hint)
-                return target
-    except OSError as e:
-        if isinstance(e, FileError):
+    if not target.exists():
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            with _locked(folder / f".{source.file}.lock"):
+                if not target.exists():
+                    _download(source, target, progress, hint)
+        except FileError:
             raise
-        raise FileError(f"Cannot write {target}: {e.strerror or e}.") from None
+        except OSError as e:
+            raise FileError(f"Cannot write {target}: {e.strerror or e}.") from None
     _verify(source, target, "Delete it to download it again.")
     return target
 

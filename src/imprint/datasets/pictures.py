@@ -90,7 +90,7 @@ def read_picture(source: str | os.PathLike[str] | bytes, least_side: int | None 
         raise UnreadableInput(name, str(e)) from None
     except _DAMAGE as e:
         reason = getattr(e, "strerror", None) or str(e) or type(e).__name__
-        raise UnreadableInput(name, reason.rstrip(".")) from None
+        raise UnreadableInput(name, reason.splitlines()[0].rstrip(".")) from None
 
 
 class _RefusedError(Exception):

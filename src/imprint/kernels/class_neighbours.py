@@ -5,14 +5,14 @@ from itertools import pairwise
 import numpy as np
 
 from imprint.core.types import Array
-from imprint.kernels.neighbours import Metric, nearest
+from imprint.kernels.neighbours import nearest
 from imprint.kernels.rows import squared_norms, unit_rows
 
 VALUES = 4_000_000  # distances held at a time
 CANCELLED = 1e-6  # squared distances below this share of the lengths are computed again from differences
 
 
-def class_neighbours(Q: Array, W: Array, starts: Array, m: int, metric: Metric) -> list[Array]:
+def class_neighbours(Q: Array, W: Array, starts: Array, m: int, metric: str) -> list[Array]:
     """Distances to the `m` nearest proxies of each class, nearest first, in float64.  # for each class: (<= m, q)
 
     The proxies `W` are sorted by class and `starts` holds the first row of each class.
@@ -35,12 +35,12 @@ def class_neighbours(Q: Array, W: Array, starts: Array, m: int, metric: Metric) 
     return [np.sqrt(out) for out in found] if metric == "euclidean" else found
 
 
-def _wide(X: Array, metric: Metric) -> Array:
+def _wide(X: Array, metric: str) -> Array:
     X = X.astype(np.float64)
     return unit_rows(X) if metric == "cosine" else X
 
 
-def _distances(Q: Array, W: Array, metric: Metric) -> Array:
+def _distances(Q: Array, W: Array, metric: str) -> Array:
     """Squared Euclidean or cosine distances.  # (q, p)"""
     D = Q @ W.T
     if metric == "cosine":

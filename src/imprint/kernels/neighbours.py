@@ -1,7 +1,5 @@
 """Exact nearest neighbours."""
 
-from typing import Literal
-
 import numpy as np
 from scipy.spatial.distance import cdist
 
@@ -10,11 +8,10 @@ from imprint.core.types import Array
 from imprint.kernels import engine
 from imprint.kernels.rows import unit_rows
 
-Metric = Literal["euclidean", "cosine", "manhattan"]
-METRICS: tuple[Metric, ...] = ("euclidean", "cosine", "manhattan")
+METRICS = ("euclidean", "cosine", "manhattan")
 
 
-def nearest(Q: Array, W: Array, m: int, metric: Metric = "euclidean") -> tuple[Array, Array]:
+def nearest(Q: Array, W: Array, m: int, metric: str = "euclidean") -> tuple[Array, Array]:
     """Distances and indices of the `m` rows of `W` nearest to every query, nearest first.  # (q, m), (q, m)
 
     Distances are computed in float64; equally near rows are listed by index. A zero row has the cosine distance one
@@ -33,7 +30,7 @@ def nearest(Q: Array, W: Array, m: int, metric: Metric = "euclidean") -> tuple[A
     return _plain(Q, W, m, metric)
 
 
-def _compiled(Q: Array, W: Array, m: int, metric: Metric) -> tuple[Array, Array]:
+def _compiled(Q: Array, W: Array, m: int, metric: str) -> tuple[Array, Array]:
     from imprint.kernels.compiled.neighbours import search
 
     images = (unit_rows(Q), unit_rows(W)) if metric == "cosine" else (Q, W)
@@ -41,7 +38,7 @@ def _compiled(Q: Array, W: Array, m: int, metric: Metric) -> tuple[Array, Array]
     return (np.sqrt(distances) if metric == "euclidean" else distances), indices
 
 
-def _plain(Q: Array, W: Array, m: int, metric: Metric) -> tuple[Array, Array]:
+def _plain(Q: Array, W: Array, m: int, metric: str) -> tuple[Array, Array]:
     distances = np.empty((len(Q), m))
     indices = np.empty((len(Q), m), dtype=np.intp)
     if metric == "cosine":

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from imprint.backbones.backbone import PictureBackbone, reason, thread_count
+from imprint.backbones.preprocess import Preprocess
 from imprint.backbones.record import Record, weights
 from imprint.core.errors import FileError, ParameterError
 from imprint.core.family import unknown
@@ -24,6 +25,7 @@ class OnnxBackbone(PictureBackbone):
         inputs, outputs = self._session.get_inputs(), [o.name for o in self._session.get_outputs()]
         if len(inputs) != 1:
             raise ParameterError(f"{record.name} has {len(inputs)} inputs; a backbone must have one.")
+        _check_input(record.name, inputs[0], self.preprocess)
         self._input, self._layer = inputs[0].name, record.layer or outputs[0]
         self._one_by_one = inputs[0].shape[:1] == [1]
         if self._layer not in outputs:
@@ -38,6 +40,17 @@ class OnnxBackbone(PictureBackbone):
     def _run(self, x: Array) -> Array:
         out: Array = self._session.run([self._layer], {self._input: x})[0]
         return out
+
+
+def _check_input(name: str, node: Any, rule: Preprocess) -> None:
+    """Refuse a record that feeds the network another type or size than it takes."""
+    picture = (*rule.size, rule.channels) if rule.layout == "NHWC" else (rule.channels, *rule.size)
+    kind = {"uint8": "tensor(uint8)", "float32": "tensor(float)"}[rule.dtype]
+    fits = len(node.shape) == 4 and all(not isinstance(n, int) or n == f for n, f in zip(node.shape[1:], picture))
+    if node.type != kind or not fits:
+        raise ParameterError(
+            f"The record of {name} feeds it {kind} {['n', *picture]}, but its input is {node.type} {node.shape}."
+        )
 
 
 def _session(name: str, content: bytes, device: str, threads: int | None) -> Any:

@@ -1,0 +1,119 @@
+"""Data to standard output, messages to standard error; colours and progress only where a person looks."""
+
+import json
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from imprint.embeddings import Progress, Skipped
+
+MOST_NAMED = 10
+WIDE = 10_000  # columns of something that is no terminal: nothing is cut
+
+
+def write(text: str) -> None:
+    """Text to standard output, as it is."""
+    sys.stdout.write(text)
+
+
+def emit(value: Any) -> None:
+    """A value as JSON."""
+    write(json.dumps(value, indent=2) + "\n")
+
+
+def note(text: str) -> None:
+    """A line for people."""
+    _console(sys.stderr).print(text, soft_wrap=True, markup=False, highlight=False)
+
+
+def fail(text: str) -> None:
+    """The one sentence that says why a command failed."""
+    from rich.text import Text
+
+    _console(sys.stderr).print(Text.assemble(("Error: ", "bold red"), text), soft_wrap=True)
+
+
+def table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, right: Sequence[str] = ()) -> None:
+    """Rows to standard output; the columns named in `right` are numbers."""
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    made = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    for name in columns:
+        made.add_column(name, justify="right" if name in right else "left", no_wrap=name in right)
+    for row in rows:
+        made.add_row(*(cell if isinstance(cell, Text) else Text(str(cell)) for cell in row))
+    _console(sys.stdout).print(made)
+
+
+def skipped(inputs: Sequence["Skipped"]) -> None:
+    """Name what could not be read, the first few of many."""
+    for one in inputs[:MOST_NAMED]:
+        note(f"Skipped {one.name}: {one.reason}.")
+    if len(inputs) > MOST_NAMED:
+        note(f"Skipped {len(inputs) - MOST_NAMED:,} more that cannot be read.")
+
+
+def count(n: int, noun: str) -> str:
+    """`1 class`, `2,000 classes`, `1 picture`, ...
+
+    >>> count(1, "class"), count(2000, "picture"), count(3, "proxy")
+    ('1 class', '2,000 pictures', '3 proxies')
+    """
+    plural = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}{'es' if noun.endswith('s') else 's'}"
+    return f"{n:,} {noun if n == 1 else plural}"
+
+
+class Bars:
+    """Progress bars on standard error, or nothing at all where that is no terminal."""
+
+    def __init__(self, show: Any | None):
+        self._show = show
+        self._tasks: dict[str, Any] = {}
+
+    def _update(self, title: str, done: int, total: int | None) -> None:
+        if self._show is None:
+            return
+        if title not in self._tasks:
+            self._tasks[title] = self._show.add_task(title, total=total)
+        self._show.update(self._tasks[title], completed=done, total=total)
+
+    def download(self, file: str, done: int, total: int | None) -> None:
+        """What `datasets.load` reports."""
+        self._update(f"Downloading {file}", done, total)
+
+    def embedding(self, title: str = "Embedding") -> Callable[["Progress"], None]:
+        """What `extract` reports."""
+
+        def report(p: "Progress") -> None:
+            self._update("Waiting for another process" if p.waiting else title, p.done, p.total)
+
+        return report
+
+    def step(self, title: str, done: int, total: int) -> None:
+        """Any other work."""
+        self._update(title, done, total)
+
+
+@contextmanager
+def bars() -> Iterator[Bars]:
+    """Progress bars while the block runs; they vanish afterwards."""
+    if not sys.stderr.isatty():
+        yield Bars(None)
+        return
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
+    with Progress(*columns, console=_console(sys.stderr), transient=True) as show:
+        yield Bars(show)
+
+
+def _console(stream: Any) -> "Console":
+    from rich.console import Console
+
+    return Console(file=stream, width=None if stream.isatty() else WIDE)

@@ -1,0 +1,40 @@
+"""`imprint collapse`."""
+
+from dataclasses import asdict
+
+from imprint.cli import _options as options
+from imprint.cli import _terminal as terminal
+
+MEANINGS = {
+    "nc1": "spread within classes against that between them; 0 when collapsed",
+    "cdnv": "the same, averaged over pairs of classes; 0 when collapsed",
+    "vci": "variability collapse index; 0 when collapsed, 1 when not at all",
+    "equinorm": "NC2: how unlike the lengths of the centred class means are; 0 when equal",
+    "equiangular": "NC2: how far their angles are from equal and widest; 0 when there",
+    "etf": "NC2: how far they are from a simplex; 0 when on one",
+}
+
+
+def command(
+    data: options.Data,
+    backbone: options.Network = "tinynet",
+    device: options.Device = "cpu",
+    threads: options.Threads = None,
+    json: options.Json = False,
+) -> None:
+    """Measure the neural collapse of a data set's embeddings.
+
+    That is how tightly the embeddings of each class gather at their mean, and how evenly these means lie apart.
+    """
+    from imprint.cli._embed import embed_splits
+    from imprint.collapse import cdnv, nc1, nc2, vci
+
+    rows = embed_splits(data, backbone, device, threads, tests=False)["train"]
+    terminal.skipped(rows.skipped)
+    found = {"nc1": nc1(rows.X, rows.y), "cdnv": cdnv(rows.X, rows.y), "vci": vci(rows.X, rows.y)}
+    found |= asdict(nc2(rows.X, rows.y))
+    if json:
+        terminal.emit({"data": data, "backbone": backbone, "rows": len(rows.X), **found})
+    else:
+        lines = [(name, f"{value:.4f}", MEANINGS[name]) for name, value in found.items()]
+        terminal.table(["metric", "value", "meaning"], lines, right=["value"])

@@ -1,0 +1,37 @@
+"""`imprint embed`."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from imprint.cli import _options as options
+from imprint.cli import _terminal as terminal
+
+
+def command(
+    data: options.Data,
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="Where the .npz file goes.")],
+    backbone: options.Network = "tinynet",
+    device: options.Device = "cpu",
+    threads: options.Threads = None,
+    json: options.Json = False,
+) -> None:
+    """Write the embeddings of a data set to a .npz file.
+
+    It holds `train`, `train_labels` and `train_names`, and the same for `test` where there is a test split. What
+    cannot be read is named and left out. Interrupted, the same command goes on where it stopped.
+    """
+    from imprint.cli._embed import embed_splits, write
+
+    splits = embed_splits(data, backbone, device, threads, tests=True)
+    write(output, splits)
+    for split in splits.values():
+        terminal.skipped(split.skipped)
+    if json:
+        sizes = {name: len(s.X) for name, s in splits.items()}
+        terminal.emit({"file": str(output), "width": splits["train"].X.shape[1], "rows": sizes})
+    else:
+        rows = " and ".join(f"{len(s.X):,} {name}" for name, s in splits.items())
+        width, size = splits["train"].X.shape[1], output.stat().st_size / 1e6
+        terminal.note(f"{output}: {rows} rows of {width} numbers, {size:.1f} MB.")

@@ -1,0 +1,26 @@
+"""`imprint forget`."""
+
+from typing import Annotated
+
+import typer
+
+from imprint.cli import _options as options
+
+
+def command(
+    file: options.Model,
+    label: Annotated[str, typer.Argument(metavar="LABEL", help="The class.", show_default=False)],
+    backbone: options.MovedNetwork = None,
+    json: options.Json = False,
+) -> None:
+    """Drop a class from a model, as if it had never been seen."""
+    from imprint.cli._learn import state
+    from imprint.core.family import unknown
+    from imprint.imprinter import Imprinter
+
+    with Imprinter.change(file, backbone=backbone) as model:
+        known = {str(c): c for c in model.classes_.tolist()}
+        if label not in known:
+            raise unknown("class", label, known)
+        model.forget(known[label])
+    state(model, file, None, json, f"imprint predict {file} PICTURE")

@@ -1,0 +1,36 @@
+"""`imprint list`."""
+
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from imprint.cli import _options as options
+from imprint.cli import _terminal as terminal
+
+
+class Kind(StrEnum):
+    """What can be listed."""
+
+    backbones = "backbones"
+    datasets = "datasets"
+    generators = "generators"
+    normalisers = "normalisers"
+    aggregators = "aggregators"
+    recipes = "recipes"
+    studies = "studies"
+
+
+def command(
+    what: Annotated[Kind, typer.Argument(help="What to list.", show_default=False)], json: options.Json = False
+) -> None:
+    """List backbones, datasets, recipes and other parts."""
+    from imprint.cli._inventory import LISTS
+
+    found = LISTS[what]()
+    if json:
+        terminal.emit(found.objects)
+    else:
+        terminal.table(found.columns, found.rows(), right=found.right)
+        if found.footnote:
+            terminal.note(found.footnote)

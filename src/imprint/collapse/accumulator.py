@@ -1,0 +1,217 @@
+"""Neural collapse of data that do not fit in memory: batch by batch, on as many workers as there are."""
+
+from copy import deepcopy
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from imprint.collapse.means import Means
+from imprint.collapse.nearest_mean import Judge
+from imprint.collapse.rows import group
+from imprint.collapse.simplex import NC2, nc2_from, nc3_from
+from imprint.collapse.sums import ClassSums, Gram
+from imprint.collapse.variability import cdnv_from, nc1_from, vci_from
+from imprint.core.errors import ParameterError
+from imprint.core.types import Array
+
+
+@dataclass(frozen=True, eq=False)
+class Collapse:
+    """The metrics of all rows seen, as the functions of that name give them, computed when asked for."""
+
+    means: Means
+    variances: Array  # (C,)
+    within: Array | None  # (l, l)
+    agreement: float | None = None
+
+    @property
+    def nc1(self) -> float:
+        return nc1_from(self.means, self._within())
+
+    @property
+    def nc1_legacy(self) -> float:
+        """As `nc1(X, y, legacy=True)`."""
+        return nc1_from(self.means, self._within(), legacy=True)
+
+    @property
+    def nc2(self) -> NC2:
+        return nc2_from(self.means)
+
+    def nc3(self, weights: Any) -> float:
+        return nc3_from(self.means, weights)
+
+    @property
+    def nc4(self) -> float:
+        if self.agreement is None:
+            raise ParameterError(f"{self.means.call}: nc4 needs a second pass, see Accumulator.second_pass.")
+        return self.agreement
+
+    @property
+    def vci(self) -> float:
+        return vci_from(self.means, self._within())
+
+    @property
+    def cdnv(self) -> float:
+        return cdnv_from(self.means, self.variances)
+
+    def _within(self) -> Array:
+        if self.within is None:
+            rule = "nc1 and vci need scatter=True, or a second pass, see Accumulator.second_pass"
+            raise ParameterError(f"{self.means.call}: {rule}.")
+        return self.within
+
+
+class Accumulator:
+    """Batches in, neural-collapse metrics out.
+
+    By default every class keeps its scatter matrix, since the weight of a class (one over its size) is
+    known only at the end: at most 16 l^2 bytes a class, less for a class of fewer than l rows. Then one
+    pass gives NC1, NC2, NC3, VCI and CDNV. With `scatter=False` a class keeps its mean alone, 8 l bytes;
+    one pass gives NC2, NC3 and CDNV, and a second one, which keeps one l x l matrix in all, the rest. NC4
+    always needs the second pass.
+
+    Workers fill one accumulator each; `a.merge(b)` and `a + b` join them, in any order. Accumulators can be
+    pickled.
+
+    >>> seen = Accumulator().update([[0.0], [4]], [0, 1]).update([[2.0], [6]], [0, 1])
+    >>> round(seen.result().nc1, 12)
+    0.125
+    >>> again = seen.second_pass(weights=[[-1], [1]], bias=[6, 0])
+    >>> again.update([[0.0], [2]], [0, 0]).update([[4.0], [6]], [1, 1]).result().nc4
+    1.0
+    """
+
+    def __init__(self, scatter: bool = True) -> None:
+        self.scatter = bool(scatter)
+        self._classes: dict[Any, ClassSums] = {}
+        self._eps = 0.0
+
+    def __repr__(self) -> str:
+        return f"Accumulator(scatter={self.scatter})"
+
+    @property
+    def width(self) -> int | None:
+        """The number of columns, known once a batch has been seen."""
+        return next((sums.width for sums in self._classes.values()), None)
+
+    def update(self, X: Any, y: Any) -> Self:
+        """Add one batch; nothing of it is kept by reference. A batch that is refused changes nothing."""
+        rows = group(f"{self!r}.update(X, y)", X, y, at_least=1)
+        width, labels = rows.X.shape[1], rows.classes.tolist()
+        if not np.isfinite(rows.X).all():
+            raise ParameterError(f"{rows.call}: X must be finite, without NaN or infinity.")
+        self._check(rows.call, width, labels)
+        for c, label in enumerate(labels):
+            self._sums(label, width).add(rows.of(c))
+        self._eps = max(self._eps, rows.eps)
+        return self
+
+    def merge(self, other: "Accumulator") -> Self:
+        """Add everything another accumulator has seen; the other is left as it is."""
+        call = f"{self!r}.merge(other)"
+        if not isinstance(other, Accumulator) or other.scatter != self.scatter:
+            raise ParameterError(f"{call}: other must be {self!r}, got {other!r}.")
+        if other.width is not None:
+            self._check(call, other.width, list(other._classes))
+        for label, sums in list(other._classes.items()):
+            self._sums(label, sums.width).absorb(deepcopy(sums) if other is self else sums)
+        self._eps = max(self._eps, other._eps)
+        return self
+
+    def __add__(self, other: "Accumulator") -> "Accumulator":
+        return deepcopy(self).merge(other)
+
+    def result(self) -> Collapse:
+        """The metrics of what has been seen so far; more batches may follow."""
+        call, labels = f"{self!r}.result()", sorted(self._classes)
+        if len(labels) < 2:
+            raise ParameterError(f"{call}: at least 2 classes must have been seen, got {len(labels)}.")
+        states = [self._classes[label] for label in labels]
+        counts, values, variances = map(np.array, zip(*(sums.total() for sums in states)))
+        means = Means(call, np.array(labels), counts, values, self._eps)
+        return Collapse(means, variances, _pooled(states, means) if self.scatter else None)
+
+    def second_pass(self, weights: Any = None, bias: Any = None) -> "SecondPass":
+        """Start the second pass over the same rows, in any batches and order.
+
+        It gives NC4 for the linear head (weights, bias) or for predictions passed with each batch, and NC1
+        and VCI where the first pass kept no scatter.
+        """
+        return SecondPass(self.result(), weights, bias)
+
+    def _sums(self, label: Any, width: int) -> ClassSums:
+        return self._classes.setdefault(label, ClassSums(width, self.scatter))
+
+    def _check(self, call: str, width: int, labels: list[Any]) -> None:
+        if self.width not in (None, width):
+            raise ParameterError(f"{call}: every batch must have {self.width} columns, got {width}.")
+        known = next(iter(self._classes), labels[0])
+        if isinstance(known, str) != isinstance(labels[0], str):
+            raise ParameterError(f"{call}: labels must be of one type, got {labels[0]!r} after {known!r}.")
+
+
+def _pooled(states: list[ClassSums], means: Means) -> Array:
+    """Sw: the mean over classes of the class covariances.  # (l, l)"""
+    gram, matrices = Gram(states[0].width), np.zeros((states[0].width,) * 2)
+    for sums, count, mean in zip(states, means.counts, means.values):
+        if sums.matrix is not None:
+            matrices += sums.matrix / count
+        for block in sums.residuals(mean):
+            gram.add(block / np.sqrt(count))
+    return (gram.total() + matrices) / len(states)
+
+
+class SecondPass:
+    """A second look at the rows, knowing the class means: see `Accumulator.second_pass`."""
+
+    def __init__(self, first: Collapse, weights: Any = None, bias: Any = None) -> None:
+        self._first = first
+        self._judge = Judge(first.means, weights, bias)
+        self._counts = np.zeros_like(first.means.counts)
+        self._judged = self._agreeing = 0
+        self._gram = Gram(first.means.values.shape[1]) if first.within is None else None
+
+    def update(self, X: Any, y: Any, predictions: Any = None) -> Self:
+        """Look at one batch again; `predictions` are labels, one per row, where no weights were given."""
+        means, call = self._first.means, "second_pass().update(X, y)"
+        rows = group(call, X, y, at_least=1)
+        where = np.searchsorted(means.classes, rows.classes).clip(max=len(means.classes) - 1)
+        if (means.classes[where] != rows.classes).any() or rows.X.shape[1] != means.values.shape[1]:
+            raise ParameterError(f"{call}: the labels and the width must be those of the first pass.")
+        if not np.isfinite(rows.X).all():
+            raise ParameterError(f"{call}: X must be finite, without NaN or infinity.")
+        if predictions is not None or self._judge.weights is not None:
+            self._agreeing += self._judge.agreeing(rows.X, predictions)
+            self._judged += len(rows.X)
+        if self._gram is not None:
+            weights = 1 / np.sqrt(means.counts * len(means.counts))
+            for c, block in rows.residuals(means.values[where]):
+                self._gram.add(block * weights[where[c]])
+        self._counts[where] += rows.counts
+        return self
+
+    def merge(self, other: "SecondPass") -> Self:
+        """Add what another worker has seen in its second pass after the same first pass."""
+        if not np.array_equal(self._first.means.values, other._first.means.values):
+            raise ParameterError("second_pass().merge(other): both must follow the same first pass.")
+        self._counts += other._counts
+        self._judged += other._judged
+        self._agreeing += other._agreeing
+        if self._gram is not None and other._gram is not None:
+            self._gram.absorb(other._gram)
+        return self
+
+    def __add__(self, other: "SecondPass") -> "SecondPass":
+        return deepcopy(self).merge(other)
+
+    def result(self) -> Collapse:
+        """All metrics; refused unless every class has as many rows as in the first pass."""
+        first = self._first
+        for label, had, got in zip(first.means.classes, first.means.counts, self._counts):
+            if had != got:
+                call = "second_pass().result()"
+                raise ParameterError(f"{call}: class {label} must have {had} rows as in the first pass, got {got}.")
+        within = first.within if self._gram is None else self._gram.total().copy()
+        agreement = self._agreeing / self._judged if self._judged else None
+        return Collapse(first.means, first.variances, within, agreement)

@@ -1,0 +1,108 @@
+"""Running sums: of outer products, and of one class. Mergeable, exact up to rounding."""
+
+from collections.abc import Iterator
+from typing import Self
+
+import numpy as np
+
+from imprint.core.types import Array
+
+FOLD = 256
+"""The fewest rows worth a matrix product, and the most turned to float64 at a time by a class."""
+
+
+class Gram:
+    """The sum of x x^T over rows; small blocks wait until they are worth a product."""
+
+    def __init__(self, width: int) -> None:
+        self._matrix = np.zeros((width, width))
+        self._waiting: list[Array] = []
+
+    def add(self, block: Array) -> Self:
+        """Take float64 rows that nobody else writes to."""
+        self._waiting.append(block)
+        if sum(map(len, self._waiting)) >= max(FOLD, len(self._matrix) // 2):
+            self.total()
+        return self
+
+    def absorb(self, other: "Gram") -> None:
+        """Add another sum, which may be this one."""
+        self._matrix = self.total() + other.total()
+
+    def total(self) -> Array:
+        """The sum so far.  # (l, l)"""
+        if self._waiting:
+            rows = np.concatenate(self._waiting)
+            self._waiting = []
+            self._matrix += rows.T @ rows
+        return self._matrix
+
+
+class ClassSums:
+    """Count, mean and scatter of one class; without `scatter` only the trace of it.
+
+    With it, rows wait in the type they came in until there are as many as the width, then enter by one matrix
+    product: small classes never make a matrix, large ones pay for it rarely.
+    """
+
+    def __init__(self, width: int, scatter: bool) -> None:
+        self.width, self.scatter = width, scatter
+        self.count = 0
+        self.mean = np.zeros(width)
+        self.squares = 0.0  # trace of the scatter
+        self.matrix: Array | None = None  # (l, l), None stands for zero
+        self.waiting: list[Array] = []
+
+    def add(self, rows: Array) -> None:
+        """Take the rows of one batch, which nobody else writes to."""
+        self.waiting.append(rows)
+        if not self.scatter or sum(map(len, self.waiting)) >= max(self.width, FOLD):
+            self._settle()
+
+    def absorb(self, other: "ClassSums") -> None:
+        """Add another worker's rows of the same class; the other is left as it is."""
+        if other.count:
+            self._combine(other.count, other.mean, other.squares, other.matrix)
+        for rows in other.waiting:
+            self.add(rows)
+
+    def total(self) -> tuple[int, Array, float]:
+        """Count, mean and mean squared distance to the mean, with the waiting rows."""
+        whole = ClassSums(self.width, scatter=False)
+        whole.absorb(self)
+        return whole.count, whole.mean, whole.squares / whole.count
+
+    def residuals(self, mean: Array) -> Iterator[Array]:
+        """Rows whose outer products, with the matrix, sum to the scatter around the mean of all rows."""
+        yield (self.mean - mean)[None] * np.sqrt(self.count)
+        for block in self._blocks():
+            block -= mean
+            yield block
+
+    def _blocks(self) -> Iterator[Array]:
+        for rows in self.waiting:
+            for start in range(0, len(rows), FOLD):
+                yield rows[start : start + FOLD].astype(np.float64)
+
+    def _settle(self) -> None:
+        mean, count = np.zeros(self.width), sum(map(len, self.waiting))
+        for block in self._blocks():
+            mean += block.sum(axis=0) / count
+        squares, gram = 0.0, Gram(self.width) if self.scatter else None
+        for block in self._blocks():
+            block -= mean
+            squares += float(np.vdot(block, block))
+            if gram is not None:
+                gram.add(block)
+        self.waiting = []
+        self._combine(count, mean, squares, None if gram is None else gram.total())
+
+    def _combine(self, count: int, mean: Array, squares: float, matrix: Array | None) -> None:
+        """Chan, Golub, LeVeque (1979): two means and scatters become one."""
+        total, gap = self.count + count, mean - self.mean
+        row = gap * np.sqrt(self.count * count / total)
+        if self.scatter and matrix is not None:
+            self.matrix = matrix if self.matrix is None else self.matrix + matrix + np.outer(row, row)
+        self.squares += squares + float(row @ row)
+        self.mean = self.mean + gap * (count / total)
+        self.count = total

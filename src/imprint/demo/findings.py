@@ -1,0 +1,161 @@
+"""What the demonstration measures."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from statistics import fmean
+from typing import NamedTuple
+
+import numpy as np
+
+from imprint import datasets, recipes
+from imprint.classifier import ImprintClassifier
+from imprint.collapse import GainFit, gain_fit, nc1
+from imprint.core.types import Array
+from imprint.datasets import Split
+from imprint.embeddings import Progress
+from imprint.imprinter import Embedded, Imprinter
+from imprint.kernels.engine import one_blas_thread
+from imprint.stats import Comparison, compare
+from imprint.tasks import Task, resolve
+
+DATA, BACKBONE = "digits", "tinynet"
+TASKS = ("all", "even", "odd", "short")
+SHOTS = 50
+KS = (1, 2, 5, 10, 20, 50)
+CURVES = {"10 classes, one digit each": "all", "2 classes, five digits each": "d_in_1(d=5, i=0, labels=2, pool=10)"}
+MERGED, DRAWS = (1, 2, 3, 4, 5), 4
+Report = Callable[[str, int, int], object]
+
+
+class Gain(NamedTuple):
+    """A task whose two classes hold `d` digits each: its NC1, and what 20 proxies gain over one, in points."""
+
+    d: int
+    nc1: float
+    gain: float
+
+
+class Example(NamedTuple):
+    """A test picture, what it is called, and the training picture beside the nearest proxy."""
+
+    picture: Array
+    label: int
+    predicted: int
+    probability: float
+    beside: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Findings:
+    """Everything the table and the page show."""
+
+    scores: dict[str, dict[tuple[str, int], float]]
+    """Accuracy of every recipe for every (task, seed)."""
+    comparison: Comparison
+    curves: dict[str, dict[int, list[float]]]
+    """Accuracy over k: for every task and k one value per seed."""
+    yardsticks: dict[str, float]
+    """The oracle's accuracy on the same tasks."""
+    gains: list[Gain]
+    fit: GainFit
+    nc1: dict[str, float]
+    """NC1 of the training embeddings of every task."""
+    examples: list[Example]
+    rows: tuple[int, int]
+    seeds: int
+    seconds: float
+
+    def accuracy(self, recipe: str, task: str | None = None) -> float:
+        """The mean accuracy of a recipe, on one task or on all."""
+        return fmean(v for (t, _), v in self.scores[recipe].items() if task in (None, t))
+
+
+@dataclass(frozen=True, eq=False)
+class Data:
+    """Embeddings of both splits."""
+
+    train: Embedded
+    test: Embedded
+
+    def score(self, classifier: ImprintClassifier, task: Task, seed: int) -> float:
+        """Imprint the task's training rows, and the share of its test rows that are called right."""
+        (X, y), (Q, truth) = self.part(self.train, task, seed), self.part(self.test, task.queries(), seed)
+        return classifier.fit(X, y).score(Q, truth)
+
+    def part(self, rows: Embedded, task: Task, seed: int = 0) -> tuple[Array, Array]:
+        """The rows and labels that a task takes."""
+        chosen = task.select(rows.y, seed)
+        return rows.X[chosen.rows], chosen.labels
+
+
+def explore(
+    seeds: int = 5, progress: Callable[[Progress], object] | None = None, report: Report = lambda *_: None
+) -> Findings:
+    """Embed the digits, compare the recipes over tasks and seeds, vary k, relate gains to neural collapse."""
+    start = time.perf_counter()
+    splits = {name: datasets.load(DATA, name) for name in ("train", "test")}
+    model = Imprinter(BACKBONE)
+    data = Data(model.embed(splits["train"], progress), model.embed(splits["test"], progress))
+    with one_blas_thread():  # the matrices are small: more threads only wait for one another
+        return _measure(model, data, splits, seeds, report, start)
+
+
+def _measure(
+    model: Imprinter, data: Data, splits: dict[str, Split], seeds: int, report: Report, start: float
+) -> Findings:
+    scores = _compare(data, seeds, report)
+    curves = {
+        title: {k: [data.score(_kmeans(k, seed), resolve(task), seed) for seed in range(seeds)] for k in KS}
+        for title, task in CURVES.items()
+    }
+    yardsticks = {title: data.score(recipes.recipe("oracle"), resolve(task), 0) for title, task in CURVES.items()}
+    gains = [_gain(data, d, i) for d in MERGED for i in range(DRAWS)]
+    return Findings(
+        scores=scores,
+        comparison=compare(scores),
+        curves=curves,
+        yardsticks=yardsticks,
+        gains=gains,
+        fit=gain_fit([g.nc1 for g in gains], [g.gain for g in gains]),
+        nc1={task: nc1(*data.part(data.train, resolve(task))) for task in TASKS},
+        examples=_examples(model.fit(data.train), data, splits),
+        rows=(len(data.train.X), len(data.test.X)),
+        seeds=seeds,
+        seconds=time.perf_counter() - start,
+    )
+
+
+def _compare(data: Data, seeds: int, report: Report) -> dict[str, dict[tuple[str, int], float]]:
+    instances = [(task, seed) for task in TASKS for seed in range(seeds)]
+    scores: dict[str, dict[tuple[str, int], float]] = {name: {} for name in recipes.names()}
+    for done, (task, seed) in enumerate(instances):
+        report("Comparing recipes", done, len(instances))
+        for name in scores:
+            classifier = recipes.recipe(name, random_state=seed)
+            scores[name][task, seed] = data.score(classifier, resolve(f"{task} | shots(n={SHOTS})"), seed)
+    report("Comparing recipes", len(instances), len(instances))
+    return scores
+
+
+def _kmeans(k: int, seed: int) -> ImprintClassifier:
+    return recipes.recipe("imprint2025", generator=f"kmeans(k={k})", random_state=seed)
+
+
+def _gain(data: Data, d: int, i: int) -> Gain:
+    task = resolve(f"d_in_1(d={d}, i={i}, labels=2, pool=10)")
+    one, many = (data.score(_kmeans(k, 0), task, 0) for k in (1, 20))
+    return Gain(d, nc1(*data.part(data.train, task)), 100 * (many - one))
+
+
+def _examples(model: Imprinter, data: Data, splits: dict[str, Split]) -> list[Example]:
+    """The first test picture of every digit, whether it is called right or not."""
+    place = {name: i for i, name in enumerate(splits["train"].names)}
+    found = []
+    for label in model.classes_.tolist():
+        i = int(np.flatnonzero(splits["test"].labels == label)[0])
+        one = data.test._replace(X=data.test.X[i : i + 1])
+        (best,), (nearest,) = model.top(one, 1)[0], model.why(one, 1)
+        beside = splits["train"].inputs[place[str(nearest.picture)]]
+        found.append(Example(splits["test"].inputs[i], label, best.label, best.probability, beside))
+    return found

@@ -1,0 +1,140 @@
+"""Aggregators and normalisers against loops, and against scikit-learn's k-NN."""
+
+import numpy as np
+import pytest
+from sklearn.neighbors import KNeighborsClassifier
+
+from imprint import ImprintClassifier, aggregators, normalisers
+from imprint.core.types import Proxies
+from imprint.kernels.rows import unit_rows
+
+
+def problem(seed=0, n=60, q=50, d=6, dtype=np.float64, classes=4):
+    rng = np.random.default_rng(seed)
+    labels = np.sort(np.concatenate([np.arange(classes), rng.integers(classes, size=n - classes)]))
+    return Proxies(rng.normal(size=(n, d)).astype(dtype), labels), rng.normal(size=(q, d)).astype(dtype), classes
+
+
+def test_max_is_the_best_product_per_class():
+    P, Q, C = problem()
+    want = [[max(float(q @ w) for w, y in zip(*P) if y == c) for c in range(C)] for q in Q]
+    np.testing.assert_allclose(aggregators.family.resolve("max").scores(Q, P, C), want, rtol=1e-12)
+
+
+DISTANCE = {
+    "euclidean": lambda a, b: np.sqrt(((a - b) ** 2).sum()),
+    "cosine": lambda a, b: 1 - a @ b / np.sqrt((a @ a) * (b @ b)),
+    "manhattan": lambda a, b: np.abs(a - b).sum(),
+}
+
+
+@pytest.mark.parametrize("metric", DISTANCE)
+@pytest.mark.parametrize("m", [1, 3, 10])
+def test_nearest_by_inverse_distance(metric, m):
+    P, Q, C = problem()
+    want = np.zeros((len(Q), C))
+    for i, q in enumerate(Q):
+        near = sorted((DISTANCE[metric](q, w), y) for w, y in zip(*P))[:m]
+        for distance, y in near:
+            want[i, y] += 1 / (distance + 1e-10)
+    a = aggregators.family.resolve(f"nearest(m={m}, metric={metric!r})")
+    np.testing.assert_allclose(a.scores(Q, P, C), want / want.sum(axis=1, keepdims=True), rtol=1e-7)
+
+
+@pytest.mark.parametrize("m", [1, 2, 4, 7])
+def test_nearest_by_heads_breaks_ties_by_the_nearest(m):
+    P, Q, C = problem(seed=3)
+    a = aggregators.family.resolve(f"nearest(m={m}, weighting='uniform')")
+    S = a.scores(Q, P, C)
+    ties = 0
+    for i, q in enumerate(Q):
+        near = sorted((np.linalg.norm(q - w), y) for w, y in zip(*P))[:m]
+        heads = np.bincount([y for _, y in near], minlength=C)
+        tied = [c for c in range(C) if heads[c] == heads.max()]
+        ties += len(tied) > 1
+        assert S[i].argmax() == next(y for _, y in near if y in tied)
+        np.testing.assert_allclose(a.probabilities(S, 1.0)[i], heads / m)
+    assert ties or m == 1
+
+
+def test_one_vote_per_class_is_not_always_class_zero():
+    """With k = 1 and m = C every class has one vote; the published code then always answers class 0."""
+    P = Proxies(np.eye(3), np.arange(3))
+    S = aggregators.family.resolve("nearest(m=3, weighting='uniform')").scores(np.eye(3), P, 3)
+    assert S.argmax(axis=1).tolist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("m", [1, 5, 20])
+@pytest.mark.parametrize(("metric", "theirs"), [("euclidean",) * 2, ("cosine",) * 2, ("manhattan",) * 2])
+def test_all_with_nearest_is_sklearns_distance_weighted_knn(dtype, m, metric, theirs):
+    P, Q, _ = problem(seed=9, n=400, q=200, dtype=dtype)
+    parts = dict(norm_pre="none", generator="all", norm_post="none", norm_inf="none")
+    clf = ImprintClassifier(**parts, aggregator=f"nearest(m={m}, metric={metric!r})").fit(P.weights, P.labels)
+    knn = KNeighborsClassifier(m, weights="distance", metric=theirs, algorithm="brute").fit(P.weights, P.labels)
+    assert np.array_equal(clf.predict(Q), knn.predict(Q))
+    np.testing.assert_allclose(clf.predict_proba(Q), knn.predict_proba(Q), atol=1e-5)
+
+
+def test_a_query_that_is_a_proxy_gets_its_class():
+    P, _, C = problem(seed=2, dtype=np.float32)
+    S = aggregators.family.resolve("nearest(m=5)").scores(P.weights, P, C)
+    assert np.array_equal(S.argmax(axis=1), P.labels)
+
+
+@pytest.mark.parametrize("norm_inf", ["none", "l2"])
+def test_max_with_l2_proxies_is_one_nearest(norm_inf):
+    P, Q, _ = problem(seed=4, n=300, q=400)
+    parts = dict(norm_pre="none", generator="all", norm_post="l2", norm_inf=norm_inf)
+    a, b = (
+        ImprintClassifier(**parts, aggregator=agg).fit(P.weights, P.labels).predict(Q)
+        for agg in ("max", "nearest(m=1)")
+    )
+    assert np.array_equal(a, b)
+
+
+# Normalisers
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_l2_divides_by_the_length(dtype):
+    X = np.random.default_rng(0).normal(size=(20, 7)).astype(dtype)
+    X[3] = 0
+    lengths = [np.sqrt(sum(float(v) ** 2 for v in x)) for x in X]
+    want = [x / length if length else x for x, length in zip(X.astype(float), lengths)]
+    np.testing.assert_allclose(normalisers.family.resolve("l2").apply(X), want, rtol=2e-7)
+
+
+@pytest.mark.parametrize("scale", [1e-38, 1e-20, 1e20, 1e37])
+def test_l2_of_rows_too_long_or_short_to_square(scale):
+    X = np.array([[3, 4], [0, 0], [1, 0]], dtype=np.float32) * np.float32(scale)
+    np.testing.assert_allclose(unit_rows(X), [[0.6, 0.8], [0, 0], [1, 0]], rtol=1e-6)
+
+
+@pytest.mark.parametrize("d", [5, 49, 98, 512, 784])
+def test_quantile_is_the_published_rule_at_every_width(d):
+    """The published code fails at widths such as 49, 98 and 784, where a float range has one element too many."""
+    rng = np.random.default_rng(0)
+    reference, X = rng.normal(size=(3, d)), rng.normal(size=(4, d))
+    pool = np.sort(reference.ravel())
+    out = normalisers.family.resolve("quantile").apply(X, reference)
+    for x, o in zip(X, out):
+        for place, column in enumerate(sorted(range(d), key=lambda j: x[j])):
+            at = (place + 0.5) / d * (len(pool) - 1)
+            low = int(at)
+            want = pool[low] + (at - low) * (pool[min(low + 1, len(pool) - 1)] - pool[low])
+            assert o[column] == pytest.approx(want, rel=1e-10, abs=1e-12)
+
+
+def test_quantile_uses_everything_imprinted_before():
+    rng = np.random.default_rng(1)
+    X, y = rng.normal(size=(30, 8)), np.repeat([0, 1, 2], 10)
+    parts = dict(norm_pre="none", norm_post="quantile", norm_inf="none", generator="random(k=3)")
+    raw = ImprintClassifier(**parts | dict(norm_post="none"), random_state=0).fit(X, y).proxies_
+    done = ImprintClassifier(**parts, random_state=0).fit(X, y).proxies_
+    q = normalisers.family.resolve("quantile")
+    first = raw.weights[:3]
+    second = q.apply(raw.weights[3:6], first)
+    third = q.apply(raw.weights[6:], np.concatenate([first, second]))
+    assert np.array_equal(done.weights, np.concatenate([first, second, third]))
+    assert np.array_equal(np.sort(done.weights[6]), np.sort(done.weights[8]))

@@ -1,0 +1,277 @@
+"""`Imprinter`: from folders and pictures to labels, reasons and files."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from imprint import ImprintClassifier, Imprinter, persistence
+from imprint.core.errors import FileError, ImprintError, ParameterError, UnreadableInput
+
+SHADES = {"dark": 20, "middle": 120, "light": 230}
+
+
+@pytest.fixture(autouse=True)
+def own_home(tmp_path, monkeypatch):
+    monkeypatch.setenv("IMPRINT_HOME", str(tmp_path / "home"))
+
+
+def picture(shade: int, seed: int) -> np.ndarray:
+    """A grey gradient of some shade with noise: `raw` tells shades apart by distance."""
+    noise = np.random.default_rng(seed).integers(-15, 15, (12, 12, 3))
+    return np.clip(shade + noise, 0, 255).astype(np.uint8)
+
+
+def make_folder(root: Path, labels, n: int = 6, first: int = 0) -> Path:
+    for label in labels:
+        (root / label).mkdir(parents=True, exist_ok=True)
+        for i in range(first, first + n):
+            Image.fromarray(picture(SHADES[label], i)).save(root / label / f"{i}.png")
+    return root
+
+
+@pytest.fixture
+def photos(tmp_path) -> Path:
+    return make_folder(tmp_path / "photos", SHADES)
+
+
+def raw(**changes) -> Imprinter:
+    return Imprinter("raw", **{"recipe": "janson2022", **changes})
+
+
+def weights(model: Imprinter) -> np.ndarray:
+    return model.classifier.proxies_.weights
+
+
+def test_fits_a_folder_and_predicts_paths_and_arrays(photos):
+    model = raw().fit(photos)
+    assert model.classes_.tolist() == ["dark", "light", "middle"]
+    new = [picture(shade, 99) for shade in SHADES.values()]
+    assert model.predict(new).tolist() == list(SHADES)
+    assert model.predict([photos / "light" / "0.png", str(photos / "dark" / "1.png")]).tolist() == ["light", "dark"]
+    assert model.predict(np.stack(new)).tolist() == list(SHADES)
+
+
+def test_top_agrees_with_predict_and_with_the_probabilities(photos):
+    model = Imprinter("raw", recipe="qi2018", norm_pre="none", norm_post="none", norm_inf="none").fit(photos)
+    items = [picture(shade, seed) for shade in range(0, 250, 35) for seed in range(2)]
+    P, top = model.predict_proba(items), model.top(items, 2)
+    assert P.shape == (len(items), 3)
+    np.testing.assert_allclose(P.sum(axis=1), 1, rtol=1e-6)
+    assert [guesses[0].label for guesses in top] == model.predict(items).tolist()
+    for p, guesses in zip(P, top):
+        assert [g.probability for g in guesses] == sorted(p, reverse=True)[:2]
+    assert len(model.top(items, 99)[0]) == 3
+
+
+@pytest.mark.parametrize("recipe", ["qi2018", "janson2022", "imprint2025", "oracle"])
+def test_adding_classes_equals_fitting_them_all_and_forgetting_undoes_it(tmp_path, photos, recipe):
+    two = make_folder(tmp_path / "two", ["dark", "light"])
+    extra = {"generator": "least_squares(reg=1.0)"} if recipe == "oracle" else {}
+    whole, grown = raw(recipe=recipe, **extra).fit(photos), raw(recipe=recipe, **extra).fit(two)
+    before = weights(grown)
+    grown.add(make_folder(tmp_path / "one", ["middle"]))
+    np.testing.assert_array_equal(weights(grown), weights(whole))
+    grown.forget("middle")
+    np.testing.assert_array_equal(weights(grown), before)
+
+
+def test_adding_pictures_of_a_known_class_moves_its_mean_alone(tmp_path, photos):
+    model = raw().fit(photos)
+    before = weights(model)
+    model.add(make_folder(tmp_path / "more", ["dark"], first=50))
+    changed = [c for c, (a, b) in enumerate(zip(before, weights(model))) if not np.array_equal(a, b)]
+    assert [model.classes_[c] for c in changed] == ["dark"]
+
+
+def test_a_refused_addition_changes_nothing(photos):
+    model = raw().fit(photos)
+    before, names = weights(model), [r.picture for r in model.why(picture(20, 0), 3)]
+    with pytest.raises(FileError, match="no file or folder"):
+        model.add(photos / "missing")
+    with pytest.raises(ParameterError, match="number labels"):
+        model.add(([picture(3, 3)], [7]))
+    assert weights(model) is before
+    assert [r.picture for r in model.why(picture(20, 0), 3)] == names
+
+
+def test_a_saved_model_answers_the_same_without_the_folder(tmp_path, photos):
+    model = raw(recipe="imprint2025", generator="kmeans(k=2)", aggregator="nearest(m=2)").fit(photos)
+    items = [picture(s, 7) for s in (10, 70, 130, 250)]
+    model.save(tmp_path / "a.imprint")
+    expected = model.predict_proba(items), [model.why(item, 4) for item in items]
+    for file in sorted(photos.rglob("*.png")):
+        file.unlink()
+    loaded = Imprinter.load(tmp_path / "a.imprint")
+    np.testing.assert_array_equal(loaded.predict_proba(items), expected[0])
+    assert [loaded.why(item, 4) for item in items] == expected[1]
+    loaded.save(tmp_path / "b.imprint")
+    assert (tmp_path / "b.imprint").read_bytes() == (tmp_path / "a.imprint").read_bytes()
+    assert str(tmp_path).encode() not in (tmp_path / "a.imprint").read_bytes(), "no place of this machine goes along"
+
+
+def test_refitting_a_loaded_model_keeps_its_method(tmp_path, photos):
+    model = raw(recipe="imprint2025", generator="kmeans(k=3)", random_state=4).fit(photos)
+    model.save(tmp_path / "a.imprint")
+    again = Imprinter.load(tmp_path / "a.imprint").fit(photos)
+    np.testing.assert_array_equal(weights(again), weights(model))
+
+
+def test_a_model_of_another_backbone_is_refused(tmp_path, photos):
+    path = tmp_path / "a.imprint"
+    raw().fit(photos).save(path)
+    document, arrays = persistence.read(path)
+    document["backbone"]["fingerprint"] = "f" * 64
+    persistence.write(path, document, arrays)
+    with pytest.raises(FileError, match=r"made with another raw \(fingerprint ffffffff; here it is"):
+        Imprinter.load(path)
+    with pytest.raises(FileError, match="made with another"):
+        Imprinter.load(path, backbone="tinynet")
+
+
+def test_a_plain_classifier_and_a_foreign_document_are_refused(tmp_path, photos):
+    path = tmp_path / "a.imprint"
+    ImprintClassifier(generator="mean").fit(np.eye(3), [0, 1, 2]).save(path)
+    with pytest.raises(FileError, match=r"without a backbone: use ImprintClassifier\.load"):
+        Imprinter.load(path)
+    raw().fit(photos).save(path)
+    document, arrays = persistence.read(path)
+    for broken in (
+        {"pictures": [["a"], [], []]},
+        {"pictures": [["a", "b"], ["c"], ["d"]]},
+        {"pictures": []},
+        {"pictures": 3},
+        {"backbone": {}},
+    ):
+        persistence.write(path, {**document, **broken}, arrays)
+        with pytest.raises(FileError, match="not an imprint model"):
+            Imprinter.load(path)
+    far = {**arrays, "pictures.0.beside": arrays["pictures.0.beside"] + 99}
+    persistence.write(path, document, far)
+    with pytest.raises(FileError, match="not an imprint model"):
+        Imprinter.load(path)
+
+
+@pytest.mark.parametrize(
+    ("aggregator", "measure", "value"), [("max", "similarity", 1.0), ("nearest(m=1)", "distance", 0.0)]
+)
+def test_a_training_picture_is_explained_by_itself(photos, aggregator, measure, value):
+    model = raw(recipe="imprint2025", generator="all", aggregator=aggregator).fit(photos)
+    assert model.measure == measure
+    first, second, *_ = model.why(photos / "middle" / "3.png", 5)
+    assert (first.label, first.picture) == ("middle", "middle/3.png")
+    assert first.value == pytest.approx(value, abs=1e-3)
+    assert (second.value <= first.value) if measure == "similarity" else (second.value >= first.value)
+
+
+def test_reasons_name_the_training_picture_nearest_to_the_proxy(photos):
+    model = raw().fit(photos)
+    rows = model.embed(photos)
+    for reason in model.why(picture(100, 5), 3):
+        mean = rows.X[rows.y == reason.label].mean(axis=0)
+        own = [(np.linalg.norm(x - mean), n) for x, n, y in zip(rows.X, rows.names, rows.y) if y == reason.label]
+        assert reason.picture == min(own)[1]
+
+
+def test_why_takes_one_item(photos):
+    model = raw().fit(photos)
+    with pytest.raises(ParameterError, match="one at a time"):
+        model.why(model.look([picture(1, 1), picture(2, 2)]))
+
+
+def test_unreadable_pictures_are_skipped_in_fit_and_refused_in_predict(photos):
+    (photos / "dark" / "bad.png").write_bytes(b"not a picture")
+    model = raw()
+    rows = model.embed(photos)
+    assert [s.name for s in rows.skipped] == ["dark/bad.png"]
+    assert len(rows.X) == len(rows.y) == len(rows.names) == 18
+    model.fit(rows)
+    with pytest.raises(UnreadableInput, match=r"bad\.png: not a picture"):
+        model.predict([photos / "dark" / "0.png", photos / "dark" / "bad.png"])
+    seen = model.look([photos / "dark" / "bad.png", photos / "light" / "0.png"])
+    assert [s.index for s in seen.skipped] == [0]
+    assert model.predict(seen).tolist() == ["light"]
+
+
+def test_a_class_without_a_readable_picture_is_an_error(photos):
+    (photos / "empty").mkdir()
+    (photos / "empty" / "bad.png").write_bytes(b"")
+    with pytest.raises(ImprintError, match=r"No picture of the class 'empty' can be read; .*empty/bad\.png"):
+        raw().fit(photos)
+
+
+def test_pictures_with_labels_need_no_folder(photos):
+    pictures = [picture(s, i) for s in SHADES.values() for i in range(6)]
+    labels = [label for label in SHADES for _ in range(6)]
+    by_pair, by_folder = raw().fit((pictures, labels)), raw().fit(photos)
+    np.testing.assert_array_equal(weights(by_pair), weights(by_folder))
+    assert by_pair.why(pictures[0], 1)[0].picture.isdigit()
+
+
+@pytest.mark.parametrize(
+    ("call", "sentence"),
+    [
+        (lambda m, f: m.fit((["a.png"], [1, 2])), "1 items and 2 labels"),
+        (lambda m, f: m.fit((1, 2, 3)), "must be a pair"),
+        (lambda m, f: m.fit(([np.zeros((4, 4))], ["a"])), "uint8 array .* not a float64 array"),
+        (lambda m, f: m.fit(f).predict("dark/0.png"), "give a list of them"),
+        (lambda m, f: m.fit(f).predict(np.zeros((8, 8), np.uint8)), r"not of shape \(8, 8\)"),
+        (lambda m, f: m.fit(f).predict([3]), "not a int"),
+        (lambda m, f: m.fit(f).predict([]), "no items"),
+        (lambda m, f: m.fit(f).forget("drak"), "Did you mean 'dark'"),
+        (lambda m, f: Imprinter(recipe="qi2019"), "Did you mean 'qi2018'"),
+        (lambda m, f: Imprinter(generatr="mean"), "there is no such part"),
+        (lambda m, f: Imprinter("tinynt").fit(f), "Unknown backbone 'tinynt'"),
+    ],
+)
+def test_mistakes_are_refused_in_a_sentence(photos, call, sentence):
+    with pytest.raises(ParameterError, match=sentence) as caught:
+        call(raw(), photos)
+    assert str(caught.value).endswith(".")
+    assert "\n" not in str(caught.value)
+
+
+def test_texts_are_refused_by_a_backbone_of_pictures(tmp_path):
+    table = tmp_path / "train.csv"
+    table.write_text("text,label\nhello,a\nbye,b\n")
+    with pytest.raises(ParameterError, match="raw reads pictures and the data are texts"):
+        raw().fit(table)
+
+
+def test_the_cache_is_where_it_is_asked_to_be(tmp_path, photos):
+    home = tmp_path / "home" / "embeddings"
+    raw(cache=False).fit(photos)
+    assert not home.exists()
+    raw(cache=tmp_path / "own").fit(photos)
+    assert not home.exists()
+    assert any((tmp_path / "own").iterdir())
+    raw().fit(photos)
+    assert any(home.iterdir())
+
+
+def test_a_change_that_fails_leaves_the_file_alone(tmp_path, photos):
+    path = tmp_path / "a.imprint"
+    raw().fit(photos).save(path)
+    before = path.read_bytes()
+    with pytest.raises(ParameterError, match="Unknown class 'drak'"), Imprinter.change(path) as model:
+        model.forget("dark").forget("drak")
+    assert path.read_bytes() == before
+    with Imprinter.change(path) as model:
+        model.forget("dark")
+    assert Imprinter.load(path).classes_.tolist() == ["light", "middle"]
+    assert sorted(p.name for p in tmp_path.iterdir() if p.is_file()) == ["a.imprint"], "locks and leftovers are gone"
+
+
+def test_the_default_is_tinynet_and_it_tells_digits_apart():
+    from imprint.datasets import Split, load
+
+    train, test = load("digits"), load("digits", "test")
+    few = np.concatenate([np.flatnonzero(train.labels == c)[:10] for c in (0, 1, 4)])
+    part = Split(train.inputs[few], train.labels[few], [train.names[i] for i in few], (0, 1, 4), "image")
+    rows = np.flatnonzero(np.isin(test.labels, (0, 1, 4)))
+    model = Imprinter(threads=1).fit(part)
+    assert np.mean(model.predict(test.inputs[rows]) == test.labels[rows]) > 0.9
+    assert "tinynet" in repr(model)
+    assert json.dumps(model.classes_.tolist()) == "[0, 1, 4]"

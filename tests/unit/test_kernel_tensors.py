@@ -1,0 +1,140 @@
+"""The torch kernels against the NumPy ones, on the CPU."""
+
+import numpy as np
+import pytest
+
+from imprint.kernels import farthest, gram, maxima, medoids, neighbours, ridge
+from imprint.kernels.kmeans import Problem, kmeans_many
+
+torch = pytest.importorskip("torch", reason="the extra 'torch' is not installed")
+RNG = np.random.default_rng(0)
+
+
+def clustered(n, d=24, centres=9, dtype=np.float32):
+    return (RNG.normal(size=(n, d)) + 3 * RNG.normal(size=(centres, d))[RNG.integers(centres, size=n)]).astype(dtype)
+
+
+ROWS = [clustered(300), clustered(200), clustered(7), np.repeat(clustered(3), 20, axis=0)]
+
+
+def tensors(arrays):
+    return [torch.from_numpy(a) for a in arrays]
+
+
+@pytest.mark.parametrize("largest", [None, 5000])
+def test_kmeans_over_ragged_classes_k_and_seeds(largest, monkeypatch):
+    from imprint.kernels.tensor import kmeans as ours
+
+    if largest:
+        monkeypatch.setattr(ours, "LARGEST_BATCH", largest)
+    problems = [Problem(c, k, seed) for c in range(len(ROWS)) for k in (1, 2, 5, 20) for seed in (0, (1, 2))]
+    for p, a, b in zip(problems, kmeans_many(ROWS, problems), ours.kmeans_many(tensors(ROWS), problems)):
+        assert b.centres.dtype == torch.float32
+        assert len(a.centres) == len(b.centres), p
+        assert b.inertia == pytest.approx(a.inertia, rel=0.1, abs=1e-6)
+        assert np.array_equal(np.bincount(b.labels, minlength=len(b.centres)), b.mass)
+        if p.k < len(ROWS[p.rows]):
+            np.testing.assert_allclose(b.centres, a.centres, atol=1e-3)
+
+
+def test_kmeans_ends_at_a_fixed_point():
+    from imprint.kernels.tensor.kmeans import kmeans_many as ours
+
+    (X,) = tensors([clustered(400)])
+    (found,) = ours([X], [Problem(0, 12, 3)], tol=0)
+    nearest = torch.cdist(X, found.centres).argmin(1)
+    assert torch.equal(nearest, found.labels)
+    for j in range(12):
+        np.testing.assert_allclose(X[nearest == j].double().mean(0), found.centres[j], atol=1e-5)
+
+
+def test_kmeans_revives_empty_clusters():
+    """Twenty clusters on twenty distinct points, each many times: nothing may be left over."""
+    from imprint.kernels.tensor.kmeans import kmeans_many as ours
+
+    X = torch.from_numpy(np.repeat(clustered(20), 15, axis=0))
+    for found in ours([X], [Problem(0, 20, seed) for seed in range(10)]):
+        assert len(found.centres) == 20
+        assert found.inertia == pytest.approx(0, abs=1e-6)
+
+
+def test_class_maxima():
+    from imprint.kernels.tensor.maxima import class_maxima
+
+    Q, W, starts = ROWS[0], ROWS[1], np.array([0, 100, 101, 150])
+    ours = class_maxima(*tensors([Q, W, starts]))
+    np.testing.assert_allclose(ours, maxima.class_maxima(Q, W, starts), rtol=1e-5)
+
+
+@pytest.mark.parametrize("metric", ["euclidean", "cosine", "manhattan"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_neighbours(metric, dtype):
+    from imprint.kernels.tensor.neighbours import nearest
+
+    W = clustered(500, dtype=dtype)
+    W[7], W[9] = W[8], W[8] + np.eye(24)[0] * 1e-2
+    Q = np.concatenate([clustered(60, dtype=dtype), W[5:12]])
+    distances, indices = nearest(*tensors([Q, W]), 6, metric)
+    want, where = neighbours.nearest(Q, W, 6, metric)
+    np.testing.assert_allclose(distances, want, atol=1e-6)
+    assert np.array_equal(indices, where)
+
+
+def test_neighbours_that_float32_products_cannot_tell_apart():
+    """Far from the origin the products round away what matters; the exact pass must not."""
+    from imprint.kernels.tensor.neighbours import nearest
+
+    W = (1000 + 1e-2 * RNG.normal(size=(400, 8))).astype(np.float32)
+    distances, indices = nearest(*tensors([W[:50], W]), 3)
+    want, where = neighbours.nearest(W[:50].astype(float), W.astype(float), 3)
+    assert np.array_equal(indices, where)
+    np.testing.assert_allclose(distances, want, rtol=1e-9)
+
+
+def test_farthest_points_of_several_classes():
+    from imprint.kernels.tensor.farthest import farthest_points
+
+    for ours, X in zip(farthest_points(tensors(ROWS), 15, [3] * len(ROWS)), ROWS):
+        want = farthest.farthest_points(X, 15, first=3)
+        assert len(ours) == len(want)
+        distinct = len(np.unique(X, axis=0))
+        assert np.array_equal(ours[:distinct], want[:distinct])
+
+
+def test_ridge():
+    from imprint.kernels.tensor import ridge as ours
+
+    X, M = ROWS[0], RNG.normal(size=(5, 24))
+    G = gram.gram(X)
+    np.testing.assert_allclose(ours.gram(torch.from_numpy(X)), G, rtol=1e-5)
+    np.testing.assert_allclose(ours.solve_ridge(*tensors([G, M]), 0.1), ridge.solve_ridge(G, M, 0.1), rtol=1e-8)
+    assert ours.solve_ridge(torch.zeros(2, 2), torch.ones(1, 2), -1.0) is None
+
+
+def test_medoids_cannot_be_improved():
+    from imprint.kernels.tensor.medoids import swap_medoids
+
+    X = clustered(60, d=3)
+    D = np.linalg.norm(X[:, None].astype(float) - X, axis=2)
+    for k in (1, 2, 5):
+        found, labels, cost = swap_medoids(torch.from_numpy(X), k, np.random.default_rng(0))
+        rows = found.numpy()
+        assert cost == pytest.approx(D[rows].min(axis=0).sum(), rel=1e-5)
+        assert np.array_equal(D[rows].argmin(axis=0), labels)
+        for i in range(k):
+            for other in range(60):
+                swapped = rows.copy()
+                swapped[i] = other
+                assert D[swapped].min(axis=0).sum() >= cost * (1 - 1e-5)
+        assert cost <= medoids.fasterpam(X, k, np.random.default_rng(0))[2] * 1.2
+
+
+def test_the_callers_precision_is_left_alone():
+    from imprint.kernels.tensor.precision import exact_float32
+
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("medium")
+    with exact_float32():
+        assert torch.get_float32_matmul_precision() == "highest"
+    assert torch.get_float32_matmul_precision() == "medium"
+    torch.set_float32_matmul_precision(before)

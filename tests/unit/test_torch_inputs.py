@@ -1,0 +1,45 @@
+"""Tensors in, tensors out."""
+
+import numpy as np
+import pytest
+
+from imprint import ImprintClassifier
+
+torch = pytest.importorskip("torch", reason="the extra 'torch' is not installed")
+RNG = np.random.default_rng(0)
+X, Y = RNG.normal(size=(40, 6)).astype(np.float32), np.repeat([3, 5, 7, 9], 10)
+
+
+@pytest.mark.parametrize("aggregator", ["max", "nearest(m=2)"])
+def test_results_come_back_in_kind(aggregator):
+    parts = dict(generator="kmeans(k=2)", aggregator=aggregator, random_state=0)
+    a = ImprintClassifier(**parts).fit(X, Y)
+    b = ImprintClassifier(**parts).fit(torch.from_numpy(X), torch.from_numpy(Y))
+    for call in ("predict", "predict_proba", "decision_function"):
+        there, here = getattr(b, call)(torch.from_numpy(X)), getattr(a, call)(X)
+        assert isinstance(there, torch.Tensor)
+        assert there.dtype == torch.from_numpy(here).dtype
+        assert np.array_equal(there.numpy(), here)
+    assert b.score(torch.from_numpy(X), torch.from_numpy(Y)) == a.score(X, Y)
+    assert b.partial_fit(torch.zeros(1, 6), torch.tensor([11])).classes_.tolist() == [3, 5, 7, 9, 11]
+
+
+def test_text_labels_stay_numpy():
+    clf = ImprintClassifier(generator="mean").fit(torch.from_numpy(X), Y.astype(str))
+    assert clf.predict(torch.from_numpy(X)).dtype.kind == "U"
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
+def test_precision(dtype):
+    T = torch.from_numpy(X).to(getattr(torch, dtype))
+    clf = ImprintClassifier(generator="mean").fit(T, Y)
+    want = np.float64 if dtype == "float64" else np.float32
+    assert clf.proxies_.weights.dtype == want
+    assert clf.decision_function(T).numpy().dtype == want
+
+
+def test_gradients_and_inputs_are_left_alone():
+    T = torch.from_numpy(X.copy()).requires_grad_()
+    ImprintClassifier(generator="mean").fit(T, Y).predict(T)
+    assert T.grad is None
+    assert np.array_equal(T.detach().numpy(), X)
