@@ -20,5 +20,9 @@ check: $(STAMP)
 test: check
 	$(BIN)/pytest --numprocesses 2
 
+bench: $(STAMP)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint tests/constraints.txt '.[bench]' --editable .
+	$(BIN)/python benchmarks/kernels.py $(BENCH)
+
 clean:
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis out dist build

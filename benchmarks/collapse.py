@@ -60,7 +60,7 @@ def streamed(X: np.ndarray, y: np.ndarray, scatter: bool) -> float:
 
 
 WAYS = {
-    "`nc1(X, y)`": (nc1, 5),
+    "`nc1(X, y)`": (nc1, 20),
     "l x l pseudo-inverse (torch, float32)": (pseudo_inverse, 2),
     "`Accumulator()`, one pass": (lambda X, y: streamed(X, y, scatter=True), 2),
     "`Accumulator(scatter=False)`, two passes": (lambda X, y: streamed(X, y, scatter=False), 2),
@@ -80,7 +80,7 @@ def reset_peak() -> None:
 
 
 def measure(way: str, rows: int, width: int, classes: int) -> dict[str, float]:
-    """Best of a few runs, after one on little data."""
+    """The best of several runs, after one on little data."""
     compute, repeats = WAYS[way]
     X, y = data(rows, width, classes)
     compute(X[: 50 * classes, :16].copy(), y[: 50 * classes])

@@ -90,6 +90,8 @@ def test_without_a_network_the_message_names_the_file_and_the_place(name, tmp_pa
     if sources:
         assert sources[0].file in message
         assert "no route to host" in message
+    else:
+        assert "must be downloaded by hand from https://" in message
 
 
 @pytest.mark.parametrize("split", ["val", "", "Train", None])

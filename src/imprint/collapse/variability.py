@@ -36,11 +36,12 @@ def nc1(X: Any, y: Any, legacy: bool = False) -> float:
     rows = group("nc1(X, y)", X, y)
     means = class_means(rows)
     whitening = (means.legacy_span if legacy else means.span).whitening
-    total = 0.0
-    for c, block in rows.residuals(means.values):
-        inside = narrow_product(block, whitening)
-        total += float(np.vdot(inside, inside)) / means.counts[c]
-    return float(total / len(means.counts)) + (leak(means) if legacy else 0.0)
+    inner_means = means.centred @ whitening  # (C, r)
+    squares = np.zeros(len(means.counts))
+    for codes, block in rows.centred(means.centre):
+        inside = narrow_product(block, whitening) - inner_means[codes]
+        squares += np.bincount(codes, np.einsum("ij,ij->i", inside, inside), minlength=len(squares))
+    return float(np.mean(squares / means.counts)) + (leak(means) if legacy else 0.0)
 
 
 def leak(means: Means) -> float:

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from imprint.core.errors import FileError
-from imprint.core.types import Array
 from imprint.datasets.split import Numbered, Split, classes_of, plain_labels
 
 SUFFIXES = (".csv", ".jsonl")
@@ -48,14 +47,8 @@ def read_table(path: Path, split: str | None = None) -> tuple[list[str], list[An
 
 def text_split(texts: list[str], labels: list[Any], prefix: str) -> Split:
     """Texts and labels as a split; labels are integers if all of them are, otherwise strings."""
-    values = _as_labels(labels)
+    values = plain_labels(labels)
     return Split(tuple(texts), values, Numbered(prefix, len(texts)), classes_of(values), "text")
-
-
-def _as_labels(labels: list[Any]) -> Array:
-    if all(isinstance(v, int) for v in labels):
-        return plain_labels(labels)
-    return plain_labels([str(v) for v in labels])
 
 
 def _fields(path: Path, line: int, row: Mapping[str, Any]) -> tuple[str, Any, str]:

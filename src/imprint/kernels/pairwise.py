@@ -22,12 +22,21 @@ class Pairwise:
         self.compiled = engine.compiled(self.X.size * len(X))
         self.held: Array | None = None
         if 4 * len(X) ** 2 <= memory:
-            held = np.empty((len(X), len(X)), dtype=np.float32)
-            starts = range(0, len(X), BLOCK)
-            with ThreadPoolExecutor(engine.cores()) as pool:
-                for start, block in zip(starts, pool.map(self._block, starts)):
-                    held[start : start + BLOCK] = block
-            self.held = held
+            self.held = self._all()
+
+    def _all(self) -> Array:
+        n = len(self.X)
+        held = np.empty((n, n), dtype=np.float32)
+
+        def fill(start: int) -> None:
+            stop = min(start + BLOCK, n)
+            block = self._between(np.arange(start, stop), np.arange(start, n))
+            held[start:stop, start:] = block
+            held[stop:, start:stop] = block[:, stop - start :].T
+
+        with ThreadPoolExecutor(engine.cores()) as pool:
+            list(pool.map(fill, range(0, n, BLOCK)))
+        return held
 
     def rows(self, rows: Array) -> Array:
         """Distances of some rows to all.  # (r, n)"""
@@ -58,7 +67,6 @@ class Pairwise:
             return plain
         from imprint.kernels.compiled.pam import to_distances
 
-        right = self.X if len(columns) == len(self.X) else self.X[columns]
-        products: Array = (self.X[rows] @ right.T).astype(np.float32, copy=False)
+        products: Array = (self.X[rows] @ self.X[columns].T).astype(np.float32, copy=False)
         to_distances(self.X, rows, columns, self.norms, products)
         return products

@@ -4,7 +4,6 @@ import bz2
 import gzip
 import hashlib
 import io
-import pickle
 import struct
 import tarfile
 from dataclasses import replace
@@ -15,6 +14,7 @@ from scipy.io import savemat
 
 from imprint import datasets
 from imprint.core.errors import FileError
+from imprint.datasets.idx import read_idx
 from imprint.datasets.named import family
 
 RNG = np.random.default_rng(0)
@@ -157,7 +157,30 @@ def test_damaged_files_are_refused_in_a_sentence(name, damage, tmp_path, monkeyp
         datasets.load(name)
 
 
-def test_a_pickle_that_is_not_tensors_is_not_run(tmp_path):
+@pytest.mark.parametrize(
+    "raw", ["", "000008", "00000801 00000002 61", "00000801 00000002 616263", "00000d01 00000002 6162"]
+)
+def test_idx_of_another_length_or_kind_is_refused(raw, tmp_path):
+    (tmp_path / "x.gz").write_bytes(gzip.compress(bytes.fromhex(raw)))
+    with pytest.raises(FileError, match="is not a whole IDX file of bytes"):
+        read_idx(tmp_path / "x.gz")
+
+
+def test_cifar_records_of_another_length_are_refused(tmp_path):
+    content = tar_of({f"cifar-10-batches-bin/data_batch_{i}.bin": bytes(3072) for i in range(1, 6)})
+    with pytest.raises(FileError, match="not made of records of 3073 bytes"):
+        family.load("cifar10")().convert(written(tmp_path, {"cifar-10-binary.tar.gz": content}))
+
+
+def test_usps_values_out_of_range_are_refused(tmp_path):
+    cells = [f"{i}:0.5" for i in range(1, 257)]
+    for line in (["11", *cells], ["1", "1:1.5", *cells[1:]], ["1", *cells[1:], cells[0]]):
+        files = written(tmp_path, {"usps.bz2": bz2.compress(" ".join(line).encode())})
+        with pytest.raises(FileError, match=r"256 numbered values|values from -1 to 1 and labels"):
+            family.load("usps")().convert(files)
+
+
+def test_a_pickle_that_is_not_tensors_is_not_run(tmp_path, monkeypatch):
     torch = pytest.importorskip("torch")
 
     class Hostile:
@@ -167,7 +190,10 @@ def test_a_pickle_that_is_not_tensors_is_not_run(tmp_path):
     out = io.BytesIO()
     torch.save(Hostile(), out)
     content = tar_of({"mnist_m_train.pt": out.getvalue()})
-    files = written(tmp_path, {"mnist_m_train.pt.tar.gz": content, "mnist_m_test.pt.tar.gz": content})
-    with pytest.raises(pickle.UnpicklingError):
-        family.load("mnistm")().convert(files)
+    files = {"mnist_m_train.pt.tar.gz": content, "mnist_m_test.pt.tar.gz": content}
+    monkeypatch.setenv("IMPRINT_HOME", str(tmp_path))
+    trusted("mnistm", files, monkeypatch)
+    written(tmp_path / "data" / "raw" / "mnistm", files)
+    with pytest.raises(FileError, match=r"^Cannot read the files in [^\n]+\.$"):
+        datasets.load("mnistm")
     assert not (tmp_path / "ran").exists()

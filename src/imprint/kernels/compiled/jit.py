@@ -15,5 +15,5 @@ def jit(function: F) -> F:
 
 def jit_sums(function: F) -> F:
     """The same, where sums may be taken in several lanes: the order is fixed when compiled."""
-    flags = {"reassoc", "contract", "nsz"}
+    flags = {"reassoc", "contract", "nsz", "nnan"}
     return cast(F, numba.njit(nogil=True, cache=True, error_model="numpy", fastmath=flags)(function))

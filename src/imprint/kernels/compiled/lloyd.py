@@ -3,7 +3,7 @@
 import numpy as np
 
 from imprint.core.types import Array
-from imprint.kernels.compiled.jit import jit
+from imprint.kernels.compiled.jit import jit, jit_sums
 from imprint.kernels.compiled.products import dot_two
 
 
@@ -20,6 +20,32 @@ def in_doubt(labels: Array, upper: Array, gate: Array, drift: Array, step: float
         rows[count] = i
         count += upper[i] + drift[labels[i]] + slack >= gate[i]
     return count
+
+
+@jit_sums
+def _bounds(
+    products: Array, m: int, squared: Array, lengths: Array, tails: Array, blur: float, tail: float, low: Array
+) -> float:
+    """Fill `low` with the least squared distance that each centre may have; the least of the largest ones."""
+    reach = np.inf
+    for j in range(len(low)):
+        middle = squared[j] - 2 * np.float64(products[m, j])
+        half = lengths[j] * blur + tails[j] * tail
+        low[j] = middle - half
+        reach = min(reach, middle + half)
+    return reach
+
+
+@jit_sums
+def _rivals(low: Array, limit: float) -> tuple[int, float]:
+    """How many bounds lie within the limit, and the least of those beyond."""
+    count = 0
+    beyond = 1e300
+    for j in range(len(low)):
+        within = low[j] <= limit
+        count += within
+        beyond = min(beyond, 1e300 if within else low[j])
+    return count, beyond
 
 
 @jit
@@ -54,22 +80,16 @@ def assign(
     near = np.empty(k + 1, dtype=np.int32)
     for m in range(len(rows)):
         i = rows[m]
-        blur, tail = 2 * blurs[i], 2 * tails[i]
-        best, reach = 0, np.inf
-        for j in range(k):
-            middle = squared[j] - 2 * np.float64(products[m, j])
-            half = lengths[j] * blur + centre_tails[j] * tail
-            low[j] = middle - half
-            if middle + half < reach:
-                best, reach = j, middle + half
-        others = np.inf
-        doubtful = 0
-        for j in range(k):
-            if low[j] <= reach + rounding:
+        reach = _bounds(products, m, squared, lengths, centre_tails, 2 * blurs[i], 2 * tails[i], low)
+        limit = reach + rounding
+        doubtful, others = _rivals(low, limit)
+        best = labels[i]
+        if doubtful > 1 or low[best] > limit:
+            doubtful = 0
+            for j in range(k):
                 near[doubtful] = j
-                doubtful += 1
-            else:
-                others = min(others, low[j])
+                doubtful += low[j] <= limit
+            best = near[0]
         reach += about[i]
         others += about[i]
         if doubtful > 1:

@@ -10,14 +10,19 @@ from imprint.kernels.compiled.products import squared_distance
 @jit
 def to_distances(X: Array, rows: Array, columns: Array, norms: Array, products: Array) -> None:
     """Turn products of rows and columns, in place, into distances; close pairs are computed anew."""
+    others = norms[columns]
     for a in range(len(rows)):
-        i = rows[a]
+        own = norms[rows[a]]
+        close = 0
         for b in range(len(columns)):
-            j = columns[b]
-            squared = norms[i] + norms[j] - 2 * np.float64(products[a, b])
-            if squared < 1e-3 * (norms[i] + norms[j]):
-                squared = squared_distance(X, i, X, j)
-            products[a, b] = np.sqrt(squared)
+            both = own + others[b]
+            squared = both - 2 * np.float64(products[a, b])
+            close += squared < 1e-3 * both
+            products[a, b] = np.sqrt(max(squared, 0.0))
+        if close:
+            for b in range(len(columns)):
+                if products[a, b] ** 2 < 1.1e-3 * (own + others[b]):
+                    products[a, b] = np.sqrt(squared_distance(X, rows[a], X, columns[b]))
 
 
 @jit

@@ -15,7 +15,7 @@ def swap_medoids(X: Tensor, k: int, rng: np.random.Generator) -> tuple[Tensor, T
     """
     n, k = len(X), min(k, len(X))
     medoids = torch.from_numpy(rng.choice(n, size=k, replace=False)).to(X.device)
-    D = torch.cdist(X, X, compute_mode="donot_use_mm_for_euclid_dist")  # (n, n)
+    D = _distances(X)  # (n, n)
     while True:
         to = D[medoids]  # (k, n)
         near = to.topk(min(2, k), dim=0, largest=False)
@@ -32,3 +32,11 @@ def swap_medoids(X: Tensor, k: int, rng: np.random.Generator) -> tuple[Tensor, T
         if not bool(change.view(-1)[best] < -1e-6 * total):
             return medoids, owner, float(total)
         medoids[best % k] = best // k
+
+
+def _distances(X: Tensor) -> Tensor:
+    """All pairs: squares in float64, since products of near rows cancel."""
+    wide = X.double()
+    norms = wide.square().sum(1)
+    squared = torch.addmm(norms[:, None] + norms, wide, wide.T, alpha=-2).clamp_(min=0).fill_diagonal_(0)
+    return squared.sqrt_().to(X.dtype)
