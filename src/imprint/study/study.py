@@ -3,8 +3,8 @@
 import json
 import os
 import runpy
-from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields, replace
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -116,8 +116,11 @@ class Study:
             raise ParameterError(f"{path}: {e}") from None
         if not isinstance(found, Study):
             raise ParameterError(f"{path}: a study in Python defines `study = Study(...)`.")
-        place = path.parent / found.embeddings if found.embeddings else ""
-        return cls(**{**{f.name: getattr(found, f.name) for f in fields(cls)}, "embeddings": str(place)})
+        return found.at(path.parent / found.embeddings) if found.embeddings else found
+
+    def at(self, folder: str | os.PathLike[str]) -> "Study":
+        """The same study with its embeddings in another folder."""
+        return replace(self, embeddings=os.fspath(folder))
 
     def to_json(self) -> dict[str, Any]:
         """The study as plain values, which `Study.of` reads."""
@@ -140,8 +143,3 @@ def _parse(path: Path) -> Any:
         where = getattr(e, "problem_mark", None)
         line = f" (line {where.line + 1})" if where else ""
         raise FileError(f"Cannot read {path}: it is not YAML{line}.") from None
-
-
-def points(study: Study) -> Iterator[tuple[Instance, Method, int]]:
-    """Every point that the study names, in its fixed order, before rules about instances."""
-    return ((i, m, s) for i, m, s in product(study.instances, study.methods, study.seeds))
