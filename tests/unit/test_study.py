@@ -51,11 +51,11 @@ def every_method():
     return Grid(
         norm_pre=inner,
         generator=generators.family.names(),
-        k=(1, 3, 7),
+        k=(1, 7),
         norm_post=normalisers.family.names(),
         norm_inf=inner,
         aggregator=[*aggregators.family.names(), "nearest(metric='cosine', weighting='uniform')"],
-        m=(1, 4, 11),
+        m=(1, 11),
     )
 
 
@@ -64,7 +64,7 @@ def test_every_cell_equals_the_plain_path(source, tmp_path, shots):
     study = Study(
         backbones="a",
         datasets=["one"],
-        tasks=["all", "even", "short", "classes(5, 2, 0)"],
+        tasks=["all", "even", "classes(5, 2, 0)"],
         shots=shots,
         seeds=[3, 4],
         grid=[every_method()],
@@ -75,7 +75,7 @@ def test_every_cell_equals_the_plain_path(source, tmp_path, shots):
     table = study.results(tmp_path)
     assert len(table) == summary.experiments == summary.computed
     rows = table.to_pylist()
-    for i in np.random.default_rng(len(shots)).choice(len(rows), 400, replace=False):
+    for i in np.random.default_rng(len(shots)).choice(len(rows), 200, replace=False):
         expected, row = plain(source, rows[i]), rows[i]
         if row["near_ties"]:
             assert abs(row["accuracy"] - expected["accuracy"]) <= row["near_ties"] / row["test_rows"]

@@ -7,7 +7,7 @@ from typing import Any
 from imprint.core.errors import ImprintError, MissingExtraError
 from imprint.core.types import Array
 from imprint.study.evaluate import evaluate
-from imprint.study.local import Outcome
+from imprint.study.local import Outcome, one_thread
 from imprint.study.plan import Unit
 
 RETRIES = 3  # of a unit whose node was lost
@@ -73,7 +73,5 @@ def _result(ray: Any, reference: Any) -> dict[str, Array] | str:
 
 def _evaluate(unit: Unit) -> dict[str, Array]:
     """In the cluster: one thread of BLAS for the one core that a unit has."""
-    from threadpoolctl import threadpool_limits
-
-    with threadpool_limits(1):
+    with one_thread():
         return evaluate(unit)

@@ -5,7 +5,7 @@ import os
 import signal
 import threading
 from collections.abc import Iterator
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, ThreadPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from multiprocessing.connection import Connection
@@ -23,13 +23,42 @@ Outcome = tuple[Unit, dict[str, Array] | str]
 
 @contextmanager
 def local_runner(units: tuple[Unit, ...], workers: int) -> Iterator[Iterator[Outcome]]:
-    """Evaluate units in worker processes; when the block ends, so do they, whatever they are doing."""
+    """Evaluate units in worker processes; when the block ends, so do they, whatever they are doing.
+
+    One worker is this process itself: small studies need not wait for another to start.
+    """
+    if workers == 1:
+        with one_thread(), ThreadPoolExecutor(1) as pool:
+            yield (_attempt(pool, unit) for unit in units)
+        return
     crew = [_Worker() for _ in range(min(workers, len(units)))]
     try:
         yield _outcomes(units, crew)
     finally:
         for worker in crew:
             worker.stop()
+
+
+def _attempt(pool: ThreadPoolExecutor, unit: Unit) -> Outcome:
+    future = pool.submit(evaluate, unit)
+    error = future.exception()
+    return unit, future.result() if error is None else reason(error)
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """One thread of BLAS and of kernels, here and in processes started meanwhile."""
+    before = {name: os.environ.get(name) for name in ONE_THREAD}
+    os.environ.update(ONE_THREAD)
+    try:
+        with threadpool_limits(1):
+            yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
 
 
 def _outcomes(units: tuple[Unit, ...], crew: "list[_Worker]") -> Iterator[Outcome]:
@@ -67,16 +96,8 @@ class _Worker:
         context = multiprocessing.get_context("spawn")
         self._lifeline, far = context.Pipe()
         self._pool = ProcessPoolExecutor(1, mp_context=context, initializer=_prepare, initargs=(far,))
-        before = {name: os.environ.get(name) for name in ONE_THREAD}
-        os.environ.update(ONE_THREAD)
-        try:
+        with one_thread():
             self._pool.submit(os.getpid)  # starts the process, which inherits the environment
-        finally:
-            for name, value in before.items():
-                if value is None:
-                    os.environ.pop(name, None)
-                else:
-                    os.environ[name] = value
         far.close()
 
     def submit(self, unit: Unit) -> "Future[dict[str, Array]]":

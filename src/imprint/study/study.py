@@ -55,10 +55,11 @@ class Study:
     rules: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
+        grids = tuple(g if isinstance(g, Grid) else Grid.of(g) for g in as_tuple(self.grid))
+        object.__setattr__(self, "grid", grids)
         for f in fields(self):
             if f.name not in ("name", "embeddings"):
                 object.__setattr__(self, f.name, tuple(dict.fromkeys(as_tuple(getattr(self, f.name)))))
-        object.__setattr__(self, "grid", tuple(g if isinstance(g, Grid) else Grid.of(g) for g in self.grid))
         object.__setattr__(self, "tasks", tuple(dict.fromkeys(str(tasks.resolve(t)) for t in self.tasks)))
         for name in ("backbones", "datasets", "tasks", "seeds"):
             if not getattr(self, name):
