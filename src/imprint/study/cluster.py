@@ -1,5 +1,7 @@
 """Units as tasks of a Ray cluster; the results come back here, so that one process alone writes the folder."""
 
+import os
+import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -35,17 +37,19 @@ def ray_runner(units: tuple[Unit, ...], workers: int) -> Iterator[Iterator[Outco
 
 
 def _join(ray: Any, workers: int) -> None:
-    import os
-
-    quiet = dict(log_to_driver=False, logging_level="ERROR", include_dashboard=False)
-    if not os.environ.get("RAY_ADDRESS"):
-        ray.init(address="local", num_cpus=workers, _node_ip_address="127.0.0.1", **quiet)
+    quiet = dict(log_to_driver=False, logging_level="ERROR")
+    address = os.environ.get("RAY_ADDRESS", "")
+    if not address:
+        local = dict(include_dashboard=False, _node_ip_address="127.0.0.1")
+        ray.init(address="local", num_cpus=workers, **local, **quiet)
         return
-    quiet.pop("include_dashboard")
+    host, _, port = address.rpartition(":")
     try:
+        if port.isdigit() and "/" not in host:  # ray itself would try for minutes
+            socket.create_connection((host, int(port)), timeout=10).close()
         ray.init(**quiet)
-    except ConnectionError:
-        raise ImprintError(f"RAY_ADDRESS={os.environ['RAY_ADDRESS']}: no Ray cluster answers there.") from None
+    except (ConnectionError, TimeoutError, socket.gaierror):
+        raise ImprintError(f"RAY_ADDRESS={address}: no Ray cluster answers there.") from None
 
 
 def _outcomes(ray: Any, units: tuple[Unit, ...]) -> Iterator[Outcome]:
