@@ -140,6 +140,7 @@ def test_costs_are_divided_among_those_who_share(tmp_path):
         ({"workers": 0}, "workers must be int >= 1"),
         ({"engine": "dask"}, "Unknown engine 'dask'"),
         ({"device": "tpu"}, "Unknown device 'tpu'"),
+        ({"device": "cuda"}, "studies do not use a GPU yet"),
         ({"source": None}, "say in which folder the embeddings lie"),
     ],
 )

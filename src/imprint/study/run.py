@@ -137,3 +137,5 @@ def _runner(engine: str) -> Runner:
 def _check_device(device: str) -> None:
     if device not in DEVICES:
         raise unknown("device", device, DEVICES)
+    if device == "cuda":
+        raise ParameterError("run(device='cuda'): studies do not use a GPU yet; leave the device out.")
