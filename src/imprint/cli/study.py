@@ -16,7 +16,14 @@ app = typer.Typer(no_args_is_help=True, help="Run many experiments as one plan, 
 
 @app.command()
 def run(
-    study: Annotated[Path, typer.Argument(metavar="FILE", help="A study: a .yaml or .py file.", show_default=False)],
+    study: Annotated[
+        str,
+        typer.Argument(
+            metavar="FILE|NAME",
+            help="A .yaml or .py file; or a study of the paper, see `imprint list studies`.",
+            show_default=False,
+        ),
+    ],
     out: Annotated[Path | None, typer.Option("--out", "-o", metavar="DIR", help="Where the results go.")] = None,
     embeddings: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Packs BACKBONE-DATASET.npz; the study's own, unless told.")
@@ -25,6 +32,8 @@ def run(
     engine: Annotated[str, typer.Option(help="local, or ray for the cluster that RAY_ADDRESS names.")] = "local",
     device: Annotated[str, typer.Option(help="Where the arithmetic runs: cpu or cuda.")] = "cpu",
     dry: Annotated[bool, typer.Option("--dry", help="Say what there is to do, and do nothing.")] = False,
+    backbones: Annotated[str, typer.Option(help="For paper/...: only these, with commas between them.")] = "",
+    datasets: Annotated[str, typer.Option(help="For paper/...: only these, with commas between them.")] = "",
     json: options.Json = False,
 ) -> None:
     """Run a study, or the rest of it.
@@ -36,6 +45,12 @@ def run(
     from imprint.study import Study
     from imprint.study import run as start
 
+    if study.startswith("paper/"):
+        from imprint.cli._paper import run_paper
+
+        how = {"workers": workers, "engine": engine, "device": device}
+        run_paper(study, out, embeddings, (_names(backbones), _names(datasets)), how, dry, json)
+        return
     found = Study.read(study)
     if embeddings is not None:
         found = found.at(embeddings)
@@ -71,21 +86,31 @@ def report(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="Where a study was run.", show_default=False)],
     metric: Annotated[str, typer.Option(help="accuracy, macro_f1 or weighted_f1.")] = "accuracy",
     best: Annotated[int, typer.Option(help="How many methods the diagram compares.", min=2, max=50)] = 10,
+    to: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Where the report goes; `report` in DIR, unless told.")
+    ] = None,
     json: options.Json = False,
 ) -> None:
     """Report on a study: tables, ranks and a diagram.
 
-    Prints the table, and writes it as text, CSV, LaTeX and one HTML page into the folder `report` in DIR.
+    Prints the table, and writes it as text, CSV, LaTeX and one HTML page into the folder `report` in DIR. Of studies of
+    the paper it writes one page with everything that was run, beside what was published.
     """
+    from imprint.paper.results import is_run
     from imprint.report.page import write_report
     from imprint.report.tables import as_text, tabulate
     from imprint.study import Study
     from imprint.study.store import Store
 
+    if is_run(folder):
+        from imprint.cli._paper import report_paper
+
+        report_paper(folder, to or folder / "report", json)
+        return
     store = Store(folder)
     manifest = store.manifest()
     tables = tabulate(Study.of(manifest["study"]).results(folder), metric, best)
-    files = write_report(folder / "report", tables, manifest, store.failures())
+    files = write_report(to or folder / "report", tables, manifest, store.failures())
     if json:
         lines = [vars(line) for line in tables.lines]
         plain = [{k: None if v != v else v for k, v in line.items()} for line in lines]
@@ -93,6 +118,10 @@ def report(
     else:
         terminal.write(as_text(tables))
         terminal.note(f"Also written: {', '.join(str(f) for f in files)}")
+
+
+def _names(text: str) -> list[str]:
+    return [name.strip() for name in text.split(",") if name.strip()]
 
 
 def _show_plan(study: "Study", out: Path | None, workers: int | None, json: bool) -> None:

@@ -110,7 +110,7 @@ def test_collapse_measures_what_the_library_measures(imprint, photos):
         ("normalisers", {"none", "l2", "quantile"}),
         ("aggregators", {"max", "nearest"}),
         ("recipes", {"qi2018", "imprint2025", "oracle"}),
-        ("studies", set()),
+        ("studies", {"paper/all", "paper/table1"}),
     ],
 )
 def test_list(imprint, what, some):

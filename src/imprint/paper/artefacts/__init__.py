@@ -1,0 +1,1 @@
+"""One file for every table and figure; each holds `artefact`."""

@@ -1,0 +1,80 @@
+"""Figures of accuracy over k for "d in 1", with the ten-class sets beside them."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from imprint.core.types import Array
+from imprint.paper.artefact import Artefact
+from imprint.paper.curve_claims import CLAIMS
+from imprint.paper.modes import D, K, curve_studies, map_curves, set_curves
+from imprint.paper.places import Places
+from imprint.paper.results import Results
+from imprint.paper.work import Work
+from imprint.report.figures import Panel, Series, draw, interval
+from imprint.report.sections import Cells, Picture, Section
+
+
+@dataclass(frozen=True, kw_only=True)
+class Curves(Artefact):
+    """A panel for each backbone: a line for each d, dotted lines for the ten-class sets."""
+
+    method: Callable[[int], str]
+    what: str
+    kind: str
+    maps: int | None = None
+    needs: str = "many"
+
+    def count(self, places: Places) -> int:
+        """How many label maps are used."""
+        return self.maps or places.maps
+
+    def studies(self, places: Places) -> list[Work]:
+        return curve_studies(places, self.method, self.count(places))
+
+    def section(self, name: str, results: Results) -> Section:
+        curves = map_curves(results, self.method, self.count(results.places))
+        if curves is None:
+            return self.missing(name, results)
+        sets = set_curves(results, self.method)
+        panels = [
+            Panel(b, [*_mode_lines(values), *_set_lines(b, sets, results.places)]) for b, values in curves.items()
+        ]
+        svg = draw(panels, "proxies per class, k", "accuracy, %", columns=3)
+        maps = self.count(results.places)
+        caption = f"{self.what}. Means over {maps} label maps; bands are 95 % confidence intervals over three seeds."
+        means = {b: curve_means(v) for b, v in curves.items()}
+        parts = (Picture(name, svg, caption), _peaks(means))
+        text = f"New labels of d classes each from {results.places.many.datasets[0]}; dotted: the whole ten-class sets."
+        return Section(name, self.title, self.where, text, parts, tuple(CLAIMS[self.kind](means)))
+
+
+def curve_means(values: Array) -> Array:
+    """The median over seeds, then the mean over maps.  # (d, k)"""
+    means: Array = np.median(values, axis=3).mean(axis=1)
+    return means
+
+
+def _mode_lines(values: Array) -> list[Series]:
+    lines = []
+    for d, own in zip(D, values):
+        label = f"d = {d}"
+        lines.append(Series(label, K, *interval(own.mean(axis=0)), kind=label, shade=(d - 1) / (len(D) - 1)))
+    return lines
+
+
+def _set_lines(backbone: str, sets: Mapping[tuple[str, str], Array], places: Places) -> list[Series]:
+    datasets = (*places.benchmark.datasets, *places.combined.datasets)
+    own = ((d, sets[backbone, d]) for d in datasets if (backbone, d) in sets)
+    return [Series(d, K, *interval(v), kind=d, dotted=True) for d, v in own]
+
+
+def _peaks(means: Mapping[str, Array]) -> Cells:
+    """Where the best k lies."""
+
+    def best(row: Sequence[float]) -> str:
+        return str(K[int(np.argmax(row))])
+
+    lines = tuple((b, *(best(row) for row in values)) for b, values in means.items())
+    return Cells(("best k for", *(f"d = {d}" for d in D)), lines, 1)

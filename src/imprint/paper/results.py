@@ -1,0 +1,115 @@
+"""What the stores of a run hold, as arrays."""
+
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from imprint.core.atomic import atomic_write
+from imprint.core.errors import FileError
+from imprint.core.types import Array
+from imprint.paper.places import Places
+from imprint.paper.work import Work, spelling
+from imprint.stats import Comparison, compare
+from imprint.stats.rank_tests import rank_rows
+from imprint.study import Instance
+from imprint.study.store import Store
+
+PAPER, FORMAT = "paper.json", 1
+
+
+@dataclass(frozen=True, eq=False)
+class Scores:
+    """Accuracies in percent of a finished study."""
+
+    instances: tuple[Instance, ...]
+    methods: tuple[str, ...]
+    values: Array  # (instances, methods, seeds)
+
+    def of(self, method: str) -> Array:
+        """The accuracies of one method, with the weight decay of each backbone.  # (instances, seeds)"""
+        places = {m: j for j, m in enumerate(self.methods)}
+        return np.stack([self.values[i, places[spelling(method, at.backbone)]] for i, at in enumerate(self.instances)])
+
+    def medians(self, methods: Sequence[str]) -> Array:
+        """The median over seeds of some methods.  # (instances, methods)"""
+        return np.stack([np.median(self.of(m), axis=1) for m in methods], axis=1)
+
+    def best(self, methods: Sequence[str]) -> str:
+        """The method with the best average rank among these; the first of equals."""
+        ranks = rank_rows(np.round(self.medians(methods), 9)).mean(axis=0)
+        return methods[int(np.argmin(np.round(ranks, 9)))]
+
+    def compare(self, methods: Sequence[str], names: Sequence[str]) -> Comparison:
+        """Average ranks and significance."""
+        return compare(np.round(self.medians(methods), 9), names)
+
+    def where(self, **fixed: str) -> "Scores":
+        """The instances whose backbone, dataset or task is the given one."""
+        kept = [i for i, at in enumerate(self.instances) if all(getattr(at, k) == v for k, v in fixed.items())]
+        return Scores(tuple(self.instances[i] for i in kept), self.methods, self.values[kept])
+
+
+@dataclass(frozen=True)
+class Results:
+    """The folder of a run of the paper."""
+
+    folder: Path
+
+    @cached_property
+    def places(self) -> Places:
+        """Where the studies ran."""
+        return Places.of(read_run(self.folder)["places"])
+
+    def scores(self, work: Sequence[Work]) -> Scores | None:
+        """The accuracies that a study asks for; None where some are missing."""
+        if not work:
+            return None
+        role, study = work[0]
+        if not (self.folder / role / "manifest.json").exists():
+            return None
+        table = study.results(self.folder / role)
+        shape = len(study.instances), len(study.methods), len(study.seeds)
+        if len(table) != np.prod(shape):
+            return None
+        values = 100 * table["accuracy"].to_numpy().astype(np.float64).reshape(shape)
+        return Scores(study.instances, tuple(map(str, study.methods)), values)
+
+    def measured(self, name: str) -> dict[str, Any]:
+        """Other measurements of a run, by key."""
+        try:
+            found: dict[str, Any] = json.loads((self.folder / f"{name}.json").read_text())
+        except FileNotFoundError:
+            return {}
+        return found
+
+    def manifests(self) -> list[dict[str, Any]]:
+        """The manifests of all stores."""
+        return [Store(p.parent).manifest() for p in sorted(self.folder.glob("*/manifest.json"))]
+
+
+def is_run(folder: str | os.PathLike[str]) -> bool:
+    """Whether the paper was run into this folder."""
+    return (Path(folder) / PAPER).is_file()
+
+
+def read_run(folder: Path) -> dict[str, Any]:
+    """The note of a run, or a sentence why there is none."""
+    try:
+        found: dict[str, Any] = json.loads((folder / PAPER).read_text())
+    except (OSError, ValueError):
+        raise FileError(f"{folder}: no study of the paper has been run into this folder.") from None
+    if found.get("format") != FORMAT:
+        raise FileError(f"{folder / PAPER}: format {found.get('format')!r}; this imprint reads format {FORMAT}.")
+    return found
+
+
+def write_json(path: Path, values: Any) -> None:
+    """Write whole or not at all."""
+    with atomic_write(path) as f:
+        f.write(json.dumps(values, indent=1, sort_keys=True).encode() + b"\n")

@@ -1,0 +1,111 @@
+"""Tables over the benchmark: a row is a method, or the best of several; mean and deviation over 48 instances."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from imprint.paper.artefact import Artefact
+from imprint.paper.places import Places
+from imprint.paper.results import Results, Scores
+from imprint.paper.work import Work, work
+from imprint.report.critical_difference import critical_difference
+from imprint.report.sections import Cells, Claim, Picture, Section
+from imprint.stats import Comparison
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row of a published table. Of several candidates the one with the best average rank stands for it."""
+
+    label: str
+    methods: tuple[str, ...]
+    mean: float | None = None
+    std: float | None = None
+
+
+@dataclass(frozen=True)
+class Found:
+    """What came out for the rows of a table, in percent."""
+
+    labels: tuple[str, ...]
+    chosen: tuple[str, ...]
+    means: dict[str, float]
+    stds: dict[str, float]
+    published: dict[str, float]
+    comparison: Comparison
+
+    @property
+    def winner(self) -> str:
+        """The row with the best average rank."""
+        return self.comparison.order[0]
+
+    def lead(self, label: str, others: Sequence[str]) -> float:
+        """By how many points a row is above the best of some others."""
+        return self.means[label] - max(self.means[o] for o in others)
+
+    def published_lead(self, label: str, others: Sequence[str]) -> float:
+        """The same of the published means."""
+        return self.published[label] - max(self.published[o] for o in others)
+
+    def beats(self, label: str, others: Sequence[str]) -> bool:
+        """Whether a row ranks before all the others and differs significantly from each."""
+        rank = self.comparison.rank
+        return all(rank(label) < rank(o) and self.comparison.pair(label, o).significant for o in others)
+
+    def worst_p(self, label: str, others: Sequence[str]) -> float:
+        """The largest adjusted p of a row against the others."""
+        return max(self.comparison.pair(label, o).adjusted for o in others)
+
+
+def no_claims(found: Found) -> list[Claim]:
+    """For a table of which nothing more is claimed."""
+    return []
+
+
+@dataclass(frozen=True, kw_only=True)
+class Table(Artefact):
+    """A table of accuracies over the benchmark, with a diagram of ranks."""
+
+    rows: tuple[Row, ...]
+    claims: Callable[[Found], list[Claim]] = no_claims
+    note: str = ""
+
+    def studies(self, places: Places) -> list[Work]:
+        return work(places, "benchmark", dict.fromkeys(m for row in self.rows for m in row.methods))
+
+    def section(self, name: str, results: Results) -> Section:
+        scores = self.scores(results)
+        if scores is None:
+            return self.missing(name, results)
+        found = find(self.rows, scores)
+        picture = Picture(name, critical_difference(found.comparison), f"Average ranks over {len(scores.instances)}.")
+        cells = self._cells(found, results.places.published)
+        text = f"{len(scores.instances)} instances, the median over {scores.values.shape[2]} seeds of each. {self.note}"
+        return Section(name, self.title, self.where, text.strip(), (cells, picture), tuple(self.claims(found)))
+
+    def _cells(self, found: Found, same: bool) -> Cells:
+        lines = []
+        for row, method in zip(self.rows, found.chosen):
+            here = f"{found.means[row.label]:.2f} ± {found.stds[row.label]:.2f}"
+            published = "" if row.mean is None else f"{row.mean:.2f}" + ("" if row.std is None else f" ± {row.std:.2f}")
+            differs = f"{found.means[row.label] - row.mean:+.2f}" if same and row.mean is not None else ""
+            rank = f"{found.comparison.rank(row.label):.2f}"
+            lines.append((row.label, method, published, here, *((differs,) if same else ()), rank))
+        head = ("", "pre / generator / post / inf / aggregator", "published, %", "here, %")
+        other = "" if same else "The published values are of other backbones: compare orders and margins, not values."
+        return Cells((*head, *(("difference",) if same else ()), "rank here"), tuple(lines), 2, other)
+
+
+def find(rows: Sequence[Row], scores: Scores) -> Found:
+    """Choose a method for every row, and compare the rows."""
+    chosen = tuple(row.methods[0] if len(row.methods) == 1 else scores.best(row.methods) for row in rows)
+    labels = tuple(row.label for row in rows)
+    medians = scores.medians(chosen)
+    spread = medians.std(axis=0, ddof=1) if len(medians) > 1 else medians[0] * float("nan")
+    return Found(
+        labels,
+        chosen,
+        dict(zip(labels, medians.mean(axis=0).tolist())),
+        dict(zip(labels, spread.tolist())),
+        {row.label: row.mean for row in rows if row.mean is not None},
+        scores.compare(chosen, labels),
+    )

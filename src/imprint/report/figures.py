@@ -1,0 +1,177 @@
+"""Line and point drawings in small panels, as SVG; nothing is told by colour alone."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from io import BytesIO
+from typing import Any
+
+import numpy as np
+
+from imprint.core.errors import MissingExtraError
+from imprint.core.types import Array
+
+INK, PALE, GRID = "#1f2933", "#5b6670", "#e4e8ec"
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000", "#7f7f7f")
+MARKERS = "osD^vPX*<>hp"
+DASHED, DOTTED = (0, (4, 3)), (0, (1, 2))
+STYLE: dict[str, Any] = {
+    "svg.fonttype": "none",
+    "svg.hashsalt": "imprint",
+    "font.family": "sans-serif",
+    "font.size": 9,
+    "text.color": INK,
+    "axes.edgecolor": PALE,
+    "axes.labelcolor": INK,
+    "axes.titlesize": 9.5,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "grid.color": GRID,
+    "xtick.color": PALE,
+    "ytick.color": PALE,
+    "legend.frameon": False,
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Series:
+    """A line with a band. Series of one `kind` look the same everywhere; `shade` in 0..1 makes an ordered colour."""
+
+    label: str
+    x: Any
+    y: Any
+    low: Any = None
+    high: Any = None
+    kind: str = ""
+    shade: float | None = None
+    dotted: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Panel:
+    """One pair of axes."""
+
+    title: str
+    lines: Sequence[Series]
+    level: float | None = None
+    level_name: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Points:
+    """Points of one kind; hollow ones are of another family."""
+
+    label: str
+    x: Any
+    y: Any
+    hollow: bool = False
+
+
+def interval(values: Array) -> tuple[Array, Array, Array]:
+    """The mean over the last axis and its 95 % confidence interval (Student's t).
+
+    >>> mean, low, high = interval(np.array([[1.0, 2.0, 3.0]]))
+    >>> mean[0], round(high[0], 3)
+    (np.float64(2.0), np.float64(4.484))
+    """
+    from scipy import stats
+
+    n, mean = values.shape[-1], values.mean(axis=-1)
+    if n < 2:
+        return mean, mean, mean
+    half = stats.t.ppf(0.975, n - 1) * values.std(axis=-1, ddof=1) / np.sqrt(n)
+    return mean, mean - half, mean + half
+
+
+@contextmanager
+def canvas(width: float, height: float) -> Iterator[tuple[Any, BytesIO]]:
+    """A figure in our style whatever the user's is; it is written when the block ends."""
+    try:
+        import matplotlib
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise MissingExtraError("Drawings need matplotlib: pip install matplotlib.") from None
+    out = BytesIO()
+    with matplotlib.rc_context():
+        matplotlib.rcdefaults()
+        settings: Any = matplotlib.rcParams
+        settings.update(STYLE)
+        figure = Figure(figsize=(width, height), layout="constrained")
+        yield figure, out
+        figure.savefig(out, format="svg", metadata={"Date": None, "Creator": None})
+
+
+def draw(
+    panels: Sequence[Panel],
+    x_label: str,
+    y_label: str,
+    *,
+    log_x: bool = False,
+    log_y: bool = False,
+    columns: int = 3,
+    share_y: bool = False,
+) -> bytes:
+    """Panels of lines with one legend below."""
+    columns = min(columns, len(panels))
+    lines = -(-len(panels) // columns)
+    looks = _looks(panels)
+    rows = -(-(len(looks) + any(p.level is not None for p in panels)) // (2 * columns))
+    with canvas(0.6 + 3.0 * columns, 0.35 + 2.5 * lines + 0.2 * rows) as (figure, out):
+        grid = figure.subplots(lines, columns, squeeze=False, sharey=share_y)
+        for axes, panel in zip(grid.flat, panels):
+            _panel(axes, panel, looks, log_x)
+            axes.set_yscale("log" if log_y else "linear")
+        for axes in list(grid.flat)[len(panels) :]:
+            axes.set_axis_off()
+        figure.supxlabel(x_label, fontsize=9)
+        figure.supylabel(y_label, fontsize=9)
+        _legend(figure, panels, looks, 2 * columns)
+    return out.getvalue()
+
+
+def _looks(panels: Sequence[Panel]) -> dict[str, dict[str, Any]]:
+    """Colour, marker and dashes of every kind of series."""
+    looks: dict[str, dict[str, Any]] = {}
+    for s in (s for p in panels for s in p.lines):
+        key = s.kind or s.label
+        if key not in looks:
+            plain = len([look for look in looks.values() if "shade" not in look])
+            looks[key] = {"label": s.label, "ls": DOTTED if s.dotted else "-", **_colour(s, plain, len(looks))}
+    return looks
+
+
+def _colour(series: Series, plain: int, count: int) -> dict[str, Any]:
+    marker = MARKERS[count % len(MARKERS)]
+    if series.shade is None:
+        return {"color": COLOURS[plain % len(COLOURS)], "marker": marker}
+    from matplotlib import colormaps
+
+    return {"color": colormaps["viridis"](0.92 * series.shade), "marker": marker, "shade": series.shade}
+
+
+def _panel(axes: Any, panel: Panel, looks: Mapping[str, Mapping[str, Any]], log_x: bool) -> None:
+    for s in panel.lines:
+        look = {k: v for k, v in looks[s.kind or s.label].items() if k not in ("label", "shade")}
+        if s.low is not None:
+            axes.fill_between(s.x, s.low, s.high, color=look["color"], alpha=0.15, lw=0)
+        axes.plot(s.x, s.y, **look, lw=1.4, ms=3.2)
+    if panel.level is not None:
+        axes.axhline(panel.level, color=PALE, ls=DASHED, lw=1)
+    axes.set_title(panel.title, loc="left")
+    if log_x:
+        ticks = sorted({int(v) for s in panel.lines for v in s.x})
+        axes.set_xscale("log")
+        axes.set_xticks(ticks, [str(t) for t in ticks], fontsize=7.5)
+        axes.minorticks_off()
+
+
+def _legend(figure: Any, panels: Sequence[Panel], looks: Mapping[str, Mapping[str, Any]], columns: int) -> None:
+    from matplotlib.lines import Line2D
+
+    keys = [Line2D([], [], lw=1.4, ms=4, **{k: v for k, v in look.items() if k != "shade"}) for look in looks.values()]
+    named = next((p.level_name for p in panels if p.level is not None), None)
+    if named:
+        keys.append(Line2D([], [], color=PALE, ls=DASHED, lw=1, label=named))
+    figure.legend(handles=keys, loc="outside lower center", ncols=columns, fontsize=8)

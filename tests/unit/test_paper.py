@@ -1,0 +1,215 @@
+"""The paper's studies on made-up packs: discovery, runs, tables, claims, pages."""
+
+import json
+import re
+from itertools import product
+
+import numpy as np
+import pytest
+
+from imprint.core.errors import FileError, ParameterError
+from imprint.paper import chosen, known, listing
+from imprint.paper.curve_claims import peaks, published
+from imprint.paper.page import sections, write_page
+from imprint.paper.places import Places, discover
+from imprint.paper.results import Results, Scores
+from imprint.paper.run import run, works
+from imprint.paper.tables import Row, find
+from imprint.paper.work import in_pieces, joined, work
+from imprint.report.sections import Cells, Verdict
+from imprint.study import Instance
+
+
+def pack(path, classes, rows, seed, width=6):
+    rng = np.random.default_rng(seed)
+    centres = 2 * rng.normal(size=(classes, width))
+    arrays = {}
+    for name, n in (("train", rows), ("test", max(2, rows // 2))):
+        y = np.repeat(np.arange(classes), n)
+        arrays[name] = (centres[y] + rng.normal(size=(len(y), width))).astype(np.float32)
+        arrays[f"{name}_labels"] = y
+    np.savez(path, **arrays)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    place = tmp_path_factory.mktemp("packs")
+    patch = pytest.MonkeyPatch()
+    patch.setenv("IMPRINT_HOME", str(tmp_path_factory.mktemp("home")))
+    for i, backbone in enumerate(("one", "two")):
+        for j, dataset in enumerate(("mnist", "cifar10")):
+            pack(place / f"{backbone}-{dataset}.npz", 10, 22, 10 * i + j)
+    pack(place / "one-combidigits.npz", 10, 16, 7)
+    pack(place / "one-hundred.npz", 100, 3, 8)
+    np.savez(place / "sources-combidigits.npz", train_sources=np.zeros(3))
+    yield place
+    patch.undo()
+
+
+@pytest.fixture(scope="module")
+def table1(folder, tmp_path_factory):
+    out = tmp_path_factory.mktemp("out")
+    run("paper/table1", discover(folder), out, workers=1)
+    return out
+
+
+def test_packs_are_found_by_the_part_they_play(folder):
+    places = discover(folder)
+    assert places.benchmark.backbones == ("one", "two")
+    assert places.benchmark.datasets == ("mnist", "cifar10")
+    assert places.combined.backbones == ("one",)
+    assert places.many.datasets == ("hundred",)
+    assert places.smallest == 22
+    assert not places.published
+    assert Places.of(json.loads(json.dumps(places.to_json()))) == places
+
+
+def test_packs_can_be_chosen(folder):
+    places = discover(folder, ["two"], ["mnist"])
+    assert (places.benchmark.backbones, places.benchmark.datasets) == (("two",), ("mnist",))
+    assert not places.many
+    with pytest.raises(ParameterError, match="Did you mean 'two'"):
+        discover(folder, ["twoo"])
+    with pytest.raises(FileError, match="no folder"):
+        discover(folder / "nowhere")
+
+
+def test_every_artefact_is_listed_once_in_the_order_of_the_paper():
+    names = [o["name"] for o in listing()]
+    assert names[0] == "paper/all"
+    assert names[1] == "paper/table1"
+    assert len(names) == len(set(names)) == len(known()) + 1
+    orders = [a.order for a in known().values()]
+    assert len(set(orders)) == len(orders)
+    with pytest.raises(ParameterError, match="Did you mean 'table1'"):
+        chosen("paper/table")
+
+
+def test_all_names_every_cell_of_every_artefact_once(folder):
+    places = discover(folder)
+
+    def cells(ws):
+        found = set()
+        for role, study in ws:
+            found |= set(product([role], study.instances, map(str, study.methods), study.seeds))
+        return found
+
+    whole = [w for a in known().values() for w in a.studies(places)]
+    assert cells(works("paper/all", places)) == cells(whole)
+    twice = joined([*whole, *whole])
+    assert len(in_pieces(twice)) == len(works("paper/all", places))
+    assert all(len(w.study.tasks) <= 20 for w in in_pieces(twice))
+
+
+def test_weight_decay_follows_the_backbone(folder):
+    places = Places.of(
+        {**discover(folder).to_json(), "benchmark": {"backbones": ["resnet18", "vit_b_16"], "datasets": ["mnist"]}}
+    )
+    (one,) = work(places, "benchmark", ["none / least_squares(reg={reg}) / none / none / max"])
+    assert [str(m.generator) for m in one.study.methods] == ["least_squares(reg=0.0001)", "least_squares(reg=0.1)"]
+    instances = (Instance("resnet18", "mnist", "all"), Instance("vit_b_16", "mnist", "all"))
+    scores = Scores(instances, tuple(map(str, one.study.methods)), np.array([[[1.0], [2.0]], [[3.0], [4.0]]]))
+    assert scores.of("none / least_squares(reg={reg}) / none / none / max")[:, 0].tolist() == [1.0, 4.0]
+
+
+def test_table_equals_the_classifier(folder, table1):
+    from imprint import recipe
+    from imprint.tasks import resolve
+
+    (section,) = sections(table1, ["table1"])
+    cells = next(p for p in section.parts if isinstance(p, Cells))
+    row = next(r for r in cells.rows if r[0] == "Qi et al.")
+    found = []
+    for backbone in ("one", "two"):
+        for dataset in ("mnist", "cifar10"):
+            d = np.load(folder / f"{backbone}-{dataset}.npz")
+            for task in map(resolve, ("all", "even", "odd", "short")):
+                a, b = task.select(d["train_labels"]), task.select(d["test_labels"])
+                clf = recipe("qi2018").fit(d["train"][a.rows], a.labels)
+                found.append(100 * clf.score(d["test"][b.rows], b.labels))
+    assert row[3] == f"{np.mean(found):.2f} ± {np.std(found, ddof=1):.2f}"
+    assert row[2] == "86.79 ± 7.83"
+    assert len(section.claims) == 4
+
+
+def test_a_second_run_computes_nothing_and_a_wider_one_only_what_is_new(folder, table1):
+    assert run("paper/table1", discover(folder), table1, workers=1).computed == 0
+    wider = run("paper/aggregators_20", discover(folder), table1, workers=1)
+    assert wider.computed == wider.experiments - 16 * 3  # k-means with 20 proxies and max was there
+    assert sections(table1, ["table1"])[0].parts
+
+
+def test_what_was_not_run_says_how_to_run_it(table1):
+    (section,) = sections(table1, ["generators_over_k"])
+    assert section.text == "Not run yet: imprint study run paper/generators_over_k"
+    assert not section.parts
+
+
+def test_missing_packs_are_named(folder, tmp_path):
+    run("paper/table1", discover(folder, ["two"]), tmp_path, workers=1)
+    (section,) = sections(tmp_path, ["modes_l2"])
+    assert "no packs" in section.text
+
+
+def test_the_best_candidate_stands_for_a_row():
+    values = np.array([[[3.0], [2.0], [1.0]], [[3.0], [9.0], [1.0]], [[5.0], [4.0], [1.0]]])
+    methods = ("l2 / mean / l2 / l2 / max", "none / mean / l2 / l2 / max", "none / mean / none / none / max")
+    scores = Scores(tuple(Instance("a", "b", str(i)) for i in range(3)), methods, values)
+    found = find([Row("means", methods[:2], 50.0), Row("bare", methods[2:])], scores)
+    assert found.chosen == (methods[0], methods[2])
+    assert found.means == {"means": pytest.approx(11 / 3), "bare": 1.0}
+    assert found.published == {"means": 50.0}
+    assert found.winner == "means"
+
+
+def test_peaks_of_the_published_curves_are_those_read_off():
+    found = {b: peaks(v) for b, v in published().items()}
+    assert found["swin_b"] == list(range(1, 11))
+    assert found["vit_b_16"] == list(range(2, 11))
+    assert found["resnet50"] == list(range(1, 10))
+    assert found["resnet18"] == [1, 2, 3, 4]
+
+
+def test_published_gains_have_the_published_correlation():
+    from imprint.collapse import gain_fit
+    from imprint.paper.artefacts.gain import published
+
+    points = published()
+    fit = gain_fit([p.nc1 for p in points], [p.gain for p in points])
+    assert len(points) == 56
+    assert fit.spearman == pytest.approx(0.8179, abs=0.02)
+    assert fit.r2 == pytest.approx(0.3559, abs=0.02)
+    large = [p for p in points if p.nc1 > 1]
+    assert abs(gain_fit([p.nc1 for p in large], [p.gain for p in large]).spearman) < 0.15
+
+
+def test_collapse_is_measured_once_and_both_ways(folder, tmp_path):
+    from imprint.collapse import nc1
+    from imprint.paper.collapse import map_values, measure, set_values
+
+    places = discover(folder)
+    run("paper/table1", places, tmp_path, workers=1)
+    measure(places, tmp_path, lambda *_: None)
+    before = (tmp_path / "collapse.json").read_bytes()
+    measure(places, tmp_path, lambda *_: None)
+    assert (tmp_path / "collapse.json").read_bytes() == before
+    results = Results(tmp_path)
+    d = np.load(folder / "two-cifar10.npz")
+    unit = d["train"] / np.linalg.norm(d["train"], axis=1, keepdims=True)
+    assert set_values(results)["two", "cifar10"] == pytest.approx(nc1(unit, d["train_labels"]), rel=1e-5)
+    assert set_values(results, "published")["two", "cifar10"] > set_values(results)["two", "cifar10"]
+    assert [len(v) for v in map_values(results)["one"]] == [10] * 10
+
+
+def test_the_page_stands_alone(table1, tmp_path):
+    files = write_page(table1, tmp_path)
+    page = (tmp_path / "results.html").read_text()
+    assert {f.name for f in files} >= {"results.html", "results.md", "table1.svg"}
+    assert not re.search(r'(?:src|href)="(?!#)', page)
+    ids = re.findall(r'\bid="([^"]+)"', page)
+    assert len(ids) == len(set(ids))
+    assert all(f"paper/{name}" in page for name in known())
+    text = (tmp_path / "results.md").read_text()
+    assert all((tmp_path / link).is_file() for link in re.findall(r"\]\((results/[^)]+)\)", text))
+    assert str(table1) not in page + text
+    assert {str(v) for v in Verdict} >= set(re.findall(r'<span class="\w+">. ([a-z ]+)</span>', page))
