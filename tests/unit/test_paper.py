@@ -213,3 +213,31 @@ def test_the_page_stands_alone(table1, tmp_path):
     assert all((tmp_path / link).is_file() for link in re.findall(r"\]\((results/[^)]+)\)", text))
     assert str(table1) not in page + text
     assert {str(v) for v in Verdict} >= set(re.findall(r'<span class="\w+">. ([a-z ]+)</span>', page))
+
+
+def test_a_memory_of_outer_products_is_the_head():
+    from imprint.paper.artefacts.memory import compare_with_head
+
+    rng = np.random.default_rng(0)
+    y = np.repeat(["a", "b", "c"], 9)
+    X = (rng.normal(size=(3, 5)).repeat(9, axis=0) + rng.normal(size=(27, 5))).astype(np.float32)
+    found = compare_with_head(X, y, X[::2])
+    assert found["agree"] == found["rows"] == 14
+    assert found["difference"] < 1e-6
+
+
+def test_samples_of_digits_come_from_the_folder_of_downloads(tmp_path, monkeypatch):
+    from imprint.paper.artefacts.combidigits import artefact
+
+    monkeypatch.setenv("IMPRINT_HOME", str(tmp_path))
+    assert "nothing to show" in artefact.section("combidigits", Results(tmp_path)).text
+    (tmp_path / "data").mkdir()
+    for i, name in enumerate(("mnist", "mnistm", "svhn", "usps")):
+        images = np.full((12, 8, 8, 3)[: 3 + i % 2], 60 * i, dtype=np.uint8)
+        labels = np.repeat([6, 1], 6)
+        np.savez(tmp_path / "data" / f"{name}.npz", train_images=images, train_labels=labels)
+    artefact.measure(None, tmp_path, print)
+    shown = np.load(tmp_path / "combidigits.npy")
+    assert shown.shape == (4, 5, 32, 32, 3)
+    assert shown.reshape(4, -1)[:, 0].tolist() == [0, 60, 120, 180]
+    assert artefact.section("combidigits", Results(tmp_path)).parts

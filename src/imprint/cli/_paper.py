@@ -65,7 +65,8 @@ def report_paper(folder: Path, to: Path, json: bool) -> None:
     """Write the page of everything that was run."""
     from imprint.paper.page import sections, write_page
 
-    files, found = write_page(folder, to), sections(folder)
+    found = sections(folder)
+    files = write_page(folder, to, found)
     if json:
         claims = [{"study": s.name, **asdict(c)} for s in found for c in s.claims]
         terminal.emit({"files": [str(f) for f in files], "claims": claims})

@@ -17,9 +17,11 @@ def sections(folder: str | os.PathLike[str], names: Sequence[str] = ()) -> list[
     return [artefact.section(name, results) for name, artefact in known().items() if name in (names or [name])]
 
 
-def write_page(folder: str | os.PathLike[str], to: str | os.PathLike[str]) -> list[Path]:
-    """Write `results.html`, `results.md` and the pictures in `results/`."""
-    found, front = sections(folder), _front(Path(folder))
+def write_page(
+    folder: str | os.PathLike[str], to: str | os.PathLike[str], found: Sequence[Section] | None = None
+) -> list[Path]:
+    """Write `results.html`, `results.md` and the pictures in `results/`; `found` are sections already made."""
+    found, front = sections(folder) if found is None else found, _front(Path(folder))
     pictures = {f"results/{p.name}.svg": p.svg for s in found for p in s.parts if isinstance(p, Picture)}
     files = {"results.html": as_html(front, found).encode(), "results.md": as_markdown(front, found).encode()}
     return write_files(Path(to), {**files, **pictures})

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from functools import cache
 from typing import NamedTuple
 
 from imprint.paper.places import Places, regularisation
@@ -59,6 +60,7 @@ def spellings(method: str, backbones: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(spelling(method, b) for b in backbones))
 
 
+@cache
 def spelling(method: str, backbone: str) -> str:
     """A method as results name it for one backbone."""
     return str(method_from_text(method.replace("{reg}", repr(regularisation(backbone)))))

@@ -84,4 +84,4 @@ def _claims(found: dict[str, dict[str, Array]]) -> list[Claim]:
     ]
 
 
-artefact = Against(title="k-means against least squares over d", where="Figure A4", order=270)
+artefact = Against(title="k-means against least squares over d", where="Figure A.7", order=270)

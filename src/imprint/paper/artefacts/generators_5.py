@@ -28,7 +28,7 @@ def claims(found: Found) -> list[Claim]:
 
 artefact = Table(
     title="Generators with at most 5 proxies",
-    where="Table A1",
+    where="Table A.1",
     order=200,
     rows=rows(PUBLISHED, 5),
     claims=claims,

@@ -5,7 +5,7 @@ from imprint.paper.norms import bare
 
 artefact = Curves(
     title='"d in 1" with k-least-squares',
-    where="Figure A3b",
+    where="Figure A.6b",
     order=245,
     method=lambda k: bare(f"k_least_squares(k={k}, reg={{reg}})"),
     what="k-least-squares, nothing normalised, max",

@@ -4,7 +4,7 @@ from imprint.paper.curves import Curves
 
 artefact = Curves(
     title='"d in 1" without normalisation before generation',
-    where="Figure A3a",
+    where="Figure A.6a",
     order=240,
     method=lambda k: f"none / kmeans(k={k}) / l2 / l2 / max",
     what="k-means, norm_pre none, else L2, max",

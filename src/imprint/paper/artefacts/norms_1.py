@@ -41,7 +41,7 @@ def norm_rows(generator: str, published: dict[tuple[str, str, str], tuple[float,
 
 artefact = Table(
     title="All norms, one mean per class",
-    where="Table A2",
+    where="Table A.2",
     order=210,
     rows=norm_rows("mean", PUBLISHED),
     claims=claims,

@@ -44,7 +44,7 @@ def claims(found: Found) -> list[Claim]:
 
 artefact = Table(
     title="All norms, 20 k-means proxies per class",
-    where="Table A3",
+    where="Table A.3",
     order=220,
     rows=norm_rows("kmeans(k=20)", PUBLISHED),
     claims=claims,

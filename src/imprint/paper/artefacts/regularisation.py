@@ -34,4 +34,4 @@ class Regularisation(Artefact):
         return Section(name, self.title, self.where, text, (cells,))
 
 
-artefact = Regularisation(title="Weight decay of least squares", where="Table A4", order=250)
+artefact = Regularisation(title="Weight decay of least squares", where="Table A.4", order=250)

@@ -54,4 +54,4 @@ class Runtime(Artefact):
         return Section(name, self.title, self.where, text, (Cells(head, tuple(lines), 1),), (claim,))
 
 
-artefact = Runtime(title="Runtime of generation", where="Table A5", order=290)
+artefact = Runtime(title="Runtime of generation", where="Table A.5", order=290)

@@ -2,4 +2,4 @@
 
 from imprint.paper.low_data import LowData
 
-artefact = LowData(title="The same from 10 to 400 shots", where="Figure A1", order=230, first=10, last=400, each=True)
+artefact = LowData(title="The same from 10 to 400 shots", where="Figure A.4", order=230, first=10, last=400, each=True)
