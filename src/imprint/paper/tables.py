@@ -89,10 +89,15 @@ class Table(Artefact):
             published = "" if row.mean is None else f"{row.mean:.2f}" + ("" if row.std is None else f" ± {row.std:.2f}")
             differs = f"{found.means[row.label] - row.mean:+.2f}" if same and row.mean is not None else ""
             rank = f"{found.comparison.rank(row.label):.2f}"
-            lines.append((row.label, method, published, here, *((differs,) if same else ()), rank))
+            lines.append((row.label, readable(method), published, here, *((differs,) if same else ()), rank))
         head = ("", "pre / generator / post / inf / aggregator", "published, %", "here, %")
         other = "" if same else "The published values are of other backbones: compare orders and margins, not values."
         return Cells((*head, *(("difference",) if same else ()), "rank here"), tuple(lines), 2, other)
+
+
+def readable(method: str) -> str:
+    """A method for people; λ is the weight decay of the backbone at hand."""
+    return method.replace("reg={reg}", "reg=λ")
 
 
 def find(rows: Sequence[Row], scores: Scores) -> Found:

@@ -40,7 +40,11 @@ th { color: var(--pale); font-weight: 600 } .n { text-align: right }
 figure { margin: .75rem 0; overflow-x: auto } figure svg { max-width: 100%; height: auto; display: block }
 figcaption, small { color: var(--pale); font-size: .85rem }
 pre { background: var(--back); border-radius: 6px; padding: .8rem 1rem; overflow-x: auto; font-size: .875rem }
-@media (max-width: 640px) { section { padding: .9rem } figure svg { max-width: none } .small svg { max-width: 100% } }
+@media (max-width: 640px) {
+  .claims, .claims tbody, .claims tr, .claims td { display: block; border: 0; padding: .1rem 0; width: 100% }
+  .claims thead { display: none } .claims tr { border-bottom: 1px solid var(--line); padding: .6rem 0 }
+  .claims td[data-of]::before { content: attr(data-of) ": "; color: var(--pale) }
+  section { padding: .9rem } figure svg { max-width: none } .small svg { max-width: 100% } }
 </style></head><body><main>
 <h1>$title</h1>
 $front
@@ -126,13 +130,15 @@ def _with_own_ids(svg: str, name: str) -> str:
 def _html_claims(claims: Sequence[Claim]) -> str:
     css = {Verdict.HOLDS: "holds", Verdict.FAILS: "fails", Verdict.UNTESTABLE: "none"}
 
-    def cell(verdict: Verdict | None, figures: str) -> str:
+    def cell(of: str, verdict: Verdict | None, figures: str) -> str:
         if verdict is None:
             return "<td></td>"
-        return f'<td><span class="{css[verdict]}">{MARKS[verdict]} {verdict}</span><br>{escape(figures)}</td>'
+        shown = f'<span class="{css[verdict]}">{MARKS[verdict]} {verdict}</span><br>{escape(figures)}'
+        return f'<td data-of="{of}">{shown}</td>'
 
     rows = (
-        f"<tr><td>{escape(c.text)}</td>{cell(c.verdict, c.figures)}{cell(c.published, c.published_figures)}</tr>"
+        f"<tr><td>{escape(c.text)}</td>{cell('here', c.verdict, c.figures)}"
+        f"{cell('published', c.published, c.published_figures)}</tr>"
         for c in claims
     )
     head = "<tr><th>claim</th><th>here</th><th>published results</th></tr>"
@@ -141,7 +147,11 @@ def _html_claims(claims: Sequence[Claim]) -> str:
 
 def _tally(sections: Sequence[Section]) -> str:
     counts = Counter(c.verdict for s in sections for c in s.claims)
-    return "Of the claims, " + ", ".join(f"{counts[v]} {v}" for v in Verdict) + "; measured here."
+    here = f"{counts[Verdict.HOLDS]} hold here, {counts[Verdict.FAILS]} do not"
+    theirs = Counter(c.published for s in sections for c in s.claims)
+    rest = f"{counts[Verdict.UNTESTABLE]} cannot be tested here"
+    unsupported = f"{theirs[Verdict.FAILS]} are not borne out by the published results themselves"
+    return f"Of {counts.total()} claims {here}, {rest}; {unsupported}."
 
 
 def as_markdown(front: Front, sections: Sequence[Section]) -> str:

@@ -17,7 +17,9 @@ class LabelMaps(Artefact):
     """Which classes share a label, for three values of d."""
 
     def section(self, name: str, results: Results) -> Section:
-        caption = f"{POOL} classes, {LABELS} new labels (rows); coloured: the classes that a label takes, by their numbers."
+        caption = (
+            f"{POOL} classes, {LABELS} new labels (rows); coloured: the classes that a label takes, by their numbers."
+        )
         text = (
             "A hundred classes are shuffled and cut into ten blocks; new label j takes the first d classes of block j. "
             "The published maps are nested like this, though the paper's text takes the next d classes for each label."

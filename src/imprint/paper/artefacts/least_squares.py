@@ -1,7 +1,7 @@
 """Least squares with one and with many proxies per class."""
 
 from imprint.paper.norms import bare, cosine, every_norm
-from imprint.paper.tables import Found, Row, Table
+from imprint.paper.tables import Found, Row, Table, readable
 from imprint.report.sections import Claim, Verdict, verdict
 
 ONE, MANY = "least_squares(reg={reg})", "k_least_squares(k=20, reg={reg})"
@@ -29,7 +29,7 @@ def claims(found: Found) -> list[Claim]:
         Claim(
             "Additional normalisation impairs least squares with several proxies.",
             verdict(helps <= 0.05),
-            f"the best norms bring {helps:+.2f} points ({found.chosen[-1]})",
+            f"the best norms bring {helps:+.2f} points ({readable(found.chosen[-1])})",
             Verdict.FAILS,
             "93.64 with L2 on the proxies (40 instances) against 91.20 without (48): L2 was best for every k > 1",
         ),

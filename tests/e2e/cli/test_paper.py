@@ -1,0 +1,49 @@
+"""`imprint study run paper/...` and its page, through the real entry point."""
+
+import json
+
+import numpy as np
+import pytest
+
+
+@pytest.fixture
+def packs(tmp_path):
+    rng = np.random.default_rng(3)
+    y = np.repeat(np.arange(10), 21)
+    for name in ("one-mnist", "two-mnist"):
+        X = (2 * rng.normal(size=(10, 5))[y] + rng.normal(size=(210, 5))).astype(np.float32)
+        np.savez(tmp_path / f"{name}.npz", train=X, train_labels=y, test=X[::4], test_labels=y[::4])
+    return tmp_path
+
+
+def test_a_table_runs_resumes_and_makes_a_page(imprint, packs, tmp_path):
+    words = ["study", "run", "paper/table1", "--embeddings", packs, "--out", tmp_path / "out", "--workers", 1]
+    first = imprint(*words)
+    assert "86.79 ± 7.83" in first.out
+    assert "Qi et al." in first.out
+    again = json.loads(imprint(*words, "--json").out)
+    assert (again["computed"], again["experiments"]) == (0, 5 * 8 * 3)
+    made = json.loads(imprint("study", "report", tmp_path / "out", "--to", tmp_path / "page", "--json").out)
+    assert {"holds", "does not hold"} >= {c["verdict"] for c in made["claims"] if c["study"] == "table1"}
+    assert (tmp_path / "page" / "results.html").is_file()
+
+
+def test_a_dry_run_counts(imprint, packs):
+    found = json.loads(imprint("study", "run", "paper/table1", "--embeddings", packs, "--dry", "--json").out)
+    assert found["experiments"] == found["to_do"] == 5 * 8 * 3
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["paper/tabel1", "--embeddings", "."], "Did you mean 'table1'?"),
+        (["paper/table1"], "--embeddings DIR"),
+        (["paper/table1", "--embeddings", "PACKS"], "--out DIR"),
+        (["paper/table1", "--embeddings", "PACKS", "--backbones", "three", "--dry"], "Unknown backbone"),
+    ],
+)
+def test_refusals_are_one_sentence(imprint, packs, words, sentence):
+    done = imprint("study", "run", *(packs if w == "PACKS" else w for w in words))
+    assert done.code == 1
+    assert sentence in done.err
+    assert done.err.count("\n") == 1
