@@ -20,7 +20,7 @@ def run_paper(
     name: str,
     out: Path | None,
     embeddings: Path | None,
-    only: tuple[list[str], list[str]],
+    only: tuple[list[str], list[str], int],
     how: dict[str, Any],
     dry: bool,
     json: bool,

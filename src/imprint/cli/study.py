@@ -34,6 +34,7 @@ def run(
     dry: Annotated[bool, typer.Option("--dry", help="Say what there is to do, and do nothing.")] = False,
     backbones: Annotated[str, typer.Option(help="For paper/...: only these, with commas between them.")] = "",
     datasets: Annotated[str, typer.Option(help="For paper/...: only these, with commas between them.")] = "",
+    maps: Annotated[int, typer.Option(help='For paper/...: how many label maps of "d in 1".', min=1, max=10)] = 10,
     json: options.Json = False,
 ) -> None:
     """Run a study, or the rest of it.
@@ -49,7 +50,7 @@ def run(
         from imprint.cli._paper import run_paper
 
         how = {"workers": workers, "engine": engine, "device": device}
-        run_paper(study, out, embeddings, (_names(backbones), _names(datasets)), how, dry, json)
+        run_paper(study, out, embeddings, (_names(backbones), _names(datasets), maps), how, dry, json)
         return
     found = Study.read(study)
     if embeddings is not None:

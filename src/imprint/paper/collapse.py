@@ -10,8 +10,8 @@ from imprint import tasks
 from imprint.collapse import nc1
 from imprint.normalisers.l2 import L2
 from imprint.paper.artefact import Report
-from imprint.paper.modes import MAPS, maps
-from imprint.paper.places import Places
+from imprint.paper.modes import maps
+from imprint.paper.places import MAPS, Places
 from imprint.paper.results import Results, write_json
 from imprint.study import Packs
 

@@ -23,18 +23,13 @@ class Curves(Artefact):
     method: Callable[[int], str]
     what: str
     kind: str
-    maps: int | None = None
     needs: str = "many"
 
-    def count(self, places: Places) -> int:
-        """How many label maps are used."""
-        return self.maps or places.maps
-
     def studies(self, places: Places) -> list[Work]:
-        return curve_studies(places, self.method, self.count(places))
+        return curve_studies(places, self.method)
 
     def section(self, name: str, results: Results) -> Section:
-        curves = map_curves(results, self.method, self.count(results.places))
+        curves = map_curves(results, self.method)
         if curves is None:
             return self.missing(name, results)
         sets = set_curves(results, self.method)
@@ -42,7 +37,7 @@ class Curves(Artefact):
             Panel(b, [*_mode_lines(values), *_set_lines(b, sets, results.places)]) for b, values in curves.items()
         ]
         svg = draw(panels, "proxies per class, k", "accuracy, %", columns=3)
-        maps = self.count(results.places)
+        maps = results.places.maps
         caption = f"{self.what}. Means over {maps} label maps; bands are 95 % confidence intervals over three seeds."
         means = {b: curve_means(v) for b, v in curves.items()}
         parts = (Picture(name, svg, caption), _peaks(means))

@@ -11,7 +11,6 @@ from imprint.paper.work import SEEDS, Work, work
 
 K = tuple(range(1, 16))
 D = tuple(range(1, 11))
-MAPS = 10
 
 
 def maps(count: int) -> list[str]:
@@ -19,15 +18,16 @@ def maps(count: int) -> list[str]:
     return [f"d_in_1(d={d}, i={i})" for d in D for i in range(count)]
 
 
-def curve_studies(places: Places, method: Callable[[int], str], count: int) -> list[Work]:
-    """A family of methods over k on so many maps, and on the whole ten-class sets."""
+def curve_studies(places: Places, method: Callable[[int], str]) -> list[Work]:
+    """A family of methods over k on the label maps, and on the whole ten-class sets."""
     methods = [method(k) for k in K]
     beside = [w for role in ("benchmark", "combined") for w in work(places, role, methods, ["all"], SEEDS)]
-    return [*work(places, "many", methods, maps(count), SEEDS), *beside]
+    return [*work(places, "many", methods, maps(places.maps), SEEDS), *beside]
 
 
-def map_curves(results: Results, method: Callable[[int], str], count: int) -> dict[str, Array] | None:
+def map_curves(results: Results, method: Callable[[int], str]) -> dict[str, Array] | None:
     """Accuracy of every backbone.  # (d, map, k, seed)"""
+    count = results.places.maps
     asked = work(results.places, "many", [method(k) for k in K], maps(count), SEEDS)
     scores = results.scores(asked)
     if scores is None:

@@ -6,9 +6,11 @@ from pathlib import Path
 
 from imprint.core.version import __version__
 from imprint.paper import known
-from imprint.paper.results import Results, read_run
+from imprint.paper.places import ROLES
+from imprint.paper.results import Results
 from imprint.report.paper_page import Front, as_html, as_markdown, write_files
 from imprint.report.sections import Picture, Section
+from imprint.study.store import Store
 
 
 def sections(folder: str | os.PathLike[str], names: Sequence[str] = ()) -> list[Section]:
@@ -28,7 +30,7 @@ def write_page(
 
 
 def _front(folder: Path) -> Front:
-    results, note = Results(folder), read_run(folder)
+    results = Results(folder)
     places = results.places
     where = [f"{len(places.benchmark.backbones)} backbones ({', '.join(places.benchmark.backbones)})"]
     where += [f"{', '.join(places.benchmark.datasets)} with four tasks each"]
@@ -36,21 +38,21 @@ def _front(folder: Path) -> Front:
         group = places.group(role)
         if group:
             where.append(f"{', '.join(group.datasets)} {what} ({', '.join(group.backbones)})")
-    cells = sum(_rows(folder / role) for role in ("benchmark", "combined", "many"))
-    took = [r for r in note["runs"] if r["name"].endswith("all")]
+    counts, costs = zip(*(_cost(folder / role) for role in ROLES))
     return Front(
         scope="; ".join(where) + ".",
         same=places.published,
-        experiments=cells,
-        seconds=sum(r["seconds"] for r in took) or None,
+        experiments=sum(counts),
+        seconds=sum(costs),
         versions=_versions(results),
     )
 
 
-def _rows(store: Path) -> int:
-    import pyarrow.parquet as pq
-
-    return sum(pq.read_metadata(p).num_rows for p in (store / "shards").glob("*.parquet"))
+def _cost(store: Path) -> tuple[int, float]:
+    """How many experiments a store holds, and the processor seconds they took."""
+    table = Store(store).table()
+    spent = (float(table[f"seconds_{part}"].to_numpy().sum()) for part in ("generation", "evaluation"))
+    return len(table), sum(spent)
 
 
 def _versions(results: Results) -> str:

@@ -17,6 +17,7 @@ REGULARISATION = {"resnet18": 1e-4, "resnet50": 1e-4, "vit_b_16": 0.1, "swin_b":
 BENCHMARK = ("mnist", "fashionmnist", "cifar10")
 COMBINED = "combidigits"
 POOL = 100  # classes that "d in 1" draws from
+MAPS = 10  # label maps for every d
 ROLES = ("benchmark", "combined", "many")
 
 
@@ -44,8 +45,8 @@ class Places:
     """Sets of a hundred classes or more, for "d in 1"."""
     smallest: int
     """Rows of the smallest training class of the benchmark."""
-    maps: int = 3
-    """How many of the ten label maps the appendix's variants of "d in 1" use; the main figure uses all ten."""
+    maps: int = MAPS
+    """How many of the ten label maps of "d in 1" are used."""
 
     def group(self, role: str) -> Group:
         """The packs that play a part."""
@@ -74,13 +75,15 @@ def regularisation(backbone: str) -> float:
 
 
 def discover(
-    folder: str | os.PathLike[str], backbones: Sequence[str] = (), datasets: Sequence[str] = (), maps: int = 3
+    folder: str | os.PathLike[str], backbones: Sequence[str] = (), datasets: Sequence[str] = (), maps: int = MAPS
 ) -> Places:
     """The packs `BACKBONE-DATASET.npz` of a folder, or those of the named backbones and data sets.
 
     A data set with a hundred classes or more serves "d in 1", `combidigits` itself, every other one the benchmark.
     Each part takes the backbones that have all of its data sets.
     """
+    if not 1 <= maps <= MAPS:
+        raise ParameterError(f"discover(maps={maps}): maps must be int from 1 to {MAPS}.")
     place = Path(folder)
     if not place.is_dir():
         raise FileError(f"There is no folder {place}.")

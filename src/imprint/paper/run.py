@@ -10,7 +10,7 @@ from imprint.core.errors import FileError
 from imprint.paper import chosen
 from imprint.paper.artefact import Report
 from imprint.paper.places import Places
-from imprint.paper.results import FORMAT, PAPER, is_run, read_run, write_json
+from imprint.paper.results import FORMAT, PAPER, write_json
 from imprint.paper.work import Work, in_pieces, joined
 from imprint.study import Progress, Summary
 from imprint.study import run as run_study
@@ -39,9 +39,7 @@ def run(
     done = [run_study(w.study, folder / w.role, progress=progress, **how) for w in works(name, places)]
     for artefact in chosen(name).values():
         artefact.measure(places, folder, measuring)
-    seconds = time.monotonic() - start
-    _note(folder, name, seconds)
-    return _sum(done, seconds)
+    return _sum(done, time.monotonic() - start)
 
 
 def _open(folder: Path, places: Places) -> None:
@@ -50,15 +48,7 @@ def _open(folder: Path, places: Places) -> None:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as e:
         raise FileError(f"Cannot write {folder}: {e.strerror}.") from None
-    runs = read_run(folder)["runs"] if is_run(folder) else []
-    write_json(folder / PAPER, {"format": FORMAT, "places": places.to_json(), "runs": runs})
-
-
-def _note(folder: Path, name: str, seconds: float) -> None:
-    """Keep how long the run took, for the page."""
-    note = read_run(folder)
-    note["runs"].append({"name": name, "seconds": round(seconds, 1)})
-    write_json(folder / PAPER, note)
+    write_json(folder / PAPER, {"format": FORMAT, "places": places.to_json()})
 
 
 def _sum(done: Iterable[Summary], seconds: float) -> Summary:

@@ -63,12 +63,13 @@ class Front:
     scope: str
     same: bool
     experiments: int
-    seconds: float | None
+    seconds: float
+    """Of processor time."""
     versions: str
 
     def sentences(self) -> list[str]:
         """The introduction."""
-        took = "" if self.seconds is None else f" They took {self.seconds / 60:.0f} minutes to compute."
+        took = f" They took {self.seconds / 60:.1f} minutes of processor time."
         other = (
             "The backbones are the paper's: values are compared one by one."
             if self.same

@@ -32,11 +32,11 @@ class Against(Artefact):
     needs: str = "many"
 
     def studies(self, places: Places) -> list[Work]:
-        return [*curve_studies(places, _kmeans, places.maps), *curve_studies(places, _kls, places.maps)]
+        return [*curve_studies(places, _kmeans), *curve_studies(places, _kls)]
 
     def section(self, name: str, results: Results) -> Section:
         count = results.places.maps
-        ours, theirs = (map_curves(results, method, count) for method in (_kmeans, _kls))
+        ours, theirs = (map_curves(results, method) for method in (_kmeans, _kls))
         if ours is None or theirs is None:
             return self.missing(name, results)
         found = {b: dict(zip(NAMES, (*_one_and_best(ours[b]), *_one_and_best(theirs[b])))) for b in ours}

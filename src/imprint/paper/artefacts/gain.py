@@ -10,7 +10,7 @@ from imprint.collapse import GainFit, gain_fit
 from imprint.paper.artefact import Artefact, Report
 from imprint.paper.collapse import map_values, measure, set_values
 from imprint.paper.curves import curve_means
-from imprint.paper.modes import MAPS, curve_studies, map_curves, set_curves
+from imprint.paper.modes import curve_studies, map_curves, set_curves
 from imprint.paper.norms import cosine
 from imprint.paper.places import Places
 from imprint.paper.published import NC1, NC1_OF_SETS, kmeans_over_k
@@ -41,14 +41,14 @@ class Gains(Artefact):
     needs: str = "many"
 
     def studies(self, places: Places) -> list[Work]:
-        return curve_studies(places, _method, MAPS)
+        return curve_studies(places, _method)
 
     def measure(self, places: Places, folder: Path, report: Report) -> None:
         measure(places, folder, report)
 
     def section(self, name: str, results: Results) -> Section:
         here, theirs = measured(results), published()
-        if len(here) < 3:
+        if not any(p.remapped for p in here):
             return self.missing(name, results)
         fits = {"published": _fits(theirs), "here": _fits(here)}
         clouds = [
@@ -67,10 +67,12 @@ class Gains(Artefact):
 def measured(results: Results) -> list[Gain]:
     """The points of a run; NC1 by the formula of the paper."""
     found, maps, sets = [], map_values(results), set_values(results)
-    for b, values in (map_curves(results, _method, MAPS) or {}).items():
+    if not (maps and sets):
+        return []
+    for b, values in (map_curves(results, _method) or {}).items():
         means = curve_means(values)
         found += [
-            Gain(b, f"{d + 1} in 1", float(np.mean(maps[b][d])), float(row[4] - row[0]), True)
+            Gain(b, f"{d + 1} in 1", float(np.mean(maps[b][d][: results.places.maps])), float(row[4] - row[0]), True)
             for d, row in enumerate(means)
         ]
     for (b, d), values in set_curves(results, _method).items():

@@ -1,7 +1,6 @@
 """Accuracy over k for "d in 1", L2 throughout."""
 
 from imprint.paper.curves import Curves
-from imprint.paper.modes import MAPS
 from imprint.paper.norms import cosine
 
 artefact = Curves(
@@ -11,5 +10,4 @@ artefact = Curves(
     method=lambda k: cosine(f"kmeans(k={k})"),
     what="k-means, L2 throughout, max",
     kind="l2",
-    maps=MAPS,
 )
