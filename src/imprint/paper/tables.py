@@ -77,7 +77,9 @@ class Table(Artefact):
         if scores is None:
             return self.missing(name, results)
         found = find(self.rows, scores)
-        picture = Picture(name, critical_difference(found.comparison), f"Average ranks over {len(scores.instances)}.")
+        picture = Picture(
+            name, critical_difference(found.comparison), f"Average ranks over {len(scores.instances)} instances."
+        )
         cells = self._cells(found, results.places.published)
         text = f"{len(scores.instances)} instances, the median over {scores.values.shape[2]} seeds of each. {self.note}"
         return Section(name, self.title, self.where, text.strip(), (cells, picture), tuple(self.claims(found)))

@@ -125,8 +125,10 @@ def draw(
             axes.set_yscale("log" if log_y else "linear")
         for axes in list(grid.flat)[len(panels) :]:
             axes.set_axis_off()
-        figure.supxlabel(x_label, fontsize=9)
-        figure.supylabel(y_label, fontsize=9)
+        for axes in list(grid.flat)[max(0, len(panels) - columns) : len(panels)]:
+            axes.set_xlabel(x_label)
+        for axes in grid[:, 0]:
+            axes.set_ylabel(y_label)
         _legend(figure, panels, looks, 2 * columns)
     return out.getvalue()
 
