@@ -241,3 +241,36 @@ def test_samples_of_digits_come_from_the_folder_of_downloads(tmp_path, monkeypat
     assert shown.shape == (4, 5, 32, 32, 3)
     assert shown.reshape(4, -1)[:, 0].tolist() == [0, 60, 120, 180]
     assert artefact.section("combidigits", Results(tmp_path)).parts
+
+
+def test_classes_of_several_modes_from_studies_to_claims(folder, tmp_path):
+    places = discover(folder, ["one"], maps=1)
+    for name in ("gain", "against_k_least_squares"):
+        run(f"paper/{name}", places, tmp_path, workers=1)
+    curves, gain, against = sections(tmp_path, ["modes_l2", "gain", "against_k_least_squares"])
+    best = next(p for p in curves.parts if isinstance(p, Cells))
+    assert len(best.rows[0]) == 11
+    assert {c.verdict for c in curves.claims} <= {Verdict.HOLDS, Verdict.FAILS}
+    assert [c.published for c in curves.claims] == [Verdict.FAILS, Verdict.FAILS, Verdict.HOLDS]
+    fits = next(p for p in gain.parts if isinstance(p, Cells))
+    ours = dict((row[0], row[1]) for row in fits.rows)
+    assert ours["published, all"] == "56"
+    assert ours["here, all"] == str(10 + 2 + 1)  # d = 1 to 10, two ten-class sets, CombiDigits
+    assert len(against.claims) == 2
+    assert not sections(tmp_path, ["modes_pre_none"])[0].parts
+
+
+def test_a_gain_is_that_of_five_proxies(folder, tmp_path):
+    from imprint import ImprintClassifier
+    from imprint.paper.artefacts.gain import measured
+
+    places = discover(folder, ["one"], maps=1)
+    run("paper/gain", places, tmp_path, workers=1)
+    (point,) = (p for p in measured(Results(tmp_path)) if p.dataset == "mnist")
+    d = np.load(folder / "one-mnist.npz")
+    medians = []
+    for k in (5, 1):
+        fitted = (ImprintClassifier(generator=f"kmeans(k={k})", random_state=s) for s in (17121997, 123987, 12412312))
+        scores = [100 * c.fit(d["train"], d["train_labels"]).score(d["test"], d["test_labels"]) for c in fitted]
+        medians.append(np.median(scores))
+    assert point.gain == pytest.approx(medians[0] - medians[1])

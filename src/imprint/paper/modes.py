@@ -42,11 +42,11 @@ def map_curves(results: Results, method: Callable[[int], str]) -> dict[str, Arra
 
 def set_curves(results: Results, method: Callable[[int], str]) -> dict[tuple[str, str], Array]:
     """Accuracy on the whole ten-class sets, by backbone and data set.  # (k, seed)"""
-    found = {}
+    found: dict[tuple[str, str], Array] = {}
     for role in ("benchmark", "combined"):
         asked = work(results.places, role, [method(k) for k in K], ["all"], SEEDS)
         scores = results.scores(asked)
-        for i, at in enumerate(scores.instances if scores else ()):
-            assert scores is not None
-            found[at.backbone, at.dataset] = np.stack([scores.of(method(k))[i] for k in K])
+        if scores is not None:
+            values = np.stack([scores.of(method(k)) for k in K], axis=1)  # (instances, k, seeds)
+            found |= {(at.backbone, at.dataset): own for at, own in zip(scores.instances, values)}
     return found

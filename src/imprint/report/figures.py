@@ -1,5 +1,6 @@
 """Line and point drawings in small panels, as SVG; nothing is told by colour alone."""
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from imprint.core.types import Array
 INK, PALE, GRID = "#1f2933", "#5b6670", "#e4e8ec"
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000", "#7f7f7f")
 MARKERS = "osD^vPX*<>hp"
+LONG = re.compile(rb"-?\d+\.\d{3,}")  # numbers with more digits than anyone can see
 DASHED, DOTTED = (0, (4, 3)), (0, (1, 2))
 STYLE: dict[str, Any] = {
     "svg.fonttype": "none",
@@ -59,16 +61,6 @@ class Panel:
     level_name: str = ""
 
 
-@dataclass(frozen=True, eq=False)
-class Points:
-    """Points of one kind; hollow ones are of another family."""
-
-    label: str
-    x: Any
-    y: Any
-    hollow: bool = False
-
-
 def interval(values: Array) -> tuple[Array, Array, Array]:
     """The mean over the last axis and its 95 % confidence interval (Student's t).
 
@@ -101,6 +93,10 @@ def canvas(width: float, height: float) -> Iterator[tuple[Any, BytesIO]]:
         figure = Figure(figsize=(width, height), layout="constrained")
         yield figure, out
         figure.savefig(out, format="svg", metadata={"Date": None, "Creator": None})
+        shorter = LONG.sub(lambda m: f"{float(m[0]):.2f}".encode(), out.getvalue())
+        out.seek(0)
+        out.truncate()
+        out.write(shorter)
 
 
 def draw(
@@ -109,9 +105,7 @@ def draw(
     y_label: str,
     *,
     log_x: bool = False,
-    log_y: bool = False,
     columns: int = 3,
-    share_y: bool = False,
 ) -> bytes:
     """Panels of lines with one legend below."""
     columns = min(columns, len(panels))
@@ -119,10 +113,9 @@ def draw(
     looks = _looks(panels)
     rows = -(-(len(looks) + any(p.level is not None for p in panels)) // (2 * columns))
     with canvas(0.6 + 3.0 * columns, 0.35 + 2.5 * lines + 0.2 * rows) as (figure, out):
-        grid = figure.subplots(lines, columns, squeeze=False, sharey=share_y)
+        grid = figure.subplots(lines, columns, squeeze=False)
         for axes, panel in zip(grid.flat, panels):
             _panel(axes, panel, looks, log_x)
-            axes.set_yscale("log" if log_y else "linear")
         for axes in list(grid.flat)[len(panels) :]:
             axes.set_axis_off()
         for axes in list(grid.flat)[max(0, len(panels) - columns) : len(panels)]:
@@ -163,10 +156,24 @@ def _panel(axes: Any, panel: Panel, looks: Mapping[str, Mapping[str, Any]], log_
         axes.axhline(panel.level, color=PALE, ls=DASHED, lw=1)
     axes.set_title(panel.title, loc="left")
     if log_x:
-        ticks = sorted({int(v) for s in panel.lines for v in s.x})
+        ticks = _apart(sorted({int(v) for s in panel.lines for v in s.x}))
         axes.set_xscale("log")
         axes.set_xticks(ticks, [str(t) for t in ticks], fontsize=7.5)
         axes.minorticks_off()
+
+
+def _apart(values: Sequence[int]) -> list[int]:
+    """Those that have room for their numbers on a logarithmic axis.
+
+    >>> _apart([1, 2, 5, 100, 400, 600])
+    [1, 2, 5, 100, 400]
+    """
+    room = (values[-1] / values[0]) ** 0.07
+    kept = [values[0]]
+    for value in values[1:]:
+        if value >= room * kept[-1]:
+            kept.append(value)
+    return kept
 
 
 def _legend(figure: Any, panels: Sequence[Panel], looks: Mapping[str, Mapping[str, Any]], columns: int) -> None:
@@ -176,4 +183,5 @@ def _legend(figure: Any, panels: Sequence[Panel], looks: Mapping[str, Mapping[st
     named = next((p.level_name for p in panels if p.level is not None), None)
     if named:
         keys.append(Line2D([], [], color=PALE, ls=DASHED, lw=1, label=named))
-    figure.legend(handles=keys, loc="outside lower center", ncols=columns, fontsize=8)
+    rows = -(-len(keys) // columns)
+    figure.legend(handles=keys, loc="outside lower center", ncols=-(-len(keys) // rows), fontsize=8)

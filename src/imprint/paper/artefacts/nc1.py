@@ -37,7 +37,7 @@ class Collapse(Artefact):
             Panel("here, published centring", _lines(old_maps)),
             Panel("here, the formula of the paper", _lines(maps)),
         ]
-        svg = draw([p for p in panels if p.lines], "classes per label, d", "NC1", log_y=True, columns=3)
+        svg = draw([p for p in panels if p.lines], "classes per label, d", "NC1", columns=3)
         caption = (
             "Means over ten label maps (test rows, L2-normalised); bands are 95 % confidence intervals over the maps."
         )

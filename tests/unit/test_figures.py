@@ -1,0 +1,47 @@
+"""Drawings of the page: what they show, and that they repeat."""
+
+import re
+
+import numpy as np
+import pytest
+
+from imprint.collapse import gain_fit
+from imprint.report.figures import Panel, Series, draw, interval
+from imprint.report.scatter import Cloud, scatter
+
+
+def lines(count):
+    values = np.random.default_rng(0).normal(size=(count, 4, 3))
+    return [Series(f"line {i}", [1, 2, 5, 10], *interval(v)) for i, v in enumerate(values)]
+
+
+def test_a_drawing_names_axes_panels_and_lines_and_repeats():
+    panels = [Panel("left", lines(3), level=0.5, level_name="level"), Panel("right", lines(2))]
+    svg = draw(panels, "across", "up", log_x=True)
+    text = svg.decode()
+    for word in ("left", "right", "across", "up", "line 0", "line 2", "level"):
+        assert f">{word}<" in text
+    assert svg == draw(panels, "across", "up", log_x=True)
+    assert not re.search(r"\d\.\d{3}", text)
+
+
+def test_lines_differ_in_more_than_colour():
+    svg = draw([Panel("one", lines(8))], "x", "y").decode()
+    strokes = {
+        re.search(r"stroke: (#\w+)", s)[1]
+        for s in re.findall(r'style="fill: none; stroke: #[^"]+width: 1.4[^"]*"', svg)
+    }
+    assert len(strokes) == 8
+
+
+def test_intervals_cover_the_mean_as_often_as_they_say():
+    rng = np.random.default_rng(1)
+    _, low, high = interval(rng.normal(size=(20_000, 3)))
+    assert np.mean((low < 0) & (high > 0)) == pytest.approx(0.95, abs=0.01)
+
+
+def test_points_lie_on_a_logarithmic_axis_with_their_line():
+    x, y = [0.1, 1.0, 10.0], [1.0, 2.0, 3.5]
+    svg = scatter([Cloud("here", {("a", True): (x, y), ("b", False): (x, y)}, gain_fit(x, y))], "NC1", "gain").decode()
+    for word in ("here", "NC1", "gain", "a", "b"):
+        assert f">{word}<" in svg
