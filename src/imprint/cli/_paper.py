@@ -84,7 +84,7 @@ def _show_results(out: Path, names: Sequence[str]) -> None:
         terminal.note(f"{found[0].where}: {found[0].title}. {found[0].text}")
         for part in found[0].parts:
             if isinstance(part, Cells):
-                terminal.table(part.head, part.rows, right=part.head[part.numbers :])
+                terminal.table(part.head, part.rows, right=[h for j, h in enumerate(part.head) if part.right(j)])
     _show_claims(found)
 
 

@@ -91,10 +91,10 @@ class Table(Artefact):
             published = "" if row.mean is None else f"{row.mean:.2f}" + ("" if row.std is None else f" ± {row.std:.2f}")
             differs = f"{found.means[row.label] - row.mean:+.2f}" if same and row.mean is not None else ""
             rank = f"{found.comparison.rank(row.label):.2f}"
-            lines.append((row.label, readable(method), published, here, *((differs,) if same else ()), rank))
-        head = ("", "pre / generator / post / inf / aggregator", "published, %", "here, %")
+            lines.append((row.label, published, here, *((differs,) if same else ()), rank, readable(method)))
+        head = ("", "published, %", "here, %", *(("difference",) if same else ()), "rank here")
         other = "" if same else "The published values are of other backbones: compare orders and margins, not values."
-        return Cells((*head, *(("difference",) if same else ()), "rank here"), tuple(lines), 2, other)
+        return Cells((*head, "pre / generator / post / inf / aggregator"), tuple(lines), 1, other, remarks=1)
 
 
 def readable(method: str) -> str:

@@ -1,5 +1,6 @@
 """Sections as one HTML page that needs nothing else, and as Markdown with pictures beside it."""
 
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from imprint.report.sections import Cells, Claim, Picture, Section, Verdict
 
 COMMAND = "imprint study run paper/all --embeddings PACKS --out RESULTS\nimprint study report RESULTS --to docs"
 MARKS = {Verdict.HOLDS: "✓", Verdict.FAILS: "✗", Verdict.UNTESTABLE: "–"}
+SMALL = 400  # points; a picture that may shrink to the width of a telephone
 TITLE = "The paper, side by side"
 
 PAGE = Template("""<!doctype html>
@@ -44,7 +46,7 @@ pre { background: var(--back); border-radius: 6px; padding: .8rem 1rem; overflow
   .claims, .claims tbody, .claims tr, .claims td { display: block; border: 0; padding: .1rem 0; width: 100% }
   .claims thead { display: none } .claims tr { border-bottom: 1px solid var(--line); padding: .6rem 0 }
   .claims td[data-of]::before { content: attr(data-of) ": "; color: var(--pale) }
-  section { padding: .9rem } figure svg { max-width: none } .small svg { max-width: 100% } }
+  section { padding: .9rem } figure svg { max-width: none } figure.small svg { max-width: 100% } }
 </style></head><body><main>
 <h1>$title</h1>
 $front
@@ -107,7 +109,7 @@ def _html_section(section: Section) -> str:
 
 def _html_cells(cells: Cells) -> str:
     def line(values: Sequence[str], tag: str) -> str:
-        css = ("" if j < cells.numbers else ' class="n"' for j in range(len(values)))
+        css = (' class="n"' if cells.right(j) else "" for j in range(len(values)))
         return "<tr>" + "".join(f"<{tag}{c}>{escape(v)}</{tag}>" for v, c in zip(values, css)) + "</tr>"
 
     body = "".join(line(row, "td") for row in cells.rows)
@@ -118,7 +120,9 @@ def _html_cells(cells: Cells) -> str:
 def _html_picture(picture: Picture) -> str:
     svg = picture.svg.decode()
     own = _with_own_ids(svg[svg.index("<svg") :], picture.name)
-    return f"<figure>{own}<figcaption>{escape(picture.caption)}</figcaption></figure>"
+    width = re.search(r'width="([\d.]+)pt"', own)
+    css = ' class="small"' if width and float(width[1]) < SMALL else ""
+    return f"<figure{css}>{own}<figcaption>{escape(picture.caption)}</figcaption></figure>"
 
 
 def _with_own_ids(svg: str, name: str) -> str:
@@ -168,7 +172,7 @@ def as_markdown(front: Front, sections: Sequence[Section]) -> str:
 
 
 def _markdown_cells(cells: Cells) -> list[str]:
-    rule = ["---" if j < cells.numbers else "---:" for j in range(len(cells.head))]
+    rule = ["---:" if cells.right(j) else "---" for j in range(len(cells.head))]
     lines = ["| " + " | ".join(map(_plain, row)) + " |" for row in (cells.head, rule, *cells.rows)]
     return [*lines, "", *([cells.caption, ""] if cells.caption else [])]
 

@@ -25,12 +25,17 @@ class Claim:
 
 @dataclass(frozen=True)
 class Cells:
-    """A table of texts; columns from `numbers` on are numbers."""
+    """A table of texts; columns from `numbers` on are numbers, but for the last `remarks`."""
 
     head: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     numbers: int = 1
     caption: str = ""
+    remarks: int = 0
+
+    def right(self, column: int) -> bool:
+        """Whether a column holds numbers."""
+        return self.numbers <= column < len(self.head) - self.remarks
 
 
 @dataclass(frozen=True)
