@@ -38,7 +38,8 @@ class Curves(Artefact):
         ]
         svg = draw(panels, "proxies per class, k", "accuracy, %", columns=3)
         maps = results.places.maps
-        caption = f"{self.what}. Means over {maps} label maps; bands are 95 % confidence intervals over three seeds."
+        bands = "bands are 95 % confidence intervals over three seeds"
+        caption = f"{self.what}. Means over {maps} label maps, marked at k = d; {bands}."
         means = {b: curve_means(v) for b, v in curves.items()}
         parts = (Picture(name, svg, caption), _peaks(means))
         text = f"New labels of d classes each from {results.places.many.datasets[0]}; dotted: the whole ten-class sets."
@@ -55,14 +56,16 @@ def _mode_lines(values: Array) -> list[Series]:
     lines = []
     for d, own in zip(D, values):
         label = f"d = {d}"
-        lines.append(Series(label, K, *interval(own.mean(axis=0)), kind=label, shade=(d - 1) / (len(D) - 1)))
+        lines.append(
+            Series(label, K, *interval(own.mean(axis=0)), kind=label, shade=(d - 1) / (len(D) - 1), marked=[d - 1])
+        )
     return lines
 
 
 def _set_lines(backbone: str, sets: Mapping[tuple[str, str], Array], places: Places) -> list[Series]:
     datasets = (*places.benchmark.datasets, *places.combined.datasets)
     own = ((d, sets[backbone, d]) for d in datasets if (backbone, d) in sets)
-    return [Series(d, K, *interval(v), kind=d, dotted=True) for d, v in own]
+    return [Series(d, K, *interval(v), kind=d, dotted=True, marked=[0, 14]) for d, v in own]
 
 
 def _peaks(means: Mapping[str, Array]) -> Cells:

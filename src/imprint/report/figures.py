@@ -49,6 +49,8 @@ class Series:
     kind: str = ""
     shade: float | None = None
     dotted: bool = False
+    marked: Sequence[int] | None = None
+    """Which points carry the marker; all, unless told."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,7 +153,7 @@ def _panel(axes: Any, panel: Panel, looks: Mapping[str, Mapping[str, Any]], log_
         look = {k: v for k, v in looks[s.kind or s.label].items() if k not in ("label", "shade")}
         if s.low is not None:
             axes.fill_between(s.x, s.low, s.high, color=look["color"], alpha=0.15, lw=0)
-        axes.plot(s.x, s.y, **look, lw=1.4, ms=3.2)
+        axes.plot(s.x, s.y, **look, lw=1.4, ms=3.2 if s.marked is None else 5, markevery=s.marked)
     if panel.level is not None:
         axes.axhline(panel.level, color=PALE, ls=DASHED, lw=1)
     axes.set_title(panel.title, loc="left")
@@ -160,6 +162,8 @@ def _panel(axes: Any, panel: Panel, looks: Mapping[str, Mapping[str, Any]], log_
         axes.set_xscale("log")
         axes.set_xticks(ticks, [str(t) for t in ticks], fontsize=7.5)
         axes.minorticks_off()
+    else:
+        axes.xaxis.get_major_locator().set_params(integer=True)
 
 
 def _apart(values: Sequence[int]) -> list[int]:

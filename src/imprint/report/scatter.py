@@ -38,8 +38,8 @@ def scatter(clouds: Sequence[Cloud], x_label: str, y_label: str) -> bytes:
                 axes.plot(line, [cloud.fit.predict(float(v)) for v in line], color=PALE, ls=DASHED, lw=1.2)
             axes.set_xscale("log")
             axes.set_title(cloud.title, loc="left")
-        figure.supxlabel(x_label, fontsize=9)
-        figure.supylabel(y_label, fontsize=9)
+            axes.set_xlabel(x_label)
+        grid[0, 0].set_ylabel(y_label)
         keys = [Line2D([], [], ls="", color=c, marker=m, ms=5, label=n) for n, (c, m) in look.items()]
         figure.legend(handles=keys, loc="outside lower center", ncols=4, fontsize=8)
     return out.getvalue()
