@@ -173,6 +173,9 @@ def test_the_best_candidate_stands_for_a_row():
     assert found.means == {"means": pytest.approx(11 / 3), "bare": 1.0}
     assert found.published == {"means": 50.0}
     assert found.winner == "means"
+    assert found.judge("means", ["bare"]) == Verdict.UNTESTABLE  # three instances can never be significant
+    many = Scores(scores.instances * 3, methods, np.tile(values, (3, 1, 1)))
+    assert find([Row("means", methods[:2]), Row("bare", methods[2:])], many).judge("means", ["bare"]) == Verdict.HOLDS
 
 
 def test_peaks_of_the_published_curves_are_those_read_off():

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from imprint.core.version import __version__
 from imprint.paper import known
-from imprint.paper.places import ROLES
+from imprint.paper.places import MAPS, ROLES
 from imprint.paper.results import Results
 from imprint.report.paper_page import Front, as_html, as_markdown, write_files
 from imprint.report.sections import Picture, Section
@@ -45,6 +45,7 @@ def _front(folder: Path) -> Front:
         experiments=sum(counts),
         seconds=sum(costs),
         versions=_versions(results),
+        options="" if places.maps == MAPS else f" --maps {places.maps}",
     )
 
 

@@ -8,7 +8,7 @@ from imprint.paper.places import Places
 from imprint.paper.results import Results, Scores
 from imprint.paper.work import Work, work
 from imprint.report.critical_difference import critical_difference
-from imprint.report.sections import Cells, Claim, Picture, Section
+from imprint.report.sections import Cells, Claim, Picture, Section, Verdict, verdict
 from imprint.stats import Comparison
 
 
@@ -50,6 +50,15 @@ class Found:
         """Whether a row ranks before all the others and differs significantly from each."""
         rank = self.comparison.rank
         return all(rank(label) < rank(o) and self.comparison.pair(label, o).significant for o in others)
+
+    def judge(self, label: str, others: Sequence[str]) -> Verdict:
+        """Whether a row beats the others."""
+        return self.decide(self.beats(label, others))
+
+    def decide(self, significant: bool) -> Verdict:
+        """A verdict on significance; with too few instances no difference could ever be significant."""
+        least = 2.0 ** (1 - self.comparison.instances) * len(self.comparison.pairs)
+        return Verdict.UNTESTABLE if least > self.comparison.alpha else verdict(significant)
 
     def worst_p(self, label: str, others: Sequence[str]) -> float:
         """The largest adjusted p of a row against the others."""

@@ -12,7 +12,6 @@ from imprint.core.atomic import atomic_write
 from imprint.core.errors import FileError
 from imprint.report.sections import Cells, Claim, Picture, Section, Verdict
 
-COMMAND = "imprint study run paper/all --embeddings PACKS --out RESULTS\nimprint study report RESULTS --to docs"
 MARKS = {Verdict.HOLDS: "✓", Verdict.FAILS: "✗", Verdict.UNTESTABLE: "–"}
 SMALL = 400  # points; a picture that may shrink to the width of a telephone
 TITLE = "The paper, side by side"
@@ -68,6 +67,14 @@ class Front:
     seconds: float
     """Of processor time."""
     versions: str
+    options: str = ""
+    """Of the command that ran the studies."""
+
+    @property
+    def commands(self) -> str:
+        """What makes the page."""
+        run = f"imprint study run paper/all --embeddings PACKS --out RESULTS{self.options}"
+        return f"{run}\nimprint study report RESULTS --to docs"
 
     def sentences(self) -> list[str]:
         """The introduction."""
@@ -89,7 +96,7 @@ class Front:
 
 def as_html(front: Front, sections: Sequence[Section]) -> str:
     """The page."""
-    intro = "".join(f"<p>{escape(s)}</p>" for s in front.sentences()) + f"<pre>{COMMAND}</pre>"
+    intro = "".join(f"<p>{escape(s)}</p>" for s in front.sentences()) + f"<pre>{front.commands}</pre>"
     return PAGE.substitute(
         title=TITLE,
         front=intro,
@@ -162,7 +169,16 @@ def _tally(sections: Sequence[Section]) -> str:
 def as_markdown(front: Front, sections: Sequence[Section]) -> str:
     """The same as Markdown; pictures lie in `results/`."""
     lines = [f"# {TITLE}", "", *(line for s in front.sentences() for line in (s, ""))]
-    lines += ["This page is written by a command, never by hand:", "", "```", COMMAND, "```", "", "## Claims", ""]
+    lines += [
+        "This page is written by a command, never by hand:",
+        "",
+        "```",
+        front.commands,
+        "```",
+        "",
+        "## Claims",
+        "",
+    ]
     lines += [_tally(sections), "", *_markdown_claims([c for s in sections for c in s.claims]), ""]
     for section in sections:
         lines += [f"## {section.title}", "", f"{section.where} · `paper/{section.name}`. {section.text}", ""]

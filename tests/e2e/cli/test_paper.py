@@ -24,7 +24,9 @@ def test_a_table_runs_resumes_and_makes_a_page(imprint, packs, tmp_path):
     again = json.loads(imprint(*words, "--json").out)
     assert (again["computed"], again["experiments"]) == (0, 5 * 8 * 3)
     made = json.loads(imprint("study", "report", tmp_path / "out", "--to", tmp_path / "page", "--json").out)
-    assert {"holds", "does not hold"} >= {c["verdict"] for c in made["claims"] if c["study"] == "table1"}
+    own = [c["verdict"] for c in made["claims"] if c["study"] == "table1"]
+    assert own[0] == own[2] == "not testable here"  # eight instances are too few for ten significant pairs
+    assert {own[1], own[3]} <= {"holds", "does not hold"}
     assert (tmp_path / "page" / "results.html").is_file()
 
 

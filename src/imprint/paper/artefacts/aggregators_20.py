@@ -11,7 +11,7 @@ def claims(found: Found) -> list[Claim]:
     return [
         Claim(
             "With 20 proxies max is the best aggregator.",
-            verdict(found.beats("max", others)),
+            found.judge("max", others),
             f"ahead by {found.lead('max', others):.2f} points; largest adjusted p {found.worst_p('max', others):.2g}",
             Verdict.HOLDS,
             f"ahead by {found.published_lead('max', others):.2f} points; largest p 5.4e-12",

@@ -11,7 +11,7 @@ def claims(found: Found) -> list[Claim]:
     return [
         Claim(
             "With all data kept, 3, 5 and 20 neighbours are significantly better than max.",
-            verdict(len(better) == 3),
+            found.decide(len(better) == 3),
             ", ".join(f"{m} {found.means[m] - found.means['max']:+.2f}" for m in ("3-nn", "5-nn", "20-nn"))
             + f" points; significant: {', '.join(better) or 'none'}",
             Verdict.HOLDS,

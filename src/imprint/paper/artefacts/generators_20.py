@@ -23,7 +23,7 @@ def claims(found: Found) -> list[Claim]:
     return [
         Claim(
             "k-means is significantly better than every other generator (k ≤ 20).",
-            verdict(found.beats("kmeans", OTHERS)),
+            found.judge("kmeans", OTHERS),
             f"ahead by {lead:.2f} points of the best other; largest adjusted p {found.worst_p('kmeans', OTHERS):.2g}",
             Verdict.HOLDS,
             f"ahead by {found.published_lead('kmeans', OTHERS):.2f} points",

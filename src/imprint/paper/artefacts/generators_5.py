@@ -2,7 +2,7 @@
 
 from imprint.paper.generators import KMEDOIDS, OTHERS, rows
 from imprint.paper.tables import Found, Table
-from imprint.report.sections import Claim, Verdict, verdict
+from imprint.report.sections import Claim, Verdict
 
 PUBLISHED = {
     "kmeans": (89.15, 6.96),
@@ -18,7 +18,7 @@ def claims(found: Found) -> list[Claim]:
     return [
         Claim(
             "k-means is significantly better than every other generator (k ≤ 5), the mean included.",
-            verdict(found.beats("kmeans", OTHERS)),
+            found.judge("kmeans", OTHERS),
             f"ahead by {found.lead('kmeans', OTHERS):.2f} points; largest p {found.worst_p('kmeans', OTHERS):.2g}",
             Verdict.HOLDS,
             f"ahead by {found.published_lead('kmeans', OTHERS):.2f} points",

@@ -14,7 +14,7 @@ def claims(found: Found) -> list[Claim]:
     return [
         Claim(
             "Least squares with 20 proxies per class is worse than with one.",
-            verdict(found.beats("least squares", ["20-least-squares"])),
+            found.judge("least squares", ["20-least-squares"]),
             f"{drop:.2f} points lost, p {found.worst_p('least squares', ['20-least-squares']):.2g}",
             Verdict.HOLDS,
             "3.34 points lost",

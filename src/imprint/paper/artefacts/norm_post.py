@@ -2,7 +2,7 @@
 
 from imprint.paper.norms import every_norm
 from imprint.paper.tables import Found, Row, Table
-from imprint.report.sections import Claim, Verdict, verdict
+from imprint.report.sections import Claim, Verdict
 
 
 def claims(found: Found) -> list[Claim]:
@@ -10,7 +10,7 @@ def claims(found: Found) -> list[Claim]:
     return [
         Claim(
             "L2 is the best normalisation of proxies, significantly.",
-            verdict(found.beats("l2", others)),
+            found.judge("l2", others),
             f"ahead by {found.lead('l2', others):.2f} points; largest adjusted p {found.worst_p('l2', others):.2g}",
             Verdict.HOLDS,
             f"ahead by {found.published_lead('l2', others):.2f} points",

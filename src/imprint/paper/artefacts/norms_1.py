@@ -1,7 +1,7 @@
 """All settings of the norms, one mean per class."""
 
 from imprint.paper.tables import Found, Row, Table
-from imprint.report.sections import Claim, Verdict, verdict
+from imprint.report.sections import Claim, Verdict
 
 PUBLISHED = {
     ("l2", "none", "l2"): (86.84, 7.80),
@@ -23,7 +23,7 @@ def claims(found: Found) -> list[Claim]:
     return [
         Claim(
             "Without any normalisation max over means fails: L2 on the proxies is essential.",
-            verdict(found.beats(bare[1], bare[:1]) and cost > 5),
+            found.decide(found.beats(bare[1], bare[:1]) and cost > 5),
             f"{cost:.2f} points lost, adjusted p {found.worst_p(bare[1], bare[:1]):.2g}",
             Verdict.HOLDS,
             "19.18 points lost",

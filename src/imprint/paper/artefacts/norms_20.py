@@ -27,7 +27,7 @@ def claims(found: Found) -> list[Claim]:
     return [
         Claim(
             "With 20 proxies L2 stays the best normalisation of proxies, significantly, whatever the other norms.",
-            verdict(best),
+            found.decide(best),
             f"the worst of the three with L2 is {lead:+.2f} points from the best of the six without",
             Verdict.HOLDS,
             "+0.53 points",

@@ -14,7 +14,7 @@ def claims(found: Found) -> list[Claim]:
     return [
         Claim(
             "k-means with 20 proxies, L2 throughout and max beats all earlier methods significantly.",
-            verdict(found.beats("Ours", EARLIER)),
+            found.judge("Ours", EARLIER),
             f"ahead by {lead:.2f} points of the best of them; largest adjusted p {p:.2g}",
             Verdict.HOLDS,
             f"ahead by {found.published_lead('Ours', EARLIER):.2f} points; every p = 7.1e-15",
@@ -28,7 +28,7 @@ def claims(found: Found) -> list[Claim]:
         ),
         Claim(
             "The oracle (least squares over all classes) is above every imprinting method.",
-            verdict(found.beats("Oracle", (*EARLIER, "Ours"))),
+            found.judge("Oracle", (*EARLIER, "Ours")),
             f"ahead of Ours by {found.lead('Oracle', ['Ours']):.2f} points, p {found.worst_p('Oracle', ['Ours']):.2g}",
             Verdict.HOLDS,
             "3.48 points, p = 7.1e-15, first in 48 of 48 instances",
