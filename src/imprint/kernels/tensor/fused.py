@@ -130,7 +130,7 @@ class Fused:
         while left:
             flags = torch.stack([(self.done == 0).any(), ((self.mass == 0) & used).any()])
             seen.copy_(flags, non_blocking=True)
-            copied = torch.cuda.Event() if self.X.is_cuda else None
+            copied = torch.cuda.Event() if self.X.is_cuda else None  # type: ignore[no-untyped-call]
             if copied is not None:
                 copied.record()
             several()  # while the host looks; what has converged costs next to nothing
