@@ -2,7 +2,7 @@
 
 import pickle
 import re
-from dataclasses import fields
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
@@ -11,6 +11,7 @@ from imprint import aggregators, generators, normalisers
 from imprint.core.component import Component, rule
 from imprint.core.errors import ParameterError
 from imprint.core.types import Proxies
+from imprint.generators._base import Request
 
 FAMILIES = [generators.family, normalisers.family, aggregators.family]
 ALL = [pytest.param(f, n, id=f"{f.kind}:{n}") for f in FAMILIES for n in f.names()]
@@ -162,6 +163,24 @@ def test_declared_sharing_is_true(name, awkward):
 
 
 @pytest.mark.parametrize("name", generators.family.names())
+def test_many_requests_make_the_proxies_of_each_alone(name, awkward):
+    X, y = awkward
+    cls = generators.family.load(name)
+    points = [cls()]
+    for p in fields(cls):
+        points += [cls(**{p.name: v}) for v in ((1, 4, 40) if p.name == "k" else (other_value(p),))]
+    for Xc in (X[y == 0], X[y == 1], X[y == 2]):
+        requests = [Request(g, (seed, 5)) for seed in (1, 2) for g in points]
+        states = cls.summarise_many(Xc, requests)
+        assert len(states) == len(requests)
+        for r, state in zip(requests, states):
+            alone = r.generator.summarise(Xc, np.random.default_rng(r.entropy))
+            (one,), (two,) = r.generator.proxies([alone]), r.generator.proxies([state])
+            assert np.array_equal(one, two), r
+            assert len(two) <= r.generator.most(len(Xc)) <= len(Xc)
+
+
+@pytest.mark.parametrize("name", generators.family.names())
 def test_extension(name, awkward):
     """Exact where it says so; everywhere usable, deterministic and free of side effects."""
     X, _ = awkward
@@ -200,7 +219,58 @@ def test_normaliser_is_pure(name, dtype, awkward):
             assert not out[0].any()
 
 
+@pytest.mark.parametrize("name", normalisers.family.names())
+def test_normaliser_in_turn_is_one_after_another(name, awkward):
+    n, done = normalisers.family.load(name)(), []
+    parts = [awkward[0][i:j] for i, j in ((0, 20), (20, 21), (21, 40), (36, 60))]
+    for part in parts:
+        done.append(n.apply(part, np.concatenate(done) if done else None))
+    turned = n.apply_in_turn(parts)
+    assert all(np.array_equal(a, b) and a.dtype == b.dtype for a, b in zip(done, turned, strict=True))
+
+
+@pytest.mark.parametrize("name", normalisers.family.names())
+def test_normaliser_declares_whether_directions_stay(name, awkward):
+    n, X = normalisers.family.load(name)(), awkward[0].astype(np.float64)
+    out = n.apply(X, X[::-1][:20] * 3)
+    cosine = np.einsum("ij,ij->i", X, out) / np.maximum(np.linalg.norm(X, axis=1) * np.linalg.norm(out, axis=1), 1e-300)
+    assert np.allclose(cosine[1:], 1, atol=1e-12) == n.keeps_direction
+
+
 # Aggregators
+
+AGGREGATORS = [
+    a
+    for cls in aggregators.family
+    for a in [cls(), *(cls(**{p.name: v}) for p in fields(cls) for v in (p.metadata["choices"] or [other_value(p)]))]
+]
+
+
+@pytest.mark.parametrize("a", AGGREGATORS, ids=str)
+@pytest.mark.parametrize("deeper", [1, 7])
+def test_shortlists_decide_as_scores_do(a, deeper, awkward):
+    X, _ = awkward
+    sizes = (9, 1, 14)
+    parts = np.split(X[: sum(sizes)], np.cumsum(sizes)[:-1])
+    scores = a.scores(X[24:], Proxies(X[: sum(sizes)], np.repeat(np.arange(3), sizes)), 3)
+    deep = replace(a, m=a.m + deeper) if a.depth > 1 else a
+    lists = deep.shortlists(X[24:], parts)
+    assert all(s.shape[1] == len(X) - 24 and len(s) <= min(deep.depth, len(p)) for s, p in zip(lists, parts))
+    decided = a.decide(deep.gather(lists))
+    assert decided.shape == (3, len(X) - 24)
+    np.testing.assert_allclose(decided.T, scores, rtol=1e-5)
+    np.testing.assert_array_equal(decided.argmax(axis=0), scores.argmax(axis=1))
+
+
+@pytest.mark.parametrize("a", AGGREGATORS, ids=str)
+def test_aggregator_declares_which_lengths_it_heeds(a, awkward):
+    rng = np.random.default_rng(3)
+    Q, W = rng.normal(size=(200, 7)), rng.normal(size=(60, 7))
+    labels = np.repeat([0, 1, 2], 20)
+    plain = a.scores(Q, Proxies(W, labels), 3).argmax(axis=1)
+    longer = a.scores(Q * rng.uniform(1, 50, (200, 1)), Proxies(W, labels), 3).argmax(axis=1)
+    other = a.scores(Q, Proxies(W * rng.uniform(1, 50, (60, 1)), labels), 3).argmax(axis=1)
+    assert (not np.array_equal(plain, longer), not np.array_equal(plain, other)) == a.heeds_lengths
 
 
 @pytest.mark.parametrize("name", aggregators.family.names())

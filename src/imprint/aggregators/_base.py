@@ -1,5 +1,7 @@
 from abc import abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from imprint.core.component import Component
 from imprint.core.types import Array, Proxies
@@ -8,6 +10,33 @@ from imprint.core.types import Array, Proxies
 @dataclass(frozen=True, kw_only=True)
 class Aggregator(Component):
     """Turn queries and proxies into one score per class; the largest score wins, the first class on ties."""
+
+    @property
+    def depth(self) -> int:
+        """How many proxies it takes into account: there must be as many, and no more of a class can matter."""
+        return 1
+
+    @property
+    def kind(self) -> str:
+        """Aggregators of one class and kind share shortlists: the deepest serves the others."""
+        return ""
+
+    @property
+    def heeds_lengths(self) -> tuple[bool, bool]:
+        """Whether decisions change with the lengths of queries, and with those of proxies."""
+        return True, True
+
+    @abstractmethod
+    def shortlists(self, Q: Array, parts: Sequence[Array]) -> list[Array]:
+        """What matters of every class's proxies, best first.  # for each part: (r, q), r <= depth"""
+
+    @abstractmethod
+    def gather(self, shortlists: Sequence[Array]) -> Any:
+        """What all classes of a task together show, from their shortlists."""
+
+    @abstractmethod
+    def decide(self, gathered: Any) -> Array:
+        """Class scores from what this or a deeper aggregator of its kind has gathered.  # (n_classes, q)"""
 
     def check(self, proxies: Proxies) -> None:
         """Refuse proxies this aggregator cannot work with."""

@@ -1,3 +1,4 @@
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,6 +19,20 @@ class Max(Aggregator):
     """
 
     temperature: float = param(0.01, "divides the scores before their softmax", gt=0, detail=True)
+
+    @property
+    def heeds_lengths(self) -> tuple[bool, bool]:
+        return False, True
+
+    def shortlists(self, Q: Array, parts: Sequence[Array]) -> list[Array]:
+        starts = np.cumsum([0, *map(len, parts)])[:-1]
+        return list(class_maxima(Q, np.concatenate(parts), starts).T[:, None])
+
+    def gather(self, shortlists: Sequence[Array]) -> Array:
+        return np.concatenate(shortlists)
+
+    def decide(self, gathered: Array) -> Array:
+        return gathered
 
     def scores(self, Q: Array, proxies: Proxies, n_classes: int) -> Array:
         starts = np.searchsorted(proxies.labels, np.arange(n_classes))

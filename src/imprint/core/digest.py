@@ -33,6 +33,10 @@ def class_rng(seed: int, label: object) -> np.random.Generator:
     >>> class_rng(0, np.uint8(3)).random() == class_rng(0, 3).random()
     True
     """
+    return np.random.default_rng(class_entropy(seed, label))
+
+
+def class_entropy(seed: int, label: object) -> tuple[int, int]:
+    """What `numpy.random.default_rng` is given to make the random numbers of one class."""
     plain = label.item() if isinstance(label, np.generic) else label
-    entropy = int(digest([type(plain).__name__, repr(plain)])[:32], 16)
-    return np.random.default_rng(np.random.SeedSequence([seed, entropy]))
+    return seed, int(digest([type(plain).__name__, repr(plain)])[:32], 16)

@@ -1,12 +1,19 @@
 from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import ClassVar
+from dataclasses import dataclass, replace
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
 from imprint.core.component import Component
 from imprint.core.types import Array, State
+
+
+class Request(NamedTuple):
+    """One generator of several on the same rows, and what `numpy.random.default_rng` is given for it."""
+
+    generator: "Generator"
+    entropy: tuple[int, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,6 +34,41 @@ class Generator(Component):
     @abstractmethod
     def summarise(self, X: Array, rng: np.random.Generator) -> State:
         """What to keep of one class.  # X: (n, d), n >= 1"""
+
+    @classmethod
+    def summarise_many(cls, X: Array, requests: Sequence[Request]) -> list[State]:
+        """States of several generators of this class on the same rows; each makes the proxies that `summarise` makes.
+
+        What they have in common is done once: `seeded` and `nested` say what that is, and a class that knows more
+        (one matrix for every k, one sum for every regularisation) says it here.
+        """
+        plans = cls.served_by(requests)
+        found = {p: p.generator.summarise(X, np.random.default_rng(p.entropy)) for p in dict.fromkeys(plans)}
+        return [r.generator.shorten(found[p]) for r, p in zip(requests, plans)]
+
+    @classmethod
+    def served_by(cls, requests: Sequence[Request]) -> list[Request]:
+        """The requests whose states hold those asked for: no seed where none is used, the largest k where nested."""
+        chosen = [r.generator for r in requests]
+        if cls.nested:
+            open_k = {g: replace(g, k=1) for g in set(chosen)}  # type: ignore[call-arg]
+            largest: dict[Generator, Generator] = {}
+            for g, key in open_k.items():
+                largest[key] = max(largest.get(key, g), g, key=lambda g: g.k)  # type: ignore[attr-defined]
+            chosen = [largest[open_k[g]] for g in chosen]
+        return [Request(g, r.entropy if cls.seeded else ()) for g, r in zip(chosen, requests)]
+
+    def shorten(self, state: State) -> State:
+        """The state for this k out of one for a larger, where k is nested."""
+        return {"rows": state["rows"][: self.k]} if self.nested else state  # type: ignore[attr-defined]
+
+    def most(self, n: int) -> int:
+        """The most proxies that n rows of a class can give."""
+        return min(n, getattr(self, "k", 1))
+
+    def work(self, n: int, d: int) -> float:
+        """Roughly how many multiplications it takes to summarise n rows of width d."""
+        return float(n * d * self.most(n))
 
     @abstractmethod
     def extend(self, state: State, X: Array, rng: np.random.Generator) -> State:

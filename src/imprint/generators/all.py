@@ -13,6 +13,9 @@ class All(PerClassGenerator):
 
     exact_extension: ClassVar[bool] = True
 
+    def most(self, n: int) -> int:
+        return n
+
     def summarise(self, X: Array, rng: np.random.Generator) -> State:
         return {"rows": X.copy()}
 

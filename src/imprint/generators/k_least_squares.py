@@ -1,14 +1,14 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, cast
 
 import numpy as np
 
 from imprint.core.component import param
 from imprint.core.types import Array, State
-from imprint.generators._base import Generator
+from imprint.generators._base import Generator, Request
 from imprint.generators.least_squares import WEIGHTINGS, LeastSquares
-from imprint.kernels.kmeans import kmeans
+from imprint.kernels.kmeans import Problem, kmeans, kmeans_many
 from imprint.kernels.ridge import add_moments, moments
 
 
@@ -28,6 +28,19 @@ class KLeastSquares(Generator):
     def summarise(self, X: Array, rng: np.random.Generator) -> State:
         return {**self._cluster(X, np.ones(len(X)), rng), **moments(X)}
 
+    @classmethod
+    def summarise_many(cls, X: Array, requests: Sequence[Request]) -> list[State]:
+        """One sum of outer products for all; one clustering for every regularisation and weighting of the same k."""
+        points = [(cast(KLeastSquares, r.generator).k, r.entropy) for r in requests]
+        distinct = list(dict.fromkeys(points))
+        found = kmeans_many([X], [Problem(0, k, entropy) for k, entropy in distinct])
+        shared, ones = moments(X), np.ones(len(X))
+        states = {p: {**_groups(X, ones, f.labels), **shared} for p, f in zip(distinct, found)}
+        return [states[p] for p in points]
+
+    def work(self, n: int, d: int) -> float:
+        return float(n * d * (d + 12 * self.k))
+
     def extend(self, state: State, X: Array, rng: np.random.Generator) -> State:
         rows = np.concatenate([state["means"], X])
         mass = np.concatenate([state["mass"], np.ones(len(X))])
@@ -37,8 +50,12 @@ class KLeastSquares(Generator):
         return LeastSquares(reg=self.reg, weighting=self.weighting).proxies(states)
 
     def _cluster(self, rows: Array, mass: Array, rng: np.random.Generator) -> State:
-        labels = kmeans(rows, self.k, rng, mass=mass).labels
-        members = [labels == j for j in range(labels.max() + 1)]
-        sums = np.stack([np.sum(rows[own] * mass[own, None], axis=0, dtype=np.float64) for own in members])
-        sizes = np.array([mass[own].sum() for own in members])
-        return {"means": sums / sizes[:, None], "mass": sizes}
+        return _groups(rows, mass, kmeans(rows, self.k, rng, mass=mass).labels)
+
+
+def _groups(rows: Array, mass: Array, labels: Array) -> State:
+    """The mean and the mass of every cluster."""
+    members = [labels == j for j in range(labels.max() + 1)]
+    sums = np.stack([np.sum(rows[own] * mass[own, None], axis=0, dtype=np.float64) for own in members])
+    sizes = np.array([mass[own].sum() for own in members])
+    return {"means": sums / sizes[:, None], "mass": sizes}

@@ -1,12 +1,13 @@
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, cast
 
 import numpy as np
 
 from imprint.core.component import param
 from imprint.core.types import Array, State
-from imprint.generators._base import PerClassGenerator
-from imprint.kernels.kmeans import kmeans
+from imprint.generators._base import PerClassGenerator, Request
+from imprint.kernels.kmeans import Problem, kmeans, kmeans_many
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,6 +24,16 @@ class KMeans(PerClassGenerator):
     def summarise(self, X: Array, rng: np.random.Generator) -> State:
         found = kmeans(X, self.k, rng)
         return {"rows": found.centres, "mass": found.mass}
+
+    @classmethod
+    def summarise_many(cls, X: Array, requests: Sequence[Request]) -> list[State]:
+        distinct = list(dict.fromkeys(requests))
+        found = kmeans_many([X], [Problem(0, cast(KMeans, r.generator).k, r.entropy) for r in distinct])
+        states: dict[Request, State] = {r: {"rows": f.centres, "mass": f.mass} for r, f in zip(distinct, found)}
+        return [states[r] for r in requests]
+
+    def work(self, n: int, d: int) -> float:
+        return 12.0 * n * d * self.k
 
     def extend(self, state: State, X: Array, rng: np.random.Generator) -> State:
         rows = np.concatenate([state["rows"], X])

@@ -1,12 +1,14 @@
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, cast
 
 import numpy as np
 
 from imprint.core.component import param
 from imprint.core.types import Array, State
-from imprint.generators._base import PerClassGenerator
-from imprint.kernels.medoids import alternate, fasterpam
+from imprint.generators._base import PerClassGenerator, Request
+from imprint.kernels.medoids import MEMORY, alternate, fasterpam
+from imprint.kernels.pairwise import Pairwise
 
 METHODS = ("fasterpam", "alternate")
 
@@ -29,13 +31,24 @@ class KMedoids(PerClassGenerator):
     def summarise(self, X: Array, rng: np.random.Generator) -> State:
         return self._search(X, np.ones(len(X)), rng)
 
+    @classmethod
+    def summarise_many(cls, X: Array, requests: Sequence[Request]) -> list[State]:
+        """The distances between all rows serve every k, method and seed."""
+        pairs, mass, found = Pairwise(X, MEMORY), np.ones(len(X)), {}
+        for g, entropy in dict.fromkeys(requests):
+            found[g, entropy] = cast(KMedoids, g)._search(X, mass, np.random.default_rng(entropy), pairs)
+        return [found[r] for r in requests]
+
+    def work(self, n: int, d: int) -> float:
+        return float(n * n * (d + 4 * self.k))
+
     def extend(self, state: State, X: Array, rng: np.random.Generator) -> State:
         rows = np.concatenate([state["rows"], X])
         return self._search(rows, np.concatenate([state["mass"], np.ones(len(X))]), rng)
 
-    def _search(self, rows: Array, mass: Array, rng: np.random.Generator) -> State:
+    def _search(self, rows: Array, mass: Array, rng: np.random.Generator, pairs: Pairwise | None = None) -> State:
         if self.method == "alternate":
-            medoids, labels, _ = alternate(rows, self.k, mass=mass)
+            medoids, labels, _ = alternate(rows, self.k, mass=mass, pairs=pairs)
         else:
-            medoids, labels, _ = fasterpam(rows, self.k, rng, mass=mass)
+            medoids, labels, _ = fasterpam(rows, self.k, rng, mass=mass, pairs=pairs)
         return {"rows": rows[medoids], "mass": np.bincount(labels, weights=mass, minlength=len(medoids))}

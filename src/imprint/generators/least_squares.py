@@ -7,7 +7,7 @@ import numpy as np
 from imprint.core.component import param
 from imprint.core.errors import ParameterError
 from imprint.core.types import Array, State
-from imprint.generators._base import Generator
+from imprint.generators._base import Generator, Request
 from imprint.kernels.ridge import add_moments, moments, solve_ridge, total_gram
 from imprint.kernels.rows import column_means
 
@@ -29,6 +29,15 @@ class LeastSquares(Generator):
 
     def summarise(self, X: Array, rng: np.random.Generator) -> State:
         return {"means": column_means(X)[None, :], "mass": np.array([float(len(X))]), **moments(X)}
+
+    @classmethod
+    def summarise_many(cls, X: Array, requests: Sequence[Request]) -> list[State]:
+        """One sum of outer products serves every regularisation and weighting."""
+        state = requests[0].generator.summarise(X, np.random.default_rng(requests[0].entropy))
+        return [state] * len(requests)
+
+    def work(self, n: int, d: int) -> float:
+        return float(n * d * d)
 
     def extend(self, state: State, X: Array, rng: np.random.Generator) -> State:
         before, now = state["mass"][0], float(len(X))

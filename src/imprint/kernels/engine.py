@@ -23,8 +23,10 @@ def compiled(work: float) -> bool:
 
 
 def cores() -> int:
-    """Cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    """Cores this process may use: those the system grants, and no more than OMP_NUM_THREADS where that is set."""
+    granted = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    asked = os.environ.get("OMP_NUM_THREADS", "")
+    return min(granted, int(asked)) if asked.isdigit() and int(asked) else granted
 
 
 @cache

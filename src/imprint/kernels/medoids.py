@@ -13,19 +13,26 @@ MEMORY = 256 * 2**20
 
 
 def fasterpam(
-    X: Array, k: int, rng: np.random.Generator, *, mass: Array | None = None, memory: int = MEMORY
+    X: Array,
+    k: int,
+    rng: np.random.Generator,
+    *,
+    mass: Array | None = None,
+    memory: int = MEMORY,
+    pairs: Pairwise | None = None,
 ) -> tuple[Array, Array, float]:
     """Medoids that no single swap improves, by eager swaps (Schubert and Rousseeuw, 2021).
 
     Returns the rows chosen, the medoid of every row and the total distance. Distances between all rows are held in
-    float32 where they fit `memory` bytes, and computed again whenever they are needed where not.
+    float32 where they fit `memory` bytes, and computed again whenever they are needed where not; `pairs` brings them
+    along where several searches share them.
 
     >>> fasterpam(np.array([[0.0], [1.0], [2.0], [10.0]]), 2, np.random.default_rng(0))[2]
     2.0
     """
     weight = _weights(X, k, mass)
     with one_blas_thread():
-        pairs = Pairwise(X, memory)
+        pairs = pairs or Pairwise(X, memory)
         if k == 1:
             return _result(pairs, weight, np.argmin(pairs.totals(weight), keepdims=True))
         medoids = rng.choice(len(X), size=min(k, len(X)), replace=False)
@@ -75,7 +82,13 @@ class _PlainSwaps:
 
 
 def alternate(
-    X: Array, k: int, *, mass: Array | None = None, max_iter: int = 300, memory: int = MEMORY
+    X: Array,
+    k: int,
+    *,
+    mass: Array | None = None,
+    max_iter: int = 300,
+    memory: int = MEMORY,
+    pairs: Pairwise | None = None,
 ) -> tuple[Array, Array, float]:
     """Assign rows to medoids and medoids to clusters in turn, from the `k` most central rows.
 
@@ -84,7 +97,7 @@ def alternate(
     """
     weight = _weights(X, k, mass)
     with one_blas_thread():
-        pairs = Pairwise(X, memory)
+        pairs = pairs or Pairwise(X, memory)
         medoids = np.argsort(pairs.totals(weight), kind="stable")[:k]
         for _ in range(max_iter):
             labels = np.argmin(pairs.rows(medoids), axis=0)

@@ -1,6 +1,9 @@
 from abc import abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
+
+import numpy as np
 
 from imprint.core.component import Component
 from imprint.core.types import Array
@@ -16,6 +19,16 @@ class Normaliser(Component):
     """Where it may stand: before generation, on the proxies, on queries."""
     uses_reference: ClassVar[bool] = False
     """Whether the result depends on the proxies imprinted before."""
+
+    keeps_direction: ClassVar[bool] = False
+    """Whether it changes the lengths of rows alone, never their directions."""
+
+    def apply_in_turn(self, parts: Sequence[Array]) -> list[Array]:
+        """The proxies of classes imprinted one after another, each with those before it as the reference."""
+        done: list[Array] = []
+        for part in parts:
+            done.append(self.apply(part, np.concatenate(done) if done and self.uses_reference else None))
+        return done
 
     @abstractmethod
     def apply(self, X: Array, reference: Array | None = None) -> Array:

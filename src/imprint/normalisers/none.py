@@ -1,4 +1,5 @@
 from dataclasses import dataclass
+from typing import ClassVar
 
 from imprint.core.types import Array
 from imprint.normalisers._base import Normaliser
@@ -7,6 +8,8 @@ from imprint.normalisers._base import Normaliser
 @dataclass(frozen=True, kw_only=True)
 class NoNorm(Normaliser):
     """Leave every row as it is."""
+
+    keeps_direction: ClassVar[bool] = True
 
     def apply(self, X: Array, reference: Array | None = None) -> Array:
         return X

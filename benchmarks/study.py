@@ -1,0 +1,145 @@
+"""A whole study against the same cells one by one, and half a million experiments in one go.
+
+    python benchmarks/study.py aggfixed PACKS OUT            # the grid of the paper's section 5.1
+    python benchmarks/study.py half-million PACKS OUT
+
+PACKS is a folder of packs `BACKBONE-DATASET.npz` for the backbones and data sets below. `aggfixed` runs 864
+configurations (9 settings of the norms x 32 generators x 3 seeds) on 12 tasks of 4 backbones, then computes a random
+sample of its cells the plain way, a fresh `ImprintClassifier` each, on one core: once with the embeddings in memory,
+once reading the pack for every cell as a run of its own would. Processor time is that of all processes together.
+"""
+
+import argparse
+import json
+import resource
+import time
+from pathlib import Path
+
+import numpy as np
+from sklearn.metrics import accuracy_score, f1_score
+from threadpoolctl import threadpool_limits
+
+from imprint import ImprintClassifier, tasks
+from imprint.classifier import PARTS
+from imprint.embeddings import read_pack
+from imprint.study import Grid, Packs, Study, run
+from imprint.study.run import cores
+
+SEEDS = (17121997, 123987, 12412312)
+PLACES = dict(
+    backbones=("tinynet", "deit_tiny", "mobilenet_v1_0.25_128", "mobilenet_v1_0.5_160"),
+    datasets=("mnist", "fashionmnist", "cifar10"),
+    tasks=("all", "even", "odd", "short"),
+    seeds=SEEDS,
+)
+NORMS = dict(norm_pre=("none", "l2"), norm_post=("none", "l2", "quantile"), norm_inf=("none", "l2"))
+GENERATORS = ("mean", "all", "kmeans", "kmedoids", "covmax", "random", "fps")
+K = (1, 2, 3, 5, 10, 20)
+NEAREST = ("max", "nearest", "nearest(weighting='uniform')", "nearest(metric='cosine')")
+STUDIES = {
+    "aggfixed": Study(name="aggfixed", **PLACES, grid=Grid(**NORMS, generator=GENERATORS, k=K), rules="matching_norms"),
+    "half-million": Study(
+        name="half-million",
+        **PLACES,
+        grid=Grid(**NORMS, generator=GENERATORS, k=K, aggregator=NEAREST, m=(1, 3, 5, 20, 50)),
+        rules=("matching_norms", "enough_proxies"),
+    ),
+}
+
+
+def processor_seconds():
+    """Of this process and of all children that have ended."""
+    own = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return sum(u.ru_utime + u.ru_stime for u in own)
+
+
+def show(p):
+    print(f"{p.done:,} of {p.total:,}, {p.rate:,.0f}/s, {p.seconds:.0f} s, {p.seconds_left:.0f} s left", flush=True)
+
+
+def alone(row, X, y, X_test, y_test):
+    """One cell the plain way."""
+    task = tasks.resolve(row["task"])
+    train, test = task.select(y, row["seed"]), task.queries().select(y_test, row["seed"])
+    clf = ImprintClassifier(**{part: row[part] for part in PARTS}, random_state=row["seed"])
+    predicted = clf.fit(X[train.rows], train.labels).predict(X_test[test.rows])
+    f1 = [f1_score(test.labels, predicted, average=average) for average in ("macro", "weighted")]
+    return accuracy_score(test.labels, predicted), *f1, len(clf.proxies_.labels)
+
+
+def differs(row, expected):
+    """Whether a cell differs by more than its near ties can explain."""
+    got = row["accuracy"], row["macro_f1"], row["weighted_f1"], row["proxies"]
+    if np.allclose(got, expected, rtol=0, atol=1e-12):
+        return False
+    return abs(got[0] - expected[0]) * row["test_rows"] > row["near_ties"] + 1e-6 or got[3] != expected[3]
+
+
+def sample(table, folder, size):
+    """Processor seconds of sampled cells, embeddings in memory and read each time, and how many cells differ."""
+    rows = table.take(np.sort(np.random.default_rng(0).choice(len(table), size, replace=False))).to_pylist()
+    wrong, seconds, reading, pack, name = [], 0.0, 0.0, None, ""
+    with threadpool_limits(1):
+        alone(rows[0], *read_pack(folder / f"{rows[0]['backbone']}-{rows[0]['dataset']}.npz")[:4])  # compiles
+        for row in rows:
+            if name != f"{row['backbone']}-{row['dataset']}.npz":
+                name = f"{row['backbone']}-{row['dataset']}.npz"
+                pack = read_pack(folder / name)
+                start = time.process_time()
+                read_pack(folder / name)
+                once = time.process_time() - start
+            start = time.process_time()
+            expected = alone(row, *pack[:4])
+            seconds += time.process_time() - start
+            reading += once
+            if differs(row, expected):
+                wrong.append((row, expected))
+    return seconds, reading, wrong
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("study", choices=STUDIES)
+    parser.add_argument("packs", type=Path)
+    parser.add_argument("out", type=Path)
+    parser.add_argument("--workers", type=int, default=cores())
+    parser.add_argument("--sample", type=int, default=300)
+    options = parser.parse_args()
+    study = STUDIES[options.study]
+    before = processor_seconds()
+    summary = run(study, options.out, source=Packs(str(options.packs)), workers=options.workers, progress=show)
+    spent = processor_seconds() - before
+    start = time.perf_counter()
+    table = study.results(options.out)
+    opened = time.perf_counter() - start
+    size = sum(p.stat().st_size for p in options.out.rglob("*") if p.is_file())
+    found = {
+        "experiments": summary.experiments,
+        "cells present": len(table),
+        "failures": summary.failures,
+        "computed now": summary.computed,
+        "wall seconds": round(summary.seconds, 1),
+        "processor seconds": round(spent, 1),
+        "store MB": round(size / 1e6, 2),
+        "opens in seconds": round(opened, 2),
+        "near ties per 10,000 rows": 1e4 * sum(table["near_ties"].to_pylist()) / sum(table["test_rows"].to_pylist()),
+        "largest peak memory MB": round(max(table["peak_memory"].to_pylist()) / 1e6),
+    }
+    if options.sample:
+        seconds, reading, wrong = sample(table, options.packs, options.sample)
+        each = seconds / options.sample
+        found |= {
+            "sample": options.sample,
+            "sampled cells that differ": len(wrong),
+            "plain milliseconds a cell": round(1e3 * each, 1),
+            "milliseconds to read a pack": round(1e3 * reading / options.sample, 1),
+            "times less processor time": round(each * len(table) / spent, 1),
+            "times less, plain path reads its pack": round((each + reading / options.sample) * len(table) / spent, 1),
+        }
+        for row, expected in wrong[:5]:
+            print(row, expected)
+    print(json.dumps(found, indent=1))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,118 @@
+"""`imprint study run` and `imprint study report`."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from imprint.cli import _options as options
+from imprint.cli import _terminal as terminal
+
+if TYPE_CHECKING:
+    from imprint.study import Progress, Study
+
+app = typer.Typer(no_args_is_help=True, help="Run many experiments as one plan, and report on them.")
+
+
+@app.command()
+def run(
+    study: Annotated[Path, typer.Argument(metavar="FILE", help="A study: a .yaml or .py file.", show_default=False)],
+    out: Annotated[Path | None, typer.Option("--out", "-o", metavar="DIR", help="Where the results go.")] = None,
+    embeddings: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Packs BACKBONE-DATASET.npz; the study's own, unless told.")
+    ] = None,
+    workers: Annotated[int | None, typer.Option(help="Processes; one for every core, unless told.", min=1)] = None,
+    engine: Annotated[str, typer.Option(help="local, or ray for the cluster that RAY_ADDRESS names.")] = "local",
+    device: Annotated[str, typer.Option(help="Where the arithmetic runs: cpu or cuda.")] = "cpu",
+    dry: Annotated[bool, typer.Option("--dry", help="Say what there is to do, and do nothing.")] = False,
+    json: options.Json = False,
+) -> None:
+    """Run a study, or the rest of it.
+
+    Finished results are kept in DIR, one file for each unit of work. Stopped or killed, the same command goes on where
+    it was. The exit code is 1 if something failed; it is recorded with its reason and tried again the next time.
+    """
+    from imprint.core.errors import ParameterError
+    from imprint.study import Study
+    from imprint.study import run as start
+
+    found = Study.read(study)
+    if embeddings is not None:
+        found = found.at(embeddings)
+    if dry:
+        _show_plan(found, out, workers, json)
+        return
+    if out is None:
+        raise ParameterError("study run: say where the results go, with --out DIR.")
+    with terminal.bars() as bars:
+
+        def report(p: "Progress") -> None:
+            failed = f", {p.failed:,} failed" if p.failed else ""
+            bars.step(f"{p.rate:,.0f} experiments/s{failed}" if p.done else "Experiments", p.done + p.failed, p.total)
+
+        summary = start(found, out, workers=workers, engine=engine, device=device, progress=report)
+    for line in summary.failures:
+        terminal.note(f"Failed: {line}")
+    if json:
+        terminal.emit({**vars(summary), "folder": str(out)})
+    else:
+        there = summary.experiments - summary.computed - summary.failed
+        terminal.note(
+            f"{out}: {terminal.count(summary.computed, 'experiment')} computed in {summary.seconds:.1f} s, "
+            f"{there:,} there before, {summary.failed:,} failed."
+        )
+        terminal.note(f"Next: imprint study report {out}")
+    if summary.failures:
+        raise typer.Exit(1)
+
+
+@app.command()
+def report(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Where a study was run.", show_default=False)],
+    metric: Annotated[str, typer.Option(help="accuracy, macro_f1 or weighted_f1.")] = "accuracy",
+    best: Annotated[int, typer.Option(help="How many methods the diagram compares.", min=2, max=50)] = 10,
+    json: options.Json = False,
+) -> None:
+    """Report on a study: tables, ranks and a diagram.
+
+    Prints the table, and writes it as text, CSV, LaTeX and one HTML page into the folder `report` in DIR.
+    """
+    from imprint.report.page import write_report
+    from imprint.report.tables import as_text, tabulate
+    from imprint.study import Study
+    from imprint.study.store import Store
+
+    store = Store(folder)
+    manifest = store.manifest()
+    tables = tabulate(Study.of(manifest["study"]).results(folder), metric, best)
+    files = write_report(folder / "report", tables, manifest, store.failures())
+    if json:
+        lines = [vars(line) for line in tables.lines]
+        plain = [{k: None if v != v else v for k, v in line.items()} for line in lines]
+        terminal.emit({"experiments": tables.experiments, "files": [str(f) for f in files], "methods": plain})
+    else:
+        terminal.write(as_text(tables))
+        terminal.note(f"Also written: {', '.join(str(f) for f in files)}")
+
+
+def _show_plan(study: "Study", out: Path | None, workers: int | None, json: bool) -> None:
+    from imprint.study import plan
+    from imprint.study.estimate import estimate
+    from imprint.study.run import cores, source_of
+    from imprint.study.store import Store
+
+    done = Store(out).done() if out is not None else set()
+    found = estimate(plan(study, source_of(study), done), workers or cores())
+    if json:
+        terminal.emit(found._asdict())
+        return
+    lines = {
+        "experiments named": f"{found.experiments:,}",
+        "left out by rules": f"{found.left_out:,}",
+        "not finished yet": f"{found.to_do:,}",
+        "distinct computations": f"{found.computations:,}",
+        "units of work": f"{found.units:,}",
+        "time, roughly": f"{found.seconds:,.0f} s",
+        "memory of a worker, roughly": f"{found.memory / 1e6:,.0f} MB",
+    }
+    terminal.table(["what", "how much"], list(lines.items()), right=["how much"])

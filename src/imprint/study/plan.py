@@ -1,0 +1,155 @@
+"""From a study to units of work: which cells are left to do, and which of them belong together."""
+
+import hashlib
+from collections import defaultdict
+from collections.abc import Container
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from imprint import tasks
+from imprint.core.errors import ParameterError
+from imprint.core.types import Array
+from imprint.method import Method
+from imprint.study.source import Data, Source
+from imprint.study.study import Study
+
+SEMANTICS = "1"  # part of every key; changes when the same text comes to mean another computation
+
+
+class Cell(NamedTuple):
+    """One experiment of a unit: indices into the unit's tasks, methods and seeds."""
+
+    task: int
+    method: int
+    seed: int
+
+
+@dataclass(frozen=True, eq=False)
+class Unit:
+    """Cells that share most of their work: one pack, one norm_pre, one class of generators."""
+
+    source: Source
+    backbone: str
+    dataset: str
+    fingerprint: str
+    tasks: tuple[str, ...]
+    methods: tuple[Method, ...]
+    seeds: tuple[int, ...]
+    cells: tuple[Cell, ...]
+    keys: tuple[bytes, ...]
+    work: float
+    """Multiplications, roughly."""
+    device: str = "cpu"
+
+    @property
+    def key(self) -> str:
+        """The name of the unit: a digest of its cells."""
+        return hashlib.sha256(b"".join(self.keys)).hexdigest()[:32]
+
+    def __str__(self) -> str:
+        first = self.methods[0]
+        return f"{self.backbone}, {self.dataset}, {first.norm_pre} / {type(first.generator).__name__}"
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """All that a study names, and the units that are left to do, the longest first."""
+
+    experiments: int
+    """How many cells the study names, whether done or not."""
+    left_out: int
+    """How many points of the product its rules left out."""
+    units: tuple[Unit, ...]
+    fingerprints: dict[str, str]
+
+    @property
+    def cells(self) -> int:
+        """How many cells are left to do."""
+        return sum(len(u.cells) for u in self.units)
+
+
+def cell_key(fingerprint: str, task: str, method: str, seed: int) -> bytes:
+    """The content key of a cell: same embeddings, task, method and seed, same key; on every machine.  # 16 bytes"""
+    return hashlib.sha256("\n".join((SEMANTICS, fingerprint, task, method, str(seed))).encode()).digest()[:16]
+
+
+def plan(study: Study, source: Source, done: Container[bytes] = frozenset(), device: str = "cpu") -> Plan:
+    """The units of a study whose cells are not `done` yet. Refuses points that make no sense, by name."""
+    methods, units = study.methods, []
+    groups = defaultdict(list)
+    for i, method in enumerate(methods):
+        groups[str(method.norm_pre), type(method.generator)].append(i)
+    texts = [str(m) for m in methods]
+    prints, named, left_out = {}, 0, 0
+    task_texts = tuple(dict.fromkeys(i.task for i in study.instances))
+    for backbone, dataset in dict.fromkeys((i.backbone, i.dataset) for i in study.instances):
+        data = source.open(backbone, dataset)
+        prints[f"{backbone}-{dataset}"] = data.fingerprint
+        sizes = [_class_sizes(f"{backbone}, {dataset}, {t}", t, data, study.seeds[0]) for t in task_texts]
+        possible = _possible(study, sizes, f"{backbone}, {dataset}", task_texts)  # (tasks, methods)
+        named += int(possible.sum()) * len(study.seeds)
+        left_out += int((~possible).sum()) * len(study.seeds)
+        for members in groups.values():
+            cells, keys = [], []
+            for t, task in enumerate(task_texts):
+                for place, i in enumerate(members):
+                    if possible[t, i]:
+                        for s, seed in enumerate(study.seeds):
+                            key = cell_key(data.fingerprint, task, texts[i], seed)
+                            if key not in done:
+                                cells.append(Cell(t, place, s))
+                                keys.append(key)
+            if cells:
+                own = tuple(methods[i] for i in members)
+                work = _work(own, study.seeds, data)
+                names = (source, backbone, dataset, data.fingerprint, task_texts, own, study.seeds)
+                units.append(Unit(*names, tuple(cells), tuple(keys), work, device))
+    return Plan(named, left_out, tuple(sorted(units, key=lambda u: -u.work)), prints)
+
+
+def _class_sizes(where: str, text: str, data: Data, seed: int) -> Array:
+    """How many rows every class of a task has; refuses a task that the data cannot serve."""
+    task = tasks.resolve(text)
+    classes = np.unique(data.y).tolist()
+    try:
+        labels = task.select(data.y, seed, classes).labels
+        found = task.queries().select(data.y_test, seed, classes).labels
+    except ParameterError as e:
+        raise ParameterError(f"{where}: {e}") from None
+    if not len(found):
+        raise ParameterError(f"{where}: the test split has no row of this task.")
+    return np.unique(labels, return_counts=True)[1]
+
+
+def _possible(study: Study, sizes: list[Array], where: str, texts: tuple[str, ...]) -> Array:
+    """Which methods have the proxies they need on which tasks; a lack that no rule allows is refused."""
+    methods = study.methods
+    kept = np.ones((len(sizes), len(methods)), dtype=bool)
+    makers = list(dict.fromkeys(m.generator for m in methods))
+    for t, counts in enumerate(sizes):
+        most = {g: sum(g.most(int(n)) for n in counts) for g in makers}
+        for i, method in enumerate(methods):
+            if method.aggregator.depth > most[method.generator]:
+                kept[t, i] = False
+                if "enough_proxies" not in study.rules:
+                    raise ParameterError(
+                        f"{where}, {texts[t]}: {method} looks at {method.aggregator.depth} proxies and there are "
+                        f"{most[method.generator]}; change it, or leave such points out with the rule enough_proxies."
+                    )
+    return kept
+
+
+def _work(methods: tuple[Method, ...], seeds: tuple[int, ...], data: Data) -> float:
+    """A rough count of multiplications: what generation costs, and the products of queries and proxies."""
+    n, d = data.X.shape
+    classes = len(np.unique(data.y))
+    makers = dict.fromkeys(m.generator for m in methods)
+    views = len({(m.norm_post, m.norm_inf, type(m.aggregator), m.aggregator.kind) for m in methods})
+    total = 0.0
+    for g in makers:
+        proxies = classes * g.most(n // classes)
+        rounds = len(seeds) if g.seeded else 1
+        total += rounds * (classes * g.work(n // classes, d) + 2 * views * len(data.X_test) * proxies * d)
+    return total

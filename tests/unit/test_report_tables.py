@@ -1,0 +1,104 @@
+"""The report of a study against numbers worked out by hand."""
+
+import csv
+import io
+import json
+import re
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from imprint.cli import main
+from imprint.core.errors import ParameterError
+from imprint.embeddings import write_pack
+from imprint.report.page import page
+from imprint.report.tables import as_csv, as_latex, as_text, tabulate
+
+GOOD, POOR, PART = ("l2", "mean", "l2", "l2", "max"), ("none", "mean", "none", "l2", "max"), ("l2", "fps(k=2)") * 2
+SCORES = {
+    ("x", GOOD): [0.9, 0.1, 0.8],
+    ("y", GOOD): [0.6, 0.7],
+    ("x", POOR): [0.5, 0.4, 0.6],
+    ("y", POOR): [0.2, 0.3],
+    ("x", (*PART, "max")): [0.99],
+}
+MANIFEST = {"study": {"name": "<s>"}, "experiments": 12, "libraries": {"numpy": "2"}, "imprint": "1", "python": "3"}
+
+
+@pytest.fixture
+def table():
+    rows = []
+    for (dataset, method), scores in SCORES.items():
+        names = dict(zip(("norm_pre", "generator", "norm_post", "norm_inf", "aggregator"), method))
+        for seed, score in enumerate(scores):
+            costs = {"seconds_generation": 0.25, "seconds_evaluation": 0.5, "near_ties": 1, "test_rows": 1000}
+            rows.append({"backbone": "b", "dataset": dataset, "task": "all", **names, "seed": seed, **costs})
+            rows[-1]["accuracy"] = score
+    return pa.Table.from_pylist(rows)
+
+
+def test_medians_over_seeds_then_mean_and_std_over_instances(table):
+    good, poor, part = tabulate(table).lines
+    assert (good.method, poor.method) == (" / ".join(GOOD), " / ".join(POOR))
+    assert (good.mean, good.std) == pytest.approx((0.725, np.std([0.8, 0.65], ddof=1)))
+    assert (poor.mean, poor.std) == pytest.approx((0.375, np.std([0.5, 0.25], ddof=1)))
+    assert (good.rank, poor.rank, good.instances, good.seconds) == (1, 2, 2, 0.75)
+    assert (part.mean, part.instances) == (0.99, 1)
+    assert np.isnan([part.rank, part.std]).all()
+
+
+def test_comparison_is_of_complete_methods(table):
+    tables = tabulate(table)
+    assert tables.comparison.names == (" / ".join(GOOD), " / ".join(POOR))
+    assert tables.comparison.instances == 2
+    assert (tables.experiments, tables.near_ties) == (11, 0.001)
+
+
+def test_every_form_says_the_same(table):
+    tables = tabulate(table)
+    rows = list(csv.DictReader(io.StringIO(as_csv(tables))))
+    assert [float(r["mean_accuracy"]) for r in rows] == pytest.approx([line.mean for line in tables.lines])
+    assert rows[2]["average_rank"] == rows[2]["std"] == ""
+    assert "72.50 ± 10.61" in as_text(tables)
+    assert r"72.50 $\pm$ 10.61 & 1.00 \\" in as_latex(tables)
+    assert r"norm\_pre" in as_latex(tables)
+    html = page(tables, MANIFEST, [{"unit": "u", "cells": 3, "reason": "a < b"}])
+    assert '<td class="n">72.50</td>' in html
+    assert "<title>&lt;s&gt;</title>" in html
+    assert "11 of 12 experiments" in html
+    assert "a &lt; b" in html
+    assert "<svg" in html
+    assert not re.search(r"(src|href)=\"http", html)
+
+
+def test_nothing_to_report_is_said(table):
+    with pytest.raises(ParameterError, match="no finished cell"):
+        tabulate(table.slice(0, 0))
+    with pytest.raises(ParameterError, match="metric must be one of"):
+        tabulate(table, "loss")
+
+
+def test_commands_plan_run_and_report(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("IMPRINT_HOME", str(tmp_path / "home"))
+    rng = np.random.default_rng(0)
+    y = np.repeat([0, 1, 2], 20)
+    X = rng.normal(size=(3, 6))[y] + rng.normal(size=(60, 6))
+    write_pack(tmp_path / "a-one.npz", X, y, X[::2] + 0.3, y[::2])
+    file, out = tmp_path / "study.yaml", tmp_path / "out"
+    file.write_text("embeddings: .\nbackbones: a\ndatasets: one\ntasks: [all, even]\nrecipes: [qi2018, janson2022]\n")
+    assert main(["study", "run", str(file), "--dry", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out).items() >= {"experiments": 4, "computations": 10}.items()
+    assert main(["study", "run", str(file)]) == 1
+    assert "say where the results go" in capsys.readouterr().err
+    assert main(["study", "run", str(file), "--out", str(out), "--workers", "1"]) == 0
+    assert "4 experiments computed" in capsys.readouterr().err
+    assert main(["study", "report", str(out)]) == 0
+    assert "l2 / mean / l2 / l2 / max" in capsys.readouterr().out
+    assert {p.name for p in (out / "report").iterdir()} == {
+        "report.txt", "report.csv", "report.tex", "report.html", "ranks.svg",
+    }  # fmt: skip
+    assert main(["study", "report", str(out), "--json"]) == 0
+    assert len(json.loads(capsys.readouterr().out)["methods"]) == 2
+    assert main(["study", "report", str(tmp_path)]) == 1
+    assert "no study has been run into this folder" in capsys.readouterr().err

@@ -1,0 +1,165 @@
+"""Running, stopping, resuming, failing: what a folder holds afterwards."""
+
+import json
+import os
+import signal
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+from imprint.core.errors import FileError, ParameterError
+from imprint.study import Grid, Held, Study, run
+from imprint.study.evaluate import MEASUREMENTS
+from imprint.study.store import Store
+
+rng = np.random.default_rng(1)
+Y = np.repeat(np.arange(4), 15)
+X = (rng.normal(size=(4, 5))[Y] + rng.normal(size=(60, 5))).astype(np.float32)
+SOURCE = Held({(b, "one"): (X * (1 + i), Y, X[::3], Y[::3]) for i, b in enumerate("ab")})
+GRID = Grid(generator=["mean", "random", "kmeans"], k=[1, 3], norm_post=["none", "l2"])
+STUDY = Study(name="small", backbones=["a", "b"], datasets="one", tasks=["all", "even"], seeds=[1, 2], grid=GRID)
+
+
+def repeatable(table):
+    return table.drop_columns(list(MEASUREMENTS))
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("undisturbed")
+    run(STUDY, folder, source=SOURCE, workers=2)
+    return repeatable(STUDY.results(folder))
+
+
+def test_table_is_in_the_order_of_the_study(undisturbed):
+    rows = undisturbed.to_pylist()
+    assert len(rows) == len(STUDY.instances) * len(STUDY.methods) * len(STUDY.seeds)
+    places = [(r["backbone"], r["dataset"], r["task"]) for r in rows]
+    assert list(dict.fromkeys(places)) == [tuple(i) for i in STUDY.instances]
+    assert [r["seed"] for r in rows[:4]] == [1, 2, 1, 2]
+    assert len(set(undisturbed["key"].to_pylist())) == len(rows)
+
+
+def test_a_second_run_does_nothing(tmp_path, undisturbed):
+    seen = []
+    first = run(STUDY, tmp_path, source=SOURCE, workers=1, progress=seen.append)
+    assert first.computed == first.experiments == seen[-1].done == seen[-1].total
+    assert seen[0].done == 0
+    before = {p: p.read_bytes() for p in tmp_path.rglob("*.parquet")}
+    second = run(STUDY, tmp_path, source=SOURCE, workers=1)
+    assert (second.computed, second.experiments) == (0, first.experiments)
+    assert before == {p: p.read_bytes() for p in tmp_path.rglob("*.parquet")}
+    assert repeatable(STUDY.results(tmp_path)).equals(undisturbed)
+
+
+def test_a_lost_shard_is_computed_again(tmp_path, undisturbed):
+    run(STUDY, tmp_path, source=SOURCE, workers=1)
+    shard = Store(tmp_path).shards()[2]
+    shard.unlink()
+    (tmp_path / "shards" / f".{shard.name}.half").write_bytes(b"what a kill leaves")
+    assert len(STUDY.results(tmp_path)) < len(undisturbed)
+    assert 0 < run(STUDY, tmp_path, source=SOURCE, workers=1).computed < len(undisturbed)
+    assert repeatable(STUDY.results(tmp_path)).equals(undisturbed)
+    assert not list((tmp_path / "shards").glob(".*"))
+
+
+def test_a_larger_study_computes_only_what_is_new(tmp_path):
+    small = Study(backbones="a", datasets="one", tasks="all", seeds=1, grid=GRID)
+    assert run(small, tmp_path, source=SOURCE, workers=1).computed == 10
+    assert run(STUDY, tmp_path, source=SOURCE, workers=1).computed == len(STUDY.instances) * 20 - 10
+    assert len(small.results(tmp_path)) == 10
+    assert len(STUDY.results(tmp_path)) == len(STUDY.instances) * 20
+
+
+def test_other_embeddings_are_other_cells(tmp_path):
+    run(STUDY, tmp_path, source=SOURCE, workers=1)
+    changed = Held({**SOURCE.arrays, ("a", "one"): (X + 1, Y, X[::3], Y[::3])})
+    assert run(STUDY, tmp_path, source=changed, workers=1).computed == len(STUDY.instances) * 10
+    table = STUDY.results(tmp_path)
+    assert len(table) == len(STUDY.instances) * 20
+    assert set(table["fingerprint"].to_pylist()) == {changed.open(b, "one").fingerprint for b in "ab"}
+
+
+@dataclass(frozen=True)
+class Spoilt:
+    """A source whose second backbone cannot be read where units are evaluated, or takes the worker down."""
+
+    parent: int
+    deadly: bool = False
+
+    def open(self, backbone, dataset):
+        if backbone == "b" and os.getpid() != self.parent:
+            if self.deadly:
+                os.kill(os.getpid(), signal.SIGKILL)
+            raise OSError("the disk is gone")
+        return SOURCE.open(backbone, dataset)
+
+
+@pytest.mark.parametrize("deadly", [False, True])
+def test_a_failing_unit_is_recorded_and_the_rest_goes_on(tmp_path, deadly, undisturbed):
+    summary = run(STUDY, tmp_path, source=Spoilt(os.getpid(), deadly), workers=2)
+    half = len(undisturbed) // 2
+    assert (summary.computed, summary.failed) == (half, half)
+    reasons = {f["reason"] for f in Store(tmp_path).failures()}
+    expected = "its process was killed, perhaps for want of memory" if deadly else "OSError: the disk is gone"
+    assert reasons == {expected}
+    assert all("b, one, l2 / " in line for line in summary.failures)
+    again = run(STUDY, tmp_path, source=SOURCE, workers=1)
+    assert (again.computed, again.failed) == (half, 0)
+    assert Store(tmp_path).failures() == []
+    assert repeatable(STUDY.results(tmp_path)).equals(undisturbed)
+
+
+def test_two_runs_on_one_folder_exclude_each_other(tmp_path):
+    with Store(tmp_path).locked(), pytest.raises(FileError, match="another run is at work"):
+        run(STUDY, tmp_path, source=SOURCE)
+
+
+def test_manifest_says_what_ran(tmp_path):
+    run(STUDY, tmp_path, source=SOURCE, workers=1)
+    manifest = json.loads((tmp_path / "manifest.json").read_text())
+    assert Study.of(manifest["study"]) == STUDY
+    assert manifest["embeddings"] == {f"{b}-one": SOURCE.open(b, "one").fingerprint for b in "ab"}
+    assert {"numpy", "scikit-learn", "pyarrow"} <= set(manifest["libraries"])
+
+
+def test_costs_are_divided_among_those_who_share(tmp_path):
+    run(STUDY, tmp_path, source=SOURCE, workers=1)
+    table = STUDY.results(tmp_path)
+    for name in ("seconds_generation", "seconds_evaluation"):
+        seconds = np.array(table[name].to_pylist())
+        assert (seconds >= 0).all()
+        assert 0 < seconds.sum() < 60
+    assert min(table["peak_memory"].to_pylist()) > 1e6
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({"workers": 0}, "workers must be int >= 1"),
+        ({"engine": "dask"}, "Unknown engine 'dask'"),
+        ({"device": "tpu"}, "Unknown device 'tpu'"),
+        ({"device": "cuda"}, "studies do not use a GPU yet"),
+        ({"source": None}, "say in which folder the embeddings lie"),
+    ],
+)
+def test_bad_calls_are_refused(tmp_path, given, says):
+    with pytest.raises(ParameterError, match=says):
+        run(STUDY, tmp_path, **{"source": SOURCE, **given})
+
+
+def test_results_of_nothing_are_refused(tmp_path):
+    with pytest.raises(FileError, match="no study has been run"):
+        STUDY.results(tmp_path)
+    (tmp_path / "manifest.json").write_text("{")
+    with pytest.raises(FileError, match="damaged"):
+        STUDY.results(tmp_path)
+
+
+def test_a_damaged_shard_is_named(tmp_path):
+    run(STUDY, tmp_path, source=SOURCE, workers=1)
+    shard = Store(tmp_path).shards()[0]
+    shard.write_bytes(shard.read_bytes()[:-20])
+    with pytest.raises(FileError, match=f"{shard.name}: this shard is damaged"):
+        STUDY.results(tmp_path)

@@ -1,0 +1,151 @@
+"""What can be written as a study, and what is refused by name before anything runs."""
+
+import numpy as np
+import pytest
+
+from imprint.core.errors import FileError, ParameterError
+from imprint.study import Grid, Held, Packs, Study, plan
+from imprint.study.estimate import estimate
+
+X = np.random.default_rng(0).normal(size=(60, 4)).astype(np.float32)
+Y = np.repeat([0, 1, 2], 20)
+SOURCE = Held({("a", "one"): (X, Y, X[::2], Y[::2])})
+WHERE = dict(backbones="a", datasets="one")
+
+
+def test_grid_of_the_paper_has_864_configurations():
+    grid = Grid(
+        norm_pre=["none", "l2"],
+        generator=["mean", "all", "kmeans", "kmedoids", "covmax", "random", "fps"],
+        k=[1, 2, 3, 5, 10, 20],
+        norm_post=["none", "l2", "quantile"],
+        norm_inf=["none", "l2"],
+    )
+    study = Study(**WHERE, grid=grid, seeds=[17121997, 123987, 12412312], rules="matching_norms")
+    assert len(study.methods) * len(study.seeds) == 864
+
+
+def test_order_is_fixed_and_doubles_count_once():
+    study = Study(
+        **WHERE,
+        tasks=["even", "all", "even"],
+        recipes=["qi2018", "l2 / mean / l2 / l2 / max"],
+        grid=[Grid(generator=["mean", "mean"]), {"generator": "random", "k": [2, 1]}],
+        seeds=[5, 1, 5],
+    )
+    assert [str(m.generator) for m in study.methods] == ["mean", "random(k=2)", "random(k=1)"]
+    assert [i.task for i in study.instances] == ["even", "all"]
+    assert study.seeds == (5, 1)
+
+
+def test_shots_cut_every_task():
+    study = Study(**WHERE, tasks=["all", "even"], shots=[1, 5], recipes="qi2018")
+    assert [i.task for i in study.instances] == [f"{t} | shots(n={n})" for t in ("all", "even") for n in (1, 5)]
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({}, "a study needs at least one method"),
+        ({"recipes": "qi2019"}, "Unknown recipe 'qi2019'. Did you mean 'qi2018'?"),
+        ({"recipes": "l2 / mean / l2"}, "Cannot read 'l2 / mean / l2' as a method"),
+        ({"recipes": "quantile / mean / l2 / l2 / max"}, "works only as norm_post"),
+        ({"grid": {"generator": "kmeans", "k": 0}}, r"KMeans\(k=0\): k must be int >= 1"),
+        ({"grid": {"generators": "kmeans"}}, "Unknown key of a grid 'generators'. Did you mean 'generator'?"),
+        ({"grid": {"generator": []}}, "generator must name at least one"),
+        ({"grid": 3}, "A grid is a mapping"),
+        ({"recipes": "qi2018", "seeds": -1}, r"Study\(seeds=\[-1\]\): seeds must be int >= 0"),
+        ({"recipes": "qi2018", "seeds": []}, "seeds must name at least one"),
+        ({"recipes": "qi2018", "shots": 0}, "shots must be int >= 1"),
+        ({"recipes": "qi2018", "tasks": "evn"}, "Unknown task 'evn'. Did you mean 'even'?"),
+        ({"recipes": "qi2018", "rules": "norms"}, "Unknown rule 'norms'"),
+        ({"recipes": "l2 / mean / l2 / none / max", "rules": "matching_norms"}, "the rules leave no method"),
+        ({"recipe": "qi2018"}, "Unknown key of a study 'recipe'. Did you mean 'recipes'?"),
+    ],
+)
+def test_nonsense_is_refused_in_one_sentence(given, says):
+    with pytest.raises(ParameterError, match=says) as e:
+        Study.of({**WHERE, **given})
+    assert "\n" not in str(e.value)
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({"recipes": "l2 / mean / l2 / l2 / nearest(m=5)"}, "looks at 5 proxies and there are 3"),
+        ({"recipes": "qi2018", "tasks": "classes(0, 7)"}, "a, one, .*the data have no class 7"),
+        ({"recipes": "qi2018", "datasets": "two"}, "Unknown pair of backbone and data set 'a-two'"),
+        ({"recipes": "l2 / random(k=9) / l2 / l2 / nearest(m=4)", "shots": 1}, "there are 3"),
+    ],
+)
+def test_impossible_points_are_refused_before_anything_runs(given, says):
+    with pytest.raises(ParameterError, match=says):
+        plan(Study(**{**WHERE, **given}), SOURCE)
+
+
+def test_rules_leave_out_what_is_impossible():
+    grid = Grid(generator=["mean", "kmeans(k=4)"], aggregator=["max", "nearest"], m=[1, 3, 5])
+    study = Study(**WHERE, tasks=["all", "even"], grid=grid, rules="enough_proxies")
+    found = plan(study, SOURCE)
+    assert found.experiments == 16 - found.left_out == 13  # mean: m=5 on both tasks and m=3 on the two even classes
+    assert found.cells == 13
+
+
+def test_estimate_counts_shared_computations():
+    grid = Grid(norm_pre="none", generator="random", k=[1, 2], norm_post=["none", "l2"], norm_inf=["none", "l2"])
+    study = Study(**WHERE, tasks=["all", "even"], seeds=[1, 2], grid=grid)
+    found = estimate(plan(study, SOURCE), 1)
+    assert found.experiments == 2 * 2 * 8
+    states = 3 * 2  # a class and a seed: the larger k serves the smaller, both tasks share
+    decisions = 2 * 2 * 2 * 2  # task, seed, k, norm_post: max does not heed norm_inf
+    assert found.computations == states + decisions
+    assert found.seconds > 0
+    assert found.memory > X.nbytes
+
+
+def test_files_say_the_same(tmp_path):
+    (tmp_path / "a.yaml").write_text(
+        "name: a\nembeddings: packs\nbackbones: [a]\ndatasets: one\nseeds: [1, 2]\n"
+        "grid:\n  - {generator: [mean, kmeans], k: [1, 2]}\n"
+    )
+    (tmp_path / "a.py").write_text(
+        "from imprint.study import Grid, Study\n"
+        "study = Study(name='a', embeddings='packs', backbones='a', datasets='one', seeds=(1, 2),"
+        " grid=Grid(generator=('mean', 'kmeans'), k=(1, 2)))\n"
+    )
+    first, second = Study.read(tmp_path / "a.yaml"), Study.read(tmp_path / "a.py")
+    assert first == second == Study.of(first.to_json())
+    assert hash(first) == hash(second)
+    assert first.embeddings == str(tmp_path / "packs")
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "error", "says"),
+    [
+        ("a.yaml", "name: [", FileError, r"not YAML \(line 1\)"),
+        ("a.yaml", "- 3", ParameterError, "A study is a mapping"),
+        ("a.yaml", "backbones: a", ParameterError, r"a\.yaml: Study\(datasets=\[\]\)"),
+        ("a.py", "x = 3", ParameterError, "defines `study = Study"),
+    ],
+)
+def test_bad_files_get_one_sentence(tmp_path, name, text, error, says):
+    (tmp_path / name).write_text(text)
+    with pytest.raises(error, match=says):
+        Study.read(tmp_path / name)
+
+
+def test_packs_are_unpacked_once_and_again_when_they_change(tmp_path):
+    from imprint.embeddings import write_pack
+
+    write_pack(tmp_path / "a-one.npz", X, Y, X[:6], Y[:6])
+    source = Packs(str(tmp_path), str(tmp_path / "cache"))
+    first = source.open("a", "one")
+    assert np.array_equal(first.X, X)
+    assert isinstance(first.X, np.memmap)
+    assert len(list((tmp_path / "cache").iterdir())) == 1
+    assert source.open("a", "one").fingerprint == first.fingerprint
+    assert len(list((tmp_path / "cache").iterdir())) == 1
+    write_pack(tmp_path / "a-one.npz", X * 2, Y, X[:6], Y[:6])
+    assert source.open("a", "one").fingerprint != first.fingerprint
+    with pytest.raises(ParameterError, match=r"Unknown pack 'a-two.npz'. Did you mean 'a-one.npz'\?"):
+        source.open("a", "two")
