@@ -31,7 +31,7 @@ class LeastSquares(Generator):
         return {"means": column_means(X)[None, :], "mass": np.array([float(len(X))]), **moments(X)}
 
     @classmethod
-    def summarise_many(cls, X: Array, requests: Sequence[Request]) -> list[State]:
+    def summarise_many(cls, X: Array, requests: Sequence[Request], device: str = "cpu") -> list[State]:
         """One sum of outer products serves every regularisation and weighting."""
         state = requests[0].generator.summarise(X, np.random.default_rng(requests[0].entropy))
         return [state] * len(requests)

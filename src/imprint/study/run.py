@@ -10,6 +10,7 @@ from typing import Protocol
 from imprint.core.errors import ParameterError
 from imprint.core.family import unknown
 from imprint.core.types import Array
+from imprint.kernels.placed import check_device
 from imprint.study.plan import Plan, Unit, plan
 from imprint.study.source import Packs, Source
 from imprint.study.store import Store
@@ -73,7 +74,7 @@ def run(
     """
     runner = _runner(engine)
     _check_device(device)
-    count = workers if workers is not None else cores()
+    count = workers if workers is not None else cores() if device == "cpu" else 1
     if isinstance(count, bool) or not isinstance(count, int) or count < 1:
         raise ParameterError(f"run(workers={workers!r}): workers must be int >= 1.")
     store = Store(out)
@@ -137,5 +138,4 @@ def _runner(engine: str) -> Runner:
 def _check_device(device: str) -> None:
     if device not in DEVICES:
         raise unknown("device", device, DEVICES)
-    if device == "cuda":
-        raise ParameterError("run(device='cuda'): studies do not use a GPU yet; leave the device out.")
+    check_device(device)
