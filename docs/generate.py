@@ -90,7 +90,7 @@ def dataset_section() -> Iterator[str]:
 
 def components() -> str:
     """The page with everything that has a name."""
-    lines = ["# Components", "", NOTE, "", "Everything that has a name, as `imprint list` prints it, and the tasks.", ""]
+    lines = ["# Components", "", NOTE, "", "What `imprint list` prints, with every parameter, and the tasks.", ""]
     for name in ("generators", "normalisers", "aggregators"):
         lines += family_section(name)
     lines += [*recipe_section(), *family_section("tasks"), *backbone_section(), *dataset_section()]
