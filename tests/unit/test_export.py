@@ -180,6 +180,27 @@ def test_pictures_are_arranged_inside_the_graph(shades, tmp_path, rule, opset):
     assert str(tmp_path).encode() not in (tmp_path / "m.onnx").read_bytes(), "it does not tell where files lay"
 
 
+def test_every_pixel_keeps_its_place(shades, tmp_path):
+    """A network that only flattens pictures, higher than wide, channels first."""
+    given = onnx.helper.make_tensor_value_info("pictures", onnx.TensorProto.UINT8, ["n", 3, 5, 2])
+    made = onnx.helper.make_tensor_value_info("out", onnx.TensorProto.FLOAT, ["n", 30])
+    nodes = [
+        onnx.helper.make_node("Cast", ["pictures"], ["float"], to=onnx.TensorProto.FLOAT),
+        onnx.helper.make_node("Flatten", ["float"], ["out"]),
+    ]
+    opset = onnx.helper.make_opsetid("", 17)
+    graph = onnx.helper.make_graph(nodes, "flat", [given], [made])
+    onnx.save(onnx.helper.make_model(graph, opset_imports=[opset], ir_version=8), tmp_path / "n.onnx")
+    rule = {"size": [5, 2], "layout": "NCHW", "dtype": "uint8"}
+    (tmp_path / "n.onnx.json").write_text(json.dumps({"width": 30, "preprocess": rule}))
+    model = Imprinter(f"onnx:{tmp_path}/n.onnx", generator="mean").fit(shades)
+    export(model, tmp_path / "m.onnx")
+    prepared = np.stack([model.backbone.prepare(p) for p in shades[0]])
+    scores, _ = run(tmp_path / "m.onnx", pictures=prepared)
+    expected = model.classifier.decision_function(model.look(shades[0]).X)
+    np.testing.assert_allclose(scores[:, 1] - scores[:, 0], expected, atol=1e-6)
+
+
 def test_a_head_is_exported_without_its_backbone(shades, tmp_path):
     model = Imprinter("raw", generator="mean").fit(shades)
     model.save(tmp_path / "m.imprint")
