@@ -56,4 +56,4 @@ def _say(made: "Exported", json: bool) -> None:
         return
     holds = f"{made.backbone} and the head" if made.backbone else "the head alone"
     counts = f"{terminal.count(classes, 'class')}, {terminal.count(proxies, 'proxy')}"
-    terminal.note(f"{made.path}: {holds}, {counts}, {size / 1e6:.1f} MB.")
+    terminal.note(f"{made.path}: {holds}, {counts}, {size / 1e3:,.0f} kB.")
