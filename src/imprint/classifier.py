@@ -12,7 +12,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
 from imprint import persistence
-from imprint.core.errors import ParameterError
+from imprint.core.errors import FileError, ParameterError
 from imprint.core.family import unknown
 from imprint.core.inkind import like, to_numpy
 from imprint.core.types import Array, Proxies, State
@@ -152,7 +152,12 @@ class ImprintClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
         """Read a model written by `save`; a damaged, altered or foreign file is refused."""
-        return cls.from_parts(*persistence.read(path), source=str(path))
+        document, arrays = persistence.read(path)
+        if document.get("kind") == "imprinter":
+            raise FileError(
+                f"{path} is a model with a backbone: use Imprinter.load; its `classifier` is what you want."
+            )
+        return cls.from_parts(document, arrays, source=str(path))
 
     def to_parts(self) -> tuple[dict[str, Any], dict[str, Array]]:
         """The fitted model as a JSON document and named arrays."""

@@ -154,6 +154,8 @@ def test_a_plain_classifier_and_a_foreign_document_are_refused(tmp_path, photos)
     with pytest.raises(FileError, match=r"without a backbone: use ImprintClassifier\.load"):
         Imprinter.load(path)
     raw().fit(photos).save(path)
+    with pytest.raises(FileError, match=r"with a backbone: use Imprinter\.load"):
+        ImprintClassifier.load(path)
     document, arrays = persistence.read(path)
     for broken in (
         {"pictures": [["a"], [], []]},
