@@ -6,6 +6,20 @@ imprint list studies
 imprint demo --out out --seeds 2 --json > demo.json
 imprint collapse digits --json > collapse.json
 
+mkdir packs
+imprint embed digits --backbone raw -o packs/raw-digits.npz
+cat > table1.yaml <<'YAML'
+embeddings: packs
+backbones: raw
+datasets: digits
+tasks: [all, even, odd, short]
+recipes: [qi2018, hosoda2024, janson2022, imprint2025, oracle]
+seeds: [1, 2, 3]
+YAML
+imprint study run table1.yaml --out results
+imprint study report results
+test -s results/report/report.html
+
 python - <<'PYTHON'
 import json
 from imprint.report import critical_difference
