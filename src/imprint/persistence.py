@@ -25,7 +25,7 @@ LARGEST_FILE = 8 * 2**30
 
 def write(path: str | os.PathLike[str], document: dict[str, Any], arrays: dict[str, Array]) -> None:
     """Write a document and its arrays, whole or not at all."""
-    text = json.dumps({**document, "written_by": __version__}, ensure_ascii=False, sort_keys=True)
+    text = json.dumps({**document, "written_by": __version__}, sort_keys=True)
     whole = {name: np.ascontiguousarray(a) for name, a in arrays.items()}
     head = {"format": FORMAT, "version": VERSION, "document": text, "sha256": _seal(text, whole)}
     with atomic_write(path) as f:
@@ -44,7 +44,7 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, Array]
     try:
         arrays = read_tensors(raw)
         document = json.loads(head["document"])
-    except (SafetensorError, KeyError, ValueError, TypeError):
+    except (SafetensorError, KeyError, ValueError, TypeError, RecursionError):
         raise _damaged(path) from None
     if head.get("sha256") != _seal(head["document"], arrays):
         raise _damaged(path)
@@ -71,6 +71,8 @@ def _bytes_of(path: Path) -> bytes:
         size = path.stat().st_size
         if path.is_dir():
             raise FileError(f"{path}: this is a folder, not a model file.")
+        if not path.is_file():
+            raise FileError(f"{path}: this is no ordinary file.")
         if size > LARGEST_FILE:
             raise FileError(f"{path}: {size:,} bytes is more than a model may have ({LARGEST_FILE:,}).")
         return path.read_bytes()
