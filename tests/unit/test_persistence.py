@@ -226,6 +226,15 @@ def test_missing_folder_and_oversized(tmp_path, monkeypatch, model):
         ImprintClassifier.load(model)
 
 
+@pytest.mark.parametrize("limit", ["LARGEST_FILE", "LARGEST_HEADER"])
+def test_what_could_not_be_read_again_is_not_written(model, monkeypatch, limit):
+    old = model.read_bytes()
+    monkeypatch.setattr(persistence, limit, 100)
+    with pytest.raises(FileError, match=r"^Cannot write .*m.imprint: the model is larger than a file may be\.$"):
+        ImprintClassifier(generator="mean").fit(X, Y).save(model)
+    assert model.read_bytes() == old
+
+
 def test_a_failing_save_leaves_the_old_model(model, monkeypatch):
     old = model.read_bytes()
     monkeypatch.setattr(os, "replace", lambda *_: (_ for _ in ()).throw(OSError(28, "No space left on device")))
