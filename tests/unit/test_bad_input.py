@@ -38,12 +38,17 @@ REFUSED = [
     ),
     (
         "scores beyond every number",
-        lambda c: c.set_params(**RAW).fit(X * 1e200, Y).predict_proba(X * 1e200),
+        lambda c: c.set_params(**RAW).fit(X * 1e150, Y).predict_proba(X * 1e200),
         r"predict_proba\(X\): the scores overflow float64; .*norm_inf='l2'",
     ),
     (
+        "lengths beyond every number",  # a model with such a number in it could be saved and not loaded
+        lambda c: c.set_params(**RAW | dict(aggregator="nearest(m=1)")).fit(X * 1e200, Y),
+        r"norm_inf='none': the lengths of the rows overflow float64; .*norm_inf='l2'",
+    ),
+    (
         "moments beyond every number",
-        lambda c: c.set_params(**RAW | dict(generator="least_squares")).fit(X * 1e200, Y),
+        lambda c: c.set_params(**RAW | dict(generator="least_squares", norm_inf="l2")).fit(X * 1e200, Y),
         r"least_squares\(reg=0.0001\): the embeddings are too large",
     ),
     ("numbers after text", lambda c: c.fit(X, Y).partial_fit(X, range(12)), r"partial_fit\(X, y\): y holds number lab"),
