@@ -18,6 +18,7 @@ from imprint.core.inkind import like, to_numpy
 from imprint.core.types import Array, Proxies, State
 from imprint.method import LENGTHS, Method
 
+LABEL_KINDS = "biufU"  # of NumPy's types: booleans, whole numbers, text
 PARTS = ("norm_pre", "generator", "norm_post", "norm_inf", "aggregator")
 
 
@@ -100,13 +101,14 @@ class ImprintClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """
         known = getattr(self, "_memory", None)
         method = self._method() if known is None else known.method
-        X, y = self._labelled("partial_fit(X, y)", X, y, reset=known is None)
         if known is None:
+            X, y = self._labelled("partial_fit(X, y)", X, y, reset=True)
             known = _Memory(method, _seed(self.random_state), X.dtype)
         else:
+            X, y = self._labelled("partial_fit(X, y)", X, y, reset=False, dtype=known.dtype)
             _same_kind(known.classes, y)
             known = known.copy()
-        known.imprint(X.astype(known.dtype, copy=False), y)
+        known.imprint(X, y)
         return self._take(known)
 
     def forget(self, label: Any) -> Self:
@@ -170,6 +172,8 @@ class ImprintClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             "width": self.n_features_in_,
             "labels": {"type": self.classes_.dtype.str, "imprinted": list(memory.states)},
         }
+        if hasattr(self, "feature_names_in_"):
+            document["features"] = self.feature_names_in_.tolist()
         arrays = {f"state.{i}.{k}": v for i, s in enumerate(memory.states.values()) for k, v in s.items()}
         return document, {**arrays, "weights": self.proxies_.weights, "owners": self.proxies_.labels}
 
@@ -178,16 +182,15 @@ class ImprintClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """The model that `to_parts` described."""
         try:
             self = cls(**{part: document["parts"][part] for part in PARTS}, random_state=document["seed"])
-            labels = np.array(document["labels"]["imprinted"]).astype(document["labels"]["type"])
-            memory = _Memory(self._method(), int(document["seed"]), document["dtype"])
-            memory.states = {
-                _plain(label): {k.split(".", 2)[2]: a for k, a in arrays.items() if k.startswith(f"state.{i}.")}
-                for i, label in enumerate(labels)
-            }
+            labels = _labels(document["labels"]["imprinted"], np.dtype(document["labels"]["type"]))
+            memory = _Memory(self._method(), _seed(document["seed"]), document["dtype"])
+            memory.states = dict(zip(map(_plain, labels), _states(arrays, len(labels))))
             memory.classes, memory.proxies = np.unique(labels), Proxies(arrays["weights"], arrays["owners"])
             self.n_features_in_ = int(document["width"])
             memory.verify(self.n_features_in_, arrays)
-        except (KeyError, TypeError, ValueError, AttributeError):
+            if "features" in document:
+                self.feature_names_in_ = _names(document["features"], self.n_features_in_)
+        except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
             raise persistence.foreign(source) from None
         return self._take(memory)
 
@@ -206,16 +209,17 @@ class ImprintClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self._memory, self.classes_, self.proxies_ = memory, memory.classes, memory.proxies
         return self
 
-    def _rows(self, call: str, X: Any, reset: bool) -> Array:
+    def _rows(self, call: str, X: Any, reset: bool, dtype: Any = (np.float64, np.float32)) -> Array:
         try:
-            return np.asarray(validate_data(self, to_numpy(X), reset=reset, dtype=[np.float64, np.float32], order="C"))
+            with np.errstate(over="ignore"):  # what does not fit the type becomes infinite and is refused
+                return np.asarray(validate_data(self, to_numpy(X), reset=reset, dtype=dtype, order="C"))
         except ValueError as e:
             raise _in_one_sentence(call, e) from None
 
-    def _labelled(self, call: str, X: Any, y: Any, reset: bool) -> tuple[Array, Array]:
+    def _labelled(self, call: str, X: Any, y: Any, **reading: Any) -> tuple[Array, Array]:
         if y is None:
             raise ParameterError(f"{call}: requires y to be passed, but the target y is None.")
-        X = self._rows(call, X, reset)
+        X = self._rows(call, X, **reading)
         try:
             y = column_or_1d(to_numpy(y), warn=True)
             if y.dtype == object:
@@ -224,7 +228,9 @@ class ImprintClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                     raise ValueError(f"y mixes labels of the types {', '.join(kinds)}")
                 y = np.array(list(y))
             assert_all_finite(y, input_name="y")
-            check_classification_targets(y)
+            check_classification_targets(np.repeat(np.unique(y), 2))  # once each looks like a regression to it
+            if y.dtype.kind not in LABEL_KINDS:
+                raise ValueError(f"labels of the type {y.dtype} cannot be kept; give text or whole numbers")
         except (ValueError, TypeError) as e:
             raise _in_one_sentence(call, e) from None
         if len(y) != len(X):
@@ -234,7 +240,10 @@ class ImprintClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _scores(self, call: str, X: Any) -> Array:
         check_is_fitted(self)
         memory = self._memory
-        return memory.method.scores(self._rows(call, X, reset=False), memory.proxies, len(memory.classes))
+        S = memory.method.scores(self._rows(call, X, reset=False), memory.proxies, len(memory.classes))
+        if not np.isfinite(S).all():
+            raise ParameterError(f"{call}: the scores overflow {S.dtype}; scale the rows down or use norm_inf='l2'.")
+        return S
 
 
 class _Memory:
@@ -265,7 +274,8 @@ class _Memory:
 
     def drop(self, key: Any) -> None:
         del self.states[key]
-        self._finish(np.array([c for c in self.classes if _plain(c) != key], dtype=self.classes.dtype), set())
+        left = [c for c in self.classes.tolist() if c != key]
+        self._finish(_labels(left, self.classes.dtype), set())
 
     def _finish(self, classes: Array, changed: set[Any]) -> None:
         """Proxies of every class; those of unchanged classes are kept where they cannot have moved."""
@@ -290,10 +300,12 @@ class _Memory:
         tables = [a for state in self.states.values() for a in state.values() if a.ndim == 2]
         sound = (
             self.dtype.kind == "f"
-            and self.classes.dtype.kind in "biufU"
+            and self.classes.dtype.kind in LABEL_KINDS
+            and len(self.classes) == len(self.states)
             and len(arrays) == 2 + sum(map(len, self.states.values()))
             and all(LENGTHS in state and len(state) > 1 for state in self.states.values())
             and weights.dtype == self.dtype
+            and owners.ndim == 1
             and weights.shape == (len(owners), width)
             and owners.dtype.kind == "i"
             and np.array_equal(np.unique(owners), np.arange(len(self.states)))
@@ -312,6 +324,30 @@ class _Memory:
 
 def _plain(label: Any) -> Any:
     return label.item() if isinstance(label, np.generic) else label
+
+
+def _labels(values: list[Any], dtype: np.dtype[Any]) -> Array:
+    """Labels of a type; text as wide as its longest."""
+    labels = np.array(values, dtype=str if dtype.kind == "U" else dtype)
+    if labels.dtype.kind == "f" and not np.isfinite(labels).all():
+        raise ValueError
+    return labels
+
+
+def _states(arrays: dict[str, Array], count: int) -> list[State]:
+    """The arrays named `state.0.rows`, `state.0.mass`, `state.1.rows` and so on, by class."""
+    states: dict[str, State] = {str(i): {} for i in range(count)}
+    for name, array in arrays.items():
+        if name.startswith("state."):
+            _, i, key = name.split(".", 2)
+            states[i][key] = array
+    return list(states.values())
+
+
+def _names(features: list[str], width: int) -> Array:
+    if len(features) != width or not all(isinstance(name, str) for name in features):
+        raise ValueError
+    return np.array(features, dtype=object)
 
 
 def _seed(random_state: Any) -> int:

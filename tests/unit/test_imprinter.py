@@ -291,6 +291,17 @@ def test_a_change_that_fails_leaves_the_file_alone(tmp_path, photos):
     assert sorted(p.name for p in tmp_path.iterdir() if p.is_file()) == ["a.imprint"], "locks and leftovers are gone"
 
 
+def test_a_model_has_one_lock_by_whatever_name_it_is_changed(tmp_path, photos):
+    (tmp_path / "links").mkdir()
+    raw().fit(photos).save(tmp_path / "a.imprint")
+    (tmp_path / "links" / "b.imprint").symlink_to(tmp_path / "a.imprint")
+    with Imprinter.change(tmp_path / "links" / "b.imprint") as model:
+        assert (tmp_path / ".a.imprint.lock").exists()
+        model.forget("dark")
+    assert Imprinter.load(tmp_path / "a.imprint").classes_.tolist() == ["light", "middle"]
+    assert [p.name for p in (tmp_path / "links").iterdir()] == ["b.imprint"]
+
+
 def test_the_default_is_tinynet_and_it_tells_digits_apart():
     from imprint.datasets import Split, load
 

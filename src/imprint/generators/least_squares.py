@@ -50,5 +50,6 @@ class LeastSquares(Generator):
         share = np.full(len(mass), 1 / len(mass)) if self.weighting == "classes" else mass / mass.sum()
         W = solve_ridge(total_gram(states) / mass.sum(), means * share[:, None], self.reg)
         if W is None:
-            raise ParameterError(f"{self}: the embeddings are too close to dependent for this reg; use a larger one.")
+            rule = "the embeddings are too large, or too close to dependent for this reg; use a larger one"
+            raise ParameterError(f"{self}: {rule}.")
         return np.split(W, np.cumsum([len(s["means"]) for s in states])[:-1])
