@@ -15,10 +15,10 @@ from imprint import persistence
 from imprint.core.errors import FileError, ParameterError
 from imprint.core.family import unknown
 from imprint.core.inkind import like, to_numpy
-from imprint.core.types import Array, Proxies, State
-from imprint.method import LENGTHS, Method
+from imprint.core.types import Array, Proxies
+from imprint.memory import LABEL_KINDS, Memory, as_labels, plain, states_in
+from imprint.method import Method
 
-LABEL_KINDS = "biufU"  # of NumPy's types: booleans, whole numbers, text
 PARTS = ("norm_pre", "generator", "norm_post", "norm_inf", "aggregator")
 
 
@@ -84,7 +84,7 @@ class ImprintClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Imprint every class in `y`, in sorted order, forgetting whatever was there before."""
         method = self._method()
         X, y = self._labelled("fit(X, y)", X, y, reset=True)
-        fresh = _Memory(method, _seed(self.random_state), X.dtype)
+        fresh = Memory(method, _seed(self.random_state), X.dtype)
         fresh.imprint(X, y)
         try:
             method.aggregator.check(fresh.proxies)
@@ -103,7 +103,7 @@ class ImprintClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         method = self._method() if known is None else known.method
         if known is None:
             X, y = self._labelled("partial_fit(X, y)", X, y, reset=True)
-            known = _Memory(method, _seed(self.random_state), X.dtype)
+            known = Memory(method, _seed(self.random_state), X.dtype)
         else:
             X, y = self._labelled("partial_fit(X, y)", X, y, reset=False, dtype=known.dtype)
             _same_kind(known.classes, y)
@@ -114,7 +114,7 @@ class ImprintClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def forget(self, label: Any) -> Self:
         """Drop a class, exactly as if it had never been seen."""
         check_is_fitted(self)
-        key = _plain(label)
+        key = plain(label)
         if key not in self._memory.states:
             raise unknown("class", key, map(str, self.classes_))
         if len(self._memory.states) == 1:
@@ -182,9 +182,9 @@ class ImprintClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """The model that `to_parts` described."""
         try:
             self = cls(**{part: document["parts"][part] for part in PARTS}, random_state=document["seed"])
-            labels = _labels(document["labels"]["imprinted"], np.dtype(document["labels"]["type"]))
-            memory = _Memory(self._method(), _seed(document["seed"]), document["dtype"])
-            memory.states = dict(zip(map(_plain, labels), _states(arrays, len(labels))))
+            labels = as_labels(document["labels"]["imprinted"], np.dtype(document["labels"]["type"]))
+            memory = Memory(self._method(), _seed(document["seed"]), document["dtype"])
+            memory.states = dict(zip(map(plain, labels), states_in(arrays, len(labels))))
             memory.classes, memory.proxies = np.unique(labels), Proxies(arrays["weights"], arrays["owners"])
             self.n_features_in_ = int(document["width"])
             memory.verify(self.n_features_in_, arrays)
@@ -205,7 +205,7 @@ class ImprintClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _method(self) -> Method:
         return Method.of(**{part: getattr(self, part) for part in PARTS})
 
-    def _take(self, memory: "_Memory") -> Self:
+    def _take(self, memory: Memory) -> Self:
         self._memory, self.classes_, self.proxies_ = memory, memory.classes, memory.proxies
         return self
 
@@ -223,7 +223,7 @@ class ImprintClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         try:
             y = column_or_1d(to_numpy(y), warn=True)
             if y.dtype == object:
-                kinds = sorted({type(_plain(v)).__name__ for v in y})
+                kinds = sorted({type(plain(v)).__name__ for v in y})
                 if len(kinds) > 1:
                     raise ValueError(f"y mixes labels of the types {', '.join(kinds)}")
                 y = np.array(list(y))
@@ -244,104 +244,6 @@ class ImprintClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if not np.isfinite(S).all():
             raise ParameterError(f"{call}: the scores overflow {S.dtype}; scale the rows down or use norm_inf='l2'.")
         return S
-
-
-class _Memory:
-    """What a classifier has learnt: the state of every class in the order of imprinting, and the proxies made of it."""
-
-    def __init__(self, method: Method, seed: int, dtype: Any):
-        self.method, self.seed, self.dtype = method, seed, np.dtype(dtype)
-        self.states: dict[Any, State] = {}
-        self.classes: Array = np.array([])
-        self.proxies = Proxies(np.empty((0, 0)), np.empty(0, dtype=np.intp))
-
-    def copy(self) -> "_Memory":
-        other = _Memory(self.method, self.seed, self.dtype)
-        other.states, other.classes, other.proxies = dict(self.states), self.classes, self.proxies
-        return other
-
-    def imprint(self, X: Array, y: Array) -> None:
-        present, index = np.unique(y, return_inverse=True)
-        order = np.argsort(index, kind="stable")
-        groups = np.split(order, np.cumsum(np.bincount(index))[:-1])
-        for label, rows in zip(present, groups):
-            key = _plain(label)
-            if key in self.states:
-                self.states[key] = self.method.extend(self.states[key], X[rows], self.seed, key)
-            else:
-                self.states[key] = self.method.summarise(X[rows], self.seed, key)
-        self._finish(np.union1d(self.classes, present) if len(self.classes) else present, set(map(_plain, present)))
-
-    def drop(self, key: Any) -> None:
-        del self.states[key]
-        left = [c for c in self.classes.tolist() if c != key]
-        self._finish(_labels(left, self.classes.dtype), set())
-
-    def _finish(self, classes: Array, changed: set[Any]) -> None:
-        """Proxies of every class; those of unchanged classes are kept where they cannot have moved."""
-        keys = [_plain(c) for c in classes]
-        kept: dict[Any, Array] = {}
-        if self.method.per_class and len(self.classes):
-            parts = np.split(self.proxies.weights, np.searchsorted(self.proxies.labels, range(1, len(self.classes))))
-            kept = {k: w for c, w in zip(self.classes, parts) if (k := _plain(c)) not in changed}
-        todo = [k for k in keys if k not in kept]
-        places = {k: i for i, k in enumerate(todo)}
-        order = [places[k] for k in self.states if k in places]
-        if todo:
-            made = self.method.weights([self.states[k] for k in todo], order, self.dtype)
-            kept |= dict(zip(todo, made))
-        weights = [kept[k] for k in keys]
-        owners = np.repeat(np.arange(len(keys)), [len(w) for w in weights])
-        self.classes, self.proxies = classes, Proxies(np.concatenate(weights), owners)
-
-    def verify(self, width: int, arrays: dict[str, Array]) -> None:
-        """Raise ValueError where what was read from a file does not fit together."""
-        weights, owners = self.proxies
-        tables = [a for state in self.states.values() for a in state.values() if a.ndim == 2]
-        sound = (
-            self.dtype.kind == "f"
-            and self.classes.dtype.kind in LABEL_KINDS
-            and len(self.classes) == len(self.states)
-            and len(arrays) == 2 + sum(map(len, self.states.values()))
-            and all(LENGTHS in state and len(state) > 1 for state in self.states.values())
-            and weights.dtype == self.dtype
-            and owners.ndim == 1
-            and weights.shape == (len(owners), width)
-            and owners.dtype.kind == "i"
-            and np.array_equal(np.unique(owners), np.arange(len(self.states)))
-            and bool((np.diff(owners) >= 0).all())
-            and all(t.shape[1] == width for t in tables)
-            and all(a.dtype.kind in "iuf" and np.isfinite(a).all() for a in arrays.values())
-        )
-        if not sound:
-            raise ValueError
-
-    @property
-    def reach(self) -> float:
-        """The score that stands for certainty; see `Method.reach`."""
-        return self.method.reach([self.states[_plain(c)] for c in self.classes], self.proxies.weights)
-
-
-def _plain(label: Any) -> Any:
-    return label.item() if isinstance(label, np.generic) else label
-
-
-def _labels(values: list[Any], dtype: np.dtype[Any]) -> Array:
-    """Labels of a type; text as wide as its longest."""
-    labels = np.array(values, dtype=str if dtype.kind == "U" else dtype)
-    if labels.dtype.kind == "f" and not np.isfinite(labels).all():
-        raise ValueError
-    return labels
-
-
-def _states(arrays: dict[str, Array], count: int) -> list[State]:
-    """The arrays named `state.0.rows`, `state.0.mass`, `state.1.rows` and so on, by class."""
-    states: dict[str, State] = {str(i): {} for i in range(count)}
-    for name, array in arrays.items():
-        if name.startswith("state."):
-            _, i, key = name.split(".", 2)
-            states[i][key] = array
-    return list(states.values())
 
 
 def _names(features: list[str], width: int) -> Array:
