@@ -1,4 +1,4 @@
-# make demo: set up and run the main job.  make test: set up and run every check.  make bench: measure.
+# make demo: set up and run the main job.  make test: set up and run every check.  make docs: the site.  make bench: measure.
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
@@ -6,7 +6,7 @@ LIGHT  := $(VENV)/.installed-light
 STAMP  := $(VENV)/.installed
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test check bench clean
+.PHONY: demo test check docs bench clean
 
 demo: $(LIGHT)
 	$(BIN)/imprint demo --out out
@@ -29,9 +29,15 @@ check: $(STAMP)
 test: check
 	$(BIN)/pytest --numprocesses 2
 
+docs: $(LIGHT)
+	$(PIP) --editable '.[docs]'
+	$(BIN)/python docs/generate.py
+	$(BIN)/python -m sphinx -W --keep-going -q docs site
+	@echo Open site/index.html
+
 bench: $(STAMP)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint tests/constraints.txt '.[bench]' --editable .
 	$(BIN)/python benchmarks/kernels.py $(BENCH)
 
 clean:
-	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis out dist build
+	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis out dist build site

@@ -104,10 +104,13 @@ def main():
     parser.add_argument("out", type=Path)
     parser.add_argument("--workers", type=int, default=cores())
     parser.add_argument("--sample", type=int, default=300)
+    parser.add_argument("--device", default="cpu")
     options = parser.parse_args()
     study = STUDIES[options.study]
     before = processor_seconds()
-    summary = run(study, options.out, source=Packs(str(options.packs)), workers=options.workers, progress=show)
+    packs = Packs(str(options.packs))
+    how = dict(workers=options.workers, device=options.device, progress=show)
+    summary = run(study, options.out, source=packs, **how)
     spent = processor_seconds() - before
     start = time.perf_counter()
     table = study.results(options.out)

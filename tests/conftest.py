@@ -7,7 +7,10 @@ os.environ.setdefault("SCIPY_ARRAY_API", "1")  # read when scipy is imported; el
 
 import numpy as np
 import pytest
+from hypothesis import settings
 
+settings.register_profile("patient", deadline=None)  # a busy machine is no failure
+settings.load_profile("patient")
 ROOT = Path(__file__).resolve().parents[1]
 
 

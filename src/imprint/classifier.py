@@ -12,11 +12,12 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
 from imprint import persistence
-from imprint.core.errors import ParameterError
+from imprint.core.errors import FileError, ParameterError
 from imprint.core.family import unknown
 from imprint.core.inkind import like, to_numpy
-from imprint.core.types import Array, Proxies, State
-from imprint.method import LENGTHS, Method
+from imprint.core.types import Array, Proxies
+from imprint.memory import LABEL_KINDS, Memory, as_labels, plain, states_in
+from imprint.method import Method
 
 PARTS = ("norm_pre", "generator", "norm_post", "norm_inf", "aggregator")
 
@@ -83,7 +84,7 @@ class ImprintClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Imprint every class in `y`, in sorted order, forgetting whatever was there before."""
         method = self._method()
         X, y = self._labelled("fit(X, y)", X, y, reset=True)
-        fresh = _Memory(method, _seed(self.random_state), X.dtype)
+        fresh = Memory(method, _seed(self.random_state), X.dtype)
         fresh.imprint(X, y)
         try:
             method.aggregator.check(fresh.proxies)
@@ -100,19 +101,20 @@ class ImprintClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """
         known = getattr(self, "_memory", None)
         method = self._method() if known is None else known.method
-        X, y = self._labelled("partial_fit(X, y)", X, y, reset=known is None)
         if known is None:
-            known = _Memory(method, _seed(self.random_state), X.dtype)
+            X, y = self._labelled("partial_fit(X, y)", X, y, reset=True)
+            known = Memory(method, _seed(self.random_state), X.dtype)
         else:
+            X, y = self._labelled("partial_fit(X, y)", X, y, reset=False, dtype=known.dtype)
             _same_kind(known.classes, y)
             known = known.copy()
-        known.imprint(X.astype(known.dtype, copy=False), y)
+        known.imprint(X, y)
         return self._take(known)
 
     def forget(self, label: Any) -> Self:
         """Drop a class, exactly as if it had never been seen."""
         check_is_fitted(self)
-        key = _plain(label)
+        key = plain(label)
         if key not in self._memory.states:
             raise unknown("class", key, map(str, self.classes_))
         if len(self._memory.states) == 1:
@@ -152,7 +154,12 @@ class ImprintClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
         """Read a model written by `save`; a damaged, altered or foreign file is refused."""
-        return cls.from_parts(*persistence.read(path), source=str(path))
+        document, arrays = persistence.read(path)
+        if document.get("kind") == "imprinter":
+            raise FileError(
+                f"{path} is a model with a backbone: use Imprinter.load; its `classifier` is what you want."
+            )
+        return cls.from_parts(document, arrays, source=str(path))
 
     def to_parts(self) -> tuple[dict[str, Any], dict[str, Array]]:
         """The fitted model as a JSON document and named arrays."""
@@ -165,6 +172,8 @@ class ImprintClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             "width": self.n_features_in_,
             "labels": {"type": self.classes_.dtype.str, "imprinted": list(memory.states)},
         }
+        if hasattr(self, "feature_names_in_"):
+            document["features"] = self.feature_names_in_.tolist()
         arrays = {f"state.{i}.{k}": v for i, s in enumerate(memory.states.values()) for k, v in s.items()}
         return document, {**arrays, "weights": self.proxies_.weights, "owners": self.proxies_.labels}
 
@@ -173,16 +182,15 @@ class ImprintClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """The model that `to_parts` described."""
         try:
             self = cls(**{part: document["parts"][part] for part in PARTS}, random_state=document["seed"])
-            labels = np.array(document["labels"]["imprinted"]).astype(document["labels"]["type"])
-            memory = _Memory(self._method(), int(document["seed"]), document["dtype"])
-            memory.states = {
-                _plain(label): {k.split(".", 2)[2]: a for k, a in arrays.items() if k.startswith(f"state.{i}.")}
-                for i, label in enumerate(labels)
-            }
+            labels = as_labels(document["labels"]["imprinted"], np.dtype(document["labels"]["type"]))
+            memory = Memory(self._method(), _seed(document["seed"]), document["dtype"])
+            memory.states = dict(zip(map(plain, labels), states_in(arrays, len(labels))))
             memory.classes, memory.proxies = np.unique(labels), Proxies(arrays["weights"], arrays["owners"])
             self.n_features_in_ = int(document["width"])
             memory.verify(self.n_features_in_, arrays)
-        except (KeyError, TypeError, ValueError, AttributeError):
+            if "features" in document:
+                self.feature_names_in_ = _names(document["features"], self.n_features_in_)
+        except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
             raise persistence.foreign(source) from None
         return self._take(memory)
 
@@ -197,29 +205,32 @@ class ImprintClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _method(self) -> Method:
         return Method.of(**{part: getattr(self, part) for part in PARTS})
 
-    def _take(self, memory: "_Memory") -> Self:
+    def _take(self, memory: Memory) -> Self:
         self._memory, self.classes_, self.proxies_ = memory, memory.classes, memory.proxies
         return self
 
-    def _rows(self, call: str, X: Any, reset: bool) -> Array:
+    def _rows(self, call: str, X: Any, reset: bool, dtype: Any = (np.float64, np.float32)) -> Array:
         try:
-            return np.asarray(validate_data(self, to_numpy(X), reset=reset, dtype=[np.float64, np.float32], order="C"))
+            with np.errstate(over="ignore"):  # what does not fit the type becomes infinite and is refused
+                return np.asarray(validate_data(self, to_numpy(X), reset=reset, dtype=dtype, order="C"))
         except ValueError as e:
             raise _in_one_sentence(call, e) from None
 
-    def _labelled(self, call: str, X: Any, y: Any, reset: bool) -> tuple[Array, Array]:
+    def _labelled(self, call: str, X: Any, y: Any, **reading: Any) -> tuple[Array, Array]:
         if y is None:
             raise ParameterError(f"{call}: requires y to be passed, but the target y is None.")
-        X = self._rows(call, X, reset)
+        X = self._rows(call, X, **reading)
         try:
             y = column_or_1d(to_numpy(y), warn=True)
             if y.dtype == object:
-                kinds = sorted({type(_plain(v)).__name__ for v in y})
+                kinds = sorted({type(plain(v)).__name__ for v in y})
                 if len(kinds) > 1:
                     raise ValueError(f"y mixes labels of the types {', '.join(kinds)}")
                 y = np.array(list(y))
             assert_all_finite(y, input_name="y")
-            check_classification_targets(y)
+            check_classification_targets(np.repeat(np.unique(y), 2))  # once each looks like a regression to it
+            if y.dtype.kind not in LABEL_KINDS:
+                raise ValueError(f"labels of the type {y.dtype} cannot be kept; give text or whole numbers")
         except (ValueError, TypeError) as e:
             raise _in_one_sentence(call, e) from None
         if len(y) != len(X):
@@ -229,84 +240,16 @@ class ImprintClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _scores(self, call: str, X: Any) -> Array:
         check_is_fitted(self)
         memory = self._memory
-        return memory.method.scores(self._rows(call, X, reset=False), memory.proxies, len(memory.classes))
+        S = memory.method.scores(self._rows(call, X, reset=False), memory.proxies, len(memory.classes))
+        if not np.isfinite(S).all():
+            raise ParameterError(f"{call}: the scores overflow {S.dtype}; scale the rows down or use norm_inf='l2'.")
+        return S
 
 
-class _Memory:
-    """What a classifier has learnt: the state of every class in the order of imprinting, and the proxies made of it."""
-
-    def __init__(self, method: Method, seed: int, dtype: Any):
-        self.method, self.seed, self.dtype = method, seed, np.dtype(dtype)
-        self.states: dict[Any, State] = {}
-        self.classes: Array = np.array([])
-        self.proxies = Proxies(np.empty((0, 0)), np.empty(0, dtype=np.intp))
-
-    def copy(self) -> "_Memory":
-        other = _Memory(self.method, self.seed, self.dtype)
-        other.states, other.classes, other.proxies = dict(self.states), self.classes, self.proxies
-        return other
-
-    def imprint(self, X: Array, y: Array) -> None:
-        present, index = np.unique(y, return_inverse=True)
-        order = np.argsort(index, kind="stable")
-        groups = np.split(order, np.cumsum(np.bincount(index))[:-1])
-        for label, rows in zip(present, groups):
-            key = _plain(label)
-            if key in self.states:
-                self.states[key] = self.method.extend(self.states[key], X[rows], self.seed, key)
-            else:
-                self.states[key] = self.method.summarise(X[rows], self.seed, key)
-        self._finish(np.union1d(self.classes, present) if len(self.classes) else present, set(map(_plain, present)))
-
-    def drop(self, key: Any) -> None:
-        del self.states[key]
-        self._finish(np.array([c for c in self.classes if _plain(c) != key], dtype=self.classes.dtype), set())
-
-    def _finish(self, classes: Array, changed: set[Any]) -> None:
-        """Proxies of every class; those of unchanged classes are kept where they cannot have moved."""
-        keys = [_plain(c) for c in classes]
-        kept: dict[Any, Array] = {}
-        if self.method.per_class and len(self.classes):
-            parts = np.split(self.proxies.weights, np.searchsorted(self.proxies.labels, range(1, len(self.classes))))
-            kept = {k: w for c, w in zip(self.classes, parts) if (k := _plain(c)) not in changed}
-        todo = [k for k in keys if k not in kept]
-        places = {k: i for i, k in enumerate(todo)}
-        order = [places[k] for k in self.states if k in places]
-        if todo:
-            made = self.method.weights([self.states[k] for k in todo], order, self.dtype)
-            kept |= dict(zip(todo, made))
-        weights = [kept[k] for k in keys]
-        owners = np.repeat(np.arange(len(keys)), [len(w) for w in weights])
-        self.classes, self.proxies = classes, Proxies(np.concatenate(weights), owners)
-
-    def verify(self, width: int, arrays: dict[str, Array]) -> None:
-        """Raise ValueError where what was read from a file does not fit together."""
-        weights, owners = self.proxies
-        tables = [a for state in self.states.values() for a in state.values() if a.ndim == 2]
-        sound = (
-            self.dtype.kind == "f"
-            and self.classes.dtype.kind in "biufU"
-            and len(arrays) == 2 + sum(map(len, self.states.values()))
-            and all(LENGTHS in state and len(state) > 1 for state in self.states.values())
-            and weights.dtype == self.dtype
-            and weights.shape == (len(owners), width)
-            and owners.dtype.kind == "i"
-            and np.array_equal(np.unique(owners), np.arange(len(self.states)))
-            and bool((np.diff(owners) >= 0).all())
-            and all(t.shape[1] == width for t in tables)
-            and all(a.dtype.kind in "iuf" and np.isfinite(a).all() for a in arrays.values())
-        )
-        if not sound:
-            raise ValueError
-
-    @property
-    def reach(self) -> float:
-        """The score that stands for certainty; see `Method.reach`."""
-        return self.method.reach([self.states[_plain(c)] for c in self.classes], self.proxies.weights)
-
-
-def _plain(label: Any) -> Any:
-    return label.item() if isinstance(label, np.generic) else label
+def _names(features: list[str], width: int) -> Array:
+    if len(features) != width or not all(isinstance(name, str) for name in features):
+        raise ValueError
+    return np.array(features, dtype=object)
 
 
 def _seed(random_state: Any) -> int:

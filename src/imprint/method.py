@@ -85,7 +85,12 @@ class Method:
 
     def _lengths(self, X: Array) -> Array:
         """How long queries like these rows are: the sum of their lengths and their number.  # (2,)"""
-        return np.array([np.sqrt(squared_norms(self.norm_inf.apply(X))).sum(), len(X)])
+        with np.errstate(over="ignore"):
+            total = np.sqrt(squared_norms(self.norm_inf.apply(X))).sum()
+        if not np.isfinite(total):
+            rule = "the lengths of the rows overflow float64; scale them down or use norm_inf='l2'"
+            raise ParameterError(f"norm_inf={str(self.norm_inf)!r}: {rule}.")
+        return np.array([total, len(X)])
 
     def reach(self, states: Sequence[State], weights: Array) -> float:
         """The score of a query of usual length that points along the longest proxy."""

@@ -19,17 +19,20 @@ from imprint.core.version import __version__
 
 FORMAT = "imprint-model"
 VERSION = 1
-LARGEST_HEADER = 16 * 2**20
+LARGEST_HEADER = 100_000_000  # as safetensors has it: some 300,000 classes
 LARGEST_FILE = 8 * 2**30
 
 
 def write(path: str | os.PathLike[str], document: dict[str, Any], arrays: dict[str, Array]) -> None:
     """Write a document and its arrays, whole or not at all."""
-    text = json.dumps({**document, "written_by": __version__}, ensure_ascii=False, sort_keys=True)
+    text = json.dumps({**document, "written_by": __version__}, sort_keys=True)
     whole = {name: np.ascontiguousarray(a) for name, a in arrays.items()}
     head = {"format": FORMAT, "version": VERSION, "document": text, "sha256": _seal(text, whole)}
+    raw = pack_tensors(whole, {FORMAT: json.dumps(head)})
+    if _header_length(raw) > LARGEST_HEADER or len(raw) > LARGEST_FILE:
+        raise FileError(f"Cannot write {path}: the model is larger than a file may be.")
     with atomic_write(path) as f:
-        f.write(pack_tensors(whole, {FORMAT: json.dumps(head)}))
+        f.write(raw)
 
 
 def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, Array]]:
@@ -44,7 +47,7 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, Array]
     try:
         arrays = read_tensors(raw)
         document = json.loads(head["document"])
-    except (SafetensorError, KeyError, ValueError, TypeError):
+    except (SafetensorError, KeyError, ValueError, TypeError, RecursionError):
         raise _damaged(path) from None
     if head.get("sha256") != _seal(head["document"], arrays):
         raise _damaged(path)
@@ -71,6 +74,8 @@ def _bytes_of(path: Path) -> bytes:
         size = path.stat().st_size
         if path.is_dir():
             raise FileError(f"{path}: this is a folder, not a model file.")
+        if not path.is_file():
+            raise FileError(f"{path}: this is no ordinary file.")
         if size > LARGEST_FILE:
             raise FileError(f"{path}: {size:,} bytes is more than a model may have ({LARGEST_FILE:,}).")
         return path.read_bytes()
@@ -86,7 +91,7 @@ def _head(raw: bytes, path: str | os.PathLike[str]) -> dict[str, Any]:
     """Our own words in the header, read before anything is allocated for the arrays it claims."""
     if len(raw) < 8:
         raise foreign(path)
-    (length,) = struct.unpack("<Q", raw[:8])
+    length = _header_length(raw)
     if length > LARGEST_HEADER:
         raise foreign(path)
     if 8 + length > len(raw):
@@ -98,3 +103,7 @@ def _head(raw: bytes, path: str | os.PathLike[str]) -> dict[str, Any]:
     except (ValueError, KeyError, TypeError, RecursionError):
         raise foreign(path) from None
     return dict(head)
+
+
+def _header_length(raw: bytes) -> int:
+    return int(struct.unpack("<Q", raw[:8])[0])

@@ -1,21 +1,123 @@
-"""Every Python block of the README and the docs runs, page by page, in an empty folder."""
+"""The README and the docs are run, page by page, each in a folder of its own.
 
+- A `python` or `yaml` block whose first line is a comment with a path is written to that file. Where the path begins
+  with `src/`, the folder becomes a copy of the project, and commands that follow use it.
+- Every other `python` block is executed; the blocks of a page share their names.
+- In a `console` block every line after `$ ` is run; what stands below it is what it must print, `...` for anything.
+- `photos/`, `more/` and `new.png` are handwritten digits as pictures.
+"""
+
+import doctest
+import io
+import os
 import re
+import shlex
+import shutil
+import subprocess
+import sys
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 
+import numpy as np
 import pytest
+from PIL import Image
+from sklearn.datasets import load_digits
+
+import imprint
+from imprint.cli import main
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+BLOCK = re.compile(r"^```(python|console|yaml)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+FILE = re.compile(r"# ([\w/.-]+\.(?:py|yaml))\n")
+COMMAND = re.compile(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", re.MULTILINE)
+TARGETS = re.findall(r"^(\w+):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE)
+NAMES = ("zero", "one", "two", "three", "four")
+SOFT = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory):
+    """One home for all pages, so that the digits are embedded once."""
+    return tmp_path_factory.mktemp("home")
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(ROOT)))
-def test_code_blocks_run(page, tmp_path, monkeypatch):
-    """Blocks of one page share their names; one that cannot run here is marked "python skip", and the text says why."""
+def test_page_runs(page, home, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("IMPRINT_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("IMPRINT_HOME", str(home))
+    monkeypatch.setattr(sys, "excepthook", sys.excepthook)  # `main` replaces it
     text, names = page.read_text(encoding="utf-8"), {"__name__": "page"}
-    for match in BLOCK.finditer(text):
-        line = text[: match.start(1)].count("\n")
-        exec(compile("\n" * line + match[1], str(page), "exec"), names)
+    if "```console" in text:
+        paint(tmp_path)
+    for block in BLOCK.finditer(text):
+        kind, body = block.groups()
+        if file := FILE.match(body):
+            write(Path(file[1]), body)
+        elif kind == "python":
+            line = text[: block.start(2)].count("\n")
+            exec(compile("\n" * line + body, str(page), "exec"), names)
+        elif kind == "console":
+            for command, expected in COMMAND.findall(body):
+                check(command, expected)
+
+
+def write(place, body):
+    if place.parts[0] == "src":
+        copy_project()
+    place.parent.mkdir(parents=True, exist_ok=True)
+    place.write_text(body, encoding="utf-8")
+
+
+def paint(folder):
+    """Forty pictures each of three digits, twelve of a fourth, and a new one."""
+    digits = load_digits()
+    pictures = (digits.images * 15.9375).round().astype(np.uint8)
+
+    def save(path, i):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(pictures[i]).save(path)
+
+    for label, place, count in ((1, "photos", 40), (2, "photos", 40), (3, "photos", 40), (4, "more", 12)):
+        for j, i in enumerate(np.flatnonzero(digits.target == label)[:count]):
+            save(folder / place / NAMES[label] / f"{j:02}.png", i)
+    save(folder / "new.png", np.flatnonzero(digits.target == 3)[100])
+
+
+def copy_project():
+    """The parts of the project that a new component meets."""
+    shutil.copytree(Path(imprint.__file__).parent, "src/imprint")
+    shutil.copytree(ROOT / "tests" / "contract", "tests/contract")
+    for name in ("pyproject.toml", "tests/conftest.py"):
+        shutil.copy(ROOT / name, name)
+
+
+def check(command, expected):
+    """Run one command. Those that would install or build are only looked up."""
+    program, *words = shlex.split(command, comments=True)
+    if program == "make":
+        assert words[0] in TARGETS, command
+        return
+    if program == "mkdir":
+        Path(words[0]).mkdir()
+        return
+    assert program in ("imprint", "pytest"), f"{command}: say how the tests run it"
+    code, printed = in_copy(program, words) if Path("src").exists() else in_process(words)
+    assert code == 0, f"$ {command}\n{printed}"
+    if expected.strip():
+        right = doctest.OutputChecker().check_output(expected, printed, SOFT)
+        assert right, f"$ {command}\nThe page says:\n{expected}\nIt prints:\n{printed}"
+
+
+def in_process(words):
+    out = io.StringIO()
+    with redirect_stdout(out), redirect_stderr(out):
+        code = main(words)
+    return code, out.getvalue()
+
+
+def in_copy(program, words):
+    env = {**os.environ, "PYTHONPATH": str(Path("src").absolute()), "PYTHONUNBUFFERED": "1", "OMP_NUM_THREADS": "1"}
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+    done = subprocess.run([sys.executable, "-m", program, *words], env=env, text=True, timeout=300, **pipes)
+    return done.returncode, done.stdout

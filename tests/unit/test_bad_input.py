@@ -11,6 +11,8 @@ Y = np.repeat(["a", "b", "c"], 4)
 NAN, INF = X.copy(), X.copy()
 NAN[3, 1], INF[2, 2] = np.nan, np.inf
 
+RAW = dict(generator="mean", norm_pre="none", norm_post="none", norm_inf="none")
+
 REFUSED = [
     ("NaN", lambda c: c.fit(NAN, Y), r"fit\(X, y\): Input X contains NaN\."),
     ("infinity", lambda c: c.fit(INF, Y), r"fit\(X, y\): Input X contains infinity"),
@@ -23,11 +25,32 @@ REFUSED = [
     ("table of labels", lambda c: c.fit(X, np.eye(12)), r"fit\(X, y\): y should be a 1d array"),
     ("continuous labels", lambda c: c.fit(X, X[:, 0]), r"fit\(X, y\): Unknown label type: continuous"),
     ("mixed labels", lambda c: c.fit(X, np.array([1, "a", 2.5] * 4, object)), r"fit\(X, y\): y mixes labels of the ty"),
+    ("dates as labels", lambda c: c.fit(X, np.full(12, "2020").astype("M8[Y]")), r"fit\(X, y\): .*datetime64"),
     ("text as numbers", lambda c: c.fit(np.full((12, 4), "pixel"), Y), r"fit\(X, y\): could not convert string"),
     ("complex numbers", lambda c: c.fit(X * 1j, Y), r"fit\(X, y\): Complex data not supported"),
     ("wrong width", lambda c: c.fit(X, Y).predict(X[:, :3]), r"predict\(X\): X has 3 features, but .* expecting 4"),
     ("wrong width later", lambda c: c.fit(X, Y).partial_fit(X[:, :2], Y), r"partial_fit\(X, y\): X has 2 features"),
     ("NaN query", lambda c: c.fit(X, Y).predict_proba(NAN), r"predict_proba\(X\): Input X contains NaN\."),
+    (
+        "doubles beyond single precision",
+        lambda c: c.fit(X.astype(np.float32), Y).partial_fit(np.full((1, 4), 1e300), ["d"]),
+        r"partial_fit\(X, y\): Input X contains infinity or a value too large for dtype\('float32'\)\.",
+    ),
+    (
+        "scores beyond every number",
+        lambda c: c.set_params(**RAW).fit(X * 1e150, Y).predict_proba(X * 1e200),
+        r"predict_proba\(X\): the scores overflow float64; .*norm_inf='l2'",
+    ),
+    (
+        "lengths beyond every number",  # a model with such a number in it could be saved and not loaded
+        lambda c: c.set_params(**RAW | dict(aggregator="nearest(m=1)")).fit(X * 1e200, Y),
+        r"norm_inf='none': the lengths of the rows overflow float64; .*norm_inf='l2'",
+    ),
+    (
+        "moments beyond every number",
+        lambda c: c.set_params(**RAW | dict(generator="least_squares", norm_inf="l2")).fit(X * 1e200, Y),
+        r"least_squares\(reg=0.0001\): the embeddings are too large",
+    ),
     ("numbers after text", lambda c: c.fit(X, Y).partial_fit(X, range(12)), r"partial_fit\(X, y\): y holds number lab"),
     ("unknown class", lambda c: c.fit(X, Y).forget("aa"), r"Unknown class 'aa'\. Did you mean 'a'\? Known: a, b, c\."),
     ("last class", lambda c: c.fit(X[:4], Y[:4]).forget("a"), r"forget\('a'\): it is the only class"),
@@ -105,6 +128,24 @@ def test_served(rows, labels, generator):
     assert np.isfinite(clf.proxies_.weights).all()
     assert set(clf.predict(rows)) <= set(np.asarray(labels).tolist())
     np.testing.assert_allclose(clf.predict_proba(rows).sum(axis=1), 1, rtol=1e-5)
+
+
+def test_one_row_per_class_is_ordinary():
+    """No warning that so many labels look like a regression: one shot per class is what this is for."""
+    many = np.random.default_rng(0).normal(size=(60, 4))
+    assert ImprintClassifier(generator="mean").fit(many, np.arange(60)).score(many, np.arange(60)) == 1
+
+
+@pytest.mark.parametrize("kind", [float, np.float32, np.uint8, bool])
+def test_equal_labels_of_any_type_have_the_same_random_numbers(kind):
+    labels = np.arange(12) % 2
+    a, b = (ImprintClassifier(generator="random(k=2)", random_state=0).fit(X, y) for y in (labels, labels.astype(kind)))
+    assert np.array_equal(a.proxies_.weights, b.proxies_.weights)
+
+
+def test_forgetting_the_longest_label_narrows_the_type():
+    clf = ImprintClassifier(generator="mean").fit(X, np.repeat(["a", "b", "hippopotamus"], 4)).forget("hippopotamus")
+    assert clf.classes_.dtype == "<U1"
 
 
 def test_half_precision_becomes_single():

@@ -154,6 +154,8 @@ def test_a_plain_classifier_and_a_foreign_document_are_refused(tmp_path, photos)
     with pytest.raises(FileError, match=r"without a backbone: use ImprintClassifier\.load"):
         Imprinter.load(path)
     raw().fit(photos).save(path)
+    with pytest.raises(FileError, match=r"with a backbone: use Imprinter\.load"):
+        ImprintClassifier.load(path)
     document, arrays = persistence.read(path)
     for broken in (
         {"pictures": [["a"], [], []]},
@@ -287,6 +289,17 @@ def test_a_change_that_fails_leaves_the_file_alone(tmp_path, photos):
         model.forget("dark")
     assert Imprinter.load(path).classes_.tolist() == ["light", "middle"]
     assert sorted(p.name for p in tmp_path.iterdir() if p.is_file()) == ["a.imprint"], "locks and leftovers are gone"
+
+
+def test_a_model_has_one_lock_by_whatever_name_it_is_changed(tmp_path, photos):
+    (tmp_path / "links").mkdir()
+    raw().fit(photos).save(tmp_path / "a.imprint")
+    (tmp_path / "links" / "b.imprint").symlink_to(tmp_path / "a.imprint")
+    with Imprinter.change(tmp_path / "links" / "b.imprint") as model:
+        assert (tmp_path / ".a.imprint.lock").exists()
+        model.forget("dark")
+    assert Imprinter.load(tmp_path / "a.imprint").classes_.tolist() == ["light", "middle"]
+    assert [p.name for p in (tmp_path / "links").iterdir()] == ["b.imprint"]
 
 
 def test_the_default_is_tinynet_and_it_tells_digits_apart():

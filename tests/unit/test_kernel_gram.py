@@ -5,6 +5,7 @@ import pytest
 from threadpoolctl import threadpool_limits
 
 from imprint.kernels.gram import gram
+from imprint.kernels.ridge import solve_ridge
 
 
 @pytest.mark.parametrize("n", [0, 1, 7, 2048, 5000])
@@ -30,3 +31,12 @@ def test_threads_change_no_bit():
         with threadpool_limits(threads):
             results.append(gram(X))
     assert np.array_equal(*results)
+
+
+def test_ridge_solutions_do_not_depend_on_the_threads_of_blas():
+    X = np.random.default_rng(0).normal(size=(2000, 640))
+    found = []
+    for threads in (1, 2, 4):
+        with threadpool_limits(threads, user_api="blas"):
+            found.append(solve_ridge(gram(X) / 2000, X[:8], 1e-4))
+    assert all(np.array_equal(found[0], other) for other in found[1:])

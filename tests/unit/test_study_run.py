@@ -140,7 +140,6 @@ def test_costs_are_divided_among_those_who_share(tmp_path):
         ({"workers": 0}, "workers must be int >= 1"),
         ({"engine": "dask"}, "Unknown engine 'dask'"),
         ({"device": "tpu"}, "Unknown device 'tpu'"),
-        ({"device": "cuda"}, "studies do not use a GPU yet"),
         ({"source": None}, "say in which folder the embeddings lie"),
     ],
 )
@@ -163,3 +162,31 @@ def test_a_damaged_shard_is_named(tmp_path):
     shard.write_bytes(shard.read_bytes()[:-20])
     with pytest.raises(FileError, match=f"{shard.name}: this shard is damaged"):
         STUDY.results(tmp_path)
+
+
+def test_without_a_gpu_cuda_is_refused_in_one_sentence(tmp_path):
+    torch = pytest.importorskip("torch")
+    if torch.cuda.is_available():
+        pytest.skip("there is a GPU")
+    with pytest.raises(ParameterError, match="torch finds no CUDA device on this machine"):
+        run(STUDY, tmp_path, source=SOURCE, device="cuda")
+
+
+def test_on_a_gpu_the_table_is_the_same_but_for_rounding(tmp_path):
+    torch = pytest.importorskip("torch")
+    if not torch.cuda.is_available():
+        pytest.skip("there is no GPU")
+    grid = Grid(
+        norm_pre=["none", "l2"],
+        generator=["mean", "kmeans", "all", "k_least_squares"],
+        k=[1, 3],
+        norm_post=["none", "l2"],
+        aggregator=["max", "nearest", "nearest(metric='cosine')", "nearest(metric='manhattan')"],
+        m=[1, 4],
+    )
+    study = Study(backbones=["a", "b"], datasets="one", tasks=["all", "even"], seeds=[1, 2], grid=grid)
+    run(study, tmp_path / "cpu", source=SOURCE, workers=1)
+    run(study, tmp_path / "cuda", source=SOURCE, device="cuda")
+    one, two = (np.array(study.results(tmp_path / d)["accuracy"].to_pylist()) for d in ("cpu", "cuda"))
+    assert len(one) == len(two)
+    assert np.mean(one != two) < 0.01

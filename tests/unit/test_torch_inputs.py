@@ -43,3 +43,10 @@ def test_gradients_and_inputs_are_left_alone():
     ImprintClassifier(generator="mean").fit(T, Y).predict(T)
     assert T.grad is None
     assert np.array_equal(T.detach().numpy(), X)
+
+
+def test_a_tensor_that_is_negated_only_in_name_is_read():
+    lazy = torch.complex(torch.zeros(40, 6), torch.from_numpy(-X)).conj().imag
+    assert lazy.is_neg()
+    clf = ImprintClassifier(generator="mean").fit(X, Y)
+    assert np.array_equal(clf.predict(lazy).numpy(), clf.predict(X))

@@ -27,7 +27,7 @@ class Aggregator(Component):
         return True, True
 
     @abstractmethod
-    def shortlists(self, Q: Array, parts: Sequence[Array]) -> list[Array]:
+    def shortlists(self, Q: Array, parts: Sequence[Array], device: str = "cpu") -> list[Array]:
         """What matters of every class's proxies, best first.  # for each part: (r, q), r <= depth"""
 
     @abstractmethod

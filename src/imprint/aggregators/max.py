@@ -7,6 +7,7 @@ from scipy.special import softmax
 from imprint.aggregators._base import Aggregator
 from imprint.core.component import param
 from imprint.core.types import Array, Proxies
+from imprint.kernels import placed
 from imprint.kernels.maxima import class_maxima
 
 
@@ -24,9 +25,9 @@ class Max(Aggregator):
     def heeds_lengths(self) -> tuple[bool, bool]:
         return False, True
 
-    def shortlists(self, Q: Array, parts: Sequence[Array]) -> list[Array]:
+    def shortlists(self, Q: Array, parts: Sequence[Array], device: str = "cpu") -> list[Array]:
         starts = np.cumsum([0, *map(len, parts)])[:-1]
-        return list(class_maxima(Q, np.concatenate(parts), starts).T[:, None])
+        return list(placed.class_maxima(Q, np.concatenate(parts), starts, device).T[:, None])
 
     def gather(self, shortlists: Sequence[Array]) -> Array:
         return np.concatenate(shortlists)

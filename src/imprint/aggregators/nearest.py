@@ -8,8 +8,8 @@ from imprint.aggregators._base import Aggregator
 from imprint.core.component import param
 from imprint.core.errors import ParameterError
 from imprint.core.types import Array, Proxies
-from imprint.kernels.class_neighbours import class_neighbours
 from imprint.kernels.neighbours import METRICS, nearest
+from imprint.kernels.placed import class_neighbours
 
 WEIGHTINGS = ("distance", "uniform")
 SMALLEST = 1e-10  # added to distances before they are inverted
@@ -46,9 +46,9 @@ class Nearest(Aggregator):
     def heeds_lengths(self) -> tuple[bool, bool]:
         return (False, False) if self.metric == "cosine" else (True, True)
 
-    def shortlists(self, Q: Array, parts: Sequence[Array]) -> list[Array]:
+    def shortlists(self, Q: Array, parts: Sequence[Array], device: str = "cpu") -> list[Array]:
         starts = np.cumsum([0, *map(len, parts)])[:-1]
-        return class_neighbours(Q, np.concatenate(parts), starts, self.m, self.metric)
+        return class_neighbours(Q, np.concatenate(parts), starts, self.m, self.metric, device)
 
     def gather(self, shortlists: Sequence[Array]) -> Neighbours:
         together = np.concatenate([part[: self.m] for part in shortlists])  # (proxies, q), sorted within a class

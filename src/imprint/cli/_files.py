@@ -31,6 +31,8 @@ def check_place(path: Path) -> None:
         raise FileError(f"Cannot write {path}: there is no folder {path.parent}.")
     if path.is_dir():
         raise FileError(f"Cannot write {path}: it is a folder; name a file in it.")
+    if path.exists() and not path.is_file():
+        raise FileError(f"Cannot write {path}: it is no ordinary file.")
 
 
 def check_output(path: Path) -> None:

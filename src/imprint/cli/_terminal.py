@@ -27,7 +27,7 @@ def emit(value: Any) -> None:
 
 def note(text: str) -> None:
     """A line for people."""
-    _console(sys.stderr).print(text, soft_wrap=True, markup=False, highlight=False)
+    _console(sys.stderr).print(text, soft_wrap=True, markup=False, emoji=False, highlight=False)
 
 
 def fail(text: str) -> None:

@@ -28,7 +28,10 @@ def run(
     embeddings: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Packs BACKBONE-DATASET.npz; the study's own, unless told.")
     ] = None,
-    workers: Annotated[int | None, typer.Option(help="Processes; one for every core, unless told.", min=1)] = None,
+    workers: Annotated[
+        int | None,
+        typer.Option(help="Processes; unless told, one for every core, a single one for little work.", min=1),
+    ] = None,
     engine: Annotated[str, typer.Option(help="local, or ray for the cluster that RAY_ADDRESS names.")] = "local",
     device: Annotated[str, typer.Option(help="Where the arithmetic runs: cpu or cuda.")] = "cpu",
     dry: Annotated[bool, typer.Option("--dry", help="Say what there is to do, and do nothing.")] = False,

@@ -14,15 +14,18 @@ from imprint.core.errors import FileError
 def atomic_write(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     """Open a temporary neighbour of `path`; it takes the name once the block ends without an error.
 
-    A crash, a full disk or Ctrl-C leaves what stood there before, whole.
+    A crash, a full disk or Ctrl-C leaves what stood there before, whole. A link stays one: what it points to is
+    replaced.
     """
-    target = Path(path)
+    target = Path(os.path.realpath(path))
     if target.is_dir():
-        raise FileError(f"Cannot write {target}: it is a folder.")
+        raise FileError(f"Cannot write {path}: it is a folder.")
+    if target.exists() and not target.is_file():
+        raise FileError(f"Cannot write {path}: it is no ordinary file.")
     try:
-        handle, name = tempfile.mkstemp(dir=target.parent or ".", prefix=f".{target.name}.")
+        handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name[:40]}.")
     except OSError as e:
-        raise FileError(f"Cannot write {target}: {e.strerror}.") from None
+        raise FileError(f"Cannot write {path}: {e.strerror}.") from None
     try:
         try:
             with os.fdopen(handle, "wb") as f:
@@ -35,7 +38,7 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
         except FileError:
             raise
         except OSError as e:
-            raise FileError(f"Cannot write {target}: {e.strerror or e}.") from None
+            raise FileError(f"Cannot write {path}: {e.strerror or e}.") from None
     finally:
         with suppress(FileNotFoundError):
             os.unlink(name)
@@ -51,7 +54,7 @@ def _mode_for(target: Path) -> int:
 
 def _sync_folder(folder: Path) -> None:
     if os.name == "posix":
-        handle = os.open(folder or ".", os.O_RDONLY)
+        handle = os.open(folder, os.O_RDONLY)
         try:
             os.fsync(handle)
         finally:

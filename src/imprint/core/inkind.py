@@ -15,9 +15,8 @@ def is_torch(x: object) -> bool:
 def to_numpy(x: Any) -> Any:
     """A torch tensor or half-precision array as a NumPy array of the nearest supported type; anything else as it is."""
     if is_torch(x):
-        x = x.detach().cpu()
         x = x.float() if x.is_floating_point() and x.dtype.itemsize < 4 else x
-        x = x.numpy()
+        x = x.numpy(force=True)
     if isinstance(x, np.ndarray) and x.dtype == np.float16:
         return x.astype(np.float32)
     return x

@@ -110,7 +110,7 @@ def load_folder(root: Path, split: str) -> Split:
     """
     folder = _split_folder(root, split)
     inside = _entries(folder)
-    loose = [e.name for e in inside if not e.is_dir() and _is_picture(e.name)]
+    loose = [e.name for e in inside if not _is_folder(e) and _is_picture(e.name)]
     if loose:
         raise FileError(
             f"{folder} has {len(loose)} picture(s) outside any class, such as {loose[0]}; "
@@ -119,7 +119,7 @@ def load_folder(root: Path, split: str) -> Split:
     names: list[str] = []
     labels: list[str] = []
     for entry in inside:
-        if entry.is_dir():
+        if _is_folder(entry):
             found = [f"{entry.name}/{name}" for name in _pictures(entry.path)]
             if not found:
                 raise FileError(f"{entry.path} has no pictures; they end in {', '.join(sorted(suffixes()))}.")
@@ -132,7 +132,7 @@ def load_folder(root: Path, split: str) -> Split:
 
 
 def _split_folder(root: Path, split: str) -> Path:
-    below = {e.name for e in _entries(root) if e.is_dir()}
+    below = {e.name for e in _entries(root) if _is_folder(e)}
     tests = [name for name in TEST_NAMES if name in below]
     if "train" in below and (tests or below == {"train"}):
         chosen = "train" if split == "train" else next(iter(tests), "test")
@@ -158,9 +158,16 @@ def _pictures(folder: str) -> Iterator[str]:
     for entry in _entries(folder):
         if entry.is_dir(follow_symlinks=False):
             yield from (f"{entry.name}/{name}" for name in _pictures(entry.path))
-        elif _is_picture(entry.name) and not entry.is_dir():
+        elif _is_picture(entry.name) and not _is_folder(entry):
             yield entry.name
 
 
 def _is_picture(name: str) -> bool:
     return os.path.splitext(name)[1].lower() in suffixes()
+
+
+def _is_folder(entry: Any) -> bool:
+    try:
+        return bool(entry.is_dir())
+    except OSError:  # a link that leads round in a circle
+        return False

@@ -60,6 +60,8 @@ _DAMAGE = (
     UserWarning,
 )
 """What Pillow's decoders raise on damaged files."""
+_WORDLESS = (struct.error, TypeError, LookupError, AttributeError)
+"""Those of them whose words speak of Python and not of the file."""
 
 
 @cache
@@ -89,7 +91,8 @@ def read_picture(source: str | os.PathLike[str] | bytes, least_side: int | None 
     except _RefusedError as e:
         raise UnreadableInput(name, str(e)) from None
     except _DAMAGE as e:
-        reason = getattr(e, "strerror", None) or str(e) or type(e).__name__
+        said = getattr(e, "strerror", None) or str(e)
+        reason = said if said and not isinstance(e.__cause__ or e, _WORDLESS) else "the file is damaged"
         raise UnreadableInput(name, reason.splitlines()[0].rstrip(".")) from None
 
 

@@ -36,11 +36,12 @@ class Generator(Component):
         """What to keep of one class.  # X: (n, d), n >= 1"""
 
     @classmethod
-    def summarise_many(cls, X: Array, requests: Sequence[Request]) -> list[State]:
+    def summarise_many(cls, X: Array, requests: Sequence[Request], device: str = "cpu") -> list[State]:
         """States of several generators of this class on the same rows; each makes the proxies that `summarise` makes.
 
         What they have in common is done once: `seeded` and `nested` say what that is, and a class that knows more
-        (one matrix for every k, one sum for every regularisation) says it here.
+        (one matrix for every k, one sum for every regularisation) says it here. What has a kernel for it runs on
+        `device`, the rest on the CPU.
         """
         plans = cls.served_by(requests)
         found = {p: p.generator.summarise(X, np.random.default_rng(p.entropy)) for p in dict.fromkeys(plans)}

@@ -8,7 +8,8 @@ from imprint.core.component import param
 from imprint.core.types import Array, State
 from imprint.generators._base import Generator, Request
 from imprint.generators.least_squares import WEIGHTINGS, LeastSquares
-from imprint.kernels.kmeans import Problem, kmeans, kmeans_many
+from imprint.kernels.kmeans import Problem, kmeans
+from imprint.kernels.placed import kmeans_many
 from imprint.kernels.ridge import add_moments, moments
 
 
@@ -29,11 +30,11 @@ class KLeastSquares(Generator):
         return {**self._cluster(X, np.ones(len(X)), rng), **moments(X)}
 
     @classmethod
-    def summarise_many(cls, X: Array, requests: Sequence[Request]) -> list[State]:
+    def summarise_many(cls, X: Array, requests: Sequence[Request], device: str = "cpu") -> list[State]:
         """One sum of outer products for all; one clustering for every regularisation and weighting of the same k."""
         points = [(cast(KLeastSquares, r.generator).k, r.entropy) for r in requests]
         distinct = list(dict.fromkeys(points))
-        found = kmeans_many([X], [Problem(0, k, entropy) for k, entropy in distinct])
+        found = kmeans_many(X, [Problem(0, k, entropy) for k, entropy in distinct], device)
         shared, ones = moments(X), np.ones(len(X))
         states = {p: {**_groups(X, ones, f.labels), **shared} for p, f in zip(distinct, found)}
         return [states[p] for p in points]

@@ -7,7 +7,8 @@ import numpy as np
 from imprint.core.component import param
 from imprint.core.types import Array, State
 from imprint.generators._base import PerClassGenerator, Request
-from imprint.kernels.kmeans import Problem, kmeans, kmeans_many
+from imprint.kernels.kmeans import Problem, kmeans
+from imprint.kernels.placed import kmeans_many
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,9 +27,9 @@ class KMeans(PerClassGenerator):
         return {"rows": found.centres, "mass": found.mass}
 
     @classmethod
-    def summarise_many(cls, X: Array, requests: Sequence[Request]) -> list[State]:
+    def summarise_many(cls, X: Array, requests: Sequence[Request], device: str = "cpu") -> list[State]:
         distinct = list(dict.fromkeys(requests))
-        found = kmeans_many([X], [Problem(0, cast(KMeans, r.generator).k, r.entropy) for r in distinct])
+        found = kmeans_many(X, [Problem(0, cast(KMeans, r.generator).k, r.entropy) for r in distinct], device)
         states: dict[Request, State] = {r: {"rows": f.centres, "mass": f.mass} for r, f in zip(distinct, found)}
         return [states[r] for r in requests]
 

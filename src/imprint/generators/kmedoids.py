@@ -32,7 +32,7 @@ class KMedoids(PerClassGenerator):
         return self._search(X, np.ones(len(X)), rng)
 
     @classmethod
-    def summarise_many(cls, X: Array, requests: Sequence[Request]) -> list[State]:
+    def summarise_many(cls, X: Array, requests: Sequence[Request], device: str = "cpu") -> list[State]:
         """The distances between all rows serve every k, method and seed."""
         pairs, mass, found = Pairwise(X, MEMORY), np.ones(len(X)), {}
         for g, entropy in dict.fromkeys(requests):

@@ -31,7 +31,7 @@ class LeastSquares(Generator):
         return {"means": column_means(X)[None, :], "mass": np.array([float(len(X))]), **moments(X)}
 
     @classmethod
-    def summarise_many(cls, X: Array, requests: Sequence[Request]) -> list[State]:
+    def summarise_many(cls, X: Array, requests: Sequence[Request], device: str = "cpu") -> list[State]:
         """One sum of outer products serves every regularisation and weighting."""
         state = requests[0].generator.summarise(X, np.random.default_rng(requests[0].entropy))
         return [state] * len(requests)
@@ -50,5 +50,6 @@ class LeastSquares(Generator):
         share = np.full(len(mass), 1 / len(mass)) if self.weighting == "classes" else mass / mass.sum()
         W = solve_ridge(total_gram(states) / mass.sum(), means * share[:, None], self.reg)
         if W is None:
-            raise ParameterError(f"{self}: the embeddings are too close to dependent for this reg; use a larger one.")
+            rule = "the embeddings are too large, or too close to dependent for this reg; use a larger one"
+            raise ParameterError(f"{self}: {rule}.")
         return np.split(W, np.cumsum([len(s["means"]) for s in states])[:-1])

@@ -239,7 +239,8 @@ class Imprinter:
         place = Path(path)
         if not place.is_file():
             persistence.read(place)  # raises the right sentence
-        with exclusive(place.with_name(f".{place.name}.lock"), remove=True):
+        real = place.resolve()  # by whatever link it is named, it is one model
+        with exclusive(real.with_name(f".{real.name}.lock"), remove=True):
             self = cls.load(place, **options)
             yield self
             self.save(place)

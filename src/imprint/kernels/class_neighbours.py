@@ -9,6 +9,7 @@ from imprint.kernels.neighbours import nearest
 from imprint.kernels.rows import squared_norms, unit_rows
 
 VALUES = 4_000_000  # distances held at a time
+PAIRS = 4096  # differences held at a time
 CANCELLED = 1e-6  # squared distances below this share of the lengths are computed again from differences
 
 
@@ -49,9 +50,10 @@ def _distances(Q: Array, W: Array, metric: str) -> Array:
     D *= -2
     D += lengths[:, None]
     D += own
-    for q, p in np.argwhere(CANCELLED * (lengths[:, None] + own) >= D):
-        delta = Q[q] - W[p]
-        D[q, p] = delta @ delta
+    rows, columns = np.nonzero(CANCELLED * (lengths[:, None] + own) >= D)
+    for i in range(0, len(rows), PAIRS):
+        q, p = rows[i : i + PAIRS], columns[i : i + PAIRS]
+        D[q, p] = squared_norms(Q[q] - W[p])
     return np.asarray(D)
 
 

@@ -8,7 +8,7 @@ from importlib.util import find_spec
 
 from threadpoolctl import ThreadpoolController
 
-COMPILED_FROM = 2_000_000
+COMPILED_FROM = 250_000
 """Multiplications from which compiled loops repay the import of numba."""
 
 

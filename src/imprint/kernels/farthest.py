@@ -21,7 +21,7 @@ def farthest_points(X: Array, k: int, first: int) -> Array:
     """
     chosen = np.empty(min(k, len(X)), dtype=np.intp)
     nearest = np.full(len(X), np.inf)
-    approach = _compiled_approach() if engine.compiled(X.size * k) else _plain_approach
+    approach = _compiled_approach() if engine.compiled(X.size * len(chosen)) else _plain_approach
     row = first
     for i in range(len(chosen)):
         chosen[i] = row

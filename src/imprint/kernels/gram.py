@@ -21,7 +21,8 @@ def gram(X: Array) -> Array:
 
     def product(start: int) -> Array:
         block = X[start : start + BLOCK]
-        return np.asarray(block.T @ block)
+        with np.errstate(over="ignore"):
+            return np.asarray(block.T @ block)
 
     with one_blas_thread(), ThreadPoolExecutor(cores()) as pool:
         for part in pool.map(product, range(0, len(X), BLOCK)):

@@ -14,7 +14,8 @@ PROXIES = 4096
 def class_maxima(Q: Array, W: Array, starts: Array) -> Array:
     """Largest inner product of every query with the proxies of every class.  # (q, C)
 
-    The proxies `W` are sorted by class and `starts` holds the first row of each class.
+    The proxies `W` are sorted by class and `starts` holds the first row of each class. What overflows is infinite or
+    not a number.
 
     >>> class_maxima(np.array([[1.0, 0.0]]), np.array([[2.0, 0.0], [3.0, 0.0], [0.0, 1.0]]), np.array([0, 2]))
     array([[3., 0.]])
@@ -25,7 +26,8 @@ def class_maxima(Q: Array, W: Array, starts: Array) -> Array:
         queries, out = Q[start : start + QUERIES], best[start : start + QUERIES]
         for first in range(0, len(W), PROXIES):
             cuts, classes = _classes_within(starts, first, min(first + PROXIES, len(W)))
-            part = np.maximum.reduceat(queries @ W[first : first + PROXIES].T, cuts, axis=1)
+            with np.errstate(over="ignore", invalid="ignore"):
+                part = np.maximum.reduceat(queries @ W[first : first + PROXIES].T, cuts, axis=1)
             np.maximum(out[:, classes], part, out=out[:, classes])
 
     with one_blas_thread(), ThreadPoolExecutor(cores()) as pool:

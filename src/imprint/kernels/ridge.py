@@ -6,6 +6,7 @@ import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from imprint.core.types import Array, State
+from imprint.kernels.engine import one_blas_thread
 from imprint.kernels.gram import gram
 
 
@@ -31,8 +32,9 @@ def total_gram(states: Sequence[State]) -> Array:
     """The sum over classes, in the order given.  # (d, d) float64"""
     parts = (gram(s["data"]) if "data" in s else unpack(s["gram"]) for s in states)
     total = next(parts).copy()
-    for part in parts:
-        total += part
+    with np.errstate(invalid="ignore"):  # sums that overflowed; `solve_ridge` refuses them
+        for part in parts:
+            total += part
     return total
 
 
@@ -52,10 +54,16 @@ def unpack(packed: Array) -> Array:
 
 
 def solve_ridge(G: Array, M: Array, reg: float) -> Array | None:
-    """Rows w solving (G + reg I) w = m for every row m of M; None where G + reg I is not positive in float64."""
+    """Rows w solving (G + reg I) w = m for every row m of M; None where G + reg I is not positive in float64.
+
+    The result does not depend on how many threads BLAS may use.
+    """
     A = G.copy()
     A.flat[:: len(A) + 1] += reg
+    if not np.isfinite(A).all():
+        return None
     try:
-        return np.asarray(cho_solve(cho_factor(A, lower=True, overwrite_a=True), M.T).T)
+        with one_blas_thread():
+            return np.asarray(cho_solve(cho_factor(A, lower=True, overwrite_a=True), M.T).T)
     except LinAlgError:
         return None

@@ -133,8 +133,9 @@ def as_latex(tables: Tables, most: int = 20) -> str:
 def as_text(tables: Tables, most: int = 20) -> str:
     """The best lines for a terminal."""
     shown = tables.lines[:most]
-    width = max(len(line.method) for line in shown)
-    head = f"{'norm_pre / generator / norm_post / norm_inf / aggregator':{width}}  {tables.metric:>14}  {'rank':>7}"
+    title = "norm_pre / generator / norm_post / norm_inf / aggregator"
+    width = max(len(title), *(len(line.method) for line in shown))
+    head = f"{title:{width}}  {tables.metric:>14}  {'rank':>7}"
     lines = [f"{line.method:{width}}  {_percent(line):>14}  {_rank(line):>7}" for line in shown]
     more = [f"... and {len(tables.lines) - most:,} more methods"] if len(tables.lines) > most else []
     ties = f"{1e4 * tables.near_ties:.2g} of 10,000 decided rows have their two best scores within float rounding."

@@ -21,6 +21,7 @@ class Blocks:
     generator: Generator
     norm_post: Normaliser
     dtype: Any
+    device: str = "cpu"
     parts: dict[Hashable, Array] = field(default_factory=dict)
     lineups: dict[int, list[Hashable]] = field(default_factory=dict)
 
@@ -56,7 +57,7 @@ class Blocks:
         for union, keys in by_rows.items():
             rows = arrangement.unions[union]
             Q = queries if len(rows) == len(queries) else queries[rows]
-            lists = aggregator.shortlists(Q, [self.parts[k] for k in keys])
+            lists = aggregator.shortlists(Q, [self.parts[k] for k in keys], self.device)
             found.update({k: (rows, part) for k, part in zip(keys, lists)})
         return found
 

@@ -49,7 +49,7 @@ class _Work:
     """One unit under evaluation."""
 
     def __init__(self, unit: Unit, arrangement: Arrangement, X: Array, queries: Array):
-        self.plan, self.queries, self.dtype = arrangement, queries, X.dtype
+        self.plan, self.queries, self.dtype, self.device = arrangement, queries, X.dtype, unit.device
         self.X = unit.methods[0].norm_pre.apply(X)
         self.states: dict[tuple[int, Maker], State] = {}
         self.spent: dict[tuple[int, Maker], float] = {}
@@ -62,7 +62,7 @@ class _Work:
             start = time.process_time()
             requests = [request for _, request in wanted]
             rows = self.plan.classes[c].rows
-            found = type(requests[0].generator).summarise_many(self.X[rows], requests)
+            found = type(requests[0].generator).summarise_many(self.X[rows], requests, self.device)
             size = np.array([r.generator.most(len(rows)) for r in requests], dtype=float)
             shares = (time.process_time() - start) * size / size.sum()
             for (maker, _), state, share in zip(wanted, found, shares):
@@ -73,7 +73,7 @@ class _Work:
         cells: dict[int, list[int]] = defaultdict(list)
         for post, views in posts.items():
             start = time.process_time()
-            blocks = Blocks(maker.generator, post, self.dtype)
+            blocks = Blocks(maker.generator, post, self.dtype, self.device)
             for i in dict.fromkeys(i for decisions in views.values() for i in decisions):
                 classes = self.plan.lineups[i].classes
                 blocks.add(i, classes, [self.states[c, maker] for c in classes])

@@ -71,7 +71,10 @@ class Plan:
 
 
 def cell_key(fingerprint: str, task: str, method: str, seed: int) -> bytes:
-    """The content key of a cell: same embeddings, task, method and seed, same key; on every machine.  # 16 bytes"""
+    """The content key of a cell: same embeddings, task, method and seed, same key; on every machine.  # 16 bytes
+
+    The device is no part of it: what it changes is rounding.
+    """
     return hashlib.sha256("\n".join((SEMANTICS, fingerprint, task, method, str(seed))).encode()).digest()[:16]
 
 

@@ -10,12 +10,14 @@ from typing import Protocol
 from imprint.core.errors import ParameterError
 from imprint.core.family import unknown
 from imprint.core.types import Array
+from imprint.kernels.placed import check_device
 from imprint.study.plan import Plan, Unit, plan
 from imprint.study.source import Packs, Source
 from imprint.study.store import Store
 from imprint.study.study import Study
 
 ENGINES = ("local", "ray")
+WORTH_PROCESSES = 1e10  # multiplications, a second or so
 DEVICES = ("cpu", "cuda")
 
 
@@ -73,14 +75,19 @@ def run(
     """
     runner = _runner(engine)
     _check_device(device)
-    count = workers if workers is not None else cores()
-    if isinstance(count, bool) or not isinstance(count, int) or count < 1:
+    if workers is not None and (isinstance(workers, bool) or not isinstance(workers, int) or workers < 1):
         raise ParameterError(f"run(workers={workers!r}): workers must be int >= 1.")
     store = Store(out)
     with store.locked():
         todo = plan(study, source or source_of(study), store.done(), device)
         store.describe(study, todo)
-        return _run(store, todo, runner, count, progress)
+        return _run(store, todo, runner, workers or _usual_workers(todo, device), progress)
+
+
+def _usual_workers(todo: Plan, device: str) -> int:
+    """All cores, unless there is a GPU to share or so little to do that starting processes would cost more."""
+    small = sum(u.work for u in todo.units) < WORTH_PROCESSES
+    return 1 if small or device != "cpu" else cores()
 
 
 def _run(store: Store, todo: Plan, runner: Runner, workers: int, progress: Callable[[Progress], None]) -> Summary:
@@ -137,5 +144,4 @@ def _runner(engine: str) -> Runner:
 def _check_device(device: str) -> None:
     if device not in DEVICES:
         raise unknown("device", device, DEVICES)
-    if device == "cuda":
-        raise ParameterError("run(device='cuda'): studies do not use a GPU yet; leave the device out.")
+    check_device(device)

@@ -185,3 +185,34 @@ def test_an_option_without_its_value_is_wrong_usage(imprint, photos, text):
     done = imprint("fit", photos, "-o", "x.imprint", text)
     assert done.code == 2
     assert f"Option '{text}' requires an argument." in done.err
+
+
+def test_names_are_printed_as_they_are(imprint, paint, tmp_path):
+    """Neither markup nor an emoji: the suggested command must work when it is copied."""
+    photos = paint(tmp_path / "photos", ["dark", "light"])
+    (photos / "dark").rename(photos / ":cat:")
+    (photos / "light").rename(photos / "[red]")
+    done = imprint("fit", photos, "-o", "m:cat:.imprint", *RAW)
+    assert "Next: imprint predict m:cat:.imprint PICTURE" in done.err
+    found = imprint("predict", "m:cat:.imprint", photos).out
+    assert all(f"photos/{label}/0.png" in found for label in (":cat:", "[red]"))
+
+
+@pytest.mark.skipif(os.name != "posix", reason="file names are bytes on POSIX only")
+def test_names_that_are_not_utf8(imprint, paint, tmp_path):
+    photos = paint(tmp_path / "photos", ["dark", "light"])
+    try:
+        os.rename(photos / "dark", os.fsencode(photos) + b"/caf\xe9")
+    except OSError:
+        pytest.skip("this file system takes UTF-8 names only")
+    assert imprint("fit", photos, "-o", "m.imprint", *RAW).code == 0
+    done = imprint("predict", "m.imprint", photos)
+    assert done.code == 0
+    assert "caf\\udce9" in done.out.encode("ascii", "backslashreplace").decode()
+
+
+@pytest.mark.skipif(os.name != "posix", reason="devices are files on POSIX only")
+def test_a_device_is_never_replaced(imprint, photos, tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    refused(imprint("fit", photos, "-o", tmp_path / "pipe", *RAW), "Cannot write", "it is no ordinary file")
+    refused(imprint("embed", photos, "-o", "/dev/full", "-b", "raw"), "Cannot write /dev/full: it is no ordinary file")

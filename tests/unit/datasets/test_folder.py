@@ -193,3 +193,14 @@ def test_memory_does_not_grow_with_the_pictures_read(tmp_path):
 def test_labels_of_a_folder_are_strings(photos):
     assert load(photos).labels.dtype.kind == "U"
     assert isinstance(np.unique(load(photos).labels).tolist()[0], str)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="links need no rights on POSIX")
+def test_a_link_round_in_a_circle_is_one_unreadable_picture(photos):
+    (photos / "loop").symlink_to("loop")
+    (photos / "cat" / "loop.png").symlink_to("loop.png")
+    split = load(photos)
+    assert list(split.names)[3] == "cat/loop.png"
+    assert len(split.fingerprint) == 64
+    with pytest.raises(UnreadableInput, match=r"cat/loop.png: .*symbolic links"):
+        split.inputs[3]

@@ -242,3 +242,8 @@ def test_the_list_of_endings_is_what_pillow_can_read():
     assert {".jpg", ".jpeg", ".png", ".gif", ".bmp", ".tiff", ".webp"} <= suffixes()
     known = Image.registered_extensions()
     assert all(known[s] in (*formats(), "MPO") for s in suffixes())
+
+
+def test_the_reason_speaks_of_the_file_and_not_of_python():
+    with pytest.raises(UnreadableInput, match=r"the file is damaged\.$"):
+        read_picture(b"\x89PNG\r\n\x1a\n")

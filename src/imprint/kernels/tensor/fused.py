@@ -29,7 +29,7 @@ class Tile(NamedTuple):
 
 ASSIGN = Tile(64, 64, 4, 3)
 ADD_UP = Tile(32, 128, 4, 3)
-GROUP = 8  # tiles that one program adds up
+GROUP = 16  # tiles that one program adds up
 NEARER = Tile(32, 64, 4, 2)
 
 
@@ -109,8 +109,8 @@ class Fused:
         self._sum(whole)
         programs.move[(self.K, self.p)](
             self.C, self.half, self.batch.k, self.done, self.sums, self.partial, self.counts, self.mass, self.shift,
-            self.d, self.groups, KP=self.KP, BD=256, GP=triton.next_power_of_2(self.groups), num_warps=8,
-            WHOLE=whole,
+            self.d, self.groups, KP=self.KP, BD=min(512, triton.next_power_of_2(self.d)),
+            GP=triton.next_power_of_2(self.groups), WHOLE=whole, num_warps=8,
         )  # fmt: skip
         programs.judge[(self.p,)](
             self.done, self.changed, self.shift, self.batch.limit, self.steps, self.blocks, most,
@@ -125,11 +125,18 @@ class Fused:
         self._load(centres)
         used = torch.arange(self.KP, device=self.X.device) < self.batch.k[:, None]
         several = self._recorded(max_iter)
-        left = True
+        several()
+        left, seen = True, torch.empty(2, dtype=torch.bool, pin_memory=self.X.is_cuda)
         while left:
-            several()
-            empty = ((self.mass == 0) & used).any()
-            left, emptied = torch.stack([(self.done == 0).any(), empty]).tolist()
+            flags = torch.stack([(self.done == 0).any(), ((self.mass == 0) & used).any()])
+            seen.copy_(flags, non_blocking=True)
+            copied = torch.cuda.Event() if self.X.is_cuda else None  # type: ignore[no-untyped-call]
+            if copied is not None:
+                copied.record()
+            several()  # while the host looks; what has converged costs next to nothing
+            if copied is not None:
+                copied.synchronize()
+            left, emptied = seen.tolist()
             if emptied and self._revive(max_iter):
                 left = True
         centres.copy_(self.C[:, : self.K])
@@ -170,7 +177,9 @@ class Fused:
         return out
 
     def assign(self, centres: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        self._load(centres)
+        self.C[:, : self.K] = centres
+        self._halve()
+        self.done.zero_()
         self._nearest()
         labels = self.labels.clamp(min=0).long()
         real = torch.arange(self.n, device=self.X.device) < self.batch.sizes[self.batch.owner][:, None]

@@ -85,11 +85,10 @@ def _pack(rows: Sequence[Tensor], problems: Sequence[Problem], tol: float) -> Ba
         draws[i, 1 : p.k, : trials(p.k)] = rng.random((p.k - 1, trials(p.k)))
     device = rows[0].device
     X = torch.nn.utils.rnn.pad_sequence([rows[c] for c in used], batch_first=True)
-    sizes = torch.tensor([len(rows[c]) for c in used])
-    k = torch.tensor([min(p.k, len(rows[p.rows])) for p in problems])
-    owner = torch.tensor([used.index(p.rows) for p in problems])
-    tried = torch.tensor([trials(p.k) for p in problems])
-    sizes, k, owner, tried = (t.to(device) for t in (sizes, k, owner, tried))
+    lengths = [len(rows[c]) for c in used]
+    per_problem = [(min(p.k, len(rows[p.rows])), used.index(p.rows), trials(p.k)) for p in problems]
+    whole = torch.tensor([*lengths, *(v for column in zip(*per_problem) for v in column)]).to(device)  # one copy
+    sizes, k, owner, tried = torch.split(whole, [len(used), *[len(problems)] * 3])
     mean = X.sum(1, dtype=torch.float64) / sizes[:, None]
     square = torch.linalg.vector_norm(X, dim=2, dtype=torch.float64).square().sum(1) / sizes
     limit = tol * (square - mean.square().sum(1)).clamp(min=0) / X.shape[2]

@@ -1,0 +1,20 @@
+"""Sphinx, with MyST for Markdown and Furo for the looks. `make docs` builds the site, and a warning is an error."""
+
+from imprint.core.version import __version__
+
+project, author, release = "imprint", "The imprint developers", __version__
+copyright = author
+extensions = ["myst_parser"]
+highlight_language = "text"
+myst_enable_extensions = ["colon_fence"]
+myst_heading_anchors = 3
+html_theme = "furo"
+html_title = "imprint"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_show_sourcelink = False
+html_copy_source = False
+html_theme_options = {
+    "light_css_variables": {"color-brand-primary": "#00598c", "color-brand-content": "#00598c"},
+    "dark_css_variables": {"color-brand-primary": "#7db5dc", "color-brand-content": "#7db5dc"},
+}

@@ -1,0 +1,20 @@
+"""Say what is on pictures with an exported model: python run_onnx.py model.onnx a.png b.jpg"""
+
+import json
+import sys
+
+import numpy as np
+import onnxruntime
+from PIL import Image, ImageOps
+
+session = onnxruntime.InferenceSession(sys.argv[1], providers=["CPUExecutionProvider"])
+facts = session.get_modelmeta().custom_metadata_map
+classes, rule = json.loads(facts["classes"]), json.loads(facts["preprocess"])
+height, width = rule["size"]
+for path in sys.argv[2:]:
+    picture = ImageOps.exif_transpose(Image.open(path)).convert("RGB" if rule["colour"] == "rgb" else "L")
+    small = picture.resize((width, height), Image.Resampling[rule["filter"].upper()])
+    pixels = np.asarray(small).reshape(1, height, width, -1)
+    scores, probabilities = session.run(None, {"pictures": pixels})
+    best = scores[0].argmax()
+    print(f"{path}\t{classes[best]}\t{probabilities[0, best]:.3f}")

@@ -1,0 +1,106 @@
+"""Models for use without `imprint`: ONNX, safetensors for torch, or plain NumPy arrays."""
+
+import os
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from imprint import persistence
+from imprint.backbones import Backbone, Record
+from imprint.classifier import ImprintClassifier
+from imprint.core.errors import FileError, ParameterError
+from imprint.core.family import unknown
+from imprint.export import numpy, onnx, torch
+from imprint.export.head import MARK, Head, Origin, head_of
+from imprint.imprinter import Imprinter
+from imprint.imprinter.gallery import PREFIX
+
+__all__ = ["SUFFIXES", "Exported", "check_target", "export", "export_file"]
+
+SUFFIXES = {"onnx": onnx.SUFFIX, "torch": torch.SUFFIX, "numpy": numpy.SUFFIX}
+"""The formats, and how the names of their files end."""
+
+
+class Exported(NamedTuple):
+    """What a file now holds."""
+
+    path: Path
+    to: str
+    backbone: str | None
+    """The backbone's name where it is in the file, None where the head stands alone."""
+    head: Head
+
+
+def export(
+    model: Imprinter | ImprintClassifier,
+    path: str | os.PathLike[str],
+    to: str = "onnx",
+    *,
+    head_only: bool = False,
+) -> Exported:
+    """Write a fitted model as `onnx`, `torch` or `numpy`, whole or not at all.
+
+    An `Imprinter` becomes one ONNX graph, from pictures to scores, unless `head_only`; the other two formats always
+    hold the head alone, which takes embeddings. The class labels and how to use the file travel inside it.
+
+    >>> import numpy as np, tempfile
+    >>> from imprint import ImprintClassifier
+    >>> model = ImprintClassifier(generator="mean").fit(np.eye(3), ["cat", "dog", "emu"])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     made = export(model, f"{folder}/head.npz", "numpy")
+    ...     np.load(made.path)["classes"].tolist()
+    ['cat', 'dog', 'emu']
+    """
+    if isinstance(model, ImprintClassifier):
+        return _write(head_of(model, None), path, to, None)
+    network = model.backbone
+    head = head_of(model.classifier, Origin(network.record, network.fingerprint))
+    return _write(head, path, to, network if to == "onnx" and not head_only else None)
+
+
+def export_file(
+    source: str | os.PathLike[str],
+    path: str | os.PathLike[str],
+    to: str = "onnx",
+    *,
+    head_only: bool = False,
+    backbone: str | None = None,
+) -> Exported:
+    """As `export`, from a saved model; for the head alone its backbone need not be installed.
+
+    `backbone` says where the model's backbone lies now, for a file that has moved.
+    """
+    check_target(Path(path), to)
+    document, arrays = persistence.read(source)
+    stated = document.get("backbone")
+    if stated is not None and to == "onnx" and not head_only:
+        return export(Imprinter.load(source, backbone=backbone), path, to)
+    own = {name: array for name, array in arrays.items() if not name.startswith(PREFIX)}
+    classifier = ImprintClassifier.from_parts(document, own, source=str(source))
+    try:
+        origin = stated and Origin(Record.from_json(stated["record"]), str(stated["fingerprint"]))
+    except (KeyError, TypeError, ParameterError):
+        raise persistence.foreign(source) from None
+    return _write(head_of(classifier, origin), path, to, None)
+
+
+def check_target(path: Path, to: str) -> None:
+    """Refuse a name that does not fit the format, and to write over a file that `export` did not write."""
+    if to not in SUFFIXES:
+        raise unknown("format", to, SUFFIXES)
+    if path.suffix != SUFFIXES[to]:
+        raise FileError(f"Cannot write {path}: the name of a file for {to} must end in {SUFFIXES[to]}.")
+    if path.is_file() and path.stat().st_size and MARK.encode() not in path.read_bytes():
+        raise FileError(f"Cannot write {path}: it exists and is no exported model; choose another name.")
+
+
+def _write(head: Head, path: str | os.PathLike[str], to: str, network: Backbone | None) -> Exported:
+    target = Path(path)
+    check_target(target, to)
+    if to == "onnx":
+        onnx.write(target, head, network)
+    else:
+        _HEADS[to](target, head)
+    return Exported(target, to, network.record.name if network else None, head)
+
+
+_HEADS: dict[str, Any] = {"torch": torch.write, "numpy": numpy.write}

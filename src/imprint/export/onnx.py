@@ -1,0 +1,121 @@
+"""One ONNX graph: the head, or a backbone of pictures and the head behind it."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from imprint.backbones import Backbone, Preprocess
+from imprint.backbones.backbone import extra
+from imprint.backbones.record import weights
+from imprint.core.atomic import atomic_write
+from imprint.core.errors import ParameterError
+from imprint.export.decide import PROBABILITIES, SCORES, decide
+from imprint.export.graph import OLDEST, OPSET, Graph, element
+from imprint.export.head import MARK, Head
+
+SUFFIX = ".onnx"
+PICTURES, EMBEDDINGS = "pictures", "embeddings"
+NETWORK = "backbone/"  # before every name of the backbone's own graph
+IR = 8
+
+
+def write(path: Path, head: Head, network: Backbone | None) -> None:
+    """Scores and probabilities of `embeddings` (n, d), or with a network of `pictures`, uint8 (n, h, w, channels)."""
+    extra("onnx", "export", "export(to='onnx')")
+    model = _head(head) if network is None else _whole(head, network)
+    _describe(model, head)
+    import onnx
+
+    onnx.checker.check_model(model)
+    with atomic_write(path) as f:
+        f.write(model.SerializeToString())
+
+
+def _head(head: Head) -> Any:
+    g = Graph()
+    decide(g, EMBEDDINGS, head)
+    return _model(g, _tensor(EMBEDDINGS, head.weights.dtype, ["n", head.weights.shape[1]]), head)
+
+
+def _whole(head: Head, network: Backbone) -> Any:
+    record, rule = network.record, network.record.preprocess
+    if record.adapter == "onnx" and rule is not None:
+        return _joined(head, weights(record)[0], rule, record.layer)
+    if record.adapter == "raw" and rule is not None:
+        g = Graph()
+        decide(g, g.add("Flatten", _arranged(g, rule), axis=1), head)
+        return _model(g, _tensor(PICTURES, np.uint8, ["n", *rule.size, rule.channels]), head)
+    advice = "export the head alone: head_only=True, --head-only on the command line"
+    raise ParameterError(f"export(to='onnx'): {record.name} is no ONNX network; {advice}.")
+
+
+def _joined(head: Head, content: bytes, rule: Preprocess, layer: str | None) -> Any:
+    """The network's own graph with the arrangement of pictures before it and the head behind it."""
+    import onnx
+    from onnx import compose
+
+    model = compose.add_prefix(onnx.load_from_string(content), NETWORK)
+    graph, stored = model.graph, {t.name for t in model.graph.initializer}
+    (old,) = (i for i in graph.input if i.name not in stored)
+    rows = old.type.tensor_type.shape.dim[0].dim_value or "n"
+    g = Graph(_opset(model))
+    g.add("Identity", _arranged(g, rule), result=old.name)
+    g.nodes.extend(graph.node)
+    found = g.cast(NETWORK + layer if layer else graph.output[0].name, head.weights.dtype)
+    decide(g, g.add("Flatten", found, axis=1), head)
+    graph.input.remove(old)
+    graph.input.insert(0, _tensor(PICTURES, np.uint8, [rows, *rule.size, rule.channels]))
+    graph.initializer.extend(g.constants)
+    for field, values in ((graph.node, g.nodes), (graph.output, _outputs(head, rows))):
+        del field[:]
+        field.extend(values)
+    return model
+
+
+def _opset(model: Any) -> int:
+    version = next((int(o.version) for o in model.opset_import if o.domain in ("", "ai.onnx")), OPSET)
+    if version < OLDEST:
+        raise ParameterError(f"export(to='onnx'): the network has ONNX opset {version}; it must be {OLDEST} or later.")
+    return version
+
+
+def _arranged(g: Graph, rule: Preprocess) -> str:
+    """Pictures as the network takes them, as `Preprocess.arrange` does it."""
+    x = PICTURES
+    if rule.dtype == "float32":
+        x = g.cast(x, np.float32)
+        for kind, value in (("Div", rule.divide), ("Sub", rule.mean), ("Div", rule.std)):
+            if value is not None and value != 1:
+                x = g.add(kind, x, g.constant(value, np.float32))
+    return g.add("Transpose", x, perm=[0, 3, 1, 2]) if rule.layout == "NCHW" else x
+
+
+def _model(g: Graph, given: Any, head: Head) -> Any:
+    from onnx import helper
+
+    graph = helper.make_graph(g.nodes, "imprint", [given], _outputs(head, "n"), initializer=g.constants)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", g.opset)], ir_version=IR)
+
+
+def _outputs(head: Head, rows: int | str) -> list[Any]:
+    return [_tensor(name, head.weights.dtype, [rows, len(head.classes)]) for name in (SCORES, PROBABILITIES)]
+
+
+def _tensor(name: str, dtype: Any, shape: list[int | str]) -> Any:
+    from onnx import helper
+
+    return helper.make_tensor_value_info(name, element(dtype), shape)
+
+
+def _describe(model: Any, head: Head) -> None:
+    """Who wrote it, what it takes, and the labels, where every runtime finds them: in the metadata."""
+    from onnx import helper
+
+    model.producer_name, model.doc_string = "imprint", head.about["use"]
+    facts = {"classes": json.dumps(head.classes), MARK: json.dumps(head.about)}
+    if any(i.name == PICTURES for i in model.graph.input):
+        facts["preprocess"] = json.dumps(head.about["backbone"]["preprocess"])
+    kept = {p.key: p.value for p in model.metadata_props}
+    helper.set_model_props(model, {**kept, **facts})

@@ -1,0 +1,17 @@
+from dataclasses import dataclass
+
+import numpy as np
+
+from imprint.core.types import Array, State
+from imprint.generators._base import PerClassGenerator
+
+
+@dataclass(frozen=True, kw_only=True)
+class Median(PerClassGenerator):
+    """The median of every coordinate of the class's embeddings; more rows of a class stand beside the old median."""
+
+    def summarise(self, X: Array, rng: np.random.Generator) -> State:
+        return {"rows": np.median(X, axis=0, keepdims=True).astype(X.dtype)}
+
+    def extend(self, state: State, X: Array, rng: np.random.Generator) -> State:
+        return self.summarise(np.concatenate([state["rows"].astype(X.dtype), X]), rng)

@@ -1,0 +1,115 @@
+"""Exported models on a thousand real pictures, run as somebody without imprint runs them."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import onnxruntime
+import pytest
+from PIL import Image
+
+from imprint import Imprinter, datasets
+from imprint.cli import main
+from imprint.export import export, export_file
+
+ROOT = Path(__file__).resolve().parents[2]
+EXAMPLE = ROOT / "examples" / "run_onnx.py"
+WITHOUT_IMPRINT = """
+import runpy, sys
+for name in ("imprint", "sklearn", "scipy", "torch", "onnx"):
+    sys.modules[name] = None
+sys.argv = sys.argv[1:]
+runpy.run_path(sys.argv[0], run_name="__main__")
+"""
+
+
+@pytest.fixture(autouse=True)
+def own_place(tmp_path, monkeypatch):
+    monkeypatch.setenv("IMPRINT_HOME", str(tmp_path / "home"))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "excepthook", sys.excepthook)  # `main` replaces it
+
+
+def outputs(path, **inputs):
+    """What ONNX Runtime gives, sixty-four rows at a time."""
+    session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
+    ((name, rows),) = inputs.items()
+    parts = [session.run(None, {name: rows[i : i + 64]}) for i in range(0, len(rows), 64)]
+    return [np.concatenate(p) for p in zip(*parts)]
+
+
+def equal(model, path, pictures):
+    """The graph and the library say the same of every picture."""
+    scores, probabilities = outputs(path, pictures=np.stack([model.backbone.prepare(p) for p in pictures]))
+    rows = model.look(pictures)
+    np.testing.assert_array_equal(model.classes_[scores.argmax(axis=1)], model.predict(rows))
+    np.testing.assert_allclose(probabilities, model.predict_proba(rows), atol=1e-3)
+
+
+def test_a_thousand_digits_from_pixels_to_labels():
+    learnt, asked = datasets.load("digits", "test"), datasets.load("digits", "train")
+    model = Imprinter("tinynet", threads=1).fit(([learnt.inputs[i] for i in range(200)], learnt.labels[:200]))
+    model.save("m.imprint")
+    made = export_file("m.imprint", "m.onnx")
+    assert made.backbone == "tinynet"
+    equal(model, made.path, [asked.inputs[i] for i in range(1000)])
+
+
+@pytest.mark.shared
+def test_a_thousand_clothes_from_pixels_to_labels(shared_folder):
+    with np.load(shared_folder / "data" / "fashionmnist.npz") as pack:
+        learnt = pack["train_images"][:200], pack["train_labels"][:200]
+        asked = pack["test_images"][:1000]
+    model = Imprinter("tinynet", threads=1).fit((list(learnt[0]), learnt[1]))
+    equal(model, export(model, "m.onnx").path, list(asked))
+
+
+@pytest.mark.shared
+def test_a_network_with_floats_and_channels_first(shared_folder):
+    with np.load(shared_folder / "data" / "cifar10.npz") as pack:
+        pictures, labels = list(pack["train_images"][:40]), pack["train_labels"][:40]
+    model = Imprinter(f"onnx:{shared_folder}/models/deit_tiny.onnx", threads=1, recipe="qi2018")
+    model.fit((pictures[:20], labels[:20]))
+    equal(model, export(model, "m.onnx").path, pictures[20:])
+
+
+@pytest.fixture
+def photos(tmp_path):
+    """Digits as picture files, grey and coloured, and a model of them."""
+    split = datasets.load("digits", "test")
+    for i in range(60):
+        folder = tmp_path / "photos" / f"digit {split.labels[i]}"
+        folder.mkdir(parents=True, exist_ok=True)
+        image = Image.fromarray(split.inputs[i])
+        (image.convert("RGB") if i % 2 else image).save(folder / f"{i}.png")
+    assert main(["fit", "photos", "-o", "m.imprint", "--threads", "1"]) == 0
+    return sorted((tmp_path / "photos").rglob("*.png"))
+
+
+def test_twenty_lines_without_imprint_say_what_the_library_says(photos, capsys):
+    assert main(["export", "m.imprint", "--to", "onnx"]) == 0
+    words = [sys.executable, "-c", WITHOUT_IMPRINT, EXAMPLE, "m.onnx", *photos]
+    done = subprocess.run(list(map(str, words)), capture_output=True, text=True, check=True)
+    capsys.readouterr()
+    assert main(["predict", "m.imprint", *map(str, photos), "--json"]) == 0
+    answers = json.loads(capsys.readouterr().out)
+    assert done.stdout.splitlines() == [f"{a['path']}\t{a['label']}\t{a['probability']:.3f}" for a in answers]
+    assert len(EXAMPLE.read_text("utf-8").splitlines()) <= 20
+    assert EXAMPLE.read_text("utf-8") in (ROOT / "docs" / "export.md").read_text("utf-8")
+
+
+def test_the_command(photos, capsys):
+    capsys.readouterr()
+    assert main(["export", "m.imprint", "--to", "onnx", "--head-only", "-o", "head.onnx", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["file"], found["backbone"]) == ("head.onnx", None)
+    assert found["classes"][0] == "digit 0"
+    assert found["bytes"] == Path("head.onnx").stat().st_size
+    assert main(["export", "m.imprint", "--to", "onnx"]) == 0
+    assert capsys.readouterr().err.startswith("m.onnx: tinynet and the head, 10 classes, ")
+    for to, name in (("torch", "m.safetensors"), ("numpy", "m.npz")):
+        assert main(["export", "m.imprint", "--to", to]) == 0
+        assert capsys.readouterr().err.startswith(f"{name}: the head alone, 10 classes, ")
+    assert main(["export", "m.imprint", "--to", "tflite"]) == 2

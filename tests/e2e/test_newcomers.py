@@ -1,0 +1,94 @@
+"""The paths of four newcomers, as scripts, run from an installed wheel in a folder of their own."""
+
+import os
+import subprocess
+import sys
+import sysconfig
+import tarfile
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+SCRIPTS = ROOT / "tests" / "e2e" / "newcomers"
+LARGEST = 8_000_000  # bytes of a wheel or sdist; the shipped weights are 5.6 million of them
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the scripts are for a POSIX shell")
+
+
+def call(*words: object, **options) -> str:
+    done = subprocess.run([str(w) for w in words], capture_output=True, text=True, timeout=300, **options)
+    assert done.returncode == 0, f"{words}\n{done.stdout}\n{done.stderr}"
+    return done.stdout
+
+
+@pytest.fixture(scope="session")
+def built(tmp_path_factory) -> Path:
+    """The wheel and the sdist of this tree."""
+    folder = tmp_path_factory.mktemp("dist")
+    call(sys.executable, "-m", "hatchling", "build", "-d", folder, cwd=ROOT)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def installed(built, tmp_path_factory) -> dict[str, str]:
+    """Environment variables of a fresh virtual environment: the wheel inside, other packages from the tests' own."""
+    place = tmp_path_factory.mktemp("installed") / "venv"
+    call(sys.executable, "-m", "venv", "--without-pip", place)
+    python = place / "bin" / "python"
+    (wheel,) = built.glob("*.whl")
+    pip = (sys.executable, "-m", "pip", "--python", python, "install", "--quiet", "--disable-pip-version-check")
+    call(*pip, "--no-deps", "--no-index", "--no-compile", wheel)
+    (packages,) = place.glob("lib/*/site-packages")
+    paths = dict.fromkeys(sysconfig.get_paths()[key] for key in ("purelib", "platlib"))
+    (packages / "tests.pth").write_text("\n".join(paths) + "\n")
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "PYTEST", "COV"))}
+    return {**kept, "PATH": f"{python.parent}{os.pathsep}{os.environ['PATH']}", "OMP_NUM_THREADS": "1"}
+
+
+@pytest.fixture
+def place(installed, tmp_path) -> dict:
+    """A folder and a home of one's own."""
+    home = str(tmp_path / "home")
+    (tmp_path / "here").mkdir()
+    return {"cwd": tmp_path / "here", "env": {**installed, "IMPRINT_HOME": home, "HOME": home}}
+
+
+def test_the_wheel_is_what_runs(place):
+    found = call("python", "-c", "import imprint; print(imprint.__file__)", **place)
+    assert found.startswith(str(Path(place["env"]["PATH"].split(os.pathsep)[0]).parent))
+    assert call("imprint", "--version", **place).startswith("imprint ")
+
+
+@pytest.mark.parametrize("script", ["pictures.sh", "device.py", "researcher.sh", "developer.sh"])
+def test_newcomer(script, place):
+    call("python" if script.endswith(".py") else "sh", SCRIPTS / script, **place)
+
+
+def test_every_script_is_run():
+    parts = {"photos.py", "median.py", "conftest.py"}
+    assert {p.name for p in SCRIPTS.glob("*.*")} - parts == {
+        "pictures.sh",
+        "device.py",
+        "researcher.sh",
+        "developer.sh",
+    }
+
+
+def test_licence_weights_and_records_travel(built, tmp_path):
+    (wheel,), (sdist,) = built.glob("*.whl"), built.glob("*.tar.gz")
+    inside = zipfile.ZipFile(wheel).namelist()
+    for name in ("weights/tinynet.onnx", "weights/tinynet_head.safetensors", "records/tinynet.json"):
+        assert f"imprint/backbones/{name}" in inside
+    assert [n for n in inside if n.endswith("licenses/LICENSE")]
+    assert "imprint/py.typed" in inside
+    with tarfile.open(sdist) as archive:
+        archive.extractall(tmp_path, filter="data")
+    (tree,) = tmp_path.iterdir()
+    for name in ("LICENSE", "Makefile", "examples/run_onnx.py", "tests/e2e/newcomers/pictures.sh", "docs/export.md"):
+        assert (tree / name).is_file()
+    call(sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", tmp_path / "again", cwd=tree)
+    (again,) = (tmp_path / "again").glob("*.whl")
+    assert sorted(zipfile.ZipFile(again).namelist()) == sorted(inside), "the sdist builds the same wheel"
+    assert max(wheel.stat().st_size, sdist.stat().st_size) < LARGEST

@@ -1,0 +1,57 @@
+"""The site builds without a warning, generated pages are current, and the README's tree and links are true."""
+
+import re
+import runpy
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+README = (ROOT / "README.md").read_text("utf-8")
+GENERATE = runpy.run_path(str(ROOT / "docs" / "generate.py"))
+TREE = re.search(r"^```text\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)[1]
+
+
+@pytest.mark.parametrize("name", GENERATE["PAGES"])
+def test_generated_page_is_current(name):
+    assert (GENERATE["FOLDER"] / name).read_text("utf-8") == GENERATE["PAGES"][name](), "run `make docs`"
+
+
+def test_the_site_builds_without_a_warning(tmp_path):
+    words = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", "-d", tmp_path / "trees"]
+    done = subprocess.run([*words, ROOT / "docs", tmp_path / "site"], capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    assert not done.stderr
+    for page in (ROOT / "docs").rglob("*.md"):
+        assert (tmp_path / "site" / page.relative_to(ROOT / "docs").with_suffix(".html")).exists()
+
+
+def tree_paths():
+    """The paths that the README's tree names, from its indentation."""
+    stack: list[str] = []
+    for line in TREE.splitlines():
+        indent, names = re.match(r"( *)(\S+(?: \S+)*)", line).groups()
+        stack[len(indent) // 2 :] = []
+        for name in names.split():
+            yield Path(*stack, name)
+        stack.append(names)
+
+
+def test_the_tree_names_what_is_there():
+    paths = list(tree_paths())
+    assert not [str(p) for p in paths if not (ROOT / p).exists()]
+    package = {
+        p.name for p in (ROOT / "src" / "imprint").iterdir() if not p.name.startswith("_") and p.name != "py.typed"
+    }
+    assert package == {p.name for p in paths if p.parent == Path("src/imprint")}
+    folders = {p.name for p in ROOT.iterdir() if p.is_dir() and not p.name.startswith(".")}
+    assert {"src", "tests", "docs", "benchmarks"} <= {p.name for p in paths if len(p.parts) == 1} & folders
+
+
+@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md", "CHANGELOG.md"])
+def test_links_lead_somewhere(page):
+    links = re.findall(r"\]\((?!https?:)([^)#]+)(?:#[\w-]+)?\)", (ROOT / page).read_text("utf-8"))
+    assert links or page == "CHANGELOG.md"
+    assert not [link for link in links if not (ROOT / link).exists()]
