@@ -36,5 +36,5 @@ def command(
     if json:
         terminal.emit({"data": data, "backbone": backbone, "rows": len(rows.X), **found})
     else:
-        lines = [(name, f"{value:.4f}", MEANINGS[name]) for name, value in found.items()]
+        lines = [(name, f"{round(value, 4) + 0.0:.4f}", MEANINGS[name]) for name, value in found.items()]
         terminal.table(["metric", "value", "meaning"], lines, right=["value"])

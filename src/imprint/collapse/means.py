@@ -5,7 +5,7 @@ from functools import cached_property
 
 import numpy as np
 
-from imprint.collapse.rows import Rows
+from imprint.collapse.rows import Rows, in_threads
 from imprint.core.errors import ParameterError
 from imprint.core.types import Array
 
@@ -81,10 +81,12 @@ class Means:
 
 def class_means(rows: Rows) -> Means:
     """Sum every class in float64; refuse what is not finite."""
-    sums = np.zeros((len(rows.classes), rows.X.shape[1]))
-    with np.errstate(invalid="ignore", over="ignore"):
-        for c, block in rows.blocks():
-            sums[c] += block.sum(axis=0)
+
+    def total(c: int) -> Array:
+        with np.errstate(invalid="ignore", over="ignore"):
+            return np.asarray(np.sum([block.sum(axis=0) for block in rows.blocks_of(c)], axis=0))
+
+    sums = np.stack(in_threads(total, range(len(rows.classes))))
     if not np.isfinite(sums).all():
         raise ParameterError(f"{rows.call}: X must be finite, without NaN or infinity.")
     return Means(rows.call, rows.classes, rows.counts, sums / rows.counts[:, None], rows.eps)

@@ -1,17 +1,27 @@
 """Labelled rows: what a caller may pass, checked once, then read class by class in small float64 blocks."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from imprint.core.errors import ParameterError
 from imprint.core.types import Array
+from imprint.kernels.engine import cores
 
 BLOCK = 1 << 18
 """Numbers in one block: 2 MB of float64, so that a block stays in cache between its steps."""
+
+PARTS = 4
+"""Into how many parts rows are cut for threads to share."""
+
+
+def in_threads(work: Callable[[Any], Array], parts: Iterable[Any]) -> list[Array]:
+    """Results in the order of the parts, whatever the number of threads."""
+    with ThreadPoolExecutor(cores()) as pool:
+        return list(pool.map(work, parts))
 
 
 def as_array(values: Any) -> Array:
@@ -86,23 +96,33 @@ class Rows:
 
     def blocks(self) -> Iterator[tuple[int, Array]]:
         """The rows of every class in blocks: (index of the class, float64 copy, good until the next block)."""
-        step = min(max(1, BLOCK // self.X.shape[1]), int(self.counts.max()))
-        space = np.empty((step, self.X.shape[1]))
-        for c, (start, stop) in enumerate(pairwise(self.bounds.tolist())):
-            for a in range(start, stop, step):
-                block = space[: min(step, stop - a)]
-                block[:] = self.X[self.order[a : a + len(block)]]
+        for c in range(len(self.classes)):
+            for block in self.blocks_of(c):
                 yield c, block
 
-    def centred(self, centre: Array) -> Iterator[tuple[Array, Array]]:
-        """All rows as they lie, less one point, in blocks: (codes, float64 copy, good until the next block)."""
-        step = min(max(1, BLOCK // self.X.shape[1]), len(self.X))
+    def blocks_of(self, c: int) -> Iterator[Array]:
+        """The rows of one class in blocks: float64 copies, each good until the next."""
+        start, stop = self.bounds[c : c + 2].tolist()
+        step = min(max(1, BLOCK // self.X.shape[1]), stop - start)
         space = np.empty((step, self.X.shape[1]))
-        for a in range(0, len(self.X), step):
-            block = space[: min(step, len(self.X) - a)]
-            block[:] = self.X[a : a + step]
-            block -= centre
-            yield self.codes[a : a + step], block
+        for a in range(start, stop, step):
+            block = space[: min(step, stop - a)]
+            block[:] = self.X[self.order[a : a + len(block)]]
+            yield block
+
+    def parts(self) -> list[slice]:
+        """All rows as they lie, cut for threads to share; the cut depends on X alone."""
+        size = -(-len(self.X) // PARTS)
+        return [slice(a, min(a + size, len(self.X))) for a in range(0, len(self.X), size)]
+
+    def stretches(self, part: slice) -> Iterator[tuple[Array, Array]]:
+        """The rows of a part in blocks: (codes, float64 copy, good until the next block)."""
+        step = min(max(1, BLOCK // self.X.shape[1]), part.stop - part.start)
+        space = np.empty((step, self.X.shape[1]))
+        for a in range(part.start, part.stop, step):
+            block = space[: min(step, part.stop - a)]
+            block[:] = self.X[a : a + len(block)]
+            yield self.codes[a : a + len(block)], block
 
     def residuals(self, means: Array) -> Iterator[tuple[int, Array]]:
         """The same blocks less the means of their classes."""

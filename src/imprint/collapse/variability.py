@@ -6,7 +6,7 @@ import numpy as np
 from scipy.spatial.distance import pdist
 
 from imprint.collapse.means import DOUBLE, Means, class_means
-from imprint.collapse.rows import Rows, group, narrow_product
+from imprint.collapse.rows import Rows, group, in_threads, narrow_product
 from imprint.collapse.sums import Gram
 from imprint.core.errors import ParameterError
 from imprint.core.types import Array
@@ -36,12 +36,20 @@ def nc1(X: Any, y: Any, legacy: bool = False) -> float:
     rows = group("nc1(X, y)", X, y)
     means = class_means(rows)
     whitening = (means.legacy_span if legacy else means.span).whitening
-    inner_means = means.centred @ whitening  # (C, r)
-    squares = np.zeros(len(means.counts))
-    for codes, block in rows.centred(means.centre):
-        inside = narrow_product(block, whitening) - inner_means[codes]
-        squares += np.bincount(codes, np.einsum("ij,ij->i", inside, inside), minlength=len(squares))
-    return float(np.mean(squares / means.counts)) + (leak(means) if legacy else 0.0)
+    centre = 0.0 if rows.eps else means.centre  # float32 rows are rounded more than a float64 product rounds
+    inner_means = (means.values - centre) @ whitening  # (C, r)
+
+    def squares(part: slice) -> Array:
+        total = np.zeros(len(means.counts))
+        for codes, block in rows.stretches(part):
+            if not rows.eps:
+                block -= centre
+            inside = narrow_product(block, whitening) - inner_means[codes]
+            total += np.bincount(codes, np.einsum("ij,ij->i", inside, inside), minlength=len(total))
+        return total
+
+    within = np.sum(in_threads(squares, rows.parts()), axis=0)
+    return float(np.mean(within / means.counts)) + (leak(means) if legacy else 0.0)
 
 
 def leak(means: Means) -> float:
