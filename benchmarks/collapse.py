@@ -9,6 +9,7 @@ peak resident size of the process less what it held once the data were there and
 import argparse
 import ctypes
 import json
+import statistics
 import subprocess
 import sys
 import time
@@ -59,11 +60,12 @@ def streamed(X: np.ndarray, y: np.ndarray, scatter: bool) -> float:
     return again.result().nc1
 
 
+REPEATS = 7  # of each way alike; the median counts
 WAYS = {
-    "`nc1(X, y)`": (nc1, 20),
-    "l x l pseudo-inverse (torch, float32)": (pseudo_inverse, 2),
-    "`Accumulator()`, one pass": (lambda X, y: streamed(X, y, scatter=True), 2),
-    "`Accumulator(scatter=False)`, two passes": (lambda X, y: streamed(X, y, scatter=False), 2),
+    "`nc1(X, y)`": nc1,
+    "l x l pseudo-inverse (torch, float32)": pseudo_inverse,
+    "`Accumulator()`, one pass": lambda X, y: streamed(X, y, scatter=True),
+    "`Accumulator(scatter=False)`, two passes": lambda X, y: streamed(X, y, scatter=False),
 }
 
 
@@ -80,17 +82,17 @@ def reset_peak() -> None:
 
 
 def measure(way: str, rows: int, width: int, classes: int) -> dict[str, float]:
-    """The best of several runs, after one on little data."""
-    compute, repeats = WAYS[way]
+    """The median of several runs, after one on little data."""
+    compute = WAYS[way]
     X, y = data(rows, width, classes)
     compute(X[: 50 * classes, :16].copy(), y[: 50 * classes])
     reset_peak()
     before, times = resident_mb("VmRSS"), []
-    for _ in range(repeats):
+    for _ in range(REPEATS):
         start = time.perf_counter()
         value = compute(X, y)
         times.append(time.perf_counter() - start)
-    return {"seconds": min(times), "value": value, "extra_mb": resident_mb("VmHWM") - before}
+    return {"seconds": statistics.median(times), "value": value, "extra_mb": resident_mb("VmHWM") - before}
 
 
 def main() -> None:

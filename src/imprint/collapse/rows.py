@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from imprint.core.errors import ParameterError
+from imprint.core.inkind import to_numpy
 from imprint.core.types import Array
 from imprint.kernels.engine import cores
 
@@ -30,11 +31,7 @@ def as_array(values: Any) -> Array:
     >>> as_array([[1, 2], [3, 4]]).shape
     (2, 2)
     """
-    if type(values).__module__.split(".")[0] == "torch":
-        values = values.detach().cpu()
-        values = values.float() if str(values.dtype) == "torch.bfloat16" else values
-        return np.asarray(values.numpy())
-    return np.asarray(values)
+    return np.asarray(to_numpy(values))
 
 
 def matrix(call: str, name: str, values: Any) -> Array:
