@@ -82,11 +82,11 @@ class Means:
 def class_means(rows: Rows) -> Means:
     """Sum every class in float64; refuse what is not finite."""
 
-    def total(c: int) -> Array:
+    def total(c: int, space: Array) -> Array:
         with np.errstate(invalid="ignore", over="ignore"):
-            return np.asarray(np.sum([block.sum(axis=0) for block in rows.blocks_of(c)], axis=0))
+            return np.asarray(np.sum([block.sum(axis=0) for block in rows.blocks_of(c, space)], axis=0))
 
-    sums = np.stack(in_threads(total, range(len(rows.classes))))
+    sums = np.stack(in_threads(total, range(len(rows.classes)), rows.space))
     if not np.isfinite(sums).all():
         raise ParameterError(f"{rows.call}: X must be finite, without NaN or infinity.")
     return Means(rows.call, rows.classes, rows.counts, sums / rows.counts[:, None], rows.eps)

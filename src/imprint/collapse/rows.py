@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from queue import SimpleQueue
 from typing import Any
 
 import numpy as np
@@ -19,10 +20,24 @@ PARTS = 4
 """Into how many parts rows are cut for threads to share."""
 
 
-def in_threads(work: Callable[[Any], Array], parts: Iterable[Any]) -> list[Array]:
-    """Results in the order of the parts, whatever the number of threads."""
+def in_threads(work: Callable[[Any, Array], Array], parts: Iterable[Any], space: Callable[[], Array]) -> list[Array]:
+    """`work(part, space)` of every part, in the order of the parts, whatever the number of threads.
+
+    Every thread has one space, which its parts use in turn: fresh memory for each would cost as much as the reading.
+    """
+    spaces: SimpleQueue[Array] = SimpleQueue()
+    for _ in range(cores()):
+        spaces.put(space())
+
+    def lend(part: Any) -> Array:
+        own = spaces.get()
+        try:
+            return work(part, own)
+        finally:
+            spaces.put(own)
+
     with ThreadPoolExecutor(cores()) as pool:
-        return list(pool.map(work, parts))
+        return list(pool.map(lend, parts))
 
 
 def as_array(values: Any) -> Array:
@@ -93,17 +108,20 @@ class Rows:
 
     def blocks(self) -> Iterator[tuple[int, Array]]:
         """The rows of every class in blocks: (index of the class, float64 copy, good until the next block)."""
+        space = self.space()
         for c in range(len(self.classes)):
-            for block in self.blocks_of(c):
+            for block in self.blocks_of(c, space):
                 yield c, block
 
-    def blocks_of(self, c: int) -> Iterator[Array]:
-        """The rows of one class in blocks: float64 copies, each good until the next."""
+    def space(self) -> Array:
+        """Room for one block."""
+        return np.empty((min(max(1, BLOCK // self.X.shape[1]), len(self.X)), self.X.shape[1]))
+
+    def blocks_of(self, c: int, space: Array) -> Iterator[Array]:
+        """The rows of one class in blocks: float64 copies in `space`, each good until the next."""
         start, stop = self.bounds[c : c + 2].tolist()
-        step = min(max(1, BLOCK // self.X.shape[1]), stop - start)
-        space = np.empty((step, self.X.shape[1]))
-        for a in range(start, stop, step):
-            block = space[: min(step, stop - a)]
+        for a in range(start, stop, len(space)):
+            block = space[: min(len(space), stop - a)]
             block[:] = self.X[self.order[a : a + len(block)]]
             yield block
 
@@ -112,12 +130,10 @@ class Rows:
         size = -(-len(self.X) // PARTS)
         return [slice(a, min(a + size, len(self.X))) for a in range(0, len(self.X), size)]
 
-    def stretches(self, part: slice) -> Iterator[tuple[Array, Array]]:
-        """The rows of a part in blocks: (codes, float64 copy, good until the next block)."""
-        step = min(max(1, BLOCK // self.X.shape[1]), part.stop - part.start)
-        space = np.empty((step, self.X.shape[1]))
-        for a in range(part.start, part.stop, step):
-            block = space[: min(step, part.stop - a)]
+    def stretches(self, part: slice, space: Array) -> Iterator[tuple[Array, Array]]:
+        """The rows of a part in blocks: (codes, float64 copy in `space`, good until the next block)."""
+        for a in range(part.start, part.stop, len(space)):
+            block = space[: min(len(space), part.stop - a)]
             block[:] = self.X[a : a + len(block)]
             yield self.codes[a : a + len(block)], block
 
@@ -139,4 +155,5 @@ def group(call: str, X: Any, y: Any, at_least: int = 2) -> Rows:
     if len(classes) < at_least:
         raise ParameterError(f"{call}: y must hold at least {at_least} classes, got {len(classes)}.")
     bounds = np.concatenate([[0], np.cumsum(np.bincount(codes, minlength=len(classes)))])
-    return Rows(call, X, classes, codes, np.argsort(codes, kind="stable"), bounds)
+    small = codes.astype(np.min_scalar_type(len(classes)))  # few classes sort faster in few bits
+    return Rows(call, X, classes, codes, np.argsort(small, kind="stable"), bounds)

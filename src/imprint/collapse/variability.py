@@ -10,6 +10,7 @@ from imprint.collapse.rows import Rows, group, in_threads, narrow_product
 from imprint.collapse.sums import Gram
 from imprint.core.errors import ParameterError
 from imprint.core.types import Array
+from imprint.kernels.engine import one_blas_thread
 
 
 def nc1(X: Any, y: Any, legacy: bool = False) -> float:
@@ -34,21 +35,25 @@ def nc1(X: Any, y: Any, legacy: bool = False) -> float:
     1.25
     """
     rows = group("nc1(X, y)", X, y)
-    means = class_means(rows)
+    with one_blas_thread():  # threads of BLAS spin for a while after their work, on the cores that read the rows
+        return _nc1(rows, class_means(rows), legacy)
+
+
+def _nc1(rows: Rows, means: Means, legacy: bool) -> float:
     whitening = (means.legacy_span if legacy else means.span).whitening
     centre = 0.0 if rows.eps else means.centre  # float32 rows are rounded more than a float64 product rounds
     inner_means = (means.values - centre) @ whitening  # (C, r)
 
-    def squares(part: slice) -> Array:
+    def squares(part: slice, space: Array) -> Array:
         total = np.zeros(len(means.counts))
-        for codes, block in rows.stretches(part):
+        for codes, block in rows.stretches(part, space):
             if not rows.eps:
                 block -= centre
             inside = narrow_product(block, whitening) - inner_means[codes]
             total += np.bincount(codes, np.einsum("ij,ij->i", inside, inside), minlength=len(total))
         return total
 
-    within = np.sum(in_threads(squares, rows.parts()), axis=0)
+    within = np.sum(in_threads(squares, rows.parts(), rows.space), axis=0)
     return float(np.mean(within / means.counts)) + (leak(means) if legacy else 0.0)
 
 
