@@ -1,4 +1,4 @@
-"""The torch kernels against the NumPy ones, on the CPU."""
+"""The torch kernels against the NumPy ones, on the CPU; k-means on a GPU too where there is one."""
 
 import numpy as np
 import pytest
@@ -17,18 +17,26 @@ def clustered(n, d=24, centres=9, dtype=np.float32):
 ROWS = [clustered(300), clustered(200), clustered(7), np.repeat(clustered(3), 20, axis=0)]
 
 
-def tensors(arrays):
-    return [torch.from_numpy(a) for a in arrays]
+def tensors(arrays, device="cpu"):
+    return [torch.from_numpy(a).to(device) for a in arrays]
+
+
+@pytest.fixture(params=["cpu", "cuda"])
+def device(request):
+    if request.param == "cuda" and not torch.cuda.is_available():
+        pytest.skip("torch sees no GPU")
+    return request.param
 
 
 @pytest.mark.parametrize("largest", [None, 5000])
-def test_kmeans_over_ragged_classes_k_and_seeds(largest, monkeypatch):
+def test_kmeans_over_ragged_classes_k_and_seeds(largest, device, monkeypatch):
     from imprint.kernels.tensor import kmeans as ours
 
     if largest:
         monkeypatch.setattr(ours, "LARGEST_BATCH", largest)
     problems = [Problem(c, k, seed) for c in range(len(ROWS)) for k in (1, 2, 5, 20) for seed in (0, (1, 2))]
-    for p, a, b in zip(problems, kmeans_many(ROWS, problems), ours.kmeans_many(tensors(ROWS), problems)):
+    for p, a, b in zip(problems, kmeans_many(ROWS, problems), ours.kmeans_many(tensors(ROWS, device), problems)):
+        b = b._replace(centres=b.centres.cpu(), labels=b.labels.cpu(), mass=b.mass.cpu())
         assert b.centres.dtype == torch.float32
         assert len(a.centres) == len(b.centres), p
         assert b.inertia == pytest.approx(a.inertia, rel=0.1, abs=1e-6)
@@ -37,22 +45,41 @@ def test_kmeans_over_ragged_classes_k_and_seeds(largest, monkeypatch):
             np.testing.assert_allclose(b.centres, a.centres, atol=1e-3)
 
 
-def test_kmeans_ends_at_a_fixed_point():
+def test_kmeans_ends_at_a_fixed_point(device):
     from imprint.kernels.tensor.kmeans import kmeans_many as ours
 
-    (X,) = tensors([clustered(400)])
+    (X,) = tensors([clustered(400)], device)
     (found,) = ours([X], [Problem(0, 12, 3)], tol=0)
     nearest = torch.cdist(X, found.centres).argmin(1)
     assert torch.equal(nearest, found.labels)
     for j in range(12):
-        np.testing.assert_allclose(X[nearest == j].double().mean(0), found.centres[j], atol=1e-5)
+        np.testing.assert_allclose(X[nearest == j].double().mean(0).cpu(), found.centres[j].cpu(), atol=1e-5)
 
 
-def test_kmeans_revives_empty_clusters():
+def test_kmeans_far_from_the_origin(device):
+    """What float32 cannot tell apart there, it can around the mean."""
+    from imprint.kernels.tensor.kmeans import kmeans_many as ours
+
+    X, problem = clustered(250) + np.float32(1000), Problem(0, 20, 0)
+    (a,), (b,) = kmeans_many([X], [problem]), ours(tensors([X], device), [problem])
+    assert (b.inertia, b.iterations) == (pytest.approx(a.inertia, rel=1e-4), a.iterations)
+    assert np.array_equal(a.labels, b.labels.cpu())
+
+
+def test_kmeans_does_not_touch_its_rows(device):
+    from imprint.kernels.tensor.kmeans import kmeans_many as ours
+
+    (X,) = tensors([clustered(100)], device)
+    before = X.clone()
+    ours([X], [Problem(0, 5, 0)])
+    assert torch.equal(X, before)
+
+
+def test_kmeans_revives_empty_clusters(device):
     """Twenty clusters on twenty distinct points, each many times: nothing may be left over."""
     from imprint.kernels.tensor.kmeans import kmeans_many as ours
 
-    X = torch.from_numpy(np.repeat(clustered(20), 15, axis=0))
+    (X,) = tensors([np.repeat(clustered(20), 15, axis=0)], device)
     for found in ours([X], [Problem(0, 20, seed) for seed in range(10)]):
         assert len(found.centres) == 20
         assert found.inertia == pytest.approx(0, abs=1e-6)

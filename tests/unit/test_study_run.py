@@ -184,7 +184,8 @@ def test_on_a_gpu_the_table_is_the_same_but_for_rounding(tmp_path):
         aggregator=["max", "nearest", "nearest(metric='cosine')", "nearest(metric='manhattan')"],
         m=[1, 4],
     )
-    study = Study(backbones=["a", "b"], datasets="one", tasks=["all", "even"], seeds=[1, 2], grid=grid)
+    places = dict(backbones=["a", "b"], datasets="one", tasks=["all", "even"], seeds=[1, 2])
+    study = Study(**places, grid=grid, rules="enough_proxies")
     run(study, tmp_path / "cpu", source=SOURCE, workers=1)
     run(study, tmp_path / "cuda", source=SOURCE, device="cuda")
     one, two = (np.array(study.results(tmp_path / d)["accuracy"].to_pylist()) for d in ("cpu", "cuda"))

@@ -1,8 +1,7 @@
-"""k-means passes fused in Triton; converged problems cost nothing.
+"""k-means passes fused in Triton, on the rows where they lie; converged problems cost nothing.
 
-Distances are products of float32 in three TF32 parts, as exact as float32; sums run in float32 over a group of rows
-and in float64 over the groups, in a fixed order, so results repeat bit for bit. Between two whole sums only the rows
-that changed their centre are added and taken.
+Distances are products of float32 in three TF32 parts, as exact as float32. Sums of rows are kept as integers of 62
+bits to which changed rows are added and from which they are taken: exact in any order, so results repeat bit for bit.
 """
 
 from collections.abc import Callable
@@ -13,9 +12,10 @@ import triton
 from torch import Tensor
 
 from imprint.kernels.tensor import programs
-from imprint.kernels.tensor.kmeans import Batch, relocate
+from imprint.kernels.tensor.kmeans import Batch, Found, relocate
 
-CHECK_EVERY = 8  # iterations between two looks at whether everything has converged
+RECORDED = 4  # iterations that are recorded, to be replayed as one call
+CHECK_EVERY = 3  # replays between two looks at whether everything has converged
 
 
 class Tile(NamedTuple):
@@ -27,161 +27,173 @@ class Tile(NamedTuple):
     stages: int
 
 
-ASSIGN = Tile(64, 64, 4, 3)
-ADD_UP = Tile(32, 128, 4, 3)
-GROUP = 16  # tiles that one program adds up
-NEARER = Tile(32, 64, 4, 2)
+MEASURE = Tile(64, 64, 4, 2)
+SEED = Tile(32, 64, 4, 2)
+ASSIGN = Tile(64, 32, 4, 3)
 
 
 class Fused:
     def __init__(self, batch: Batch):
-        self.batch, self.X = batch, batch.X.contiguous()
-        self.n, self.d = batch.X.shape[1:]
+        self.batch, self.device = batch, batch.rows[0].device
+        self.rows = [_aligned(r) for r in batch.rows]
+        self.n, self.d = max(map(len, self.rows)), self.rows[0].shape[1]
         self.p, self.K, self.T = batch.draws.shape
         self.KP = max(16, triton.next_power_of_2(self.K))
-        self.blocks = triton.cdiv(self.n, ASSIGN.rows)
-        self.groups = triton.cdiv(self.n, ADD_UP.rows * GROUP)
+        where, sizes, c = [r.data_ptr() for r in self.rows], [len(r) for r in self.rows], len(self.rows)
+        numbers = torch.tensor([*where, *sizes, *batch.owner, *batch.k, *batch.tried]).to(self.device)  # one copy
+        self.where, self.sizes, self.owner, self.k, self.tried = torch.split(numbers, [c, c, *[self.p] * 3])
+        self.tickets = self._new(max(self.p, c), dtype=torch.int32)
+        self.graphs: list[torch.cuda.CUDAGraph] = []
+        self._measure()
 
     def _new(self, *shape: int, dtype: torch.dtype = torch.float32) -> Tensor:
-        return torch.zeros(shape, dtype=dtype, device=self.X.device)
+        return torch.zeros(shape, dtype=dtype, device=self.device)
+
+    def _room(self, *shape: int, dtype: torch.dtype = torch.float32) -> Tensor:
+        return torch.empty(shape, dtype=dtype, device=self.device)
+
+    def _measure(self) -> None:
+        c, groups = len(self.rows), triton.cdiv(self.n, MEASURE.rows)
+        partial = self._room(c, groups, self.d, dtype=torch.float64)
+        squares, largest = self._room(c, groups, dtype=torch.float64), self._room(c, groups)
+        self.origin, self.spread = self._room(c, self.d), self._room(c, dtype=torch.float64)
+        programs.measure[(groups, c)](
+            self.where, self.sizes, partial, squares, largest, self.origin, self.spread, self.tickets, self.d, groups,
+            BN=MEASURE.rows, BD=MEASURE.columns, num_warps=MEASURE.warps, num_stages=MEASURE.stages,
+        )  # fmt: skip
+        self.largest = largest[:, 0]
 
     # Seeding
 
     def seed(self) -> Tensor:
-        blocks, TP = triton.cdiv(self.n, NEARER.rows), max(2, triton.next_power_of_2(self.T))
-        near, cost = self._new(self.p, self.T, self.n), self._new(self.p, blocks, TP, dtype=torch.float64)
-        closest = torch.full((self.p, self.n), torch.inf, device=self.X.device)
-        chosen = self._new(self.p, self.K, dtype=torch.long)
-        sizes = self.batch.sizes[self.batch.owner]
-        first = torch.minimum((self.batch.draws[:, 0, 0] * sizes).long(), sizes - 1)
+        blocks, TP = triton.cdiv(self.n, SEED.rows), max(2, triton.next_power_of_2(self.T))
+        draws = torch.from_numpy(self.batch.draws).to(self.device)
+        near, closest = self._room(self.p, self.T, self.n), self._room(self.p, self.n).fill_(torch.inf)
+        cost = self._room(self.p, blocks, TP, dtype=torch.float64)
+        chosen, turn = self._new(self.p, self.K, dtype=torch.long), self._new(self.p, dtype=torch.int32)
+        sizes = self.sizes[self.owner]
+        first = torch.minimum((draws[:, 0, 0] * sizes).long(), sizes - 1)
         candidates = first[:, None].repeat(1, self.T)
-        tile = dict(TP=TP, num_warps=NEARER.warps, num_stages=NEARER.stages)
-        for j in range(self.K):
-            programs.nearer[(blocks, self.p)](
-                self.X, self.batch.owner, self.batch.sizes, candidates, closest, near, cost, self.n, self.d, self.T,
-                blocks, BN=NEARER.rows, BD=NEARER.columns, **tile,
+
+        def choose_next() -> None:
+            programs.seed[(blocks, self.p)](
+                self.where, self.owner, self.sizes, candidates, closest, near, cost, chosen, draws, self.tried, turn,
+                self.tickets, self.K, self.n, self.d, self.T, blocks, TP=TP, BB=triton.next_power_of_2(blocks),
+                BN=SEED.rows, BD=SEED.columns, BC=1024, num_warps=SEED.warps, num_stages=SEED.stages,
             )  # fmt: skip
-            programs.choose[(self.p,)](
-                near, cost, closest, candidates, chosen, self.batch.draws, self.batch.owner, self.batch.sizes,
-                self.batch.tried, j, self.K, self.n, self.T, blocks,
-                TP=TP, BB=triton.next_power_of_2(blocks), BN=1024, num_warps=8,
-            )  # fmt: skip
+
+        choose_next()
+        again = self._recorded(choose_next) if self.K > 3 else choose_next
+        for _ in range(1, self.K):
+            again()
         return chosen
 
-    # Lloyd
-
-    def _load(self, centres: Tensor) -> None:
-        """Room for one batch of centres, padded; those beyond a problem's k are infinitely far."""
-        self.C, self.half = self._new(self.p, self.KP, self.d), self._new(self.p, self.KP)
-        self.C[:, : self.K] = centres
-        self.labels = torch.full((self.p, self.n), -1, dtype=torch.int32, device=self.X.device)
-        self.before = torch.empty_like(self.labels)
-        self.sums = self._new(self.p, self.KP, self.d, dtype=torch.float64)
-        self.changed = self._new(self.p, self.blocks, dtype=torch.int32)
-        self.counts = self._new(self.p, self.groups, self.KP)
-        self.partial = torch.empty((self.p, self.groups, self.KP, self.d), device=self.X.device)
-        self.mass, self.shift = (self._new(self.p, self.KP, dtype=torch.float64) for _ in range(2))
-        self.done, self.steps = (self._new(self.p, dtype=torch.int32) for _ in range(2))
-        self._halve()
-
-    def _halve(self) -> None:
-        unused = torch.arange(self.KP, device=self.X.device) >= self.batch.k[:, None]
-        half = torch.linalg.vector_norm(self.C, dim=2, dtype=torch.float64).square() / 2
-        self.half.copy_(half.masked_fill(unused, torch.inf))
-
-    def _nearest(self) -> None:
-        programs.assign[(self.blocks, self.p)](
-            self.X, self.C, self.half, self.batch.owner, self.batch.sizes, self.done, self.labels, self.before,
-            self.changed, self.n, self.d, self.blocks,
-            KP=self.KP, BN=ASSIGN.rows, BD=ASSIGN.columns, num_warps=ASSIGN.warps, num_stages=ASSIGN.stages,
-        )  # fmt: skip
-
-    def _sum(self, whole: bool = True) -> None:
-        programs.add_up[(self.groups, triton.cdiv(self.d, ADD_UP.columns), self.p)](
-            self.X, self.batch.owner, self.batch.sizes, self.done, self.labels, self.before, self.partial,
-            self.counts, self.n, self.d, self.groups,
-            KP=self.KP, BN=ADD_UP.rows, BD=ADD_UP.columns, TILES=GROUP,
-            WHOLE=whole, num_warps=ADD_UP.warps, num_stages=ADD_UP.stages,
-        )  # fmt: skip
-
-    def _step(self, most: int, whole: bool = True) -> None:
-        self._nearest()
-        self._sum(whole)
-        programs.move[(self.K, self.p)](
-            self.C, self.half, self.batch.k, self.done, self.sums, self.partial, self.counts, self.mass, self.shift,
-            self.d, self.groups, KP=self.KP, BD=min(512, triton.next_power_of_2(self.d)),
-            GP=triton.next_power_of_2(self.groups), WHOLE=whole, num_warps=8,
-        )  # fmt: skip
-        programs.judge[(self.p,)](
-            self.done, self.changed, self.shift, self.batch.limit, self.steps, self.blocks, most,
-            KP=self.KP, BB=triton.next_power_of_2(self.blocks),
-        )  # fmt: skip
-
-    def _steps(self, most: int) -> None:
-        for i in range(CHECK_EVERY):
-            self._step(most, whole=i == 0)
-
-    def iterate(self, centres: Tensor, max_iter: int) -> Tensor:
-        self._load(centres)
-        used = torch.arange(self.KP, device=self.X.device) < self.batch.k[:, None]
-        several = self._recorded(max_iter)
-        several()
-        left, seen = True, torch.empty(2, dtype=torch.bool, pin_memory=self.X.is_cuda)
-        while left:
-            flags = torch.stack([(self.done == 0).any(), ((self.mass == 0) & used).any()])
-            seen.copy_(flags, non_blocking=True)
-            copied = torch.cuda.Event() if self.X.is_cuda else None  # type: ignore[no-untyped-call]
-            if copied is not None:
-                copied.record()
-            several()  # while the host looks; what has converged costs next to nothing
-            if copied is not None:
-                copied.synchronize()
-            left, emptied = seen.tolist()
-            if emptied and self._revive(max_iter):
-                left = True
-        centres.copy_(self.C[:, : self.K])
-        return self.steps
-
-    def _recorded(self, most: int) -> Callable[[], object]:
-        """A few iterations as one call: on a GPU recorded once and replayed."""
-        if not self.X.is_cuda:
-            return lambda: self._steps(most)
-        self._step(most)
-        self._step(most, whole=False)  # compiled, if they were not, before they are recorded
+    def _recorded(self, work: Callable[[], None]) -> Callable[[], object]:
+        """Work that has been compiled by a first call: on a GPU recorded, to be replayed."""
+        if self.device.type != "cuda":
+            return work
         graph, side = torch.cuda.CUDAGraph(), torch.cuda.Stream()  # type: ignore[no-untyped-call]
         side.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(side):
             graph.capture_begin()
-            self._steps(most)
+            work()
             graph.capture_end()
         torch.cuda.current_stream().wait_stream(side)
+        self.graphs.append(graph)  # kept while it may still run
         return graph.replay
 
-    def _revive(self, max_iter: int) -> bool:
-        centres = self.C[:, : self.K].clone()
-        far = self.squared_gaps(self.labels.clamp(min=0))
-        moved = relocate(self.batch, centres, far, self.mass[:, : self.K]) & (self.steps < max_iter)
-        if not bool(moved.any()):
-            return False
-        self.C[:, : self.K] = torch.where(moved[:, None, None], centres, self.C[:, : self.K])
-        self.done.masked_fill_(moved, 0)
-        self._halve()
-        return True
+    # Lloyd
 
-    def squared_gaps(self, labels: Tensor) -> Tensor:
-        out = torch.empty((self.p, self.n), dtype=torch.float64, device=self.X.device)
+    def iterate(self, chosen: Tensor, max_iter: int) -> Found:
+        self._load(chosen)
+        self._step(max_iter)
+        several = self._recorded(lambda: self._steps(max_iter))
+        flags = self._new(2, dtype=torch.int32)
+        left, seen = 1, torch.empty(2, dtype=torch.int32, pin_memory=self.device.type == "cuda")
+        several()
+        while left:
+            programs.look[(1,)](self.done, self.counts, self.k, flags, self.p, KP=self.KP, BP=32)
+            seen.copy_(flags, non_blocking=True)
+            copied = torch.cuda.Event() if self.device.type == "cuda" else None  # type: ignore[no-untyped-call]
+            if copied is not None:
+                copied.record()
+            for _ in range(CHECK_EVERY):
+                several()  # while the host looks; what has converged costs next to nothing
+            if copied is not None:
+                copied.synchronize()
+            left, emptied = seen.tolist()
+            if emptied and self._revive(chosen, max_iter):
+                left = 1
+        self.done.zero_()
+        self._nearest()
+        counts, inertia = self.counts[:, : self.K].double(), self._gaps().sum(1)
+        centres = self._centres() + self.origin[self.owner][:, None]
+        return Found(centres, self.labels.long(), counts, inertia, self.steps)
+
+    def _load(self, chosen: Tensor) -> None:
+        """Room for one batch of centres, padded."""
+        self.big, self.small = self._new(self.p, self.KP, self.d), self._new(self.p, self.KP, self.d)
+        self.half = self._room(self.p, self.KP).fill_(torch.inf)  # centres beyond a problem's k are infinitely far
+        self.labels = self._room(self.p, self.n, dtype=torch.int32).fill_(-1)
+        self.sums = self._new(self.p, self.KP, self.d, dtype=torch.int64)
+        self.shift = self._new(self.p, self.KP, dtype=torch.float64)
+        self.counts = self._new(self.p, self.KP, dtype=torch.int32)
+        self.changed, self.done, self.steps = self._new(3, self.p, dtype=torch.int32)
+        self.limit = (self.batch.tol * self.spread)[self.owner]
+        reach = self.n * self.largest.double().clamp(min=torch.finfo(torch.float32).tiny)
+        self.scale = torch.exp2(torch.floor(61 - torch.log2(reach)))  # sums around the origin stay within 62 bits
+        self._place(chosen)
+
+    def _place(self, chosen: Tensor, centres: Tensor | None = None) -> None:
+        """Put the centres where the chosen rows or where the given centres are."""
+        programs.place[(self.K, self.p)](
+            self.where, self.origin, chosen, self.owner, self.k, centres, self.big, self.small, self.half, self.K,
+            self.d, KP=self.KP, DP=triton.next_power_of_2(self.d), CHOSEN=centres is None,
+        )  # fmt: skip
+
+    def _nearest(self) -> None:
+        programs.assign[(triton.cdiv(self.n, ASSIGN.rows), self.p)](
+            self.where, self.origin, self.big, self.small, self.half, self.scale, self.owner, self.sizes, self.done,
+            self.labels, self.sums, self.counts, self.changed, self.n, self.d, KP=self.KP, BN=ASSIGN.rows,
+            BD=ASSIGN.columns, DP=triton.next_power_of_2(self.d), num_warps=ASSIGN.warps, num_stages=ASSIGN.stages,
+        )  # fmt: skip
+
+    def _step(self, most: int) -> None:
+        self._nearest()
+        programs.move[(self.K, self.p)](
+            self.big, self.small, self.half, self.k, self.owner, self.done, self.sums, self.counts, self.scale,
+            self.shift, self.changed, self.tickets, self.limit, self.steps, self.d, most,
+            KP=self.KP, BD=min(512, triton.next_power_of_2(self.d)), num_warps=4,
+        )  # fmt: skip
+
+    def _steps(self, most: int) -> None:
+        for _ in range(RECORDED):
+            self._step(most)
+
+    def _centres(self) -> Tensor:
+        """Around the origins.  # (p, K, d)"""
+        return self.big[:, : self.K] + self.small[:, : self.K]
+
+    def _gaps(self) -> Tensor:
+        """Squared distances to the centres.  # (p, n)"""
+        out = self._room(self.p, self.n, dtype=torch.float64)
         programs.gaps[(triton.cdiv(self.n, 32), self.p)](
-            self.X, self.C, self.batch.owner, self.batch.sizes, labels.int(), out, self.n, self.d,
+            self.where, self.origin, self.big, self.small, self.owner, self.sizes, self.labels, out, self.n, self.d,
             KP=self.KP, BN=32, BD=64,
         )  # fmt: skip
         return out
 
-    def assign(self, centres: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        self.C[:, : self.K] = centres
-        self._halve()
-        self.done.zero_()
-        self._nearest()
-        labels = self.labels.clamp(min=0).long()
-        real = torch.arange(self.n, device=self.X.device) < self.batch.sizes[self.batch.owner][:, None]
-        counts = self._new(self.p, self.K, dtype=torch.float64).scatter_add_(1, labels, real.double())
-        return labels, counts, self.squared_gaps(labels).sum(1)
+    def _revive(self, chosen: Tensor, max_iter: int) -> bool:
+        centres = self._centres()
+        moved = relocate(self.batch, self.origin, centres, self._gaps(), self.counts[:, : self.K])
+        moved &= self.steps < max_iter
+        if not bool(moved.any()):
+            return False
+        self._place(chosen, torch.where(moved[:, None, None], centres, self._centres()))
+        self.done.masked_fill_(moved, 0)
+        return True
+
+
+def _aligned(rows: Tensor) -> Tensor:
+    """Rows that begin at a multiple of 16 bytes and lie one after the other, copied if they do not."""
+    return rows if rows.is_contiguous() and rows.data_ptr() % 16 == 0 else rows.contiguous().clone()

@@ -7,6 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from imprint.core.types import Array
 from imprint.kernels.kmeans import Problem
 from imprint.kernels.seeding import trials
 
@@ -24,15 +25,24 @@ class TensorKMeans(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """Problems over padded classes; a problem's rows are `X[owner, :sizes[owner]]`."""
+    """Problems over classes of rows."""
 
-    X: Tensor  # (c, n, d)
-    sizes: Tensor  # (c,)
-    owner: Tensor  # (p,) class of every problem
-    k: Tensor  # (p,)
-    draws: Tensor  # (p, K, T) uniform numbers; [:, 0, 0] picks the first centre
-    tried: Tensor  # (p,) how many of the T draws count
-    limit: Tensor  # (p,) squared shift of the centres that counts as none
+    rows: list[Tensor]  # (n, d) of every class
+    owner: list[int]  # the class of every problem
+    k: list[int]
+    draws: Array  # (p, K, T) uniform numbers; [:, 0, 0] picks the first centre
+    tried: list[int]  # how many of the T draws count
+    tol: float
+
+
+class Found(NamedTuple):
+    """Where the problems of a batch ended; centres beyond a problem's k and rows beyond its class mean nothing."""
+
+    centres: Tensor  # (p, K, d)
+    labels: Tensor  # (p, n)
+    counts: Tensor  # (p, K) float64
+    inertia: Tensor  # (p,) float64
+    steps: Tensor  # (p,)
 
 
 class Engine(Protocol):
@@ -41,11 +51,8 @@ class Engine(Protocol):
     def seed(self) -> Tensor:
         """Rows to start from, by greedy k-means++ with the batch's draws.  # (p, K)"""
 
-    def iterate(self, centres: Tensor, max_iter: int) -> Tensor:
-        """Lloyd's iteration of all problems to their ends: `centres` (p, K, d) are moved in place.  # (p,) steps"""
-
-    def assign(self, centres: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Labels, counts and inertia.  # (p, n), (p, K), (p,)"""
+    def iterate(self, chosen: Tensor, max_iter: int) -> Found:
+        """Lloyd's iteration of all problems to their ends."""
 
 
 def kmeans_many(
@@ -83,20 +90,12 @@ def _pack(rows: Sequence[Tensor], problems: Sequence[Problem], tol: float) -> Ba
         rng = np.random.default_rng(p.seed)
         draws[i, 0, 0] = rng.random()
         draws[i, 1 : p.k, : trials(p.k)] = rng.random((p.k - 1, trials(p.k)))
-    device = rows[0].device
-    X = torch.nn.utils.rnn.pad_sequence([rows[c] for c in used], batch_first=True)
-    lengths = [len(rows[c]) for c in used]
-    per_problem = [(min(p.k, len(rows[p.rows])), used.index(p.rows), trials(p.k)) for p in problems]
-    whole = torch.tensor([*lengths, *(v for column in zip(*per_problem) for v in column)]).to(device)  # one copy
-    sizes, k, owner, tried = torch.split(whole, [len(used), *[len(problems)] * 3])
-    mean = X.sum(1, dtype=torch.float64) / sizes[:, None]
-    square = torch.linalg.vector_norm(X, dim=2, dtype=torch.float64).square().sum(1) / sizes
-    limit = tol * (square - mean.square().sum(1)).clamp(min=0) / X.shape[2]
-    return Batch(X, sizes, owner, k, torch.from_numpy(draws).to(device), tried, limit[owner])
+    owner, k = [used.index(p.rows) for p in problems], [min(p.k, len(rows[p.rows])) for p in problems]
+    return Batch([rows[c] for c in used], owner, k, draws, [trials(p.k) for p in problems], tol)
 
 
 def _engine(batch: Batch) -> Engine:
-    if batch.X.is_cuda and batch.X.dtype == torch.float32:
+    if batch.rows[0].is_cuda and batch.rows[0].dtype == torch.float32:
         from imprint.kernels.tensor.fused import Fused
 
         return Fused(batch)
@@ -106,32 +105,33 @@ def _engine(batch: Batch) -> Engine:
 
 
 def _solve(batch: Batch, engine: Engine, max_iter: int) -> list[TensorKMeans]:
-    centres = batch.X[batch.owner[:, None], engine.seed()]
-    steps = engine.iterate(centres, max_iter)
-    labels, counts, inertia = engine.assign(centres)
-    kept, results = counts > 0, []
+    found = engine.iterate(engine.seed(), max_iter)
+    kept, results = found.counts > 0, []
     rank = kept.cumsum(1) - 1
-    all_kept = (kept.sum(1) == batch.k).double()
-    summary = torch.stack([inertia, steps.double(), batch.k.double(), batch.sizes[batch.owner].double(), all_kept])
-    for i, (energy, step, k, size, whole) in enumerate(summary.T.tolist()):
-        use = slice(0, int(k)) if whole else torch.nonzero(kept[i]).ravel()
-        own = labels[i, : int(size)]
+    summary = torch.stack([found.inertia, found.steps.double(), kept.sum(1).double()])
+    for i, (energy, step, full) in enumerate(summary.T.tolist()):
+        whole, k = full == batch.k[i], batch.k[i]
+        use = slice(0, k) if whole else torch.nonzero(kept[i]).ravel()
+        own = found.labels[i, : len(batch.rows[batch.owner[i]])]
         own = own if whole else rank[i][own]
-        results.append(TensorKMeans(centres[i, use], own, counts[i, use], energy, int(step)))
+        results.append(TensorKMeans(found.centres[i, use], own, found.counts[i, use], energy, int(step)))
     return results
 
 
-def relocate(batch: Batch, centres: Tensor, gaps: Tensor, counts: Tensor) -> Tensor:
-    """Give empty clusters, in place, the rows farthest from their centres, as scikit-learn does.  # (p,) moved?"""
-    used = torch.arange(counts.shape[1], device=counts.device) < batch.k[:, None]
-    empty = (counts == 0) & used
+def relocate(batch: Batch, origin: Tensor, centres: Tensor, gaps: Tensor, counts: Tensor) -> Tensor:
+    """Give empty clusters, in place, the rows farthest from their centres, as scikit-learn does.  # (p,) moved?
+
+    Centres are around the origin of their class.
+    """
     moved = torch.zeros(len(counts), dtype=torch.bool, device=counts.device)
-    rounding = 1e-12 * batch.X.square().sum(2).amax(1).double()  # a row that is its centre, up to float32
-    for i in torch.nonzero(empty.any(1)).ravel().tolist():
-        slots = torch.nonzero(empty[i]).ravel()
-        value, row = gaps[i].topk(len(slots))
-        apart = value > rounding[batch.owner[i]]
-        slots, row = slots[apart], row[apart]
-        centres[i, slots] = batch.X[batch.owner[i], row]
-        moved[i] = len(row) > 0
+    for i in torch.nonzero((counts == 0).any(1)).ravel().tolist():
+        slots = torch.nonzero(counts[i, : batch.k[i]] == 0).ravel()
+        if len(slots):
+            c = batch.owner[i]
+            X = batch.rows[c] - origin[c]
+            value, row = gaps[i].topk(len(slots))
+            apart = value > 1e-12 * X.square().sum(1).max()  # else a row that is its centre, up to float32
+            slots, row = slots[apart], row[apart]
+            centres[i, slots] = X[row]
+            moved[i] = len(row) > 0
     return moved

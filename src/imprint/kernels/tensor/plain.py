@@ -3,23 +3,25 @@
 import torch
 from torch import Tensor
 
-from imprint.kernels.tensor.kmeans import Batch, relocate
+from imprint.kernels.tensor.kmeans import Batch, Found, relocate
 from imprint.kernels.tensor.precision import exact_float32
 
 
 class Plain:
     def __init__(self, batch: Batch):
         self.batch = batch
+        self.origin = torch.stack([r.mean(0, dtype=torch.float64).to(r.dtype) for r in batch.rows])
+        self.rows = [r - o for r, o in zip(batch.rows, self.origin)]  # where float32 distances are most exact
+        self.limits = [batch.tol * r.double().var(0, correction=0).mean() for r in self.rows]
+        self.draws = torch.from_numpy(batch.draws).to(self.origin.device)
 
-    def _class(self, i: int) -> Tensor:
-        c = int(self.batch.owner[i])
-        return self.batch.X[c, : int(self.batch.sizes[c])]
+    def _new(self, *shape: int, dtype: torch.dtype) -> Tensor:
+        return torch.zeros((len(self.batch.k), *shape), dtype=dtype, device=self.origin.device)
 
     def seed(self) -> Tensor:
-        chosen = torch.zeros(self.batch.draws.shape[:2], dtype=torch.long, device=self.batch.X.device)
-        for i in range(len(chosen)):
-            k = int(self.batch.k[i])
-            chosen[i, :k] = self._seed(self._class(i), self.batch.draws[i, :k, : int(self.batch.tried[i])])
+        chosen = self._new(self.draws.shape[1], dtype=torch.long)
+        for i, (c, k, tried) in enumerate(zip(self.batch.owner, self.batch.k, self.batch.tried)):
+            chosen[i, :k] = self._seed(self.rows[c], self.draws[i, :k, :tried])
         return chosen
 
     def _seed(self, X: Tensor, draws: Tensor) -> Tensor:
@@ -40,26 +42,26 @@ class Plain:
         """Squared, by differences.  # (t, n) float64"""
         return torch.stack([torch.linalg.vector_norm(X - r, dim=1, dtype=torch.float64).square() for r in rows])
 
-    def iterate(self, centres: Tensor, max_iter: int) -> Tensor:
-        steps = torch.zeros_like(self.batch.k)
-        labels = torch.full((len(centres), self.batch.X.shape[1]), -1, device=centres.device)
-        done = torch.zeros_like(steps, dtype=torch.bool)
+    def iterate(self, chosen: Tensor, max_iter: int) -> Found:
+        centres = torch.stack([self.rows[c][row] for c, row in zip(self.batch.owner, chosen)])
+        labels = self._new(max(map(len, self.rows)), dtype=torch.long) - 1
+        done, steps = self._new(dtype=torch.bool), self._new(dtype=torch.long)
         for _ in range(max_iter):
             before = labels.clone()
             counts = self._step(centres, labels, done, steps)
             done |= (labels == before).all(1)
             empty = (counts == 0).any(1)
             if bool((empty & ~done).any()):
-                done &= ~relocate(self.batch, centres, self._gaps(centres, labels), counts)
+                done &= ~relocate(self.batch, self.origin, centres, self._gaps(centres, labels), counts)
             if bool(done.all()):
                 break
-        return steps
+        return self._finish(centres, steps)
 
     def _step(self, centres: Tensor, labels: Tensor, done: Tensor, steps: Tensor) -> Tensor:
         """Assign and move once; say how many rows each centre has (1 beyond a problem's k)."""
-        counts = torch.ones(centres.shape[:2], dtype=torch.float64, device=centres.device)
+        counts = self._new(centres.shape[1], dtype=torch.float64) + 1
         for i in torch.nonzero(~done).ravel().tolist():
-            X, k = self._class(i), int(self.batch.k[i])
+            X, k = self.rows[self.batch.owner[i]], self.batch.k[i]
             own = self._nearest(X, centres[i, :k])
             mine = torch.nn.functional.one_hot(own, k).double()  # (n, k)
             counts[i, :k] = mine.sum(0)
@@ -68,7 +70,7 @@ class Plain:
             shift = (moved - centres[i, :k]).double().square().sum()
             centres[i, :k], labels[i, : len(X)] = moved, own
             steps[i] += 1
-            done[i] = shift <= self.batch.limit[i]
+            done[i] = shift <= self.limits[self.batch.owner[i]]
         return counts
 
     @staticmethod
@@ -78,18 +80,18 @@ class Plain:
             return torch.addmm(half, X, centres.T, alpha=-1).argmin(1)
 
     def _gaps(self, centres: Tensor, labels: Tensor) -> Tensor:
-        gaps = torch.zeros(labels.shape, dtype=torch.float64, device=labels.device)
-        for i in range(len(labels)):
-            X = self._class(i)
+        gaps = self._new(labels.shape[1], dtype=torch.float64)
+        for i, c in enumerate(self.batch.owner):
+            X = self.rows[c]
             own = centres[i].index_select(0, labels[i, : len(X)])
             gaps[i, : len(X)] = torch.linalg.vector_norm(X - own, dim=1, dtype=torch.float64).square()
         return gaps
 
-    def assign(self, centres: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        labels = torch.zeros((len(centres), self.batch.X.shape[1]), dtype=torch.long, device=centres.device)
-        counts = torch.zeros(centres.shape[:2], dtype=torch.float64, device=centres.device)
-        for i in range(len(centres)):
-            X, k = self._class(i), int(self.batch.k[i])
-            own = self._nearest(X, centres[i, :k])
-            labels[i, : len(X)], counts[i, :k] = own, torch.bincount(own, minlength=k).double()
-        return labels, counts, self._gaps(centres, labels).sum(1)
+    def _finish(self, centres: Tensor, steps: Tensor) -> Found:
+        labels = self._new(max(map(len, self.rows)), dtype=torch.long)
+        counts = self._new(centres.shape[1], dtype=torch.float64)
+        for i, (c, k) in enumerate(zip(self.batch.owner, self.batch.k)):
+            own = self._nearest(self.rows[c], centres[i, :k])
+            labels[i, : len(own)], counts[i, :k] = own, torch.bincount(own, minlength=k).double()
+        inertia = self._gaps(centres, labels).sum(1)
+        return Found(centres + self.origin[self.batch.owner][:, None], labels, counts, inertia, steps)
