@@ -24,6 +24,15 @@ class Done(NamedTuple):
     out: str
     err: str
 
+    def refused(self, *parts: str) -> None:
+        """Exit code 1, nothing on standard output, one sentence that says all of `parts`."""
+        assert (self.code, self.out) == (1, "")
+        (line,) = self.err.splitlines()
+        assert line.startswith("Error: ")
+        assert line.endswith(".")
+        for part in parts:
+            assert part in line
+
 
 def _paint(root: Path, labels, n: int = 5, first: int = 0) -> Path:
     for label in labels:

@@ -16,16 +16,6 @@ FORMATS = {"onnx": "model.onnx", "numpy": "model.npz"}
 RAW = ("--backbone", "raw", "--recipe", "qi2018")
 
 
-def refused(done, *parts: str) -> None:
-    """Exit code 1, nothing on standard output, one sentence that says all of `parts`."""
-    assert (done.code, done.out) == (1, "")
-    (line,) = done.err.splitlines()
-    assert line.startswith("Error: ")
-    assert line.endswith(".")
-    for part in parts:
-        assert part in line
-
-
 @pytest.fixture
 def model(imprint, photos) -> Path:
     """A model of one proxy per class, which every format can hold."""
@@ -58,7 +48,7 @@ def test_no_room_for_the_changed_model(imprint, model, paint, tmp_path, start, f
 @pytest.mark.parametrize("to", FORMATS)
 def test_no_room_for_the_export(model, tmp_path, start, finish, to):
     target = tmp_path / FORMATS[to]
-    refused(finish(start("export", model, "--to", to, preexec_fn=small_files)), str(target), "File too large")
+    finish(start("export", model, "--to", to, preexec_fn=small_files)).refused(str(target), "File too large")
     assert not target.exists()
 
 
@@ -79,22 +69,22 @@ def test_ctrl_c_while_adding_leaves_the_model(imprint, photos, paint, tmp_path, 
 
 @pytest.mark.skipif(not Path("/sys/kernel").is_dir(), reason="only Linux has /sys")
 def test_a_folder_that_nobody_can_write_to(imprint, model, photos):
-    refused(imprint("fit", photos, "-o", "/sys/kernel/m.imprint", *RAW), "Cannot write /sys/kernel/m.imprint: ")
-    refused(imprint("export", model, "--to", "numpy", "-o", "/sys/kernel/m.npz"), "Cannot write /sys/kernel/m.npz: ")
+    imprint("fit", photos, "-o", "/sys/kernel/m.imprint", *RAW).refused("Cannot write /sys/kernel/m.imprint: ")
+    imprint("export", model, "--to", "numpy", "-o", "/sys/kernel/m.npz").refused("Cannot write /sys/kernel/m.npz: ")
 
 
 def test_wrong_paths(imprint, model, photos):
-    refused(imprint("export", "no.imprint", "--to", "onnx"), "no.imprint: there is no such file; a model is made by")
-    refused(imprint("export", photos, "--to", "numpy"), "this is a folder, not a model file")
-    refused(imprint("export", photos / "dark" / "0.png", "--to", "numpy"), "this is not an imprint model")
-    refused(imprint("export", model, "--to", "onnx", "-o", "no/where/m.onnx"), "there is no folder")
-    refused(imprint("export", model, "--to", "onnx", "-o", photos), "it is a folder; name a file in it")
-    refused(imprint("export", model, "--to", "onnx", "-o", "m.npz"), "a file for onnx must end in .onnx")
+    imprint("export", "no.imprint", "--to", "onnx").refused("no.imprint: there is no such file; a model is made by")
+    imprint("export", photos, "--to", "numpy").refused("this is a folder, not a model file")
+    imprint("export", photos / "dark" / "0.png", "--to", "numpy").refused("this is not an imprint model")
+    imprint("export", model, "--to", "onnx", "-o", "no/where/m.onnx").refused("there is no folder")
+    imprint("export", model, "--to", "onnx", "-o", photos).refused("it is a folder; name a file in it")
+    imprint("export", model, "--to", "onnx", "-o", "m.npz").refused("a file for onnx must end in .onnx")
 
 
 def test_an_export_never_replaces_anything_else(imprint, model, tmp_path):
     (tmp_path / "model.npz").write_bytes(b"my own arrays")
-    refused(imprint("export", model, "--to", "numpy"), "it exists and is no exported model; choose another name")
+    imprint("export", model, "--to", "numpy").refused("it exists and is no exported model; choose another name")
     assert (tmp_path / "model.npz").read_bytes() == b"my own arrays"
     assert imprint("export", model, "--to", "numpy", "-o", "other.npz").code == 0
     assert imprint("export", model, "--to", "numpy", "-o", "other.npz").code == 0, "its own kind it may replace"
@@ -104,13 +94,13 @@ def test_a_model_from_another_backbone_is_not_joined_to_this_one(imprint, model,
     document, arrays = persistence.read(model)
     document["backbone"]["fingerprint"] = "0" * 64
     persistence.write(model, document, arrays)
-    refused(imprint("export", model, "--to", "onnx"), "was made with the backbone raw", "fit the model again")
+    imprint("export", model, "--to", "onnx").refused("was made with the backbone raw", "fit the model again")
     assert not (tmp_path / "model.onnx").exists()
 
 
 def test_a_missing_extra_names_its_command(imprint, model, monkeypatch):
     monkeypatch.setitem(sys.modules, "onnx", None)
-    refused(imprint("export", model, "--to", "onnx"), "needs onnx: pip install 'imprint[export]'")
+    imprint("export", model, "--to", "onnx").refused("needs onnx: pip install 'imprint[export]'")
 
 
 def test_an_unknown_format_and_no_format_are_wrong_usage(imprint, model):
