@@ -1,4 +1,4 @@
-"""The Triton programs of k-means in Triton's interpreter: slow, on the CPU, the same code that a GPU compiles."""
+"""The Triton programs in Triton's interpreter: slow, on the CPU, the same code that a GPU compiles."""
 
 import os
 import subprocess
@@ -9,7 +9,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="the extra 'torch' is not installed")
 pytest.importorskip("triton", reason="triton is not installed (it comes with torch for CUDA)")
 
-CHILD = """
+KMEANS = """
 import numpy as np, torch
 from imprint.kernels.kmeans import Problem, kmeans_many
 from imprint.kernels.tensor import kmeans as tensors
@@ -37,10 +37,25 @@ for p, a, b in zip(problems, kmeans_many(rows, problems), tensors.kmeans_many(gi
 """
 
 
+MEDOIDS = """
+import torch
+from imprint.kernels.tensor.medoids import _distances, _plain_changes
+from imprint.kernels.tensor.swaps import changes
+
+torch.manual_seed(0)
+D = _distances(torch.randn(150, 5))
+for k in (1, 2, 7):
+    medoids = torch.randperm(150)[:k]
+    for ours, plain in zip(changes(D, medoids), _plain_changes(D, medoids)):
+        torch.testing.assert_close(ours, plain, check_dtype=False, rtol=1e-5, atol=1e-4)
+"""
+
+
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU: test_kernel_tensors runs the compiled programs")
-def test_fused_kmeans_agrees_with_numpy():
+@pytest.mark.parametrize("code", [KMEANS, MEDOIDS], ids=["kmeans", "medoids"])
+def test_programs_agree_with_plain_code(code):
     child = subprocess.run(
-        [sys.executable, "-c", CHILD],
+        [sys.executable, "-c", code],
         env=os.environ | {"TRITON_INTERPRET": "1"},
         capture_output=True,
         text=True,

@@ -138,14 +138,14 @@ def test_ridge():
     assert ours.solve_ridge(torch.zeros(2, 2), torch.ones(1, 2), -1.0) is None
 
 
-def test_medoids_cannot_be_improved():
+def test_medoids_cannot_be_improved(device):
     from imprint.kernels.tensor.medoids import swap_medoids
 
     X = clustered(60, d=3)
     D = np.linalg.norm(X[:, None].astype(float) - X, axis=2)
     for k in (1, 2, 5):
-        found, labels, cost = swap_medoids(torch.from_numpy(X), k, np.random.default_rng(0))
-        rows = found.numpy()
+        found, labels, cost = swap_medoids(torch.from_numpy(X).to(device), k, np.random.default_rng(0))
+        rows, labels = found.cpu().numpy(), labels.cpu()
         assert cost == pytest.approx(D[rows].min(axis=0).sum(), rel=1e-5)
         assert np.array_equal(D[rows].argmin(axis=0), labels)
         for i in range(k):

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from imprint.kernels.tensor import programs
 from imprint.kernels.tensor.kmeans import Batch, Found, relocate
+from imprint.kernels.tensor.recording import recorded
 
 RECORDED = 4  # iterations that are recorded, to be replayed as one call
 CHECK_EVERY = 3  # replays between two looks at whether everything has converged
@@ -43,7 +44,7 @@ class Fused:
         numbers = torch.tensor([*where, *sizes, *batch.owner, *batch.k, *batch.tried]).to(self.device)  # one copy
         self.where, self.sizes, self.owner, self.k, self.tried = torch.split(numbers, [c, c, *[self.p] * 3])
         self.tickets = self._new(max(self.p, c), dtype=torch.int32)
-        self.graphs: list[torch.cuda.CUDAGraph] = []
+        self.replays: list[Callable[[], object]] = []
         self._measure()
 
     def _new(self, *shape: int, dtype: torch.dtype = torch.float32) -> Tensor:
@@ -62,6 +63,11 @@ class Fused:
             BN=MEASURE.rows, BD=MEASURE.columns, num_warps=MEASURE.warps, num_stages=MEASURE.stages,
         )  # fmt: skip
         self.largest = largest[:, 0]
+
+    def _recorded(self, work: Callable[[], object]) -> Callable[[], object]:
+        """A recording that lives as long as this batch."""
+        self.replays.append(recorded(work, self.device))
+        return self.replays[-1]
 
     # Seeding
 
@@ -87,20 +93,6 @@ class Fused:
         for _ in range(1, self.K):
             again()
         return chosen
-
-    def _recorded(self, work: Callable[[], None]) -> Callable[[], object]:
-        """Work that has been compiled by a first call: on a GPU recorded, to be replayed."""
-        if self.device.type != "cuda":
-            return work
-        graph, side = torch.cuda.CUDAGraph(), torch.cuda.Stream()  # type: ignore[no-untyped-call]
-        side.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(side):
-            graph.capture_begin()
-            work()
-            graph.capture_end()
-        torch.cuda.current_stream().wait_stream(side)
-        self.graphs.append(graph)  # kept while it may still run
-        return graph.replay
 
     # Lloyd
 

@@ -1,4 +1,4 @@
-"""The Triton programs behind `fused`: one tile of rows, one centre or one problem each.
+"""The Triton programs behind `fused` (k-means) and `swaps` (k-medoids): one tile of rows or one centre each.
 
 `rows` holds the address of every class. The last program of a class or problem to finish a pass does what the pass
 leaves to do for the whole of it; a ticket tells which one that is. Sums over rows are of integers (`scale` times the
@@ -296,3 +296,43 @@ def gaps(
         gap = x - (tl.load(big + w, mask=both, other=0.0) + tl.load(small + w, mask=both, other=0.0))
         total += tl.sum(tl.where(both, gap * gap, 0.0).to(tl.float64), axis=1)
     tl.store(out + p * n + r, total, mask=r < n)
+
+
+@triton.jit
+def closest(D, medoids, first, second, owner, n, k, stride, KP: tl.constexpr, BN: tl.constexpr):
+    """Distance to the nearest and the second nearest medoid of a tile of rows."""
+    j = tl.arange(0, KP)
+    r = tl.program_id(0) * BN + tl.arange(0, BN)
+    m = tl.load(medoids + j, mask=j < k, other=0)
+    both = (j < k)[:, None] & (r < n)[None, :]
+    to = tl.load(D + m[:, None] * stride + r[None, :], mask=both, other=float("inf"))
+    own = tl.argmin(to, axis=0)
+    rest = tl.min(tl.where(j[:, None] == own[None, :], float("inf"), to), axis=0)
+    tl.store(first + r, tl.min(to, axis=0), mask=r < n)
+    tl.store(second + r, rest, mask=r < n)
+    tl.store(owner + r, own, mask=r < n)
+
+
+@triton.jit
+def gains(
+    D, first, second, owner, change, n, k, stride, wide, KP: tl.constexpr, BN: tl.constexpr, BD: tl.constexpr
+):  # fmt: skip
+    """Change of the distances of `wide` rows when a row of the tile replaces each medoid."""
+    j, part = tl.arange(0, KP), tl.program_id(1).to(tl.int64)
+    r = tl.program_id(0).to(tl.int64) * BN + tl.arange(0, BN)
+    lost = tl.zeros((BN, KP), tl.float32)
+    saved = tl.zeros((BN, BD), tl.float32)
+    for s in range(part * wide, part * wide + wide, BD):
+        z = s + tl.arange(0, BD)
+        both = (r < n)[:, None] & (z < n)[None, :]
+        d = tl.load(D + r[:, None] * stride + z[None, :], mask=both, other=0.0)
+        near = tl.load(first + z, mask=z < n, other=0.0)
+        next_near = tl.load(second + z, mask=z < n, other=0.0)
+        own = (tl.load(owner + z, mask=z < n, other=-1)[:, None] == j[None, :]).to(tl.float32)
+        saved += tl.minimum(d - near[None, :], 0.0)
+        big, small = split(tl.maximum(tl.minimum(d, next_near[None, :]) - near[None, :], 0.0))
+        lost = tl.dot(small, own, lost, input_precision="tf32")
+        lost = tl.dot(big, own, lost, input_precision="tf32")
+    total = tl.sum(saved.to(tl.float64), axis=1)[:, None] + lost.to(tl.float64)
+    both = (r < n)[:, None] & (j < k)[None, :]
+    tl.store(change + (part * n + r[:, None]) * k + j[None, :], total, mask=both)
