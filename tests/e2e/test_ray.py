@@ -97,6 +97,7 @@ def cluster(tmp_path, monkeypatch):
 
     short = Path(f"/tmp/r{os.getpid()}")  # sockets live in it, and their paths must be short
     short.mkdir()
+    monkeypatch.setenv("RAY_AUTH_MODE", "disabled")  # a token in the home folder would bind the nodes but not us
     made = Cluster(short)
     monkeypatch.setenv("RAY_ADDRESS", f"127.0.0.1:{made.port}")
     try:
