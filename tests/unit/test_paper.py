@@ -10,9 +10,9 @@ import pytest
 from imprint.core.errors import FileError, ParameterError
 from imprint.paper import chosen, known, listing
 from imprint.paper.curve_claims import peaks, published
-from imprint.paper.page import sections, write_page
+from imprint.paper.page import read_runs, sections, write_page
 from imprint.paper.places import Places, discover
-from imprint.paper.results import Results, Scores
+from imprint.paper.results import Results, Scores, spent
 from imprint.paper.run import run, works
 from imprint.paper.tables import Row, find
 from imprint.paper.work import in_pieces, joined, work
@@ -164,6 +164,36 @@ def test_missing_packs_are_named(folder, tmp_path):
     assert "no packs" in section.text
 
 
+def test_what_packs_cannot_serve_is_not_computed(folder, tmp_path):
+    places = discover(folder, ["two"])
+    assert not works("paper/modes_l2", places)
+    methods = {str(m.generator) for _, study in works("paper/all", places) for m in study.methods}
+    assert "kmeans(k=20)" in methods
+    assert "kmeans(k=4)" not in methods  # for curves that only "d in 1" has
+    assert run("paper/gain", places, tmp_path, workers=1).experiments == 0
+    assert not (tmp_path / "collapse.json").exists()
+
+
+def test_time_adds_up_over_calls(folder, tmp_path):
+    places = discover(folder, ["two"], ["mnist"])
+    run("paper/table1", places, tmp_path, workers=1)
+    note = tmp_path / "paper.json"
+    known_before = json.loads(note.read_text())
+    note.write_text(json.dumps({**known_before, "seconds": 100.0}))
+    run("paper/table1", places, tmp_path, workers=1)
+    assert 100 <= spent(tmp_path) < 130
+    assert read_runs([tmp_path])[0].wall == spent(tmp_path)
+
+
+def test_runs_are_named_by_their_packs(folder, table1, tmp_path):
+    run("paper/table1", discover(folder, ["two"]), tmp_path, workers=1)
+    assert [r.name for r in read_runs([table1])] == ["here"]
+    first, second = read_runs([table1, tmp_path])
+    assert (first.name, second.name) == (folder.name, f"{folder.name} 2")
+    files = write_page([first, second], tmp_path / "page")
+    assert {f.name for f in files} >= {"table1.svg", f"table1-{second.name.replace(' ', '-')}.svg"}
+
+
 def test_the_best_candidate_stands_for_a_row():
     values = np.array([[[3.0], [2.0], [1.0]], [[3.0], [9.0], [1.0]], [[5.0], [4.0], [1.0]]])
     methods = ("l2 / mean / l2 / l2 / max", "none / mean / l2 / l2 / max", "none / mean / none / none / max")
@@ -218,7 +248,7 @@ def test_collapse_is_measured_once_and_both_ways(folder, tmp_path):
 
 
 def test_the_page_stands_alone(table1, tmp_path):
-    files = write_page(table1, tmp_path)
+    files = write_page(read_runs([table1]), tmp_path)
     page = (tmp_path / "results.html").read_text()
     assert {f.name for f in files} >= {"results.html", "results.md", "table1.svg"}
     assert not re.search(r'(?:src|href)="(?!#)', page)

@@ -90,8 +90,9 @@ class Table(Artefact):
             name, critical_difference(found.comparison), f"Average ranks over {len(scores.instances)} instances."
         )
         cells = self._cells(found, results.places.published)
-        text = f"{len(scores.instances)} instances, the median over {scores.values.shape[2]} seeds of each. {self.note}"
-        return Section(name, self.title, self.where, text.strip(), (cells, picture), tuple(self.claims(found)))
+        text = f"{len(scores.instances)} instances, the median over {scores.values.shape[2]} seeds of each."
+        claims = tuple(self.claims(found))
+        return Section(name, self.title, self.where, text, (cells, picture), claims, self.note)
 
     def _cells(self, found: Found, same: bool) -> Cells:
         lines = []

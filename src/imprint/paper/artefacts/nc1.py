@@ -22,8 +22,6 @@ Sets = Mapping[tuple[str, str], float]
 class Collapse(Artefact):
     """NC1 of every backbone: lines over d, and a table of the ten-class sets."""
 
-    needs: str = "many"
-
     def measure(self, places: Places, folder: Path, report: Report) -> None:
         measure(places, folder, report)
 
