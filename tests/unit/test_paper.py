@@ -41,7 +41,7 @@ def folder(tmp_path_factory):
             pack(place / f"{backbone}-{dataset}.npz", 10, 22, 10 * i + j)
     pack(place / "one-combidigits.npz", 10, 16, 7)
     pack(place / "one-hundred.npz", 100, 3, 8)
-    np.savez(place / "sources-combidigits.npz", train_sources=np.zeros(3))
+    np.savez(place / "sources-combidigits.npz", train=np.zeros(160))
     yield place
     patch.undo()
 
@@ -272,21 +272,55 @@ def test_a_memory_of_outer_products_is_the_head():
     assert found["difference"] < 1e-6
 
 
-def test_samples_of_digits_come_from_the_folder_of_downloads(tmp_path, monkeypatch):
-    from imprint.paper.artefacts.combidigits import artefact
-
-    monkeypatch.setenv("IMPRINT_HOME", str(tmp_path))
-    assert "nothing to show" in artefact.section("combidigits", Results(tmp_path)).text
-    (tmp_path / "data").mkdir()
+def digits(place):
     for i, name in enumerate(("mnist", "mnistm", "svhn", "usps")):
         images = np.full((12, 8, 8, 3)[: 3 + i % 2], 60 * i, dtype=np.uint8)
-        labels = np.repeat([6, 1], 6)
-        np.savez(tmp_path / "data" / f"{name}.npz", train_images=images, train_labels=labels)
-    artefact.measure(None, tmp_path, print)
-    shown = np.load(tmp_path / "combidigits.npy")
+        np.savez(place / f"{name}.npz", train_images=images, train_labels=np.repeat([6, 1], 6))
+
+
+@pytest.mark.parametrize("beside", [True, False])
+def test_samples_of_digits_lie_beside_the_embeddings_or_among_downloads(tmp_path, monkeypatch, beside):
+    packs, home = tmp_path / "packs", tmp_path / "home"
+    for place in (packs, home / "data"):
+        place.mkdir(parents=True)
+    monkeypatch.setenv("IMPRINT_HOME", str(home))
+    pack(packs / "one-mnist.npz", 10, 22, 1)
+    pack(packs / "one-combidigits.npz", 10, 16, 7)
+    run("paper/combidigits", discover(packs), tmp_path / "out", workers=1)
+    (before,) = sections(tmp_path / "out", ["combidigits"])
+    assert "sources-combidigits.npz" in before.text
+    assert not before.parts
+    digits(packs if beside else home / "data")
+    run("paper/combidigits", discover(packs), tmp_path / "out", workers=1)
+    shown = np.load(tmp_path / "out" / "combidigits.npy")
     assert shown.shape == (4, 5, 32, 32, 3)
     assert shown.reshape(4, -1)[:, 0].tolist() == [0, 60, 120, 180]
-    assert artefact.section("combidigits", Results(tmp_path)).parts
+    (after,) = sections(tmp_path / "out", ["combidigits"])
+    assert [p.name for p in after.parts] == ["combidigits"]
+
+
+def test_sources_of_digits_are_drawn_from_their_embeddings(tmp_path, monkeypatch):
+    monkeypatch.setenv("IMPRINT_HOME", str(tmp_path / "home"))
+    pack(tmp_path / "one-mnist.npz", 10, 22, 1)
+    pack(tmp_path / "one-combidigits.npz", 10, 16, 7)
+    places, out = discover(tmp_path), tmp_path / "out"
+    np.savez(tmp_path / "sources-combidigits.npz", train=np.tile(np.repeat(range(4), 4), 10))
+    run("paper/combidigits", places, out, workers=1)
+    (section,) = sections(out, ["combidigits"])
+    assert [p.name for p in section.parts] == ["combidigits_embeddings"]
+    found = Results(out).measured("combidigits")["one"]
+    d = np.load(tmp_path / "one-combidigits.npz")
+    rows = d["train"][d["train_labels"] == 6]
+    unit = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    spread = np.linalg.svd(unit - unit.mean(axis=0))[1]
+    flat = np.concatenate([found[s] for s in ("mnist", "mnistm", "svhn", "usps")], axis=1)  # (2, 16)
+    assert np.linalg.norm(flat, axis=1) == pytest.approx(spread[:2], rel=1e-3)
+    np.savez(tmp_path / "sources-combidigits.npz", train=np.zeros(3))
+    with pytest.raises(FileError, match="has 3 rows, the embeddings have 160"):
+        run("paper/combidigits", places, out, workers=1)
+    np.savez(tmp_path / "sources-combidigits.npz", other=np.zeros(3))
+    with pytest.raises(FileError, match="must hold `train`"):
+        run("paper/combidigits", places, out, workers=1)
 
 
 def test_classes_of_several_modes_from_studies_to_claims(folder, tmp_path):

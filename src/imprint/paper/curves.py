@@ -36,7 +36,7 @@ class Curves(Artefact):
         panels = [
             Panel(b, [*_mode_lines(values), *_set_lines(b, sets, results.places)]) for b, values in curves.items()
         ]
-        svg = draw(panels, "proxies per class, k", "accuracy, %", columns=3)
+        svg = draw(panels, "proxies per class, k", "accuracy, %", columns=3, height=3.6)
         maps = results.places.maps
         bands = "bands are 95 % confidence intervals over three seeds"
         caption = f"{self.what}. Means over {maps} label maps, marked at k = d; {bands}."

@@ -43,7 +43,8 @@ class LowData(Artefact):
             for b in every
             for d in places.benchmark.datasets
         ]
-        svg = draw(panels, "rows per class, n", "accuracy, %", log_x=True, columns=3)
+        tall = 2.5 if self.each else 3.4
+        svg = draw(panels, "rows per class, n", "accuracy, %", log_x=True, columns=3, height=tall)
         caption = (
             "k-means, L2 throughout, max; bands are 95 % confidence intervals over five seeds. Only k ≤ n is shown."
         )

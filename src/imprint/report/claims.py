@@ -81,14 +81,14 @@ def tied(text: str) -> str:
 
 
 def tally(found: Sequence[Row], runs: Sequence[str]) -> str:
-    """How many claims hold."""
-    parts = [_count(found, run, "here" if len(runs) == 1 else f"on {run}") for run in runs]
-    theirs = sum(r.published is not None and r.published.verdict is Verdict.FAILS for r in found)
-    return f"{' '.join(parts)} {theirs} are not borne out by the published results themselves."
+    """How many claims are borne out by each run, and by the published results."""
+    where = "" if len(runs) == 1 else "on "
+    parts = [f"the results {where}{run} {_count(r.found.get(run) for r in found)}" for run in runs]
+    return f"Of {len(found)} claims {'; '.join(parts)}; the published results {_count(r.published for r in found)}."
 
 
-def _count(found: Sequence[Row], run: str, where: str) -> str:
-    counts = Counter(r.found[run].verdict for r in found if run in r.found)
-    rest = f"{counts[Verdict.FAILS]} do not, {counts[Verdict.UNTESTABLE]} cannot be tested"
-    claims = "claim" if counts.total() == 1 else "claims"
-    return f"Of {counts.total()} {claims} {counts[Verdict.HOLDS]} hold {where}, {rest}."
+def _count(judgements: Iterable[Judgement | None]) -> str:
+    counts = Counter(j.verdict for j in judgements if j is not None)
+    untested = f" and cannot test {counts[Verdict.UNTESTABLE]}" if counts[Verdict.UNTESTABLE] else ""
+    joint = "," if untested else " and"
+    return f"bear out {counts[Verdict.HOLDS]}{joint} contradict {counts[Verdict.FAILS]}{untested}"

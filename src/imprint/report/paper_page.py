@@ -31,14 +31,17 @@ p { margin: 0 0 .75rem; max-width: 50rem }
 nav { columns: 16rem; font-size: .9rem; margin: 1rem 0 }
 nav a, a { color: var(--blue) } nav a { display: block; text-decoration: none }
 section { background: #fff; border: 1px solid var(--line); border-radius: 10px; padding: 1.25rem; margin-top: 1.25rem }
-.wide { overflow-x: auto; margin: .5rem 0 }
+.wide { overflow-x: auto; margin: .5rem 0; background: linear-gradient(to right, #fff 40%, #fff0) 0 0 / 48px 100% local,
+  linear-gradient(to left, #fff 40%, #fff0) 100% 0 / 48px 100% local,
+  radial-gradient(farthest-side at 0 50%, #0003, #0000) 0 0 / 12px 100% scroll,
+  radial-gradient(farthest-side at 100% 50%, #0003, #0000) 100% 0 / 12px 100% scroll; background-repeat: no-repeat }
 table { border-collapse: collapse; font-size: .875rem; font-variant-numeric: tabular-nums }
 th, td { padding: .3rem .6rem; text-align: left; border-bottom: 1px solid var(--line); white-space: nowrap }
 th { color: var(--pale); font-weight: 600 } .n { text-align: right }
 .claims td { white-space: normal; vertical-align: top; min-width: 8rem }
 .claims td:first-child { min-width: 16rem }
 .holds { color: #00664a; font-weight: 600 } .fails { color: #a63d00; font-weight: 600 } .none { color: var(--pale) }
-figure { margin: .75rem 0; overflow-x: auto } figure svg { max-width: 100%; height: auto; display: block }
+figure { margin: .75rem 0 } figure svg { max-width: 100%; height: auto; display: block }
 figcaption, small { color: var(--pale); font-size: .85rem }
 pre { background: var(--back); border-radius: 6px; padding: .8rem 1rem; overflow-x: auto; font-size: .875rem }
 @media (max-width: 640px) {
@@ -49,8 +52,8 @@ pre { background: var(--back); border-radius: 6px; padding: .8rem 1rem; overflow
 </style></head><body><main>
 <h1>$title</h1>
 $front
+<nav><a href="#claims">Claims</a>$links</nav>
 <section id="claims"><h2>Claims</h2>$claims</section>
-<nav>$links</nav>
 $sections
 <footer><small>$versions</small></footer>
 </main></body></html>
@@ -147,7 +150,7 @@ def _html_picture(picture: Picture) -> str:
     own = _with_own_ids(svg[svg.index("<svg") :], picture.name)
     width = re.search(r'width="([\d.]+)pt"', own)
     css = ' class="small"' if width and float(width[1]) < SMALL else ""
-    return f"<figure{css}>{own}<figcaption>{escape(picture.caption)}</figcaption></figure>"
+    return f'<figure{css}><div class="wide">{own}</div><figcaption>{escape(picture.caption)}</figcaption></figure>'
 
 
 def _with_own_ids(svg: str, name: str) -> str:
