@@ -189,6 +189,8 @@ def test_runs_are_named_by_their_packs(folder, table1, tmp_path):
     run("paper/table1", discover(folder, ["two"]), tmp_path, workers=1)
     assert [r.name for r in read_runs([table1])] == ["here"]
     first, second = read_runs([table1, tmp_path])
+    assert "no packs" not in first.scope
+    assert "There are no packs for Figure 11b, Figure 12," in second.scope
     assert (first.name, second.name) == (folder.name, f"{folder.name} 2")
     files = write_page([first, second], tmp_path / "page")
     assert {f.name for f in files} >= {"table1.svg", f"table1-{second.name.replace(' ', '-')}.svg"}

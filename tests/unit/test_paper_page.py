@@ -16,9 +16,9 @@ COUNTS = Section("counts", "Counts", "Text", "Counted.", (), (Claim("Seven.", Ve
 LINES = replace(PICTURE, name="curves")
 CURVES = Section("curves", "Curves", "Figure 2", "Seen.", (LINES,), (Claim("Peaks.", Verdict.HOLDS, "yes"),))
 NO_CURVES = Section("curves", "Curves", "Figure 2", "No packs.")
-SMALL = Run("subset", "four backbones.", (TABLE, COUNTS, CURVES), 10, 60)
+SMALL = Run("subset", "four backbones.", (TABLE, COUNTS, CURVES), "four", 10, 60)
 OTHER = replace(TABLE, text="8 instances.", claims=(replace(CLAIM, verdict=Verdict.UNTESTABLE, figures="few"),))
-FULL = Run("full size", "one backbone.", (OTHER, COUNTS, NO_CURVES), 3, 600, 300)
+FULL = Run("full size", "one backbone.", (OTHER, COUNTS, NO_CURVES), "one", 3, 600, 300)
 
 
 def test_later_runs_show_what_is_their_own():
@@ -59,8 +59,8 @@ def test_one_page_shows_both_runs_and_says_how_each_was_made():
     for found in (html, text):
         assert "imprint study run paper/all --embeddings PACKS-full size --out RESULTS-full size" not in found
         assert "study report RESULTS-subset RESULTS-full-size --to docs" in found
-        assert "subset: four backbones. 10 experiments: 60 seconds of processor time." in found
-        assert "full size: one backbone. 3 experiments: 5.0 minutes, 10.0 minutes of processor time." in found
+        assert "subset: four backbones. 10 experiments (60 seconds of processor time)." in found
+        assert "full size: one backbone. 3 experiments in 5.0 minutes (10.0 minutes of processor time)." in found
         assert found.count("Said once.") == 1
         assert found.count("8 instances.") == 2  # 48 and 8
     ids = re.findall(r'\bid="([^"]+)"', html)

@@ -43,6 +43,7 @@ def _read(folder: Path, name: str) -> Run:
         name,
         _scope(results.places),
         tuple(sections(folder)),
+        brief=f"{_backbones(results.places)}, {results.places.smallest:,} rows per class or more",
         experiments=sum(counts),
         processor=sum(costs),
         wall=spent(folder),
@@ -54,17 +55,20 @@ def _read(folder: Path, name: str) -> Run:
 
 def _scope(places: Places) -> str:
     """On what the studies ran."""
-    names, sets = places.benchmark.backbones, ", ".join(places.benchmark.datasets)
-    count = f"{len(names)} backbones" if len(names) > 1 else "one backbone"
-    where = [
-        f"{count} ({', '.join(names)})",
-        f"{sets} with four tasks each, {places.smallest:,} rows per class or more",
-    ]
+    names, sets = ", ".join(places.benchmark.backbones), ", ".join(places.benchmark.datasets)
+    count = f"{_backbones(places)} ({names})" if len(places.benchmark.backbones) > 1 else _backbones(places)
+    where = [count, f"{sets} with four tasks each, {places.smallest:,} rows per class or more"]
     for role, what in (("combined", "as one more ten-class set"), ("many", 'for "d in 1"')):
         group = places.group(role)
         if group:
             where.append(f"{', '.join(group.datasets)} {what} ({', '.join(group.backbones)})")
-    return "; ".join(where) + "."
+    lacking = ", ".join(a.where for a in known().values() if not places.group(a.needs))
+    return "; ".join(where) + (f". There are no packs for {lacking}." if lacking else ".")
+
+
+def _backbones(places: Places) -> str:
+    first, *others = places.benchmark.backbones
+    return f"{len(others) + 1} backbones" if others else first
 
 
 def _cost(store: Path) -> tuple[int, float]:

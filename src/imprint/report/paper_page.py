@@ -8,7 +8,7 @@ from string import Template
 
 from imprint.core.atomic import atomic_write
 from imprint.core.errors import FileError
-from imprint.report.claims import as_cells, rows, tally
+from imprint.report.claims import as_cells, rows, tally, tied
 from imprint.report.claims import as_html as claims_html
 from imprint.report.sections import Cells, Picture, Run, Section, Shown, as_file, together
 
@@ -22,11 +22,11 @@ PAGE = Template("""<!doctype html>
 :root { --ink: #1f2933; --pale: #5b6670; --line: #e4e8ec; --blue: #0072b2; --back: #f6f7f9 }
 * { box-sizing: border-box }
 body { margin: 0; background: var(--back); color: var(--ink); font: 16px/1.55 system-ui, sans-serif }
-main { max-width: 1120px; margin: 0 auto; padding: 2rem 1rem 3rem }
+main { max-width: 1200px; margin: 0 auto; padding: 2rem 1rem 3rem }
 h1 { font-size: clamp(1.6rem, 4vw, 2.2rem); line-height: 1.2; margin: 0 0 .5rem }
 h2 { font-size: 1.15rem; margin: 0 0 .35rem }
 h3 { font-size: 1rem; margin: 1.5rem 0 .35rem; padding-top: 1rem; border-top: 1px solid var(--line) }
-h2 small { font-weight: normal; color: var(--pale); margin-left: .5rem }
+h2 small, h3 small { font-weight: normal; color: var(--pale); margin-left: .5rem }
 p { margin: 0 0 .75rem; max-width: 50rem }
 nav { columns: 16rem; font-size: .9rem; margin: 1rem 0 }
 nav a, a { color: var(--blue) } nav a { display: block; text-decoration: none }
@@ -38,13 +38,14 @@ section { background: #fff; border: 1px solid var(--line); border-radius: 10px; 
 table { border-collapse: collapse; font-size: .875rem; font-variant-numeric: tabular-nums }
 th, td { padding: .3rem .6rem; text-align: left; border-bottom: 1px solid var(--line); white-space: nowrap }
 th { color: var(--pale); font-weight: 600 } .n { text-align: right }
-.claims td { white-space: normal; vertical-align: top; min-width: 8rem }
-.claims td:first-child { min-width: 16rem }
+.claims { table-layout: fixed; width: 100%; min-width: 44rem }
+.claims td { white-space: normal; vertical-align: top; overflow-wrap: anywhere }
 .holds { color: #00664a; font-weight: 600 } .fails { color: #a63d00; font-weight: 600 } .none { color: var(--pale) }
 figure { margin: .75rem 0 } figure svg { max-width: 100%; height: auto; display: block }
 figcaption, small { color: var(--pale); font-size: .85rem }
 pre { background: var(--back); border-radius: 6px; padding: .8rem 1rem; overflow-x: auto; font-size: .875rem }
 @media (max-width: 640px) {
+  .claims { min-width: 0 }
   .claims, .claims tbody, .claims tr, .claims td { display: block; border: 0; padding: .1rem 0; width: 100% }
   .claims thead { display: none } .claims tr { border-bottom: 1px solid var(--line); padding: .6rem 0 }
   .claims td[data-of]::before { content: attr(data-of) ": "; color: var(--pale) }
@@ -78,8 +79,8 @@ def front(runs: Sequence[Run]) -> list[str]:
 
 
 def _cost(run: Run) -> str:
-    wall = f"{_minutes(run.wall)}, " if run.wall else ""
-    return f"{run.experiments:,} experiments: {wall}{_minutes(run.processor)} of processor time."
+    wall = f" in {_minutes(run.wall)}" if run.wall else ""
+    return f"{run.experiments:,} experiments{wall} ({_minutes(run.processor)} of processor time)."
 
 
 def _minutes(seconds: float) -> str:
@@ -103,35 +104,40 @@ def _versions(runs: Sequence[Run]) -> str:
 def as_html(runs: Sequence[Run]) -> str:
     """The page."""
     shown, names = together(runs), [run.name for run in runs]
-    found = rows(shown)
+    found, briefs = rows(shown), {run.name: run.brief for run in runs}
     intro = "".join(f"<p>{escape(s)}</p>" for s in front(runs)) + f"<pre>{escape(commands(runs))}</pre>"
     return PAGE.substitute(
         title=TITLE,
         front=intro,
         claims=f"<p>{escape(tally(found, names))}</p>{claims_html(found, names)}",
         links="".join(f'<a href="#{s.name}">{escape(s.where)}: {escape(s.title)}</a>' for (_, s), *_ in shown),
-        sections="\n".join(map(_html_section, shown)),
+        sections="\n".join(_html_section(own, briefs) for own in shown),
         versions=escape(_versions(runs)),
     )
 
 
-def _html_section(shown: Shown) -> str:
-    (_, first), *others = shown
+def _html_section(shown: Shown, briefs: Mapping[str, str]) -> str:
+    first = shown[0][1]
     head = f"<h2>{escape(first.title)}<small>{escape(first.where)} · paper/{first.name}</small></h2>"
-    body = _html_parts(first, f"{first.text} {first.note}".strip())
-    for name, section in others:
-        body += f"<h3>{escape(name)}</h3>" + _html_parts(section, _own_text(section, first))
+    body = ""
+    for name, section in shown:
+        if len(shown) > 1:
+            body += f"<h3>{escape(name)}<small>{escape(briefs[name])}</small></h3>"
+        body += _html_parts(section, _said(section, first))
     found = rows([shown])
     claims = claims_html(found, [name for name, _ in shown]) if found else ""
     return f'<section id="{first.name}">{head}{body}{claims}</section>'
 
 
-def _own_text(section: Section, first: Section) -> str:
+def _said(section: Section, first: Section) -> str:
+    """The text of a section; a later run repeats nothing that the first has said."""
+    if section is first:
+        return f"{section.text} {section.note}".strip()
     return "" if section.text == first.text else section.text
 
 
 def _html_parts(section: Section, text: str) -> str:
-    said = f"<p>{escape(text)}</p>" if text else ""
+    said = f"<p>{tied(text)}</p>" if text else ""
     return said + "".join(_html_cells(p) if isinstance(p, Cells) else _html_picture(p) for p in section.parts)
 
 
@@ -167,13 +173,13 @@ def as_markdown(runs: Sequence[Run]) -> str:
     lines = [f"# {TITLE}", "", *(line for s in front(runs) for line in (s, ""))]
     lines += ["This page is written by a command, never by hand:", "", "```", commands(runs), "```", ""]
     lines += ["## Claims", "", tally(found, names), "", *_markdown_cells(as_cells(found, names))]
-    for (_, first), *others in shown:
-        said = f"{first.where} · `paper/{first.name}`. {first.text} {first.note}".strip()
-        lines += [f"## {first.title}", "", said, ""]
-        lines += _markdown_parts(first)
-        for name, section in others:
-            said = _own_text(section, first)
-            lines += [f"### {name}: {first.title}", "", *([said, ""] if said else []), *_markdown_parts(section)]
+    for own in shown:
+        first = own[0][1]
+        lines += [f"## {first.title}", "", f"{first.where} · `paper/{first.name}`.", ""]
+        for name, section in own:
+            said = _said(section, first)
+            lines += [f"### {first.title}: {name}", ""] if len(own) > 1 else []
+            lines += [*([said, ""] if said else []), *_markdown_parts(section)]
     return "\n".join([*lines, f"Made with {_versions(runs)}.", ""])
 
 

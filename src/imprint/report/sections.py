@@ -69,6 +69,8 @@ class Run:
     name: str
     scope: str
     sections: tuple[Section, ...]
+    brief: str = ""
+    """The scope in a few words."""
     experiments: int = 0
     processor: float = 0.0
     """Seconds of all cores together."""

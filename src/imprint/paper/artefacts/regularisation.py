@@ -30,7 +30,8 @@ class Regularisation(Artefact):
             lines.append((backbone, f"{regularisation(backbone):g}", *(f"{m:.2f}" for m in means)))
         cells = Cells(("backbone", "used", *(f"λ = {v:g}" for v in VALUES)), tuple(lines), 1, "Accuracy in %.")
         given = ", ".join(f"{b} {v:g}" for b, v in REGULARISATION.items())
-        text = f"Published: {given}. Other backbones take 1e-4. Mean over twelve tasks for other values:"
+        tasks = len(scores.instances) // len(results.places.benchmark.backbones)
+        text = f"Published: {given}. Other backbones take 1e-4. Mean over {tasks} tasks for other values:"
         return Section(name, self.title, self.where, text, (cells,))
 
 
