@@ -72,6 +72,8 @@ def test_packs_can_be_chosen(folder):
         discover(folder, ["twoo"])
     with pytest.raises(FileError, match="no folder"):
         discover(folder / "nowhere")
+    with pytest.raises(FileError, match="has no packs"):
+        discover(folder.parent)
 
 
 def test_every_artefact_is_listed_once_in_the_order_of_the_paper():
@@ -161,7 +163,7 @@ def test_what_was_not_run_says_how_to_run_it(table1):
 def test_missing_packs_are_named(folder, tmp_path):
     run("paper/table1", discover(folder, ["two"]), tmp_path, workers=1)
     (section,) = sections(tmp_path, ["modes_l2"])
-    assert "no packs" in section.text
+    assert "no packs of a data set of 100 classes or more" in section.text
 
 
 def test_what_packs_cannot_serve_is_not_computed(folder, tmp_path):

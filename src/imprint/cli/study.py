@@ -87,7 +87,7 @@ def report(
     """Report on a study: tables, ranks and a diagram.
 
     Prints the table, and writes it as text, CSV, LaTeX and one HTML page into the folder `report` in DIR. Of studies of
-    the paper it writes one page with everything that was run, beside what was published.
+    the paper it writes one page with everything that was run, in one folder or several, beside what was published.
     """
     from imprint.core.errors import ParameterError
     from imprint.paper.results import is_run
