@@ -212,6 +212,13 @@ def test_the_best_candidate_stands_for_a_row():
     assert find([Row("means", methods[:2]), Row("bare", methods[2:])], many).judge("means", ["bare"]) == Verdict.HOLDS
 
 
+@pytest.mark.parametrize("name", ["norms_20", "norm_pre_inf"])
+def test_few_instances_cannot_show_that_methods_are_alike(folder, tmp_path, name):
+    run(f"paper/{name}", discover(folder, ["two"], ["mnist"]), tmp_path, workers=1)
+    (section,) = sections(tmp_path, [name])
+    assert {c.verdict for c in section.claims} == {Verdict.UNTESTABLE}  # four instances
+
+
 def test_peaks_of_the_published_curves_are_those_read_off():
     found = {b: peaks(v) for b, v in published().items()}
     assert found["swin_b"] == list(range(1, 11))

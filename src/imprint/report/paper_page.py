@@ -26,6 +26,7 @@ main { max-width: 1200px; margin: 0 auto; padding: 2rem 1rem 3rem }
 h1 { font-size: clamp(1.6rem, 4vw, 2.2rem); line-height: 1.2; margin: 0 0 .5rem }
 h2 { font-size: 1.15rem; margin: 0 0 .35rem }
 h3 { font-size: 1rem; margin: 1.5rem 0 .35rem; padding-top: 1rem; border-top: 1px solid var(--line) }
+h2 + h3 { border: 0; padding: 0; margin-top: .5rem }
 h2 small, h3 small { font-weight: normal; color: var(--pale); margin-left: .5rem }
 p { margin: 0 0 .75rem; max-width: 50rem }
 nav { columns: 16rem; font-size: .9rem; margin: 1rem 0 }
@@ -41,7 +42,7 @@ th { color: var(--pale); font-weight: 600 } .n { text-align: right }
 .claims { table-layout: fixed; width: 100%; min-width: 44rem }
 .claims td { white-space: normal; vertical-align: top; overflow-wrap: anywhere }
 .holds { color: #00664a; font-weight: 600 } .fails { color: #a63d00; font-weight: 600 } .none { color: var(--pale) }
-figure { margin: .75rem 0 } figure svg { max-width: 100%; height: auto; display: block }
+figure { margin: .75rem 0 } figure svg { max-width: 100%; height: auto; display: block; mix-blend-mode: multiply }
 figcaption, small { color: var(--pale); font-size: .85rem }
 pre { background: var(--back); border-radius: 6px; padding: .8rem 1rem; overflow-x: auto; font-size: .875rem }
 @media (max-width: 640px) {
