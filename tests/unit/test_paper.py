@@ -351,6 +351,26 @@ def test_classes_of_several_modes_from_studies_to_claims(folder, tmp_path):
     assert not sections(tmp_path, ["modes_pre_none"])[0].parts
 
 
+def test_curves_of_published_backbones_are_compared_value_by_value(tmp_path, monkeypatch):
+    from imprint import recipe
+    from imprint.paper.published import kmeans_over_k
+
+    monkeypatch.setenv("IMPRINT_HOME", str(tmp_path / "home"))
+    pack(tmp_path / "resnet18-mnist.npz", 10, 16, 1)
+    pack(tmp_path / "resnet18-imagenet.npz", 100, 3, 8)
+    run("paper/modes_l2", discover(tmp_path, maps=1), tmp_path / "out", workers=1)
+    (section,) = sections(tmp_path / "out", ["modes_l2"])
+    *_, cells = (p for p in section.parts if isinstance(p, Cells))
+    assert [row[0] for row in cells.rows] == ["resnet18, mnist", *(f"resnet18, {d}_in_1" for d in range(1, 11))]
+    d = np.load(tmp_path / "resnet18-mnist.npz")
+    ours = 100 * recipe("qi2018").fit(d["train"], d["train_labels"]).score(d["test"], d["test_labels"])
+    assert cells.rows[0][1:3] == ("84.64", f"{ours:.2f}")
+    assert cells.rows[10][1] == f"{kmeans_over_k()['resnet18', '10_in_1'][0]:.2f}"
+    gap, k = cells.rows[0][-1].split(" at k = ")
+    assert 1 <= int(k) <= 15
+    assert abs(float(gap)) >= abs(ours - 84.64) - 0.01
+
+
 def test_a_gain_is_that_of_five_proxies(folder, tmp_path):
     from imprint import ImprintClassifier
     from imprint.paper.artefacts.gain import measured
