@@ -176,6 +176,18 @@ def test_what_packs_cannot_serve_is_not_computed(folder, tmp_path):
     assert not (tmp_path / "collapse.json").exists()
 
 
+def test_progress_is_that_of_all_studies(folder, tmp_path):
+    places, seen = discover(folder, ["two"], ["mnist"]), []
+    run("paper/table1", places, tmp_path, workers=1)
+    assert len(works("paper/all", places)) > 1
+    summary = run("paper/all", places, tmp_path, workers=1, progress=seen.append)
+    assert [p.done for p in seen] == sorted(p.done for p in seen)
+    assert [p.total for p in seen] == sorted((p.total for p in seen), reverse=True)  # some turn out to be there
+    assert seen[-1].done == seen[-1].total == summary.computed > 0
+    assert seen[0].total > summary.computed
+    assert seen[-1].seconds_left == 0
+
+
 def test_time_adds_up_over_calls(folder, tmp_path):
     places = discover(folder, ["two"], ["mnist"])
     run("paper/table1", places, tmp_path, workers=1)

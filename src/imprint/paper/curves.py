@@ -45,7 +45,8 @@ class Curves(Artefact):
         bands = "bands are 95 % confidence intervals over three seeds"
         caption = f"{self.what}. Means over {maps} label maps, marked at k = d; {bands}."
         means = {b: curve_means(v) for b, v in curves.items()}
-        parts = (Picture(name, svg, caption), _peaks(means), *self._values(means, sets, results.places))
+        parts: tuple[Cells | Picture, ...] = (Picture(name, svg, caption), _peaks(means))
+        parts += tuple(self._values(means, sets, results.places))
         text = f"New labels of d classes each from {results.places.many.datasets[0]}; dotted: the whole ten-class sets."
         return Section(name, self.title, self.where, text, parts, tuple(CLAIMS[self.kind](means)))
 

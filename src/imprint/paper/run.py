@@ -3,6 +3,7 @@
 import os
 import time
 from collections.abc import Callable, Iterable
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from imprint.paper.artefact import Artefact, Report
 from imprint.paper.places import Places
 from imprint.paper.results import FORMAT, PAPER, spent, write_json
 from imprint.paper.work import Work, in_pieces, joined
-from imprint.study import Progress, Summary
+from imprint.study import Progress, Study, Summary
 from imprint.study import run as run_study
 
 
@@ -40,14 +41,33 @@ def run(
     `how` goes to `imprint.study.run`: workers, engine, device.
     """
     clock = _Clock(Path(out), places)
-    done = []
-    for w in works(name, places):
-        done.append(run_study(w.study, clock.folder / w.role, progress=progress, **how))
+    done: list[Summary] = []
+    pieces = works(name, places)
+    ahead = sum(_size(w.study) for w in pieces)
+    for w in pieces:
+        ahead -= _size(w.study)
+
+        def report(p: Progress, ahead: int = ahead) -> None:
+            progress(_overall(p, done, ahead, clock.seconds))
+
+        done.append(run_study(w.study, clock.folder / w.role, progress=report, **how))
         clock.note()
     for artefact in served(name, places):
         artefact.measure(places, clock.folder, measuring)
         clock.note()
     return _sum(done, clock.seconds)
+
+
+def _size(study: Study) -> int:
+    return len(study.instances) * len(study.methods) * len(study.seeds)
+
+
+def _overall(p: Progress, done: Iterable[Summary], ahead: int, seconds: float) -> Progress:
+    """How far all studies are, from how far one of them is; those ahead may turn out to be finished already."""
+    finished = _sum(done, seconds)
+    computed, failed = finished.computed + p.done, finished.failed + p.failed
+    left = p.total - p.done - p.failed + ahead
+    return Progress(computed, computed + failed + left, failed, seconds, seconds * left / computed if computed else inf)
 
 
 class _Clock:
