@@ -10,9 +10,9 @@ import pytest
 from imprint.core.errors import FileError, ParameterError
 from imprint.paper import chosen, known, listing
 from imprint.paper.curve_claims import peaks, published
-from imprint.paper.page import sections, write_page
+from imprint.paper.page import read_runs, sections, write_page
 from imprint.paper.places import Places, discover
-from imprint.paper.results import Results, Scores
+from imprint.paper.results import Results, Scores, spent
 from imprint.paper.run import run, works
 from imprint.paper.tables import Row, find
 from imprint.paper.work import in_pieces, joined, work
@@ -41,7 +41,7 @@ def folder(tmp_path_factory):
             pack(place / f"{backbone}-{dataset}.npz", 10, 22, 10 * i + j)
     pack(place / "one-combidigits.npz", 10, 16, 7)
     pack(place / "one-hundred.npz", 100, 3, 8)
-    np.savez(place / "sources-combidigits.npz", train_sources=np.zeros(3))
+    np.savez(place / "sources-combidigits.npz", train=np.zeros(160))
     yield place
     patch.undo()
 
@@ -72,6 +72,8 @@ def test_packs_can_be_chosen(folder):
         discover(folder, ["twoo"])
     with pytest.raises(FileError, match="no folder"):
         discover(folder / "nowhere")
+    with pytest.raises(FileError, match="has no packs"):
+        discover(folder.parent)
 
 
 def test_every_artefact_is_listed_once_in_the_order_of_the_paper():
@@ -161,7 +163,51 @@ def test_what_was_not_run_says_how_to_run_it(table1):
 def test_missing_packs_are_named(folder, tmp_path):
     run("paper/table1", discover(folder, ["two"]), tmp_path, workers=1)
     (section,) = sections(tmp_path, ["modes_l2"])
-    assert "no packs" in section.text
+    assert "no packs of a data set of 100 classes or more" in section.text
+
+
+def test_what_packs_cannot_serve_is_not_computed(folder, tmp_path):
+    places = discover(folder, ["two"])
+    assert not works("paper/modes_l2", places)
+    methods = {str(m.generator) for _, study in works("paper/all", places) for m in study.methods}
+    assert "kmeans(k=20)" in methods
+    assert "kmeans(k=4)" not in methods  # for curves that only "d in 1" has
+    assert run("paper/gain", places, tmp_path, workers=1).experiments == 0
+    assert not (tmp_path / "collapse.json").exists()
+
+
+def test_progress_is_that_of_all_studies(folder, tmp_path):
+    places, seen = discover(folder, ["two"], ["mnist"]), []
+    run("paper/table1", places, tmp_path, workers=1)
+    assert len(works("paper/all", places)) > 1
+    summary = run("paper/all", places, tmp_path, workers=1, progress=seen.append)
+    assert [p.done for p in seen] == sorted(p.done for p in seen)
+    assert [p.total for p in seen] == sorted((p.total for p in seen), reverse=True)  # some turn out to be there
+    assert seen[-1].done == seen[-1].total == summary.computed > 0
+    assert seen[0].total > summary.computed
+    assert seen[-1].seconds_left == 0
+
+
+def test_time_adds_up_over_calls(folder, tmp_path):
+    places = discover(folder, ["two"], ["mnist"])
+    run("paper/table1", places, tmp_path, workers=1)
+    note = tmp_path / "paper.json"
+    known_before = json.loads(note.read_text())
+    note.write_text(json.dumps({**known_before, "seconds": 100.0}))
+    run("paper/table1", places, tmp_path, workers=1)
+    assert 100 <= spent(tmp_path) < 130
+    assert read_runs([tmp_path])[0].wall == spent(tmp_path)
+
+
+def test_runs_are_named_by_their_packs(folder, table1, tmp_path):
+    run("paper/table1", discover(folder, ["two"]), tmp_path, workers=1)
+    assert [r.name for r in read_runs([table1])] == ["here"]
+    first, second = read_runs([table1, tmp_path])
+    assert "no packs" not in first.scope
+    assert "There are no packs for Figure 11b, Figure 12," in second.scope
+    assert (first.name, second.name) == (folder.name, f"{folder.name} 2")
+    files = write_page([first, second], tmp_path / "page")
+    assert {f.name for f in files} >= {"table1.svg", f"table1-{second.name.replace(' ', '-')}.svg"}
 
 
 def test_the_best_candidate_stands_for_a_row():
@@ -176,6 +222,13 @@ def test_the_best_candidate_stands_for_a_row():
     assert found.judge("means", ["bare"]) == Verdict.UNTESTABLE  # three instances can never be significant
     many = Scores(scores.instances * 3, methods, np.tile(values, (3, 1, 1)))
     assert find([Row("means", methods[:2]), Row("bare", methods[2:])], many).judge("means", ["bare"]) == Verdict.HOLDS
+
+
+@pytest.mark.parametrize("name", ["norms_20", "norm_pre_inf"])
+def test_few_instances_cannot_show_that_methods_are_alike(folder, tmp_path, name):
+    run(f"paper/{name}", discover(folder, ["two"], ["mnist"]), tmp_path, workers=1)
+    (section,) = sections(tmp_path, [name])
+    assert {c.verdict for c in section.claims} == {Verdict.UNTESTABLE}  # four instances
 
 
 def test_peaks_of_the_published_curves_are_those_read_off():
@@ -218,7 +271,7 @@ def test_collapse_is_measured_once_and_both_ways(folder, tmp_path):
 
 
 def test_the_page_stands_alone(table1, tmp_path):
-    files = write_page(table1, tmp_path)
+    files = write_page(read_runs([table1]), tmp_path)
     page = (tmp_path / "results.html").read_text()
     assert {f.name for f in files} >= {"results.html", "results.md", "table1.svg"}
     assert not re.search(r'(?:src|href)="(?!#)', page)
@@ -242,21 +295,55 @@ def test_a_memory_of_outer_products_is_the_head():
     assert found["difference"] < 1e-6
 
 
-def test_samples_of_digits_come_from_the_folder_of_downloads(tmp_path, monkeypatch):
-    from imprint.paper.artefacts.combidigits import artefact
-
-    monkeypatch.setenv("IMPRINT_HOME", str(tmp_path))
-    assert "nothing to show" in artefact.section("combidigits", Results(tmp_path)).text
-    (tmp_path / "data").mkdir()
+def digits(place):
     for i, name in enumerate(("mnist", "mnistm", "svhn", "usps")):
         images = np.full((12, 8, 8, 3)[: 3 + i % 2], 60 * i, dtype=np.uint8)
-        labels = np.repeat([6, 1], 6)
-        np.savez(tmp_path / "data" / f"{name}.npz", train_images=images, train_labels=labels)
-    artefact.measure(None, tmp_path, print)
-    shown = np.load(tmp_path / "combidigits.npy")
+        np.savez(place / f"{name}.npz", train_images=images, train_labels=np.repeat([6, 1], 6))
+
+
+@pytest.mark.parametrize("beside", [True, False])
+def test_samples_of_digits_lie_beside_the_embeddings_or_among_downloads(tmp_path, monkeypatch, beside):
+    packs, home = tmp_path / "packs", tmp_path / "home"
+    for place in (packs, home / "data"):
+        place.mkdir(parents=True)
+    monkeypatch.setenv("IMPRINT_HOME", str(home))
+    pack(packs / "one-mnist.npz", 10, 22, 1)
+    pack(packs / "one-combidigits.npz", 10, 16, 7)
+    run("paper/combidigits", discover(packs), tmp_path / "out", workers=1)
+    (before,) = sections(tmp_path / "out", ["combidigits"])
+    assert "sources-combidigits.npz" in before.text
+    assert not before.parts
+    digits(packs if beside else home / "data")
+    run("paper/combidigits", discover(packs), tmp_path / "out", workers=1)
+    shown = np.load(tmp_path / "out" / "combidigits.npy")
     assert shown.shape == (4, 5, 32, 32, 3)
     assert shown.reshape(4, -1)[:, 0].tolist() == [0, 60, 120, 180]
-    assert artefact.section("combidigits", Results(tmp_path)).parts
+    (after,) = sections(tmp_path / "out", ["combidigits"])
+    assert [p.name for p in after.parts] == ["combidigits"]
+
+
+def test_sources_of_digits_are_drawn_from_their_embeddings(tmp_path, monkeypatch):
+    monkeypatch.setenv("IMPRINT_HOME", str(tmp_path / "home"))
+    pack(tmp_path / "one-mnist.npz", 10, 22, 1)
+    pack(tmp_path / "one-combidigits.npz", 10, 16, 7)
+    places, out = discover(tmp_path), tmp_path / "out"
+    np.savez(tmp_path / "sources-combidigits.npz", train=np.tile(np.repeat(range(4), 4), 10))
+    run("paper/combidigits", places, out, workers=1)
+    (section,) = sections(out, ["combidigits"])
+    assert [p.name for p in section.parts] == ["combidigits_embeddings"]
+    found = Results(out).measured("combidigits")["one"]
+    d = np.load(tmp_path / "one-combidigits.npz")
+    rows = d["train"][d["train_labels"] == 6]
+    unit = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    spread = np.linalg.svd(unit - unit.mean(axis=0))[1]
+    flat = np.concatenate([found[s] for s in ("mnist", "mnistm", "svhn", "usps")], axis=1)  # (2, 16)
+    assert np.linalg.norm(flat, axis=1) == pytest.approx(spread[:2], rel=1e-3)
+    np.savez(tmp_path / "sources-combidigits.npz", train=np.zeros(3))
+    with pytest.raises(FileError, match="has 3 rows, the embeddings have 160"):
+        run("paper/combidigits", places, out, workers=1)
+    np.savez(tmp_path / "sources-combidigits.npz", other=np.zeros(3))
+    with pytest.raises(FileError, match="must hold `train`"):
+        run("paper/combidigits", places, out, workers=1)
 
 
 def test_classes_of_several_modes_from_studies_to_claims(folder, tmp_path):
@@ -274,6 +361,28 @@ def test_classes_of_several_modes_from_studies_to_claims(folder, tmp_path):
     assert ours["here, all"] == str(10 + 2 + 1)  # d = 1 to 10, two ten-class sets, CombiDigits
     assert len(against.claims) == 2
     assert not sections(tmp_path, ["modes_pre_none"])[0].parts
+
+
+def test_curves_of_published_backbones_are_compared_value_by_value(tmp_path, monkeypatch):
+    from imprint import recipe
+    from imprint.paper.curves import _value_line
+    from imprint.paper.published import kmeans_over_k
+
+    monkeypatch.setenv("IMPRINT_HOME", str(tmp_path / "home"))
+    pack(tmp_path / "resnet18-mnist.npz", 10, 16, 1)
+    pack(tmp_path / "resnet18-imagenet.npz", 100, 3, 8)
+    run("paper/modes_l2", discover(tmp_path, maps=1), tmp_path / "out", workers=1)
+    (section,) = sections(tmp_path / "out", ["modes_l2"])
+    *_, cells = (p for p in section.parts if isinstance(p, Cells))
+    assert [row[0] for row in cells.rows] == ["resnet18, mnist", *(f"resnet18, {d}_in_1" for d in range(1, 11))]
+    d = np.load(tmp_path / "resnet18-mnist.npz")
+    ours = 100 * recipe("qi2018").fit(d["train"], d["train_labels"]).score(d["test"], d["test_labels"])
+    assert cells.rows[0][1:3] == ("84.64", f"{ours:.2f}")
+    assert cells.rows[10][1] == f"{kmeans_over_k()['resnet18', '10_in_1'][0]:.2f}"
+    theirs, ours_moved = np.full(15, 50.0), np.full(15, 51.0)
+    ours_moved[2] = 47.0
+    line = _value_line("resnet18", "mnist", ours_moved, theirs)
+    assert line == ("resnet18, mnist", "50.00", "51.00", "50.00", "51.00", "50.00", "51.00", "-3.00 at k = 3")
 
 
 def test_a_gain_is_that_of_five_proxies(folder, tmp_path):

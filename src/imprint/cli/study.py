@@ -1,15 +1,13 @@
 """`imprint study run` and `imprint study report`."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from imprint.cli import _options as options
+from imprint.cli import _studying as studying
 from imprint.cli import _terminal as terminal
-
-if TYPE_CHECKING:
-    from imprint.study import Progress, Study
 
 app = typer.Typer(no_args_is_help=True, help="Run many experiments as one plan, and report on them.")
 
@@ -59,58 +57,53 @@ def run(
     if embeddings is not None:
         found = found.at(embeddings)
     if dry:
-        _show_plan(found, out, workers, json)
+        studying.show_plan([(found, out)], workers, json)
         return
     if out is None:
         raise ParameterError("study run: say where the results go, with --out DIR.")
     with terminal.bars() as bars:
-
-        def report(p: "Progress") -> None:
-            failed = f", {p.failed:,} failed" if p.failed else ""
-            bars.step(f"{p.rate:,.0f} experiments/s{failed}" if p.done else "Experiments", p.done + p.failed, p.total)
-
-        summary = start(found, out, workers=workers, engine=engine, device=device, progress=report)
-    for line in summary.failures:
-        terminal.note(f"Failed: {line}")
-    if json:
-        terminal.emit({**vars(summary), "folder": str(out)})
-    else:
-        there = summary.experiments - summary.computed - summary.failed
-        terminal.note(
-            f"{out}: {terminal.count(summary.computed, 'experiment')} computed in {summary.seconds:.1f} s, "
-            f"{there:,} there before, {summary.failed:,} failed."
-        )
-        terminal.note(f"Next: imprint study report {out}")
-    if summary.failures:
-        raise typer.Exit(1)
+        progress = studying.progress(bars)
+        summary = start(found, out, workers=workers, engine=engine, device=device, progress=progress)
+    studying.show_summary(summary, out, json)
 
 
 @app.command()
 def report(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Where a study was run.", show_default=False)],
+    folders: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="DIR...",
+            help="Where a study was run; of studies of the paper several, shown beside each other.",
+            show_default=False,
+        ),
+    ],
     metric: Annotated[str, typer.Option(help="accuracy, macro_f1 or weighted_f1.")] = "accuracy",
     best: Annotated[int, typer.Option(help="How many methods the diagram compares.", min=2, max=50)] = 10,
     to: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Where the report goes; `report` in DIR, unless told.")
+        Path | None, typer.Option(metavar="DIR", help="Where the report goes; `report` in the first DIR, unless told.")
     ] = None,
     json: options.Json = False,
 ) -> None:
     """Report on a study: tables, ranks and a diagram.
 
     Prints the table, and writes it as text, CSV, LaTeX and one HTML page into the folder `report` in DIR. Of studies of
-    the paper it writes one page with everything that was run, beside what was published.
+    the paper it writes one page with everything that was run, in one folder or several, beside what was published.
     """
+    from imprint.core.errors import ParameterError
     from imprint.paper.results import is_run
     from imprint.report.page import write_report
     from imprint.report.tables import as_text, tabulate
     from imprint.study import Study
     from imprint.study.store import Store
 
+    folder = folders[0]
     if is_run(folder):
         from imprint.cli._paper import report_paper
 
-        report_paper(folder, to or folder / "report", json)
+        report_paper(folders, to or folder / "report", json)
         return
+    if len(folders) > 1:
+        raise ParameterError(f"study report {folder} ...: several folders go together only for studies of the paper.")
     store = Store(folder)
     manifest = store.manifest()
     tables = tabulate(Study.of(manifest["study"]).results(folder), metric, best)
@@ -126,26 +119,3 @@ def report(
 
 def _names(text: str) -> list[str]:
     return [name.strip() for name in text.split(",") if name.strip()]
-
-
-def _show_plan(study: "Study", out: Path | None, workers: int | None, json: bool) -> None:
-    from imprint.study import plan
-    from imprint.study.estimate import estimate
-    from imprint.study.run import cores, source_of
-    from imprint.study.store import Store
-
-    done = Store(out).done() if out is not None else set()
-    found = estimate(plan(study, source_of(study), done), workers or cores())
-    if json:
-        terminal.emit(found._asdict())
-        return
-    lines = {
-        "experiments named": f"{found.experiments:,}",
-        "left out by rules": f"{found.left_out:,}",
-        "not finished yet": f"{found.to_do:,}",
-        "distinct computations": f"{found.computations:,}",
-        "units of work": f"{found.units:,}",
-        "time, roughly": f"{found.seconds:,.0f} s",
-        "memory of a worker, roughly": f"{found.memory / 1e6:,.0f} MB",
-    }
-    terminal.table(["what", "how much"], list(lines.items()), right=["how much"])

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from imprint.paper.places import Places
+from imprint.paper.places import ROLES, Places
 from imprint.paper.results import Results, Scores
 from imprint.paper.work import Work
 from imprint.report.sections import Section
@@ -43,6 +43,6 @@ class Artefact(ABC):
     def missing(self, name: str, results: Results, what: str = "") -> Section:
         """The section where there is nothing to show, with the reason."""
         if not results.places.group(self.needs):
-            what = what or f"The folder of embeddings has no packs for this ({self.needs})."
+            what = what or f"The folder of embeddings has no packs of {ROLES[self.needs]}, so there is nothing to run."
         text = what or f"Not run yet: imprint study run paper/{name}"
         return Section(name, self.title, self.where, text)

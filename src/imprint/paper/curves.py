@@ -10,10 +10,14 @@ from imprint.paper.artefact import Artefact
 from imprint.paper.curve_claims import CLAIMS
 from imprint.paper.modes import D, K, curve_studies, map_curves, set_curves
 from imprint.paper.places import Places
+from imprint.paper.published import kmeans_over_k
 from imprint.paper.results import Results
 from imprint.paper.work import Work
 from imprint.report.figures import Panel, Series, draw, interval
 from imprint.report.sections import Cells, Picture, Section
+
+PUBLISHED_POOL = "imagenet"  # whose classes the published maps draw from
+SHOWN = (0, 4, 14)  # places in K
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,14 +40,34 @@ class Curves(Artefact):
         panels = [
             Panel(b, [*_mode_lines(values), *_set_lines(b, sets, results.places)]) for b, values in curves.items()
         ]
-        svg = draw(panels, "proxies per class, k", "accuracy, %", columns=3)
+        svg = draw(panels, "proxies per class, k", "accuracy, %", columns=3, height=3.6)
         maps = results.places.maps
         bands = "bands are 95 % confidence intervals over three seeds"
         caption = f"{self.what}. Means over {maps} label maps, marked at k = d; {bands}."
         means = {b: curve_means(v) for b, v in curves.items()}
-        parts = (Picture(name, svg, caption), _peaks(means))
+        parts: tuple[Cells | Picture, ...] = (Picture(name, svg, caption), _peaks(means))
+        parts += tuple(self._values(means, sets, results.places))
         text = f"New labels of d classes each from {results.places.many.datasets[0]}; dotted: the whole ten-class sets."
         return Section(name, self.title, self.where, text, parts, tuple(CLAIMS[self.kind](means)))
+
+    def _values(self, means: Mapping[str, Array], sets: Mapping[tuple[str, str], Array], places: Places) -> list[Cells]:
+        """Value by value, where the same backbones saw the same data; published for L2 throughout only."""
+        if self.kind != "l2":
+            return []
+        found = {key: np.median(values, axis=1) for key, values in sets.items()}
+        if places.many.datasets[0] == PUBLISHED_POOL:
+            found |= {(b, f"{d}_in_1"): row for b, rows in means.items() for d, row in zip(D, rows)}
+        published = kmeans_over_k()
+        lines = [_value_line(*key, ours, published[key]) for key, ours in found.items() if key in published]
+        head = ("backbone, data", *(f"{what}, k = {K[i]}" for i in SHOWN for what in ("published", "here")))
+        return [Cells((*head, "largest difference"), tuple(lines), 1)] if lines else []
+
+
+def _value_line(backbone: str, dataset: str, ours: Array, theirs: Sequence[float]) -> tuple[str, ...]:
+    values = (f"{row[i]:.2f}" for i in SHOWN for row in (theirs, ours))
+    gaps = ours - np.array(theirs)
+    at = int(np.abs(gaps).argmax())
+    return f"{backbone}, {dataset}", *values, f"{gaps[at]:+.2f} at k = {K[at]}"
 
 
 def curve_means(values: Array) -> Array:

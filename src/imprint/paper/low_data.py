@@ -43,11 +43,12 @@ class LowData(Artefact):
             for b in every
             for d in places.benchmark.datasets
         ]
-        svg = draw(panels, "rows per class, n", "accuracy, %", log_x=True, columns=3)
+        tall = 2.5 if self.each else 3.4
+        svg = draw(panels, "rows per class, n", "accuracy, %", log_x=True, columns=3, height=tall)
         caption = (
             "k-means, L2 throughout, max; bands are 95 % confidence intervals over five seeds. Only k ≤ n is shown."
         )
-        text = f"Every class is cut to n rows; {len(SHOT_SEEDS)} draws. Every class has {max(shots)} rows or more."
+        text = f"Every class is cut to n rows, {len(SHOT_SEEDS)} draws; the smallest has {places.smallest:,}."
         claims = () if self.each else tuple(_claims(scores, places))
         return Section(name, self.title, self.where, text, (Picture(name, svg, caption),), claims)
 

@@ -1,4 +1,4 @@
-"""The page of the paper: a section for every artefact, from what a run left in its folder."""
+"""The page of the paper: a section for every artefact, from what runs left in their folders."""
 
 import os
 from collections.abc import Sequence
@@ -6,10 +6,10 @@ from pathlib import Path
 
 from imprint.core.version import __version__
 from imprint.paper import known
-from imprint.paper.places import MAPS, ROLES
-from imprint.paper.results import Results
-from imprint.report.paper_page import Front, as_html, as_markdown, write_files
-from imprint.report.sections import Picture, Section
+from imprint.paper.places import MAPS, ROLES, Places
+from imprint.paper.results import Results, spent
+from imprint.report.paper_page import as_html, as_markdown, write_files
+from imprint.report.sections import Picture, Run, Section, together
 from imprint.study.store import Store
 
 
@@ -19,41 +19,63 @@ def sections(folder: str | os.PathLike[str], names: Sequence[str] = ()) -> list[
     return [artefact.section(name, results) for name, artefact in known().items() if name in (names or [name])]
 
 
-def write_page(
-    folder: str | os.PathLike[str], to: str | os.PathLike[str], found: Sequence[Section] | None = None
-) -> list[Path]:
-    """Write `results.html`, `results.md` and the pictures in `results/`; `found` are sections already made."""
-    found, front = sections(folder) if found is None else found, _front(Path(folder))
-    pictures = {f"results/{p.name}.svg": p.svg for s in found for p in s.parts if isinstance(p, Picture)}
-    files = {"results.html": as_html(front, found).encode(), "results.md": as_markdown(front, found).encode()}
+def read_runs(folders: Sequence[str | os.PathLike[str]]) -> list[Run]:
+    """What was run into some folders. A single run is called "here", several by the folders of their packs."""
+    names: list[str] = []
+    for folder in folders:
+        name = Path(Results(Path(folder)).places.embeddings).name if len(folders) > 1 else "here"
+        names.append(name if name not in names else f"{name} {len(names) + 1}")
+    return [_read(Path(folder), name) for folder, name in zip(folders, names)]
+
+
+def write_page(runs: Sequence[Run], to: str | os.PathLike[str]) -> list[Path]:
+    """Write `results.html`, `results.md` and the pictures in `results/`."""
+    parts = (part for own in together(runs) for _, section in own for part in section.parts)
+    pictures = {f"results/{p.name}.svg": p.svg for p in parts if isinstance(p, Picture)}
+    files = {"results.html": as_html(runs).encode(), "results.md": as_markdown(runs).encode()}
     return write_files(Path(to), {**files, **pictures})
 
 
-def _front(folder: Path) -> Front:
+def _read(folder: Path, name: str) -> Run:
     results = Results(folder)
-    places = results.places
-    where = [f"{len(places.benchmark.backbones)} backbones ({', '.join(places.benchmark.backbones)})"]
-    where += [f"{', '.join(places.benchmark.datasets)} with four tasks each"]
+    counts, costs = zip(*(_cost(folder / role) for role in ROLES))
+    return Run(
+        name,
+        _scope(results.places),
+        tuple(sections(folder)),
+        brief=f"{_backbones(results.places)}, {results.places.smallest:,} rows per class or more",
+        experiments=sum(counts),
+        processor=sum(costs),
+        wall=spent(folder),
+        same=results.places.published,
+        options="" if results.places.maps == MAPS or not results.places.many else f" --maps {results.places.maps}",
+        versions=_versions(results),
+    )
+
+
+def _scope(places: Places) -> str:
+    """On what the studies ran."""
+    names, sets = ", ".join(places.benchmark.backbones), ", ".join(places.benchmark.datasets)
+    count = f"{_backbones(places)} ({names})" if len(places.benchmark.backbones) > 1 else _backbones(places)
+    where = [count, f"{sets} with four tasks each, {places.smallest:,} rows per class or more"]
     for role, what in (("combined", "as one more ten-class set"), ("many", 'for "d in 1"')):
         group = places.group(role)
         if group:
             where.append(f"{', '.join(group.datasets)} {what} ({', '.join(group.backbones)})")
-    counts, costs = zip(*(_cost(folder / role) for role in ROLES))
-    return Front(
-        scope="; ".join(where) + ".",
-        same=places.published,
-        experiments=sum(counts),
-        seconds=sum(costs),
-        versions=_versions(results),
-        options="" if places.maps == MAPS else f" --maps {places.maps}",
-    )
+    lacking = ", ".join(a.where for a in known().values() if not places.group(a.needs))
+    return "; ".join(where) + (f". There are no packs for {lacking}." if lacking else ".")
+
+
+def _backbones(places: Places) -> str:
+    first, *others = places.benchmark.backbones
+    return f"{len(others) + 1} backbones" if others else first
 
 
 def _cost(store: Path) -> tuple[int, float]:
     """How many experiments a store holds, and the processor seconds they took."""
     table = Store(store).table()
-    spent = (float(table[f"seconds_{part}"].to_numpy().sum()) for part in ("generation", "evaluation"))
-    return len(table), sum(spent)
+    seconds = (float(table[f"seconds_{part}"].to_numpy().sum()) for part in ("generation", "evaluation"))
+    return len(table), sum(seconds)
 
 
 def _versions(results: Results) -> str:

@@ -18,7 +18,12 @@ BENCHMARK = ("mnist", "fashionmnist", "cifar10")
 COMBINED = "combidigits"
 POOL = 100  # classes that "d in 1" draws from
 MAPS = 10  # label maps for every d
-ROLES = ("benchmark", "combined", "many")
+ROLES = {
+    "benchmark": "ten-class sets",
+    "combined": COMBINED,
+    "many": f"a data set of {POOL} classes or more",
+}
+"""The parts that packs play, and what plays them."""
 
 
 @dataclass(frozen=True)
@@ -88,6 +93,8 @@ def discover(
     if not place.is_dir():
         raise FileError(f"There is no folder {place}.")
     classes = {tuple(p.stem.rsplit("-", 1)): sizes for p in sorted(place.glob("*-*.npz")) if (sizes := _class_sizes(p))}
+    if not classes:
+        raise FileError(f"{place} has no packs BACKBONE-DATASET.npz.")
     _check("backbone", backbones, {b for b, _ in classes}, place)
     _check("data set", datasets, {d for _, d in classes}, place)
     own = {(b, d): sizes for (b, d), sizes in classes.items() if b in (backbones or [b]) and d in (datasets or [d])}

@@ -109,6 +109,11 @@ def read_run(folder: Path) -> dict[str, Any]:
     return found
 
 
+def spent(folder: Path) -> float:
+    """How many seconds of wall time went into a folder; 0 where nothing was run."""
+    return float(read_run(folder).get("seconds", 0.0)) if is_run(folder) else 0.0
+
+
 def write_json(path: Path, values: Any) -> None:
     """Write whole or not at all."""
     with atomic_write(path) as f:

@@ -3,22 +3,28 @@
 import os
 import time
 from collections.abc import Callable, Iterable
+from math import inf
 from pathlib import Path
 from typing import Any
 
 from imprint.core.errors import FileError
 from imprint.paper import chosen
-from imprint.paper.artefact import Report
+from imprint.paper.artefact import Artefact, Report
 from imprint.paper.places import Places
-from imprint.paper.results import FORMAT, PAPER, write_json
+from imprint.paper.results import FORMAT, PAPER, spent, write_json
 from imprint.paper.work import Work, in_pieces, joined
-from imprint.study import Progress, Summary
+from imprint.study import Progress, Study, Summary
 from imprint.study import run as run_study
+
+
+def served(name: str, places: Places) -> list[Artefact]:
+    """What `paper/NAME` means, less what these packs cannot serve: that would cost time and show nothing."""
+    return [artefact for artefact in chosen(name).values() if places.group(artefact.needs)]
 
 
 def works(name: str, places: Places) -> list[Work]:
     """The studies behind `paper/NAME`, cells that several need named once."""
-    return in_pieces(joined(w for artefact in chosen(name).values() for w in artefact.studies(places)))
+    return in_pieces(joined(w for artefact in served(name, places) for w in artefact.studies(places)))
 
 
 def run(
@@ -34,21 +40,57 @@ def run(
 
     `how` goes to `imprint.study.run`: workers, engine, device.
     """
-    folder, start = Path(out), time.monotonic()
-    _open(folder, places)
-    done = [run_study(w.study, folder / w.role, progress=progress, **how) for w in works(name, places)]
-    for artefact in chosen(name).values():
-        artefact.measure(places, folder, measuring)
-    return _sum(done, time.monotonic() - start)
+    clock = _Clock(Path(out), places)
+    done: list[Summary] = []
+    pieces = works(name, places)
+    ahead = sum(_size(w.study) for w in pieces)
+    for w in pieces:
+        ahead -= _size(w.study)
+
+        def report(p: Progress, ahead: int = ahead) -> None:
+            progress(_overall(p, done, ahead, clock.seconds))
+
+        done.append(run_study(w.study, clock.folder / w.role, progress=report, **how))
+        clock.note()
+    for artefact in served(name, places):
+        artefact.measure(places, clock.folder, measuring)
+        clock.note()
+    return _sum(done, clock.seconds)
 
 
-def _open(folder: Path, places: Places) -> None:
-    """Say in the folder where the studies run; what ran there before stays."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as e:
-        raise FileError(f"Cannot write {folder}: {e.strerror}.") from None
-    write_json(folder / PAPER, {"format": FORMAT, "places": places.to_json()})
+def _size(study: Study) -> int:
+    return len(study.instances) * len(study.methods) * len(study.seeds)
+
+
+def _overall(p: Progress, done: Iterable[Summary], ahead: int, seconds: float) -> Progress:
+    """How far all studies are, from how far one of them is; those ahead may turn out to be finished already."""
+    finished = _sum(done, seconds)
+    computed, failed = finished.computed + p.done, finished.failed + p.failed
+    left = p.total - p.done - p.failed + ahead
+    return Progress(computed, computed + failed + left, failed, seconds, seconds * left / computed if computed else inf)
+
+
+class _Clock:
+    """Says in a folder where the studies run and how long they took so far, earlier calls included."""
+
+    def __init__(self, folder: Path, places: Places):
+        self.folder, self._places, self._start = folder, places, time.monotonic()
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as e:
+            raise FileError(f"Cannot write {folder}: {e.strerror}.") from None
+        self._before = spent(folder)
+        self.note()
+
+    @property
+    def seconds(self) -> float:
+        """Of this call."""
+        return time.monotonic() - self._start
+
+    def note(self) -> None:
+        """Write it down; a kill loses the time since the last note, and no results."""
+        total = round(self._before + self.seconds, 1)
+        write_json(self.folder / PAPER, {"format": FORMAT, "places": self._places.to_json(), "seconds": total})
 
 
 def _sum(done: Iterable[Summary], seconds: float) -> Summary:

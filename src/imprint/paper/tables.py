@@ -90,18 +90,19 @@ class Table(Artefact):
             name, critical_difference(found.comparison), f"Average ranks over {len(scores.instances)} instances."
         )
         cells = self._cells(found, results.places.published)
-        text = f"{len(scores.instances)} instances, the median over {scores.values.shape[2]} seeds of each. {self.note}"
-        return Section(name, self.title, self.where, text.strip(), (cells, picture), tuple(self.claims(found)))
+        text = f"{len(scores.instances)} instances, the median over {scores.values.shape[2]} seeds of each."
+        claims = tuple(self.claims(found))
+        return Section(name, self.title, self.where, text, (cells, picture), claims, self.note)
 
     def _cells(self, found: Found, same: bool) -> Cells:
         lines = []
         for row, method in zip(self.rows, found.chosen):
             here = f"{found.means[row.label]:.2f} ± {found.stds[row.label]:.2f}"
             published = "" if row.mean is None else f"{row.mean:.2f}" + ("" if row.std is None else f" ± {row.std:.2f}")
-            differs = f"{found.means[row.label] - row.mean:+.2f}" if same and row.mean is not None else ""
+            differs = "" if row.mean is None else f"{found.means[row.label] - row.mean:+.2f}"
             rank = f"{found.comparison.rank(row.label):.2f}"
-            lines.append((row.label, published, here, *((differs,) if same else ()), rank, readable(method)))
-        head = ("", "published, %", "here, %", *(("difference",) if same else ()), "rank here")
+            lines.append((row.label, published, here, differs, rank, readable(method)))
+        head = ("", "published, %", "here, %", "difference", "rank here")
         other = "" if same else "The published values are of other backbones: compare orders and margins, not values."
         return Cells((*head, "pre / generator / post / inf / aggregator"), tuple(lines), 1, other, remarks=1)
 

@@ -108,13 +108,14 @@ def draw(
     *,
     log_x: bool = False,
     columns: int = 3,
+    height: float = 2.5,
 ) -> bytes:
-    """Panels of lines with one legend below."""
+    """Panels of lines with one legend below; `height` is that of a panel, in inches."""
     columns = min(columns, len(panels))
     lines = -(-len(panels) // columns)
     looks = _looks(panels)
     rows = -(-(len(looks) + any(p.level is not None for p in panels)) // (2 * columns))
-    with canvas(0.6 + 3.0 * columns, 0.35 + 2.5 * lines + 0.2 * rows) as (figure, out):
+    with canvas(0.6 + 3.0 * columns, 0.35 + height * lines + 0.2 * rows) as (figure, out):
         grid = figure.subplots(lines, columns, squeeze=False)
         for axes, panel in zip(grid.flat, panels):
             _panel(axes, panel, looks, log_x)

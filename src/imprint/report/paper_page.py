@@ -1,18 +1,17 @@
 """Sections as one HTML page that needs nothing else, and as Markdown with pictures beside it."""
 
 import re
-from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 from string import Template
 
 from imprint.core.atomic import atomic_write
 from imprint.core.errors import FileError
-from imprint.report.sections import Cells, Claim, Picture, Section, Verdict
+from imprint.report.claims import as_cells, rows, tally, tied
+from imprint.report.claims import as_html as claims_html
+from imprint.report.sections import Cells, Picture, Run, Section, Shown, as_file, together
 
-MARKS = {Verdict.HOLDS: "✓", Verdict.FAILS: "✗", Verdict.UNTESTABLE: "–"}
 SMALL = 400  # points; a picture that may shrink to the width of a telephone
 TITLE = "The paper, side by side"
 
@@ -23,25 +22,31 @@ PAGE = Template("""<!doctype html>
 :root { --ink: #1f2933; --pale: #5b6670; --line: #e4e8ec; --blue: #0072b2; --back: #f6f7f9 }
 * { box-sizing: border-box }
 body { margin: 0; background: var(--back); color: var(--ink); font: 16px/1.55 system-ui, sans-serif }
-main { max-width: 1120px; margin: 0 auto; padding: 2rem 1rem 3rem }
+main { max-width: 1200px; margin: 0 auto; padding: 2rem 1rem 3rem }
 h1 { font-size: clamp(1.6rem, 4vw, 2.2rem); line-height: 1.2; margin: 0 0 .5rem }
 h2 { font-size: 1.15rem; margin: 0 0 .35rem }
-h2 small { font-weight: normal; color: var(--pale); margin-left: .5rem }
+h3 { font-size: 1rem; margin: 1.5rem 0 .35rem; padding-top: 1rem; border-top: 1px solid var(--line) }
+h2 + h3 { border: 0; padding: 0; margin-top: .5rem }
+h2 small, h3 small { font-weight: normal; color: var(--pale); margin-left: .5rem }
 p { margin: 0 0 .75rem; max-width: 50rem }
 nav { columns: 16rem; font-size: .9rem; margin: 1rem 0 }
 nav a, a { color: var(--blue) } nav a { display: block; text-decoration: none }
 section { background: #fff; border: 1px solid var(--line); border-radius: 10px; padding: 1.25rem; margin-top: 1.25rem }
-.wide { overflow-x: auto; margin: .5rem 0 }
+.wide { overflow-x: auto; margin: .5rem 0; background: linear-gradient(to right, #fff 40%, #fff0) 0 0 / 48px 100% local,
+  linear-gradient(to left, #fff 40%, #fff0) 100% 0 / 48px 100% local,
+  radial-gradient(farthest-side at 0 50%, #0003, #0000) 0 0 / 12px 100% scroll,
+  radial-gradient(farthest-side at 100% 50%, #0003, #0000) 100% 0 / 12px 100% scroll; background-repeat: no-repeat }
 table { border-collapse: collapse; font-size: .875rem; font-variant-numeric: tabular-nums }
 th, td { padding: .3rem .6rem; text-align: left; border-bottom: 1px solid var(--line); white-space: nowrap }
 th { color: var(--pale); font-weight: 600 } .n { text-align: right }
-.claims td { white-space: normal; vertical-align: top; min-width: 8rem }
-.claims td:first-child { min-width: 16rem }
+.claims { table-layout: fixed; width: 100%; min-width: 44rem }
+.claims td { white-space: normal; vertical-align: top; overflow-wrap: anywhere }
 .holds { color: #00664a; font-weight: 600 } .fails { color: #a63d00; font-weight: 600 } .none { color: var(--pale) }
-figure { margin: .75rem 0; overflow-x: auto } figure svg { max-width: 100%; height: auto; display: block }
+figure { margin: .75rem 0 } figure svg { max-width: 100%; height: auto; display: block; mix-blend-mode: multiply }
 figcaption, small { color: var(--pale); font-size: .85rem }
 pre { background: var(--back); border-radius: 6px; padding: .8rem 1rem; overflow-x: auto; font-size: .875rem }
 @media (max-width: 640px) {
+  .claims { min-width: 0 }
   .claims, .claims tbody, .claims tr, .claims td { display: block; border: 0; padding: .1rem 0; width: 100% }
   .claims thead { display: none } .claims tr { border-bottom: 1px solid var(--line); padding: .6rem 0 }
   .claims td[data-of]::before { content: attr(data-of) ": "; color: var(--pale) }
@@ -49,69 +54,92 @@ pre { background: var(--back); border-radius: 6px; padding: .8rem 1rem; overflow
 </style></head><body><main>
 <h1>$title</h1>
 $front
+<nav><a href="#claims">Claims</a>$links</nav>
 <section id="claims"><h2>Claims</h2>$claims</section>
-<nav>$links</nav>
 $sections
 <footer><small>$versions</small></footer>
 </main></body></html>
 """)
 
 
-@dataclass(frozen=True)
-class Front:
-    """What stands before the sections."""
-
-    scope: str
-    same: bool
-    experiments: int
-    seconds: float
-    """Of processor time."""
-    versions: str
-    options: str = ""
-    """Of the command that ran the studies."""
-
-    @property
-    def commands(self) -> str:
-        """What makes the page."""
-        run = f"imprint study run paper/all --embeddings PACKS --out RESULTS{self.options}"
-        return f"{run}\nimprint study report RESULTS --to docs"
-
-    def sentences(self) -> list[str]:
-        """The introduction."""
-        took = f" They took {self.seconds / 60:.1f} minutes of processor time."
-        other = (
-            "The backbones are the paper's: values are compared one by one."
-            if self.same
-            else "The backbones are not the paper's, so claims are compared, not values: which method wins, by how "
-            "much, how significantly, where peaks lie. Published values stand beside ours for orientation."
-        )
-        return [
-            "Every table and figure of J. Westerhoff, G. Atefi, M. Koddenbrock, A. Figueroa, A. Löser, E. Rodner, F. "
-            "A. Gers: Robust Weight Imprinting: Insights from Neural Collapse and Proxy-Based Aggregation (TMLR 2025), "
-            "computed anew and set beside what was published.",
-            f"Here: {self.scope}",
-            f"{self.experiments:,} experiments.{took} {other}",
-        ]
+def front(runs: Sequence[Run]) -> list[str]:
+    """The introduction, paragraph by paragraph."""
+    other = (
+        "The backbones are the paper's: values are compared one by one."
+        if runs[0].same
+        else "The backbones are not the paper's, so claims are compared, not values: which method wins, by how "
+        "much, how significantly, where peaks lie. Published values stand beside ours for orientation."
+    )
+    return [
+        "Every table and figure of J. Westerhoff, G. Atefi, M. Koddenbrock, A. Figueroa, A. Löser, E. Rodner, F. "
+        "A. Gers: Robust Weight Imprinting: Insights from Neural Collapse and Proxy-Based Aggregation (TMLR 2025), "
+        "computed anew and set beside what was published.",
+        *(f"{run.name.capitalize() if len(runs) == 1 else run.name}: {run.scope} {_cost(run)}" for run in runs),
+        other,
+    ]
 
 
-def as_html(front: Front, sections: Sequence[Section]) -> str:
+def _cost(run: Run) -> str:
+    wall = f" in {_minutes(run.wall)}" if run.wall else ""
+    return f"{run.experiments:,} experiments{wall} ({_minutes(run.processor)} of processor time)."
+
+
+def _minutes(seconds: float) -> str:
+    return f"{seconds:.0f} seconds" if seconds < 90 else f"{seconds / 60:.1f} minutes"
+
+
+def commands(runs: Sequence[Run]) -> str:
+    """What makes the page."""
+    names = [f"-{as_file(run.name)}" if len(runs) > 1 else "" for run in runs]
+    lines = [
+        f"imprint study run paper/all --embeddings PACKS{name} --out RESULTS{name}{run.options}"
+        for name, run in zip(names, runs)
+    ]
+    return "\n".join([*lines, f"imprint study report {' '.join(f'RESULTS{name}' for name in names)} --to docs"])
+
+
+def _versions(runs: Sequence[Run]) -> str:
+    return "; ".join(dict.fromkeys(run.versions for run in runs))
+
+
+def as_html(runs: Sequence[Run]) -> str:
     """The page."""
-    intro = "".join(f"<p>{escape(s)}</p>" for s in front.sentences()) + f"<pre>{front.commands}</pre>"
+    shown, names = together(runs), [run.name for run in runs]
+    found, briefs = rows(shown), {run.name: run.brief for run in runs}
+    intro = "".join(f"<p>{escape(s)}</p>" for s in front(runs)) + f"<pre>{escape(commands(runs))}</pre>"
     return PAGE.substitute(
         title=TITLE,
         front=intro,
-        claims=f"<p>{escape(_tally(sections))}</p>{_html_claims([c for s in sections for c in s.claims])}",
-        links="".join(f'<a href="#{s.name}">{escape(s.where)}: {escape(s.title)}</a>' for s in sections),
-        sections="\n".join(map(_html_section, sections)),
-        versions=escape(front.versions),
+        claims=f"<p>{escape(tally(found, names))}</p>{claims_html(found, names)}",
+        links="".join(f'<a href="#{s.name}">{escape(s.where)}: {escape(s.title)}</a>' for (_, s), *_ in shown),
+        sections="\n".join(_html_section(own, briefs) for own in shown),
+        versions=escape(_versions(runs)),
     )
 
 
-def _html_section(section: Section) -> str:
-    parts = "".join(_html_cells(p) if isinstance(p, Cells) else _html_picture(p) for p in section.parts)
-    head = f"<h2>{escape(section.title)}<small>{escape(section.where)} · paper/{section.name}</small></h2>"
-    claims = _html_claims(section.claims) if section.claims else ""
-    return f'<section id="{section.name}">{head}<p>{escape(section.text)}</p>{parts}{claims}</section>'
+def _html_section(shown: Shown, briefs: Mapping[str, str]) -> str:
+    first = shown[0][1]
+    head = f"<h2>{escape(first.title)}<small>{escape(first.where)} · paper/{first.name}</small></h2>"
+    body = ""
+    for name, section in shown:
+        if len(shown) > 1:
+            body += f"<h3>{escape(name)}<small>{escape(briefs[name])}</small></h3>"
+        body += _html_parts(section, _said(section, first))
+    found = rows([shown])
+    claims = claims_html(found, [name for name, _ in shown]) if found else ""
+    return f'<section id="{first.name}">{head}{body}{claims}</section>'
+
+
+def _said(section: Section, first: Section) -> str:
+    """The text of a section; a later run repeats nothing that the first has said."""
+    if section is first:
+        return f"{section.text} {section.note}".strip()
+    return "" if section.text == first.text else section.text
+
+
+def _html_parts(section: Section, text: str) -> str:
+    said = f"<p>{tied(text)}</p>" if text else ""
+    return said + "".join(_html_cells(p) if isinstance(p, Cells) else _html_picture(p) for p in section.parts)
 
 
 def _html_cells(cells: Cells) -> str:
@@ -129,7 +157,7 @@ def _html_picture(picture: Picture) -> str:
     own = _with_own_ids(svg[svg.index("<svg") :], picture.name)
     width = re.search(r'width="([\d.]+)pt"', own)
     css = ' class="small"' if width and float(width[1]) < SMALL else ""
-    return f"<figure{css}>{own}<figcaption>{escape(picture.caption)}</figcaption></figure>"
+    return f'<figure{css}><div class="wide">{own}</div><figcaption>{escape(picture.caption)}</figcaption></figure>'
 
 
 def _with_own_ids(svg: str, name: str) -> str:
@@ -139,52 +167,29 @@ def _with_own_ids(svg: str, name: str) -> str:
     return svg
 
 
-def _html_claims(claims: Sequence[Claim]) -> str:
-    css = {Verdict.HOLDS: "holds", Verdict.FAILS: "fails", Verdict.UNTESTABLE: "none"}
-
-    def cell(of: str, verdict: Verdict | None, figures: str) -> str:
-        if verdict is None:
-            return "<td></td>"
-        shown = f'<span class="{css[verdict]}">{MARKS[verdict]} {verdict}</span><br>{escape(figures)}'
-        return f'<td data-of="{of}">{shown}</td>'
-
-    rows = (
-        f"<tr><td>{escape(c.text)}</td>{cell('here', c.verdict, c.figures)}"
-        f"{cell('published', c.published, c.published_figures)}</tr>"
-        for c in claims
-    )
-    head = "<tr><th>claim</th><th>here</th><th>published results</th></tr>"
-    return f'<div class="wide"><table class="claims"><thead>{head}</thead><tbody>{"".join(rows)}</tbody></table></div>'
-
-
-def _tally(sections: Sequence[Section]) -> str:
-    counts = Counter(c.verdict for s in sections for c in s.claims)
-    here = f"{counts[Verdict.HOLDS]} hold here, {counts[Verdict.FAILS]} do not"
-    theirs = Counter(c.published for s in sections for c in s.claims)
-    rest = f"{counts[Verdict.UNTESTABLE]} cannot be tested here"
-    unsupported = f"{theirs[Verdict.FAILS]} are not borne out by the published results themselves"
-    return f"Of {counts.total()} claims {here}, {rest}; {unsupported}."
-
-
-def as_markdown(front: Front, sections: Sequence[Section]) -> str:
+def as_markdown(runs: Sequence[Run]) -> str:
     """The same as Markdown; pictures lie in `results/`."""
-    lines = [f"# {TITLE}", "", *(line for s in front.sentences() for line in (s, ""))]
-    lines += [
-        "This page is written by a command, never by hand:",
-        "",
-        "```",
-        front.commands,
-        "```",
-        "",
-        "## Claims",
-        "",
+    shown, names = together(runs), [run.name for run in runs]
+    found = rows(shown)
+    lines = [f"# {TITLE}", "", *(line for s in front(runs) for line in (s, ""))]
+    lines += ["This page is written by a command, never by hand:", "", "```", commands(runs), "```", ""]
+    lines += ["## Claims", "", tally(found, names), "", *_markdown_cells(as_cells(found, names))]
+    for own in shown:
+        first = own[0][1]
+        lines += [f"## {first.title}", "", f"{first.where} · `paper/{first.name}`.", ""]
+        for name, section in own:
+            said = _said(section, first)
+            lines += [f"### {first.title}: {name}", ""] if len(own) > 1 else []
+            lines += [*([said, ""] if said else []), *_markdown_parts(section)]
+    return "\n".join([*lines, f"Made with {_versions(runs)}.", ""])
+
+
+def _markdown_parts(section: Section) -> list[str]:
+    return [
+        line
+        for part in section.parts
+        for line in (_markdown_cells(part) if isinstance(part, Cells) else _markdown_picture(part))
     ]
-    lines += [_tally(sections), "", *_markdown_claims([c for s in sections for c in s.claims]), ""]
-    for section in sections:
-        lines += [f"## {section.title}", "", f"{section.where} · `paper/{section.name}`. {section.text}", ""]
-        for part in section.parts:
-            lines += _markdown_cells(part) if isinstance(part, Cells) else _markdown_picture(part)
-    return "\n".join([*lines, f"Made with {front.versions}.", ""])
 
 
 def _markdown_cells(cells: Cells) -> list[str]:
@@ -195,14 +200,6 @@ def _markdown_cells(cells: Cells) -> list[str]:
 
 def _markdown_picture(picture: Picture) -> list[str]:
     return [f"![{_plain(picture.caption)}](results/{picture.name}.svg)", "", picture.caption, ""]
-
-
-def _markdown_claims(claims: Sequence[Claim]) -> list[str]:
-    def cell(verdict: Verdict | None, figures: str) -> str:
-        return "" if verdict is None else f"{MARKS[verdict]} {verdict}: {figures}"
-
-    rows = tuple((c.text, cell(c.verdict, c.figures), cell(c.published, c.published_figures)) for c in claims)
-    return _markdown_cells(Cells(("claim", "here", "published results"), rows, 3))
 
 
 def _plain(text: str) -> str:

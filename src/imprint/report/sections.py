@@ -1,6 +1,8 @@
 """What a page shows, as values: sections of tables, pictures and claims."""
 
-from dataclasses import dataclass
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 
@@ -49,7 +51,7 @@ class Picture:
 
 @dataclass(frozen=True)
 class Section:
-    """One artefact: what it is, what came out, what is claimed of it."""
+    """One artefact: what it is, what came out, what is claimed of it. `note` is said once, `text` by every run."""
 
     name: str
     title: str
@@ -57,6 +59,60 @@ class Section:
     text: str
     parts: tuple[Cells | Picture, ...] = ()
     claims: tuple[Claim, ...] = ()
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Run:
+    """What came out on one folder of packs, and what it cost."""
+
+    name: str
+    scope: str
+    sections: tuple[Section, ...]
+    brief: str = ""
+    """The scope in a few words."""
+    experiments: int = 0
+    processor: float = 0.0
+    """Seconds of all cores together."""
+    wall: float = 0.0
+    """Seconds that passed; 0 where nobody noted them."""
+    same: bool = False
+    """Whether the backbones are the published ones."""
+    options: str = ""
+    """Of the command that ran the studies."""
+    versions: str = ""
+
+
+Shown = list[tuple[str, Section]]
+"""One artefact in all runs that have something to show of it, by the name of the run."""
+
+
+def together(runs: Sequence[Run]) -> list[Shown]:
+    """The artefacts of the first run, and of each later run what it shows beyond that, its pictures renamed."""
+    first, *others = runs
+    found = []
+    for section in first.sections:
+        own = [(first.name, section)]
+        for run in others:
+            more = next((s for s in run.sections if s.name == section.name), section)
+            if more != section and (more.parts or more.claims):
+                own.append((run.name, _renamed(more, run.name)))
+        found.append(own)
+    return found
+
+
+def as_file(name: str) -> str:
+    """A name that can be part of a file's.
+
+    >>> as_file("full size")
+    'full-size'
+    """
+    return re.sub(r"[^\w.]+", "-", name)
+
+
+def _renamed(section: Section, run: str) -> Section:
+    parts = (replace(p, name=f"{p.name}-{as_file(run)}") if isinstance(p, Picture) else p for p in section.parts)
+    return replace(section, parts=tuple(parts))
 
 
 def verdict(holds: bool) -> Verdict:

@@ -30,6 +30,18 @@ def test_a_table_runs_resumes_and_makes_a_page(imprint, packs, tmp_path):
     assert (tmp_path / "page" / "results.html").is_file()
 
 
+def test_several_runs_make_one_page(imprint, packs, tmp_path):
+    for name in ("one", "two"):
+        words = ["--embeddings", packs, "--backbones", name, "--out", tmp_path / name, "--workers", 1]
+        assert imprint("study", "run", "paper/norm_post", *words).code == 0
+    made = imprint("study", "report", tmp_path / "one", tmp_path / "two", "--to", tmp_path / "page")
+    assert f"the results on {packs.name} 2 bear out" in made.err
+    page = (tmp_path / "page" / "results.html").read_text()
+    assert page.count("<h3>") == 2 * 3  # norm_post and two tables that need nothing more
+    (tmp_path / "none").mkdir()
+    assert "no study of the paper" in imprint("study", "report", tmp_path / "one", tmp_path / "none").err
+
+
 def test_a_dry_run_counts(imprint, packs):
     found = json.loads(imprint("study", "run", "paper/table1", "--embeddings", packs, "--dry", "--json").out)
     assert found["experiments"] == found["to_do"] == 5 * 8 * 3

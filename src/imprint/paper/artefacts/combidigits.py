@@ -1,42 +1,64 @@
-"""Samples of one class of CombiDigits."""
+"""One class of CombiDigits: its pictures, and its embeddings by source."""
 
+import zipfile
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
+from imprint.core.atomic import atomic_write
+from imprint.core.errors import FileError
 from imprint.core.home import home
 from imprint.core.types import Array
 from imprint.datasets.packs import load_pack
+from imprint.normalisers.l2 import L2
 from imprint.paper.artefact import Artefact, Report
-from imprint.paper.places import Places
-from imprint.paper.results import Results
+from imprint.paper.places import COMBINED, Places
+from imprint.paper.results import Results, write_json
 from imprint.report.figures import canvas
+from imprint.report.scatter import Cloud, scatter
 from imprint.report.sections import Picture, Section
+from imprint.study import Packs
 
 SOURCES, DIGIT, EACH, SIZE = ("mnist", "mnistm", "svhn", "usps"), 6, 5, 32
-FILE = "combidigits.npy"
+POINTS = 60  # embeddings shown of each source
+FILE, NAME = "combidigits.npy", "combidigits"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Samples(Artefact):
-    """Five pictures of the digit 6 from each of the four sources, where their packs are at hand."""
+    """The digit 6 from four sources: pictures where they are at hand, embeddings where it is known whose they are."""
+
+    needs: str = "combined"
 
     def measure(self, places: Places, folder: Path, report: Report) -> None:
-        packs = [home() / "data" / f"{name}.npz" for name in SOURCES]
-        if all(p.is_file() for p in packs):
-            np.save(folder / FILE, np.stack([_samples(p) for p in packs]))
+        packs = list(_picture_packs(places))
+        if len(packs) == len(SOURCES):
+            with atomic_write(folder / FILE) as f:
+                np.save(f, np.stack([_samples(p) for p in packs]))
+        sources = _sources(places)
+        if sources is not None:
+            found = {b: _project(Packs(places.embeddings), b, sources) for b in places.combined.backbones}
+            write_json(folder / f"{NAME}.json", found)
 
     def section(self, name: str, results: Results) -> Section:
-        if not (results.folder / FILE).is_file():
-            lacking = (
-                f"The packs of {', '.join(SOURCES)} are not in the folder of downloads, so there is nothing to show."
-            )
-            return Section(name, self.title, self.where, lacking)
-        pictures = np.load(results.folder / FILE)
-        caption = f"The digit {DIGIT}, a row for each source: {', '.join(SOURCES)}."
-        text = "Ten classes, each of digits from four sources."
-        return Section(name, self.title, self.where, text, (Picture(name, _drawing(pictures), caption),))
+        if not results.places.combined:
+            return self.missing(name, results)
+        parts = (*_pictures(name, results), *_clouds(name, results))
+        text = "Ten classes, each of digits from four sources: classes of several modes."
+        lacking = (
+            f" To draw them, keep packs of the pictures ({', '.join(SOURCES)}) or the file of sources "
+            f"(sources-{COMBINED}.npz) beside the embeddings."
+        )
+        return Section(name, self.title, self.where, text + ("" if parts else lacking), parts)
+
+
+def _picture_packs(places: Places) -> Iterator[Path]:
+    """A pack of pictures for each source: beside the embeddings, or in the folder of downloads."""
+    for name in SOURCES:
+        found = (place / f"{name}.npz" for place in (Path(places.embeddings), home() / "data"))
+        yield from [p for p in found if p.is_file()][:1]
 
 
 def _samples(path: Path) -> Array:
@@ -47,6 +69,50 @@ def _samples(path: Path) -> Array:
     rows = np.flatnonzero(np.asarray(split.labels) == DIGIT)[:EACH]
     made = (Image.fromarray(np.asarray(split.inputs[i])).convert("RGB").resize((SIZE, SIZE)) for i in rows)
     return np.stack([np.asarray(p) for p in made])
+
+
+def _sources(places: Places) -> Array | None:
+    """Which source each training row comes from, where the folder says so."""
+    path = Path(places.embeddings) / f"sources-{COMBINED}.npz"
+    if not path.is_file():
+        return None
+    try:
+        with np.load(path, allow_pickle=False) as pack:
+            return np.asarray(pack["train"])
+    except (OSError, ValueError, KeyError, zipfile.BadZipFile):
+        raise FileError(f"{path}: it must hold `train`, the source of every training row.") from None
+
+
+def _project(source: Packs, backbone: str, sources: Array) -> dict[str, list[list[float]]]:
+    """The two principal components of the digit's rows, by source."""
+    data = source.open(backbone, COMBINED)
+    if len(sources) != len(data.y):
+        raise FileError(f"sources-{COMBINED}.npz has {len(sources):,} rows, the embeddings have {len(data.y):,}.")
+    own = np.asarray(data.y) == DIGIT
+    rows, origin = L2().apply(np.asarray(data.X[own])).astype(np.float64), sources[own]
+    centred = rows - rows.mean(axis=0)
+    axes = np.linalg.svd(centred, full_matrices=False)[2][:2]
+    axes *= np.sign(axes[[0, 1], np.abs(axes).argmax(axis=1)])[:, None]
+    flat = np.round(centred @ axes.T, 4)
+    return {name: flat[origin == i][:POINTS].T.tolist() for i, name in enumerate(SOURCES)}
+
+
+def _pictures(name: str, results: Results) -> list[Picture]:
+    if not (results.folder / FILE).is_file():
+        return []
+    caption = f"The digit {DIGIT}, a row for each source: {', '.join(SOURCES)}."
+    return [Picture(name, _drawing(np.load(results.folder / FILE)), caption)]
+
+
+def _clouds(name: str, results: Results) -> list[Picture]:
+    found = results.measured(NAME)
+    if not found:
+        return []
+    clouds = [Cloud(b, {(s, False): (x, y) for s, (x, y) in found[b].items()}) for b in found]
+    svg = scatter(clouds, "first component", "second component", log_x=False, side=2.9, size=14)
+    where = "on their first two principal components"
+    caption = f"Embeddings of the digit {DIGIT}, L2-normalised, {where}; {POINTS} training rows of each source."
+    return [Picture(f"{name}_embeddings", svg, caption)]
 
 
 def _drawing(pictures: Array) -> bytes:

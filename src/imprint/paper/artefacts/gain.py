@@ -19,6 +19,8 @@ from imprint.paper.work import Work
 from imprint.report.scatter import Cloud, scatter
 from imprint.report.sections import Cells, Claim, Picture, Section, verdict
 
+FEWEST = 8  # points that are worth a fit
+
 
 class Gain(NamedTuple):
     """A task: its NC1 and the points gained by k = 5 over k = 1."""
@@ -96,7 +98,7 @@ def _fits(points: list[Gain]) -> dict[str, GainFit | None]:
         "NC1 > 1, d in 1": [p for p in points if p.nc1 > 1 and p.remapped],
     }
     return {
-        name: gain_fit([p.nc1 for p in own], [p.gain for p in own]) if len(own) > 3 else None
+        name: gain_fit([p.nc1 for p in own], [p.gain for p in own]) if len(own) >= FEWEST else None
         for name, own in regions.items()
     }
 

@@ -37,7 +37,7 @@ def claims(found: Found) -> list[Claim]:
         ),
         Claim(
             "k-medoids (alternating search) with 20 proxies is on par with the mean.",
-            verdict(not on_par.significant),
+            found.decide(not on_par.significant),
             f"{found.means[KMEDOIDS] - found.means['mean']:+.2f} points, adjusted p {on_par.adjusted:.2g}",
             Verdict.HOLDS,
             "+0.17 points",

@@ -32,5 +32,5 @@ artefact = Table(
     order=200,
     rows=rows(PUBLISHED, 5),
     claims=claims,
-    note="As above with k ≤ 5.",
+    note="As in Table 2 with k ≤ 5.",
 )

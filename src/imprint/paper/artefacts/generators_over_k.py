@@ -9,7 +9,7 @@ from imprint.paper.norms import cosine
 from imprint.paper.places import Places
 from imprint.paper.results import Results, Scores
 from imprint.paper.work import Work, work
-from imprint.report.figures import Panel, Series, draw
+from imprint.report.figures import Panel, Series, draw, interval
 from imprint.report.sections import Claim, Picture, Section, Verdict, verdict
 
 K = (1, 2, 3, 5, 10, 20, 50, 100)
@@ -54,7 +54,8 @@ class Over(Artefact):
             for s in own
         ]
         svg = draw(panels, "proxies per class, k", "accuracy, %", log_x=True, columns=3)
-        caption = f"L2 throughout, max; lines are medians over three seeds, bands their range. Task: all of {dataset}."
+        bands = "lines are means, bands 95 % confidence intervals over three seeds"
+        caption = f"L2 throughout, max; {bands}. Task: all of {dataset}."
         picture = Picture(name, svg, caption)
         text = "k-means against the other generators as k grows; dashed: every embedding is a proxy."
         return Section(name, self.title, self.where, text, (picture,), tuple(_claims(scores)))
@@ -64,7 +65,7 @@ def _lines(scores: Scores) -> list[Series]:
     lines = []
     for label, text in GENERATORS.items():
         values = np.stack([scores.of(cosine(text.format(k=k)))[0] for k in K])  # (k, seeds)
-        lines.append(Series(label, K, np.median(values, axis=1), values.min(axis=1), values.max(axis=1), kind=label))
+        lines.append(Series(label, K, *interval(values), kind=label))
     return lines
 
 

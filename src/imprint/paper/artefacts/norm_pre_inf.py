@@ -1,7 +1,7 @@
 """How embeddings are normalised before and at inference, with L2-normalised means as proxies."""
 
 from imprint.paper.tables import Found, Row, Table
-from imprint.report.sections import Claim, Verdict, verdict
+from imprint.report.sections import Claim, Verdict
 
 
 def claims(found: Found) -> list[Claim]:
@@ -11,7 +11,7 @@ def claims(found: Found) -> list[Claim]:
     return [
         Claim(
             "With L2-normalised proxies, norm_pre and norm_inf make no significant difference.",
-            verdict(not differ),
+            found.decide(not differ),
             f"means within {spread:.2f} points; smallest adjusted p {least:.2g}",
             Verdict.HOLDS,
             "means within 0.05 points",

@@ -2,7 +2,7 @@
 
 from imprint.paper.artefacts.norms_1 import norm_rows
 from imprint.paper.tables import Found, Table
-from imprint.report.sections import Claim, Verdict, verdict
+from imprint.report.sections import Claim, Verdict
 
 PUBLISHED = {
     ("l2", "none", "l2"): (91.04, 6.26),
@@ -34,7 +34,7 @@ def claims(found: Found) -> list[Claim]:
         ),
         Claim(
             "With 20 proxies and L2 on them, norm_pre and norm_inf make no significant difference.",
-            verdict(not any(p.significant for p in pairs)),
+            found.decide(not any(p.significant for p in pairs)),
             f"smallest adjusted p {min(p.adjusted for p in pairs):.2g}",
             Verdict.HOLDS,
             "means within 0.02 points",

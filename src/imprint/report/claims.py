@@ -1,0 +1,94 @@
+"""Claims of one or several runs beside the published verdicts: as a table of texts, as HTML, as a tally."""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from html import escape
+from typing import NamedTuple
+
+from imprint.report.sections import Cells, Claim, Shown, Verdict
+
+MARKS = {Verdict.HOLDS: "✓", Verdict.FAILS: "✗", Verdict.UNTESTABLE: "–"}
+CSS = {Verdict.HOLDS: "holds", Verdict.FAILS: "fails", Verdict.UNTESTABLE: "none"}
+PUBLISHED = "published results"
+TIED = re.compile(r"(?<=\de)-(?=\d)|(?<=\d)-(?=nn)|(?<= )-(?=\d)")  # hyphens at which no line may end
+
+
+class Judgement(NamedTuple):
+    """A verdict with its figures."""
+
+    verdict: Verdict
+    figures: str
+
+
+class Row(NamedTuple):
+    """A claim, the judgement of every run that has it, and that of the published results."""
+
+    text: str
+    found: dict[str, Judgement]
+    published: Judgement | None
+
+
+def rows(shown: Iterable[Shown]) -> list[Row]:
+    """Every claim once, in the order of the sections."""
+    found: dict[tuple[str, str], Row] = {}
+    for own in shown:
+        for run, section in own:
+            for claim in section.claims:
+                row = found.setdefault((section.name, claim.text), Row(claim.text, {}, _published(claim)))
+                row.found[run] = Judgement(claim.verdict, claim.figures)
+    return list(found.values())
+
+
+def _published(claim: Claim) -> Judgement | None:
+    return None if claim.published is None else Judgement(claim.published, claim.published_figures)
+
+
+def as_cells(found: Sequence[Row], runs: Sequence[str]) -> Cells:
+    """A table of texts."""
+
+    def cell(j: Judgement | None) -> str:
+        return "" if j is None else f"{MARKS[j.verdict]} {j.verdict}: {j.figures}"
+
+    lines = tuple((r.text, *(cell(r.found.get(run)) for run in runs), cell(r.published)) for r in found)
+    return Cells(("claim", *runs, PUBLISHED), lines, len(runs) + 2)
+
+
+def as_html(found: Sequence[Row], runs: Sequence[str]) -> str:
+    """The same as a table that becomes a list where there is no room."""
+
+    def cell(of: str, j: Judgement | None) -> str:
+        if j is None:
+            return "<td></td>"
+        shown = f'<span class="{CSS[j.verdict]}">{MARKS[j.verdict]} {j.verdict}</span><br>{tied(j.figures)}'
+        return f'<td data-of="{escape(of)}">{shown}</td>'
+
+    lines = (
+        f"<tr><td>{tied(r.text)}</td>"
+        + "".join(cell(run, r.found.get(run)) for run in runs)
+        + cell("published", r.published)
+        + "</tr>"
+        for r in found
+    )
+    head = "".join(f"<th>{escape(name)}</th>" for name in ("claim", *runs, PUBLISHED))
+    body = "".join(lines)
+    return f'<div class="wide"><table class="claims"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
+
+
+def tied(text: str) -> str:
+    """Text for HTML in which numbers such as 7.1e-15 stay on one line."""
+    return escape(TIED.sub("\N{NON-BREAKING HYPHEN}", text))
+
+
+def tally(found: Sequence[Row], runs: Sequence[str]) -> str:
+    """How many claims are borne out by each run, and by the published results."""
+    where = "" if len(runs) == 1 else "on "
+    parts = [f"the results {where}{run} {_count(r.found.get(run) for r in found)}" for run in runs]
+    return f"Of {len(found)} claims {'; '.join(parts)}; the published results {_count(r.published for r in found)}."
+
+
+def _count(judgements: Iterable[Judgement | None]) -> str:
+    counts = Counter(j.verdict for j in judgements if j is not None)
+    untested = f" and cannot test {counts[Verdict.UNTESTABLE]}" if counts[Verdict.UNTESTABLE] else ""
+    joint = "," if untested else " and"
+    return f"bear out {counts[Verdict.HOLDS]}{joint} contradict {counts[Verdict.FAILS]}{untested}"

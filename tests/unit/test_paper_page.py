@@ -1,0 +1,77 @@
+"""The page of several runs: what is shown once, what beside each other, and that it stands alone."""
+
+import re
+from dataclasses import replace
+
+from imprint.report.claims import as_cells, as_html, rows, tally
+from imprint.report.paper_page import as_html as page
+from imprint.report.paper_page import as_markdown
+from imprint.report.sections import Cells, Claim, Picture, Run, Section, Verdict, together
+
+PICTURE = Picture("ranks", b'<?xml?><svg width="100pt"><g id="a"/><use href="#a"/></svg>', "Ranks.")
+CLAIM = Claim("Means win.", Verdict.HOLDS, "p 7.1e-15", Verdict.FAILS, "5-nn")
+CELLS = Cells(("", "%"), (("x", "1"),))
+TABLE = Section("one", "A table", "Table 1", "48 instances.", (CELLS, PICTURE), (CLAIM,), "Said once.")
+COUNTS = Section("counts", "Counts", "Text", "Counted.", (), (Claim("Seven.", Verdict.FAILS, "eight"),))
+LINES = replace(PICTURE, name="curves")
+CURVES = Section("curves", "Curves", "Figure 2", "Seen.", (LINES,), (Claim("Peaks.", Verdict.HOLDS, "yes"),))
+NO_CURVES = Section("curves", "Curves", "Figure 2", "No packs.")
+SMALL = Run("subset", "four backbones.", (TABLE, COUNTS, CURVES), "four", 10, 60)
+OTHER = replace(TABLE, text="8 instances.", claims=(replace(CLAIM, verdict=Verdict.UNTESTABLE, figures="few"),))
+FULL = Run("full size", "one backbone.", (OTHER, COUNTS, NO_CURVES), "one", 3, 600, 300)
+
+
+def test_later_runs_show_what_is_their_own():
+    table, counts, curves = together([SMALL, FULL])
+    assert [name for name, _ in table] == ["subset", "full size"]
+    assert [p.name for p in table[1][1].parts if isinstance(p, Picture)] == ["ranks-full-size"]
+    assert [name for name, _ in counts] == ["subset"]  # the same in both
+    assert [name for name, _ in curves] == ["subset"]  # nothing to show
+    assert len(together([FULL, SMALL])[2]) == 2
+
+
+def test_claims_of_several_runs_share_a_row():
+    found = rows(together([SMALL, FULL]))
+    assert [(r.text, list(r.found)) for r in found] == [
+        ("Means win.", ["subset", "full size"]),
+        ("Seven.", ["subset"]),
+        ("Peaks.", ["subset"]),
+    ]
+    cells = as_cells(found, ["subset", "full size"])
+    assert cells.head == ("claim", "subset", "full size", "published results")
+    assert cells.rows[0][1:] == ("✓ holds: p 7.1e-15", "– not testable here: few", "✗ does not hold: 5-nn")
+    assert cells.rows[1][2:] == ("", "")
+    said = tally(found, ["subset", "full size"])
+    assert said == (
+        "Of 3 claims the results on subset bear out 2 and contradict 1; the results on full size bear out 0, "
+        "contradict 0 and cannot test 1; the published results bear out 0 and contradict 1."
+    )
+
+
+def test_numbers_are_not_torn_apart():
+    html = as_html(rows(together([SMALL])), ["subset"])
+    assert "7.1e\N{NON-BREAKING HYPHEN}15" in html
+    assert "5\N{NON-BREAKING HYPHEN}nn" in html
+
+
+def test_one_page_shows_both_runs_and_says_how_each_was_made():
+    html, text = page([SMALL, FULL]), as_markdown([SMALL, FULL])
+    for found in (html, text):
+        assert "imprint study run paper/all --embeddings PACKS-full size --out RESULTS-full size" not in found
+        assert "study report RESULTS-subset RESULTS-full-size --to docs" in found
+        assert "subset: four backbones. 10 experiments (60 seconds of processor time)." in found
+        assert "full size: one backbone. 3 experiments in 5.0 minutes (10.0 minutes of processor time)." in found
+        assert found.count("Said once.") == 1
+        assert found.count("8 instances.") == 2  # 48 and 8
+    ids = re.findall(r'\bid="([^"]+)"', html)
+    assert len(ids) == len(set(ids))
+    assert "results/ranks.svg" in text
+    assert "results/ranks-full-size.svg" in text
+
+
+def test_one_run_is_here():
+    run = replace(SMALL, name="here", options=" --maps 3")
+    text = as_markdown([run])
+    assert "Here: four backbones." in text
+    assert "--embeddings PACKS --out RESULTS --maps 3\nimprint study report RESULTS --to docs" in text
+    assert "| claim | here | published results |" in text
