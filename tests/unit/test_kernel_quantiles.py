@@ -2,7 +2,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from imprint.kernels.quantiles import Pool, quantiles
+from imprint.kernels.quantiles import Pool, quantiles, ranks
 
 few = st.lists(st.floats(-4, 4, width=16), min_size=1, max_size=12).map(lambda v: np.array(v, dtype=np.float32))
 
@@ -17,3 +17,11 @@ def test_quantiles_are_those_of_numpy(first, more):
     expected = np.quantile(np.concatenate(everything), q)
     np.testing.assert_array_equal(pool.quantiles(q), expected)
     np.testing.assert_array_equal(quantiles(np.concatenate(everything), q), expected)
+
+
+@given(st.lists(st.floats(-4, 4, width=16), min_size=1, max_size=30))
+def test_ranks_are_those_of_a_stable_sort(values):
+    for dtype in (np.float32, np.float64):
+        X = np.array([values, values[::-1], [0.0, -0.0, 1e-40, -1e-40, *values][: len(values)]], dtype=dtype)
+        expected = np.argsort(np.argsort(X, axis=1, kind="stable"), axis=1)
+        np.testing.assert_array_equal(ranks(X), expected)

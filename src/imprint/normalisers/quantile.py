@@ -1,11 +1,11 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from imprint.core.types import Array
-from imprint.kernels.quantiles import Pool, quantiles
+from imprint.kernels.quantiles import Pool, quantiles, ranks
 from imprint.normalisers._base import Normaliser
 
 
@@ -24,15 +24,18 @@ class Quantile(Normaliser):
     def apply(self, X: Array, reference: Array | None = None) -> Array:
         if reference is None or len(reference) == 0:
             return X
-        return _spread(X, quantiles(reference, _levels(X)))
+        return _spread(ranks(X), quantiles(reference, _levels(X)), X.dtype)
 
-    def apply_in_turn(self, parts: Sequence[Array]) -> list[Array]:
+    def prepare(self, X: Array) -> Array:
+        return ranks(X)
+
+    def apply_in_turn(self, parts: Sequence[Array], prepared: Sequence[Array] | None = None) -> list[Array]:
         """The same with less sorting: after the first class every proxy of a class has the same values."""
         done = [parts[0]]
         pool = Pool(parts[0])
-        for X in parts[1:]:
+        for X, places in zip(parts[1:], prepared[1:] if prepared else map(ranks, parts[1:])):
             target = pool.quantiles(_levels(X)).astype(X.dtype)
-            done.append(_spread(X, target))
+            done.append(_spread(places, target, X.dtype))
             pool.add(target, len(X))
         return done
 
@@ -42,8 +45,6 @@ def _levels(X: Array) -> Array:
     return np.asarray((np.arange(d) + 0.5) / d)
 
 
-def _spread(X: Array, target: Array) -> Array:
+def _spread(places: Array, target: Array, dtype: Any) -> Array:
     """The values of every row, from smallest to largest, become the target's."""
-    out = np.empty_like(X)
-    np.put_along_axis(out, np.argsort(X, axis=1, kind="stable"), target.astype(X.dtype)[None, :], axis=1)
-    return out
+    return np.asarray(target.astype(dtype, copy=False).take(places, mode="clip"))

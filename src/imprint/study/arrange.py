@@ -58,6 +58,7 @@ class Arrangement:
     tree: Tree = field(default_factory=dict)
     unions: list[Array] = field(default_factory=list)
     _unions: dict[tuple[int, ...], int] = field(default_factory=dict)
+    _columns: dict[tuple[int, int], Array | None] = field(default_factory=dict)
 
     def union(self, lineups: tuple[int, ...]) -> int:
         """Which of `unions` holds the test rows of these lineups together."""
@@ -69,6 +70,13 @@ class Arrangement:
                 self.unions.append(rows)
         return self._unions[lineups]
 
+    def columns(self, union: int, lineup: int) -> Array | None:
+        """Where the test rows of a lineup stand in a union that holds them; None where they are all of it."""
+        if (union, lineup) not in self._columns:
+            rows, wanted = self.unions[union], self.lineups[lineup].rows
+            self._columns[union, lineup] = None if len(rows) == len(wanted) else np.searchsorted(rows, wanted)
+        return self._columns[union, lineup]
+
     def requests(self) -> dict[int, list[tuple[Maker, Request]]]:
         """What has to be made of each class."""
         found: dict[int, dict[tuple[Maker, Request], None]] = defaultdict(dict)
@@ -78,6 +86,13 @@ class Arrangement:
                     entropy = class_entropy(maker.seed or 0, self.classes[c].label)
                     found[c][maker, Request(maker.generator, entropy)] = None
         return {c: list(wanted) for c, wanted in found.items()}
+
+    def groups(self) -> list[list[Maker]]:
+        """Makers that may share rows: those of one seed."""
+        found: dict[int | None, list[Maker]] = defaultdict(list)
+        for maker in self.tree:
+            found[maker.seed].append(maker)
+        return list(found.values())
 
     def computations(self) -> tuple[int, int]:
         """How many states of classes and how many decisions are computed."""

@@ -2,15 +2,18 @@
 
 import time
 from collections import defaultdict
+from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 
 from imprint.aggregators._base import Aggregator
 from imprint.core.errors import ImprintError
 from imprint.core.types import Array, State
+from imprint.generators._base import PerClassGenerator
 from imprint.normalisers._base import Normaliser
 from imprint.study.arrange import Arrangement, Decisions, Lineup, Maker, View, arrange
-from imprint.study.blocks import Blocks, pick
+from imprint.study.blocks import Blocks, Place, Raw
 from imprint.study.memory import peak_memory, reset_peak
 from imprint.study.plan import Unit
 from imprint.study.scores import judge
@@ -39,10 +42,17 @@ def evaluate(unit: Unit) -> dict[str, Array]:
         raise ImprintError(f"{unit}: the embeddings have changed since the study was planned.")
     work = _Work(unit, arrange(unit, data.y, data.y_test), np.asarray(data.X), np.asarray(data.X_test))
     work.generate()
-    for maker, posts in work.plan.tree.items():
-        work.evaluate(maker, posts)
+    for makers in work.plan.groups():
+        work.evaluate(makers)
     work.columns["peak_memory"][:] = peak_memory()
     return work.columns
+
+
+class Look(NamedTuple):
+    """What is to be decided on the proxies of one lineup."""
+
+    place: Place
+    chosen: Decisions
 
 
 class _Work:
@@ -52,8 +62,9 @@ class _Work:
         self.plan, self.queries, self.dtype, self.device = arrangement, queries, X.dtype, unit.device
         self.X = unit.methods[0].norm_pre.apply(X)
         self.states: dict[tuple[int, Maker], State] = {}
+        self.longest: dict[tuple[int, Maker], Maker] = {}
         self.spent: dict[tuple[int, Maker], float] = {}
-        self.scaled: dict[Normaliser, Array] = {}
+        self.scaled: dict[tuple[Normaliser, int], Array] = {}
         self.columns = {name: np.zeros(len(unit.cells), dtype) for name, dtype in COLUMNS.items()}
 
     def generate(self) -> None:
@@ -61,52 +72,83 @@ class _Work:
         for c, wanted in self.plan.requests().items():
             start = time.process_time()
             requests = [request for _, request in wanted]
-            rows = self.plan.classes[c].rows
-            found = type(requests[0].generator).summarise_many(self.X[rows], requests, self.device)
+            cls, rows = type(requests[0].generator), self.plan.classes[c].rows
+            found = cls.summarise_many(self.X[rows], requests, self.device)
             size = np.array([r.generator.most(len(rows)) for r in requests], dtype=float)
             shares = (time.process_time() - start) * size / size.sum()
-            for (maker, _), state, share in zip(wanted, found, shares):
+            for (maker, _), state, source, share in zip(wanted, found, cls.served_by(requests), shares):
                 self.states[c, maker], self.spent[c, maker] = state, float(share)
+                self.longest[c, maker] = Maker(source.generator, maker.seed)
 
-    def evaluate(self, maker: Maker, posts: dict[Normaliser, dict[View, dict[int, Decisions]]]) -> None:
-        """All cells of one maker; its states are let go afterwards."""
-        cells: dict[int, list[int]] = defaultdict(list)
-        for post, views in posts.items():
-            start = time.process_time()
-            blocks = Blocks(maker.generator, post, self.dtype, self.device)
-            for i in dict.fromkeys(i for decisions in views.values() for i in decisions):
-                classes = self.plan.lineups[i].classes
-                blocks.add(i, classes, [self.states[c, maker] for c in classes])
-            served = [(i, _all_cells(chosen)) for decisions in views.values() for i, chosen in decisions.items()]
-            for i, own in served:
-                cells[i] += own
-            self._charge([cell for _, own in served for cell in own], start)
-            for view, decisions in views.items():
-                self._look(blocks, view, decisions)
-        self._charge_generation(maker, cells)
-        for c in {c for i in cells for c in self.plan.lineups[i].classes}:
-            del self.states[c, maker]
-
-    def _look(self, blocks: Blocks, view: View, decisions: dict[int, Decisions]) -> None:
-        """All decisions of one view."""
-        start = time.process_time()
-        if view.norm_inf not in self.scaled:
-            self.scaled[view.norm_inf] = view.norm_inf.apply(self.queries)
-        lineups = {i: self.plan.lineups[i] for i in decisions}
-        lists = blocks.shortlists(_deepest(*decisions.values()), self.scaled[view.norm_inf], self.plan, decisions)
-        self._charge([cell for chosen in decisions.values() for cell in _all_cells(chosen)], start)
-        for i, chosen in decisions.items():
-            start = time.process_time()
-            keys = blocks.lineups[i]
-            gathered = _deepest(chosen).gather([pick(*lists[key], lineups[i].rows) for key in keys])
-            self._charge(_all_cells(chosen), start)
-            proxies = sum(len(blocks.parts[key]) for key in keys)
-            for aggregator, cells in chosen.items():
+    def evaluate(self, makers: list[Maker]) -> None:
+        """All cells of makers that may share rows; their states are let go afterwards."""
+        blocks = Blocks()
+        looks: dict[View, list[Look]] = defaultdict(list)
+        cells: dict[tuple[Maker, int], list[int]] = defaultdict(list)
+        for maker in makers:
+            for post, views in self.plan.tree[maker].items():
                 start = time.process_time()
-                if aggregator.depth > proxies:
-                    raise ImprintError(f"{aggregator}: the classes gave only {proxies} proxies.")
-                self._record(aggregator.decide(gathered), lineups[i], cells, proxies)
-                self._charge(cells, start)
+                lineups = {i for decisions in views.values() for i in decisions}
+                for i in sorted(lineups, key=lambda i: -len(self.plan.lineups[i].classes)):
+                    blocks.add(Place(maker, post, i), self._raw(maker, self.plan.lineups[i].classes))
+                for view, decisions in views.items():
+                    looks[view] += [Look(Place(maker, post, i), chosen) for i, chosen in decisions.items()]
+                    for i, chosen in decisions.items():
+                        cells[maker, i] += _all_cells(chosen)
+                self._charge([cell for i in lineups for cell in cells[maker, i]], start)
+        for view, wanted in looks.items():
+            self._view(blocks, view, wanted)
+        for maker in makers:
+            self._charge_generation(maker, {i: own for (m, i), own in cells.items() if m == maker})
+        for key in [key for key in self.states if key[1] in makers]:
+            del self.states[key]
+
+    def _raw(self, maker: Maker, classes: tuple[int, ...]) -> list[Raw]:
+        """The proxies of a lineup as they were generated."""
+        if isinstance(maker.generator, PerClassGenerator):
+            longest = [self.longest[c, maker] for c in classes]
+            rows = [np.asarray(self.states[c, m]["rows"], dtype=self.dtype) for c, m in zip(classes, longest)]
+            counts = [len(self.states[c, maker]["rows"]) for c in classes]
+            return [Raw((c, m), r, n) for c, m, r, n in zip(classes, longest, rows, counts)]
+        joint = maker.generator.proxies([self.states[c, maker] for c in classes])
+        return [Raw((c, maker, classes), np.asarray(w, dtype=self.dtype), len(w)) for c, w in zip(classes, joint)]
+
+    def _view(self, blocks: Blocks, view: View, looks: list[Look]) -> None:
+        """All decisions of one view: together where that shares products, else proxies by proxies."""
+        together: dict[object, list[Look]] = defaultdict(list)
+        for look in looks:
+            alone = not next(iter(look.chosen)).shares_products
+            together[look.place[:2] if alone else None].append(look)
+        for own in together.values():
+            start = time.process_time()
+            deepest = _deepest(*(look.chosen for look in own))
+            places = [look.place for look in own]
+            queries = partial(self._queries, view.norm_inf)
+            lists = blocks.shortlists(deepest, queries, self.plan, places, self.device)
+            proxies = [blocks.proxies(place) for place in places]
+            shares = {cell: n for look, n in zip(own, proxies) for cell in _all_cells(look.chosen)}
+            self._charge(list(shares), start, np.array(list(shares.values()), dtype=float))
+            for look, n in zip(own, proxies):
+                self._decide(look, lists.of(blocks.places[look.place], look.place.lineup), n)
+
+    def _decide(self, look: Look, lists: list[Array], proxies: int) -> None:
+        """All decisions of one view on the proxies of one lineup."""
+        start = time.process_time()
+        lineup = self.plan.lineups[look.place.lineup]
+        gathered = _deepest(look.chosen).gather(lists)
+        self._charge(_all_cells(look.chosen), start)
+        for aggregator, cells in look.chosen.items():
+            start = time.process_time()
+            if aggregator.depth > proxies:
+                raise ImprintError(f"{aggregator}: the classes gave only {proxies} proxies.")
+            self._record(aggregator.decide(gathered), lineup, cells, proxies)
+            self._charge(cells, start)
+
+    def _queries(self, norm_inf: Normaliser, union: int) -> Array:
+        """The test rows of a union of lineups as they meet the proxies."""
+        if (norm_inf, union) not in self.scaled:
+            self.scaled[norm_inf, union] = norm_inf.apply(self.queries[self.plan.unions[union]])
+        return self.scaled[norm_inf, union]
 
     def _record(self, scores: Array, lineup: Lineup, cells: list[int], proxies: int) -> None:
         for name, value in judge(scores, lineup.truth)._asdict().items():
@@ -114,9 +156,10 @@ class _Work:
         self.columns["proxies"][cells] = proxies
         self.columns["test_rows"][cells] = len(lineup.rows)
 
-    def _charge(self, cells: list[int], start: float) -> None:
-        """Divide the time since `start` among the cells that needed what was done."""
-        self.columns["seconds_evaluation"][cells] += (time.process_time() - start) / len(cells)
+    def _charge(self, cells: list[int], start: float, shares: Array | None = None) -> None:
+        """Divide the time since `start` among the cells that needed what was done, equally or in these shares."""
+        parts = 1 / len(cells) if shares is None else shares / shares.sum()
+        self.columns["seconds_evaluation"][cells] += (time.process_time() - start) * parts
 
     def _charge_generation(self, maker: Maker, cells: dict[int, list[int]]) -> None:
         """Divide the cost of every class among the cells that use it."""
