@@ -1,6 +1,7 @@
 """Which engine runs a kernel, NumPy alone or loops compiled by numba, and on how many threads."""
 
 import os
+import sys
 from contextlib import AbstractContextManager
 from functools import cache
 from importlib import import_module
@@ -8,7 +9,7 @@ from importlib.util import find_spec
 
 from threadpoolctl import ThreadpoolController
 
-COMPILED_FROM = 250_000
+COMPILED_FROM = 200_000
 """Multiplications from which compiled loops repay the import of numba."""
 
 
@@ -20,6 +21,11 @@ def numba_installed() -> bool:
 def compiled(work: float) -> bool:
     """Whether a problem of so many multiplications runs in compiled loops."""
     return work >= COMPILED_FROM and numba_installed()
+
+
+def loaded() -> bool:
+    """Whether compiled loops cost no import any more; for kernels whose engines agree bit for bit."""
+    return "numba" in sys.modules
 
 
 def cores() -> int:

@@ -1,8 +1,11 @@
 """Many quantiles of one pool of values, by sorting instead of many selections."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from imprint.core.types import Array
+from imprint.kernels import engine
 
 
 def quantiles(values: Array, q: Array) -> Array:
@@ -12,6 +15,29 @@ def quantiles(values: Array, q: Array) -> Array:
     array([1.5, 2. , 3. ])
     """
     return Pool(values).quantiles(q)
+
+
+def targets_in_turn(first: Array, sizes: Sequence[int]) -> Array:
+    """What the values of classes become that are imprinted after a first one, in turn.  # (classes, d)
+
+    Each becomes the quantiles (i + 1/2) / d of all values before it; a class of n rows puts its own in n times.
+
+    >>> targets_in_turn(np.array([[0.0, 4.0], [2.0, 6.0]]), [1])
+    array([[1.5, 4.5]])
+    """
+    d = first.shape[1]
+    levels = (np.arange(d) + 0.5) / d
+    targets = np.empty((len(sizes), d), dtype=first.dtype)
+    if engine.loaded():
+        from imprint.kernels.compiled import quantiles as compiled
+
+        compiled.targets_in_turn(np.sort(first, axis=None), np.array(sizes), levels, targets)
+        return targets
+    pool = Pool(first)
+    for target, size in zip(targets, sizes):
+        target[:] = pool.quantiles(levels)
+        pool.add(target, size)
+    return targets
 
 
 def ranks(X: Array) -> Array:

@@ -1,11 +1,11 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from imprint.core.types import Array
-from imprint.kernels.quantiles import Pool, quantiles, ranks
+from imprint.kernels.quantiles import quantiles, ranks, targets_in_turn
 from imprint.normalisers._base import Normaliser
 
 
@@ -24,27 +24,18 @@ class Quantile(Normaliser):
     def apply(self, X: Array, reference: Array | None = None) -> Array:
         if reference is None or len(reference) == 0:
             return X
-        return _spread(ranks(X), quantiles(reference, _levels(X)), X.dtype)
+        return _spread(X, ranks(X), quantiles(reference, (np.arange(X.shape[1]) + 0.5) / X.shape[1]))
 
     def prepare(self, X: Array) -> Array:
         return ranks(X)
 
     def apply_in_turn(self, parts: Sequence[Array], prepared: Sequence[Array] | None = None) -> list[Array]:
         """The same with less sorting: after the first class every proxy of a class has the same values."""
-        done = [parts[0]]
-        pool = Pool(parts[0])
-        for X, places in zip(parts[1:], prepared[1:] if prepared else map(ranks, parts[1:])):
-            target = pool.quantiles(_levels(X)).astype(X.dtype)
-            done.append(_spread(places, target, X.dtype))
-            pool.add(target, len(X))
-        return done
+        later = prepared[1:] if prepared else [ranks(X) for X in parts[1:]]
+        targets = targets_in_turn(parts[0], [len(X) for X in parts[1:]])
+        return [parts[0], *map(_spread, parts[1:], later, targets)]
 
 
-def _levels(X: Array) -> Array:
-    d = X.shape[1]
-    return np.asarray((np.arange(d) + 0.5) / d)
-
-
-def _spread(places: Array, target: Array, dtype: Any) -> Array:
+def _spread(X: Array, places: Array, target: Array) -> Array:
     """The values of every row, from smallest to largest, become the target's."""
-    return np.asarray(target.astype(dtype, copy=False).take(places, mode="clip"))
+    return np.asarray(target.astype(X.dtype, copy=False).take(places, mode="clip"))

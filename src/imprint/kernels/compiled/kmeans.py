@@ -10,6 +10,8 @@ from imprint.kernels.compiled.sketch import Sketch
 WIDTH = 32
 EXTEND_AT = (3, 12)
 """Assignments at which the sketch is extended by the centres of the time."""
+EXTEND_FROM = 50_000
+"""Rows times centres from which that repays its cost."""
 
 
 class CompiledRows:
@@ -62,11 +64,14 @@ class CompiledClustering:
     def assign(self, centres: Array) -> tuple[int, float]:
         rows, C = self.rows, centres.astype(np.float64)
         self.assignments += 1
-        if self.assignments in EXTEND_AT and rows.sketch.width + len(C) < rows.X.shape[1]:
+        if self.assignments in EXTEND_AT and self._is_worth_extending(*rows.X.shape, len(C)):
             self.sketch = rows.sketch.extended(rows.X, rows.norms, C)
         result = self._advance(C, self.sums, self.total, self.members)
         self.centres = C
         return result
+
+    def _is_worth_extending(self, n: int, d: int, k: int) -> bool:
+        return n * k >= EXTEND_FROM and self.rows.sketch.width + k < d
 
     def _advance(self, C: Array, sums: Array, total: Array, members: Array) -> tuple[int, float]:
         rows, sketch = self.rows, self.sketch
