@@ -64,13 +64,14 @@ class CompiledClustering:
     def assign(self, centres: Array) -> tuple[int, float]:
         rows, C = self.rows, centres.astype(np.float64)
         self.assignments += 1
-        if self.assignments in EXTEND_AT and self._is_worth_extending(*rows.X.shape, len(C)):
+        if self.assignments in EXTEND_AT and self._is_worth_extending(len(C)):
             self.sketch = rows.sketch.extended(rows.X, rows.norms, C)
         result = self._advance(C, self.sums, self.total, self.members)
         self.centres = C
         return result
 
-    def _is_worth_extending(self, n: int, d: int, k: int) -> bool:
+    def _is_worth_extending(self, k: int) -> bool:
+        n, d = self.rows.X.shape
         return n * k >= EXTEND_FROM and self.rows.sketch.width + k < d
 
     def _advance(self, C: Array, sums: Array, total: Array, members: Array) -> tuple[int, float]:

@@ -1,5 +1,7 @@
 """The targets of classes imprinted one after another, for `kernels.quantiles`."""
 
+from typing import Any
+
 import numpy as np
 
 from imprint.core.types import Array
@@ -47,7 +49,7 @@ def targets_in_turn(once: Array, sizes: Array, levels: Array, targets: Array) ->
 @jit
 def _ranked(
     once: Array, many: Array, times: Array, below: Array, held: int, j: int, copies: float, rank: int
-) -> float:  # fmt: skip
+) -> Any:  # fmt: skip
     """The value at a place of the sorted pool, at or just above the j-th of the many."""
     while j < held and below[j] + copies + times[j] <= rank:
         copies += times[j]
