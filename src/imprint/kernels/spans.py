@@ -9,7 +9,7 @@ import numpy as np
 from imprint.core.types import Array
 from imprint.kernels.engine import one_blas_thread
 
-PROXIES = 4096
+PROXIES = 1024
 SCORES = 2**21  # held at a time
 
 

@@ -10,21 +10,14 @@ from imprint.aggregators._base import Aggregator
 from imprint.core.types import Array
 from imprint.kernels.spans import Span
 from imprint.normalisers._base import Normaliser
-from imprint.study.arrange import Arrangement, Maker
-
-
-class Raw(NamedTuple):
-    """The proxies of one class as their generator made them: the first `size` of rows that others begin with too."""
-
-    key: Hashable
-    rows: Array
-    size: int
+from imprint.study.arrange import Arrangement
+from imprint.study.generate import Raw
 
 
 class Place(NamedTuple):
     """Where proxies stand: whose they are, how they were finished, in which lineup."""
 
-    maker: Maker
+    maker: int
     norm_post: Normaliser
     lineup: int
 
@@ -36,15 +29,13 @@ class Blocks:
         self.bases: list[Array] = []
         self.spans: list[Span] = []
         self.places: dict[Place, list[int]] = {}
-        self._known_bases: dict[Hashable, int] = {}
-        self._known_spans: dict[Hashable, int] = {}
-        self._divisors: dict[tuple[int, Normaliser], Array | None] = {}
-        self._prepared: dict[tuple[int, Normaliser], Any] = {}
+        self._known: dict[Hashable, Any] = {}
+        self._kept: list[Array] = []  # what keys name by identity
 
     def add(self, place: Place, parts: Sequence[Raw]) -> None:
         """Finish the proxies of a lineup."""
-        finish = self._in_turn if place.norm_post.uses_reference else self._alone
-        self.places[place] = finish(place.norm_post, parts)
+        norm = place.norm_post
+        self.places[place] = self._in_turn(norm, parts) if norm.uses_reference else self._alone(norm, parts)
 
     def proxies(self, place: Place) -> int:
         """How many proxies a lineup has."""
@@ -53,47 +44,56 @@ class Blocks:
     def _alone(self, norm: Normaliser, parts: Sequence[Raw]) -> list[int]:
         found = []
         for raw in parts:
-            base = self._base(raw.key, raw.rows)
-            if (base, norm) not in self._divisors:
-                self._divisors[base, norm] = norm.divisors(raw.rows)
-            divisors = self._divisors[base, norm]
+            divisors = self._once(("divisors", norm), raw.rows, norm.divisors)
             if divisors is None:
-                own = self._base((norm, raw.key, raw.size), norm.apply(raw.rows[: raw.size]))
-                found.append(self._span(own, raw.size))
+                size = raw.size
+                done = self._once(("done", norm, size), raw.rows, lambda rows, size=size: norm.apply(rows[:size]))
+                found.append(self._span(done, size))
+            elif raw.divisors is None:
+                found.append(self._span(raw.origin, raw.size, divisors))
             else:
-                found.append(self._span(base, raw.size, None if (divisors == 1).all() else divisors))
+                found.append(self._span(raw.origin, raw.size, raw.divisors * divisors))
         return found
 
     def _in_turn(self, norm: Normaliser, parts: Sequence[Raw]) -> list[int]:
         """Each class after those before it; lineups that begin alike share what they begin with."""
-        turns = [(norm, *((raw.key, raw.size) for raw in parts[: i + 1])) for i in range(len(parts))]
-        if not all(turn in self._known_spans for turn in turns):
+        turns: list[Hashable] = [norm]
+        for raw in parts:
+            turns.append(self._number((turns[-1], id(raw.rows), raw.size)))
+        if not all(("turn", turn) in self._known for turn in turns[1:]):
             own = [raw.rows[: raw.size] for raw in parts]
-            done = norm.apply_in_turn(own, [self._ready(norm, raw)[: raw.size] for raw in parts])
-            for turn, raw, before, after in zip(turns, parts, own, done):
-                if turn not in self._known_spans:
-                    base = self._base(raw.key, raw.rows) if after is before else self._base(turn, after)
-                    self._known_spans[turn] = self._span(base, raw.size)
-        return [self._known_spans[turn] for turn in turns]
+            ready = [self._once(("ready", norm), raw.rows, norm.prepare)[: raw.size] for raw in parts]
+            for turn, raw, before, after in zip(turns[1:], parts, own, norm.apply_in_turn(own, ready)):
+                if ("turn", turn) not in self._known:
+                    same = after is before
+                    span = self._span(raw.origin, raw.size, raw.divisors) if same else self._span(after, raw.size)
+                    self._known["turn", turn] = span
+        return [self._known["turn", turn] for turn in turns[1:]]
 
-    def _base(self, key: Hashable, rows: Array) -> int:
-        if key not in self._known_bases:
-            self._known_bases[key] = len(self.bases)
-            self.bases.append(rows)
-        return self._known_bases[key]
+    def _span(self, base: Array, size: int, divisors: Array | None = None) -> int:
+        if divisors is not None and (divisors == 1).all():
+            divisors = None
+        number = self._once("base", base, self._add_base)
+        key = number, size, None if divisors is None else divisors.tobytes()
+        if key not in self._known:
+            self._known[key] = len(self.spans)
+            self.spans.append(Span(number, size, divisors))
+        return int(self._known[key])
 
-    def _span(self, base: int, size: int, divisors: Array | None = None) -> int:
-        key = base, size, id(divisors)
-        if key not in self._known_spans:
-            self._known_spans[key] = len(self.spans)
-            self.spans.append(Span(base, size, divisors))
-        return self._known_spans[key]
+    def _add_base(self, rows: Array) -> int:
+        self.bases.append(rows)
+        return len(self.bases) - 1
 
-    def _ready(self, norm: Normaliser, raw: Raw) -> Any:
-        base = self._base(raw.key, raw.rows)
-        if (base, norm) not in self._prepared:
-            self._prepared[base, norm] = norm.prepare(raw.rows)
-        return self._prepared[base, norm]
+    def _once(self, what: Hashable, array: Array, find: Callable[[Array], Any]) -> Any:
+        """What is found of an array, looked for once."""
+        key = what, id(array)
+        if key not in self._known:
+            self._known[key] = find(array)
+            self._kept.append(array)
+        return self._known[key]
+
+    def _number(self, key: Hashable) -> int:
+        return int(self._known.setdefault(("number", key), len(self._known)))
 
     def shortlists(
         self,

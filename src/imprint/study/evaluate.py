@@ -9,11 +9,11 @@ import numpy as np
 
 from imprint.aggregators._base import Aggregator
 from imprint.core.errors import ImprintError
-from imprint.core.types import Array, State
-from imprint.generators._base import PerClassGenerator
+from imprint.core.types import Array
 from imprint.normalisers._base import Normaliser
-from imprint.study.arrange import Arrangement, Decisions, Lineup, Maker, View, arrange
-from imprint.study.blocks import Blocks, Place, Raw
+from imprint.study.arrange import Arrangement, Decisions, Lineup, View, arrange
+from imprint.study.blocks import Blocks, Place
+from imprint.study.generate import Made
 from imprint.study.memory import peak_memory, reset_peak
 from imprint.study.plan import Unit
 from imprint.study.scores import judge
@@ -40,9 +40,10 @@ def evaluate(unit: Unit) -> dict[str, Array]:
     data = unit.source.open(unit.backbone, unit.dataset)
     if data.fingerprint != unit.fingerprint:
         raise ImprintError(f"{unit}: the embeddings have changed since the study was planned.")
-    work = _Work(unit, arrange(unit, data.y, data.y_test), np.asarray(data.X), np.asarray(data.X_test))
-    work.generate()
-    for makers in work.plan.groups():
+    plan = arrange(unit, data.y, data.y_test)
+    X, queries = np.asarray(data.X), np.asarray(data.X_test)
+    work = _Work(unit, plan, Made(plan, X, unit.device), queries)
+    for makers in plan.groups(X.shape[1]):
         work.evaluate(makers)
     work.columns["peak_memory"][:] = peak_memory()
     return work.columns
@@ -58,60 +59,30 @@ class Look(NamedTuple):
 class _Work:
     """One unit under evaluation."""
 
-    def __init__(self, unit: Unit, arrangement: Arrangement, X: Array, queries: Array):
-        self.plan, self.queries, self.dtype, self.device = arrangement, queries, X.dtype, unit.device
-        self.X = unit.methods[0].norm_pre.apply(X)
-        self.states: dict[tuple[int, Maker], State] = {}
-        self.longest: dict[tuple[int, Maker], Maker] = {}
-        self.spent: dict[tuple[int, Maker], float] = {}
+    def __init__(self, unit: Unit, plan: Arrangement, made: Made, queries: Array):
+        self.plan, self.made, self.queries, self.device = plan, made, queries, unit.device
         self.scaled: dict[tuple[Normaliser, int], Array] = {}
         self.columns = {name: np.zeros(len(unit.cells), dtype) for name, dtype in COLUMNS.items()}
 
-    def generate(self) -> None:
-        """Summarise every class for every maker that needs it."""
-        for c, wanted in self.plan.requests().items():
-            start = time.process_time()
-            requests = [request for _, request in wanted]
-            cls, rows = type(requests[0].generator), self.plan.classes[c].rows
-            found = cls.summarise_many(self.X[rows], requests, self.device)
-            size = np.array([r.generator.most(len(rows)) for r in requests], dtype=float)
-            shares = (time.process_time() - start) * size / size.sum()
-            for (maker, _), state, source, share in zip(wanted, found, cls.served_by(requests), shares):
-                self.states[c, maker], self.spent[c, maker] = state, float(share)
-                self.longest[c, maker] = Maker(source.generator, maker.seed)
-
-    def evaluate(self, makers: list[Maker]) -> None:
-        """All cells of makers that may share rows; their states are let go afterwards."""
+    def evaluate(self, makers: list[int]) -> None:
+        """All cells of makers that may share rows; what was made for them is let go afterwards."""
         blocks = Blocks()
         looks: dict[View, list[Look]] = defaultdict(list)
-        cells: dict[tuple[Maker, int], list[int]] = defaultdict(list)
-        for maker in makers:
-            for post, views in self.plan.tree[maker].items():
-                start = time.process_time()
-                lineups = {i for decisions in views.values() for i in decisions}
-                for i in sorted(lineups, key=lambda i: -len(self.plan.lineups[i].classes)):
-                    blocks.add(Place(maker, post, i), self._raw(maker, self.plan.lineups[i].classes))
+        for m in makers:
+            start = time.process_time()
+            raw = {i: self.made.lineup(m, self.plan.lineups[i].classes) for i in self.plan.lineups_of(m)}
+            cells: dict[int, list[int]] = defaultdict(list)
+            for post, views in self.plan.branches[m].items():
                 for view, decisions in views.items():
-                    looks[view] += [Look(Place(maker, post, i), chosen) for i, chosen in decisions.items()]
-                    for i, chosen in decisions.items():
-                        cells[maker, i] += _all_cells(chosen)
-                self._charge([cell for i in lineups for cell in cells[maker, i]], start)
+                    for i in (i for i in raw if i in decisions):
+                        blocks.add(place := Place(m, post, i), raw[i])
+                        looks[view].append(Look(place, decisions[i]))
+                        cells[i] += _all_cells(decisions[i])
+            self._charge([cell for own in cells.values() for cell in own], start)
+            self._charge_generation(m, cells)
         for view, wanted in looks.items():
             self._view(blocks, view, wanted)
-        for maker in makers:
-            self._charge_generation(maker, {i: own for (m, i), own in cells.items() if m == maker})
-        for key in [key for key in self.states if key[1] in makers]:
-            del self.states[key]
-
-    def _raw(self, maker: Maker, classes: tuple[int, ...]) -> list[Raw]:
-        """The proxies of a lineup as they were generated."""
-        if isinstance(maker.generator, PerClassGenerator):
-            longest = [self.longest[c, maker] for c in classes]
-            rows = [np.asarray(self.states[c, m]["rows"], dtype=self.dtype) for c, m in zip(classes, longest)]
-            counts = [len(self.states[c, maker]["rows"]) for c in classes]
-            return [Raw((c, m), r, n) for c, m, r, n in zip(classes, longest, rows, counts)]
-        joint = maker.generator.proxies([self.states[c, maker] for c in classes])
-        return [Raw((c, maker, classes), np.asarray(w, dtype=self.dtype), len(w)) for c, w in zip(classes, joint)]
+        self.made.forget(makers)
 
     def _view(self, blocks: Blocks, view: View, looks: list[Look]) -> None:
         """All decisions of one view: together where that shares products, else proxies by proxies."""
@@ -161,14 +132,14 @@ class _Work:
         parts = 1 / len(cells) if shares is None else shares / shares.sum()
         self.columns["seconds_evaluation"][cells] += (time.process_time() - start) * parts
 
-    def _charge_generation(self, maker: Maker, cells: dict[int, list[int]]) -> None:
+    def _charge_generation(self, maker: int, cells: dict[int, list[int]]) -> None:
         """Divide the cost of every class among the cells that use it."""
         users: dict[int, int] = defaultdict(int)
         for i, own in cells.items():
             for c in self.plan.lineups[i].classes:
                 users[c] += len(own)
         for i, own in cells.items():
-            share = sum(self.spent[c, maker] / users[c] for c in self.plan.lineups[i].classes)
+            share = sum(self.made.spent[c, maker] / users[c] for c in self.plan.lineups[i].classes)
             self.columns["seconds_generation"][own] = share
 
 

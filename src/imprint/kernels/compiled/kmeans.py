@@ -72,7 +72,7 @@ class CompiledClustering:
 
     def _is_worth_extending(self, k: int) -> bool:
         n, d = self.rows.X.shape
-        return n * k >= EXTEND_FROM and self.rows.sketch.width + k < d
+        return bool(n * k >= EXTEND_FROM and self.rows.sketch.width + k < d)
 
     def _advance(self, C: Array, sums: Array, total: Array, members: Array) -> tuple[int, float]:
         rows, sketch = self.rows, self.sketch
