@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -46,9 +47,8 @@ class Blocks:
         for raw in parts:
             divisors = self._once(("divisors", norm), raw.rows, norm.divisors)
             if divisors is None:
-                size = raw.size
-                done = self._once(("done", norm, size), raw.rows, lambda rows, size=size: norm.apply(rows[:size]))
-                found.append(self._span(done, size))
+                done = self._once(("done", norm, raw.size), raw.rows, partial(_apply, norm, raw.size))
+                found.append(self._span(done, raw.size))
             elif raw.divisors is None:
                 found.append(self._span(raw.origin, raw.size, divisors))
             else:
@@ -120,6 +120,10 @@ class Blocks:
             lists = aggregator.span_shortlists(queries(union), self.bases, spans, device)
             found.update({i: (union, part) for i, part in zip(chosen, lists)})
         return Shortlists(found, arrangement)
+
+
+def _apply(norm: Normaliser, size: int, rows: Array) -> Array:
+    return norm.apply(rows[:size])
 
 
 class Shortlists(NamedTuple):
