@@ -91,7 +91,7 @@ def plan(study: Study, source: Source, done: Container[bytes] = frozenset(), dev
         data = source.open(backbone, dataset)
         prints[f"{backbone}-{dataset}"] = data.fingerprint
         sizes = [_class_sizes(f"{backbone}, {dataset}, {t}", t, data, study.seeds[0]) for t in task_texts]
-        possible = _possible(study, sizes, f"{backbone}, {dataset}", task_texts)  # (tasks, methods)
+        possible = _possible(methods, study.rules, sizes, f"{backbone}, {dataset}", task_texts)  # (tasks, methods)
         named += int(possible.sum()) * len(study.seeds)
         left_out += int((~possible).sum()) * len(study.seeds)
         for members in groups.values():
@@ -126,9 +126,10 @@ def _class_sizes(where: str, text: str, data: Data, seed: int) -> Array:
     return np.unique(labels, return_counts=True)[1]
 
 
-def _possible(study: Study, sizes: list[Array], where: str, texts: tuple[str, ...]) -> Array:
+def _possible(
+    methods: tuple[Method, ...], rules: tuple[str, ...], sizes: list[Array], where: str, texts: tuple[str, ...]
+) -> Array:
     """Which methods have the proxies they need on which tasks; a lack that no rule allows is refused."""
-    methods = study.methods
     kept = np.ones((len(sizes), len(methods)), dtype=bool)
     makers = list(dict.fromkeys(m.generator for m in methods))
     for t, counts in enumerate(sizes):
@@ -136,7 +137,7 @@ def _possible(study: Study, sizes: list[Array], where: str, texts: tuple[str, ..
         for i, method in enumerate(methods):
             if method.aggregator.depth > most[method.generator]:
                 kept[t, i] = False
-                if "enough_proxies" not in study.rules:
+                if "enough_proxies" not in rules:
                     raise ParameterError(
                         f"{where}, {texts[t]}: {method} looks at {method.aggregator.depth} proxies and there are "
                         f"{most[method.generator]}; change it, or leave such points out with the rule enough_proxies."
