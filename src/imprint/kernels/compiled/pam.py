@@ -6,6 +6,8 @@ from imprint.core.types import Array
 from imprint.kernels.compiled.jit import jit, jit_sums
 from imprint.kernels.compiled.products import squared_distance
 
+LANES = 4  # sums kept side by side, since an addition must wait for the one before it to the same sum
+
 
 @jit
 def to_distances(X: Array, rows: Array, columns: Array, norms: Array, products: Array) -> None:
@@ -84,20 +86,19 @@ def gains(distances: Array, a: int, weight: Array, first: Array, after: Array, o
 
 @jit
 def best_slot(losses: Array, gain: Array, near: Array, change: Array) -> int:
-    """The medoid that a new one replaces best; fills `change` with what the loss of each comes to.
-
-    Every other row adds to a sum of its own, since an addition must wait for the one before it to the same sum.
-    """
-    k = len(losses)
-    change[:k] = losses
-    change[k:] = 0
-    for o in range(0, len(gain) - 1, 2):
-        change[near[o]] += gain[o]
-        change[k + near[o + 1]] += gain[o + 1]
-    if len(gain) % 2:
-        change[near[-1]] += gain[-1]
-    change[:k] += change[k:]
-    return int(np.argmin(change[:k]))
+    """The medoid that a new one replaces best; fills `change[0]` with what the loss of each comes to."""
+    k, rest = len(losses), len(gain) % LANES
+    change[:] = 0
+    change[0] = losses
+    for o in range(0, len(gain) - rest, LANES):
+        for lane in range(LANES):
+            change[lane, near[o + lane]] += gain[o + lane]
+    for o in range(len(gain) - rest, len(gain)):
+        change[0, near[o]] += gain[o]
+    for lane in range(1, LANES):
+        for slot in range(k):
+            change[0, slot] += change[lane, slot]
+    return int(np.argmin(change[0]))
 
 
 @jit
@@ -110,7 +111,7 @@ def eager_swaps(
     A row whose gains would not outweigh the least loss even if all of them came together is passed over.
     """
     n, k = M.shape[1], M.shape[0]
-    change, losses, gain = np.empty(2 * k), np.empty(k), np.empty(n)
+    change, losses, gain = np.empty((LANES, k)), np.empty(k), np.empty(n)
     first, after = np.empty(n), np.empty(n)
     fresh = True
     least = enough = 0.0
@@ -128,7 +129,7 @@ def eager_swaps(
         if least + own + shared >= enough * (1 - 1e-3):
             continue
         slot = best_slot(losses, gain, near, change)
-        if change[slot] + shared < enough:
+        if change[0, slot] + shared < enough:
             swap(M, slot, distances, a, near, second)
             medoids[slot] = start + a
             fresh, idle = True, 0
