@@ -24,12 +24,10 @@ class CompiledRows:
         self.spread = float(self.sketch.squared.mean())
 
     def nearer(self, candidates: Array, closest: Array) -> Array:
-        sketch, C = self.sketch, self.X[candidates].astype(np.float64)
-        short, squared, lengths, tails = sketch.centres(C)
-        out = np.empty((len(C), len(self.X)))
+        sketch, out = self.sketch, np.empty((len(candidates), len(self.X)))
         nearer(
-            self.X, C, sketch.rows @ short.T, sketch.squared, sketch.blur, sketch.tails,
-            squared, lengths, tails, closest, out,
+            self.X, candidates, sketch.mean, sketch.directions, sketch.rows, sketch.squared, sketch.blur,
+            sketch.tails, closest, out,
         )  # fmt: skip
         return out
 
