@@ -1,7 +1,7 @@
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -27,19 +27,23 @@ class Normaliser(Component):
         """What `apply` divides every row by, where that is all it does.  # (n,)"""
         return None
 
-    def prepare(self, X: Array) -> Any:
-        """What `apply_in_turn` needs to know of rows; the first so many of it serve the first so many rows."""
+    def references(self, parts: Sequence[Array]) -> list[Array | None]:
+        """For the proxies of classes imprinted one after another: what of those before matters to each, None for
+        nothing. Equal proxies after equal references become equal."""
+        done: list[Array] = []
+        found: list[Array | None] = []
+        for part in parts:
+            found.append(np.concatenate(done) if done and self.uses_reference else None)
+            done.append(self.apply(part, found[-1]))
+        return found
+
+    def prepare(self, X: Array) -> Array:
+        """What `finish` needs to know of rows; the first so many of it serve the first so many rows."""
         return X
 
-    def apply_in_turn(self, parts: Sequence[Array], prepared: Sequence[Any] | None = None) -> list[Array]:
-        """The proxies of classes imprinted one after another, each with those before it as the reference.
-
-        A part that stays as it is is returned itself. `prepared` brings along what `prepare` gave for each part.
-        """
-        done: list[Array] = []
-        for part in parts:
-            done.append(self.apply(part, np.concatenate(done) if done and self.uses_reference else None))
-        return done
+    def finish(self, prepared: Array, reference: Array) -> Array:
+        """Prepared rows after a reference that `references` gave."""
+        return self.apply(prepared, reference)
 
     @abstractmethod
     def apply(self, X: Array, reference: Array | None = None) -> Array:

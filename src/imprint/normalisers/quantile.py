@@ -24,18 +24,15 @@ class Quantile(Normaliser):
     def apply(self, X: Array, reference: Array | None = None) -> Array:
         if reference is None or len(reference) == 0:
             return X
-        return _spread(X, ranks(X), quantiles(reference, (np.arange(X.shape[1]) + 0.5) / X.shape[1]))
+        target = quantiles(reference, (np.arange(X.shape[1]) + 0.5) / X.shape[1]).astype(X.dtype)
+        return self.finish(ranks(X), target)
+
+    def references(self, parts: Sequence[Array]) -> list[Array | None]:
+        """What the values of the proxies of each class become, from the smallest on; they share them."""
+        return [None, *targets_in_turn(parts[0], [len(X) for X in parts[1:]])]
 
     def prepare(self, X: Array) -> Array:
         return ranks(X)
 
-    def apply_in_turn(self, parts: Sequence[Array], prepared: Sequence[Array] | None = None) -> list[Array]:
-        """The same with less sorting: after the first class every proxy of a class has the same values."""
-        later = prepared[1:] if prepared else [ranks(X) for X in parts[1:]]
-        targets = targets_in_turn(parts[0], [len(X) for X in parts[1:]])
-        return [parts[0], *map(_spread, parts[1:], later, targets)]
-
-
-def _spread(X: Array, places: Array, target: Array) -> Array:
-    """The values of every row, from smallest to largest, become the target's."""
-    return np.asarray(target.astype(X.dtype, copy=False).take(places, mode="clip"))
+    def finish(self, prepared: Array, reference: Array) -> Array:
+        return np.asarray(reference.take(prepared, mode="clip"))

@@ -56,19 +56,20 @@ class Blocks:
         return found
 
     def _in_turn(self, norm: Normaliser, parts: Sequence[Raw]) -> list[int]:
-        """Each class after those before it; lineups that begin alike share what they begin with."""
-        turns: list[Hashable] = [norm]
-        for raw in parts:
-            turns.append(self._number((turns[-1], id(raw.rows), raw.size)))
-        if not all(("turn", turn) in self._known for turn in turns[1:]):
-            own = [raw.rows[: raw.size] for raw in parts]
-            ready = [self._once(("ready", norm), raw.rows, norm.prepare)[: raw.size] for raw in parts]
-            for turn, raw, before, after in zip(turns[1:], parts, own, norm.apply_in_turn(own, ready)):
-                if ("turn", turn) not in self._known:
-                    same = after is before
-                    span = self._span(raw.origin, raw.size, raw.divisors) if same else self._span(after, raw.size)
-                    self._known["turn", turn] = span
-        return [self._known["turn", turn] for turn in turns[1:]]
+        """Each class after those before it; lineups share what comes to the same."""
+        heads = tuple((id(raw.rows), raw.size) for raw in parts)
+        if (norm, heads) not in self._known:
+            self._known[norm, heads] = norm.references([raw.rows[: raw.size] for raw in parts])
+        return [self._after(norm, reference, raw) for reference, raw in zip(self._known[norm, heads], parts)]
+
+    def _after(self, norm: Normaliser, reference: Array | None, raw: Raw) -> int:
+        if reference is None:
+            return self._span(raw.origin, raw.size, raw.divisors)
+        key = norm, id(raw.rows), raw.size, reference.tobytes()
+        if key not in self._known:
+            ready = self._once(("ready", norm), raw.rows, norm.prepare)
+            self._known[key] = self._span(norm.finish(ready[: raw.size], reference), raw.size)
+        return int(self._known[key])
 
     def _span(self, base: Array, size: int, divisors: Array | None = None) -> int:
         if divisors is not None and (divisors == 1).all():
@@ -91,9 +92,6 @@ class Blocks:
             self._known[key] = find(array)
             self._kept.append(array)
         return self._known[key]
-
-    def _number(self, key: Hashable) -> int:
-        return int(self._known.setdefault(("number", key), len(self._known)))
 
     def shortlists(
         self,
