@@ -59,7 +59,8 @@ class Blocks:
         """Each class after those before it; lineups share what comes to the same."""
         heads = tuple((id(raw.rows), raw.size) for raw in parts)
         if (norm, heads) not in self._known:
-            self._known[norm, heads] = norm.references([raw.rows[: raw.size] for raw in parts])
+            found = norm.references([raw.rows[: raw.size] for raw in parts])
+            self._known.update({(norm, heads[:i]): found[:i] for i in range(1, len(heads) + 1)})
         return [self._after(norm, reference, raw) for reference, raw in zip(self._known[norm, heads], parts)]
 
     def _after(self, norm: Normaliser, reference: Array | None, raw: Raw) -> int:
