@@ -46,10 +46,11 @@ def ranks(X: Array) -> Array:
     """The place of every value among those of its row, from the smallest on; equal values keep their order.  # (n, d)
 
     >>> ranks(np.array([[0.5, 0.1, 0.5, 0.3]]))
-    array([[2, 0, 3, 1]], dtype=int32)
+    array([[2, 0, 3, 1]], dtype=int16)
     """
-    out = np.empty(X.shape, dtype=np.int32)
-    places = np.arange(X.shape[1], dtype=np.int32)[None, :]
+    dtype = np.int16 if X.shape[1] < 2**15 else np.int32
+    out = np.empty(X.shape, dtype=dtype)
+    places = np.arange(X.shape[1], dtype=dtype)[None, :]
     for start in range(0, len(X), ROWS):
         block = slice(start, start + ROWS)
         np.put_along_axis(out[block], _stable_order(X[block]), places, axis=1)

@@ -1,7 +1,7 @@
 """What the cells of a unit have in common, as one tree: from proxies over views of them to decisions."""
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, NamedTuple, TypeAlias
@@ -48,6 +48,13 @@ class Wish(NamedTuple):
     maker: int
     norm_pre: Normaliser
     request: Request
+
+
+class Bundle(NamedTuple):
+    """Norms that finish the proxies of a maker and are seen to together."""
+
+    maker: int
+    posts: tuple[Normaliser, ...]
 
 
 class View(NamedTuple):
@@ -106,26 +113,32 @@ class Arrangement:
                 found[c].append(Wish(m, norm_pre, request))
         return found
 
-    def groups(self, width: int) -> list[list[int]]:
-        """Makers whose proxies and scores are held together: those that may share rows, within bounds of memory."""
-        found: list[list[int]] = []
+    def groups(self, width: int) -> list[list[Bundle]]:
+        """Bundles whose proxies and scores are held together: those that may share rows, within bounds of memory."""
+        found: list[list[Bundle]] = []
         room = 0
-        for m in sorted(range(len(self.makers)), key=lambda m: self.makers[m].seed or 0):
-            size = self._size(m, width)
+        for bundle in self._bundles():
+            size = self._size(bundle, width)
             if not found or size > room:
                 found.append([])
                 room = HELD
-            found[-1].append(m)
+            found[-1].append(bundle)
             room -= size
         return found
 
-    def _size(self, maker: int, width: int) -> int:
-        """How many numbers the proxies and the scores of a maker are, roughly."""
-        lineups = [self.lineups[i] for i in self.lineups_of(maker)]
+    def _bundles(self) -> Iterator[Bundle]:
+        for m in sorted(range(len(self.makers)), key=lambda m: self.makers[m].seed or 0):
+            for after_others in (False, True):
+                if posts := tuple(n for n in self.branches[m] if n.uses_reference == after_others):
+                    yield Bundle(m, posts)
+
+    def _size(self, bundle: Bundle, width: int) -> int:
+        """How many numbers the proxies and the scores of a bundle are, roughly."""
+        lineups = [self.lineups[i] for i in self.lineups_of(bundle.maker)]
         sizes = (len(self.classes[c].rows) for c in {c for lineup in lineups for c in lineup.classes})
-        proxies = sum(map(self.makers[maker].generator.most, sizes))
+        proxies = sum(map(self.makers[bundle.maker].generator.most, sizes))
         scores = sum(len(lineup.classes) * len(lineup.rows) for lineup in lineups)
-        return len(self.branches[maker]) * (width * proxies + scores)
+        return width * proxies + len(bundle.posts) * scores
 
     def computations(self) -> tuple[int, int]:
         """How many states of classes and how many decisions are computed."""

@@ -11,9 +11,9 @@ from imprint.aggregators._base import Aggregator
 from imprint.core.errors import ImprintError
 from imprint.core.types import Array
 from imprint.normalisers._base import Normaliser
-from imprint.study.arrange import Arrangement, Decisions, Lineup, View, arrange
+from imprint.study.arrange import Arrangement, Bundle, Decisions, Lineup, View, arrange
 from imprint.study.blocks import Blocks, Place
-from imprint.study.generate import Made
+from imprint.study.generate import Made, Raw
 from imprint.study.memory import peak_memory, reset_peak
 from imprint.study.plan import Unit
 from imprint.study.scores import judge
@@ -43,8 +43,9 @@ def evaluate(unit: Unit) -> dict[str, Array]:
     plan = arrange(unit, data.y, data.y_test)
     X, queries = np.asarray(data.X), np.asarray(data.X_test)
     work = _Work(unit, plan, Made(plan, X, unit.device), queries)
-    for makers in plan.groups(X.shape[1]):
-        work.evaluate(makers)
+    work.charge_generation()
+    for bundles in plan.groups(X.shape[1]):
+        work.evaluate(bundles)
     work.columns["peak_memory"][:] = peak_memory()
     return work.columns
 
@@ -64,25 +65,25 @@ class _Work:
         self.scaled: dict[tuple[Normaliser, int], Array] = {}
         self.columns = {name: np.zeros(len(unit.cells), dtype) for name, dtype in COLUMNS.items()}
 
-    def evaluate(self, makers: list[int]) -> None:
-        """All cells of makers that may share rows; what was made for them is let go afterwards."""
+    def evaluate(self, bundles: list[Bundle]) -> None:
+        """All cells of bundles that may share rows."""
         blocks = Blocks()
         looks: dict[View, list[Look]] = defaultdict(list)
-        for m in makers:
-            start = time.process_time()
-            raw = {i: self.made.lineup(m, self.plan.lineups[i].classes) for i in self.plan.lineups_of(m)}
-            cells: dict[int, list[int]] = defaultdict(list)
-            for post, views in self.plan.branches[m].items():
-                for view, decisions in views.items():
-                    for i in (i for i in raw if i in decisions):
-                        blocks.add(place := Place(m, post, i), raw[i])
-                        looks[view].append(Look(place, decisions[i]))
-                        cells[i] += _all_cells(decisions[i])
-            self._charge([cell for own in cells.values() for cell in own], start)
-            self._charge_generation(m, cells)
+        raw: dict[tuple[int, int], list[Raw]] = {}
+        for m, posts in bundles:
+            start, cells = time.process_time(), []
+            for i in self.plan.lineups_of(m):
+                if (m, i) not in raw:
+                    raw[m, i] = self.made.lineup(m, self.plan.lineups[i].classes)
+                for post in posts:
+                    for view, decisions in self.plan.branches[m][post].items():
+                        if i in decisions:
+                            blocks.add(place := Place(m, post, i), raw[m, i])
+                            looks[view].append(Look(place, decisions[i]))
+                            cells += _all_cells(decisions[i])
+            self._charge(cells, start)
         for view, wanted in looks.items():
             self._view(blocks, view, wanted)
-        self.made.forget(makers)
 
     def _view(self, blocks: Blocks, view: View, looks: list[Look]) -> None:
         """All decisions of one view: together where that shares products, else proxies by proxies."""
@@ -132,15 +133,21 @@ class _Work:
         parts = 1 / len(cells) if shares is None else shares / shares.sum()
         self.columns["seconds_evaluation"][cells] += (time.process_time() - start) * parts
 
-    def _charge_generation(self, maker: int, cells: dict[int, list[int]]) -> None:
+    def charge_generation(self) -> None:
         """Divide the cost of every class among the cells that use it."""
-        users: dict[int, int] = defaultdict(int)
-        for i, own in cells.items():
-            for c in self.plan.lineups[i].classes:
-                users[c] += len(own)
-        for i, own in cells.items():
-            share = sum(self.made.spent[c, maker] / users[c] for c in self.plan.lineups[i].classes)
-            self.columns["seconds_generation"][own] = share
+        for m, branch in enumerate(self.plan.branches):
+            cells: dict[int, list[int]] = defaultdict(list)
+            for views in branch.values():
+                for decisions in views.values():
+                    for i, chosen in decisions.items():
+                        cells[i] += _all_cells(chosen)
+            users: dict[int, int] = defaultdict(int)
+            for i, own in cells.items():
+                for c in self.plan.lineups[i].classes:
+                    users[c] += len(own)
+            for i, own in cells.items():
+                share = sum(self.made.spent[c, m] / users[c] for c in self.plan.lineups[i].classes)
+                self.columns["seconds_generation"][own] = share
 
 
 def _all_cells(chosen: Decisions) -> list[int]:

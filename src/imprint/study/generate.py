@@ -44,12 +44,6 @@ class Made:
         rows = [np.asarray(weights, dtype=self.dtype) for weights in joint]
         return [Raw(r, len(r), r) for r in rows]
 
-    def forget(self, makers: Sequence[int]) -> None:
-        """Let go of what was made for some makers."""
-        for held in (self._states, self._raw):
-            for key in [key for key in held if key[1] in makers]:
-                del held[key]
-
     def _summarise(self, c: int, wanted: Sequence[Wish], X: Array, device: str) -> None:
         if type(wanted[0].request.generator).picks_blindly:
             self._make(c, wanted, X, device)
