@@ -16,13 +16,12 @@ import time
 from pathlib import Path
 
 import numpy as np
-from sklearn.metrics import accuracy_score, f1_score
 from threadpoolctl import threadpool_limits
 
-from imprint import ImprintClassifier, tasks
-from imprint.classifier import PARTS
+from imprint import tasks
 from imprint.embeddings import read_pack
 from imprint.study import Grid, Packs, Study, run
+from imprint.study.grid import PARTS
 from imprint.study.run import cores
 
 SEEDS = (17121997, 123987, 12412312)
@@ -58,7 +57,11 @@ def show(p):
 
 
 def alone(row, X, y, X_test, y_test):
-    """One cell the plain way."""
+    """One cell the plain way. What only it needs is imported here, so that the workers of a study do not load it."""
+    from sklearn.metrics import accuracy_score, f1_score
+
+    from imprint import ImprintClassifier
+
     task = tasks.resolve(row["task"])
     train, test = task.select(y, row["seed"]), task.queries().select(y_test, row["seed"])
     clf = ImprintClassifier(**{part: row[part] for part in PARTS}, random_state=row["seed"])

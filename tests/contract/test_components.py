@@ -12,6 +12,7 @@ from imprint.core.component import Component, rule
 from imprint.core.errors import ParameterError
 from imprint.core.types import Proxies
 from imprint.generators._base import Request
+from imprint.kernels.spans import Span
 
 FAMILIES = [generators.family, normalisers.family, aggregators.family]
 ALL = [pytest.param(f, n, id=f"{f.kind}:{n}") for f in FAMILIES for n in f.names()]
@@ -225,8 +226,25 @@ def test_normaliser_in_turn_is_one_after_another(name, awkward):
     parts = [awkward[0][i:j] for i, j in ((0, 20), (20, 21), (21, 40), (36, 60))]
     for part in parts:
         done.append(n.apply(part, np.concatenate(done) if done else None))
-    turned = n.apply_in_turn(parts)
-    assert all(np.array_equal(a, b) and a.dtype == b.dtype for a, b in zip(done, turned, strict=True))
+    ready = [n.prepare(np.concatenate([part, part[::-1]]))[: len(part)] for part in parts]
+    for part, prepared, reference, expected in zip(parts, ready, n.references(parts), done, strict=True):
+        found = part if reference is None else n.finish(prepared, reference)
+        if reference is not None or n.uses_reference:
+            assert np.array_equal(found, expected)
+            assert found.dtype == expected.dtype
+
+
+@pytest.mark.parametrize("name", normalisers.family.names())
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_normaliser_divides_by_what_it_says(name, dtype, awkward):
+    n, X = normalisers.family.load(name)(), awkward[0].astype(dtype)
+    divisors = n.divisors(X[1:])
+    assert (divisors is not None) == (n.keeps_direction and not n.uses_reference)
+    if divisors is not None:
+        assert divisors.dtype == dtype
+        assert np.array_equal(X[1:] / divisors[:, None], n.apply(X[1:]))
+    tiny = n.divisors(X[1:] * dtype(1e-35))
+    assert tiny is None or np.array_equal(tiny, np.ones(len(tiny)))
 
 
 @pytest.mark.parametrize("name", normalisers.family.names())
@@ -260,6 +278,17 @@ def test_shortlists_decide_as_scores_do(a, deeper, awkward):
     assert decided.shape == (3, len(X) - 24)
     np.testing.assert_allclose(decided.T, scores, rtol=1e-5)
     np.testing.assert_array_equal(decided.argmax(axis=0), scores.argmax(axis=1))
+
+
+@pytest.mark.parametrize("a", AGGREGATORS, ids=str)
+def test_spans_give_the_shortlists_of_their_rows(a, awkward):
+    X, by = awkward[0], np.linspace(1, 3, 14, dtype=np.float32)
+    bases = [X[:9], X[10:24]]
+    spans = [Span(1, 14), Span(0, 9), Span(1, 3, by), Span(1, 8), Span(1, 14, by)]
+    found = a.span_shortlists(X[24:], bases, spans)
+    for span, shortlist in zip(spans, found, strict=True):
+        (expected,) = a.shortlists(X[24:], [span.rows(bases)])
+        np.testing.assert_allclose(shortlist, expected, rtol=1e-5)
 
 
 @pytest.mark.parametrize("a", AGGREGATORS, ids=str)

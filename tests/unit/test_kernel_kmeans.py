@@ -7,6 +7,7 @@ from threadpoolctl import threadpool_limits
 
 from imprint.core.errors import ParameterError
 from imprint.kernels import engine
+from imprint.kernels.compiled import kmeans as compiled
 from imprint.kernels.kmeans import Problem, kmeans, kmeans_many
 from imprint.kernels.rows import squared_norms, unit_rows
 
@@ -178,3 +179,11 @@ def test_extreme_scales_change_nothing(scale):
     plain = kmeans(X, 6, np.random.default_rng(0))
     scaled = kmeans(X * np.exp2(np.round(np.log2(scale))), 6, np.random.default_rng(0))
     assert np.array_equal(plain.labels, scaled.labels)
+
+
+def test_longer_sketches_change_nothing(monkeypatch):
+    X = blobs(n=700, d=90)
+    plain = kmeans(X, 20, np.random.default_rng(0), tol=0)
+    assert plain.iterations > min(compiled.EXTEND_AT)
+    monkeypatch.setattr(compiled, "EXTEND_FROM", 0)
+    assert same(plain, kmeans(X, 20, np.random.default_rng(0), tol=0))

@@ -5,6 +5,7 @@ from typing import Any
 
 from imprint.core.component import Component
 from imprint.core.types import Array, Proxies
+from imprint.kernels.spans import Span
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,6 +30,17 @@ class Aggregator(Component):
     @abstractmethod
     def shortlists(self, Q: Array, parts: Sequence[Array], device: str = "cpu") -> list[Array]:
         """What matters of every class's proxies, best first.  # for each part: (r, q), r <= depth"""
+
+    @property
+    def shares_products(self) -> bool:
+        """Whether `span_shortlists` costs less than the shortlists of every span alone."""
+        return False
+
+    def span_shortlists(
+        self, Q: Array, bases: Sequence[Array], spans: Sequence[Span], device: str = "cpu"
+    ) -> list[Array]:
+        """The same for proxies that share rows: each part is a span of some base."""
+        return self.shortlists(Q, [span.rows(bases) for span in spans], device)
 
     @abstractmethod
     def gather(self, shortlists: Sequence[Array]) -> Any:

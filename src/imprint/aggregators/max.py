@@ -9,6 +9,7 @@ from imprint.core.component import param
 from imprint.core.types import Array, Proxies
 from imprint.kernels import placed
 from imprint.kernels.maxima import class_maxima
+from imprint.kernels.spans import Span, span_maxima
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,6 +29,18 @@ class Max(Aggregator):
     def shortlists(self, Q: Array, parts: Sequence[Array], device: str = "cpu") -> list[Array]:
         starts = np.cumsum([0, *map(len, parts)])[:-1]
         return list(placed.class_maxima(Q, np.concatenate(parts), starts, device).T[:, None])
+
+    @property
+    def shares_products(self) -> bool:
+        return True
+
+    def span_shortlists(
+        self, Q: Array, bases: Sequence[Array], spans: Sequence[Span], device: str = "cpu"
+    ) -> list[Array]:
+        """One product with every base serves all its prefixes and scales."""
+        if device != placed.CPU:
+            return super().span_shortlists(Q, bases, spans, device)
+        return list(span_maxima(Q, bases, spans)[:, None])
 
     def gather(self, shortlists: Sequence[Array]) -> Array:
         return np.concatenate(shortlists)

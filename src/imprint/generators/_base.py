@@ -28,6 +28,8 @@ class Generator(Component):
     """Whether the state depends on the random numbers; if not, all seeds share it."""
     nested: ClassVar[bool] = False
     """Whether the proxies for a smaller k are the first k of those for a larger one."""
+    picks_blindly: ClassVar[bool] = False
+    """Whether it picks rows without looking at what they hold, so that it does not matter when they are scaled."""
     exact_extension: ClassVar[bool] = False
     """Whether extending a class gives what all its rows at once would give, up to rounding."""
 

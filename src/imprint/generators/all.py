@@ -11,6 +11,7 @@ from imprint.generators._base import PerClassGenerator
 class All(PerClassGenerator):
     """Every embedding is a proxy. More rows of a known class are appended."""
 
+    picks_blindly: ClassVar[bool] = True
     exact_extension: ClassVar[bool] = True
 
     def most(self, n: int) -> int:

@@ -33,11 +33,12 @@ class KMedoids(PerClassGenerator):
 
     @classmethod
     def summarise_many(cls, X: Array, requests: Sequence[Request], device: str = "cpu") -> list[State]:
-        """The distances between all rows serve every k, method and seed."""
+        """The distances between all rows serve every k, method and seed; a search without chance serves all seeds."""
         pairs, mass, found = Pairwise(X, MEMORY), np.ones(len(X)), {}
-        for g, entropy in dict.fromkeys(requests):
+        wanted = [Request(g, entropy if cast(KMedoids, g)._draws else ()) for g, entropy in requests]
+        for g, entropy in dict.fromkeys(wanted):
             found[g, entropy] = cast(KMedoids, g)._search(X, mass, np.random.default_rng(entropy), pairs)
-        return [found[r] for r in requests]
+        return [found[r] for r in wanted]
 
     def work(self, n: int, d: int) -> float:
         return float(n * n * (d + 4 * self.k))
@@ -45,6 +46,11 @@ class KMedoids(PerClassGenerator):
     def extend(self, state: State, X: Array, rng: np.random.Generator) -> State:
         rows = np.concatenate([state["rows"], X])
         return self._search(rows, np.concatenate([state["mass"], np.ones(len(X))]), rng)
+
+    @property
+    def _draws(self) -> bool:
+        """Whether the search starts from rows drawn at random."""
+        return self.method == "fasterpam" and self.k > 1
 
     def _search(self, rows: Array, mass: Array, rng: np.random.Generator, pairs: Pairwise | None = None) -> State:
         if self.method == "alternate":

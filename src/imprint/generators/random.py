@@ -19,6 +19,7 @@ class Random(PerClassGenerator):
     k: int = param(20, "proxies per class, at most", ge=1)
     seeded: ClassVar[bool] = True
     nested: ClassVar[bool] = True
+    picks_blindly: ClassVar[bool] = True
     exact_extension: ClassVar[bool] = True
 
     def summarise(self, X: Array, rng: np.random.Generator) -> State:

@@ -1,14 +1,19 @@
 """Which engine runs a kernel, NumPy alone or loops compiled by numba, and on how many threads."""
 
 import os
+import sys
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
+from typing import TypeVar
 
 from threadpoolctl import ThreadpoolController
 
-COMPILED_FROM = 250_000
+T = TypeVar("T")
+COMPILED_FROM = 200_000
 """Multiplications from which compiled loops repay the import of numba."""
 
 
@@ -22,11 +27,27 @@ def compiled(work: float) -> bool:
     return work >= COMPILED_FROM and numba_installed()
 
 
+def loaded() -> bool:
+    """Whether compiled loops cost no import any more; for kernels whose engines agree bit for bit."""
+    return "numba" in sys.modules
+
+
 def cores() -> int:
     """Cores this process may use: those the system grants, and no more than OMP_NUM_THREADS where that is set."""
     granted = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     asked = os.environ.get("OMP_NUM_THREADS", "")
     return min(granted, int(asked)) if asked.isdigit() and int(asked) else granted
+
+
+def on_all_cores(function: Callable[[T], object], items: Iterable[T]) -> None:
+    """Call a function that releases the interpreter for every item, several at a time where there are cores."""
+    count = cores()
+    if count == 1:
+        for item in items:
+            function(item)
+        return
+    with ThreadPoolExecutor(count) as pool:
+        list(pool.map(function, items))
 
 
 @cache

@@ -2,7 +2,6 @@
 
 from collections import defaultdict
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from threading import Lock
 from typing import NamedTuple
 
@@ -100,8 +99,8 @@ def kmeans_many(
             results[index] = data[i].iterate(centres[: problems[index].k], max_iter)
 
     hardest_first = sorted(groups.values(), key=lambda group: -sum(problems[index].k for index in group))
-    with engine.one_blas_thread(), ThreadPoolExecutor(engine.cores()) as pool:
-        list(pool.map(solve, hardest_first))
+    with engine.one_blas_thread():
+        engine.on_all_cores(solve, hardest_first)
     return [results[index] for index in range(len(problems))]
 
 

@@ -55,6 +55,8 @@ def lloyd(rows: Rows, centres: Array, limit: float, max_iter: int, spherical: bo
 def _means(rows: Rows, state: Clustering, centres: Array, spherical: bool) -> Array:
     """Centre of every cluster, rounded to the data's type; a centre without rows stays where it was."""
     sums, total = state.sums, state.total
+    if state.members.all() and not spherical:
+        return (sums / total[:, None]).astype(centres.dtype)
     empty = np.flatnonzero(state.members == 0)
     if len(empty):
         sums, total = _relocated(rows, state, centres, empty)

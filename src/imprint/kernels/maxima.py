@@ -1,11 +1,9 @@
 """Best score per class, without holding every score."""
 
-from concurrent.futures import ThreadPoolExecutor
-
 import numpy as np
 
 from imprint.core.types import Array
-from imprint.kernels.engine import cores, one_blas_thread
+from imprint.kernels.engine import on_all_cores, one_blas_thread
 
 QUERIES = 512
 PROXIES = 4096
@@ -30,8 +28,8 @@ def class_maxima(Q: Array, W: Array, starts: Array) -> Array:
                 part = np.maximum.reduceat(queries @ W[first : first + PROXIES].T, cuts, axis=1)
             np.maximum(out[:, classes], part, out=out[:, classes])
 
-    with one_blas_thread(), ThreadPoolExecutor(cores()) as pool:
-        list(pool.map(fill, range(0, len(Q), QUERIES)))
+    with one_blas_thread():
+        on_all_cores(fill, range(0, len(Q), QUERIES))
     return best
 
 

@@ -1,7 +1,6 @@
 """All distances between the rows of one data set, held or computed again."""
 
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 from scipy.spatial.distance import cdist
@@ -34,8 +33,7 @@ class Pairwise:
             held[start:stop, start:] = block
             held[stop:, start:stop] = block[:, stop - start :].T
 
-        with ThreadPoolExecutor(engine.cores()) as pool:
-            list(pool.map(fill, range(0, n, BLOCK)))
+        engine.on_all_cores(fill, range(0, n, BLOCK))
         return held
 
     def rows(self, rows: Array) -> Array:

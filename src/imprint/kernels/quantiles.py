@@ -1,8 +1,13 @@
 """Many quantiles of one pool of values, by sorting instead of many selections."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from imprint.core.types import Array
+from imprint.kernels import engine
+
+ROWS = 128  # ranked at a time, so that they stay in the cache
 
 
 def quantiles(values: Array, q: Array) -> Array:
@@ -12,6 +17,57 @@ def quantiles(values: Array, q: Array) -> Array:
     array([1.5, 2. , 3. ])
     """
     return Pool(values).quantiles(q)
+
+
+def targets_in_turn(first: Array, sizes: Sequence[int]) -> Array:
+    """What the values of classes become that are imprinted after a first one, in turn.  # (classes, d)
+
+    Each becomes the quantiles (i + 1/2) / d of all values before it; a class of n rows puts its own in n times.
+
+    >>> targets_in_turn(np.array([[0.0, 4.0], [2.0, 6.0]]), [1])
+    array([[1.5, 4.5]])
+    """
+    d = first.shape[1]
+    levels = (np.arange(d) + 0.5) / d
+    targets = np.empty((len(sizes), d), dtype=first.dtype)
+    if engine.loaded():
+        from imprint.kernels.compiled import quantiles as compiled
+
+        compiled.targets_in_turn(np.sort(first, axis=None), np.array(sizes), levels, targets)
+        return targets
+    pool = Pool(first)
+    for target, size in zip(targets, sizes):
+        target[:] = pool.quantiles(levels)
+        pool.add(target, size)
+    return targets
+
+
+def ranks(X: Array) -> Array:
+    """The place of every value among those of its row, from the smallest on; equal values keep their order.  # (n, d)
+
+    >>> ranks(np.array([[0.5, 0.1, 0.5, 0.3]]))
+    array([[2, 0, 3, 1]], dtype=int16)
+    """
+    dtype = np.int16 if X.shape[1] < 2**15 else np.int32
+    out = np.empty(X.shape, dtype=dtype)
+    places = np.arange(X.shape[1], dtype=dtype)[None, :]
+    for start in range(0, len(X), ROWS):
+        block = slice(start, start + ROWS)
+        np.put_along_axis(out[block], _stable_order(X[block]), places, axis=1)
+    return out
+
+
+def _stable_order(X: Array) -> Array:
+    """`argsort` along rows, for float32 by plain sorting of values and places packed into one integer."""
+    if X.dtype != np.float32:
+        return np.argsort(X, axis=1, kind="stable")
+    bits = (X + np.float32(0)).view(np.int32)  # there is one zero only
+    packed = np.where(bits < 0, bits ^ np.int32(0x7FFFFFFF), bits).astype(np.int64)
+    packed <<= 32
+    packed |= np.arange(X.shape[1])
+    packed.sort(axis=1)
+    packed &= 0xFFFFFFFF
+    return packed
 
 
 class Pool:

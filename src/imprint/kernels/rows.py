@@ -35,13 +35,21 @@ def products(X: Array, v: Array) -> Array:
     return out
 
 
+def lengths(X: Array) -> Array | None:
+    """What `unit_rows` divides every row by; None where some rows are too large or too small to be squared.  # (n,)"""
+    length = np.sqrt(squared_norms(X))
+    if _odd(length).any():
+        return None
+    return np.asarray(length.astype(X.dtype))
+
+
 def unit_rows(X: Array) -> Array:
     """Every row over its length; a zero row stays zero.
 
     Rows too large or too small to be squared are first scaled by their largest entry.
     """
     length = np.sqrt(squared_norms(X))
-    odd = (length < 1e-30) | (length > 1e30)
+    odd = _odd(length)
     if odd.any():
         X = X.copy()
         peak = np.abs(X[odd]).max(axis=1, keepdims=True)
@@ -49,3 +57,7 @@ def unit_rows(X: Array) -> Array:
         length[odd] = np.sqrt(squared_norms(X[odd]))
     length[length == 0] = 1
     return np.asarray(X / length.astype(X.dtype)[:, None])
+
+
+def _odd(length: Array) -> Array:
+    return np.asarray((length < 1e-30) | (length > 1e30))

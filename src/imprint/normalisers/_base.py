@@ -23,12 +23,27 @@ class Normaliser(Component):
     keeps_direction: ClassVar[bool] = False
     """Whether it changes the lengths of rows alone, never their directions."""
 
-    def apply_in_turn(self, parts: Sequence[Array]) -> list[Array]:
-        """The proxies of classes imprinted one after another, each with those before it as the reference."""
+    def divisors(self, X: Array) -> Array | None:
+        """What `apply` divides every row by, where that is all it does.  # (n,)"""
+        return None
+
+    def references(self, parts: Sequence[Array]) -> list[Array | None]:
+        """For the proxies of classes imprinted one after another: what of those before matters to each, None for
+        nothing. Equal proxies after equal references become equal."""
         done: list[Array] = []
+        found: list[Array | None] = []
         for part in parts:
-            done.append(self.apply(part, np.concatenate(done) if done and self.uses_reference else None))
-        return done
+            found.append(np.concatenate(done) if done and self.uses_reference else None)
+            done.append(self.apply(part, found[-1]))
+        return found
+
+    def prepare(self, X: Array) -> Array:
+        """What `finish` needs to know of rows; the first so many of it serve the first so many rows."""
+        return X
+
+    def finish(self, prepared: Array, reference: Array) -> Array:
+        """Prepared rows after a reference that `references` gave."""
+        return self.apply(prepared, reference)
 
     @abstractmethod
     def apply(self, X: Array, reference: Array | None = None) -> Array:

@@ -2,7 +2,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from imprint.core.types import Array
-from imprint.kernels.rows import unit_rows
+from imprint.kernels.rows import lengths, unit_rows
 from imprint.normalisers._base import Normaliser
 
 
@@ -14,3 +14,6 @@ class L2(Normaliser):
 
     def apply(self, X: Array, reference: Array | None = None) -> Array:
         return unit_rows(X)
+
+    def divisors(self, X: Array) -> Array | None:
+        return lengths(X)

@@ -1,6 +1,8 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
+import numpy as np
+
 from imprint.core.types import Array
 from imprint.normalisers._base import Normaliser
 
@@ -13,3 +15,6 @@ class NoNorm(Normaliser):
 
     def apply(self, X: Array, reference: Array | None = None) -> Array:
         return X
+
+    def divisors(self, X: Array) -> Array | None:
+        return np.ones(len(X), dtype=X.dtype)

@@ -5,7 +5,7 @@ from typing import ClassVar
 import numpy as np
 
 from imprint.core.types import Array
-from imprint.kernels.quantiles import Pool, quantiles
+from imprint.kernels.quantiles import quantiles, ranks, targets_in_turn
 from imprint.normalisers._base import Normaliser
 
 
@@ -24,26 +24,15 @@ class Quantile(Normaliser):
     def apply(self, X: Array, reference: Array | None = None) -> Array:
         if reference is None or len(reference) == 0:
             return X
-        return _spread(X, quantiles(reference, _levels(X)))
+        target = quantiles(reference, (np.arange(X.shape[1]) + 0.5) / X.shape[1]).astype(X.dtype)
+        return self.finish(ranks(X), target)
 
-    def apply_in_turn(self, parts: Sequence[Array]) -> list[Array]:
-        """The same with less sorting: after the first class every proxy of a class has the same values."""
-        done = [parts[0]]
-        pool = Pool(parts[0])
-        for X in parts[1:]:
-            target = pool.quantiles(_levels(X)).astype(X.dtype)
-            done.append(_spread(X, target))
-            pool.add(target, len(X))
-        return done
+    def references(self, parts: Sequence[Array]) -> list[Array | None]:
+        """What the values of the proxies of each class become, from the smallest on; they share them."""
+        return [None, *targets_in_turn(parts[0], [len(X) for X in parts[1:]])]
 
+    def prepare(self, X: Array) -> Array:
+        return ranks(X)
 
-def _levels(X: Array) -> Array:
-    d = X.shape[1]
-    return np.asarray((np.arange(d) + 0.5) / d)
-
-
-def _spread(X: Array, target: Array) -> Array:
-    """The values of every row, from smallest to largest, become the target's."""
-    out = np.empty_like(X)
-    np.put_along_axis(out, np.argsort(X, axis=1, kind="stable"), target.astype(X.dtype)[None, :], axis=1)
-    return out
+    def finish(self, prepared: Array, reference: Array) -> Array:
+        return np.asarray(reference.take(prepared, mode="clip"))

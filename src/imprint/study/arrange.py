@@ -1,7 +1,9 @@
 """What the cells of a unit have in common, as one tree: from proxies over views of them to decisions."""
 
 from collections import defaultdict
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -13,6 +15,8 @@ from imprint.core.types import Array
 from imprint.generators._base import Generator, Request
 from imprint.normalisers._base import Normaliser
 from imprint.study.plan import Unit
+
+HELD = 2**25  # numbers of proxies and scores that are held at a time
 
 
 class ClassRows(NamedTuple):
@@ -31,10 +35,26 @@ class Lineup(NamedTuple):
 
 
 class Maker(NamedTuple):
-    """A generator and the seed it uses, None where it uses none."""
+    """A generator, what is done to rows before it, and the seed it uses, None where it uses none."""
 
+    norm_pre: Normaliser
     generator: Generator
     seed: int | None
+
+
+class Wish(NamedTuple):
+    """What a maker wants of one class."""
+
+    maker: int
+    norm_pre: Normaliser
+    request: Request
+
+
+class Bundle(NamedTuple):
+    """Norms that finish the proxies of a maker and are seen to together."""
+
+    maker: int
+    posts: tuple[Normaliser, ...]
 
 
 class View(NamedTuple):
@@ -46,18 +66,20 @@ class View(NamedTuple):
 
 
 Decisions: TypeAlias = dict[Aggregator, list[int]]  # the cells that each decision answers
-Tree: TypeAlias = dict[Maker, dict[Normaliser, dict[View, dict[int, Decisions]]]]
+Branch: TypeAlias = dict[Normaliser, dict[View, dict[int, Decisions]]]
 
 
 @dataclass
 class Arrangement:
     """The classes and lineups of a unit, and its tree: maker, norm_post, view, lineup, aggregator, cells."""
 
+    makers: list[Maker] = field(default_factory=list)
+    branches: list[Branch] = field(default_factory=list)
     classes: list[ClassRows] = field(default_factory=list)
     lineups: list[Lineup] = field(default_factory=list)
-    tree: Tree = field(default_factory=dict)
     unions: list[Array] = field(default_factory=list)
     _unions: dict[tuple[int, ...], int] = field(default_factory=dict)
+    _columns: dict[tuple[int, int], Array | None] = field(default_factory=dict)
 
     def union(self, lineups: tuple[int, ...]) -> int:
         """Which of `unions` holds the test rows of these lineups together."""
@@ -69,25 +91,63 @@ class Arrangement:
                 self.unions.append(rows)
         return self._unions[lineups]
 
-    def requests(self) -> dict[int, list[tuple[Maker, Request]]]:
+    def columns(self, union: int, lineup: int) -> Array | None:
+        """Where the test rows of a lineup stand in a union that holds them; None where they are all of it."""
+        if (union, lineup) not in self._columns:
+            rows, wanted = self.unions[union], self.lineups[lineup].rows
+            self._columns[union, lineup] = None if len(rows) == len(wanted) else np.searchsorted(rows, wanted)
+        return self._columns[union, lineup]
+
+    def lineups_of(self, maker: int) -> list[int]:
+        """The lineups that a maker serves, those of many classes first."""
+        used = {i for views in self.branches[maker].values() for lineups in views.values() for i in lineups}
+        return sorted(used, key=lambda i: (-len(self.lineups[i].classes), i))
+
+    def wishes(self) -> dict[int, list[Wish]]:
         """What has to be made of each class."""
-        found: dict[int, dict[tuple[Maker, Request], None]] = defaultdict(dict)
-        for maker, posts in self.tree.items():
-            for i in {i for views in posts.values() for lineups in views.values() for i in lineups}:
-                for c in self.lineups[i].classes:
-                    entropy = class_entropy(maker.seed or 0, self.classes[c].label)
-                    found[c][maker, Request(maker.generator, entropy)] = None
-        return {c: list(wanted) for c, wanted in found.items()}
+        found: dict[int, list[Wish]] = defaultdict(list)
+        entropy = cache(class_entropy)
+        for m, (norm_pre, generator, seed) in enumerate(self.makers):
+            for c in sorted({c for i in self.lineups_of(m) for c in self.lineups[i].classes}):
+                request = Request(generator, entropy(seed or 0, self.classes[c].label))
+                found[c].append(Wish(m, norm_pre, request))
+        return found
+
+    def groups(self, width: int) -> list[list[Bundle]]:
+        """Bundles whose proxies and scores are held together: those that may share rows, within bounds of memory."""
+        found: list[list[Bundle]] = []
+        room = 0
+        for bundle in self._bundles():
+            size = self._size(bundle, width)
+            if not found or size > room:
+                found.append([])
+                room = HELD
+            found[-1].append(bundle)
+            room -= size
+        return found
+
+    def _bundles(self) -> Iterator[Bundle]:
+        for m in sorted(range(len(self.makers)), key=lambda m: self.makers[m].seed or 0):
+            for after_others in (False, True):
+                if posts := tuple(n for n in self.branches[m] if n.uses_reference == after_others):
+                    yield Bundle(m, posts)
+
+    def _size(self, bundle: Bundle, width: int) -> int:
+        """How many numbers the proxies and the scores of a bundle are, roughly."""
+        lineups = [self.lineups[i] for i in self.lineups_of(bundle.maker)]
+        sizes = (len(self.classes[c].rows) for c in {c for lineup in lineups for c in lineup.classes})
+        proxies = sum(map(self.makers[bundle.maker].generator.most, sizes))
+        scores = sum(len(lineup.classes) * len(lineup.rows) for lineup in lineups)
+        return width * proxies + len(bundle.posts) * scores
 
     def computations(self) -> tuple[int, int]:
         """How many states of classes and how many decisions are computed."""
         states = 0
-        for wanted in self.requests().values():
-            requests = [r for _, r in wanted]
-            states += len(set(type(requests[0].generator).served_by(requests)))
-        decisions = sum(
-            len(d) for posts in self.tree.values() for v in posts.values() for ls in v.values() for d in ls.values()
-        )
+        for wanted in self.wishes().values():
+            for norm in {None if w.request.generator.picks_blindly else w.norm_pre for w in wanted}:
+                requests = [w.request for w in wanted if norm in (None, w.norm_pre)]
+                states += len(set(type(requests[0].generator).served_by(requests)))
+        decisions = sum(len(d) for b in self.branches for v in b.values() for ls in v.values() for d in ls.values())
         return states, decisions
 
 
@@ -95,27 +155,44 @@ def arrange(unit: Unit, y: Array, y_test: Array) -> Arrangement:
     """Sort the cells of a unit into the tree of what they share, as the components declare it."""
     found = Arrangement()
     places = _lineups(unit, y, y_test, found)
-    parts = [_shared_parts(unit, i) for i in range(len(unit.methods))]
+    parts = _shared_parts(unit)
+    numbers: dict[tuple[int, int | None], int] = {}
     for index, cell in enumerate(unit.cells):
-        generator, post, view, aggregator = parts[cell.method]
-        maker = Maker(generator, unit.seeds[cell.seed] if generator.seeded else None)
-        views = found.tree.setdefault(maker, {}).setdefault(post, {})
+        first, post, view, aggregator = parts[cell.method]
+        seed = unit.seeds[cell.seed] if unit.methods[first].generator.seeded else None
+        if (first, seed) not in numbers:
+            numbers[first, seed] = len(found.makers)
+            found.makers.append(Maker(unit.methods[first].norm_pre, unit.methods[first].generator, seed))
+            found.branches.append({})
+        views = found.branches[numbers[first, seed]].setdefault(post, {})
         decisions = views.setdefault(view, {}).setdefault(places[cell.task, cell.seed], {})
         decisions.setdefault(aggregator, []).append(index)
     return found
 
 
-def _shared_parts(unit: Unit, i: int) -> tuple[Generator, Normaliser, View, Aggregator]:
-    """A method with norms that cannot matter to its aggregator replaced by the first of their like in the unit."""
-    method = unit.methods[i]
-    a = method.aggregator
-    heeds_query, heeds_proxy = a.heeds_lengths
-    post, inf = method.norm_post, method.norm_inf
-    if not heeds_proxy and post.keeps_direction:
-        post = next(m.norm_post for m in unit.methods if m.norm_post.keeps_direction)
-    if not heeds_query and inf.keeps_direction:
-        inf = next(m.norm_inf for m in unit.methods if m.norm_inf.keeps_direction)
-    return method.generator, post, View(type(a), a.kind, inf), a
+def _shared_parts(unit: Unit) -> list[tuple[int, Normaliser, View, Aggregator]]:
+    """Every method with norms that cannot matter to its aggregator replaced by the first of their like in the unit.
+
+    The first number is that of the first method with the same norm_pre and generator.
+    """
+    made: dict[tuple[Normaliser, Generator], int] = {}
+    first_post = _first_straight(m.norm_post for m in unit.methods)
+    first_inf = _first_straight(m.norm_inf for m in unit.methods)
+    found = []
+    for i, method in enumerate(unit.methods):
+        a, post, inf = method.aggregator, method.norm_post, method.norm_inf
+        heeds_query, heeds_proxy = a.heeds_lengths
+        if not heeds_proxy and post.keeps_direction:
+            post = first_post
+        if not heeds_query and inf.keeps_direction:
+            inf = first_inf
+        first = made.setdefault((method.norm_pre, method.generator), i)
+        found.append((first, post, View(type(a), a.kind, inf), a))
+    return found
+
+
+def _first_straight(norms: Iterable[Normaliser]) -> Any:
+    return next((norm for norm in norms if norm.keeps_direction), None)
 
 
 def _lineups(unit: Unit, y: Array, y_test: Array, found: Arrangement) -> dict[tuple[int, int], int]:

@@ -1,67 +1,140 @@
-"""Finished proxies of classes, each block kept once however many tasks it serves, and their shortlists."""
+"""Finished proxies of classes as spans of rows that they share, and the shortlists of all of them."""
 
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from imprint.aggregators._base import Aggregator
-from imprint.core.types import Array, State
-from imprint.generators._base import Generator, PerClassGenerator
+from imprint.core.types import Array
+from imprint.kernels.spans import Span
 from imprint.normalisers._base import Normaliser
 from imprint.study.arrange import Arrangement
+from imprint.study.generate import Raw
 
 
-@dataclass
-class Blocks:
-    """The proxies of one generator, seed and norm_post. Blocks with equal keys are equal arrays."""
+class Place(NamedTuple):
+    """Where proxies stand: whose they are, how they were finished, in which lineup."""
 
-    generator: Generator
+    maker: int
     norm_post: Normaliser
-    dtype: Any
-    device: str = "cpu"
-    parts: dict[Hashable, Array] = field(default_factory=dict)
-    lineups: dict[int, list[Hashable]] = field(default_factory=dict)
+    lineup: int
 
-    def add(self, lineup: int, classes: tuple[int, ...], states: Sequence[State]) -> None:
-        """Finish the proxies of a lineup; what an earlier lineup has finished already is not done again."""
-        alone = isinstance(self.generator, PerClassGenerator)
-        turns = [classes[:i] if self.norm_post.uses_reference else () for i in range(len(classes))]
-        keys: list[Hashable] = [(c, before, None if alone else classes) for c, before in zip(classes, turns)]
-        if not all(key in self.parts for key in keys):
-            raw = [np.asarray(weights, dtype=self.dtype) for weights in self.generator.proxies(states)]
-            if self.norm_post.uses_reference:
-                self.parts.update(zip(keys, self.norm_post.apply_in_turn(raw)))
+
+class Blocks:
+    """Proxies of several makers. What is equal is held once, however many makers, norms and lineups it serves."""
+
+    def __init__(self) -> None:
+        self.bases: list[Array] = []
+        self.spans: list[Span] = []
+        self.places: dict[Place, list[int]] = {}
+        self._known: dict[Hashable, Any] = {}
+        self._kept: list[Array] = []  # what keys name by identity
+
+    def add(self, place: Place, parts: Sequence[Raw]) -> None:
+        """Finish the proxies of a lineup."""
+        norm = place.norm_post
+        self.places[place] = self._in_turn(norm, parts) if norm.uses_reference else self._alone(norm, parts)
+
+    def proxies(self, place: Place) -> int:
+        """How many proxies a lineup has."""
+        return sum(self.spans[i].size for i in self.places[place])
+
+    def _alone(self, norm: Normaliser, parts: Sequence[Raw]) -> list[int]:
+        found = []
+        for raw in parts:
+            divisors = self._once(("divisors", norm), raw.rows, norm.divisors)
+            if divisors is None:
+                done = self._once(("done", norm, raw.size), raw.rows, partial(_apply, norm, raw.size))
+                found.append(self._span(done, raw.size))
+            elif raw.divisors is None:
+                found.append(self._span(raw.origin, raw.size, divisors))
             else:
-                missing = {k: w for k, w in zip(keys, raw) if k not in self.parts}
-                self.parts.update({k: self.norm_post.apply(w) for k, w in missing.items()})
-        self.lineups[lineup] = keys
-
-    def shortlists(
-        self, aggregator: Aggregator, queries: Array, arrangement: Arrangement, lineups: Iterable[int]
-    ) -> dict[Hashable, tuple[Array, Array]]:
-        """What the aggregator needs of every block, for the test rows of all lineups it stands in.
-
-        Gives the rows and the shortlist of each block.  # (q,), (r, q)
-        """
-        users: dict[Hashable, list[int]] = defaultdict(list)
-        for i in lineups:
-            for key in self.lineups[i]:
-                users[key].append(i)
-        by_rows: dict[int, list[Hashable]] = defaultdict(list)
-        for key, own in users.items():
-            by_rows[arrangement.union(tuple(own))].append(key)
-        found = {}
-        for union, keys in by_rows.items():
-            rows = arrangement.unions[union]
-            Q = queries if len(rows) == len(queries) else queries[rows]
-            lists = aggregator.shortlists(Q, [self.parts[k] for k in keys], self.device)
-            found.update({k: (rows, part) for k, part in zip(keys, lists)})
+                found.append(self._span(raw.origin, raw.size, raw.divisors * divisors))
         return found
 
+    def _in_turn(self, norm: Normaliser, parts: Sequence[Raw]) -> list[int]:
+        """Each class after those before it; lineups share what comes to the same."""
+        heads = tuple((id(raw.rows), raw.size) for raw in parts)
+        if (norm, heads) not in self._known:
+            found = norm.references([raw.rows[: raw.size] for raw in parts])
+            self._known.update({(norm, heads[:i]): found[:i] for i in range(1, len(heads) + 1)})
+        return [self._after(norm, reference, raw) for reference, raw in zip(self._known[norm, heads], parts)]
 
-def pick(rows: Array, shortlist: Array, wanted: Array) -> Array:
-    """The columns of a shortlist that belong to the wanted rows."""
-    return shortlist if len(rows) == len(wanted) else shortlist[:, np.searchsorted(rows, wanted)]
+    def _after(self, norm: Normaliser, reference: Array | None, raw: Raw) -> int:
+        if reference is None:
+            return self._span(raw.origin, raw.size, raw.divisors)
+        key = norm, id(raw.rows), raw.size, reference.tobytes()
+        if key not in self._known:
+            ready = self._once(("ready", norm), raw.rows, norm.prepare)
+            self._known[key] = self._span(norm.finish(ready[: raw.size], reference), raw.size)
+        return int(self._known[key])
+
+    def _span(self, base: Array, size: int, divisors: Array | None = None) -> int:
+        if divisors is not None and (divisors == 1).all():
+            divisors = None
+        number = self._once("base", base, self._add_base)
+        key = number, size, None if divisors is None else divisors.tobytes()
+        if key not in self._known:
+            self._known[key] = len(self.spans)
+            self.spans.append(Span(number, size, divisors))
+        return int(self._known[key])
+
+    def _add_base(self, rows: Array) -> int:
+        self.bases.append(rows)
+        return len(self.bases) - 1
+
+    def _once(self, what: Hashable, array: Array, find: Callable[[Array], Any]) -> Any:
+        """What is found of an array, looked for once."""
+        key = what, id(array)
+        if key not in self._known:
+            self._known[key] = find(array)
+            self._kept.append(array)
+        return self._known[key]
+
+    def shortlists(
+        self,
+        aggregator: Aggregator,
+        queries: Callable[[int], Array],
+        arrangement: Arrangement,
+        places: Iterable[Place],
+        device: str,
+    ) -> "Shortlists":
+        """What the aggregator needs of every span, for the test rows of all lineups it stands in.
+
+        `queries` gives the test rows of a union of lineups.
+        """
+        users: dict[int, set[int]] = defaultdict(set)
+        for place in places:
+            for i in self.places[place]:
+                users[i].add(place.lineup)
+        by_rows: dict[int, list[int]] = defaultdict(list)
+        for i, lineups in users.items():
+            by_rows[arrangement.union(tuple(sorted(lineups)))].append(i)
+        found = {}
+        for union, chosen in by_rows.items():
+            spans = [self.spans[i] for i in chosen]
+            lists = aggregator.span_shortlists(queries(union), self.bases, spans, device)
+            found.update({i: (union, part) for i, part in zip(chosen, lists)})
+        return Shortlists(found, arrangement)
+
+
+def _apply(norm: Normaliser, size: int, rows: Array) -> Array:
+    return norm.apply(rows[:size])
+
+
+class Shortlists(NamedTuple):
+    """For every span the union of lineups whose rows it was compared with, and its shortlist.  # (r, q)"""
+
+    found: dict[int, tuple[int, Array]]
+    arrangement: Arrangement
+
+    def of(self, spans: Sequence[int], lineup: int) -> list[Array]:
+        """The shortlists of some spans for the rows of one lineup."""
+        return [self._pick(*self.found[i], lineup) for i in spans]
+
+    def _pick(self, union: int, part: Array, lineup: int) -> Array:
+        columns = self.arrangement.columns(union, lineup)
+        return part if columns is None else np.take(part, columns, axis=1)

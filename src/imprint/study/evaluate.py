@@ -2,15 +2,18 @@
 
 import time
 from collections import defaultdict
+from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 
 from imprint.aggregators._base import Aggregator
 from imprint.core.errors import ImprintError
-from imprint.core.types import Array, State
+from imprint.core.types import Array
 from imprint.normalisers._base import Normaliser
-from imprint.study.arrange import Arrangement, Decisions, Lineup, Maker, View, arrange
-from imprint.study.blocks import Blocks, pick
+from imprint.study.arrange import Arrangement, Bundle, Decisions, Lineup, View, arrange
+from imprint.study.blocks import Blocks, Place
+from imprint.study.generate import Made, Raw
 from imprint.study.memory import peak_memory, reset_peak
 from imprint.study.plan import Unit
 from imprint.study.scores import judge
@@ -37,76 +40,87 @@ def evaluate(unit: Unit) -> dict[str, Array]:
     data = unit.source.open(unit.backbone, unit.dataset)
     if data.fingerprint != unit.fingerprint:
         raise ImprintError(f"{unit}: the embeddings have changed since the study was planned.")
-    work = _Work(unit, arrange(unit, data.y, data.y_test), np.asarray(data.X), np.asarray(data.X_test))
-    work.generate()
-    for maker, posts in work.plan.tree.items():
-        work.evaluate(maker, posts)
+    plan = arrange(unit, data.y, data.y_test)
+    X, queries = np.asarray(data.X), np.asarray(data.X_test)
+    work = _Work(unit, plan, Made(plan, X, unit.device), queries)
+    work.charge_generation()
+    for bundles in plan.groups(X.shape[1]):
+        work.evaluate(bundles)
     work.columns["peak_memory"][:] = peak_memory()
     return work.columns
+
+
+class Look(NamedTuple):
+    """What is to be decided on the proxies of one lineup."""
+
+    place: Place
+    chosen: Decisions
 
 
 class _Work:
     """One unit under evaluation."""
 
-    def __init__(self, unit: Unit, arrangement: Arrangement, X: Array, queries: Array):
-        self.plan, self.queries, self.dtype, self.device = arrangement, queries, X.dtype, unit.device
-        self.X = unit.methods[0].norm_pre.apply(X)
-        self.states: dict[tuple[int, Maker], State] = {}
-        self.spent: dict[tuple[int, Maker], float] = {}
-        self.scaled: dict[Normaliser, Array] = {}
+    def __init__(self, unit: Unit, plan: Arrangement, made: Made, queries: Array):
+        self.plan, self.made, self.queries, self.device = plan, made, queries, unit.device
+        self.scaled: dict[tuple[Normaliser, int], Array] = {}
         self.columns = {name: np.zeros(len(unit.cells), dtype) for name, dtype in COLUMNS.items()}
 
-    def generate(self) -> None:
-        """Summarise every class for every maker that needs it."""
-        for c, wanted in self.plan.requests().items():
-            start = time.process_time()
-            requests = [request for _, request in wanted]
-            rows = self.plan.classes[c].rows
-            found = type(requests[0].generator).summarise_many(self.X[rows], requests, self.device)
-            size = np.array([r.generator.most(len(rows)) for r in requests], dtype=float)
-            shares = (time.process_time() - start) * size / size.sum()
-            for (maker, _), state, share in zip(wanted, found, shares):
-                self.states[c, maker], self.spent[c, maker] = state, float(share)
+    def evaluate(self, bundles: list[Bundle]) -> None:
+        """All cells of bundles that may share rows."""
+        blocks = Blocks()
+        looks: dict[View, list[Look]] = defaultdict(list)
+        raw: dict[tuple[int, int], list[Raw]] = {}
+        for m, posts in bundles:
+            start, cells = time.process_time(), []
+            for i in self.plan.lineups_of(m):
+                if (m, i) not in raw:
+                    raw[m, i] = self.made.lineup(m, self.plan.lineups[i].classes)
+                for post in posts:
+                    for view, decisions in self.plan.branches[m][post].items():
+                        if i in decisions:
+                            blocks.add(place := Place(m, post, i), raw[m, i])
+                            looks[view].append(Look(place, decisions[i]))
+                            cells += _all_cells(decisions[i])
+            self._charge(cells, start)
+        for view, wanted in looks.items():
+            self._view(blocks, view, wanted)
 
-    def evaluate(self, maker: Maker, posts: dict[Normaliser, dict[View, dict[int, Decisions]]]) -> None:
-        """All cells of one maker; its states are let go afterwards."""
-        cells: dict[int, list[int]] = defaultdict(list)
-        for post, views in posts.items():
+    def _view(self, blocks: Blocks, view: View, looks: list[Look]) -> None:
+        """All decisions of one view: together where that shares products, else proxies by proxies."""
+        together: dict[object, list[Look]] = defaultdict(list)
+        for look in looks:
+            alone = not next(iter(look.chosen)).shares_products
+            together[look.place[:2] if alone else None].append(look)
+        for own in together.values():
             start = time.process_time()
-            blocks = Blocks(maker.generator, post, self.dtype, self.device)
-            for i in dict.fromkeys(i for decisions in views.values() for i in decisions):
-                classes = self.plan.lineups[i].classes
-                blocks.add(i, classes, [self.states[c, maker] for c in classes])
-            served = [(i, _all_cells(chosen)) for decisions in views.values() for i, chosen in decisions.items()]
-            for i, own in served:
-                cells[i] += own
-            self._charge([cell for _, own in served for cell in own], start)
-            for view, decisions in views.items():
-                self._look(blocks, view, decisions)
-        self._charge_generation(maker, cells)
-        for c in {c for i in cells for c in self.plan.lineups[i].classes}:
-            del self.states[c, maker]
+            deepest = _deepest(*(look.chosen for look in own))
+            places = [look.place for look in own]
+            queries = partial(self._queries, view.norm_inf)
+            lists = blocks.shortlists(deepest, queries, self.plan, places, self.device)
+            proxies = [blocks.proxies(place) for place in places]
+            shares = {cell: n for look, n in zip(own, proxies) for cell in _all_cells(look.chosen)}
+            self._charge(list(shares), start, np.array(list(shares.values()), dtype=float))
+            for look, n in zip(own, proxies):
+                self._decide(look, lists.of(blocks.places[look.place], look.place.lineup), n)
 
-    def _look(self, blocks: Blocks, view: View, decisions: dict[int, Decisions]) -> None:
-        """All decisions of one view."""
+    def _decide(self, look: Look, lists: list[Array], proxies: int) -> None:
+        """All decisions of one view on the proxies of one lineup."""
         start = time.process_time()
-        if view.norm_inf not in self.scaled:
-            self.scaled[view.norm_inf] = view.norm_inf.apply(self.queries)
-        lineups = {i: self.plan.lineups[i] for i in decisions}
-        lists = blocks.shortlists(_deepest(*decisions.values()), self.scaled[view.norm_inf], self.plan, decisions)
-        self._charge([cell for chosen in decisions.values() for cell in _all_cells(chosen)], start)
-        for i, chosen in decisions.items():
+        lineup = self.plan.lineups[look.place.lineup]
+        gathered = _deepest(look.chosen).gather(lists)
+        self._charge(_all_cells(look.chosen), start)
+        for aggregator, cells in look.chosen.items():
             start = time.process_time()
-            keys = blocks.lineups[i]
-            gathered = _deepest(chosen).gather([pick(*lists[key], lineups[i].rows) for key in keys])
-            self._charge(_all_cells(chosen), start)
-            proxies = sum(len(blocks.parts[key]) for key in keys)
-            for aggregator, cells in chosen.items():
-                start = time.process_time()
-                if aggregator.depth > proxies:
-                    raise ImprintError(f"{aggregator}: the classes gave only {proxies} proxies.")
-                self._record(aggregator.decide(gathered), lineups[i], cells, proxies)
-                self._charge(cells, start)
+            if aggregator.depth > proxies:
+                raise ImprintError(f"{aggregator}: the classes gave only {proxies} proxies.")
+            self._record(aggregator.decide(gathered), lineup, cells, proxies)
+            self._charge(cells, start)
+
+    def _queries(self, norm_inf: Normaliser, union: int) -> Array:
+        """The test rows of a union of lineups as they meet the proxies."""
+        if (norm_inf, union) not in self.scaled:
+            self.scaled[norm_inf, union] = norm_inf.apply(self.queries[self.plan.unions[union]])
+        return self.scaled[norm_inf, union]
 
     def _record(self, scores: Array, lineup: Lineup, cells: list[int], proxies: int) -> None:
         for name, value in judge(scores, lineup.truth)._asdict().items():
@@ -114,19 +128,26 @@ class _Work:
         self.columns["proxies"][cells] = proxies
         self.columns["test_rows"][cells] = len(lineup.rows)
 
-    def _charge(self, cells: list[int], start: float) -> None:
-        """Divide the time since `start` among the cells that needed what was done."""
-        self.columns["seconds_evaluation"][cells] += (time.process_time() - start) / len(cells)
+    def _charge(self, cells: list[int], start: float, shares: Array | None = None) -> None:
+        """Divide the time since `start` among the cells that needed what was done, equally or in these shares."""
+        parts = 1 / len(cells) if shares is None else shares / shares.sum()
+        self.columns["seconds_evaluation"][cells] += (time.process_time() - start) * parts
 
-    def _charge_generation(self, maker: Maker, cells: dict[int, list[int]]) -> None:
+    def charge_generation(self) -> None:
         """Divide the cost of every class among the cells that use it."""
-        users: dict[int, int] = defaultdict(int)
-        for i, own in cells.items():
-            for c in self.plan.lineups[i].classes:
-                users[c] += len(own)
-        for i, own in cells.items():
-            share = sum(self.spent[c, maker] / users[c] for c in self.plan.lineups[i].classes)
-            self.columns["seconds_generation"][own] = share
+        for m, branch in enumerate(self.plan.branches):
+            cells: dict[int, list[int]] = defaultdict(list)
+            for views in branch.values():
+                for decisions in views.values():
+                    for i, chosen in decisions.items():
+                        cells[i] += _all_cells(chosen)
+            users: dict[int, int] = defaultdict(int)
+            for i, own in cells.items():
+                for c in self.plan.lineups[i].classes:
+                    users[c] += len(own)
+            for i, own in cells.items():
+                share = sum(self.made.spent[c, m] / users[c] for c in self.plan.lineups[i].classes)
+                self.columns["seconds_generation"][own] = share
 
 
 def _all_cells(chosen: Decisions) -> list[int]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, fields, replace
 from itertools import product
 from typing import Any, NamedTuple
 
-from imprint import aggregators, generators, recipes
+from imprint import aggregators, generators
 from imprint.core.component import Component
 from imprint.core.errors import ParameterError
 from imprint.core.family import Family, unknown
@@ -99,6 +99,8 @@ def method_from_text(text: str) -> Method:
     l2 / mean / none / l2 / max
     """
     if "/" not in str(text):
+        from imprint import recipes  # brings scikit-learn along, which workers can do without
+
         return Method.of(**recipes.describe(text).parts())
     parts = [part.strip() for part in str(text).split("/")]
     if len(parts) != len(PARTS):

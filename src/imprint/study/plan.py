@@ -28,7 +28,7 @@ class Cell(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Unit:
-    """Cells that share most of their work: one pack, one norm_pre, one class of generators."""
+    """Cells that share most of their work: one pack, one class of generators."""
 
     source: Source
     backbone: str
@@ -49,8 +49,8 @@ class Unit:
         return hashlib.sha256(b"".join(self.keys)).hexdigest()[:32]
 
     def __str__(self) -> str:
-        first = self.methods[0]
-        return f"{self.backbone}, {self.dataset}, {first.norm_pre} / {type(first.generator).__name__}"
+        norms = " or ".join(dict.fromkeys(str(m.norm_pre) for m in self.methods))
+        return f"{self.backbone}, {self.dataset}, {norms} / {type(self.methods[0].generator).__name__}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,7 +83,7 @@ def plan(study: Study, source: Source, done: Container[bytes] = frozenset(), dev
     methods, units = study.methods, []
     groups = defaultdict(list)
     for i, method in enumerate(methods):
-        groups[str(method.norm_pre), type(method.generator)].append(i)
+        groups[type(method.generator)].append(i)
     texts = [str(m) for m in methods]
     prints, named, left_out = {}, 0, 0
     task_texts = tuple(dict.fromkeys(i.task for i in study.instances))
@@ -91,7 +91,7 @@ def plan(study: Study, source: Source, done: Container[bytes] = frozenset(), dev
         data = source.open(backbone, dataset)
         prints[f"{backbone}-{dataset}"] = data.fingerprint
         sizes = [_class_sizes(f"{backbone}, {dataset}, {t}", t, data, study.seeds[0]) for t in task_texts]
-        possible = _possible(study, sizes, f"{backbone}, {dataset}", task_texts)  # (tasks, methods)
+        possible = _possible(methods, study.rules, sizes, f"{backbone}, {dataset}", task_texts)  # (tasks, methods)
         named += int(possible.sum()) * len(study.seeds)
         left_out += int((~possible).sum()) * len(study.seeds)
         for members in groups.values():
@@ -126,9 +126,10 @@ def _class_sizes(where: str, text: str, data: Data, seed: int) -> Array:
     return np.unique(labels, return_counts=True)[1]
 
 
-def _possible(study: Study, sizes: list[Array], where: str, texts: tuple[str, ...]) -> Array:
+def _possible(
+    methods: tuple[Method, ...], rules: tuple[str, ...], sizes: list[Array], where: str, texts: tuple[str, ...]
+) -> Array:
     """Which methods have the proxies they need on which tasks; a lack that no rule allows is refused."""
-    methods = study.methods
     kept = np.ones((len(sizes), len(methods)), dtype=bool)
     makers = list(dict.fromkeys(m.generator for m in methods))
     for t, counts in enumerate(sizes):
@@ -136,7 +137,7 @@ def _possible(study: Study, sizes: list[Array], where: str, texts: tuple[str, ..
         for i, method in enumerate(methods):
             if method.aggregator.depth > most[method.generator]:
                 kept[t, i] = False
-                if "enough_proxies" not in study.rules:
+                if "enough_proxies" not in rules:
                     raise ParameterError(
                         f"{where}, {texts[t]}: {method} looks at {method.aggregator.depth} proxies and there are "
                         f"{most[method.generator]}; change it, or leave such points out with the rule enough_proxies."
@@ -148,10 +149,10 @@ def _work(methods: tuple[Method, ...], seeds: tuple[int, ...], data: Data) -> fl
     """A rough count of multiplications: what generation costs, and the products of queries and proxies."""
     n, d = data.X.shape
     classes = len(np.unique(data.y))
-    makers = dict.fromkeys(m.generator for m in methods)
+    makers = dict.fromkeys((m.norm_pre, m.generator) for m in methods)
     views = len({(m.norm_post, m.norm_inf, type(m.aggregator), m.aggregator.kind) for m in methods})
     total = 0.0
-    for g in makers:
+    for _, g in makers:
         proxies = classes * g.most(n // classes)
         rounds = len(seeds) if g.seeded else 1
         total += rounds * (classes * g.work(n // classes, d) + 2 * views * len(data.X_test) * proxies * d)

@@ -5,6 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from imprint.core.types import Array
+from imprint.kernels.decisions import count_decisions
 
 ROUNDING = 8 * float(np.finfo(np.float32).eps)
 """Two best scores that differ by less than this share of the best may change places by float32 rounding alone."""
@@ -26,23 +27,11 @@ def judge(scores: Array, truth: Array) -> Scores:
     >>> judge(np.array([[3.0, 1.0, 0.0], [1.0, 1.0, 2.0]]), np.array([0, 1, 1]))
     Scores(accuracy=0.6666666666666666, macro_f1=0.6666666666666666, weighted_f1=0.6666666666666666, near_ties=1)
     """
-    n_classes, n = scores.shape
-    predicted = scores.argmax(axis=0)
-    confusion = np.bincount(truth * n_classes + predicted, minlength=n_classes**2).reshape(n_classes, n_classes)
+    n = scores.shape[1]
+    confusion, near = count_decisions(scores, truth, ROUNDING)
     right = confusion.diagonal()
     true, claimed = confusion.sum(axis=1), confusion.sum(axis=0)
     seen = true + claimed
     f1 = 2 * right / np.maximum(seen, 1)
     macro, weighted = f1[seen > 0].mean(), (f1 * true).sum() / n
-    return Scores(float(right.sum() / n), float(macro), float(weighted), int(_near(scores).sum()))
-
-
-def _near(scores: Array) -> Array:
-    """Whether the two best scores of a query cannot be told apart.  # (q,)"""
-    if len(scores) == 1:
-        return np.zeros(scores.shape[1], dtype=bool)
-    best, second = np.maximum(scores[0], scores[1]), np.minimum(scores[0], scores[1])
-    for row in scores[2:]:
-        np.maximum(second, np.minimum(best, row), out=second)
-        np.maximum(best, row, out=best)
-    return np.asarray(best - second <= ROUNDING * np.abs(best))
+    return Scores(float(right.sum() / n), float(macro), float(weighted), near)

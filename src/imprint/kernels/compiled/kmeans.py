@@ -10,6 +10,8 @@ from imprint.kernels.compiled.sketch import Sketch
 WIDTH = 32
 EXTEND_AT = (3, 12)
 """Assignments at which the sketch is extended by the centres of the time."""
+EXTEND_FROM = 50_000
+"""Rows times centres from which that repays its cost."""
 
 
 class CompiledRows:
@@ -22,12 +24,10 @@ class CompiledRows:
         self.spread = float(self.sketch.squared.mean())
 
     def nearer(self, candidates: Array, closest: Array) -> Array:
-        sketch, C = self.sketch, self.X[candidates].astype(np.float64)
-        short, squared, lengths, tails = sketch.centres(C)
-        out = np.empty((len(C), len(self.X)))
+        sketch, out = self.sketch, np.empty((len(candidates), len(self.X)))
         nearer(
-            self.X, C, sketch.rows @ short.T, sketch.squared, sketch.blur, sketch.tails,
-            squared, lengths, tails, closest, out,
+            self.X, candidates, sketch.mean, sketch.directions, sketch.rows, sketch.squared, sketch.blur,
+            sketch.tails, closest, out,
         )  # fmt: skip
         return out
 
@@ -62,11 +62,15 @@ class CompiledClustering:
     def assign(self, centres: Array) -> tuple[int, float]:
         rows, C = self.rows, centres.astype(np.float64)
         self.assignments += 1
-        if self.assignments in EXTEND_AT and rows.sketch.width + len(C) < rows.X.shape[1]:
+        if self.assignments in EXTEND_AT and self._is_worth_extending(len(C)):
             self.sketch = rows.sketch.extended(rows.X, rows.norms, C)
         result = self._advance(C, self.sums, self.total, self.members)
         self.centres = C
         return result
+
+    def _is_worth_extending(self, k: int) -> bool:
+        n, d = self.rows.X.shape
+        return bool(n * k >= EXTEND_FROM and self.rows.sketch.width + k < d)
 
     def _advance(self, C: Array, sums: Array, total: Array, members: Array) -> tuple[int, float]:
         rows, sketch = self.rows, self.sketch

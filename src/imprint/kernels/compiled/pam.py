@@ -3,8 +3,10 @@
 import numpy as np
 
 from imprint.core.types import Array
-from imprint.kernels.compiled.jit import jit
+from imprint.kernels.compiled.jit import jit, jit_sums
 from imprint.kernels.compiled.products import squared_distance
+
+LANES = 4  # sums kept side by side, since an addition must wait for the one before it to the same sum
 
 
 @jit
@@ -70,40 +72,67 @@ def swap(M: Array, slot: int, distances: Array, a: int, near: Array, second: Arr
             second[o] = slot
 
 
+@jit_sums
+def gains(distances: Array, a: int, weight: Array, first: Array, after: Array, out: Array) -> tuple[float, float]:
+    """What a new medoid saves every row in case its own goes, beyond what it saves in any case; the sums of both."""
+    shared = own = 0.0
+    for o in range(len(out)):
+        new = np.float64(distances[a, o])
+        shared += weight[o] * min(new - first[o], 0.0)
+        out[o] = weight[o] * (max(min(new, after[o]), first[o]) - after[o])
+        own += out[o]
+    return shared, own
+
+
+@jit
+def best_slot(losses: Array, gain: Array, near: Array, change: Array) -> int:
+    """The medoid that a new one replaces best; fills `change[0]` with what the loss of each comes to."""
+    k, rest = len(losses), len(gain) % LANES
+    change[:] = 0
+    change[0] = losses
+    for o in range(0, len(gain) - rest, LANES):
+        for lane in range(LANES):
+            change[lane, near[o + lane]] += gain[o + lane]
+    for o in range(len(gain) - rest, len(gain)):
+        change[0, near[o]] += gain[o]
+    for lane in range(1, LANES):
+        for slot in range(k):
+            change[0, slot] += change[lane, slot]
+    return int(np.argmin(change[0]))
+
+
 @jit
 def eager_swaps(
     distances: Array, start: int, weight: Array, M: Array, medoids: Array, near: Array, second: Array,
     idle: int,
 ) -> int:  # fmt: skip
-    """Try each row of a block as a medoid and swap whenever that lowers the cost; rows since the last swap."""
+    """Try each row of a block as a medoid and swap whenever that lowers the cost; rows since the last swap.
+
+    A row whose gains would not outweigh the least loss even if all of them came together is passed over.
+    """
     n, k = M.shape[1], M.shape[0]
-    change, losses = np.empty(k), np.empty(k)
+    change, losses, gain = np.empty((LANES, k)), np.empty(k), np.empty(n)
     first, after = np.empty(n), np.empty(n)
-    cost = removal_losses(M, weight, near, second, losses)
-    for o in range(n):
-        first[o], after[o] = M[near[o], o], M[second[o], o]
+    fresh = True
+    least = enough = 0.0
     for a in range(distances.shape[0]):
+        if fresh:
+            enough = -1e-10 * removal_losses(M, weight, near, second, losses)
+            least = losses.min()
+            for o in range(n):
+                first[o], after[o] = M[near[o], o], M[second[o], o]
+            fresh = False
         if idle >= n:
             break
         idle += 1
-        change[:] = losses
-        shared = 0.0
-        for o in range(n):
-            new = np.float64(distances[a, o])
-            if new < after[o]:
-                if new < first[o]:
-                    shared += weight[o] * (new - first[o])
-                    change[near[o]] += weight[o] * (first[o] - after[o])
-                else:
-                    change[near[o]] += weight[o] * (new - after[o])
-        slot = int(np.argmin(change))
-        if change[slot] + shared < -1e-10 * cost:
+        shared, own = gains(distances, a, weight, first, after, gain)
+        if least + own + shared >= enough * (1 - 1e-3):
+            continue
+        slot = best_slot(losses, gain, near, change)
+        if change[0, slot] + shared < enough:
             swap(M, slot, distances, a, near, second)
             medoids[slot] = start + a
-            cost = removal_losses(M, weight, near, second, losses)
-            for o in range(n):
-                first[o], after[o] = M[near[o], o], M[second[o], o]
-            idle = 0
+            fresh, idle = True, 0
     return idle
 
 

@@ -49,22 +49,33 @@ def distances_to_own(X: Array, C: Array, labels: Array) -> Array:
 @jit
 def nearer(
     X: Array,
-    C: Array,
-    products: Array,
+    candidates: Array,
+    mean: Array,
+    directions: Array,
+    images: Array,
     about: Array,
     blurs: Array,
     tails: Array,
-    squared: Array,
-    lengths: Array,
-    centre_tails: Array,
     closest: Array,
     out: Array,
 ) -> None:
     """Squared distances to a few rows, or `closest` where that is less; whole rows only where sketches allow less."""
-    for i in range(X.shape[0]):
-        blur, tail = 2 * blurs[i], 2 * tails[i]
-        for j in range(C.shape[0]):
+    count, d = len(candidates), X.shape[1]
+    C, offset = np.empty((count, d)), np.empty((count, d))
+    for j in range(count):
+        for t in range(d):
+            C[j, t] = X[candidates[j], t]
+            offset[j, t] = C[j, t] - mean[t]
+    short = np.dot(offset, directions)
+    products = np.dot(short.astype(np.float32), images.T)  # (candidates, n)
+    origin, none = np.zeros((1, d)), np.zeros((1, short.shape[1]))
+    for j in range(count):
+        squared = squared_distance(offset, j, origin, 0)
+        length = np.sqrt(squared)
+        left = squared * (1 + 1e-12) - squared_distance(short, j, none, 0)
+        own_tail = np.sqrt(max(left, 0.0)) + 1e-7 * length
+        for i in range(X.shape[0]):
             out[j, i] = closest[i]
-            half = lengths[j] * blur + centre_tails[j] * tail
-            if about[i] + squared[j] - 2 * np.float64(products[i, j]) - half < closest[i]:
+            half = 2 * (length * blurs[i] + own_tail * tails[i])
+            if about[i] + squared - 2 * np.float64(products[j, i]) - half < closest[i]:
                 out[j, i] = min(closest[i], squared_distance(X, i, C, j))

@@ -62,16 +62,6 @@ class Sketch:
         self.blur = wrong + (self.width + 8) * EPS * image
         self.tails = np.sqrt(np.maximum(self.squared * (1 + 1e-12) - np.maximum(image - wrong, 0) ** 2, 0))
 
-    def centres(self, C: Array) -> tuple[Array, Array, Array, Array]:
-        """Projections (k, r), squared lengths, lengths and tails of centres in float64."""
-        about = C - self.mean
-        image = about @ self.directions
-        squared = np.einsum("ij,ij->i", about, about)
-        lengths = np.sqrt(squared)
-        inside = np.einsum("ij,ij->i", image, image)
-        tails = np.sqrt(np.maximum(squared * (1 + 1e-12) - inside, 0)) + 1e-7 * lengths
-        return image.astype(np.float32), squared, lengths, tails
-
 
 def _main_directions(X: Array, mean: Array, width: int) -> Array:
     """Orthonormal columns near the leading principal directions, by subspace iteration on some rows."""

@@ -1,0 +1,23 @@
+"""Best scores of prefixes and scaled rows out of one product."""
+
+import numpy as np
+import pytest
+
+from imprint.kernels import spans
+from imprint.kernels.spans import Span, span_maxima
+
+
+@pytest.mark.parametrize(("proxies", "scores"), [(1, 1), (9, 40), (9999, 99999)])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_equals_the_products_of_every_span_alone(proxies, scores, dtype, monkeypatch):
+    monkeypatch.setattr(spans, "PROXIES", proxies)
+    monkeypatch.setattr(spans, "SCORES", scores)
+    rng = np.random.default_rng(0)
+    Q = rng.normal(size=(23, 7)).astype(dtype)
+    bases = [-np.abs(rng.normal(size=(n, 7))).astype(dtype) for n in (8, 1, 5, 3)]
+    by = [rng.uniform(1, 5, len(b)).astype(dtype) for b in bases]
+    wanted = [Span(2, 5), Span(0, 3, by[0]), Span(0, 8), Span(0, 3), Span(1, 1, by[1]), Span(0, 8, by[0]), Span(0, 3)]
+    found = span_maxima(Q, bases, wanted)
+    assert found.dtype == dtype
+    expected = [(Q @ span.rows(bases).T).max(axis=1) for span in wanted]
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
