@@ -201,6 +201,15 @@ def test_extension(name, awkward):
         np.testing.assert_allclose(P, W, rtol=1e-6)
 
 
+@pytest.mark.parametrize("name", generators.family.names())
+def test_generator_declares_whether_it_picks_blindly(name):
+    g, rng = generators.family.load(name)(), np.random.default_rng(0)
+    X, by = rng.normal(size=(40, 6)), rng.uniform(0.1, 10, (40, 1))
+    (before,), (after,) = (g.proxies([g.summarise(rows, np.random.default_rng(1))]) for rows in (X, X / by))
+    places = [i for row in before for i in np.flatnonzero((row == X).all(axis=1))]
+    assert (len(places) == len(after) and np.array_equal(after, (X / by)[places])) == g.picks_blindly
+
+
 # Normalisers
 
 
