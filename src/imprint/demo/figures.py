@@ -9,26 +9,12 @@ from typing import Any
 import numpy as np
 
 from imprint.demo.findings import KS, Findings
+from imprint.report import figures as report
+from imprint.report.figures import PALE
 
-INK, PALE, GRID = "#1f2933", "#64707d", "#e4e8ec"
 COLOURS = ("#0072b2", "#d55e00")
 SHADES = ("#b3d4ea", "#7db5dc", "#4394c9", "#0072b2", "#00476e")  # one to five digits per class
-STYLE: dict[str, Any] = {
-    "svg.fonttype": "none",
-    "svg.hashsalt": "imprint",
-    "font.family": "sans-serif",
-    "font.size": 10,
-    "text.color": INK,
-    "axes.edgecolor": PALE,
-    "axes.labelcolor": INK,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.grid": True,
-    "axes.axisbelow": True,
-    "grid.color": GRID,
-    "xtick.color": PALE,
-    "ytick.color": PALE,
-}
+STYLE: dict[str, Any] = {**report.STYLE, "font.size": 10, "axes.titlesize": "large"}
 
 
 @contextmanager
