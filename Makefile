@@ -36,7 +36,7 @@ docs: $(LIGHT)
 	@echo Open site/index.html
 
 bench: $(STAMP)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint tests/constraints.txt '.[bench]' --editable .
+	$(PIP) --constraint tests/constraints.txt --editable '.[bench]'
 	$(BIN)/python benchmarks/kernels.py $(BENCH)
 
 clean:
