@@ -97,6 +97,8 @@ def report(
     from imprint.study.store import Store
 
     folder = folders[0]
+    if len({f.resolve() for f in folders}) < len(folders):
+        raise ParameterError("study report: a folder is given twice.")
     if is_run(folder):
         from imprint.cli._paper import report_paper
 

@@ -40,6 +40,7 @@ def test_several_runs_make_one_page(imprint, packs, tmp_path):
     assert page.count("<h3>") == 2 * 3  # norm_post and two tables that need nothing more
     (tmp_path / "none").mkdir()
     assert "no study of the paper" in imprint("study", "report", tmp_path / "one", tmp_path / "none").err
+    imprint("study", "report", tmp_path / "one", tmp_path / "two" / ".." / "one").refused("a folder is given twice")
 
 
 def test_a_dry_run_counts(imprint, packs):
