@@ -82,9 +82,11 @@ class Means:
 def class_means(rows: Rows) -> Means:
     """Sum every class in float64; refuse what is not finite."""
 
+    ones = np.ones(len(rows.X))
+
     def total(c: int, space: Array) -> Array:
         with np.errstate(invalid="ignore", over="ignore"):
-            return np.asarray(np.sum([block.sum(axis=0) for block in rows.blocks_of(c, space)], axis=0))
+            return np.asarray(sum(ones[: len(block)] @ block for block in rows.blocks_of(c, space)))
 
     sums = np.stack(in_threads(total, range(len(rows.classes)), rows.space))
     if not np.isfinite(sums).all():

@@ -13,6 +13,7 @@ from typing import TypeVar
 from threadpoolctl import ThreadpoolController
 
 T = TypeVar("T")
+R = TypeVar("R")
 COMPILED_FROM = 200_000
 """Multiplications from which compiled loops repay the import of numba."""
 
@@ -39,15 +40,13 @@ def cores() -> int:
     return min(granted, int(asked)) if asked.isdigit() and int(asked) else granted
 
 
-def on_all_cores(function: Callable[[T], object], items: Iterable[T]) -> None:
-    """Call a function that releases the interpreter for every item, several at a time where there are cores."""
+def on_all_cores(function: Callable[[T], R], items: Iterable[T]) -> list[R]:
+    """Results of a function that releases the interpreter, in the order of the items; several at a time."""
     count = cores()
     if count == 1:
-        for item in items:
-            function(item)
-        return
+        return [function(item) for item in items]
     with ThreadPoolExecutor(count) as pool:
-        list(pool.map(function, items))
+        return list(pool.map(function, items))
 
 
 @cache

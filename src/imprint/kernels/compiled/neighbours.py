@@ -1,14 +1,12 @@
 """Exact neighbours: short products rule most rows out, whole rows decide."""
 
-from concurrent.futures import ThreadPoolExecutor
-
 import numpy as np
 
 from imprint.core.types import Array
 from imprint.kernels.compiled.jit import jit, jit_sums
 from imprint.kernels.compiled.products import squared_lengths
 from imprint.kernels.compiled.sketch import EPS, Sketch
-from imprint.kernels.engine import cores, one_blas_thread
+from imprint.kernels.engine import on_all_cores, one_blas_thread
 
 QUERIES = 256
 CHUNK = 4096
@@ -26,10 +24,10 @@ def search(Q: Array, W: Array, m: int, metric: int, images: tuple[Array, Array])
         lengths[lengths == 0] = 1
     distances = np.full((len(Q), m), np.inf)
     indices = np.full((len(Q), m), len(W), dtype=np.int64)
-    with one_blas_thread(), ThreadPoolExecutor(cores()) as pool:
+    with one_blas_thread():
         if metric == MANHATTAN:
             blocks = [(i, min(i + QUERIES, len(Q))) for i in range(0, len(Q), QUERIES)]
-            list(pool.map(lambda b: scan_all(Q, W, b[0], b[1], distances, indices), blocks))
+            on_all_cores(lambda b: scan_all(Q, W, b[0], b[1], distances, indices), blocks)
             return distances, indices
         bounds = Bounds(*images, m, 2.0 if metric == COSINE else 1.0)
 
@@ -43,7 +41,7 @@ def search(Q: Array, W: Array, m: int, metric: int, images: tuple[Array, Array])
                     first_guess(*args)
                 scan(*args)
 
-        list(pool.map(block, range(0, len(Q), QUERIES)))
+        on_all_cores(block, range(0, len(Q), QUERIES))
     return distances, indices
 
 
