@@ -12,7 +12,6 @@ from imprint.core.component import Component, rule
 from imprint.core.errors import ParameterError
 from imprint.core.types import Proxies
 from imprint.generators._base import Request
-from imprint.kernels.spans import Span
 
 FAMILIES = [generators.family, normalisers.family, aggregators.family]
 ALL = [pytest.param(f, n, id=f"{f.kind}:{n}") for f in FAMILIES for n in f.names()]
@@ -244,6 +243,32 @@ def test_normaliser_in_turn_is_one_after_another(name, awkward):
 
 
 @pytest.mark.parametrize("name", normalisers.family.names())
+def test_normaliser_declares_whether_the_first_class_alone_matters(name, awkward):
+    n, X = normalisers.family.load(name)(), awkward[0]
+    here, there = n.references([X[:9], X[9:12], X[12:20]]), n.references([X[:9], X[20:23], X[30:38]])
+    if n.uses_reference:
+        assert n.first_alone_matters == all(np.array_equal(a, b) for a, b in zip(here[1:], there[1:]))
+    else:
+        assert not n.first_alone_matters
+
+
+@pytest.mark.parametrize("name", normalisers.family.names())
+def test_normaliser_knows_how_its_results_are_alike(name, awkward):
+    n, X = normalisers.family.load(name)(), awkward[0]
+    rows = n.prepare(X[40:])
+    others = n.prepare(X[40:][:, ::-1].copy())
+    for prepared, first, second in ((rows, X[:20], X[:20] * 3 + 1), (rows, X[:20], X[20:40]), (others, X[:9], X[:20])):
+        here, there = (n.references([part, part[:2]])[1] for part in (first, second))
+        like = n.likeness(prepared, here, rows, there) if n.uses_reference else None
+        if like is not None:
+            exact, known = n.finish(prepared, here), n.finish(rows, there)
+            rest = exact.astype(np.float64) - (like.scale * known + like.shift)
+            np.testing.assert_allclose(rest.sum(axis=1), 0, atol=1e-3)
+            assert (np.linalg.norm(rest, axis=1) <= like.blur + 1e-4).all()
+            assert like.blur <= 3 * np.linalg.norm(rest, axis=1).max() + 1e-4
+
+
+@pytest.mark.parametrize("name", normalisers.family.names())
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_normaliser_divides_by_what_it_says(name, dtype, awkward):
     n, X = normalisers.family.load(name)(), awkward[0].astype(dtype)
@@ -290,14 +315,11 @@ def test_shortlists_decide_as_scores_do(a, deeper, awkward):
 
 
 @pytest.mark.parametrize("a", AGGREGATORS, ids=str)
-def test_spans_give_the_shortlists_of_their_rows(a, awkward):
-    X, by = awkward[0], np.linspace(1, 3, 14, dtype=np.float32)
-    bases = [X[:9], X[10:24]]
-    spans = [Span(1, 14), Span(0, 9), Span(1, 3, by), Span(1, 8), Span(1, 14, by)]
-    found = a.span_shortlists(X[24:], bases, spans)
-    for span, shortlist in zip(spans, found, strict=True):
-        (expected,) = a.shortlists(X[24:], [span.rows(bases)])
-        np.testing.assert_allclose(shortlist, expected, rtol=1e-5)
+def test_aggregator_declares_whether_the_best_score_decides(a, awkward):
+    X, parts = awkward[0], [awkward[0][:9], awkward[0][9:12], awkward[0][10:24]]
+    best = np.array([(X[24:] @ part.T).max(axis=1) for part in parts])
+    decided = a.decide(a.gather(a.shortlists(X[24:], parts)))
+    assert a.by_best_score == (decided.shape == best.shape and np.allclose(decided, best, rtol=1e-5))
 
 
 @pytest.mark.parametrize("a", AGGREGATORS, ids=str)

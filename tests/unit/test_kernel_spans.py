@@ -3,8 +3,13 @@
 import numpy as np
 import pytest
 
-from imprint.kernels import spans
+from imprint.kernels import engine, spans
 from imprint.kernels.spans import Span, span_maxima
+
+
+@pytest.fixture(params=[False, True], ids=["numpy", "compiled"], autouse=True)
+def each_engine(request, monkeypatch):
+    monkeypatch.setattr(engine, "loaded", lambda: request.param)
 
 
 @pytest.mark.parametrize(("proxies", "scores"), [(1, 1), (9, 40), (9999, 99999)])
@@ -21,3 +26,11 @@ def test_equals_the_products_of_every_span_alone(proxies, scores, dtype, monkeyp
     assert found.dtype == dtype
     expected = [(Q @ span.rows(bases).T).max(axis=1) for span in wanted]
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
+    assert np.array_equal(span_maxima(Q, bases, wanted, np.empty_like(found)), found)
+
+
+def test_what_is_not_a_number_stays_so():
+    Q = np.array([[1.0, 1.0], [1.0, 0.0]], dtype=np.float32)
+    bases = [np.array([[1, 1], [np.inf, -np.inf], [5, 5]], dtype=np.float32)]
+    found = span_maxima(Q, bases, [Span(0, 3), Span(0, 1), Span(0, 3, np.ones(3, np.float32))])
+    np.testing.assert_array_equal(found, [[np.nan, np.nan], [2, 1], [np.nan, np.nan]])

@@ -5,7 +5,6 @@ from typing import Any
 
 from imprint.core.component import Component
 from imprint.core.types import Array, Proxies
-from imprint.kernels.spans import Span
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,20 +26,14 @@ class Aggregator(Component):
         """Whether decisions change with the lengths of queries, and with those of proxies."""
         return True, True
 
+    @property
+    def by_best_score(self) -> bool:
+        """Whether what matters of a class is its largest inner product with the query, and the largest of all wins."""
+        return False
+
     @abstractmethod
     def shortlists(self, Q: Array, parts: Sequence[Array], device: str = "cpu") -> list[Array]:
         """What matters of every class's proxies, best first.  # for each part: (r, q), r <= depth"""
-
-    @property
-    def shares_products(self) -> bool:
-        """Whether `span_shortlists` costs less than the shortlists of every span alone."""
-        return False
-
-    def span_shortlists(
-        self, Q: Array, bases: Sequence[Array], spans: Sequence[Span], device: str = "cpu"
-    ) -> list[Array]:
-        """The same for proxies that share rows: each part is a span of some base."""
-        return self.shortlists(Q, [span.rows(bases) for span in spans], device)
 
     @abstractmethod
     def gather(self, shortlists: Sequence[Array]) -> Any:

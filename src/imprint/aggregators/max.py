@@ -9,7 +9,6 @@ from imprint.core.component import param
 from imprint.core.types import Array, Proxies
 from imprint.kernels import placed
 from imprint.kernels.maxima import class_maxima
-from imprint.kernels.spans import Span, span_maxima
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,16 +30,8 @@ class Max(Aggregator):
         return list(placed.class_maxima(Q, np.concatenate(parts), starts, device).T[:, None])
 
     @property
-    def shares_products(self) -> bool:
+    def by_best_score(self) -> bool:
         return True
-
-    def span_shortlists(
-        self, Q: Array, bases: Sequence[Array], spans: Sequence[Span], device: str = "cpu"
-    ) -> list[Array]:
-        """One product with every base serves all its prefixes and scales."""
-        if device != placed.CPU:
-            return super().span_shortlists(Q, bases, spans, device)
-        return list(span_maxima(Q, bases, spans)[:, None])
 
     def gather(self, shortlists: Sequence[Array]) -> Array:
         return np.concatenate(shortlists)

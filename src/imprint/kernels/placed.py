@@ -11,7 +11,9 @@ from imprint.core.types import Array
 from imprint.kernels import class_neighbours as plain_neighbours
 from imprint.kernels import kmeans as plain_kmeans
 from imprint.kernels import maxima as plain_maxima
+from imprint.kernels import spans as plain_spans
 from imprint.kernels.kmeans import KMeansResult, Problem
+from imprint.kernels.spans import Span
 
 CPU = "cpu"
 
@@ -48,6 +50,16 @@ def class_maxima(Q: Array, W: Array, starts: Array, device: str) -> Array:
     from imprint.kernels.tensor.maxima import class_maxima as find
 
     return _array(find(_tensor(Q, device), _tensor(W, device), _tensor(starts, device)))
+
+
+def span_maxima(Q: Array, bases: Sequence[Array], spans: Sequence[Span], out: Array, device: str) -> None:
+    """Best scores of proxies that share rows; see `kernels.spans`."""
+    if device == CPU:
+        plain_spans.span_maxima(Q, bases, spans, out)
+        return
+    parts = [span.rows(bases) for span in spans]
+    starts = np.cumsum([0, *map(len, parts)])[:-1]
+    out[:] = class_maxima(Q, np.concatenate(parts), starts, device).T
 
 
 def class_neighbours(Q: Array, W: Array, starts: Array, m: int, metric: str, device: str) -> list[Array]:

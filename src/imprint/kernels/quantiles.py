@@ -50,11 +50,18 @@ def ranks(X: Array) -> Array:
     """
     dtype = np.int16 if X.shape[1] < 2**15 else np.int32
     out = np.empty(X.shape, dtype=dtype)
-    places = np.arange(X.shape[1], dtype=dtype)[None, :]
     for start in range(0, len(X), ROWS):
-        block = slice(start, start + ROWS)
-        np.put_along_axis(out[block], _stable_order(X[block]), places, axis=1)
+        _invert(_stable_order(X[start : start + ROWS]), out[start : start + ROWS])
     return out
+
+
+def _invert(order: Array, out: Array) -> None:
+    if engine.loaded():
+        from imprint.kernels.compiled.quantiles import invert
+
+        invert(order, out)
+    else:
+        np.put_along_axis(out, order, np.arange(order.shape[1], dtype=out.dtype)[None], axis=1)
 
 
 def _stable_order(X: Array) -> Array:

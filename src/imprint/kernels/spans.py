@@ -2,11 +2,12 @@
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from imprint.core.types import Array
+from imprint.kernels import engine
 from imprint.kernels.engine import one_blas_thread
 
 PROXIES = 1024
@@ -26,30 +27,31 @@ class Span(NamedTuple):
         return rows if self.divisors is None else rows / self.divisors[: self.size, None]
 
 
-def span_maxima(Q: Array, bases: Sequence[Array], spans: Sequence[Span]) -> Array:
+def span_maxima(Q: Array, bases: Sequence[Array], spans: Sequence[Span], out: Array | None = None) -> Array:
     """Largest inner product of every query with the rows of every span.  # (spans, q)
 
     >>> span_maxima(np.array([[1.0, 1.0]]), [np.array([[2.0, 0.0], [3.0, 0.0]])], [Span(0, 1), Span(0, 2)])
     array([[2.],
            [3.]])
     """
+    order = sorted(range(len(spans)), key=lambda i: (spans[i].base, id(spans[i].divisors), spans[i].size))
     wanted: dict[int, list[int]] = defaultdict(list)
-    for i, span in enumerate(spans):
-        wanted[span.base].append(i)
-    out = np.empty((len(spans), len(Q)), dtype=np.result_type(Q, *(bases[b] for b in wanted)))
+    for i in order:
+        wanted[spans[i].base].append(i)
+    if out is None:
+        out = np.empty((len(spans), len(Q)), dtype=np.result_type(Q, *(bases[b] for b in wanted)))
     with one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):
         for group in _groups(bases, list(wanted)):
             W = np.concatenate([bases[b] for b in group])
+            firsts = dict(zip(group, np.cumsum([0, *(len(bases[b]) for b in group)]).tolist()))
+            prefixes = _prefixes([spans[i] for b in group for i in wanted[b]], firsts, W.dtype)
+            places = np.array([i for b in group for i in wanted[b]])
             step = max(1, SCORES // len(W))
             held = np.empty((len(W), min(step, len(Q))), dtype=out.dtype)
             for start in range(0, len(Q), step):
                 queries = Q[start : start + step]
                 scores = np.matmul(W, queries.T, out=held[:, : len(queries)])
-                first = 0
-                for b in group:
-                    own = scores[first : first + len(bases[b])]
-                    _maxima(own, spans, wanted[b], out[:, start : start + step])
-                    first += len(bases[b])
+                _maxima(scores, prefixes, places, out[:, start : start + step])
     return out
 
 
@@ -67,22 +69,47 @@ def _groups(bases: Sequence[Array], used: list[int]) -> Iterator[list[int]]:
         yield group
 
 
-def _maxima(scores: Array, spans: Sequence[Span], wanted: list[int], out: Array) -> None:
-    """Maxima over the spans of one base, the shorter ones on the way to the longer.  # scores: (rows, q)"""
-    alike: dict[int, list[int]] = defaultdict(list)
-    for i in wanted:
-        alike[id(spans[i].divisors)].append(i)
-    for own in alike.values():
-        own.sort(key=lambda i: spans[i].size)
-        divisors, longest = spans[own[0]].divisors, spans[own[-1]].size
-        scaled = scores[:longest] if divisors is None else scores[:longest] / divisors[:longest, None]
-        before, done = out[own[0]], 0
-        for i in own:
-            count = spans[i].size
-            if count > done:
-                np.max(scaled[done:count], axis=0, out=out[i])
-                if done:
-                    np.maximum(out[i], before, out=out[i])
-            else:
-                out[i] = before
-            before, done = out[i], count
+class _Prefixes(NamedTuple):
+    """First rows of some spans, how many they are and which factors go with them; sorted, so that the shorter of
+    two that begin alike comes first."""
+
+    first: Array
+    size: Array
+    which: Array  # -1 for no factors
+    factors: Array  # (kinds, rows)
+
+
+def _prefixes(spans: list[Span], firsts: dict[int, int], dtype: Any) -> _Prefixes:
+    kinds: dict[int, Array] = {}
+    for span in spans:
+        if span.divisors is not None:
+            kinds.setdefault(id(span.divisors), 1 / span.divisors)
+    factors = np.ones((len(kinds), max((len(f) for f in kinds.values()), default=0)), dtype=dtype)
+    for row, kind in zip(factors, kinds.values()):
+        row[: len(kind)] = kind
+    number = dict(zip(kinds, range(len(kinds))))
+    which = [-1 if span.divisors is None else number[id(span.divisors)] for span in spans]
+    first = [firsts[span.base] for span in spans]
+    return _Prefixes(np.array(first), np.array([span.size for span in spans]), np.array(which), factors)
+
+
+def _maxima(scores: Array, prefixes: _Prefixes, places: Array, out: Array) -> None:
+    """Maxima over prefixes, the shorter ones on the way to the longer, into some rows of `out`.  # scores: (rows, q)"""
+    if engine.loaded():
+        from imprint.kernels.compiled.spans import prefix_maxima
+
+        prefix_maxima(scores, *prefixes, places, out)
+        return
+    before = -1, -1, 0, np.empty(0)
+    for first, size, which, place in zip(*map(np.ndarray.tolist, (*prefixes[:3], places))):
+        done = before[2] if before[:2] == (first, which) else 0
+        if done == size:
+            out[place] = before[3]
+        else:
+            rows = scores[first + done : first + size]
+            if which >= 0:
+                rows = rows * prefixes.factors[which, done:size, None]
+            np.max(rows, axis=0, out=out[place])
+            if done:
+                np.maximum(out[place], before[3], out=out[place])
+        before = first, which, size, out[place]

@@ -1,7 +1,7 @@
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -9,6 +9,15 @@ from imprint.core.component import Component
 from imprint.core.types import Array
 
 POSITIONS = ("pre", "post", "inf")
+
+
+class Likeness(NamedTuple):
+    """Every row is the other one times `scale`, plus `shift` in every place, plus something that sums to zero and is
+    at most `blur` long."""
+
+    scale: float
+    shift: float
+    blur: float
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,6 +28,9 @@ class Normaliser(Component):
     """Where it may stand: before generation, on the proxies, on queries."""
     uses_reference: ClassVar[bool] = False
     """Whether the result depends on the proxies imprinted before."""
+
+    first_alone_matters: ClassVar[bool] = False
+    """Whether `references` depend on the values of the first class alone, and on how many proxies the others have."""
 
     keeps_direction: ClassVar[bool] = False
     """Whether it changes the lengths of rows alone, never their directions."""
@@ -44,6 +56,10 @@ class Normaliser(Component):
     def finish(self, prepared: Array, reference: Array) -> Array:
         """Prepared rows after a reference that `references` gave."""
         return self.apply(prepared, reference)
+
+    def likeness(self, prepared: Array, reference: Array, other: Array, base: Array) -> "Likeness | None":
+        """How `prepared` rows after a reference follow from `other` ones after the reference `base`, if they do."""
+        return None
 
     @abstractmethod
     def apply(self, X: Array, reference: Array | None = None) -> Array:

@@ -1,4 +1,4 @@
-"""Finished proxies of classes as spans of rows that they share, and the shortlists of all of them."""
+"""Finished proxies of classes as spans of rows that they share."""
 
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Sequence
@@ -7,12 +7,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from imprint.aggregators._base import Aggregator
 from imprint.core.types import Array
 from imprint.kernels.spans import Span
-from imprint.normalisers._base import Normaliser
+from imprint.normalisers._base import Likeness, Normaliser
 from imprint.study.arrange import Arrangement
 from imprint.study.generate import Raw
+
+SHADED_FROM = 64
+"""Rows from which it pays to look for spans that are nearly alike."""
+FAINT = 0.03
+"""How far apart they may be, as a share of their length."""
 
 
 class Place(NamedTuple):
@@ -23,41 +27,83 @@ class Place(NamedTuple):
     lineup: int
 
 
+class Shade(NamedTuple):
+    """Proxies that are nearly those of another span: what they are like, and how long they are."""
+
+    span: int
+    like: Likeness
+    length: float
+    rows: Callable[[], Array]
+
+
+class _Finished(NamedTuple):
+    """A span that others may be shades of."""
+
+    span: int
+    prepared: Array
+    reference: Array
+
+
 class Blocks:
     """Proxies of several makers. What is equal is held once, however many makers, norms and lineups it serves."""
 
     def __init__(self) -> None:
         self.bases: list[Array] = []
-        self.spans: list[Span] = []
+        self.spans: list[Span | Shade] = []
         self.places: dict[Place, list[int]] = {}
+        self._sizes: list[int] = []
         self._known: dict[Hashable, Any] = {}
         self._kept: list[Array] = []  # what keys name by identity
 
     def add(self, place: Place, parts: Sequence[Raw]) -> None:
         """Finish the proxies of a lineup."""
         norm = place.norm_post
-        self.places[place] = self._in_turn(norm, parts) if norm.uses_reference else self._alone(norm, parts)
+        found = self._in_turn(norm, parts) if norm.uses_reference else [self._alone(norm, raw) for raw in parts]
+        self.places[place] = found
 
     def proxies(self, place: Place) -> int:
         """How many proxies a lineup has."""
-        return sum(self.spans[i].size for i in self.places[place])
+        return sum(self._sizes[i] for i in self.places[place])
 
-    def _alone(self, norm: Normaliser, parts: Sequence[Raw]) -> list[int]:
-        found = []
-        for raw in parts:
+    def solid(self, span: int) -> Span:
+        """A span that is no shade."""
+        found = self.spans[span]
+        if isinstance(found, Shade):
+            raise TypeError(f"span {span} is a shade of span {found.span}")
+        return found
+
+    def rows(self, span: int) -> Array:
+        """The proxies themselves."""
+        found = self.spans[span]
+        return found.rows() if isinstance(found, Shade) else found.rows(self.bases)
+
+    def by_rows(self, places: Iterable[Place], plan: Arrangement, shades: bool = False) -> dict[int, list[int]]:
+        """The spans to compare with the test rows of each union of lineups; with `shades` those behind them instead."""
+        users: dict[int, set[int]] = defaultdict(set)
+        for place in places:
+            for i in self.places[place]:
+                span = self.spans[i]
+                users[span.span if shades and isinstance(span, Shade) else i].add(place.lineup)
+        found: dict[int, list[int]] = defaultdict(list)
+        for i, lineups in users.items():
+            found[plan.union(tuple(sorted(lineups)))].append(i)
+        return found
+
+    def _alone(self, norm: Normaliser, raw: Raw) -> int:
+        key = norm, id(raw.rows), raw.size
+        if key not in self._known:
             divisors = self._once(("divisors", norm), raw.rows, norm.divisors)
             if divisors is None:
-                done = self._once(("done", norm, raw.size), raw.rows, partial(_apply, norm, raw.size))
-                found.append(self._span(done, raw.size))
-            elif raw.divisors is None:
-                found.append(self._span(raw.origin, raw.size, divisors))
+                found = self._span(norm.apply(raw.rows[: raw.size]), raw.size)
             else:
-                found.append(self._span(raw.origin, raw.size, raw.divisors * divisors))
-        return found
+                found = self._span(raw.origin, raw.size, self._both(raw.divisors, divisors))
+            self._known[key] = found
+            self._kept.append(raw.rows)
+        return int(self._known[key])
 
     def _in_turn(self, norm: Normaliser, parts: Sequence[Raw]) -> list[int]:
         """Each class after those before it; lineups share what comes to the same."""
-        heads = tuple((id(raw.rows), raw.size) for raw in parts)
+        heads = tuple((0 if i and norm.first_alone_matters else id(raw.rows), raw.size) for i, raw in enumerate(parts))
         if (norm, heads) not in self._known:
             found = norm.references([raw.rows[: raw.size] for raw in parts])
             self._known.update({(norm, heads[:i]): found[:i] for i in range(1, len(heads) + 1)})
@@ -68,9 +114,25 @@ class Blocks:
             return self._span(raw.origin, raw.size, raw.divisors)
         key = norm, id(raw.rows), raw.size, reference.tobytes()
         if key not in self._known:
-            ready = self._once(("ready", norm), raw.rows, norm.prepare)
-            self._known[key] = self._span(norm.finish(ready[: raw.size], reference), raw.size)
+            ready = self._once(("ready", norm), raw.rows, norm.prepare)[: raw.size]
+            like = self._known.setdefault((norm, id(raw.origin), raw.size), []) if raw.size >= SHADED_FROM else []
+            shade = self._shade(norm, ready, reference, like)
+            if shade is None:
+                self._known[key] = self._span(norm.finish(ready, reference), raw.size)
+                like.append(_Finished(self._known[key], ready, reference))
+            else:
+                self._known[key] = self._append(shade, raw.size)
         return int(self._known[key])
+
+    def _shade(self, norm: Normaliser, ready: Array, reference: Array, like: list[_Finished]) -> Shade | None:
+        """The least blurred description by a span that is there, if one is faint enough."""
+        found, length = None, float(np.linalg.norm(reference)) if like else 0.0
+        for span, prepared, base in like:
+            alike = norm.likeness(ready, reference, prepared, base)
+            faintest = found.like.blur if found else FAINT * length
+            if alike and alike.scale > 0 and alike.blur <= faintest:
+                found = Shade(span, alike, length, partial(norm.finish, ready, reference))
+        return found
 
     def _span(self, base: Array, size: int, divisors: Array | None = None) -> int:
         if divisors is not None and (divisors == 1).all():
@@ -78,9 +140,13 @@ class Blocks:
         number = self._once("base", base, self._add_base)
         key = number, size, None if divisors is None else divisors.tobytes()
         if key not in self._known:
-            self._known[key] = len(self.spans)
-            self.spans.append(Span(number, size, divisors))
+            self._known[key] = self._append(Span(number, size, divisors), size)
         return int(self._known[key])
+
+    def _append(self, span: Span | Shade, size: int) -> int:
+        self.spans.append(span)
+        self._sizes.append(size)
+        return len(self.spans) - 1
 
     def _add_base(self, rows: Array) -> int:
         self.bases.append(rows)
@@ -94,47 +160,6 @@ class Blocks:
             self._kept.append(array)
         return self._known[key]
 
-    def shortlists(
-        self,
-        aggregator: Aggregator,
-        queries: Callable[[int], Array],
-        arrangement: Arrangement,
-        places: Iterable[Place],
-        device: str,
-    ) -> "Shortlists":
-        """What the aggregator needs of every span, for the test rows of all lineups it stands in.
-
-        `queries` gives the test rows of a union of lineups.
-        """
-        users: dict[int, set[int]] = defaultdict(set)
-        for place in places:
-            for i in self.places[place]:
-                users[i].add(place.lineup)
-        by_rows: dict[int, list[int]] = defaultdict(list)
-        for i, lineups in users.items():
-            by_rows[arrangement.union(tuple(sorted(lineups)))].append(i)
-        found = {}
-        for union, chosen in by_rows.items():
-            spans = [self.spans[i] for i in chosen]
-            lists = aggregator.span_shortlists(queries(union), self.bases, spans, device)
-            found.update({i: (union, part) for i, part in zip(chosen, lists)})
-        return Shortlists(found, arrangement)
-
-
-def _apply(norm: Normaliser, size: int, rows: Array) -> Array:
-    return norm.apply(rows[:size])
-
-
-class Shortlists(NamedTuple):
-    """For every span the union of lineups whose rows it was compared with, and its shortlist.  # (r, q)"""
-
-    found: dict[int, tuple[int, Array]]
-    arrangement: Arrangement
-
-    def of(self, spans: Sequence[int], lineup: int) -> list[Array]:
-        """The shortlists of some spans for the rows of one lineup."""
-        return [self._pick(*self.found[i], lineup) for i in spans]
-
-    def _pick(self, union: int, part: Array, lineup: int) -> Array:
-        columns = self.arrangement.columns(union, lineup)
-        return part if columns is None else np.take(part, columns, axis=1)
+    def _both(self, before: Array | None, after: Array) -> Array:
+        """Divisors that do what two do one after the other."""
+        return after if before is None else self._once(("before", id(before)), after, partial(np.multiply, before))

@@ -10,13 +10,16 @@ import numpy as np
 from imprint.aggregators._base import Aggregator
 from imprint.core.errors import ImprintError
 from imprint.core.types import Array
+from imprint.kernels.decisions import Counts, count_decisions
 from imprint.normalisers._base import Normaliser
 from imprint.study.arrange import Arrangement, Bundle, Decisions, Lineup, View, arrange
+from imprint.study.best import BestScores
 from imprint.study.blocks import Blocks, Place
 from imprint.study.generate import Made, Raw
 from imprint.study.memory import peak_memory, reset_peak
 from imprint.study.plan import Unit
-from imprint.study.scores import judge
+from imprint.study.scores import ROUNDING, tally
+from imprint.study.shortlists import Shortlists
 
 COLUMNS = {
     "accuracy": np.float64,
@@ -86,22 +89,36 @@ class _Work:
             self._view(blocks, view, wanted)
 
     def _view(self, blocks: Blocks, view: View, looks: list[Look]) -> None:
-        """All decisions of one view: together where that shares products, else proxies by proxies."""
+        """All decisions of one view."""
+        if next(iter(looks[0].chosen)).by_best_score:
+            self._by_best_score(blocks, view, looks)
+            return
         together: dict[object, list[Look]] = defaultdict(list)
         for look in looks:
-            alone = not next(iter(look.chosen)).shares_products
-            together[look.place[:2] if alone else None].append(look)
+            together[look.place[:2]].append(look)
         for own in together.values():
             start = time.process_time()
-            deepest = _deepest(*(look.chosen for look in own))
-            places = [look.place for look in own]
-            queries = partial(self._queries, view.norm_inf)
-            lists = blocks.shortlists(deepest, queries, self.plan, places, self.device)
-            proxies = [blocks.proxies(place) for place in places]
-            shares = {cell: n for look, n in zip(own, proxies) for cell in _all_cells(look.chosen)}
-            self._charge(list(shares), start, np.array(list(shares.values()), dtype=float))
-            for look, n in zip(own, proxies):
-                self._decide(look, lists.of(blocks.places[look.place], look.place.lineup), n)
+            lists = Shortlists(_deepest(*(look.chosen for look in own)), blocks, self.plan, self.device)
+            lists.fill([look.place for look in own], partial(self._queries, view.norm_inf))
+            self._charge_by_proxies(blocks, own, start)
+            for look in own:
+                self._decide(look, lists.of(look.place), blocks.proxies(look.place))
+
+    def _by_best_score(self, blocks: Blocks, view: View, looks: list[Look]) -> None:
+        """Decisions of a view by the largest inner product: all products at once, then lineup by lineup."""
+        start = time.process_time()
+        queries = partial(self._queries, view.norm_inf)
+        best = BestScores(blocks, self.plan, [look.place for look in looks], queries, self.device)
+        self._charge_by_proxies(blocks, looks, start)
+        by_lineup: dict[int, list[Look]] = defaultdict(list)
+        for look in looks:
+            by_lineup[look.place.lineup].append(look)
+        for i, own in by_lineup.items():
+            start = time.process_time()
+            counts = best.count([blocks.places[look.place] for look in own], i, ROUNDING)
+            cells = [_all_cells(look.chosen) for look in own]
+            self._record(counts, self.plan.lineups[i], cells, [blocks.proxies(look.place) for look in own])
+            self._charge([cell for group in cells for cell in group], start)
 
     def _decide(self, look: Look, lists: list[Array], proxies: int) -> None:
         """All decisions of one view on the proxies of one lineup."""
@@ -113,7 +130,8 @@ class _Work:
             start = time.process_time()
             if aggregator.depth > proxies:
                 raise ImprintError(f"{aggregator}: the classes gave only {proxies} proxies.")
-            self._record(aggregator.decide(gathered), lineup, cells, proxies)
+            counts = count_decisions(aggregator.decide(gathered), lineup.truth, ROUNDING)
+            self._record(counts, lineup, [cells], [proxies])
             self._charge(cells, start)
 
     def _queries(self, norm_inf: Normaliser, union: int) -> Array:
@@ -122,16 +140,23 @@ class _Work:
             self.scaled[norm_inf, union] = norm_inf.apply(self.queries[self.plan.unions[union]])
         return self.scaled[norm_inf, union]
 
-    def _record(self, scores: Array, lineup: Lineup, cells: list[int], proxies: int) -> None:
-        for name, value in judge(scores, lineup.truth)._asdict().items():
-            self.columns[name][cells] = value
-        self.columns["proxies"][cells] = proxies
-        self.columns["test_rows"][cells] = len(lineup.rows)
+    def _record(self, counts: Counts, lineup: Lineup, cells: list[list[int]], proxies: list[int]) -> None:
+        """Keep what decisions came to, each for its cells."""
+        index, repeats = [cell for group in cells for cell in group], [len(group) for group in cells]
+        for name, value in tally(counts)._asdict().items():
+            self.columns[name][index] = np.repeat(value, repeats)
+        self.columns["proxies"][index] = np.repeat(proxies, repeats)
+        self.columns["test_rows"][index] = len(lineup.rows)
 
     def _charge(self, cells: list[int], start: float, shares: Array | None = None) -> None:
         """Divide the time since `start` among the cells that needed what was done, equally or in these shares."""
         parts = 1 / len(cells) if shares is None else shares / shares.sum()
         self.columns["seconds_evaluation"][cells] += (time.process_time() - start) * parts
+
+    def _charge_by_proxies(self, blocks: Blocks, looks: list[Look], start: float) -> None:
+        """The same in shares of how many proxies each has."""
+        shares = {cell: blocks.proxies(look.place) for look in looks for cell in _all_cells(look.chosen)}
+        self._charge(list(shares), start, np.array(list(shares.values()), dtype=float))
 
     def charge_generation(self) -> None:
         """Divide the cost of every class among the cells that use it."""

@@ -9,19 +9,33 @@ from imprint.kernels.compiled.jit import jit
 
 
 @jit
-def decide(scores: Array, truth: Array, rounding: Any, confusion: Array) -> int:
-    """Count true and claimed classes in `confusion`; the number of close decisions."""
-    n_classes, n = scores.shape
-    best, second = scores[0].copy(), np.full(n, -np.inf, scores.dtype)
-    claimed = np.zeros(n, dtype=np.int32)
-    for c in range(1, n_classes):
+def decide_many(
+    scores: Array, starts: Array, which: Array, columns: Array, truth: Array, rounding: Any, confusion: Array,
+    near: Array,
+) -> None:  # fmt: skip
+    """Count true and claimed classes and close queries of every decision."""
+    decisions, n_classes = starts.shape
+    n = len(truth)
+    best, second, claimed = np.empty(n, scores.dtype), np.empty(n, scores.dtype), np.empty(n, np.int32)
+    picked = np.empty(n, scores.dtype)
+    for t in range(decisions):
+        second[:] = -np.inf
+        claimed[:] = 0
+        for c in range(n_classes):
+            if which[t, c] < 0:
+                own = scores[starts[t, c] : starts[t, c] + n]
+            else:
+                column, first = columns[which[t, c]], np.uint64(starts[t, c])
+                for i in range(n):
+                    picked[i] = scores[first + column[i]]
+                own = picked
+            if c == 0:
+                best[:] = own
+                continue
+            for i in range(n):
+                second[i] = max(second[i], min(best[i], own[i]))
+                claimed[i] = c if own[i] > best[i] else claimed[i]
+                best[i] = max(best[i], own[i])
         for i in range(n):
-            score = scores[c, i]
-            second[i] = max(second[i], min(best[i], score))
-            claimed[i] = c if score > best[i] else claimed[i]
-            best[i] = max(best[i], score)
-    near = 0
-    for i in range(n):
-        confusion[truth[i], claimed[i]] += 1
-        near += best[i] - second[i] <= rounding * abs(best[i])
-    return near
+            confusion[t, truth[i], claimed[i]] += 1
+            near[t] += best[i] - second[i] <= rounding * abs(best[i])

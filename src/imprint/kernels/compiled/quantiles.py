@@ -1,4 +1,4 @@
-"""The targets of classes imprinted one after another, for `kernels.quantiles`."""
+"""Loops of `kernels.quantiles`: ranks, and the targets of classes imprinted one after another."""
 
 from typing import Any
 
@@ -6,6 +6,14 @@ import numpy as np
 
 from imprint.core.types import Array
 from imprint.kernels.compiled.jit import jit
+
+
+@jit
+def invert(order: Array, out: Array) -> None:
+    """The place of everything in the order of its row."""
+    for r in range(order.shape[0]):
+        for i in range(order.shape[1]):
+            out[r, order[r, i]] = i
 
 
 @jit
