@@ -2,7 +2,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import softmax
 
 from imprint.aggregators._base import Aggregator
 from imprint.core.component import param
@@ -44,4 +43,6 @@ class Max(Aggregator):
         return class_maxima(Q, proxies.weights, starts)
 
     def probabilities(self, scores: Array, reach: float) -> Array:
+        from scipy.special import softmax
+
         return np.asarray(softmax(scores.astype(np.float64) / (self.temperature * reach), axis=1))

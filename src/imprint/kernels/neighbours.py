@@ -1,7 +1,6 @@
 """Exact nearest neighbours."""
 
 import numpy as np
-from scipy.spatial.distance import cdist
 
 from imprint.core.errors import ParameterError
 from imprint.core.types import Array
@@ -39,6 +38,8 @@ def _compiled(Q: Array, W: Array, m: int, metric: str) -> tuple[Array, Array]:
 
 
 def _plain(Q: Array, W: Array, m: int, metric: str) -> tuple[Array, Array]:
+    from scipy.spatial.distance import cdist
+
     distances = np.empty((len(Q), m))
     indices = np.empty((len(Q), m), dtype=np.intp)
     if metric == "cosine":

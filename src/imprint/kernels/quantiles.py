@@ -33,7 +33,7 @@ def targets_in_turn(first: Array, sizes: Sequence[int]) -> Array:
     if engine.loaded():
         from imprint.kernels.compiled import quantiles as compiled
 
-        compiled.targets_in_turn(np.sort(first, axis=None), np.array(sizes), levels, targets)
+        compiled.targets_in_turn(np.sort(first, axis=None), np.array(sizes, dtype=np.int64), levels, targets)
         return targets
     pool = Pool(first)
     for target, size in zip(targets, sizes):
@@ -42,39 +42,53 @@ def targets_in_turn(first: Array, sizes: Sequence[int]) -> Array:
     return targets
 
 
-def ranks(X: Array) -> Array:
+def ranks(X: Array, like: Array | None = None) -> Array:
     """The place of every value among those of its row, from the smallest on; equal values keep their order.  # (n, d)
+
+    `like` are the ranks of rows that differ from these by positive factors: to confirm them is cheaper than to sort.
 
     >>> ranks(np.array([[0.5, 0.1, 0.5, 0.3]]))
     array([[2, 0, 3, 1]], dtype=int16)
     """
-    dtype = np.int16 if X.shape[1] < 2**15 else np.int32
-    out = np.empty(X.shape, dtype=dtype)
+    if like is not None and engine.loaded():
+        return _confirmed(X, like)
+    out = np.empty(X.shape, dtype=np.int16 if X.shape[1] < 2**15 else np.int32)
     for start in range(0, len(X), ROWS):
-        _invert(_stable_order(X[start : start + ROWS]), out[start : start + ROWS])
+        _rank(X[start : start + ROWS], out[start : start + ROWS])
     return out
 
 
-def _invert(order: Array, out: Array) -> None:
-    if engine.loaded():
-        from imprint.kernels.compiled.quantiles import invert
+def _confirmed(X: Array, like: Array) -> Array:
+    """These ranks, sorted anew only where rounding has made values equal that were not."""
+    from imprint.kernels.compiled.quantiles import ranked_otherwise
 
-        invert(order, out)
-    else:
-        np.put_along_axis(out, order, np.arange(order.shape[1], dtype=out.dtype)[None], axis=1)
+    rows = ranked_otherwise(X, like)
+    if not rows.any():
+        return like
+    found = like.copy()
+    found[rows] = ranks(X[rows])
+    return found
 
 
-def _stable_order(X: Array) -> Array:
-    """`argsort` along rows, for float32 by plain sorting of values and places packed into one integer."""
+def _rank(X: Array, out: Array) -> None:
+    """Ranks by sorting; those of float32 by plain sorting of values and places packed into one integer."""
     if X.dtype != np.float32:
-        return np.argsort(X, axis=1, kind="stable")
-    bits = (X + np.float32(0)).view(np.int32)  # there is one zero only
-    packed = np.where(bits < 0, bits ^ np.int32(0x7FFFFFFF), bits).astype(np.int64)
-    packed <<= 32
-    packed |= np.arange(X.shape[1])
-    packed.sort(axis=1)
-    packed &= 0xFFFFFFFF
-    return packed
+        order = np.argsort(X, axis=1, kind="stable")
+    elif engine.loaded():
+        from imprint.kernels.compiled.quantiles import invert, pack
+
+        packed = pack(X)
+        packed.sort(axis=1)
+        invert(packed, out)
+        return
+    else:
+        bits = (X + np.float32(0)).view(np.int32)  # there is one zero only
+        order = np.where(bits < 0, bits ^ np.int32(0x7FFFFFFF), bits).astype(np.int64)
+        order <<= 32
+        order |= np.arange(X.shape[1])
+        order.sort(axis=1)
+        order &= 0xFFFFFFFF
+    np.put_along_axis(out, order, np.arange(X.shape[1], dtype=out.dtype)[None], axis=1)
 
 
 class Pool:

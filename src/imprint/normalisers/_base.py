@@ -49,8 +49,11 @@ class Normaliser(Component):
             done.append(self.apply(part, found[-1]))
         return found
 
-    def prepare(self, X: Array) -> Array:
-        """What `finish` needs to know of rows; the first so many of it serve the first so many rows."""
+    def prepare(self, X: Array, like: Array | None = None) -> Array:
+        """What `finish` needs to know of rows; the first so many of it serve the first so many rows.
+
+        `like` is what was prepared of rows that differ from these by positive factors.
+        """
         return X
 
     def finish(self, prepared: Array, reference: Array) -> Array:

@@ -32,8 +32,8 @@ class Quantile(Normaliser):
         """What the values of the proxies of each class become, from the smallest on; they share them."""
         return [None, *targets_in_turn(parts[0], [len(X) for X in parts[1:]])]
 
-    def prepare(self, X: Array) -> Array:
-        return ranks(X)
+    def prepare(self, X: Array, like: Array | None = None) -> Array:
+        return ranks(X, like)
 
     def finish(self, prepared: Array, reference: Array) -> Array:
         return np.asarray(reference.take(prepared, mode="clip"))

@@ -114,7 +114,7 @@ class Blocks:
             return self._span(raw.origin, raw.size, raw.divisors)
         key = norm, id(raw.rows), raw.size, reference.tobytes()
         if key not in self._known:
-            ready = self._once(("ready", norm), raw.rows, norm.prepare)[: raw.size]
+            ready = self._ready(norm, raw)[: raw.size]
             like = self._known.setdefault((norm, id(raw.origin), raw.size), []) if raw.size >= SHADED_FROM else []
             shade = self._shade(norm, ready, reference, like)
             if shade is None:
@@ -123,6 +123,10 @@ class Blocks:
             else:
                 self._known[key] = self._append(shade, raw.size)
         return int(self._known[key])
+
+    def _ready(self, norm: Normaliser, raw: Raw) -> Array:
+        like = None if raw.divisors is None else self._known.get((("ready", norm), id(raw.origin)))
+        return np.asarray(self._once(("ready", norm), raw.rows, partial(norm.prepare, like=like)))
 
     def _shade(self, norm: Normaliser, ready: Array, reference: Array, like: list[_Finished]) -> Shade | None:
         """The least blurred description by a span that is there, if one is faint enough."""
@@ -135,7 +139,7 @@ class Blocks:
         return found
 
     def _span(self, base: Array, size: int, divisors: Array | None = None) -> int:
-        if divisors is not None and (divisors == 1).all():
+        if divisors is not None and _are_one(divisors):
             divisors = None
         number = self._once("base", base, self._add_base)
         key = number, size, None if divisors is None else divisors.tobytes()
@@ -162,4 +166,11 @@ class Blocks:
 
     def _both(self, before: Array | None, after: Array) -> Array:
         """Divisors that do what two do one after the other."""
-        return after if before is None else self._once(("before", id(before)), after, partial(np.multiply, before))
+        if before is None or _are_one(after):
+            return after if before is None else before
+        return np.asarray(self._once(("before", id(before)), after, partial(np.multiply, before)))
+
+
+def _are_one(divisors: Array) -> bool:
+    """Whether they change rows by rounding at most, as the lengths of unit rows do."""
+    return bool(np.abs(divisors - 1).max() <= 2 * np.finfo(divisors.dtype).eps)

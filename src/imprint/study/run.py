@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from imprint.core.errors import ParameterError
 from imprint.core.family import unknown
@@ -13,8 +13,10 @@ from imprint.core.types import Array
 from imprint.kernels.placed import check_device
 from imprint.study.plan import Plan, Unit, plan
 from imprint.study.source import Packs, Source
-from imprint.study.store import Store
 from imprint.study.study import Study
+
+if TYPE_CHECKING:
+    from imprint.study.store import Store
 
 ENGINES = ("local", "ray")
 WORTH_PROCESSES = 1e10  # multiplications, a second or so
@@ -77,6 +79,8 @@ def run(
     _check_device(device)
     if workers is not None and (isinstance(workers, bool) or not isinstance(workers, int) or workers < 1):
         raise ParameterError(f"run(workers={workers!r}): workers must be int >= 1.")
+    from imprint.study.store import Store
+
     store = Store(out)
     with store.locked():
         todo = plan(study, source or source_of(study), store.done(), device)
@@ -90,7 +94,7 @@ def _usual_workers(todo: Plan, device: str) -> int:
     return 1 if small or device != "cpu" else cores()
 
 
-def _run(store: Store, todo: Plan, runner: Runner, workers: int, progress: Callable[[Progress], None]) -> Summary:
+def _run(store: "Store", todo: Plan, runner: Runner, workers: int, progress: Callable[[Progress], None]) -> Summary:
     start, done, failed, worked = time.monotonic(), 0, 0, 0.0
     work = sum(u.work for u in todo.units)
     failures = []

@@ -142,11 +142,26 @@ def to_table(unit: Unit, columns: dict[str, Array]) -> pa.Table:
         distinct = list(dict.fromkeys(values))
         code = np.array([distinct.index(v) for v in values], dtype=np.int32)
         texts[part] = (code[methods], distinct)
-    made = {name: pa.DictionaryArray.from_arrays(codes, values) for name, (codes, values) in texts.items()}
+    made = {
+        name: pa.DictionaryArray.from_arrays(_numbers(codes), _texts(values)) for name, (codes, values) in texts.items()
+    }
     plain = {"seed": np.array(unit.seeds, dtype=np.int64)[seeds], **columns}
-    keys = pa.array(unit.keys, type=pa.binary(16))
-    arrays = {**made, **{name: pa.array(values) for name, values in plain.items()}, "key": keys}
+    keys = pa.Array.from_buffers(pa.binary(16), n, [None, pa.py_buffer(b"".join(unit.keys))])
+    arrays = {**made, **{name: _numbers(values) for name, values in plain.items()}, "key": keys}
     return pa.table([arrays[name] for name in schema().names], schema=schema())
+
+
+def _numbers(values: Array) -> pa.Array:
+    """The same numbers for Arrow, from their bytes: `pa.array` would import pandas where that is installed."""
+    buffer = pa.py_buffer(np.ascontiguousarray(values))
+    return pa.Array.from_buffers(pa.from_numpy_dtype(values.dtype), len(values), [None, buffer])
+
+
+def _texts(values: list[str]) -> pa.Array:
+    """The same for texts."""
+    parts = [value.encode() for value in values]
+    ends = np.cumsum([0, *map(len, parts)], dtype=np.int32)
+    return pa.Array.from_buffers(pa.string(), len(parts), [None, pa.py_buffer(ends), pa.py_buffer(b"".join(parts))])
 
 
 def _read(path: Path, columns: list[str] | None = None) -> pa.Table:

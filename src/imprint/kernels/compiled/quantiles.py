@@ -1,7 +1,5 @@
 """Loops of `kernels.quantiles`: ranks, and the targets of classes imprinted one after another."""
 
-from typing import Any
-
 import numpy as np
 
 from imprint.core.types import Array
@@ -9,35 +7,79 @@ from imprint.kernels.compiled.jit import jit
 
 
 @jit
-def invert(order: Array, out: Array) -> None:
-    """The place of everything in the order of its row."""
-    for r in range(order.shape[0]):
-        for i in range(order.shape[1]):
-            out[r, order[r, i]] = i
+def pack(X: Array) -> Array:
+    """Every float32 value with its place in its row as one integer: of the values' order, then of the places'."""
+    n, d = X.shape
+    out, bits = np.empty((n, d), np.int64), np.empty(d, np.float32)
+    for r in range(n):
+        for i in range(d):
+            bits[i] = X[r, i] + np.float32(0)  # there is one zero only
+        whole = bits.view(np.int32)
+        for i in range(d):
+            sortable = whole[i] ^ np.int32(0x7FFFFFFF) if whole[i] < 0 else whole[i]
+            out[r, i] = (np.int64(sortable) << 32) | i
+    return out
+
+
+@jit
+def invert(packed: Array, out: Array) -> None:
+    """The rank of every place from sorted values and places."""
+    for r in range(packed.shape[0]):
+        for i in range(packed.shape[1]):
+            out[r, packed[r, i] & 0xFFFFFFFF] = i
+
+
+@jit
+def ranked_otherwise(X: Array, ranks: Array) -> Array:
+    """Rows whose values do not have these ranks."""
+    n, d = X.shape
+    out, value, place = np.empty(n, np.bool_), np.empty(d, X.dtype), np.empty(d, np.int32)
+    for r in range(n):
+        for i in range(d):
+            value[ranks[r, i]] = X[r, i]
+            place[ranks[r, i]] = i
+        wrong = 0
+        for i in range(1, d):
+            rises = value[i] > value[i - 1] or (value[i] == value[i - 1] and place[i] > place[i - 1])
+            wrong += not rises
+        out[r] = wrong > 0
+    return out
 
 
 @jit
 def targets_in_turn(once: Array, sizes: Array, levels: Array, targets: Array) -> None:
     """Fill in the quantiles of a growing pool: sorted values at first, then every target so many times.
 
-    `many` holds the targets so far, sorted, with how many times each counts and how many of `once` lie below it.
+    `many` holds the targets so far, sorted, with how many times each counts and how many of `once` lie below it; its
+    copies stand in the sorted pool from `start` to `stop`, after `copies` of those before it.
     """
-    d = len(levels)
-    many, times, below = np.empty(targets.size, targets.dtype), np.empty(targets.size), np.empty(targets.size)
+    d, room = len(levels), targets.size + 1
+    many, times, below = np.empty(room, targets.dtype), np.empty(room, np.int64), np.empty(room, np.int64)
     other, other_times, other_below = np.empty_like(many), np.empty_like(times), np.empty_like(below)
-    total = len(once)
+    start, stop, copies = np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room, np.int64)
+    total, beyond = len(once), np.iinfo(np.int64).max
     for turn in range(len(targets)):
         held, target = turn * d, targets[turn]
-        j, copies = 0, 0.0  # the many that lie wholly below the rank, and how many values they are
+        before = 0
+        for j in range(held):
+            copies[j] = before
+            start[j] = below[j] + before
+            stop[j] = start[j] + times[j]
+            before += times[j]
+        start[held] = stop[held] = beyond
+        copies[held] = before
+        j = 0
         for i in range(d):
             place = levels[i] * (total - 1)
             low = int(place)
             share = place - low
-            while j < held and below[j] + copies + times[j] <= low:
-                copies += times[j]
+            while stop[j] <= low:
                 j += 1
-            first = _ranked(once, many, times, below, held, j, copies, low)
-            second = _ranked(once, many, times, below, held, j, copies, min(low + 1, total - 1))
+            first = many[j] if start[j] <= low else once[low - copies[j]]
+            high, next_j = min(low + 1, total - 1), j
+            while stop[next_j] <= high:
+                next_j += 1
+            second = many[next_j] if start[next_j] <= high else once[high - copies[next_j]]
             step = second - first
             target[i] = first + step * share if share < 0.5 else second - step * (1 - share)
         a, lowest = 0, np.searchsorted(once, target)
@@ -52,16 +94,3 @@ def targets_in_turn(once: Array, sizes: Array, levels: Array, targets: Array) ->
         times, other_times = other_times, times
         below, other_below = other_below, below
         total += sizes[turn] * d
-
-
-@jit
-def _ranked(
-    once: Array, many: Array, times: Array, below: Array, held: int, j: int, copies: float, rank: int
-) -> Any:  # fmt: skip
-    """The value at a place of the sorted pool, at or just above the j-th of the many."""
-    while j < held and below[j] + copies + times[j] <= rank:
-        copies += times[j]
-        j += 1
-    if j < held and below[j] + copies <= rank:
-        return many[j]
-    return once[int(rank - copies)]
