@@ -90,16 +90,23 @@ class Blocks:
         return found
 
     def _alone(self, norm: Normaliser, raw: Raw) -> int:
-        key = norm, id(raw.rows), raw.size
-        if key not in self._known:
-            divisors = self._once(("divisors", norm), raw.rows, norm.divisors)
-            if divisors is None:
-                found = self._span(norm.apply(raw.rows[: raw.size]), raw.size)
-            else:
-                found = self._span(raw.origin, raw.size, self._both(raw.divisors, divisors))
-            self._known[key] = found
-            self._kept.append(raw.rows)
-        return int(self._known[key])
+        base, divisors = self._once(("alone", norm), raw.rows, lambda rows: self._divided(norm, raw))
+        return self._span(base, raw.size, divisors)
+
+    def _divided(self, norm: Normaliser, raw: Raw) -> tuple[Array, Array | None]:
+        """The rows after a norm as other rows and what these are to be divided by."""
+        divisors = norm.divisors(raw.rows)
+        if divisors is None:
+            return norm.apply(raw.rows), None
+        if raw.divisors is None or _are_one(divisors):
+            return raw.origin, self._distinct(divisors if raw.divisors is None else raw.divisors)
+        return raw.origin, self._distinct(raw.divisors * divisors)
+
+    def _distinct(self, divisors: Array | None) -> Array | None:
+        """The first of equal divisors; None for those that do nothing."""
+        if divisors is None or _are_one(divisors):
+            return None
+        return np.asarray(self._known.setdefault(("divisors", divisors.tobytes()), divisors))
 
     def _in_turn(self, norm: Normaliser, parts: Sequence[Raw]) -> list[int]:
         """Each class after those before it; lineups share what comes to the same."""
@@ -111,8 +118,10 @@ class Blocks:
 
     def _after(self, norm: Normaliser, reference: Array | None, raw: Raw) -> int:
         if reference is None:
-            return self._span(raw.origin, raw.size, raw.divisors)
-        key = norm, id(raw.rows), raw.size, reference.tobytes()
+            return self._span(
+                raw.origin, raw.size, self._once("divisors", raw.rows, lambda _: self._distinct(raw.divisors))
+            )
+        key = norm, id(raw.rows), raw.size, id(reference)
         if key not in self._known:
             ready = self._ready(norm, raw)[: raw.size]
             like = self._known.setdefault((norm, id(raw.origin), raw.size), []) if raw.size >= SHADED_FROM else []
@@ -139,10 +148,8 @@ class Blocks:
         return found
 
     def _span(self, base: Array, size: int, divisors: Array | None = None) -> int:
-        if divisors is not None and _are_one(divisors):
-            divisors = None
         number = self._once("base", base, self._add_base)
-        key = number, size, None if divisors is None else divisors.tobytes()
+        key = number, size, id(divisors)
         if key not in self._known:
             self._known[key] = self._append(Span(number, size, divisors), size)
         return int(self._known[key])
@@ -163,12 +170,6 @@ class Blocks:
             self._known[key] = find(array)
             self._kept.append(array)
         return self._known[key]
-
-    def _both(self, before: Array | None, after: Array) -> Array:
-        """Divisors that do what two do one after the other."""
-        if before is None or _are_one(after):
-            return after if before is None else before
-        return np.asarray(self._once(("before", id(before)), after, partial(np.multiply, before)))
 
 
 def _are_one(divisors: Array) -> bool:
