@@ -17,6 +17,11 @@ from imprint.kernels.seeding import seed_rows, trials
 if TYPE_CHECKING:
     from imprint.kernels.compiled.gram_kmeans import GramRows
 
+SHARED_UP_TO = 2048
+"""Rows whose products with each other are held at once."""
+CLUSTERS_PER_ROW = 1 / 32
+"""Clusters over all problems, per row, from which these products repay their cost."""
+
 
 class KMeansResult(NamedTuple):
     """Centres without empty clusters, and what belongs to each."""
@@ -78,36 +83,44 @@ def kmeans_many(
 ) -> list[KMeansResult]:
     """Solve several problems at once on all cores; each result equals that of `kmeans` alone, bit for bit.
 
-    Problems of the same rows share norms; those of the same seed also the seeding, which for a smaller `k` is a
-    prefix of that for a larger one.
+    Problems of the same rows share norms, and where these are few all their products with each other; those of the
+    same seed also the seeding, which for a smaller `k` is a prefix of that for a larger one.
 
     >>> X = np.array([[0.0], [1.0], [10.0], [11.0]])
     >>> [r.inertia for r in kmeans_many([X], [Problem(0, 1, 7), Problem(0, 2, 7)])]
     [101.0, 1.0]
     """
-    counts = Counter(problem.rows for problem in problems if problem.k > 1)
-    data = [
-        _Data(X, mass, tol, spherical, counts[i])
-        for i, (X, mass) in enumerate(zip(rows, masses or [None] * len(rows), strict=True))
-    ]
+    clusters: Counter[int] = Counter()
+    for i, k, _ in problems:
+        _check(k, max_iter)
+        clusters[i] += k if 1 < k < len(rows[i]) else 0
+    masses = masses or [None] * len(rows)
+    data = [_Data(X, mass, tol, spherical, clusters[i]) for i, (X, mass) in enumerate(zip(rows, masses, strict=True))]
     groups: dict[tuple[object, ...], list[int]] = defaultdict(list)
     for index, (i, k, seed) in enumerate(problems):
-        _check(k, max_iter)
         groups[(i, k) if data[i].is_trivial(k) else (i, seed, trials(k), data[i].is_compiled(k))].append(index)
+    left, lock = Counter(problems[group[0]].rows for group in groups.values()), Lock()
     results: dict[int, KMeansResult] = {}
 
-    def solve(indices: list[int]) -> None:
-        i, largest, seed = max((problems[index] for index in indices), key=lambda problem: problem.k)
+    def solve(group: list[int]) -> None:
+        i, largest, seed = max((problems[index] for index in group), key=lambda problem: problem.k)
         if data[i].is_trivial(largest):
-            results.update(dict.fromkeys(indices, data[i].trivial(largest)))
-            return
-        chosen = data[i].seed(largest, seed)
-        for index in indices:
-            results[index] = data[i].cluster(chosen[: problems[index].k], max_iter)
+            results.update(dict.fromkeys(group, data[i].trivial(largest)))
+        else:
+            chosen = data[i].seed(largest, seed)
+            results.update({index: data[i].cluster(chosen[: problems[index].k], max_iter) for index in group})
+        with lock:
+            left[i] -= 1
+            if not left[i]:
+                data[i].forget()
 
-    hardest_first = sorted(groups.values(), key=lambda group: -sum(problems[index].k for index in group))
+    def order(group: list[int]) -> tuple[int, int]:
+        """Hardest first; rows that hold products after each other."""
+        i = problems[group[0]].rows
+        return data[i].shares * (i + 1), -sum(problems[index].k for index in group)
+
     with engine.one_blas_thread():
-        engine.on_all_cores(solve, hardest_first)
+        engine.on_all_cores(solve, sorted(groups.values(), key=order))
     return [results[index] for index in range(len(problems))]
 
 
@@ -121,7 +134,7 @@ def _check(k: int, max_iter: int) -> None:
 class _Data:
     """The rows of one data set and what its problems have in common."""
 
-    def __init__(self, X: Array, mass: Array | None, tol: float, spherical: bool, problems: int = 1) -> None:
+    def __init__(self, X: Array, mass: Array | None, tol: float, spherical: bool, clusters: int = 0) -> None:
         self.X = unit_rows(X) if spherical else np.ascontiguousarray(X)
         self.mass = mass
         self.weight = np.ones(len(X)) if mass is None else np.asarray(mass, dtype=np.float64)
@@ -129,7 +142,7 @@ class _Data:
             raise ParameterError("kmeans(mass=...): at least one row must have a positive mass.")
         self.tol, self.spherical = tol, spherical
         self.is_moderate = 1e-12 < max(self.X.max(), -self.X.min()) < 1e12
-        self.shares = not spherical and self.is_moderate and _repays(len(X), problems)
+        self.shares = not spherical and self.is_moderate and _repays(len(X), clusters)
         self._rows: dict[bool, Rows] = {}
         self._gram: GramRows | None = None
         self._lock = Lock()
@@ -155,6 +168,10 @@ class _Data:
         with self._lock:
             self._gram = self._gram or _gram_rows(self.X, self.weight)
             return self._gram
+
+    def forget(self) -> None:
+        """Free what the engines hold."""
+        self._rows, self._gram = {}, None
 
     def seed(self, k: int, seed: int | tuple[int, ...] | np.random.Generator) -> Array:
         """Rows to start from."""
@@ -194,20 +211,20 @@ class _Data:
 
     def _result(self, centres: Array, labels: Array, iterations: int) -> KMeansResult:
         """Drop clusters without mass and add up what remains."""
-        mass = np.bincount(labels, self.weight, minlength=len(centres))
+        k = len(centres)
+        mass = np.bincount(labels, self.weight, minlength=k)
         kept = mass > 0
-        rows = self.gram(len(centres)) or self.rows(len(centres))
         if not kept.all():
-            rows = self.rows(len(centres))
             centres, mass = centres[kept], mass[kept]
-            labels = rows.clustering(centres).labels
+            labels = self.rows(k).clustering(centres).labels
+        rows = self.gram(k) or self.rows(k)
         inertia = float((self.weight * rows.distances(centres, labels)).sum())
         return KMeansResult(centres, labels.astype(np.intp), mass, inertia, iterations)
 
 
-def _repays(n: int, problems: int) -> bool:
-    """Whether so many problems are worth the products of all rows with each other."""
-    return problems >= 4 and n <= 2048
+def _repays(n: int, clusters: int) -> bool:
+    """Whether so many clusters, over all problems, are worth the products of all rows with each other."""
+    return n <= SHARED_UP_TO and CLUSTERS_PER_ROW * n <= clusters
 
 
 def _gram_rows(X: Array, weight: Array) -> "GramRows":

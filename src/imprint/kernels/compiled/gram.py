@@ -8,6 +8,8 @@ from imprint.kernels.compiled.lloyd import add_rows, move_rows, nearest
 from imprint.kernels.compiled.products import squared_distance
 
 EPS = 2.0**-53  # half a unit in the last place of float64
+UNIT = 2.0**-24  # and of float32
+LEAST = 1e-9  # of all mass: clusters of less are left to another engine
 
 
 @jit_sums
@@ -87,16 +89,20 @@ def _assign(
     A score is wrong by less than `blur` times the length of the row, and `rounding`; centres nearer to each other than
     that are compared by whole products.
     """
-    k, count = len(halves), 0
-    near = np.empty(k + 1, dtype=np.int32)
     _scores(S, scale, halves, scores[0], scores[1], best)
+    some, count = 0, 0
     for i in range(len(labels)):
-        label, limit = best[i], scores[0, i] + 2 * (blur * lengths[i] + rounding)
-        if scores[1, i] <= limit:
+        scores[0, i] += 2 * (blur * lengths[i] + rounding)
+        moved[0, some] = i
+        some += (scores[1, i] <= scores[0, i]) | (best[i] != labels[i])
+    near = np.empty(len(halves) + 1, dtype=np.int32)
+    for i in moved[0, :some]:
+        label = best[i]
+        if scores[1, i] <= scores[0, i]:
             doubtful = 0
-            for j in range(k):
+            for j in range(len(halves)):
                 near[doubtful] = j
-                doubtful += halves[j] - scale[j] * S[j, i] <= limit + rounding
+                doubtful += halves[j] - scale[j] * S[j, i] <= scores[0, i] + rounding
             label = nearest(X, i, C, halves, near, doubtful)[0]
         if label != labels[i]:
             moved[0, count] = i
@@ -107,77 +113,62 @@ def _assign(
 
 
 @jit
-def _add_products(G: Array, weight: Array, labels: Array, S: Array) -> None:
-    for i in range(len(labels)):
-        j, w = labels[i], weight[i]
-        for t in range(G.shape[1]):
-            S[j, t] += w * G[i, t]
-
-
-@jit
-def _move_products(G: Array, weight: Array, labels: Array, moved: Array, S: Array) -> None:
-    for m in range(moved.shape[1]):
-        i, old = moved[0, m], moved[1, m]
-        new, w = labels[i], weight[i]
-        for t in range(G.shape[1]):
-            part = w * G[i, t]
-            S[old, t] -= part
-            S[new, t] += part
+def _means(
+    sums: Array, total: Array, stale: Array, centres: Array, C: Array, halves: Array, scale: Array
+) -> float:  # fmt: skip
+    """Bring the centres whose rows have changed up to date, also in float64 as `C`; their squared shift."""
+    d, shift = sums.shape[1], 0.0
+    old, origin = np.empty((1, d)), np.zeros((1, d))
+    for j in range(len(stale)):
+        if not stale[j]:
+            continue
+        for t in range(d):
+            old[0, t] = C[j, t]
+            centres[j, t] = sums[j, t] / total[j]
+            C[j, t] = centres[j, t]
+        shift += squared_distance(C, j, old, 0)
+        halves[j] = squared_distance(C, j, origin, 0) / 2
+        scale[j] = 1 / total[j]
+    stale[:] = False
+    return shift
 
 
 @jit
 def iterate(
-    X: Array, weight: Array, G: Array, lengths: Array, unit: float, limit: float, max_iter: int,
+    X: Array, weight: Array, G: Array, lengths: Array, limit: float, max_iter: int,
     chosen: Array, centres: Array, labels: Array,
 ) -> int:  # fmt: skip
     """Lloyd's iteration from chosen rows, as `kernels.lloyd.lloyd` does it; fills centres and labels.
 
-    The products of the rows with a centre are the mean `S / total` of their products with its rows, wrong by the
-    rounding of the centre to the data's type, of which `unit` is half a unit in the last place. Returns the iterations;
-    0 where a cluster has lost its rows.
+    Products of a row and a centre are its mean products with the centre's rows, `S / total`; they miss by the rounding
+    of `G` and of centres to float32, and by that of the sums. Returns the iterations; 0 where a cluster is left with
+    next to no mass.
     """
     (n, d), k = X.shape, len(chosen)
     peak, mass = lengths.max(), weight.sum()
-    rounding = 8 * EPS * peak * peak
-    origin = np.zeros((1, d))
-    C, old, S = np.empty((k, d)), np.empty(d).reshape(1, d), np.empty((k, n))
-    halves, scale = np.empty(k), np.ones(k)
-    sums, total, members = np.zeros((k, d)), np.zeros(k), np.zeros(k, dtype=np.int64)
+    rounding, steps = 8 * EPS * peak * peak, n + d + 16
+    sums, total, members = np.empty((k, d)), np.empty(k), np.zeros(k, dtype=np.int64)
+    C, S, halves, scale = np.zeros((k, d)), np.empty((k, n)), np.empty(k), np.empty(k)
     scores, best, moved = np.empty((2, n)), np.zeros(n, dtype=np.int64), np.empty((2, n), dtype=np.int32)
-    for j in range(k):
-        for t in range(d):
-            C[j, t] = X[chosen[j], t]
-        S[j] = G[chosen[j]]
-        halves[j] = squared_distance(C, j, origin, 0) / 2
-    labels[:] = -1
-    _assign(X, C, S, scale, halves, lengths, 4 * (d + 8) * EPS * peak, rounding, labels, scores, best, moved)
+    stale, unused, no_one = np.ones(k, dtype=np.bool_), np.zeros(k), np.zeros(k, dtype=np.int64)
+    sums[:], S[:], total[:], labels[:] = X[chosen], G[chosen], 1, -1
+    _means(sums, total, stale, centres, C, halves, scale)
+    _assign(X, C, S, scale, halves, lengths, 1.001 * UNIT * peak, rounding, labels, scores, best, moved)
+    sums[:], S[:], total[:], stale[:] = 0, 0, 0, True
     add_rows(X, weight, labels, sums, total, members)
-    S[:] = 0
-    _add_products(G, weight, labels, S)
-    stale = np.ones(k, dtype=np.bool_)
-    steps = n + d + 16
+    add_rows(G, weight, labels, S, unused, no_one)
     for iteration in range(1, max_iter + 1):
-        shift, blur = 0.0, 0.0
-        for j in range(k):
-            if members[j] == 0 or not total[j] > 0:
-                return 0
-            if stale[j]:
-                old[0] = C[j]
-                for t in range(d):
-                    centres[j, t] = sums[j, t] / total[j]
-                    C[j, t] = centres[j, t]
-                shift += squared_distance(C, j, old, 0)
-                halves[j] = squared_distance(C, j, origin, 0) / 2
-                scale[j] = 1 / total[j]
-                stale[j] = False
-            blur = max(blur, 1.001 * unit * np.sqrt(2 * halves[j]) + 4 * steps * EPS * peak * mass * scale[j])
+        if members.min() == 0 or not total.min() > LEAST * mass:
+            return 0
+        shift = _means(sums, total, stale, centres, C, halves, scale)
+        blur = 1.001 * UNIT * (np.sqrt(2 * halves.max()) + peak) + 4 * steps * EPS * peak * mass * scale.max()
         count = _assign(X, C, S, scale, halves, lengths, blur, rounding, labels, scores, best, moved)
-        move_rows(X, weight, labels, moved[:, :count], sums, total, members)
         if shift <= limit or iteration == max_iter:
             return iteration
         if count == 0:
             return iteration + 1
-        _move_products(G, weight, labels, moved[:, :count], S)
+        move_rows(X, weight, labels, moved[:, :count], sums, total, members)
+        move_rows(G, weight, labels, moved[:, :count], S, unused, no_one)
         steps += count
         for m in range(count):
             stale[moved[1, m]] = stale[labels[moved[0, m]]] = True

@@ -12,12 +12,12 @@ class GramRows:
     """Rows clustered by their inner products with each other; `CompiledRows` would find the same, bit for bit."""
 
     def __init__(self, X: Array, weight: Array) -> None:
-        self.X, self.weight = X, weight
+        self.X, self.weight, self.share = X, weight, weight / weight.sum()
         whole = X.astype(np.float64, copy=False)
         self.products = whole @ whole.T
         self.norms = self.products.diagonal().copy()
         self.lengths = np.sqrt(self.norms)
-        self.unit = float(np.finfo(X.dtype).eps) / 2
+        self.short = self.products.astype(np.float32)
         self.spread = float(distances_to_own(X, near_mean(X)[None], np.zeros(len(X), dtype=np.int32)).mean())
         n, d = X.shape
         self.doubt = float(32 * (n + d + 8) * gram.EPS * weight.sum() * self.norms.max())
@@ -25,7 +25,7 @@ class GramRows:
     def seed(self, k: int, draws: int, rng: np.random.Generator) -> Array | None:
         """What `seed_rows` gives; None where rounding might tell.  # (k,)"""
         chosen = np.empty(k, dtype=np.int64)
-        chosen[0] = rng.choice(len(self.weight), size=1, p=self.weight / self.weight.sum())[0]
+        chosen[0] = rng.choice(len(self.share), size=1, p=self.share)[0]
         uniform = rng.uniform(size=(k - 1, draws))
         sure = gram.seed(self.products, self.norms, self.weight, uniform, self.doubt, chosen)
         return chosen if sure else None
@@ -35,7 +35,7 @@ class GramRows:
         n, d = self.X.shape
         centres, labels = np.empty((len(chosen), d), dtype=self.X.dtype), np.empty(n, dtype=np.int32)
         iterations = gram.iterate(
-            self.X, self.weight, self.products, self.lengths, self.unit, limit, max_iter, chosen, centres, labels
+            self.X, self.weight, self.short, self.lengths, limit, max_iter, chosen, centres, labels
         )
         return (centres, labels, iterations) if iterations else None
 
