@@ -91,8 +91,9 @@ def test_each_as_alone_among_ties(seed, n, d, largest, halves):
 
 
 @pytest.mark.parametrize("max_iter", [1, 2, 3])
-def test_each_as_alone_when_cut_short(max_iter):
+def test_each_as_alone_when_cut_short(max_iter, answers):
     assert_each_as_alone(ROWS["normal"].astype(np.float32), max_iter=max_iter)
+    assert all(found is not None for found in answers["lloyd"])
 
 
 def test_products_seed_where_rows_differ(answers):
@@ -105,6 +106,15 @@ def test_no_rounding_decides_where_rows_coincide(answers):
     assert_each_as_alone(X)
     assert_each_as_alone(np.vstack([X, X + 1]))
     assert not any(found is not None for found in answers["seed"])
+
+
+@pytest.mark.parametrize(("target", "sure"), [(4.99, True), (5, False), (5.01, True), (0, False), (14, False)])
+def test_a_draw_between_two_rows_is_in_doubt(target, sure):
+    rows = gram_kmeans.GramRows(np.array([[0.0], [1], [2], [3]]), np.ones(4))
+    chosen = np.zeros(2, dtype=np.int64)  # squared distances to the first row: 0, 1, 4, 9
+    uniform = np.array([[target / 14]])
+    assert gram.seed(rows.products, rows.norms, rows.weight, uniform, rows.doubt, chosen) == sure
+    assert not sure or chosen.tolist() == [0, 2 if target < 5 else 3]
 
 
 def test_doubtful_scores_are_settled_by_whole_products(monkeypatch):
