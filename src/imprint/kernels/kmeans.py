@@ -1,9 +1,9 @@
 """k-means: greedy k-means++ seeding, then Lloyd's iteration; float32 data, float64 products and sums."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from threading import Lock
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -13,6 +13,14 @@ from imprint.kernels import engine
 from imprint.kernels.lloyd import PlainRows, Rows, lloyd
 from imprint.kernels.rows import squared_norms, unit_rows
 from imprint.kernels.seeding import seed_rows, trials
+
+if TYPE_CHECKING:
+    from imprint.kernels.compiled.gram_kmeans import GramRows
+
+SHARED_UP_TO = 2048
+"""Rows whose products with each other are held at once."""
+CLUSTERS_PER_ROW = 1 / 32
+"""Clusters over all problems, per row, from which these products repay their cost."""
 
 
 class KMeansResult(NamedTuple):
@@ -61,7 +69,7 @@ def kmeans(
             return data.iterate(np.array(init, dtype=data.X.dtype), max_iter)
         if data.is_trivial(k):
             return data.trivial(k)
-        return data.iterate(data.seed(k, rng), max_iter)
+        return data.cluster(data.seed(k, rng), max_iter)
 
 
 def kmeans_many(
@@ -75,32 +83,44 @@ def kmeans_many(
 ) -> list[KMeansResult]:
     """Solve several problems at once on all cores; each result equals that of `kmeans` alone, bit for bit.
 
-    Problems of the same rows share norms; those of the same seed also the seeding, which for a smaller `k` is a
-    prefix of that for a larger one.
+    Problems of the same rows share norms, and where these are few all their products with each other; those of the
+    same seed also the seeding, which for a smaller `k` is a prefix of that for a larger one.
 
     >>> X = np.array([[0.0], [1.0], [10.0], [11.0]])
     >>> [r.inertia for r in kmeans_many([X], [Problem(0, 1, 7), Problem(0, 2, 7)])]
     [101.0, 1.0]
     """
-    data = [_Data(X, mass, tol, spherical) for X, mass in zip(rows, masses or [None] * len(rows), strict=True)]
+    clusters: Counter[int] = Counter()
+    for i, k, _ in problems:
+        _check(k, max_iter)
+        clusters[i] += k if 1 < k < len(rows[i]) else 0
+    masses = masses or [None] * len(rows)
+    data = [_Data(X, mass, tol, spherical, clusters[i]) for i, (X, mass) in enumerate(zip(rows, masses, strict=True))]
     groups: dict[tuple[object, ...], list[int]] = defaultdict(list)
     for index, (i, k, seed) in enumerate(problems):
-        _check(k, max_iter)
-        groups[i, seed, trials(k), data[i].is_trivial(k), data[i].is_compiled(k)].append(index)
+        groups[(i, k) if data[i].is_trivial(k) else (i, seed, trials(k), data[i].is_compiled(k))].append(index)
+    left, lock = Counter(problems[group[0]].rows for group in groups.values()), Lock()
     results: dict[int, KMeansResult] = {}
 
-    def solve(indices: list[int]) -> None:
-        i, largest, seed = max((problems[index] for index in indices), key=lambda problem: problem.k)
+    def solve(group: list[int]) -> None:
+        i, largest, seed = max((problems[index] for index in group), key=lambda problem: problem.k)
         if data[i].is_trivial(largest):
-            results.update({index: data[i].trivial(problems[index].k) for index in indices})
-            return
-        centres = data[i].seed(largest, np.random.default_rng(seed))
-        for index in indices:
-            results[index] = data[i].iterate(centres[: problems[index].k], max_iter)
+            results.update(dict.fromkeys(group, data[i].trivial(largest)))
+        else:
+            chosen = data[i].seed(largest, seed)
+            results.update({index: data[i].cluster(chosen[: problems[index].k], max_iter) for index in group})
+        with lock:
+            left[i] -= 1
+            if not left[i]:
+                data[i].forget()
 
-    hardest_first = sorted(groups.values(), key=lambda group: -sum(problems[index].k for index in group))
+    def order(group: list[int]) -> tuple[int, int]:
+        """Hardest first; rows that hold products after each other."""
+        i = problems[group[0]].rows
+        return data[i].shares * (i + 1), -sum(problems[index].k for index in group)
+
     with engine.one_blas_thread():
-        engine.on_all_cores(solve, hardest_first)
+        engine.on_all_cores(solve, sorted(groups.values(), key=order))
     return [results[index] for index in range(len(problems))]
 
 
@@ -114,7 +134,7 @@ def _check(k: int, max_iter: int) -> None:
 class _Data:
     """The rows of one data set and what its problems have in common."""
 
-    def __init__(self, X: Array, mass: Array | None, tol: float, spherical: bool) -> None:
+    def __init__(self, X: Array, mass: Array | None, tol: float, spherical: bool, clusters: int = 0) -> None:
         self.X = unit_rows(X) if spherical else np.ascontiguousarray(X)
         self.mass = mass
         self.weight = np.ones(len(X)) if mass is None else np.asarray(mass, dtype=np.float64)
@@ -122,7 +142,9 @@ class _Data:
             raise ParameterError("kmeans(mass=...): at least one row must have a positive mass.")
         self.tol, self.spherical = tol, spherical
         self.is_moderate = 1e-12 < max(self.X.max(), -self.X.min()) < 1e12
+        self.shares = not spherical and self.is_moderate and _repays(len(X), clusters)
         self._rows: dict[bool, Rows] = {}
+        self._gram: GramRows | None = None
         self._lock = Lock()
 
     def is_compiled(self, k: int) -> bool:
@@ -139,9 +161,29 @@ class _Data:
                 self._rows[which] = _compiled_rows(self.X, self.weight) if which else PlainRows(self.X, self.weight)
             return self._rows[which]
 
-    def seed(self, k: int, rng: np.random.Generator) -> Array:
-        """Centres to start from."""
-        return self.X[seed_rows(self.rows(k), k, trials(k), rng)]
+    def gram(self, k: int) -> "GramRows | None":
+        """The engine for many problems of the same rows, where it suits them."""
+        if not (self.shares and self.is_compiled(k)):
+            return None
+        with self._lock:
+            self._gram = self._gram or _gram_rows(self.X, self.weight)
+            return self._gram
+
+    def forget(self) -> None:
+        """Free what the engines hold."""
+        self._rows, self._gram = {}, None
+
+    def seed(self, k: int, seed: int | tuple[int, ...] | np.random.Generator) -> Array:
+        """Rows to start from."""
+        gram = self.gram(k)
+        chosen = gram.seed(k, trials(k), np.random.default_rng(seed)) if gram else None
+        return seed_rows(self.rows(k), k, trials(k), np.random.default_rng(seed)) if chosen is None else chosen
+
+    def cluster(self, chosen: Array, max_iter: int) -> KMeansResult:
+        """Start from chosen rows."""
+        gram = self.gram(len(chosen))
+        found = gram.lloyd(chosen, self.tol * gram.spread / self.X.shape[1], max_iter) if gram else None
+        return self._result(*found) if found else self.iterate(self.X[chosen], max_iter)
 
     def iterate(self, centres: Array, max_iter: int) -> KMeansResult:
         rows = self.rows(len(centres))
@@ -169,14 +211,26 @@ class _Data:
 
     def _result(self, centres: Array, labels: Array, iterations: int) -> KMeansResult:
         """Drop clusters without mass and add up what remains."""
-        rows = self.rows(len(centres))
-        mass = np.bincount(labels, self.weight, minlength=len(centres))
+        k = len(centres)
+        mass = np.bincount(labels, self.weight, minlength=k)
         kept = mass > 0
         if not kept.all():
             centres, mass = centres[kept], mass[kept]
-            labels = rows.clustering(centres).labels
+            labels = self.rows(k).clustering(centres).labels
+        rows = self.gram(k) or self.rows(k)
         inertia = float((self.weight * rows.distances(centres, labels)).sum())
         return KMeansResult(centres, labels.astype(np.intp), mass, inertia, iterations)
+
+
+def _repays(n: int, clusters: int) -> bool:
+    """Whether so many clusters, over all problems, are worth the products of all rows with each other."""
+    return n <= SHARED_UP_TO and CLUSTERS_PER_ROW * n <= clusters
+
+
+def _gram_rows(X: Array, weight: Array) -> "GramRows":
+    from imprint.kernels.compiled.gram_kmeans import GramRows
+
+    return GramRows(X, weight)
 
 
 def _compiled_rows(X: Array, weight: Array) -> Rows:

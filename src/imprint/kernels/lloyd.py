@@ -1,5 +1,6 @@
 """Lloyd's iteration over an engine that knows the rows; here also the engine that needs NumPy alone."""
 
+from functools import cached_property
 from typing import Protocol
 
 import numpy as np
@@ -15,7 +16,10 @@ class Rows(Protocol):
 
     X: Array  # (n, d)
     weight: Array  # (n,) float64
-    spread: float  # mean squared distance to the mean
+
+    @property
+    def spread(self) -> float:
+        """Mean squared distance to the mean."""
 
     def nearer(self, candidates: Array, closest: Array) -> Array:
         """For each candidate row, squared distances of all rows to it or `closest`, the less.  # (t, n) float64"""
@@ -87,7 +91,10 @@ class PlainRows:
 
     def __init__(self, X: Array, weight: Array) -> None:
         self.X, self.weight = X, weight
-        self.spread = float(X.var(axis=0, dtype=np.float64).sum())
+
+    @cached_property
+    def spread(self) -> float:
+        return float(self.X.var(axis=0, dtype=np.float64).sum())
 
     def nearer(self, candidates: Array, closest: Array) -> Array:
         nearer = np.empty((len(candidates), len(closest)))

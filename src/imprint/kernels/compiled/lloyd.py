@@ -99,7 +99,7 @@ def assign(
                     half = lengths[j] * blur[r] + centre_tails[j] * tail[r]
                     near[doubtful] = j
                     doubtful += squared[j] - 2 * np.float64(products[j, start + r]) - half <= limits[r] + rounding
-                best, score, second = _nearest(X, i, C, halves, near, doubtful)
+                best, score, second = nearest(X, i, C, halves, near, doubtful)
                 reach = norms[i] + 2 * score
                 others = min(others, norms[i] + 2 * second)
             gate[i] = np.sqrt(max(others - rounding, 0.0))
@@ -113,7 +113,7 @@ def assign(
 
 
 @jit
-def _nearest(X: Array, i: int, C: Array, halves: Array, near: Array, count: int) -> tuple[int, float, float]:
+def nearest(X: Array, i: int, C: Array, halves: Array, near: Array, count: int) -> tuple[int, float, float]:
     """The best of some centres by whole products, its score and the second score."""
     best = 0
     first = second = np.inf

@@ -20,7 +20,7 @@ class Sketch:
     """
 
     def __init__(self, X: Array, norms: Array, width: int) -> None:
-        self.mean = (np.ones(len(X), dtype=X.dtype) @ X / len(X)).astype(np.float64)  # near the mean is enough
+        self.mean = near_mean(X)
         whole = width >= X.shape[1]
         self.directions = np.eye(X.shape[1]) if whole else _main_directions(X, self.mean, width)
         self._project(X, norms)
@@ -61,6 +61,11 @@ class Sketch:
         wrong = (d + 4) * EPS * np.sqrt(self.width * norms) * 2
         self.blur = wrong + (self.width + 8) * EPS * image
         self.tails = np.sqrt(np.maximum(self.squared * (1 + 1e-12) - np.maximum(image - wrong, 0) ** 2, 0))
+
+
+def near_mean(X: Array) -> Array:
+    """The mean of the rows, nearly.  # (d,) float64"""
+    return np.asarray((np.ones(len(X), dtype=X.dtype) @ X / len(X)).astype(np.float64))
 
 
 def _main_directions(X: Array, mean: Array, width: int) -> Array:

@@ -1,0 +1,175 @@
+"""k-means of a few rows by their inner products with each other: the loops."""
+
+import numpy as np
+
+from imprint.core.types import Array
+from imprint.kernels.compiled.jit import jit, jit_sums
+from imprint.kernels.compiled.lloyd import add_rows, move_rows, nearest
+from imprint.kernels.compiled.products import squared_distance
+
+EPS = 2.0**-53  # half a unit in the last place of float64
+UNIT = 2.0**-24  # and of float32
+LEAST = 1e-9  # of all mass: clusters of less are left to another engine
+
+
+@jit_sums
+def _closer(G: Array, norms: Array, weight: Array, c: int, closest: Array, t: int, out: Array) -> float:
+    """Fill `out[t]` with squared distances to row `c`, or `closest` where that is less; their weighted sum."""
+    total = 0.0
+    for i in range(len(closest)):
+        distance = norms[i] + norms[c] - 2 * G[c, i]
+        out[t, i] = min(closest[i], max(distance, 0.0))
+        total += weight[i] * out[t, i]
+    return total
+
+
+@jit
+def _drawn(cumulated: Array, target: float, doubt: float) -> int:
+    """The row whose part of the cumulated potential holds the target; -1 where rounding may tell."""
+    i = np.searchsorted(cumulated, target, side="right")
+    if i == len(cumulated) or cumulated[i] - target <= doubt or (i > 0 and target - cumulated[i - 1] <= doubt):
+        return -1
+    return int(i)
+
+
+@jit
+def seed(G: Array, norms: Array, weight: Array, uniform: Array, doubt: float, chosen: Array) -> bool:
+    """Choose rows as `kernels.seeding.seed_rows` does, the first one being given.
+
+    False where potentials nearer than `doubt` to each other would decide.
+    """
+    n, draws = len(norms), uniform.shape[1]
+    closest, cumulated, nearer = np.empty(n), np.empty(n), np.empty((draws, n))
+    _closer(G, norms, weight, chosen[0], np.full(n, np.inf), 0, nearer)
+    closest[:] = nearer[0]
+    for step in range(uniform.shape[0]):
+        total = 0.0
+        for i in range(n):
+            total += weight[i] * closest[i]
+            cumulated[i] = total
+        best, row, least, second = 0, -1, np.inf, np.inf
+        for t in range(draws):
+            c = _drawn(cumulated, uniform[step, t] * total, doubt)
+            if c < 0:
+                return False
+            if c == row:
+                continue
+            potential = _closer(G, norms, weight, c, closest, t, nearer)
+            if potential < least:
+                best, row, least, second = t, c, potential, least
+            else:
+                second = min(second, potential)
+        if second - least <= doubt:
+            return False
+        chosen[step + 1] = row
+        closest[:] = nearer[best]
+    return True
+
+
+@jit_sums
+def _scores(S: Array, scale: Array, halves: Array, first: Array, second: Array, best: Array) -> None:
+    """For every row the least of `halves - scale * S`, whose it is, and the second least."""
+    first[:] = 1e300
+    second[:] = 1e300
+    for j in range(S.shape[0]):
+        for i in range(S.shape[1]):
+            score = halves[j] - scale[j] * S[j, i]
+            second[i] = min(second[i], max(first[i], score))
+            best[i] = j if score < first[i] else best[i]
+            first[i] = min(first[i], score)
+
+
+@jit
+def _assign(
+    X: Array, C: Array, S: Array, scale: Array, halves: Array, lengths: Array, blur: float, rounding: float,
+    labels: Array, scores: Array, best: Array, moved: Array,
+) -> int:  # fmt: skip
+    """Give every row its nearest centre; fill `moved` with those that changed and their old labels.
+
+    A score is wrong by less than `blur` times the length of the row, and `rounding`; centres nearer to each other than
+    that are compared by whole products.
+    """
+    _scores(S, scale, halves, scores[0], scores[1], best)
+    some, count = 0, 0
+    for i in range(len(labels)):
+        scores[0, i] += 2 * (blur * lengths[i] + rounding)
+        moved[0, some] = i
+        some += (scores[1, i] <= scores[0, i]) | (best[i] != labels[i])
+    near = np.empty(len(halves) + 1, dtype=np.int32)
+    for i in moved[0, :some]:
+        label = best[i]
+        if scores[1, i] <= scores[0, i]:
+            doubtful = 0
+            for j in range(len(halves)):
+                near[doubtful] = j
+                doubtful += halves[j] - scale[j] * S[j, i] <= scores[0, i] + rounding
+            label = nearest(X, i, C, halves, near, doubtful)[0]
+        if label != labels[i]:
+            moved[0, count] = i
+            moved[1, count] = labels[i]
+            labels[i] = label
+            count += 1
+    return count
+
+
+@jit
+def _means(
+    sums: Array, total: Array, stale: Array, centres: Array, C: Array, halves: Array, scale: Array
+) -> float:  # fmt: skip
+    """Bring the centres whose rows have changed up to date, also in float64 as `C`; their squared shift."""
+    d, shift = sums.shape[1], 0.0
+    old, origin = np.empty((1, d)), np.zeros((1, d))
+    for j in range(len(stale)):
+        if not stale[j]:
+            continue
+        for t in range(d):
+            old[0, t] = C[j, t]
+            centres[j, t] = sums[j, t] / total[j]
+            C[j, t] = centres[j, t]
+        shift += squared_distance(C, j, old, 0)
+        halves[j] = squared_distance(C, j, origin, 0) / 2
+        scale[j] = 1 / total[j]
+    stale[:] = False
+    return shift
+
+
+@jit
+def iterate(
+    X: Array, weight: Array, G: Array, lengths: Array, limit: float, max_iter: int,
+    chosen: Array, centres: Array, labels: Array,
+) -> int:  # fmt: skip
+    """Lloyd's iteration from chosen rows, as `kernels.lloyd.lloyd` does it; fills centres and labels.
+
+    Products of a row and a centre are its mean products with the centre's rows, `S / total`; they miss by the rounding
+    of `G` and of centres to float32, and by that of the sums. Returns the iterations; 0 where a cluster is left with
+    next to no mass.
+    """
+    (n, d), k = X.shape, len(chosen)
+    peak, mass = lengths.max(), weight.sum()
+    rounding, steps = 8 * EPS * peak * peak, n + d + 16
+    sums, total, members = np.empty((k, d)), np.empty(k), np.zeros(k, dtype=np.int64)
+    C, S, halves, scale = np.zeros((k, d)), np.empty((k, n)), np.empty(k), np.empty(k)
+    scores, best, moved = np.empty((2, n)), np.zeros(n, dtype=np.int64), np.empty((2, n), dtype=np.int32)
+    stale, unused, no_one = np.ones(k, dtype=np.bool_), np.zeros(k), np.zeros(k, dtype=np.int64)
+    sums[:], S[:], total[:], labels[:] = X[chosen], G[chosen], 1, -1
+    _means(sums, total, stale, centres, C, halves, scale)
+    _assign(X, C, S, scale, halves, lengths, 1.001 * UNIT * peak, rounding, labels, scores, best, moved)
+    sums[:], S[:], total[:], stale[:] = 0, 0, 0, True
+    add_rows(X, weight, labels, sums, total, members)
+    add_rows(G, weight, labels, S, unused, no_one)
+    for iteration in range(1, max_iter + 1):
+        if members.min() == 0 or not total.min() > LEAST * mass:
+            return 0
+        shift = _means(sums, total, stale, centres, C, halves, scale)
+        blur = 1.001 * UNIT * (np.sqrt(2 * halves.max()) + peak) + 4 * steps * EPS * peak * mass * scale.max()
+        count = _assign(X, C, S, scale, halves, lengths, blur, rounding, labels, scores, best, moved)
+        if shift <= limit or iteration == max_iter:
+            return iteration
+        if count == 0:
+            return iteration + 1
+        move_rows(X, weight, labels, moved[:, :count], sums, total, members)
+        move_rows(G, weight, labels, moved[:, :count], S, unused, no_one)
+        steps += count
+        for m in range(count):
+            stale[moved[1, m]] = stale[labels[moved[0, m]]] = True
+    return 0
