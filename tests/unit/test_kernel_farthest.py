@@ -5,7 +5,7 @@ import pytest
 from scipy.spatial.distance import cdist
 
 from imprint.kernels import engine
-from imprint.kernels.farthest import farthest_points
+from imprint.kernels.farthest import farthest_from_each, farthest_points
 
 
 @pytest.fixture(params=[0, float("inf")], ids=["compiled", "numpy"], autouse=True)
@@ -30,3 +30,22 @@ def test_no_row_is_taken_twice():
     assert sorted(chosen) == list(range(12))
     assert len(set(chosen[:3] // 4)) == 3
     assert chosen[3] == 0
+
+
+@pytest.mark.parametrize("scale", [1e-23, 1, 1e19])
+@pytest.mark.parametrize("offset", [0, 3000])
+def test_far_from_the_origin_and_of_any_size(offset, scale):
+    rng = np.random.default_rng(3)
+    X = ((rng.normal(size=(400, 40)) + offset) * scale).astype(np.float32)
+    X[5] = 0 if not offset else X[6]
+    D = cdist(X.astype(np.float64) / scale, X.astype(np.float64) / scale)
+    chosen = farthest_points(X, 60, first=1)
+    for i in range(1, 60):
+        assert chosen[i] == np.argmax(D[chosen[:i]].min(axis=0))
+
+
+def test_several_traversals_share_the_rows():
+    X = np.random.default_rng(1).normal(size=(300, 17)).astype(np.float32)
+    firsts = [8, 0, 299, 8]
+    for first, chosen in zip(firsts, farthest_from_each(X, 12, firsts)):
+        assert np.array_equal(chosen, farthest_points(X, 12, first))

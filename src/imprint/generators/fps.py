@@ -1,12 +1,13 @@
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, cast
 
 import numpy as np
 
 from imprint.core.component import param
 from imprint.core.types import Array, State
-from imprint.generators._base import PerClassGenerator
-from imprint.kernels.farthest import farthest_points
+from imprint.generators._base import PerClassGenerator, Request
+from imprint.kernels.farthest import farthest_from_each, farthest_points
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,6 +23,15 @@ class FPS(PerClassGenerator):
 
     def summarise(self, X: Array, rng: np.random.Generator) -> State:
         return {"rows": X[farthest_points(X, self.k, first=int(rng.integers(len(X))))]}
+
+    @classmethod
+    def summarise_many(cls, X: Array, requests: Sequence[Request], device: str = "cpu") -> list[State]:
+        """One search to the largest k from the first row of every seed, all on the same passes over the rows."""
+        plans = cls.served_by(requests)
+        first = {p: int(np.random.default_rng(p.entropy).integers(len(X))) for p in dict.fromkeys(plans)}
+        k = max((cast(FPS, p.generator).k for p in first), default=1)
+        found = {p: {"rows": X[rows]} for p, rows in zip(first, farthest_from_each(X, k, list(first.values())))}
+        return [r.generator.shorten(found[p]) for r, p in zip(requests, plans)]
 
     def extend(self, state: State, X: Array, rng: np.random.Generator) -> State:
         rows = np.concatenate([state["rows"], X])

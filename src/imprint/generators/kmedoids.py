@@ -7,7 +7,8 @@ import numpy as np
 from imprint.core.component import param
 from imprint.core.types import Array, State
 from imprint.generators._base import PerClassGenerator, Request
-from imprint.kernels.medoids import MEMORY, alternate, fasterpam
+from imprint.kernels.engine import one_blas_thread
+from imprint.kernels.medoids import MEMORY, alternate_medoids, swap_medoids
 from imprint.kernels.pairwise import Pairwise
 
 METHODS = ("fasterpam", "alternate")
@@ -29,15 +30,18 @@ class KMedoids(PerClassGenerator):
     seeded: ClassVar[bool] = True
 
     def summarise(self, X: Array, rng: np.random.Generator) -> State:
-        return self._search(X, np.ones(len(X)), rng)
+        with one_blas_thread():
+            return self._search(Pairwise(X, MEMORY), X, np.ones(len(X)), rng)
 
     @classmethod
     def summarise_many(cls, X: Array, requests: Sequence[Request], device: str = "cpu") -> list[State]:
         """The distances between all rows serve every k, method and seed; a search without chance serves all seeds."""
-        pairs, mass, found = Pairwise(X, MEMORY), np.ones(len(X)), {}
         wanted = [Request(g, entropy if cast(KMedoids, g)._draws else ()) for g, entropy in requests]
-        for g, entropy in dict.fromkeys(wanted):
-            found[g, entropy] = cast(KMedoids, g)._search(X, mass, np.random.default_rng(entropy), pairs)
+        mass, found = np.ones(len(X)), {}
+        with one_blas_thread():
+            pairs = Pairwise(X, MEMORY)
+            for r in dict.fromkeys(wanted):
+                found[r] = cast(KMedoids, r.generator)._search(pairs, X, mass, np.random.default_rng(r.entropy))
         return [found[r] for r in wanted]
 
     def work(self, n: int, d: int) -> float:
@@ -45,16 +49,17 @@ class KMedoids(PerClassGenerator):
 
     def extend(self, state: State, X: Array, rng: np.random.Generator) -> State:
         rows = np.concatenate([state["rows"], X])
-        return self._search(rows, np.concatenate([state["mass"], np.ones(len(X))]), rng)
+        with one_blas_thread():
+            return self._search(Pairwise(rows, MEMORY), rows, np.concatenate([state["mass"], np.ones(len(X))]), rng)
 
     @property
     def _draws(self) -> bool:
         """Whether the search starts from rows drawn at random."""
         return self.method == "fasterpam" and self.k > 1
 
-    def _search(self, rows: Array, mass: Array, rng: np.random.Generator, pairs: Pairwise | None = None) -> State:
+    def _search(self, pairs: Pairwise, rows: Array, mass: Array, rng: np.random.Generator) -> State:
         if self.method == "alternate":
-            medoids, labels, _ = alternate(rows, self.k, mass=mass, pairs=pairs)
+            medoids, labels, _ = alternate_medoids(pairs, self.k, mass)
         else:
-            medoids, labels, _ = fasterpam(rows, self.k, rng, mass=mass, pairs=pairs)
+            medoids, labels, _ = swap_medoids(pairs, self.k, rng, mass)
         return {"rows": rows[medoids], "mass": np.bincount(labels, weights=mass, minlength=len(medoids))}

@@ -1,6 +1,6 @@
 """Farthest-point traversal."""
 
-from collections.abc import Callable
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -19,22 +19,29 @@ def farthest_points(X: Array, k: int, first: int) -> Array:
     >>> farthest_points(np.array([[0.0], [1.0], [5.0]]), 3, first=1)
     array([1, 2, 0])
     """
-    chosen = np.empty(min(k, len(X)), dtype=np.intp)
-    nearest = np.full(len(X), np.inf)
-    approach = _compiled_approach() if engine.compiled(X.size * len(chosen)) else _plain_approach
-    row = first
-    for i in range(len(chosen)):
-        chosen[i] = row
-        approach(X, row, nearest)
-        nearest[row] = -1
-        row = int(np.argmax(nearest))
+    return np.asarray(farthest_from_each(X, k, [first])[0])
+
+
+def farthest_from_each(X: Array, k: int, firsts: Sequence[int]) -> Array:
+    """`farthest_points` from each of some first rows, which share the passes over the rows.  # (s, min(k, n))"""
+    chosen = np.empty((len(firsts), min(k, len(X))), dtype=np.intp)
+    chosen[:, 0] = firsts
+    nearest = np.full((len(firsts), len(X)), np.inf)
+    if engine.compiled(X.size * chosen.shape[1]):
+        from imprint.kernels.compiled.farthest import traverse
+
+        traverse(X, chosen, nearest)
+    else:
+        for own, distances in zip(chosen, nearest):
+            _plain_traverse(X, own, distances)
     return chosen
 
 
-def _compiled_approach() -> Callable[[Array, int, Array], None]:
-    from imprint.kernels.compiled.farthest import approach
-
-    return approach
+def _plain_traverse(X: Array, chosen: Array, nearest: Array) -> None:
+    for i, row in enumerate(chosen):
+        _plain_approach(X, row, nearest)
+        nearest[row] = -1
+        chosen[i + 1 : i + 2] = np.argmax(nearest)
 
 
 def _plain_approach(X: Array, row: int, nearest: Array) -> None:

@@ -13,48 +13,45 @@ MEMORY = 256 * 2**20
 
 
 def fasterpam(
-    X: Array,
-    k: int,
-    rng: np.random.Generator,
-    *,
-    mass: Array | None = None,
-    memory: int = MEMORY,
-    pairs: Pairwise | None = None,
+    X: Array, k: int, rng: np.random.Generator, *, mass: Array | None = None, memory: int = MEMORY
 ) -> tuple[Array, Array, float]:
     """Medoids that no single swap improves, by eager swaps (Schubert and Rousseeuw, 2021).
 
     Returns the rows chosen, the medoid of every row and the total distance. Distances between all rows are held in
-    float32 where they fit `memory` bytes, and computed again whenever they are needed where not; `pairs` brings them
-    along where several searches share them.
+    float32 where they fit `memory` bytes, and computed again whenever they are needed where not.
 
     >>> fasterpam(np.array([[0.0], [1.0], [2.0], [10.0]]), 2, np.random.default_rng(0))[2]
     2.0
     """
     weight = _weights(X, k, mass)
     with one_blas_thread():
-        pairs = pairs or Pairwise(X, memory)
-        if k == 1:
-            return _result(pairs, weight, np.argmin(pairs.totals(weight), keepdims=True))
-        medoids = rng.choice(len(X), size=min(k, len(X)), replace=False)
-        if len(medoids) < len(X):
-            _swap_eagerly(pairs, medoids, weight)
+        return swap_medoids(Pairwise(X, memory), k, rng, weight)
+
+
+def swap_medoids(pairs: Pairwise, k: int, rng: np.random.Generator, weight: Array) -> tuple[Array, Array, float]:
+    """`fasterpam` where distances are at hand; to be run with BLAS kept to one thread."""
+    n = len(weight)
+    if k == 1:
+        return _result(pairs, weight, np.argmin(pairs.totals(weight), keepdims=True))
+    medoids = rng.choice(n, size=min(k, n), replace=False)
+    if len(medoids) == n:
         return _result(pairs, weight, medoids)
-
-
-def _swap_eagerly(pairs: Pairwise, medoids: Array, weight: Array) -> None:
-    """Go round the rows, swapping each in where that lowers the cost, until a whole round changes nothing."""
     swaps = _compiled_swaps(pairs, medoids) if pairs.compiled else _PlainSwaps(pairs, medoids)
     idle = 0
-    while idle < len(weight):
-        for start, block in pairs.blocks():
+    while idle < n:  # until a whole round changes nothing
+        for start, block in pairs.blocks() if pairs.held is None else [(0, pairs.held)]:
             idle = swaps.try_rows(block, start, weight, medoids, idle)
-            if idle >= len(weight):
+            if idle >= n:
                 break
+    return _clusters(weight, medoids, *swaps.nearest())
 
 
 class _Swaps(Protocol):
     def try_rows(self, distances: Array, start: int, weight: Array, medoids: Array, idle: int) -> int:
-        """Try rows from `start` on; how many rows have been tried since the last swap."""
+        """Swap each row from `start` on in where that lowers the cost; how many have been tried since the last swap."""
+
+    def nearest(self) -> tuple[Array, Array]:
+        """The nearest medoid of every row, of equals the first, and how far it is."""
 
 
 def _compiled_swaps(pairs: Pairwise, medoids: Array) -> _Swaps:
@@ -80,15 +77,12 @@ class _PlainSwaps:
                 medoids[slot], self.M[slot], idle = row, new, 0
         return idle
 
+    def nearest(self) -> tuple[Array, Array]:
+        return np.argmin(self.M, axis=0), self.M.min(axis=0)
+
 
 def alternate(
-    X: Array,
-    k: int,
-    *,
-    mass: Array | None = None,
-    max_iter: int = 300,
-    memory: int = MEMORY,
-    pairs: Pairwise | None = None,
+    X: Array, k: int, *, mass: Array | None = None, max_iter: int = 300, memory: int = MEMORY
 ) -> tuple[Array, Array, float]:
     """Assign rows to medoids and medoids to clusters in turn, from the `k` most central rows.
 
@@ -97,15 +91,19 @@ def alternate(
     """
     weight = _weights(X, k, mass)
     with one_blas_thread():
-        pairs = pairs or Pairwise(X, memory)
-        medoids = np.argsort(pairs.totals(weight), kind="stable")[:k]
-        for _ in range(max_iter):
-            labels = np.argmin(pairs.rows(medoids), axis=0)
-            best = np.array([_centre(pairs, weight, labels == j, medoid) for j, medoid in enumerate(medoids)])
-            if np.array_equal(best, medoids):
-                break
-            medoids = best
-        return _result(pairs, weight, medoids)
+        return alternate_medoids(Pairwise(X, memory), k, weight, max_iter)
+
+
+def alternate_medoids(pairs: Pairwise, k: int, weight: Array, max_iter: int = 300) -> tuple[Array, Array, float]:
+    """`alternate` where distances are at hand; to be run with BLAS kept to one thread."""
+    medoids = np.argsort(pairs.totals(weight), kind="stable")[:k]
+    for _ in range(max_iter):
+        labels = np.argmin(pairs.rows(medoids), axis=0)
+        best = np.array([_centre(pairs, weight, labels == j, medoid) for j, medoid in enumerate(medoids)])
+        if np.array_equal(best, medoids):
+            break
+        medoids = best
+    return _result(pairs, weight, medoids)
 
 
 def _weights(X: Array, k: int, mass: Array | None) -> Array:
@@ -125,7 +123,13 @@ def _centre(pairs: Pairwise, weight: Array, members: Array, medoid: int) -> int:
 
 
 def _result(pairs: Pairwise, weight: Array, medoids: Array) -> tuple[Array, Array, float]:
-    """Labels and cost; a medoid whose rows all have an equal medoid before it is dropped."""
     distances = pairs.rows(medoids)
-    kept, labels = np.unique(np.argmin(distances, axis=0), return_inverse=True)
-    return medoids[kept], labels, float(weight @ distances.min(axis=0).astype(np.float64))
+    return _clusters(weight, medoids, np.argmin(distances, axis=0), distances.min(axis=0))
+
+
+def _clusters(weight: Array, medoids: Array, labels: Array, distances: Array) -> tuple[Array, Array, float]:
+    """Medoids, labels and cost; a medoid whose rows all have an equal medoid before it is dropped."""
+    used = np.bincount(labels, minlength=len(medoids)) > 0
+    if not used.all():
+        medoids, labels = medoids[used], (np.cumsum(used) - 1)[labels]
+    return medoids, labels, float(weight @ distances.astype(np.float64))

@@ -6,6 +6,8 @@ from imprint.core.types import Array
 from imprint.kernels.compiled.jit import jit, jit_sums
 from imprint.kernels.compiled.products import squared_distance
 
+# Every choice in a loop over rows is between two values: LLVM 22 vectorises choices within choices wrongly.
+
 LANES = 4  # sums kept side by side, since an addition must wait for the one before it to the same sum
 
 
@@ -28,111 +30,177 @@ def to_distances(X: Array, rows: Array, columns: Array, norms: Array, products: 
 
 
 @jit
-def rank(M: Array, o: int, near: Array, second: Array) -> None:
-    """Slots of the nearest and the second medoid of row `o`.  # M: (k, n)"""
-    one, two = 0, 1
-    if M[1, o] < M[0, o]:
-        one, two = 1, 0
-    for j in range(2, M.shape[0]):
-        if M[j, o] < M[one, o]:
-            one, two = j, one
-        elif M[j, o] < M[two, o]:
-            two = j
-    near[o], second[o] = one, two
+def rank_all(M: Array, near: Array, away: Array) -> None:
+    """The nearest medoid of every row, of equals the first, and how far away it and the second are.  # M: (k, n)"""
+    near[:] = 0
+    away[0], away[1] = M[0], np.inf
+    for j in range(1, M.shape[0]):
+        slot = np.int32(j)
+        for o in range(M.shape[1]):
+            new, one, first, after = M[j, o], near[o], away[0, o], away[1, o]
+            leads = new < first
+            beside = new if new < after else after
+            near[o] = slot if leads else one
+            away[0, o] = new if leads else first
+            away[1, o] = first if leads else beside
 
 
 @jit
-def two_nearest(M: Array, near: Array, second: Array) -> None:
+def replace(M: Array, j: int, distances: Array, a: int, near: Array, away: Array, rows: Array) -> None:
+    """Put the row at `distances[a]` in the place of medoid `j`; `rows` is room for a whole number of every row."""
+    slot = np.int32(j)
     for o in range(M.shape[1]):
-        rank(M, o, near, second)
-
-
-@jit
-def removal_losses(M: Array, weight: Array, near: Array, second: Array, losses: Array) -> float:
-    """What the cost grows by when each medoid goes; returns the cost."""
-    losses[:] = 0
-    cost = 0.0
+        new, one, first, after = distances[a, o], near[o], away[0, o], away[1, o]
+        own = one == slot
+        stays = own & (new < after)
+        leads = (not own) & ((new < first) | ((new == first) & (slot < one)))
+        beside = new if new < after else after
+        beside = first if leads else beside
+        near[o] = slot if leads else one
+        away[0, o] = new if stays | leads else first
+        away[1, o] = after if stays else beside
+        rows[o] = (not stays) & (not leads) & (own | ((M[j, o] == after) & (new > after)))
+    M[j] = distances[a]
+    count = 0
     for o in range(M.shape[1]):
-        first = np.float64(M[near[o], o])
-        cost += weight[o] * first
-        losses[near[o]] += weight[o] * (np.float64(M[second[o], o]) - first)
-    return cost
-
-
-@jit
-def swap(M: Array, slot: int, distances: Array, a: int, near: Array, second: Array) -> None:
-    """Replace a medoid by the row at `distances[a]`."""
-    for o in range(M.shape[1]):
-        M[slot, o] = distances[a, o]
-        if near[o] == slot or second[o] == slot:
-            rank(M, o, near, second)
-        elif M[slot, o] < M[near[o], o]:
-            near[o], second[o] = slot, near[o]
-        elif M[slot, o] < M[second[o], o]:
-            second[o] = slot
+        open_ = rows[o]
+        rows[count] = o
+        count += open_
+    rank_some(M, near, away, rows, count)
 
 
 @jit_sums
-def gains(distances: Array, a: int, weight: Array, first: Array, after: Array, out: Array) -> tuple[float, float]:
-    """What a new medoid saves every row in case its own goes, beyond what it saves in any case; the sums of both."""
-    shared = own = 0.0
-    for o in range(len(out)):
-        new = np.float64(distances[a, o])
-        shared += weight[o] * min(new - first[o], 0.0)
-        out[o] = weight[o] * (max(min(new, after[o]), first[o]) - after[o])
-        own += out[o]
-    return shared, own
+def rank_some(M: Array, near: Array, away: Array, rows: Array, count: int) -> None:
+    """What `rank_all` finds, for the rows listed."""
+    for i in range(count):
+        o = rows[i]
+        one, first, after = 0, M[0, o], np.float32(np.inf)
+        for slot in range(1, M.shape[0]):
+            new = M[slot, o]
+            one = slot if new < first else one
+            after = min(after, max(new, first))
+            first = min(new, first)
+        near[o], away[0, o], away[1, o] = one, first, after
 
 
 @jit
-def best_slot(losses: Array, gain: Array, near: Array, change: Array) -> int:
-    """The medoid that a new one replaces best; fills `change[0]` with what the loss of each comes to."""
-    k, rest = len(losses), len(gain) % LANES
-    change[:] = 0
-    change[0] = losses
-    for o in range(0, len(gain) - rest, LANES):
+def sums_by_medoid(values: Array, near: Array, sums: Array) -> None:
+    """Fill `sums[0]` with the sum of the values of each medoid's rows."""
+    rest = len(values) % LANES
+    sums[:] = 0
+    for o in range(0, len(values) - rest, LANES):
         for lane in range(LANES):
-            change[lane, near[o + lane]] += gain[o + lane]
-    for o in range(len(gain) - rest, len(gain)):
-        change[0, near[o]] += gain[o]
+            sums[lane, near[o + lane]] += values[o + lane]
+    for o in range(len(values) - rest, len(values)):
+        sums[0, near[o]] += values[o]
     for lane in range(1, LANES):
-        for slot in range(k):
-            change[0, slot] += change[lane, slot]
-    return int(np.argmin(change[0]))
+        for slot in range(sums.shape[1]):
+            sums[0, slot] += sums[lane, slot]
+
+
+@jit_sums
+def removal_losses(weight: Array, away: Array, out: Array) -> float:
+    """What every row loses when its medoid goes; returns the cost."""
+    cost = 0.0
+    for o in range(len(out)):
+        first = np.float64(away[0, o])
+        cost += weight[o] * first
+        out[o] = weight[o] * (np.float64(away[1, o]) - first)
+    return cost
+
+
+@jit_sums
+def changes(distances: Array, a: int, weight: Array, away: Array, out: Array) -> float:
+    """What every row loses when a new medoid replaces its own; returns what the new one changes in any case."""
+    shared = 0.0
+    for o in range(len(out)):
+        new, first, after = np.float64(distances[a, o]), np.float64(away[0, o]), np.float64(away[1, o])
+        shared += weight[o] * min(new - first, 0.0)
+        out[o] = weight[o] * (max(min(new, after), first) - first)
+    return shared
+
+
+@jit_sums
+def most_saved(distances: Array, a: int, light: Array, away: Array) -> float:
+    """What a new medoid would change if every row went back to its second, in float32: a bound for all swaps."""
+    total = np.float32(0)
+    for o in range(len(light)):
+        total += light[o] * min(distances[a, o] - away[1, o], np.float32(0))
+    return np.float64(total)
+
+
+@jit_sums
+def hopeless(
+    distances: Array, a: int, light: Array, away: Array, near: Array, spared: Array, above: float, below: float,
+    enough: float,
+) -> bool:  # fmt: skip
+    """Whether a new medoid cannot save `enough`, by `changes` in float32 summed over slots equal modulo four.
+
+    What the rows of one medoid lose is what those of its group lose, less what the others lose, which is no more than
+    they would without the new one; `spared` takes off that for the medoid where most is left.
+    """
+    nothing = np.float32(0)
+    shared = loss_0 = loss_1 = loss_2 = loss_3 = nothing
+    for o in range(len(light)):
+        new, first, after = distances[a, o], away[0, o], away[1, o]
+        shared += light[o] * min(new - first, nothing)
+        loss = light[o] * (max(min(new, after), first) - first)
+        group = near[o] & np.int32(3)
+        loss_0 += loss * np.float32(group == 0)
+        loss_1 += loss * np.float32(group == 1)
+        loss_2 += loss * np.float32(group == 2)
+        loss_3 += loss * np.float32(group == 3)
+    least = min(
+        np.float64(loss_0) * below + spared[0], np.float64(loss_1) * below + spared[1],
+        np.float64(loss_2) * below + spared[2], np.float64(loss_3) * below + spared[3],
+    )  # fmt: skip
+    return bool(np.float64(shared) * above + max(least, 0.0) >= enough)
 
 
 @jit
 def eager_swaps(
-    distances: Array, start: int, weight: Array, M: Array, medoids: Array, near: Array, second: Array,
-    idle: int,
-) -> int:  # fmt: skip
+    distances: Array, start: int, weight: Array, M: Array, medoids: Array, near: Array, away: Array, idle: int
+) -> int:
     """Try each row of a block as a medoid and swap whenever that lowers the cost; rows since the last swap.
 
-    A row whose gains would not outweigh the least loss even if all of them came together is passed over.
+    A block of all rows is gone through again and again, until a whole round changes nothing. Rows that bounds in
+    float32 already rule out are passed over.
     """
     n, k = M.shape[1], M.shape[0]
-    change, losses, gain = np.empty((LANES, k)), np.empty(k), np.empty(n)
-    first, after = np.empty(n), np.empty(n)
+    sums, losses, values, rows = np.empty((LANES, k)), np.empty(k), np.empty(n), np.empty(n, np.int32)
+    heaviest = weight.max() if weight.max() > 0 else 1.0
+    light, spared = (weight / heaviest).astype(np.float32), np.full(4, np.inf)
+    slack = (n + 8) * 2.0**-24  # relative error of a sum of float32 of one sign
+    above, below = heaviest * (1 + slack), heaviest * (1 - slack)
     fresh = True
-    least = enough = 0.0
-    for a in range(distances.shape[0]):
-        if fresh:
-            enough = -1e-10 * removal_losses(M, weight, near, second, losses)
-            least = losses.min()
-            for o in range(n):
-                first[o], after[o] = M[near[o], o], M[second[o], o]
-            fresh = False
-        if idle >= n:
+    least = enough = likely = 0.0
+    while idle < n:
+        for a in range(distances.shape[0]):
+            if fresh:
+                enough = -1e-10 * removal_losses(weight, away, values)
+                likely = enough * (1 - 1e-3)
+                sums_by_medoid(values, near, sums)
+                losses[:] = sums[0]
+                least = losses.min()
+                for group in range(min(k, 4)):
+                    spared[group] = losses[group::4].min() - losses[group::4].sum()
+                fresh = False
+            if idle >= n:
+                break
+            idle += 1
+            if least + most_saved(distances, a, light, away) * above >= likely:
+                continue
+            if hopeless(distances, a, light, away, near, spared, above, below, likely):
+                continue
+            shared = changes(distances, a, weight, away, values)
+            sums_by_medoid(values, near, sums)
+            slot = int(np.argmin(sums[0]))
+            if sums[0, slot] + shared < enough:
+                replace(M, slot, distances, a, near, away, rows)
+                medoids[slot] = start + a
+                fresh, idle = True, 0
+        if distances.shape[0] < n:
             break
-        idle += 1
-        shared, own = gains(distances, a, weight, first, after, gain)
-        if least + own + shared >= enough * (1 - 1e-3):
-            continue
-        slot = best_slot(losses, gain, near, change)
-        if change[0, slot] + shared < enough:
-            swap(M, slot, distances, a, near, second)
-            medoids[slot] = start + a
-            fresh, idle = True, 0
     return idle
 
 
@@ -142,8 +210,11 @@ class CompiledSwaps:
     def __init__(self, M: Array) -> None:
         self.M = M  # (k, n)
         self.near = np.empty(M.shape[1], dtype=np.int32)
-        self.second = np.empty_like(self.near)
-        two_nearest(M, self.near, self.second)
+        self.away = np.empty((2, M.shape[1]), dtype=np.float32)
+        rank_all(M, self.near, self.away)
 
     def try_rows(self, distances: Array, start: int, weight: Array, medoids: Array, idle: int) -> int:
-        return eager_swaps(distances, start, weight, self.M, medoids, self.near, self.second, idle)
+        return eager_swaps(distances, start, weight, self.M, medoids, self.near, self.away, idle)
+
+    def nearest(self) -> tuple[Array, Array]:
+        return self.near.astype(np.intp), self.away[0]

@@ -1,0 +1,120 @@
+"""Compiled eager swaps against a plain restatement: the same swaps, also among equal distances."""
+
+import numpy as np
+import pytest
+from scipy.spatial.distance import cdist
+
+pytest.importorskip("numba")
+
+from imprint.kernels.compiled import pam
+
+
+def plain_swaps(D, weight, medoids):
+    """Round after round, by the definition: every row, every medoid, all in float64."""
+    D, medoids, idle, row = D.astype(np.float64), medoids.copy(), 0, 0
+    swaps = []
+    while idle < len(D):
+        M = D[medoids]
+        cost, idle = weight @ M.min(axis=0), idle + 1
+        costs = np.empty(len(medoids))
+        for slot in range(len(medoids)):
+            others = np.delete(M, slot, axis=0).min(axis=0)
+            costs[slot] = weight @ np.minimum(others, D[row])
+        best = int(np.argmin(costs))
+        if costs[best] - cost < -1e-10 * cost:
+            medoids[best], idle = row, 0
+            swaps.append((best, row))
+        row = (row + 1) % len(D)
+    return medoids, swaps
+
+
+def compiled_swaps(D, weight, medoids, block):
+    medoids, idle = medoids.copy(), 0
+    swaps = pam.CompiledSwaps(D[medoids])
+    while idle < len(D):
+        for start in range(0, len(D), block):
+            if idle < len(D):
+                idle = swaps.try_rows(D[start : start + block], start, weight, medoids, idle)
+    return medoids, swaps
+
+
+def distances(kind, n, rng):
+    """Whole numbers are summed without rounding, so that equal sums are equal in any order."""
+    X = {
+        "normal": lambda: rng.normal(size=(n, 30)),
+        "groups": lambda: rng.normal(size=(6, 8))[rng.integers(6, size=n)] * 4 + rng.normal(size=(n, 8)),
+        "integers": lambda: rng.integers(12, size=(n, 1)) * 1.0,
+        "corners": lambda: np.eye(9)[rng.integers(9, size=n)] * 3,
+    }[kind]()
+    metric = "cityblock" if kind in ("integers", "corners") else "euclidean"
+    return cdist(X, X, metric).astype(np.float32)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("k", [2, 3, 4, 5, 9, 20, 69])
+@pytest.mark.parametrize("kind", ["normal", "groups", "integers", "corners"])
+def test_swaps_are_those_of_the_definition(kind, k, weighted):
+    n, rng = 70, np.random.default_rng(k)
+    D = distances(kind, n, rng)
+    weight = rng.integers(1, 9, size=n) * 1.0 if weighted else np.ones(n)
+    start = rng.choice(n, size=k, replace=False)
+    want, made = plain_swaps(D, weight, start)
+    assert made or k == 69 or kind == "corners"
+    for block in (n, 16):
+        found, swaps = compiled_swaps(D, weight, start, block)
+        assert np.array_equal(found, want)
+        labels, nearest = swaps.nearest()
+        assert np.array_equal(labels, np.argmin(D[want], axis=0))
+        assert np.array_equal(nearest, D[want].min(axis=0))
+
+
+@pytest.mark.parametrize("scale", [1e-60, 1e60])
+def test_weights_of_any_size(scale):
+    rng = np.random.default_rng(0)
+    D, weight, start = distances("groups", 90, rng), rng.uniform(1, 2, size=90), np.arange(5)
+    found, _ = compiled_swaps(D, weight * scale, start, 90)
+    assert np.array_equal(found, compiled_swaps(D, weight, start, 90)[0])
+    assert not np.array_equal(found, start)
+
+
+@pytest.mark.parametrize("ties", [False, True])
+@pytest.mark.parametrize("n", [1, 7, 50, 333])
+@pytest.mark.parametrize("k", [2, 3, 7])
+def test_ranks_after_every_replacement(k, n, ties):
+    rng = np.random.default_rng(n)
+    D = rng.integers(4, size=(60, n)).astype(np.float32) if ties else rng.random((60, n), dtype=np.float32)
+    M, near, away = D[:k].copy(), np.empty(n, np.int32), np.empty((2, n), np.float32)
+    pam.rank_all(M, near, away)
+    for a in range(60):
+        order = np.argsort(M, axis=0, kind="stable")
+        assert np.array_equal(near, order[0])
+        assert np.array_equal(away, np.take_along_axis(M, order[:2], axis=0))
+        slot = int(rng.integers(k))
+        pam.replace(M, slot, D, a, near, away, np.empty(n, np.int32))
+        assert np.array_equal(M[slot], D[a])
+
+
+@pytest.mark.parametrize("k", [2, 4, 7, 20])
+@pytest.mark.parametrize("kind", ["normal", "groups"])
+def test_bounds_in_float32_are_bounds(kind, k):
+    n, rng = 400, np.random.default_rng(1)
+    D, weight = distances(kind, n, rng), 10 ** rng.uniform(-3, 3, size=n)
+    weight /= weight.max()
+    M, near, away = D[:k].copy(), np.empty(n, np.int32), np.empty((2, n), np.float32)
+    pam.rank_all(M, near, away)
+    values, sums, slack = np.empty(n), np.empty((pam.LANES, k)), (n + 8) * 2.0**-24
+    pam.removal_losses(weight, away, values)
+    losses = np.bincount(near, values, minlength=k)
+    spared = np.full(4, np.inf)
+    for group in range(min(k, 4)):
+        spared[group] = losses[group::4].min() - losses[group::4].sum()
+    light, ruled_out = weight.astype(np.float32), 0
+    for a in range(n):
+        shared = pam.changes(D, a, weight, away, values)
+        pam.sums_by_medoid(values, near, sums)
+        change = shared + sums[0].min()
+        assert losses.min() + pam.most_saved(D, a, light, away) * (1 + slack) <= change + 1e-12
+        state = D, a, light, away, near, spared, 1 + slack, 1 - slack
+        assert not pam.hopeless(*state, change + 1e-12 + 1e-9 * abs(change))
+        ruled_out += pam.hopeless(*state, change - 1e-3 * abs(shared))
+    assert ruled_out > (n / 2 if k <= 4 else 0)
