@@ -6,8 +6,8 @@ from sklearn.metrics import accuracy_score, f1_score
 
 from imprint import ImprintClassifier, aggregators, generators, normalisers, tasks
 from imprint.classifier import PARTS
-from imprint.study import Grid, Held, Study, blocks, run
-from imprint.study.blocks import Blocks
+from imprint.kernels import estimates
+from imprint.study import Grid, Held, Study, best, run
 
 
 def embeddings(seed=0, classes=6, rows=40, width=12, apart=1.2):
@@ -90,25 +90,31 @@ def test_every_cell_equals_the_plain_path(source, tmp_path, shots):
     assert near < 0.02  # a zero row and doubles on purpose; real embeddings have far fewer
 
 
-@pytest.mark.parametrize(("rows", "faint"), [(1, 1e9), (1, 0.2), (64, 0.03)])
-def test_proxies_that_are_nearly_alike_decide_as_they_do_alone(tmp_path, monkeypatch, rows, faint):
-    monkeypatch.setattr(blocks, "SHADED_FROM", rows)
-    monkeypatch.setattr(blocks, "FAINT", faint)
-    shades, made = [], Blocks._shade
+@pytest.mark.parametrize(("rows", "faint"), [(1, 1e9), (1, 0.2), (9, 0.15)])
+def test_estimated_decisions_are_those_of_the_plain_path(tmp_path, monkeypatch, rows, faint):
+    pytest.importorskip("numba")
+    monkeypatch.setattr(best, "WORTH", rows)
+    monkeypatch.setattr(best, "FAINT", faint)
+    settled, settle = [], estimates.settle
 
     def noted(*args):
-        shades.append(made(*args))
-        return shades[-1]
+        settled.append(args[-1].shape)
+        settle(*args)
 
-    monkeypatch.setattr(Blocks, "_shade", noted)
+    monkeypatch.setattr(estimates, "settle", noted)
     X, y, X_test, y_test = embeddings(5, classes=7, rows=100, width=30, apart=0.2)
     X += 0.3 * y[:, None].astype(np.float32)  # so that it matters which class comes first
     source = Held({("a", "one"): (X, y, X_test, y_test)})
     grid = Grid(
-        norm_pre=("none", "l2"), generator=("all", "random(k=70)"), norm_post="quantile", aggregator=("max", "nearest")
+        norm_pre=("none", "l2"),
+        generator=("all", "random", "kmeans"),
+        k=(2, 20),
+        norm_post=("none", "l2", "quantile"),
+        aggregator=("max", "nearest"),
+        m=1,
     )
     study = Study(backbones="a", datasets="one", tasks=["all", "even", "classes(5, 2, 1)"], seeds=[3], grid=grid)
     run(study, tmp_path, source=source, workers=1)
-    assert sum(shade is not None for shade in shades) > 10
+    assert {classes for classes, _ in settled} == {7, 4, 3}
     for row in study.results(tmp_path).to_pylist():
         check(row, plain(source, row))

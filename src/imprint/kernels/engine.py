@@ -4,16 +4,17 @@ import os
 import sys
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
 from typing import TypeVar
 
-from threadpoolctl import ThreadpoolController
+from threadpoolctl import ThreadpoolController, threadpool_limits
 
 T = TypeVar("T")
 R = TypeVar("R")
+_limited: list[bool] = []
 COMPILED_FROM = 200_000
 """Multiplications from which compiled loops repay the import of numba."""
 
@@ -57,5 +58,13 @@ def _controller() -> ThreadpoolController:
 
 def one_blas_thread() -> AbstractContextManager[object]:
     """Keep BLAS to one thread: its rounding may depend on how many share a product."""
+    if _limited:
+        return nullcontext()
     limit: AbstractContextManager[object] = _controller().limit(limits=1, user_api="blas")
     return limit
+
+
+def limit_for_good() -> None:
+    """Keep BLAS to one thread as long as this process lives, in which no other setting was loaded before."""
+    threadpool_limits(1)
+    _limited.append(True)

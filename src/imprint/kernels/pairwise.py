@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 
 import numpy as np
-from scipy.spatial.distance import cdist
 
 from imprint.core.types import Array
 from imprint.kernels import engine
@@ -61,6 +60,8 @@ class Pairwise:
     def _between(self, rows: Array | slice, columns: Array | slice) -> Array:
         some, others = self.X[rows], self.X[columns]
         if not self.compiled:
+            from scipy.spatial.distance import cdist
+
             plain: Array = cdist(some, others).astype(np.float32)
             return plain
         from imprint.kernels.compiled.pam import to_distances

@@ -13,7 +13,7 @@ from imprint.kernels import kmeans as plain_kmeans
 from imprint.kernels import maxima as plain_maxima
 from imprint.kernels import spans as plain_spans
 from imprint.kernels.kmeans import KMeansResult, Problem
-from imprint.kernels.spans import Span
+from imprint.kernels.spans import Span, Watch
 
 CPU = "cpu"
 
@@ -52,10 +52,12 @@ def class_maxima(Q: Array, W: Array, starts: Array, device: str) -> Array:
     return _array(find(_tensor(Q, device), _tensor(W, device), _tensor(starts, device)))
 
 
-def span_maxima(Q: Array, bases: Sequence[Array], spans: Sequence[Span], out: Array, device: str) -> None:
-    """Best scores of proxies that share rows; see `kernels.spans`."""
+def span_maxima(
+    Q: Array, bases: Sequence[Array], spans: Sequence[Span], out: Array, device: str, watch: Watch | None = None
+) -> None:
+    """Best scores of proxies that share rows; see `kernels.spans`. On the CPU alone products can be watched."""
     if device == CPU:
-        plain_spans.span_maxima(Q, bases, spans, out)
+        plain_spans.span_maxima(Q, bases, spans, out, watch)
         return
     parts = [span.rows(bases) for span in spans]
     starts = np.cumsum([0, *map(len, parts)])[:-1]

@@ -1,8 +1,8 @@
 """Best scores of proxies that share rows: one product for all of them, then maxima."""
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -10,8 +10,9 @@ from imprint.core.types import Array
 from imprint.kernels import engine
 from imprint.kernels.engine import one_blas_thread
 
-PROXIES = 1024
+PROXIES = 2048
 SCORES = 2**21  # held at a time
+LEAST = 128  # queries at a time, however many proxies there are
 
 
 class Span(NamedTuple):
@@ -27,8 +28,16 @@ class Span(NamedTuple):
         return rows if self.divisors is None else rows / self.divisors[: self.size, None]
 
 
-def span_maxima(Q: Array, bases: Sequence[Array], spans: Sequence[Span], out: Array | None = None) -> Array:
+Watch: TypeAlias = Callable[[int, Array, dict[int, int]], None]
+"""Is shown the first of some queries, their products with the rows of all bases, and where each base begins."""
+
+
+def span_maxima(
+    Q: Array, bases: Sequence[Array], spans: Sequence[Span], out: Array | None = None, watch: Watch | None = None
+) -> Array:
     """Largest inner product of every query with the rows of every span.  # (spans, q)
+
+    `watch` is called with the products of some queries at a time, when their maxima are in `out`.
 
     >>> span_maxima(np.array([[1.0, 1.0]]), [np.array([[2.0, 0.0], [3.0, 0.0]])], [Span(0, 1), Span(0, 2)])
     array([[2.],
@@ -41,17 +50,19 @@ def span_maxima(Q: Array, bases: Sequence[Array], spans: Sequence[Span], out: Ar
     if out is None:
         out = np.empty((len(spans), len(Q)), dtype=np.result_type(Q, *(bases[b] for b in wanted)))
     with one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):
-        for group in _groups(bases, list(wanted)):
+        for group in _groups(bases, list(wanted)) if watch is None else [list(wanted)]:
             W = np.concatenate([bases[b] for b in group])
             firsts = dict(zip(group, np.cumsum([0, *(len(bases[b]) for b in group)]).tolist()))
             prefixes = _prefixes([spans[i] for b in group for i in wanted[b]], firsts, W.dtype)
             places = np.array([i for b in group for i in wanted[b]])
-            step = max(1, SCORES // len(W))
+            step = max(LEAST, SCORES // len(W))
             held = np.empty((len(W), min(step, len(Q))), dtype=out.dtype)
             for start in range(0, len(Q), step):
                 queries = Q[start : start + step]
                 scores = np.matmul(W, queries.T, out=held[:, : len(queries)])
                 _maxima(scores, prefixes, places, out[:, start : start + step])
+                if watch is not None:
+                    watch(start, scores, firsts)
     return out
 
 

@@ -1,7 +1,7 @@
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 import numpy as np
 
@@ -9,15 +9,6 @@ from imprint.core.component import Component
 from imprint.core.types import Array
 
 POSITIONS = ("pre", "post", "inf")
-
-
-class Likeness(NamedTuple):
-    """Every row is the other one times `scale`, plus `shift` in every place, plus something that sums to zero and is
-    at most `blur` long."""
-
-    scale: float
-    shift: float
-    blur: float
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,10 +50,6 @@ class Normaliser(Component):
     def finish(self, prepared: Array, reference: Array) -> Array:
         """Prepared rows after a reference that `references` gave."""
         return self.apply(prepared, reference)
-
-    def likeness(self, prepared: Array, reference: Array, other: Array, base: Array) -> "Likeness | None":
-        """How `prepared` rows after a reference follow from `other` ones after the reference `base`, if they do."""
-        return None
 
     @abstractmethod
     def apply(self, X: Array, reference: Array | None = None) -> Array:

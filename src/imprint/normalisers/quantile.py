@@ -6,7 +6,7 @@ import numpy as np
 
 from imprint.core.types import Array
 from imprint.kernels.quantiles import quantiles, ranks, targets_in_turn
-from imprint.normalisers._base import Likeness, Normaliser
+from imprint.normalisers._base import Normaliser
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,17 +37,3 @@ class Quantile(Normaliser):
 
     def finish(self, prepared: Array, reference: Array) -> Array:
         return np.asarray(reference.take(prepared, mode="clip"))
-
-    def likeness(self, prepared: Array, reference: Array, other: Array, base: Array) -> Likeness | None:
-        """A straight line through the values of both references; rows that are ranked otherwise add to its blur."""
-        target, known = (v.astype(np.float64) for v in (reference, base))
-        here, there = target - target.mean(), known - known.mean()
-        if not there.any():
-            return None
-        scale = float(here @ there / (there @ there))
-        blur = float(np.linalg.norm(here - scale * there))
-        differ = (prepared != other).any(axis=1)
-        if differ.any():
-            away = target[prepared[differ]] - target[other[differ]]
-            blur += float(np.linalg.norm(away, axis=1).max())
-        return Likeness(scale, float(target.mean() - scale * known.mean()), blur)

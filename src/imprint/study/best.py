@@ -1,22 +1,42 @@
 """The best scores of spans with test rows, and decisions by the largest of them."""
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from imprint.core.types import Array
-from imprint.kernels import placed
-from imprint.kernels.decisions import Counts, count_decisions, count_many
-from imprint.kernels.rows import squared_norms
+from imprint.kernels import engine, estimates, placed
+from imprint.kernels.decisions import Counts, count_many
+from imprint.kernels.spans import Watch
 from imprint.study.arrange import Arrangement
-from imprint.study.blocks import Blocks, Place, Shade
+from imprint.study.blocks import Blocks, Place
 
-SLACK = 1e-5
-"""What float rounding may add to a score, as a share of the lengths of query and proxy; more than it does."""
+WORTH = 10
+"""Proxies of a class from which it pays to estimate their scores first."""
+FAINT = 0.15
+"""How much of their length estimates may leave out on average, for that."""
+
+
+class Estimate(NamedTuple):
+    """A decision whose scores but the first class's are estimated from products with other rows."""
+
+    lineup: int
+    first: int  # the span of the first class
+    raws: list[int]  # the bases of the products, of the other classes
+    ends: Array  # (C,) where the rows of each class end among `rows`
+    lines: Array
+    rows: Array
+    scores: Array  # (C, q)
 
 
 class BestScores:
-    """For every span its largest inner product with each test row of the lineups that it stands in."""
+    """For every span its largest inner product with each test row of the lineups that it stands in.
+
+    Where proxies are like others whose products are needed anyway (`quantile` of rows that also stand there plain),
+    those settle most decisions, and only what they leave open is computed.
+    """
 
     def __init__(
         self,
@@ -30,35 +50,120 @@ class BestScores:
         self.blocks, self.plan, self.queries, self.device = blocks, plan, queries, device
         self._start: dict[int, int] = {}
         self._union: dict[int, int] = {}
-        by_rows = blocks.by_rows(places, plan, shades=True)
+        self._lines: dict[int, Any] = {}
+        self._estimates: dict[tuple[int, tuple[int, ...]], Estimate] = {}
+        by_rows, watched = self._shared(list(places))
         sizes = [len(spans) * len(plan.unions[union]) for union, spans in by_rows.items()]
         self._scores = np.empty(sum(sizes), dtype=np.result_type(queries(next(iter(by_rows))), *blocks.bases))
         end = 0
         for (union, spans), size in zip(by_rows.items(), sizes):
             width = len(plan.unions[union])
             out = self._scores[end : end + size].reshape(len(spans), width)
-            placed.span_maxima(queries(union), blocks.bases, [blocks.solid(i) for i in spans], out, device)
             self._start.update(zip(spans, range(end, end + size, width)))
             self._union.update(dict.fromkeys(spans, union))
+            watch = self._watch(union, watched[union]) if union in watched else None
+            chosen = [blocks.spans[i] for i in spans]
+            placed.span_maxima(queries(union), blocks.bases, chosen, out, device, watch)
             end += size
+
+    def _shared(self, places: list[Place]) -> tuple[dict[int, list[int]], dict[int, list[Estimate]]]:
+        """The spans to be multiplied for each union of lineups, and the decisions that are estimated on the way."""
+        estimated = {place for place in places if self._can_be_estimated(place)}
+        while True:
+            users = self.blocks.users(place for place in places if place not in estimated)
+            by_rows = self.blocks.by_rows(users, self.plan)
+            home = {self.blocks.spans[i].base: (union, users[i]) for union, spans in by_rows.items() for i in spans}
+            lost = {place for place in estimated if not self._is_served(place, users, home)}
+            if not lost:
+                break
+            estimated -= lost
+        watched: dict[int, list[Estimate]] = defaultdict(list)
+        for place in places:
+            key = place.lineup, tuple(self.blocks.places[place])
+            if place in estimated and key not in self._estimates:
+                self._estimates[key] = self._estimate(*key)
+                watched[home[self.blocks.spans[key[1][0]].base][0]].append(self._estimates[key])
+        return by_rows, watched
+
+    def _can_be_estimated(self, place: Place) -> bool:
+        """Whether all classes but the first have many rows that are much like others, side by side."""
+        spans, finished = self.blocks.places[place], self.blocks.finished
+        if self.device != placed.CPU or len(spans) < 2 or not all(i in finished for i in spans[1:]):
+            return False
+        sizes = [self.blocks.spans[i].size for i in spans[1:]]
+        if min(sizes) < WORTH:
+            return False
+        together, begins = finished[spans[1]].together, np.cumsum([finished[spans[1]].first, *sizes])
+        if any(finished[i].together is not together or finished[i].first != b for i, b in zip(spans[1:], begins)):
+            return False
+        queries = len(self.plan.lineups[place.lineup].rows)
+        if together.dtype != np.float32 or not engine.compiled(together.size * queries):
+            return False
+        return all(self._is_faint(i) for i in spans[1:])
+
+    def _is_served(self, place: Place, users: dict[int, set[int]], home: dict[int, tuple[int, set[int]]]) -> bool:
+        """Whether what a decision is estimated from is multiplied with all its queries, in one place."""
+        spans = self.blocks.places[place]
+        bases = [self.blocks.spans[spans[0]].base, *(self.blocks.finished[i].raw for i in spans[1:])]
+        homes = [home.get(base, (-1, set())) for base in bases]
+        in_one = len({union for union, _ in homes}) == 1
+        return in_one and all(place.lineup in own for own in (users.get(spans[0], ()), *(own for _, own in homes)))
+
+    def _estimate(self, lineup: int, spans: tuple[int, ...]) -> Estimate:
+        finished = [self.blocks.finished[i] for i in spans[1:]]
+        ends = np.cumsum([0, *(self.blocks.spans[i].size for i in spans[1:])])
+        rows = finished[0].together[finished[0].first :][: ends[-1]]
+        lines = np.concatenate([self._lines[i] for i in spans[1:]], axis=1)
+        scores = np.empty((len(spans), len(self.plan.lineups[lineup].rows)), dtype=np.float32)
+        return Estimate(lineup, spans[0], [f.raw for f in finished], ends, lines, rows, scores)
+
+    def _is_faint(self, span: int) -> bool:
+        """Whether its rows follow well enough from those they were made of; notes down how."""
+        if span not in self._lines:
+            raw, size = self.blocks.bases[self.blocks.finished[span].raw], self.blocks.spans[span].size
+            lines = estimates.lines(raw[:size], self.blocks.spans[span].rows(self.blocks.bases))
+            self._lines[span] = lines if estimates.blur(lines) <= FAINT else None
+        return self._lines[span] is not None
+
+    def _watch(self, union: int, wanted: list[Estimate]) -> Watch:
+        """Estimate decisions from the products of test rows with the rows of all bases."""
+        Q = self.queries(union)
+        shapes, room = estimates.shapes(Q), estimates.room_for(max(len(e.rows) for e in wanted))
+
+        def watch(start: int, products: Array, firsts: dict[int, int]) -> None:
+            here = slice(start, start + products.shape[1])
+            for lineup, first, raws, ends, lines, rows, scores in wanted:
+                places = self.plan.columns(union, lineup)
+                a, b = (here.start, here.stop) if places is None else np.searchsorted(places, (here.start, here.stop))
+                columns = np.arange(b - a) if places is None else places[a:b] - start
+                found = np.empty((len(scores), b - a), dtype=np.float32)
+                found[0] = self._scores[self._start[first] + start + columns]
+                begins = np.array([0, *(firsts[raw] for raw in raws)])
+                columns = columns.astype(np.uint32)
+                estimates.settle(products, columns, begins, ends, lines, rows, Q[here], shapes[:, here], room, found)
+                scores[:, a:b] = found
+
+        return watch
 
     def count(self, chosen: Sequence[Sequence[int]], lineup: int, rounding: float) -> Counts:
         """Decisions about the rows of a lineup, each between spans of its own, one for every class."""
         truth = self.plan.lineups[lineup].truth
-        shaded = [t for t, spans in enumerate(chosen) if self._shades(spans)]
-        plain = sorted(set(range(len(chosen))) - set(shaded))
-        found = [count_decisions(self._settled(chosen[t], lineup), truth, rounding) for t in shaded]
+        estimated = {
+            t: self._estimates[key] for t, s in enumerate(chosen) if (key := (lineup, tuple(s))) in self._estimates
+        }
+        plain = [t for t in range(len(chosen)) if t not in estimated]
+        found = []
+        if estimated:
+            scores = np.stack([e.scores for e in estimated.values()])
+            starts = np.arange(0, scores.size, len(truth)).reshape(scores.shape[:2])
+            none = np.empty((0, len(truth)), dtype=np.intp)
+            found.append(count_many(scores.ravel(), starts, np.full_like(starts, -1), none, truth, rounding))
         if plain:
             starts = np.array([[self._start[i] for i in chosen[t]] for t in plain])
             unions = [[self._union[i] for i in chosen[t]] for t in plain]
             found.append(count_many(self._scores, starts, *self._columns(unions, lineup), truth, rounding))
-        order = np.argsort(shaded + plain)
+        order = np.argsort([*estimated, *plain])
         return Counts(*(np.concatenate(parts)[order] for parts in zip(*found)))
-
-    def _shades(self, spans: Sequence[int]) -> list[tuple[int, Shade]]:
-        """Those of a decision that are shades, with their classes."""
-        found = ((c, self.blocks.spans[i]) for c, i in enumerate(spans))
-        return [(c, span) for c, span in found if isinstance(span, Shade)]
 
     def _columns(self, unions: list[list[int]], lineup: int) -> tuple[Array, Array]:
         """Where the rows of a lineup stand in each union, and which of these places go with each; -1 as they lie."""
@@ -70,42 +175,3 @@ class BestScores:
             places += [] if columns is None else [columns]
         which = np.array([[number[u] for u in own] for own in unions])
         return which, np.array(places, dtype=np.intp).reshape(len(places), len(self.plan.lineups[lineup].rows))
-
-    def _settled(self, spans: Sequence[int], lineup: int) -> Array:
-        """Scores that decide as the true ones do: estimates, and the true ones where those leave doubt.  # (C, q)
-
-        What a shade scores is known to within its blur times the length of the query about its mean.
-        """
-        shades = self._shades(spans)
-        known = list(spans)
-        for c, shade in shades:
-            known[c] = shade.span
-        scores = np.stack([self._of(i, lineup) for i in known])
-        Q = self._rows(lineup, self._union[known[0]])
-        length, mean = np.sqrt(squared_norms(Q)), Q.mean(axis=1, dtype=np.float64)
-        about = np.sqrt(np.maximum(length**2 - Q.shape[1] * mean**2, 0))
-        blur = np.zeros(scores.shape)
-        for c, shade in shades:
-            scores[c] = shade.like.scale * scores[c] + shade.like.shift * (Q.shape[1] * mean)
-            blur[c] = shade.like.blur * about + SLACK * shade.length * length
-        open_ = ~(scores + blur < (scores - blur).max(axis=0))
-        open_ &= open_.sum(axis=0) > 1
-        for c, shade in shades:
-            rows = np.flatnonzero(open_[c])
-            if len(rows):
-                scores[c, rows] = placed.class_maxima(Q[rows], shade.rows(), np.zeros(1, np.intp), self.device)[:, 0]
-        return scores
-
-    def _of(self, span: int, lineup: int) -> Array:
-        """The scores of a span with the rows of a lineup."""
-        union, start = self._union[span], self._start[span]
-        scores = self._scores[start : start + len(self.plan.unions[union])]
-        return self._picked(scores, union, lineup)
-
-    def _rows(self, lineup: int, union: int) -> Array:
-        """The test rows of a lineup, out of a union that holds them."""
-        return self._picked(self.queries(union), union, lineup)
-
-    def _picked(self, rows: Array, union: int, lineup: int) -> Array:
-        columns = self.plan.columns(union, lineup)
-        return rows if columns is None else rows[columns]

@@ -1,7 +1,7 @@
 """Finished proxies of classes as spans of rows that they share."""
 
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -9,14 +9,9 @@ import numpy as np
 
 from imprint.core.types import Array
 from imprint.kernels.spans import Span
-from imprint.normalisers._base import Likeness, Normaliser
+from imprint.normalisers._base import Normaliser
 from imprint.study.arrange import Arrangement
 from imprint.study.generate import Raw
-
-SHADED_FROM = 64
-"""Rows from which it pays to look for spans that are nearly alike."""
-FAINT = 0.03
-"""How far apart they may be, as a share of their length."""
 
 
 class Place(NamedTuple):
@@ -27,21 +22,12 @@ class Place(NamedTuple):
     lineup: int
 
 
-class Shade(NamedTuple):
-    """Proxies that are nearly those of another span: what they are like, and how long they are."""
+class Finished(NamedTuple):
+    """Rows that a norm made of others: which base those begin, and where these stand among all of their lineup."""
 
-    span: int
-    like: Likeness
-    length: float
-    rows: Callable[[], Array]
-
-
-class _Finished(NamedTuple):
-    """A span that others may be shades of."""
-
-    span: int
-    prepared: Array
-    reference: Array
+    raw: int
+    together: Array
+    first: int
 
 
 class Blocks:
@@ -49,9 +35,9 @@ class Blocks:
 
     def __init__(self) -> None:
         self.bases: list[Array] = []
-        self.spans: list[Span | Shade] = []
+        self.spans: list[Span] = []
+        self.finished: dict[int, Finished] = {}
         self.places: dict[Place, list[int]] = {}
-        self._sizes: list[int] = []
         self._known: dict[Hashable, Any] = {}
         self._kept: list[Array] = []  # what keys name by identity
 
@@ -63,30 +49,24 @@ class Blocks:
 
     def proxies(self, place: Place) -> int:
         """How many proxies a lineup has."""
-        return sum(self._sizes[i] for i in self.places[place])
+        return sum(self.spans[i].size for i in self.places[place])
 
-    def solid(self, span: int) -> Span:
-        """A span that is no shade."""
-        found = self.spans[span]
-        if isinstance(found, Shade):
-            raise TypeError(f"span {span} is a shade of span {found.span}")
+    def by_rows(self, users: Mapping[int, Iterable[int]], plan: Arrangement) -> dict[int, list[int]]:
+        """The spans to compare with the test rows of each union of lineups, given the lineups that use each."""
+        alike: dict[frozenset[int], list[int]] = defaultdict(list)
+        for i, lineups in users.items():
+            alike[frozenset(lineups)].append(i)
+        found: dict[int, list[int]] = defaultdict(list)
+        for common, spans in alike.items():
+            found[plan.union(tuple(sorted(common)))] += spans
         return found
 
-    def rows(self, span: int) -> Array:
-        """The proxies themselves."""
-        found = self.spans[span]
-        return found.rows() if isinstance(found, Shade) else found.rows(self.bases)
-
-    def by_rows(self, places: Iterable[Place], plan: Arrangement, shades: bool = False) -> dict[int, list[int]]:
-        """The spans to compare with the test rows of each union of lineups; with `shades` those behind them instead."""
-        users: dict[int, set[int]] = defaultdict(set)
+    def users(self, places: Iterable[Place]) -> dict[int, set[int]]:
+        """The lineups in which each span stands."""
+        found: dict[int, set[int]] = defaultdict(set)
         for place in places:
             for i in self.places[place]:
-                span = self.spans[i]
-                users[span.span if shades and isinstance(span, Shade) else i].add(place.lineup)
-        found: dict[int, list[int]] = defaultdict(list)
-        for i, lineups in users.items():
-            found[plan.union(tuple(sorted(lineups)))].append(i)
+                found[i].add(place.lineup)
         return found
 
     def _alone(self, norm: Normaliser, raw: Raw) -> int:
@@ -114,50 +94,40 @@ class Blocks:
         if (norm, heads) not in self._known:
             found = norm.references([raw.rows[: raw.size] for raw in parts])
             self._known.update({(norm, heads[:i]): found[:i] for i in range(1, len(heads) + 1)})
-        return [self._after(norm, reference, raw) for reference, raw in zip(self._known[norm, heads], parts)]
+        pairs = list(zip(self._known[norm, heads], parts))
+        self._finish(norm, [pair for pair in pairs if self._key(norm, *pair) not in self._known])
+        return [self._known[self._key(norm, *pair)] for pair in pairs]
 
-    def _after(self, norm: Normaliser, reference: Array | None, raw: Raw) -> int:
-        if reference is None:
-            return self._span(
-                raw.origin, raw.size, self._once("divisors", raw.rows, lambda _: self._distinct(raw.divisors))
-            )
-        key = norm, id(raw.rows), raw.size, id(reference)
-        if key not in self._known:
-            ready = self._ready(norm, raw)[: raw.size]
-            like = self._known.setdefault((norm, id(raw.origin), raw.size), []) if raw.size >= SHADED_FROM else []
-            shade = self._shade(norm, ready, reference, like)
-            if shade is None:
-                self._known[key] = self._span(norm.finish(ready, reference), raw.size)
-                like.append(_Finished(self._known[key], ready, reference))
+    def _key(self, norm: Normaliser, reference: Array | None, raw: Raw) -> Hashable:
+        return "after", norm, id(raw.rows), raw.size, id(reference)
+
+    def _finish(self, norm: Normaliser, pairs: Sequence[tuple[Array | None, Raw]]) -> None:
+        """Finish proxies after their references, those of a lineup side by side."""
+        size = sum(raw.size for reference, raw in pairs if reference is not None)
+        together = np.empty((size, pairs[0][1].rows.shape[1]), pairs[0][1].rows.dtype) if size else np.empty((0, 0))
+        first = 0
+        for reference, raw in pairs:
+            if reference is None:
+                found = self._span(raw.origin, raw.size, self._distinct(raw.divisors))
             else:
-                self._known[key] = self._append(shade, raw.size)
-        return int(self._known[key])
+                rows = together[first : first + raw.size]
+                rows[:] = norm.finish(self._ready(norm, raw)[: raw.size], reference)
+                found = self._span(rows, raw.size)
+                self.finished[found] = Finished(self._once("base", raw.origin, self._add_base), together, first)
+                first += raw.size
+            self._known[self._key(norm, reference, raw)] = found
 
     def _ready(self, norm: Normaliser, raw: Raw) -> Array:
         like = None if raw.divisors is None else self._known.get((("ready", norm), id(raw.origin)))
         return np.asarray(self._once(("ready", norm), raw.rows, partial(norm.prepare, like=like)))
 
-    def _shade(self, norm: Normaliser, ready: Array, reference: Array, like: list[_Finished]) -> Shade | None:
-        """The least blurred description by a span that is there, if one is faint enough."""
-        found, length = None, float(np.linalg.norm(reference)) if like else 0.0
-        for span, prepared, base in like:
-            alike = norm.likeness(ready, reference, prepared, base)
-            faintest = found.like.blur if found else FAINT * length
-            if alike and alike.scale > 0 and alike.blur <= faintest:
-                found = Shade(span, alike, length, partial(norm.finish, ready, reference))
-        return found
-
     def _span(self, base: Array, size: int, divisors: Array | None = None) -> int:
         number = self._once("base", base, self._add_base)
         key = number, size, id(divisors)
         if key not in self._known:
-            self._known[key] = self._append(Span(number, size, divisors), size)
+            self._known[key] = len(self.spans)
+            self.spans.append(Span(number, size, divisors))
         return int(self._known[key])
-
-    def _append(self, span: Span | Shade, size: int) -> int:
-        self.spans.append(span)
-        self._sizes.append(size)
-        return len(self.spans) - 1
 
     def _add_base(self, rows: Array) -> int:
         self.bases.append(rows)
@@ -174,4 +144,4 @@ class Blocks:
 
 def _are_one(divisors: Array) -> bool:
     """Whether they change rows by rounding at most, as the lengths of unit rows do."""
-    return bool(np.abs(divisors - 1).max() <= 2 * np.finfo(divisors.dtype).eps)
+    return abs(divisors[0] - 1) < 1e-6 and bool(np.abs(divisors - 1).max() <= 2 * np.finfo(divisors.dtype).eps)

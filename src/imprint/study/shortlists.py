@@ -19,8 +19,8 @@ class Shortlists:
 
     def fill(self, places: Iterable[Place], queries: Callable[[int], Array]) -> None:
         """Look at the spans of some places. `queries` gives the test rows of a union of lineups."""
-        for union, spans in self.blocks.by_rows(places, self.plan).items():
-            parts = [self.blocks.rows(i) for i in spans]
+        for union, spans in self.blocks.by_rows(self.blocks.users(places), self.plan).items():
+            parts = [self.blocks.spans[i].rows(self.blocks.bases) for i in spans]
             lists = self.aggregator.shortlists(queries(union), parts, self.device)
             self._found.update({i: (union, part) for i, part in zip(spans, lists)})
 

@@ -1,0 +1,71 @@
+"""Which class has the largest inner product, from products with rows that are like those in question.
+
+A row w is a line through another row p: w = slope p + level + e, where e is orthogonal to p and to constants. So for
+a query t, with |.|' for lengths about the mean,
+
+    t.w = slope t.p + level sum(t) + t.e    and    |t.e| <= |e| sqrt(|t|'^2 - (t.p)'^2 / |p|'^2):
+
+what is known of t.p tells how much of t is left for e to meet. Most rows of most classes are out of the question at
+once; only the others are multiplied.
+"""
+
+import numpy as np
+
+from imprint.core.types import Array
+from imprint.kernels.rows import squared_norms
+
+DRIFT = 4e-5
+"""What float32 sums may be wrong by, as a share of the squared lengths that go in; more than they are."""
+SLACK = 1e-5
+"""What float rounding may add to a product, as a share of the two lengths; more than it does."""
+
+
+def lines(P: Array, W: Array) -> Array:
+    """How every row of `W` follows from that of `P`: slope, level, length of the rest, what `settle` needs of `P`."""
+    from imprint.kernels.compiled.estimates import relate
+
+    found = np.empty((6, len(P)), dtype=np.float32)
+    relate(P, W, found)
+    return found
+
+
+def blur(found: Array) -> float:
+    """How long what lines leave out is on average, as a share of the lengths of the rows."""
+    return float(np.mean(found[2]) / max(np.mean(found[5]), 1e-30))
+
+
+def shapes(Q: Array) -> Array:
+    """What `settle` needs of queries.  # (4, q)
+
+    The mean; `a` and `b` so that `a - b x` is at least the square root of the squared length about it less x (a
+    tangent, close where half of the length is left); room for rounding.
+    """
+    squared, mean = squared_norms(Q), Q.mean(axis=1, dtype=np.float64)
+    about = np.maximum(squared - Q.shape[1] * mean**2, 0)
+    half = np.sqrt(about) / 2
+    b = np.divide(1, 2 * half, out=np.zeros_like(half), where=half > 0)
+    a = about * (1 + DRIFT) * b + half / 2
+    return np.array([mean, a, b, SLACK * np.sqrt(squared)], dtype=np.float32)
+
+
+def settle(
+    products: Array, columns: Array, firsts: Array, ends: Array, lines: Array, W: Array, Q: Array, shapes: Array,
+    room: Array, scores: Array,
+) -> None:  # fmt: skip
+    """Fill in scores by which queries decide as by their largest products with the rows `W`.  # scores: (C, m)
+
+    `products` are those of queries `Q` with the rows that `lines` start from: for class c the rows from `firsts[c]` on
+    go with `W[ends[c - 1] : ends[c]]`. `columns` are the queries in question. The first class has no such rows: its
+    scores are there. Where two classes come near each other both scores are true, elsewhere the largest is the right
+    one's. `room` is that of `room_for` the rows.
+    """
+    from imprint.kernels.compiled import estimates as compiled
+
+    compiled.settle(products, columns, firsts, ends, lines, W, Q, shapes, room, scores)
+
+
+def room_for(rows: int) -> Array:
+    """What `settle` notes things down in, to be used again and again."""
+    from imprint.kernels.compiled.estimates import TILE
+
+    return np.empty((rows, TILE), dtype=np.float32)

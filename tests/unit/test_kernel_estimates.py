@@ -1,0 +1,71 @@
+"""Decisions from products with rows that are like those in question: the same as from their own products."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+pytest.importorskip("numba")
+from imprint.kernels import estimates
+from imprint.kernels.compiled.estimates import TILE
+
+
+def rows(rng, n, width, away):
+    """Rows, and others that are lines through them but for something `away`."""
+    P = rng.normal(size=(n, width)) + 0.5
+    W = rng.uniform(0.5, 2, size=(n, 1)) * P + rng.normal(size=(n, 1)) + away * rng.normal(size=(n, width))
+    return P.astype(np.float32), W.astype(np.float32)
+
+
+def test_lines_leave_out_no_more_than_they_say():
+    P, W = rows(np.random.default_rng(0), 40, 30, 0.3)
+    P[3], W[5], P[7] = 2.0, 0.0, 0.0  # a flat row, a zero row of each
+    slope, level, blur, *_ = found = estimates.lines(P, W)
+    rest = W - slope[:, None] * P - level[:, None] / 30
+    np.testing.assert_allclose(rest.sum(axis=1), 0, atol=1e-3)
+    np.testing.assert_allclose(np.einsum("ij,ij->i", rest, P), 0, atol=2e-3)
+    length = np.linalg.norm(rest, axis=1)
+    assert (length <= blur).all()
+    assert (blur <= 1.02 * length + 0.007 * np.linalg.norm(W, axis=1) + 0.02).all()
+    assert estimates.blur(found) == pytest.approx(blur.mean() / found[5].mean())
+
+
+@pytest.mark.parametrize("away", [0.0, 0.05, 0.3, 3.0])
+@pytest.mark.parametrize("kind", ["all", "some"])
+def test_settled_scores_decide_as_true_ones(away, kind):
+    rng = np.random.default_rng(int(away * 100))
+    sizes, width, n = [9, 1, 30], 24, TILE + 70
+    P, W = rows(rng, 40, width, away)
+    W[20:25], P[20:25] = W[5:10], P[5:10]  # doubles in two classes: exact ties
+    Q = (rng.normal(size=(n, width)) + 0.5).astype(np.float32)
+    Q[4] = 0
+    Q[9] = 1
+    columns = np.arange(n) if kind == "all" else np.flatnonzero(rng.random(n) < 0.6)
+    first, firsts, ends = rng.normal(size=n) * 30, np.array([0, 0, 9, 10]), np.cumsum([0, *sizes])
+    scores = np.empty((4, len(columns)), dtype=np.float32)
+    scores[0] = first[columns]
+    estimates.settle(
+        P @ Q.T, columns.astype(np.uint32), firsts, ends, estimates.lines(P, W), W, Q, estimates.shapes(Q),
+        estimates.room_for(len(W)), scores,
+    )  # fmt: skip
+    products = Q[columns] @ W.T
+    true = np.array([scores[0], *(products[:, a:b].max(axis=1) for a, b in pairwise(ends))])
+    assert np.array_equal(scores[0], first[columns].astype(np.float32))
+    best, second = np.sort(true, axis=0)[::-1][:2]
+    clear = best - second > 1e-5 * np.abs(best)
+    assert 0.5 < clear.mean() < 1
+    assert np.array_equal(scores.argmax(axis=0)[clear], true.argmax(axis=0)[clear])
+    found = np.sort(scores, axis=0)[::-1][:2]  # near ties must show
+    np.testing.assert_allclose(found[0][~clear], best[~clear], rtol=1e-5, atol=1e-4)
+    np.testing.assert_allclose(found[1][~clear], second[~clear], rtol=1e-5, atol=1e-4)
+
+
+def test_bounds_hold_for_every_query():
+    Q = (np.random.default_rng(0).normal(size=(50, 20)) + 2).astype(np.float32)
+    Q[0], Q[1] = 0, 3
+    mean, a, b, slack = estimates.shapes(Q)
+    squared = ((Q - Q.mean(axis=1, keepdims=True)) ** 2).sum(axis=1)
+    for share in (0, 0.3, 0.75, 1):
+        assert (a - b * share * squared >= np.sqrt((1 - share) * squared) - 1e-5).all()
+    np.testing.assert_allclose(mean, Q.mean(axis=1), rtol=1e-5)
+    assert (slack > 1e-6 * np.linalg.norm(Q, axis=1)).tolist() == [False] + [True] * 49
