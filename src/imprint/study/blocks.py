@@ -38,18 +38,20 @@ class Blocks:
         self.spans: list[Span] = []
         self.finished: dict[int, Finished] = {}
         self.places: dict[Place, list[int]] = {}
+        self._sizes: dict[Place, int] = {}
         self._known: dict[Hashable, Any] = {}
-        self._kept: list[Array] = []  # what keys name by identity
+        self._kept: list[Any] = []  # what keys name by identity
 
     def add(self, place: Place, parts: Sequence[Raw]) -> None:
         """Finish the proxies of a lineup."""
         norm = place.norm_post
         found = self._in_turn(norm, parts) if norm.uses_reference else [self._alone(norm, raw) for raw in parts]
         self.places[place] = found
+        self._sizes[place] = sum(raw.size for raw in parts)
 
     def proxies(self, place: Place) -> int:
         """How many proxies a lineup has."""
-        return sum(self.spans[i].size for i in self.places[place])
+        return self._sizes[place]
 
     def by_rows(self, users: Mapping[int, Iterable[int]], plan: Arrangement) -> dict[int, list[int]]:
         """The spans to compare with the test rows of each union of lineups, given the lineups that use each."""
@@ -70,8 +72,12 @@ class Blocks:
         return found
 
     def _alone(self, norm: Normaliser, raw: Raw) -> int:
-        base, divisors = self._once(("alone", norm), raw.rows, lambda rows: self._divided(norm, raw))
-        return self._span(base, raw.size, divisors)
+        key = id(norm), id(raw)  # a maker has one of each, however many lineups it serves
+        if key not in self._known:
+            base, divisors = self._once(("alone", norm), raw.rows, lambda rows: self._divided(norm, raw))
+            self._known[key] = self._span(base, raw.size, divisors)
+            self._kept += [norm, raw]
+        return int(self._known[key])
 
     def _divided(self, norm: Normaliser, raw: Raw) -> tuple[Array, Array | None]:
         """The rows after a norm as other rows and what these are to be divided by."""
