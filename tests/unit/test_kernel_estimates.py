@@ -20,14 +20,26 @@ def rows(rng, n, width, away):
 def test_lines_leave_out_no_more_than_they_say():
     P, W = rows(np.random.default_rng(0), 40, 30, 0.3)
     P[3], W[5], P[7] = 2.0, 0.0, 0.0  # a flat row, a zero row of each
-    slope, level, blur, *_ = found = estimates.lines(P, W)
+    slope, level, blur, _, _, lengths = estimates.lines(P, W, 1e9)
     rest = W - slope[:, None] * P - level[:, None] / 30
     np.testing.assert_allclose(rest.sum(axis=1), 0, atol=1e-3)
     np.testing.assert_allclose(np.einsum("ij,ij->i", rest, P), 0, atol=2e-3)
     length = np.linalg.norm(rest, axis=1)
     assert (length <= blur).all()
     assert (blur <= 1.02 * length + 0.007 * np.linalg.norm(W, axis=1) + 0.02).all()
-    assert estimates.blur(found) == pytest.approx(blur.mean() / found[5].mean())
+    share = blur.mean() / lengths.mean()
+    assert estimates.lines(P, W, 1.01 * share) is not None
+    assert estimates.lines(P, W, 0.99 * share) is None
+
+
+@pytest.mark.parametrize("scale", [1e-20, 1e-9, 1e9, 1e20, np.inf, np.nan])
+def test_what_float32_cannot_square_is_not_estimated(scale):
+    P, W = rows(np.random.default_rng(0), 12, 30, 0.3)
+    Q = P.copy()
+    P[2], W[3], Q[4] = P[2] * np.float32(scale), W[3] * np.float32(scale), Q[4] * np.float32(scale)
+    assert estimates.shapes(Q) is None
+    assert estimates.lines(Q, W, 1e9) is None
+    assert estimates.lines(W, P, 1e9) is None
 
 
 @pytest.mark.parametrize("away", [0.0, 0.05, 0.3, 3.0])
@@ -45,7 +57,7 @@ def test_settled_scores_decide_as_true_ones(away, kind):
     scores = np.empty((4, len(columns)), dtype=np.float32)
     scores[0] = first[columns]
     estimates.settle(
-        P @ Q.T, columns.astype(np.uint32), firsts, ends, estimates.lines(P, W), W, Q, estimates.shapes(Q),
+        P @ Q.T, columns.astype(np.uint32), firsts, ends, estimates.lines(P, W, 1e9), W, Q, estimates.shapes(Q),
         estimates.room_for(len(W)), scores,
     )  # fmt: skip
     products = Q[columns] @ W.T

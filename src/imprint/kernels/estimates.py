@@ -20,27 +20,34 @@ SLACK = 1e-5
 """What float rounding may add to a product, as a share of the two lengths; more than it does."""
 
 
-def lines(P: Array, W: Array) -> Array:
-    """How every row of `W` follows from that of `P`: slope, level, length of the rest, what `settle` needs of `P`."""
+def lines(P: Array, W: Array, blur: float) -> Array | None:
+    """How every row of `W` follows from that of `P`: slope, level, length of the rest, what `settle` needs of `P`.
+
+    None where the rest is on average more than `blur` times as long as the rows, or rows are too long or too short.
+    """
     from imprint.kernels.compiled.estimates import relate
 
     found = np.empty((6, len(P)), dtype=np.float32)
     relate(P, W, found)
-    return found
+    rest, length = found[2], found[5]
+    return found if _are_moderate(length) and rest.sum() <= blur * length.sum() else None
 
 
-def blur(found: Array) -> float:
-    """How long what lines leave out is on average, as a share of the lengths of the rows."""
-    return float(np.mean(found[2]) / max(np.mean(found[5]), 1e-30))
+def _are_moderate(lengths: Array) -> bool:
+    """Whether their squares and products can be held; zeros can."""
+    return bool(((lengths == 0) | ((lengths > 1e-6) & (lengths < 1e6))).all())
 
 
-def shapes(Q: Array) -> Array:
-    """What `settle` needs of queries.  # (4, q)
+def shapes(Q: Array) -> Array | None:
+    """What `settle` needs of queries; None where products of float32 might overflow or vanish.  # (4, q)
 
     The mean; `a` and `b` so that `a - b x` is at least the square root of the squared length about it less x (a
     tangent, close where half of the length is left); room for rounding.
     """
-    squared, mean = squared_norms(Q), Q.mean(axis=1, dtype=np.float64)
+    squared = squared_norms(Q)
+    if not _are_moderate(np.sqrt(squared)):
+        return None
+    mean = Q.mean(axis=1, dtype=np.float64)
     about = np.maximum(squared - Q.shape[1] * mean**2, 0)
     half = np.sqrt(about) / 2
     b = np.divide(1, 2 * half, out=np.zeros_like(half), where=half > 0)

@@ -44,17 +44,20 @@ class BestScores:
         plan: Arrangement,
         places: Iterable[Place],
         queries: Callable[[int], Array],
+        dtype: Any,
         device: str,
     ) -> None:
-        """`queries` gives the test rows of a union of lineups."""
+        """`queries` gives the test rows of a union of lineups, which are of this type."""
         self.blocks, self.plan, self.queries, self.device = blocks, plan, queries, device
+        self.dtype = np.result_type(dtype, *blocks.bases)
         self._start: dict[int, int] = {}
         self._union: dict[int, int] = {}
         self._lines: dict[int, Any] = {}
+        self._shape: dict[int, Array | None] = {}
         self._estimates: dict[tuple[int, tuple[int, ...]], Estimate] = {}
         by_rows, watched = self._shared(list(places))
         sizes = [len(spans) * len(plan.unions[union]) for union, spans in by_rows.items()]
-        self._scores = np.empty(sum(sizes), dtype=np.result_type(queries(next(iter(by_rows))), *blocks.bases))
+        self._scores = np.empty(sum(sizes), dtype=self.dtype)
         end = 0
         for (union, spans), size in zip(by_rows.items(), sizes):
             width = len(plan.unions[union])
@@ -88,7 +91,9 @@ class BestScores:
     def _can_be_estimated(self, place: Place) -> bool:
         """Whether all classes but the first have many rows that are much like others, side by side."""
         spans, finished = self.blocks.places[place], self.blocks.finished
-        if self.device != placed.CPU or len(spans) < 2 or not all(i in finished for i in spans[1:]):
+        if self.device != placed.CPU or self.dtype != np.float32:
+            return False
+        if len(spans) < 2 or not all(i in finished for i in spans[1:]):
             return False
         sizes = [self.blocks.spans[i].size for i in spans[1:]]
         if min(sizes) < WORTH:
@@ -96,18 +101,17 @@ class BestScores:
         together, begins = finished[spans[1]].together, np.cumsum([finished[spans[1]].first, *sizes])
         if any(finished[i].together is not together or finished[i].first != b for i, b in zip(spans[1:], begins)):
             return False
-        queries = len(self.plan.lineups[place.lineup].rows)
-        if together.dtype != np.float32 or not engine.compiled(together.size * queries):
-            return False
-        return all(self._is_faint(i) for i in spans[1:])
+        work = together.size * len(self.plan.lineups[place.lineup].rows)
+        return engine.compiled(work) and all(self._is_faint(i) for i in spans[1:])
 
     def _is_served(self, place: Place, users: dict[int, set[int]], home: dict[int, tuple[int, set[int]]]) -> bool:
         """Whether what a decision is estimated from is multiplied with all its queries, in one place."""
         spans = self.blocks.places[place]
         bases = [self.blocks.spans[spans[0]].base, *(self.blocks.finished[i].raw for i in spans[1:])]
-        homes = [home.get(base, (-1, set())) for base in bases]
-        in_one = len({union for union, _ in homes}) == 1
-        return in_one and all(place.lineup in own for own in (users.get(spans[0], ()), *(own for _, own in homes)))
+        if not all(base in home for base in bases) or len({home[base][0] for base in bases}) > 1:
+            return False
+        served = place.lineup in users.get(spans[0], ()) and all(place.lineup in home[base][1] for base in bases)
+        return served and self._shapes(home[bases[0]][0]) is not None
 
     def _estimate(self, lineup: int, spans: tuple[int, ...]) -> Estimate:
         finished = [self.blocks.finished[i] for i in spans[1:]]
@@ -121,14 +125,18 @@ class BestScores:
         """Whether its rows follow well enough from those they were made of; notes down how."""
         if span not in self._lines:
             raw, size = self.blocks.bases[self.blocks.finished[span].raw], self.blocks.spans[span].size
-            lines = estimates.lines(raw[:size], self.blocks.spans[span].rows(self.blocks.bases))
-            self._lines[span] = lines if estimates.blur(lines) <= FAINT else None
+            self._lines[span] = estimates.lines(raw[:size], self.blocks.spans[span].rows(self.blocks.bases), FAINT)
         return self._lines[span] is not None
+
+    def _shapes(self, union: int) -> Array | None:
+        if union not in self._shape:
+            self._shape[union] = estimates.shapes(self.queries(union))
+        return self._shape[union]
 
     def _watch(self, union: int, wanted: list[Estimate]) -> Watch:
         """Estimate decisions from the products of test rows with the rows of all bases."""
-        Q = self.queries(union)
-        shapes, room = estimates.shapes(Q), estimates.room_for(max(len(e.rows) for e in wanted))
+        Q, shapes = self.queries(union), np.asarray(self._shape[union])
+        room = estimates.room_for(max(len(e.rows) for e in wanted))
 
         def watch(start: int, products: Array, firsts: dict[int, int]) -> None:
             here = slice(start, start + products.shape[1])

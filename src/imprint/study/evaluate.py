@@ -108,7 +108,8 @@ class _Work:
         """Decisions of a view by the largest inner product: all products at once, then lineup by lineup."""
         start = time.process_time()
         queries = partial(self._queries, view.norm_inf)
-        best = BestScores(blocks, self.plan, [look.place for look in looks], queries, self.device)
+        places = [look.place for look in looks]
+        best = BestScores(blocks, self.plan, places, queries, self.queries.dtype, self.device)
         self._charge_by_proxies(blocks, looks, start)
         by_lineup: dict[int, list[Look]] = defaultdict(list)
         for look in looks:
