@@ -84,7 +84,7 @@ class Arrangement:
     def union(self, lineups: tuple[int, ...]) -> int:
         """Which of `unions` holds the test rows of these lineups together."""
         if lineups not in self._unions:
-            rows = np.unique(np.concatenate([self.lineups[i].rows for i in lineups]))
+            rows = _union([self.lineups[i].rows for i in lineups])
             same = (i for i, known in enumerate(self.unions) if np.array_equal(known, rows))
             self._unions[lineups] = next(same, len(self.unions))
             if self._unions[lineups] == len(self.unions):
@@ -191,6 +191,14 @@ def _shared_parts(unit: Unit) -> list[tuple[int, Normaliser, View, Aggregator]]:
     return found
 
 
+def _union(parts: list[Array]) -> Array:
+    """All rows of some, ascending."""
+    chosen = np.zeros(max(int(part.max(initial=-1)) for part in parts) + 1, dtype=bool)
+    for part in parts:
+        chosen[part] = True
+    return np.flatnonzero(chosen)
+
+
 def _first_straight(norms: Iterable[Normaliser]) -> Any:
     return next((norm for norm in norms if norm.keeps_direction), None)
 
@@ -201,7 +209,11 @@ def _lineups(unit: Unit, y: Array, y_test: Array, found: Arrangement) -> dict[tu
     known: dict[tuple[int, tuple[int, ...]], int] = {}
     places = {}
     labels_of_data = np.unique(y).tolist()
+    undrawn: dict[int, int] = {}
     for t, s in dict.fromkeys((c.task, c.seed) for c in unit.cells):
+        if t in undrawn:
+            places[t, s] = undrawn[t]
+            continue
         task = tasks.resolve(unit.tasks[t])
         rows, labels = task.select(y, unit.seeds[s], labels_of_data)
         names, codes = np.unique(labels, return_inverse=True)
@@ -218,4 +230,6 @@ def _lineups(unit: Unit, y: Array, y_test: Array, found: Arrangement) -> dict[tu
             test = task.queries().select(y_test, unit.seeds[s], labels_of_data)
             found.lineups.append(Lineup(tuple(own), test.rows, np.searchsorted(names, test.labels)))
         places[t, s] = known[t, tuple(own)]
+        if task.queries() == task:  # it takes all rows, whatever the seed
+            undrawn[t] = places[t, s]
     return places

@@ -93,10 +93,8 @@ class BestScores:
         spans, finished = self.blocks.places[place], self.blocks.finished
         if self.device != placed.CPU or self.dtype != np.float32:
             return False
-        if len(spans) < 2 or not all(i in finished for i in spans[1:]):
-            return False
         sizes = [self.blocks.spans[i].size for i in spans[1:]]
-        if min(sizes) < WORTH:
+        if min(sizes, default=0) < WORTH or not all(i in finished for i in spans[1:]):
             return False
         together, begins = finished[spans[1]].together, np.cumsum([finished[spans[1]].first, *sizes])
         if any(finished[i].together is not together or finished[i].first != b for i, b in zip(spans[1:], begins)):

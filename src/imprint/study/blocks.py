@@ -13,6 +13,9 @@ from imprint.normalisers._base import Normaliser
 from imprint.study.arrange import Arrangement
 from imprint.study.generate import Raw
 
+FEW = 64
+"""Rows of a class up to which one look at all classes beats many."""
+
 
 class Place(NamedTuple):
     """Where proxies stand: whose they are, how they were finished, in which lineup."""
@@ -53,6 +56,19 @@ class Blocks:
         """How many proxies a lineup has."""
         return self._sizes[place]
 
+    def foresee(self, norms: Iterable[Normaliser], raws: Sequence[Raw]) -> None:
+        """Look at the rows of many classes at once, as `add` would class by class; for few rows that takes longer."""
+        rows = list({id(raw.rows): raw.rows for raw in raws}.values())
+        if sum(map(len, rows)) > FEW * len(rows):
+            return
+        whole, ends = np.concatenate(rows), np.cumsum([len(r) for r in rows])[:-1]
+        for norm in dict.fromkeys(norms):
+            what = "ready" if norm.uses_reference else "divisors"
+            found = norm.prepare(whole) if norm.uses_reference else norm.divisors(whole)
+            if found is not None:
+                self._known.update({((what, norm), id(r)): part for r, part in zip(rows, np.split(found, ends))})
+                self._kept += rows
+
     def by_rows(self, users: Mapping[int, Iterable[int]], plan: Arrangement) -> dict[int, list[int]]:
         """The spans to compare with the test rows of each union of lineups, given the lineups that use each."""
         alike: dict[frozenset[int], list[int]] = defaultdict(list)
@@ -81,7 +97,7 @@ class Blocks:
 
     def _divided(self, norm: Normaliser, raw: Raw) -> tuple[Array, Array | None]:
         """The rows after a norm as other rows and what these are to be divided by."""
-        divisors = norm.divisors(raw.rows)
+        divisors = self._once(("divisors", norm), raw.rows, norm.divisors)
         if divisors is None:
             return norm.apply(raw.rows), None
         if raw.divisors is None or _are_one(divisors):

@@ -15,7 +15,7 @@ from imprint.normalisers._base import Normaliser
 from imprint.study.arrange import Arrangement, Bundle, Decisions, Lineup, View, arrange
 from imprint.study.best import BestScores
 from imprint.study.blocks import Blocks, Place
-from imprint.study.generate import Made, Raw
+from imprint.study.generate import Made
 from imprint.study.memory import peak_memory, reset_peak
 from imprint.study.plan import Unit
 from imprint.study.scores import ROUNDING, tally
@@ -72,19 +72,19 @@ class _Work:
         """All cells of bundles that may share rows."""
         blocks = Blocks()
         looks: dict[View, list[Look]] = defaultdict(list)
-        raw: dict[tuple[int, int], list[Raw]] = {}
+        start, cells = time.process_time(), []
+        served = [(m, i) for m in dict.fromkeys(m for m, _ in bundles) for i in self.plan.lineups_of(m)]
+        raw = {(m, i): self.made.lineup(m, self.plan.lineups[i].classes) for m, i in served}
+        blocks.foresee([post for _, posts in bundles for post in posts], [r for raws in raw.values() for r in raws])
         for m, posts in bundles:
-            start, cells = time.process_time(), []
             for i in self.plan.lineups_of(m):
-                if (m, i) not in raw:
-                    raw[m, i] = self.made.lineup(m, self.plan.lineups[i].classes)
                 for post in posts:
                     for view, decisions in self.plan.branches[m][post].items():
                         if i in decisions:
                             blocks.add(place := Place(m, post, i), raw[m, i])
                             looks[view].append(Look(place, decisions[i]))
                             cells += _all_cells(decisions[i])
-            self._charge(cells, start)
+        self._charge(cells, start)
         for view, wanted in looks.items():
             self._view(blocks, view, wanted)
 
