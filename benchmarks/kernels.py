@@ -38,6 +38,13 @@ def kmeans_rows(repeats: int, whole: bool) -> Iterator[Row]:
         lambda _: [peers.sklearn_kmeans(X, k, s) for X in several for k in SET for s in range(3)],
         inertia, 1,
     )  # fmt: skip
+    few, ks = [X[:600] for X in classes], (2, 3, 5, 10, 20)
+    yield compare(
+        "kmeans_many", f"{len(few)} classes x 600 x 512, k = 2, 3, 5, 10, 20, 3 seeds", "scikit-learn KMeans",
+        lambda _: kmeans_many(few, [Problem(i, k, s) for i in range(len(few)) for k in ks for s in range(3)]),
+        lambda _: [peers.sklearn_kmeans(X, k, s) for X in few for k in ks for s in range(3)],
+        inertia, repeats,
+    )  # fmt: skip
     one = ("inertia", lambda r: r.inertia, float)
     for width in (256, 512, 1280):
         X = load(width).classes()[0]
