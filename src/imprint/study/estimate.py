@@ -8,8 +8,6 @@ import numpy as np
 from imprint.study.arrange import arrange
 from imprint.study.plan import Plan, Unit
 
-SLOWER = 2.0  # times that real work takes of what its products alone would
-DECISION = 4e-4  # seconds to decide the rows of a task and to count
 BASE = 250e6  # bytes of a process that has loaded the libraries
 
 
@@ -35,7 +33,7 @@ def estimate(plan: Plan, workers: int) -> Estimate:
         more, others = arrange(unit, data.y, data.y_test).computations()
         states, decisions = states + more, decisions + others
     work = sum(u.work for u in plan.units)
-    seconds = (SLOWER * work / _speed() + DECISION * decisions) / max(1, min(workers, len(plan.units)))
+    seconds = work / _speed() / max(1, min(workers, len(plan.units)))
     memory = max(map(_memory, plan.units), default=0.0)
     named = plan.experiments, plan.left_out, plan.cells, states + decisions, len(plan.units)
     return Estimate(*named, seconds, memory)

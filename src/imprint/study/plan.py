@@ -15,6 +15,9 @@ from imprint.method import Method
 from imprint.study.source import Data, Source
 from imprint.study.study import Study
 
+BEST = 3.0  # times the products of plain proxies: what all decisions by the best score take together
+NEAREST = 2.0  # times the products: what finding the neighbours for one setting of norms and metric takes
+VOTES = 1.2e4  # multiplications in whose time the neighbours of one test row vote
 SEMANTICS = "1"  # part of every key; changes when the same text comes to mean another computation
 
 
@@ -106,7 +109,7 @@ def plan(study: Study, source: Source, done: Container[bytes] = frozenset(), dev
                                 keys.append(key)
             if cells:
                 own = tuple(methods[i] for i in members)
-                work = _work(own, study.seeds, data)
+                work = _work(own, cells, study.seeds, data)
                 names = (source, backbone, dataset, data.fingerprint, task_texts, own, study.seeds)
                 units.append(Unit(*names, tuple(cells), tuple(keys), work, device))
     return Plan(named, left_out, tuple(sorted(units, key=lambda u: -u.work)), prints)
@@ -145,15 +148,16 @@ def _possible(
     return kept
 
 
-def _work(methods: tuple[Method, ...], seeds: tuple[int, ...], data: Data) -> float:
-    """A rough count of multiplications: what generation costs, and the products of queries and proxies."""
+def _work(methods: tuple[Method, ...], cells: list[Cell], seeds: tuple[int, ...], data: Data) -> float:
+    """A rough count of multiplications: what generation costs, products of queries and proxies, votes of neighbours."""
     n, d = data.X.shape
-    classes = len(np.unique(data.y))
-    makers = dict.fromkeys((m.norm_pre, m.generator) for m in methods)
-    views = len({(m.norm_post, m.norm_inf, type(m.aggregator), m.aggregator.kind) for m in methods})
-    total = 0.0
-    for _, g in makers:
+    q, classes = len(data.X_test), len(np.unique(data.y))
+    voting = [not m.aggregator.by_best_score for m in methods]
+    views = len({(m.norm_post, m.norm_inf, m.aggregator.kind) for m, votes in zip(methods, voting) if votes})
+    products = BEST * (not all(voting)) + NEAREST * views
+    seeded = methods[0].generator.seeded
+    total = VOTES * q * sum(voting[c.method] for c in cells) / (1 if seeded else len(seeds))
+    for _, g in dict.fromkeys((m.norm_pre, m.generator) for m in methods):
         proxies = classes * g.most(n // classes)
-        rounds = len(seeds) if g.seeded else 1
-        total += rounds * (classes * g.work(n // classes, d) + 2 * views * len(data.X_test) * proxies * d)
+        total += (len(seeds) if seeded else 1) * (classes * g.work(n // classes, d) + products * q * proxies * d)
     return total

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from imprint.study.store import Store
 
 ENGINES = ("local", "ray")
-WORTH_PROCESSES = 1e10  # multiplications, a second or so
+WORTH_PROCESSES = 5e10  # multiplications, a second or so
 DEVICES = ("cpu", "cuda")
 
 
