@@ -1,5 +1,6 @@
 """Units on the cores of this machine: one process each, one thread of BLAS each."""
 
+import gc
 import multiprocessing
 import os
 import signal
@@ -104,7 +105,7 @@ class _Worker:
         far.close()
 
     def submit(self, unit: Unit) -> "Future[dict[str, Array]]":
-        return self._pool.submit(evaluate, unit)
+        return self._pool.submit(_evaluate, unit)
 
     def restart(self) -> None:
         self.stop()
@@ -115,10 +116,18 @@ class _Worker:
         self._pool.shutdown(wait=True, cancel_futures=True)
 
 
+def _evaluate(unit: Unit) -> dict[str, Array]:
+    """In the worker: cycles of objects are looked for once, after the unit, not again and again in between."""
+    found = evaluate(unit)
+    gc.collect(1)
+    return found
+
+
 def _prepare(lifeline: Connection) -> None:
     """In the worker: one thread of BLAS, and an end when the parent's has come."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's affair
     engine.limit_for_good()
+    gc.disable()
     threading.Thread(target=_end_with, args=(lifeline,), daemon=True).start()
 
 
