@@ -65,6 +65,6 @@ def one_blas_thread() -> AbstractContextManager[object]:
 
 
 def limit_for_good() -> None:
-    """Keep BLAS to one thread as long as this process lives, in which no other setting was loaded before."""
+    """Keep BLAS to one thread as long as this process lives; libraries loaded later find that in the environment."""
     threadpool_limits(1)
     _limited.append(True)

@@ -90,7 +90,9 @@ class Blocks:
     def _alone(self, norm: Normaliser, raw: Raw) -> int:
         key = id(norm), id(raw)  # a maker has one of each, however many lineups it serves
         if key not in self._known:
-            base, divisors = self._once(("alone", norm), raw.rows, lambda rows: self._divided(norm, raw))
+            if (alone := ("alone", norm, id(raw.rows))) not in self._known:
+                self._known[alone] = self._divided(norm, raw)
+            base, divisors = self._known[alone]
             self._known[key] = self._span(base, raw.size, divisors)
             self._kept += [norm, raw]
         return int(self._known[key])
@@ -125,9 +127,11 @@ class Blocks:
 
     def _finish(self, norm: Normaliser, pairs: Sequence[tuple[Array | None, Raw]]) -> None:
         """Finish proxies after their references, those of a lineup side by side."""
+        if not pairs:
+            return
+        like = pairs[0][1].rows
         size = sum(raw.size for reference, raw in pairs if reference is not None)
-        together = np.empty((size, pairs[0][1].rows.shape[1]), pairs[0][1].rows.dtype) if size else np.empty((0, 0))
-        first = 0
+        together, first = np.empty((size, like.shape[1]), dtype=like.dtype), 0
         for reference, raw in pairs:
             if reference is None:
                 found = self._span(raw.origin, raw.size, self._distinct(raw.divisors))
