@@ -115,7 +115,8 @@ def repeatable(folder):
 
 
 @pytest.mark.filterwarnings("default")  # ray's own
-def test_a_node_killed_on_the_way_changes_nothing(packs, cluster, tmp_path):
+def test_a_node_killed_on_the_way_changes_nothing(packs, cluster, tmp_path, monkeypatch):
+    monkeypatch.setattr(sys.modules["imprint.study.plan"], "TOGETHER", 0)  # many units
     run(STUDY, tmp_path / "local", source=packs, workers=1)
     seen = []
 

@@ -53,16 +53,18 @@ def test_settled_scores_decide_as_true_ones(away, kind):
     Q[4] = 0
     Q[9] = 1
     columns = np.arange(n) if kind == "all" else np.flatnonzero(rng.random(n) < 0.6)
-    first, firsts, ends = rng.normal(size=n) * 30, np.array([0, 0, 9, 10]), np.cumsum([0, *sizes])
-    scores = np.empty((4, len(columns)), dtype=np.float32)
-    scores[0] = first[columns]
-    estimates.settle(
-        P @ Q.T, columns.astype(np.uint32), firsts, ends, estimates.lines(P, W, 1e9), W, Q, estimates.shapes(Q),
-        estimates.room_for(len(W)), scores,
-    )  # fmt: skip
+    best, ends, at = (rng.normal(size=n) * 30).astype(np.float32), np.cumsum([0, *sizes]), rng.permutation(len(P))
+    products = np.empty((len(P), n), dtype=np.float32)
+    products[at] = P @ Q.T
+    whole = np.full((4, len(columns) + 5), 7, dtype=np.float32)
+    like = estimates.Like(at, ends, estimates.lines(P, W, 1e9), W)
+    room = estimates.room_for(len(W))
+    estimates.settle(products, columns.astype(np.uint32), like, Q, estimates.shapes(Q), best, room, whole, 2)
+    assert (whole[:, [0, 1, -3, -2, -1]] == 7).all()
+    scores = whole[:, 2:-3]
     products = Q[columns] @ W.T
-    true = np.array([scores[0], *(products[:, a:b].max(axis=1) for a, b in pairwise(ends))])
-    assert np.array_equal(scores[0], first[columns].astype(np.float32))
+    true = np.array([best[columns], *(products[:, a:b].max(axis=1) for a, b in pairwise(ends))])
+    assert np.array_equal(scores[0], best[columns])
     best, second = np.sort(true, axis=0)[::-1][:2]
     clear = best - second > 1e-5 * np.abs(best)
     assert 0.5 < clear.mean() < 1

@@ -98,7 +98,7 @@ def test_estimated_decisions_are_those_of_the_plain_path(tmp_path, monkeypatch, 
     settled, settle = [], estimates.settle
 
     def noted(*args):
-        settled.append(args[-1].shape)
+        settled.append(args[-2].shape)
         settle(*args)
 
     monkeypatch.setattr(estimates, "settle", noted)

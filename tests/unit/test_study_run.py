@@ -3,12 +3,14 @@
 import json
 import os
 import signal
+import sys
 from dataclasses import dataclass
 
 import numpy as np
 import pytest
 
 from imprint.core.errors import FileError, ParameterError
+from imprint.generators.kmeans import KMeans
 from imprint.study import Grid, Held, Study, run
 from imprint.study.evaluate import MEASUREMENTS
 from imprint.study.store import Store
@@ -55,7 +57,7 @@ def test_a_second_run_does_nothing(tmp_path, undisturbed):
 
 def test_a_lost_shard_is_computed_again(tmp_path, undisturbed):
     run(STUDY, tmp_path, source=SOURCE, workers=1)
-    shard = Store(tmp_path).shards()[2]
+    shard = Store(tmp_path).shards()[1]
     shard.unlink()
     (tmp_path / "shards" / f".{shard.name}.half").write_bytes(b"what a kill leaves")
     assert len(STUDY.results(tmp_path)) < len(undisturbed)
@@ -108,6 +110,38 @@ def test_a_failing_unit_is_recorded_and_the_rest_goes_on(tmp_path, deadly, undis
     again = run(STUDY, tmp_path, source=SOURCE, workers=1)
     assert (again.computed, again.failed) == (half, 0)
     assert Store(tmp_path).failures() == []
+    assert repeatable(STUDY.results(tmp_path)).equals(undisturbed)
+
+
+def test_a_failing_generator_takes_no_other_along(tmp_path, monkeypatch, undisturbed):
+    def fail(X, requests, device):
+        raise ArithmeticError("no centres today")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(KMeans, "summarise_many", fail)
+        summary = run(STUDY, tmp_path, source=SOURCE, workers=1)
+    assert summary.failures == tuple(f"{b}, one, l2 / KMeans: ArithmeticError: no centres today" for b in "ab")
+    assert {f["reason"] for f in Store(tmp_path).failures()} == {"ArithmeticError: no centres today"}
+    others = [row for row in undisturbed.to_pylist() if "kmeans" not in row["generator"]]
+    assert repeatable(STUDY.results(tmp_path)).to_pylist() == others
+    assert summary.computed == len(others) < len(undisturbed) == summary.computed + summary.failed
+    assert run(STUDY, tmp_path, source=SOURCE, workers=1).computed == summary.failed
+    assert Store(tmp_path).failures() == []
+    assert repeatable(STUDY.results(tmp_path)).equals(undisturbed)
+
+
+def test_a_whole_unit_clears_the_notes_of_its_parts(tmp_path, undisturbed):
+    run(STUDY, tmp_path, source=Spoilt(os.getpid()), workers=2)
+    assert len(Store(tmp_path).failures()) == 3
+    run(STUDY, tmp_path, source=SOURCE, workers=1)
+    assert len(Store(tmp_path).shards()) == 2
+    assert Store(tmp_path).failures() == []
+
+
+def test_how_cells_are_put_together_does_not_matter(tmp_path, monkeypatch, undisturbed):
+    monkeypatch.setattr(sys.modules["imprint.study.plan"], "TOGETHER", 0)
+    run(STUDY, tmp_path, source=SOURCE, workers=1)
+    assert len(Store(tmp_path).shards()) == 6
     assert repeatable(STUDY.results(tmp_path)).equals(undisturbed)
 
 

@@ -1,7 +1,7 @@
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple, cast
 
 import numpy as np
 
@@ -28,8 +28,6 @@ class Generator(Component):
     """Whether the state depends on the random numbers; if not, all seeds share it."""
     nested: ClassVar[bool] = False
     """Whether the proxies for a smaller k are the first k of those for a larger one."""
-    picks_blindly: ClassVar[bool] = False
-    """Whether it picks rows without looking at what they hold, so that it does not matter when they are scaled."""
     exact_extension: ClassVar[bool] = False
     """Whether extending a class gives what all its rows at once would give, up to rounding."""
 
@@ -88,3 +86,25 @@ class PerClassGenerator(Generator):
 
     def proxies(self, states: Sequence[State]) -> list[Array]:
         return [state["rows"] for state in states]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Picker(PerClassGenerator):
+    """A generator whose proxies are rows of the class as they are."""
+
+    picks_blindly: ClassVar[bool] = False
+    """Whether it picks rows without looking at what they hold, so that it does not matter when they are scaled."""
+
+    @abstractmethod
+    def pick(self, X: Array, rng: np.random.Generator) -> Array:
+        """The numbers of the rows that become proxies, in their order."""
+
+    @classmethod
+    def pick_many(cls, X: Array, requests: Sequence[Request]) -> list[Array]:
+        """What several generators of this class pick from the same rows; what they have in common is done once."""
+        plans = cls.served_by(requests)
+        found = {p: cast(Picker, p.generator).pick(X, np.random.default_rng(p.entropy)) for p in dict.fromkeys(plans)}
+        return [found[p][: r.generator.most(len(X))] for r, p in zip(requests, plans)]
+
+    def summarise(self, X: Array, rng: np.random.Generator) -> State:
+        return {"rows": X[self.pick(X, rng)]}

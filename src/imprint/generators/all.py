@@ -4,11 +4,11 @@ from typing import ClassVar
 import numpy as np
 
 from imprint.core.types import Array, State
-from imprint.generators._base import PerClassGenerator
+from imprint.generators._base import Picker
 
 
 @dataclass(frozen=True, kw_only=True)
-class All(PerClassGenerator):
+class All(Picker):
     """Every embedding is a proxy. More rows of a known class are appended."""
 
     picks_blindly: ClassVar[bool] = True
@@ -17,8 +17,8 @@ class All(PerClassGenerator):
     def most(self, n: int) -> int:
         return n
 
-    def summarise(self, X: Array, rng: np.random.Generator) -> State:
-        return {"rows": X.copy()}
+    def pick(self, X: Array, rng: np.random.Generator) -> Array:
+        return np.arange(len(X))
 
     def extend(self, state: State, X: Array, rng: np.random.Generator) -> State:
         return {"rows": np.concatenate([state["rows"], X])}

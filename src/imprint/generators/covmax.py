@@ -5,12 +5,12 @@ import numpy as np
 
 from imprint.core.component import param
 from imprint.core.types import Array, State
-from imprint.generators._base import PerClassGenerator
+from imprint.generators._base import Picker
 from imprint.kernels.rows import column_sums, products
 
 
 @dataclass(frozen=True, kw_only=True)
-class CovMax(PerClassGenerator):
+class CovMax(Picker):
     """The k embeddings with the largest sum of covariances, across features, with all embeddings of the class.
 
     Closed form: with every row centred on its own mean, the score of a row is its product with the sum of the
@@ -23,6 +23,9 @@ class CovMax(PerClassGenerator):
     k: int = param(20, "proxies per class, at most", ge=1)
     nested: ClassVar[bool] = True
 
+    def pick(self, X: Array, rng: np.random.Generator) -> Array:
+        return self._first(X, column_sums(X))
+
     def summarise(self, X: Array, rng: np.random.Generator) -> State:
         return self._best(X, column_sums(X))
 
@@ -30,6 +33,8 @@ class CovMax(PerClassGenerator):
         return self._best(np.concatenate([state["rows"], X]), state["total"] + column_sums(X))
 
     def _best(self, rows: Array, total: Array) -> State:
+        return {"rows": rows[self._first(rows, total)], "total": total}
+
+    def _first(self, rows: Array, total: Array) -> Array:
         scores = products(rows, total - total.mean())  # (n,)
-        best = np.argsort(-scores, kind="stable")[: self.k]
-        return {"rows": rows[best], "total": total}
+        return np.argsort(-scores, kind="stable")[: self.k]

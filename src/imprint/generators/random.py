@@ -5,11 +5,11 @@ import numpy as np
 
 from imprint.core.component import param
 from imprint.core.types import Array, State
-from imprint.generators._base import PerClassGenerator
+from imprint.generators._base import Picker
 
 
 @dataclass(frozen=True, kw_only=True)
-class Random(PerClassGenerator):
+class Random(Picker):
     """k embeddings drawn at random, without replacement.
 
     Every row draws a key; the k rows with the smallest keys are kept, so a smaller k is a prefix of a larger one
@@ -22,6 +22,9 @@ class Random(PerClassGenerator):
     picks_blindly: ClassVar[bool] = True
     exact_extension: ClassVar[bool] = True
 
+    def pick(self, X: Array, rng: np.random.Generator) -> Array:
+        return self._first(rng.random(len(X)))
+
     def summarise(self, X: Array, rng: np.random.Generator) -> State:
         return self._draw(X, rng.random(len(X)), len(X))
 
@@ -32,5 +35,8 @@ class Random(PerClassGenerator):
         return self._draw(rows, np.concatenate([state["keys"], rng.random(len(X))]), seen + len(X))
 
     def _draw(self, rows: Array, keys: Array, seen: int) -> State:
-        best = np.argsort(keys, kind="stable")[: self.k]
+        best = self._first(keys)
         return {"rows": rows[best], "keys": keys[best], "seen": np.array([seen])}
+
+    def _first(self, keys: Array) -> Array:
+        return np.argsort(keys, kind="stable")[: self.k]

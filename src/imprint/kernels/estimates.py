@@ -9,6 +9,8 @@ what is known of t.p tells how much of t is left for e to meet. Most rows of mos
 once; only the others are multiplied.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 
 from imprint.core.types import Array
@@ -55,20 +57,28 @@ def shapes(Q: Array) -> Array | None:
     return np.array([mean, a, b, SLACK * np.sqrt(squared)], dtype=np.float32)
 
 
-def settle(
-    products: Array, columns: Array, firsts: Array, ends: Array, lines: Array, W: Array, Q: Array, shapes: Array,
-    room: Array, scores: Array,
-) -> None:  # fmt: skip
-    """Fill in scores by which queries decide as by their largest products with the rows `W`.  # scores: (C, m)
+class Like(NamedTuple):
+    """Rows of classes one after another, all but the first class's, and rows that they are like."""
 
-    `products` are those of queries `Q` with the rows that `lines` start from: for class c the rows from `firsts[c]` on
-    go with `W[ends[c - 1] : ends[c]]`. `columns` are the queries in question. The first class has no such rows: its
-    scores are there. Where two classes come near each other both scores are true, elsewhere the largest is the right
-    one's. `room` is that of `room_for` the rows.
+    at: Array  # where among products those with the row that each is like stand
+    ends: Array  # (C,) where each class ends
+    lines: Array
+    rows: Array
+
+
+def settle(
+    products: Array, columns: Array, like: Like, Q: Array, shapes: Array, best: Array, room: Array, scores: Array,
+    first: int,
+) -> None:  # fmt: skip
+    """Fill in scores by which queries decide as by their largest products with the rows of classes.  # scores: (C, n)
+
+    `products` are those with queries `Q`, of which the `columns` are in question: the scores from number `first` on are
+    theirs. `best` are the scores of all queries for the first class. Where two classes come near each other both scores
+    are true, elsewhere the largest is the right one's. `room` is that of `room_for` the rows.
     """
     from imprint.kernels.compiled import estimates as compiled
 
-    compiled.settle(products, columns, firsts, ends, lines, W, Q, shapes, room, scores)
+    compiled.settle(products, columns, *like, Q, shapes, best, room, scores, first)
 
 
 def room_for(rows: int) -> Array:

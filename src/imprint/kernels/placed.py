@@ -13,7 +13,7 @@ from imprint.kernels import kmeans as plain_kmeans
 from imprint.kernels import maxima as plain_maxima
 from imprint.kernels import spans as plain_spans
 from imprint.kernels.kmeans import KMeansResult, Problem
-from imprint.kernels.spans import Span, Watch
+from imprint.kernels.spans import Base, Span, Watch
 
 CPU = "cpu"
 
@@ -53,7 +53,7 @@ def class_maxima(Q: Array, W: Array, starts: Array, device: str) -> Array:
 
 
 def span_maxima(
-    Q: Array, bases: Sequence[Array], spans: Sequence[Span], out: Array, device: str, watch: Watch | None = None
+    Q: Array, bases: Sequence[Base], spans: Sequence[Span], out: Array, device: str, watch: Watch | None = None
 ) -> None:
     """Best scores of proxies that share rows; see `kernels.spans`. On the CPU alone products can be watched."""
     if device == CPU:

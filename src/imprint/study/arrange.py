@@ -1,9 +1,10 @@
 """What the cells of a unit have in common, as one tree: from proxies over views of them to decisions."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from itertools import groupby
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -12,11 +13,11 @@ from imprint import tasks
 from imprint.aggregators._base import Aggregator
 from imprint.core.digest import class_entropy
 from imprint.core.types import Array
-from imprint.generators._base import Generator, Request
+from imprint.generators._base import Generator, Picker, Request
 from imprint.normalisers._base import Normaliser
 from imprint.study.plan import Unit
 
-HELD = 2**25  # numbers of proxies and scores that are held at a time
+HELD = 2**26  # numbers of proxies and scores that are held at a time
 
 
 class ClassRows(NamedTuple):
@@ -116,21 +117,28 @@ class Arrangement:
     def groups(self, width: int) -> list[list[Bundle]]:
         """Bundles whose proxies and scores are held together: those that may share rows, within bounds of memory."""
         found: list[list[Bundle]] = []
-        room = 0
-        for bundle in self._bundles():
-            size = self._size(bundle, width)
-            if not found or size > room:
-                found.append([])
-                room = HELD
-            found[-1].append(bundle)
-            room -= size
+        for _, own in groupby(self._bundles(), lambda bundle: self._kin(bundle.maker)):
+            room = 0
+            for bundle in own:
+                size = self._size(bundle, width)
+                if size > room:
+                    found.append([])
+                    room = HELD
+                found[-1].append(bundle)
+                room -= size
         return found
 
     def _bundles(self) -> Iterator[Bundle]:
-        for m in sorted(range(len(self.makers)), key=lambda m: self.makers[m].seed or 0):
+        order = {kin: i for i, kin in enumerate(dict.fromkeys(map(self._kin, range(len(self.makers)))))}
+        for m in sorted(range(len(self.makers)), key=lambda m: (order[self._kin(m)], self.makers[m].seed or 0)):
             for after_others in (False, True):
                 if posts := tuple(n for n in self.branches[m] if n.uses_reference == after_others):
                     yield Bundle(m, posts)
+
+    def _kin(self, maker: int) -> type[Generator]:
+        """Those that may share rows: all that pick them, all of one class that make them."""
+        cls = type(self.makers[maker].generator)
+        return Picker if issubclass(cls, Picker) else cls
 
     def _size(self, bundle: Bundle, width: int) -> int:
         """How many numbers the proxies and the scores of a bundle are, roughly."""
@@ -144,9 +152,8 @@ class Arrangement:
         """How many states of classes and how many decisions are computed."""
         states = 0
         for wanted in self.wishes().values():
-            for norm in {None if w.request.generator.picks_blindly else w.norm_pre for w in wanted}:
-                requests = [w.request for w in wanted if norm in (None, w.norm_pre)]
-                states += len(set(type(requests[0].generator).served_by(requests)))
+            for cls, _, own in by_rows(wanted):
+                states += len(set(cls.served_by([w.request for w in own])))
         decisions = sum(len(d) for b in self.branches for v in b.values() for ls in v.values() for d in ls.values())
         return states, decisions
 
@@ -168,6 +175,15 @@ def arrange(unit: Unit, y: Array, y_test: Array) -> Arrangement:
         decisions = views.setdefault(view, {}).setdefault(places[cell.task, cell.seed], {})
         decisions.setdefault(aggregator, []).append(index)
     return found
+
+
+def by_rows(wanted: Sequence[Wish]) -> Iterator[tuple[type[Generator], Normaliser | None, list[Wish]]]:
+    """Wishes for generators of one class on the same rows; None for a norm where it does not matter which."""
+    found: dict[tuple[type[Generator], Normaliser | None], list[Wish]] = defaultdict(list)
+    for w in wanted:
+        cls = type(w.request.generator)
+        found[cls, None if issubclass(cls, Picker) and cls.picks_blindly else w.norm_pre].append(w)
+    return ((*key, own) for key, own in found.items())
 
 
 def _shared_parts(unit: Unit) -> list[tuple[int, Normaliser, View, Aggregator]]:

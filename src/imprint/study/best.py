@@ -24,7 +24,7 @@ class Estimate(NamedTuple):
 
     lineup: int
     first: int  # the span of the first class
-    raws: list[int]  # the bases of the products, of the other classes
+    raws: list[tuple[int, int]]  # the bases of the products and how many of their rows, for each other class
     ends: Array  # (C,) where the rows of each class end among `rows`
     lines: Array
     rows: Array
@@ -49,7 +49,7 @@ class BestScores:
     ) -> None:
         """`queries` gives the test rows of a union of lineups, which are of this type."""
         self.blocks, self.plan, self.queries, self.device = blocks, plan, queries, device
-        self.dtype = np.result_type(dtype, *blocks.bases)
+        self.dtype = np.result_type(dtype, *(base.pool for base in blocks.bases))
         self._start: dict[int, int] = {}
         self._union: dict[int, int] = {}
         self._lines: dict[int, Any] = {}
@@ -112,18 +112,20 @@ class BestScores:
         return served and self._shapes(home[bases[0]][0]) is not None
 
     def _estimate(self, lineup: int, spans: tuple[int, ...]) -> Estimate:
-        finished = [self.blocks.finished[i] for i in spans[1:]]
-        ends = np.cumsum([0, *(self.blocks.spans[i].size for i in spans[1:])])
+        finished, sizes = [self.blocks.finished[i] for i in spans[1:]], [self.blocks.spans[i].size for i in spans[1:]]
+        ends = np.cumsum([0, *sizes])
         rows = finished[0].together[finished[0].first :][: ends[-1]]
+        raws = [(f.raw, size) for f, size in zip(finished, sizes)]
         lines = np.concatenate([self._lines[i] for i in spans[1:]], axis=1)
         scores = np.empty((len(spans), len(self.plan.lineups[lineup].rows)), dtype=np.float32)
-        return Estimate(lineup, spans[0], [f.raw for f in finished], ends, lines, rows, scores)
+        return Estimate(lineup, spans[0], raws, ends, lines, rows, scores)
 
     def _is_faint(self, span: int) -> bool:
         """Whether its rows follow well enough from those they were made of; notes down how."""
         if span not in self._lines:
-            raw, size = self.blocks.bases[self.blocks.finished[span].raw], self.blocks.spans[span].size
-            self._lines[span] = estimates.lines(raw[:size], self.blocks.spans[span].rows(self.blocks.bases), FAINT)
+            bases, own = self.blocks.bases, self.blocks.spans[span]
+            raw = own._replace(base=self.blocks.finished[span].raw)
+            self._lines[span] = estimates.lines(raw.rows(bases), own.rows(bases), FAINT)
         return self._lines[span] is not None
 
     def _shapes(self, union: int) -> Array | None:
@@ -135,19 +137,24 @@ class BestScores:
         """Estimate decisions from the products of test rows with the rows of all bases."""
         Q, shapes = self.queries(union), np.asarray(self._shape[union])
         room = estimates.room_for(max(len(e.rows) for e in wanted))
+        by_lineup: dict[int, list[Estimate]] = defaultdict(list)
+        for e in wanted:
+            by_lineup[e.lineup].append(e)
 
-        def watch(start: int, products: Array, firsts: dict[int, int]) -> None:
-            here = slice(start, start + products.shape[1])
-            for lineup, first, raws, ends, lines, rows, scores in wanted:
-                places = self.plan.columns(union, lineup)
-                a, b = (here.start, here.stop) if places is None else np.searchsorted(places, (here.start, here.stop))
-                columns = np.arange(b - a) if places is None else places[a:b] - start
-                found = np.empty((len(scores), b - a), dtype=np.float32)
-                found[0] = self._scores[self._start[first] + start + columns]
-                begins = np.array([0, *(firsts[raw] for raw in raws)])
-                columns = columns.astype(np.uint32)
-                estimates.settle(products, columns, begins, ends, lines, rows, Q[here], shapes[:, here], room, found)
-                scores[:, a:b] = found
+        def watch(places: dict[int, Array]) -> Callable[[int, Array], None]:
+            at = {id(e): np.concatenate([places[raw][:size] for raw, size in e.raws]) for e in wanted}
+
+            def look(start: int, products: Array) -> None:
+                here = slice(start, start + products.shape[1])
+                queries, shape = Q[here], shapes[:, here]
+                for lineup, own in by_lineup.items():
+                    first, columns = _those_in(self.plan.columns(union, lineup), here)
+                    for e in own:
+                        best = self._scores[self._start[e.first] :][here]
+                        like = estimates.Like(at[id(e)], e.ends, e.lines, e.rows)
+                        estimates.settle(products, columns, like, queries, shape, best, room, e.scores, first)
+
+            return look
 
         return watch
 
@@ -181,3 +188,11 @@ class BestScores:
             places += [] if columns is None else [columns]
         which = np.array([[number[u] for u in own] for own in unions])
         return which, np.array(places, dtype=np.intp).reshape(len(places), len(self.plan.lineups[lineup].rows))
+
+
+def _those_in(places: Array | None, here: slice) -> tuple[int, Array]:
+    """Which of ascending places lie in a slice: the number of the first of them, and where in the slice they are."""
+    if places is None:
+        return here.start, np.arange(here.stop - here.start, dtype=np.uint32)
+    a, b = np.searchsorted(places, (here.start, here.stop))
+    return int(a), (places[a:b] - here.start).astype(np.uint32)

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from imprint.core.types import Array
-from imprint.kernels.spans import Span
+from imprint.kernels.spans import Base, Span
 from imprint.normalisers._base import Normaliser
 from imprint.study.arrange import Arrangement
 from imprint.study.generate import Raw
@@ -37,7 +37,7 @@ class Blocks:
     """Proxies of several makers. What is equal is held once, however many makers, norms and lineups it serves."""
 
     def __init__(self) -> None:
-        self.bases: list[Array] = []
+        self.bases: list[Base] = []
         self.spans: list[Span] = []
         self.finished: dict[int, Finished] = {}
         self.places: dict[Place, list[int]] = {}
@@ -58,7 +58,7 @@ class Blocks:
 
     def foresee(self, norms: Iterable[Normaliser], raws: Sequence[Raw]) -> None:
         """Look at the rows of many classes at once, as `add` would class by class; for few rows that takes longer."""
-        rows = list({id(raw.rows): raw.rows for raw in raws}.values())
+        rows = list({id(raw.pool.rows): raw.pool.rows for raw in raws}.values())
         if sum(map(len, rows)) > FEW * len(rows):
             return
         whole, ends = np.concatenate(rows), np.cumsum([len(r) for r in rows])[:-1]
@@ -97,14 +97,20 @@ class Blocks:
             self._kept += [norm, raw]
         return int(self._known[key])
 
-    def _divided(self, norm: Normaliser, raw: Raw) -> tuple[Array, Array | None]:
-        """The rows after a norm as other rows and what these are to be divided by."""
-        divisors = self._once(("divisors", norm), raw.rows, norm.divisors)
+    def _divided(self, norm: Normaliser, raw: Raw) -> tuple[int, Array | None]:
+        """The rows after a norm as those of a base and what these are to be divided by."""
+        divisors = self._of_rows(("divisors", norm), raw, norm.divisors)
         if divisors is None:
-            return norm.apply(raw.rows), None
-        if raw.divisors is None or _are_one(divisors):
-            return raw.origin, self._distinct(divisors if raw.divisors is None else raw.divisors)
-        return raw.origin, self._distinct(raw.divisors * divisors)
+            return self._base(norm.apply(raw.rows)), None
+        return self._origin(raw, None if _are_one(divisors) else divisors)
+
+    def _origin(self, raw: Raw, divisors: Array | None = None) -> tuple[int, Array | None]:
+        """Rows over some divisors, as those before their norm and what these are to be divided by."""
+        own = raw.pool.divisors
+        if own is not None and raw.places is not None:
+            own = own[raw.places]
+        both = divisors if own is None else own if divisors is None else own * divisors
+        return self._base(raw.pool.origin, raw.places), self._distinct(both)
 
     def _distinct(self, divisors: Array | None) -> Array | None:
         """The first of equal divisors; None for those that do nothing."""
@@ -134,30 +140,44 @@ class Blocks:
         together, first = np.empty((size, like.shape[1]), dtype=like.dtype), 0
         for reference, raw in pairs:
             if reference is None:
-                found = self._span(raw.origin, raw.size, self._distinct(raw.divisors))
+                base, divisors = self._origin(raw)
+                found = self._span(base, raw.size, divisors)
             else:
                 rows = together[first : first + raw.size]
                 rows[:] = norm.finish(self._ready(norm, raw)[: raw.size], reference)
-                found = self._span(rows, raw.size)
-                self.finished[found] = Finished(self._once("base", raw.origin, self._add_base), together, first)
+                found = self._span(self._base(rows), raw.size)
+                self.finished[found] = Finished(self._base(raw.pool.origin, raw.places), together, first)
                 first += raw.size
             self._known[self._key(norm, reference, raw)] = found
 
     def _ready(self, norm: Normaliser, raw: Raw) -> Array:
-        like = None if raw.divisors is None else self._known.get((("ready", norm), id(raw.origin)))
-        return np.asarray(self._once(("ready", norm), raw.rows, partial(norm.prepare, like=like)))
+        like = None if raw.pool.divisors is None else self._known.get((("ready", norm), id(raw.pool.origin)))
+        return np.asarray(self._of_rows(("ready", norm), raw, partial(norm.prepare, like=like)))
 
-    def _span(self, base: Array, size: int, divisors: Array | None = None) -> int:
-        number = self._once("base", base, self._add_base)
-        key = number, size, id(divisors)
+    def _of_rows(self, what: Hashable, raw: Raw, find: Callable[[Array], Array | None]) -> Array | None:
+        """What is found of rows: looked for once in their pool, and taken from there."""
+        found: Array | None = self._once(what, raw.pool.rows, find)
+        if found is None or raw.places is None:
+            return found
+        key = what, id(raw.rows)
+        if key not in self._known:
+            self._known[key] = found[raw.places]
+            self._kept.append(raw.rows)
+        return np.asarray(self._known[key])
+
+    def _span(self, base: int, size: int, divisors: Array | None = None) -> int:
+        key = base, size, id(divisors)
         if key not in self._known:
             self._known[key] = len(self.spans)
-            self.spans.append(Span(number, size, divisors))
+            self.spans.append(Span(base, size, divisors))
         return int(self._known[key])
 
-    def _add_base(self, rows: Array) -> int:
-        self.bases.append(rows)
-        return len(self.bases) - 1
+    def _base(self, pool: Array, places: Array | None = None) -> int:
+        key = "base", id(pool), id(places)
+        if key not in self._known:
+            self._known[key] = len(self.bases)
+            self.bases.append(Base(pool, places))
+        return int(self._known[key])
 
     def _once(self, what: Hashable, array: Array, find: Callable[[Array], Any]) -> Any:
         """What is found of an array, looked for once."""

@@ -9,8 +9,8 @@ from typing import Any
 from imprint.core.errors import ImprintError, MissingExtraError
 from imprint.core.types import Array
 from imprint.study.evaluate import evaluate
-from imprint.study.local import Outcome, one_thread
-from imprint.study.plan import Unit
+from imprint.study.local import one_thread
+from imprint.study.plan import Outcome, Unit
 
 RETRIES = 3  # of a unit whose node was lost
 AHEAD = 2  # units on their way for every core of the cluster

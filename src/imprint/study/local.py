@@ -17,12 +17,11 @@ from threadpoolctl import threadpool_limits
 from imprint.core.types import Array
 from imprint.kernels import engine
 from imprint.study.evaluate import evaluate
-from imprint.study.plan import Unit
+from imprint.study.plan import Outcome, Unit
 
 ONE_THREAD = {name: "1" for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")}
 KEPT = {"MALLOC_TRIM_THRESHOLD_": str(2**28), "MALLOC_MMAP_THRESHOLD_": str(2**25)}
 """For the C library of Linux: arrays of one unit after another use the same memory, which need not be cleared anew."""
-Outcome = tuple[Unit, dict[str, Array] | str]
 
 
 @contextmanager

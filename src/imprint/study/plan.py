@@ -3,14 +3,15 @@
 import hashlib
 from collections import defaultdict
 from collections.abc import Container
-from dataclasses import dataclass
-from typing import NamedTuple
+from dataclasses import dataclass, replace
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
 from imprint import tasks
 from imprint.core.errors import ParameterError
 from imprint.core.types import Array
+from imprint.generators._base import Generator, Picker
 from imprint.method import Method
 from imprint.study.source import Data, Source
 from imprint.study.study import Study
@@ -18,6 +19,7 @@ from imprint.study.study import Study
 BEST = 3.0  # times the products of plain proxies: what all decisions by the best score take together
 NEAREST = 2.0  # times the products: what finding the neighbours for one setting of norms and metric takes
 VOTES = 1.2e4  # multiplications in whose time the neighbours of one test row vote
+TOGETHER = 2.5e11  # multiplications up to which several classes of generators are one unit, a few seconds
 SEMANTICS = "1"  # part of every key; changes when the same text comes to mean another computation
 
 
@@ -31,7 +33,7 @@ class Cell(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Unit:
-    """Cells that share most of their work: one pack, one class of generators."""
+    """Cells that share most of their work: one pack, one class of generators, or several that take little time."""
 
     source: Source
     backbone: str
@@ -53,7 +55,24 @@ class Unit:
 
     def __str__(self) -> str:
         norms = " or ".join(dict.fromkeys(str(m.norm_pre) for m in self.methods))
-        return f"{self.backbone}, {self.dataset}, {norms} / {type(self.methods[0].generator).__name__}"
+        makers = ", ".join(dict.fromkeys(type(m.generator).__name__ for m in self.methods))
+        return f"{self.backbone}, {self.dataset}, {norms} / {makers}"
+
+    def apart(self) -> "list[Unit]":
+        """The same cells as one unit for each class of generators."""
+        found = []
+        for members in _by_class(self.methods):
+            place = {m: i for i, m in enumerate(members)}
+            own = [i for i, cell in enumerate(self.cells) if cell.method in place]
+            cells = tuple(self.cells[i]._replace(method=place[self.cells[i].method]) for i in own)
+            methods, keys = tuple(self.methods[m] for m in members), tuple(self.keys[i] for i in own)
+            work = self.work * len(own) / len(self.cells)
+            found.append(replace(self, methods=methods, cells=cells, keys=keys, work=work))
+        return found
+
+
+Outcome: TypeAlias = tuple[Unit, dict[str, Array] | str]
+"""A unit with its columns, or with the reason why there are none."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,9 +103,6 @@ def cell_key(fingerprint: str, task: str, method: str, seed: int) -> bytes:
 def plan(study: Study, source: Source, done: Container[bytes] = frozenset(), device: str = "cpu") -> Plan:
     """The units of a study whose cells are not `done` yet. Refuses points that make no sense, by name."""
     methods, units = study.methods, []
-    groups = defaultdict(list)
-    for i, method in enumerate(methods):
-        groups[type(method.generator)].append(i)
     texts = [str(m) for m in methods]
     prints, named, left_out = {}, 0, 0
     task_texts = tuple(dict.fromkeys(i.task for i in study.instances))
@@ -97,7 +113,8 @@ def plan(study: Study, source: Source, done: Container[bytes] = frozenset(), dev
         possible = _possible(methods, study.rules, sizes, f"{backbone}, {dataset}", task_texts)  # (tasks, methods)
         named += int(possible.sum()) * len(study.seeds)
         left_out += int((~possible).sum()) * len(study.seeds)
-        for members in groups.values():
+        own_units = []
+        for members in _by_class(methods):
             cells, keys = [], []
             for t, task in enumerate(task_texts):
                 for place, i in enumerate(members):
@@ -111,8 +128,38 @@ def plan(study: Study, source: Source, done: Container[bytes] = frozenset(), dev
                 own = tuple(methods[i] for i in members)
                 work = _work(own, cells, study.seeds, data)
                 names = (source, backbone, dataset, data.fingerprint, task_texts, own, study.seeds)
-                units.append(Unit(*names, tuple(cells), tuple(keys), work, device))
+                own_units.append(Unit(*names, tuple(cells), tuple(keys), work, device))
+        units += _together(own_units)
     return Plan(named, left_out, tuple(sorted(units, key=lambda u: -u.work)), prints)
+
+
+def _by_class(methods: tuple[Method, ...]) -> list[list[int]]:
+    """Which methods have generators of one class, those of classes that pick rows first."""
+    groups: dict[type[Generator], list[int]] = defaultdict(list)
+    for i, method in enumerate(methods):
+        groups[type(method.generator)].append(i)
+    return [groups[cls] for cls in sorted(groups, key=lambda cls: not issubclass(cls, Picker))]
+
+
+def _together(units: list[Unit]) -> list[Unit]:
+    """Units of one pack, joined as long as they do not take long."""
+    groups: list[list[Unit]] = []
+    for unit in units:
+        if groups and sum(u.work for u in groups[-1]) + unit.work <= TOGETHER:
+            groups[-1].append(unit)
+        else:
+            groups.append([unit])
+    return [group[0] if len(group) == 1 else _joined(group) for group in groups]
+
+
+def _joined(units: list[Unit]) -> Unit:
+    methods: tuple[Method, ...] = ()
+    cells: list[Cell] = []
+    for unit in units:
+        cells += [Cell(task, len(methods) + method, seed) for task, method, seed in unit.cells]
+        methods += unit.methods
+    keys = tuple(key for unit in units for key in unit.keys)
+    return replace(units[0], methods=methods, cells=tuple(cells), keys=keys, work=sum(u.work for u in units))
 
 
 def _class_sizes(where: str, text: str, data: Data, seed: int) -> Array:

@@ -7,7 +7,7 @@ import numpy as np
 
 from imprint.core.types import Array
 from imprint.study.grid import PARTS
-from imprint.study.store import Store
+from imprint.study.store import Store, as_numbers, as_texts
 from imprint.study.study import Study
 
 if TYPE_CHECKING:
@@ -29,7 +29,29 @@ def results(study: Study, folder: str | os.PathLike[str]) -> "pa.Table":
     current = _codes(table, ("backbone", "dataset", "fingerprint"), lambda v: prints.get("-".join(v[:2])) == v[2])
     wanted = np.flatnonzero((place >= 0) & (method >= 0) & (seed >= 0) & current)
     order = (place[wanted] * len(methods) + method[wanted]) * len(seeds) + seed[wanted]
-    return table.take(wanted[np.unique(order, return_index=True)[1]])
+    return _with_sorted_texts(table.take(wanted[np.unique(order, return_index=True)[1]]))
+
+
+def _with_sorted_texts(table: "pa.Table") -> "pa.Table":
+    """The same with dictionaries of the texts in use, sorted: they do not tell in what order shards were read."""
+    import pyarrow as pa
+
+    for i, name in enumerate(table.column_names):
+        if pa.types.is_dictionary(table.schema.types[i]):
+            column = _whole(table[name])
+            codes, texts = column.indices.to_numpy(), column.dictionary.to_pylist()
+            used = np.flatnonzero(np.bincount(codes, minlength=len(texts))).tolist()
+            used.sort(key=texts.__getitem__)
+            number = np.zeros(len(texts), dtype=np.int32)
+            number[used] = np.arange(len(used), dtype=np.int32)
+            renumbered, names = as_numbers(number[codes]), as_texts([texts[u] for u in used])
+            table = table.set_column(i, name, pa.DictionaryArray.from_arrays(renumbered, names))
+    return table
+
+
+def _whole(column: "pa.ChunkedArray") -> Any:
+    found = column.combine_chunks()
+    return found.chunk(0) if hasattr(found, "chunk") else found
 
 
 def _codes(table: "pa.Table", names: tuple[str, ...], value: Any) -> Array:
@@ -37,8 +59,7 @@ def _codes(table: "pa.Table", names: tuple[str, ...], value: Any) -> Array:
     total = np.zeros(len(table), dtype=np.int64)
     dictionaries = []
     for name in names:
-        column = table[name].combine_chunks()
-        column = column.chunk(0) if hasattr(column, "chunk") else column
+        column = _whole(table[name])
         dictionaries.append(column.dictionary.to_pylist())
         total = total * max(1, len(dictionaries[-1])) + column.indices.to_numpy()
     combined, inverse = np.unique(total, return_inverse=True)

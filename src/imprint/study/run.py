@@ -2,16 +2,15 @@
 
 import os
 import time
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Generator, Iterator
+from contextlib import AbstractContextManager, closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from imprint.core.errors import ParameterError
 from imprint.core.family import unknown
-from imprint.core.types import Array
 from imprint.kernels.placed import check_device
-from imprint.study.plan import Plan, Unit, plan
+from imprint.study.plan import Outcome, Plan, Unit, plan
 from imprint.study.source import Packs, Source
 from imprint.study.study import Study
 
@@ -53,11 +52,9 @@ class Summary:
 
 
 class Runner(Protocol):
-    """Something that evaluates units and yields each with its columns, or with the reason why there are none."""
+    """Something that evaluates units and yields what became of each."""
 
-    def __call__(
-        self, units: tuple[Unit, ...], workers: int
-    ) -> AbstractContextManager[Iterator[tuple[Unit, dict[str, Array] | str]]]: ...
+    def __call__(self, units: tuple[Unit, ...], workers: int) -> AbstractContextManager[Iterator[Outcome]]: ...
 
 
 def run(
@@ -105,7 +102,7 @@ def _run(store: "Store", todo: Plan, runner: Runner, workers: int, progress: Cal
         progress(Progress(done, todo.cells, failed, seconds, left))
 
     report()
-    with runner(todo.units, workers) as finished:
+    with closing(_outcomes(runner, todo.units, workers)) as finished:
         for unit, outcome in finished:
             if isinstance(outcome, str):
                 store.fail(unit, outcome)
@@ -117,6 +114,20 @@ def _run(store: "Store", todo: Plan, runner: Runner, workers: int, progress: Cal
             worked += unit.work
             report()
     return Summary(todo.experiments, done, failed, time.monotonic() - start, tuple(failures))
+
+
+def _outcomes(runner: Runner, units: tuple[Unit, ...], workers: int) -> Generator[Outcome, None, None]:
+    """What became of units. One that fails is tried again, each class of generators alone: others do not suffer."""
+    again: list[Unit] = []
+    with runner(units, workers) as finished:
+        for unit, outcome in finished:
+            parts = unit.apart() if isinstance(outcome, str) else []
+            if len(parts) > 1:
+                again += parts
+            else:
+                yield unit, outcome
+    if again:
+        yield from _outcomes(runner, tuple(again), workers)
 
 
 def source_of(study: Study) -> Source:

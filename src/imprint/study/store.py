@@ -75,8 +75,11 @@ class Store:
         """Keep a finished unit."""
         with atomic_write(self.folder / SHARDS / f"{unit.key}.parquet") as f:
             pq.write_table(to_table(unit, columns), f, compression="zstd")
-        with suppress(FileNotFoundError):
-            (self.folder / FAILURES / f"{unit.key}.json").unlink()
+        if notes := list((self.folder / FAILURES).glob("*.json")):
+            finished = {part.key for part in (unit, *unit.apart())}
+            for note in notes:
+                if note.stem in finished:
+                    note.unlink()
 
     def fail(self, unit: Unit, reason: str) -> None:
         """Keep the reason why a unit did not finish; the next run tries it again."""
@@ -143,21 +146,22 @@ def to_table(unit: Unit, columns: dict[str, Array]) -> pa.Table:
         code = np.array([distinct.index(v) for v in values], dtype=np.int32)
         texts[part] = (code[methods], distinct)
     made = {
-        name: pa.DictionaryArray.from_arrays(_numbers(codes), _texts(values)) for name, (codes, values) in texts.items()
+        name: pa.DictionaryArray.from_arrays(as_numbers(codes), as_texts(values))
+        for name, (codes, values) in texts.items()
     }
     plain = {"seed": np.array(unit.seeds, dtype=np.int64)[seeds], **columns}
     keys = pa.Array.from_buffers(pa.binary(16), n, [None, pa.py_buffer(b"".join(unit.keys))])
-    arrays = {**made, **{name: _numbers(values) for name, values in plain.items()}, "key": keys}
+    arrays = {**made, **{name: as_numbers(values) for name, values in plain.items()}, "key": keys}
     return pa.table([arrays[name] for name in schema().names], schema=schema())
 
 
-def _numbers(values: Array) -> pa.Array:
+def as_numbers(values: Array) -> pa.Array:
     """The same numbers for Arrow, from their bytes: `pa.array` would import pandas where that is installed."""
     buffer = pa.py_buffer(np.ascontiguousarray(values))
     return pa.Array.from_buffers(pa.from_numpy_dtype(values.dtype), len(values), [None, buffer])
 
 
-def _texts(values: list[str]) -> pa.Array:
+def as_texts(values: list[str]) -> pa.Array:
     """The same for texts."""
     parts = [value.encode() for value in values]
     ends = np.cumsum([0, *map(len, parts)], dtype=np.int32)

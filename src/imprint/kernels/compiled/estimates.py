@@ -50,6 +50,15 @@ def _products(W: Array, r: int, Q: Array, a: int, b: int, c: int, e: int) -> Any
 
 
 @jit_sums
+def _product(W: Array, r: int, Q: Array, a: int) -> Any:
+    """Of one row with one query."""
+    total = np.float32(0)
+    for t in range(W.shape[1]):
+        total += W[r, t] * Q[a, t]
+    return total
+
+
+@jit_sums
 def _bound(
     products: Array, lines: Array, r: int, shape: Array, c: int, m: int, least: Array, highs: Array, tops: Array
 ) -> None:
@@ -92,14 +101,14 @@ def _multiply(
 
 @jit
 def settle(
-    products: Array, columns: Array, firsts: Array, ends: Array, lines: Array, W: Array, Q: Array, shapes: Array,
-    highs: Array, scores: Array,
+    products: Array, columns: Array, at: Array, ends: Array, lines: Array, W: Array, Q: Array, shapes: Array,
+    best: Array, highs: Array, scores: Array, first: int,
 ) -> None:  # fmt: skip
-    """Fill in the scores of all classes but the first, whose own are there; see `kernels.estimates.settle`.
+    """See `kernels.estimates.settle`.
 
     The likeliest row of the likeliest class is looked at first, so that its product rules out others.
     """
-    n_classes, n = scores.shape
+    n_classes, n = len(scores), len(columns)
     picked, shape, some = np.empty(TILE, np.float32), np.empty((4, TILE), np.float32), np.empty(TILE + 4, np.int64)
     tops, found = np.empty((n_classes, TILE), np.float32), np.empty((n_classes, TILE), np.float32)
     least, bar = np.empty(TILE, np.float32), np.empty(TILE, np.float32)
@@ -109,13 +118,13 @@ def settle(
         own = columns[start : start + TILE]
         m = len(own)
         for i in range(m):
-            least[i] = tops[0, i] = scores[0, start + i]
+            least[i] = tops[0, i] = found[0, i] = best[own[i]]
             for s in range(4):
                 shape[s, i] = shapes[s, own[i]]
         for c in range(1, n_classes):
             tops[c] = -np.inf
             for r in range(ends[c - 1], ends[c]):
-                row = products[firsts[c] + r - ends[c - 1]]
+                row = products[at[r]]
                 if is_whole:
                     _bound(row[start : start + m], lines, r, shape, c, m, least, highs, tops)
                 else:
@@ -135,7 +144,7 @@ def settle(
             c = likeliest[i]
             if rivals[i] > 1 and c > 0:
                 r = ends[c - 1] + np.argmax(highs[ends[c - 1] : ends[c], i])
-                found[c, i] = _products(W, r, Q, own[i], own[i], own[i], own[i])[0]
+                found[c, i] = _product(W, r, Q, own[i])
                 bar[i] = max(bar[i], found[c, i] - lines[5, r] * shape[3, i])
                 highs[r, i] = -np.inf
         for c in range(1, n_classes):
@@ -145,6 +154,6 @@ def settle(
                     reached += highs[r, i] >= bar[i]
                 if reached:
                     _multiply(highs, r, lines[5, r], shape, m, own, W, Q, some, bar, found[c])
-        for c in range(1, n_classes):
+        for c in range(n_classes):
             for i in range(m):
-                scores[c, start + i] = found[c, i]
+                scores[c, first + start + i] = found[c, i]
