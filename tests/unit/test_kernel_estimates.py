@@ -45,26 +45,37 @@ def test_what_float32_cannot_square_is_not_estimated(scale):
 @pytest.mark.parametrize("away", [0.0, 0.05, 0.3, 3.0])
 @pytest.mark.parametrize("kind", ["all", "some"])
 def test_settled_scores_decide_as_true_ones(away, kind):
+    """Two decisions at once, the rows of the second before those of the first."""
     rng = np.random.default_rng(int(away * 100))
-    sizes, width, n = [9, 1, 30], 24, TILE + 70
-    P, W = rows(rng, 40, width, away)
-    W[20:25], P[20:25] = W[5:10], P[5:10]  # doubles in two classes: exact ties
+    edges, width, n = np.array([[30, 39, 40, 70], [5, 6, 15, 25]]), 24, TILE + 70
+    order = np.r_[30:70, 5:25]
+    P, W = rows(rng, 80, width, away)
+    for one, other in ((slice(50, 54), slice(35, 39)), (slice(18, 23), slice(8, 13))):
+        W[one], P[one] = W[other], P[other]  # doubles in two classes: exact ties
     Q = (rng.normal(size=(n, width)) + 0.5).astype(np.float32)
     Q[4] = 0
     Q[9] = 1
     columns = np.arange(n) if kind == "all" else np.flatnonzero(rng.random(n) < 0.6)
-    best, ends, at = (rng.normal(size=n) * 30).astype(np.float32), np.cumsum([0, *sizes]), rng.permutation(len(P))
-    products = np.empty((len(P), n), dtype=np.float32)
+    m = len(columns)
+    products, at = np.empty((len(P), n), dtype=np.float32), rng.permutation(len(P))
     products[at] = P @ Q.T
-    whole = np.full((4, len(columns) + 5), 7, dtype=np.float32)
-    like = estimates.Like(at, ends, estimates.lines(P, W, 1e9), W)
-    room = estimates.room_for(len(W))
-    estimates.settle(products, columns.astype(np.uint32), like, Q, estimates.shapes(Q), best, room, whole, 2)
-    assert (whole[:, [0, 1, -3, -2, -1]] == 7).all()
-    scores = whole[:, 2:-3]
-    products = Q[columns] @ W.T
-    true = np.array([best[columns], *(products[:, a:b].max(axis=1) for a, b in pairwise(ends))])
-    assert np.array_equal(scores[0], best[columns])
+    scores = np.full(2 * n + 3 + 8 * (m + 5), 7, dtype=np.float32)
+    firsts = scores[3 : 2 * n + 3].reshape(2, n)
+    firsts[:] = rng.normal(size=(2, n)) * 30
+    found = scores[2 * n + 3 :].reshape(2, 4, m + 5)
+    likes = estimates.Likes(edges, W, at[order], np.ascontiguousarray(estimates.lines(P, W, 1e9)[:, order]))
+    bests, starts = np.array([3, n + 3]), np.array([2 * n + 5, 2 * n + 5 + 4 * (m + 5)])
+    room = estimates.room_for(40)
+    columns = columns.astype(np.uint32)
+    estimates.settle(products, columns, likes, Q, estimates.shapes(Q), bests, room, scores, starts, m + 5)
+    assert (found[:, :, [0, 1, -3, -2, -1]] == 7).all()
+    every = Q[columns] @ W.T
+    for first, own, e in zip(firsts, found[:, :, 2:-3], edges):
+        assert np.array_equal(own[0], first[columns])
+        check(own, np.array([own[0], *(every[:, a:b].max(axis=1) for a, b in pairwise(e))]))
+
+
+def check(scores, true):
     best, second = np.sort(true, axis=0)[::-1][:2]
     clear = best - second > 1e-5 * np.abs(best)
     assert 0.5 < clear.mean() < 1

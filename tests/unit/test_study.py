@@ -98,7 +98,7 @@ def test_estimated_decisions_are_those_of_the_plain_path(tmp_path, monkeypatch, 
     settled, settle = [], estimates.settle
 
     def noted(*args):
-        settled.append(args[-2].shape)
+        settled.append(args[2].edges.shape)
         settle(*args)
 
     monkeypatch.setattr(estimates, "settle", noted)
@@ -115,6 +115,6 @@ def test_estimated_decisions_are_those_of_the_plain_path(tmp_path, monkeypatch, 
     )
     study = Study(backbones="a", datasets="one", tasks=["all", "even", "classes(5, 2, 1)"], seeds=[3], grid=grid)
     run(study, tmp_path, source=source, workers=1)
-    assert {classes for classes, _ in settled} == {7, 4, 3}
+    assert {classes for _, classes in settled} == {7, 4, 3}
     for row in study.results(tmp_path).to_pylist():
         check(row, plain(source, row))

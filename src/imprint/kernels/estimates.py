@@ -57,28 +57,29 @@ def shapes(Q: Array) -> Array | None:
     return np.array([mean, a, b, SLACK * np.sqrt(squared)], dtype=np.float32)
 
 
-class Like(NamedTuple):
-    """Rows of classes one after another, all but the first class's, and rows that they are like."""
+class Likes(NamedTuple):
+    """Rows of all classes but the first in several decisions, and rows that they are like."""
 
-    at: Array  # where among products those with the row that each is like stand
-    ends: Array  # (C,) where each class ends
-    lines: Array
+    edges: Array  # (E, C) where in `rows` those of each class begin and end
     rows: Array
+    at: Array  # where among products those with the row that each is like stand; decision after decision
+    lines: Array  # the lines through these rows, in the same order
 
 
 def settle(
-    products: Array, columns: Array, like: Like, Q: Array, shapes: Array, best: Array, room: Array, scores: Array,
-    first: int,
+    products: Array, columns: Array, likes: Likes, Q: Array, shapes: Array, bests: Array, room: Array, scores: Array,
+    starts: Array, width: int,
 ) -> None:  # fmt: skip
-    """Fill in scores by which queries decide as by their largest products with the rows of classes.  # scores: (C, n)
+    """Fill in scores by which queries decide as by their largest products with the rows of classes.
 
-    `products` are those with queries `Q`, of which the `columns` are in question: the scores from number `first` on are
-    theirs. `best` are the scores of all queries for the first class. Where two classes come near each other both scores
-    are true, elsewhere the largest is the right one's. `room` is that of `room_for` the rows.
+    `products` are those with queries `Q`, of which the `columns` are in question. In decision e the first class has the
+    scores from `scores[bests[e]]` on, one for each of `Q`; class c gets those from `scores[starts[e] + c * width]` on,
+    one for each query in question, the first class too. Where two classes come near each other both scores are true,
+    elsewhere the largest is the right one's. `room` is that of `room_for` the rows of one decision.
     """
     from imprint.kernels.compiled import estimates as compiled
 
-    compiled.settle(products, columns, *like, Q, shapes, best, room, scores, first)
+    compiled.settle(products, columns, *likes, Q, shapes, bests, room, scores, starts, width)
 
 
 def room_for(rows: int) -> Array:

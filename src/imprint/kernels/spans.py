@@ -98,9 +98,12 @@ def _parts(bases: Sequence[Base], wanted: Iterable[int]) -> list[_Part]:
     found = []
     for own in alike.values():
         n = len(bases[own[0]].pool)
+        if any(bases[b].places is None for b in own):
+            found.append(_Part(own, None, n))
+            continue
         chosen = np.zeros(n, dtype=bool)
         for b in own:
-            chosen[slice(None) if bases[b].places is None else bases[b].places] = True
+            chosen[bases[b].places] = True
         used = np.flatnonzero(chosen)
         found.append(_Part(own, None if len(used) == n else used, len(used)))
     return found

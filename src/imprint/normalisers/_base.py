@@ -47,9 +47,9 @@ class Normaliser(Component):
         """
         return X
 
-    def finish(self, prepared: Array, reference: Array) -> Array:
-        """Prepared rows after a reference that `references` gave."""
-        return self.apply(prepared, reference)
+    def finish(self, prepared: Array, reference: Array, out: Array) -> None:
+        """Prepared rows after a reference that `references` gave, into `out`."""
+        out[:] = self.apply(prepared, reference)
 
     @abstractmethod
     def apply(self, X: Array, reference: Array | None = None) -> Array:

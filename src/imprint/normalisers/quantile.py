@@ -26,7 +26,9 @@ class Quantile(Normaliser):
         if reference is None or len(reference) == 0:
             return X
         target = quantiles(reference, (np.arange(X.shape[1]) + 0.5) / X.shape[1]).astype(X.dtype)
-        return self.finish(ranks(X), target)
+        out = np.empty_like(X)
+        self.finish(ranks(X), target, out)
+        return out
 
     def references(self, parts: Sequence[Array]) -> list[Array | None]:
         """What the values of the proxies of each class become, from the smallest on; they share them."""
@@ -35,5 +37,5 @@ class Quantile(Normaliser):
     def prepare(self, X: Array, like: Array | None = None) -> Array:
         return ranks(X, like)
 
-    def finish(self, prepared: Array, reference: Array) -> Array:
-        return np.asarray(reference.take(prepared, mode="clip"))
+    def finish(self, prepared: Array, reference: Array, out: Array) -> None:
+        reference.take(prepared, mode="clip", out=out)

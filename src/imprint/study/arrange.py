@@ -189,8 +189,9 @@ def by_rows(wanted: Sequence[Wish]) -> Iterator[tuple[type[Generator], Normalise
 def _shared_parts(unit: Unit) -> list[tuple[int, Normaliser, View, Aggregator]]:
     """Every method with norms that cannot matter to its aggregator replaced by the first of their like in the unit.
 
-    The first number is that of the first method with the same norm_pre and generator.
+    The first number is that of the first method with the same norm_pre and generator. Equal norms are one object.
     """
+    one: dict[Normaliser, Normaliser] = {}
     made: dict[tuple[Normaliser, Generator], int] = {}
     first_post = _first_straight(m.norm_post for m in unit.methods)
     first_inf = _first_straight(m.norm_inf for m in unit.methods)
@@ -203,7 +204,7 @@ def _shared_parts(unit: Unit) -> list[tuple[int, Normaliser, View, Aggregator]]:
         if not heeds_query and inf.keeps_direction:
             inf = first_inf
         first = made.setdefault((method.norm_pre, method.generator), i)
-        found.append((first, post, View(type(a), a.kind, inf), a))
+        found.append((first, one.setdefault(post, post), View(type(a), a.kind, one.setdefault(inf, inf)), a))
     return found
 
 

@@ -17,18 +17,22 @@ WORTH = 10
 """Proxies of a class from which it pays to estimate their scores first."""
 FAINT = 0.15
 """How much of their length estimates may leave out on average, for that."""
+ALONE = -1
+"""The union of a lineup with no other."""
 
 
-class Estimate(NamedTuple):
-    """A decision whose scores but the first class's are estimated from products with other rows."""
+class Estimates(NamedTuple):
+    """Decisions about one lineup whose scores but the first class's are estimated from products with other rows."""
 
     lineup: int
-    first: int  # the span of the first class
-    raws: list[tuple[int, int]]  # the bases of the products and how many of their rows, for each other class
-    ends: Array  # (C,) where the rows of each class end among `rows`
-    lines: Array
+    firsts: list[int]  # the spans of the first class
+    raws: list[
+        tuple[int, int]
+    ]  # bases of the products and how many of their rows; class by class, decision by decision
+    edges: Array
     rows: Array
-    scores: Array  # (C, q)
+    lines: Array
+    starts: Array  # where the scores of each begin
 
 
 class BestScores:
@@ -52,25 +56,26 @@ class BestScores:
         self.dtype = np.result_type(dtype, *(base.pool for base in blocks.bases))
         self._start: dict[int, int] = {}
         self._union: dict[int, int] = {}
-        self._lines: dict[int, Any] = {}
+        self._lines: dict[tuple[int, ...], Any] = {}
         self._shape: dict[int, Array | None] = {}
-        self._estimates: dict[tuple[int, tuple[int, ...]], Estimate] = {}
-        by_rows, watched = self._shared(list(places))
+        self._estimated: dict[tuple[int, tuple[int, ...]], int] = {}
+        by_rows, estimated = self._shared(list(places))
         sizes = [len(spans) * len(plan.unions[union]) for union, spans in by_rows.items()]
-        self._scores = np.empty(sum(sizes), dtype=self.dtype)
+        estimates_of, end = self._estimates(estimated, sum(sizes))
+        self._scores = np.empty(end, dtype=self.dtype)
         end = 0
         for (union, spans), size in zip(by_rows.items(), sizes):
             width = len(plan.unions[union])
             out = self._scores[end : end + size].reshape(len(spans), width)
             self._start.update(zip(spans, range(end, end + size, width)))
             self._union.update(dict.fromkeys(spans, union))
-            watch = self._watch(union, watched[union]) if union in watched else None
+            watch = self._watch(union, estimates_of[union]) if union in estimates_of else None
             chosen = [blocks.spans[i] for i in spans]
             placed.span_maxima(queries(union), blocks.bases, chosen, out, device, watch)
             end += size
 
-    def _shared(self, places: list[Place]) -> tuple[dict[int, list[int]], dict[int, list[Estimate]]]:
-        """The spans to be multiplied for each union of lineups, and the decisions that are estimated on the way."""
+    def _shared(self, places: list[Place]) -> tuple[dict[int, list[int]], dict[Place, int]]:
+        """The spans to be multiplied for each union of lineups, and where decisions are estimated on the way."""
         estimated = {place for place in places if self._can_be_estimated(place)}
         while True:
             users = self.blocks.users(place for place in places if place not in estimated)
@@ -80,13 +85,32 @@ class BestScores:
             if not lost:
                 break
             estimated -= lost
-        watched: dict[int, list[Estimate]] = defaultdict(list)
-        for place in places:
+        first = {place: self.blocks.spans[self.blocks.places[place][0]] for place in places if place in estimated}
+        return by_rows, {place: home[span.base][0] for place, span in first.items()}
+
+    def _estimates(self, wanted: dict[Place, int], end: int) -> tuple[dict[int, list[Estimates]], int]:
+        """Decisions to be estimated in each union of lineups, those of one lineup and array together.
+
+        Their scores stand from `end` on; the second number is where they end.
+        """
+        alike: dict[tuple[int, int, int], list[tuple[int, ...]]] = defaultdict(list)
+        for place, union in wanted.items():
             key = place.lineup, tuple(self.blocks.places[place])
-            if place in estimated and key not in self._estimates:
-                self._estimates[key] = self._estimate(*key)
-                watched[home[self.blocks.spans[key[1][0]].base][0]].append(self._estimates[key])
-        return by_rows, watched
+            if key not in self._estimated:
+                self._estimated[key] = end
+                end += len(key[1]) * len(self.plan.lineups[place.lineup].rows)
+                alike[union, place.lineup, id(self.blocks.finished[key[1][1]].together)].append(key[1])
+        found: dict[int, list[Estimates]] = defaultdict(list)
+        for (union, lineup, _), decisions in alike.items():
+            own = [[self.blocks.finished[i] for i in spans[1:]] for spans in decisions]
+            sizes = [[self.blocks.spans[i].size for i in spans[1:]] for spans in decisions]
+            edges = np.cumsum([[parts[0].first, *n] for parts, n in zip(own, sizes)], axis=1)
+            raws = [(part.raw, size) for parts, n in zip(own, sizes) for part, size in zip(parts, n)]
+            lines = np.concatenate([self._lines[spans[1:]] for spans in decisions], axis=1)
+            starts = np.array([self._estimated[lineup, spans] for spans in decisions])
+            firsts = [spans[0] for spans in decisions]
+            found[union].append(Estimates(lineup, firsts, raws, edges, own[0][0].together, lines, starts))
+        return found, end
 
     def _can_be_estimated(self, place: Place) -> bool:
         """Whether all classes but the first have many rows that are much like others, side by side."""
@@ -99,8 +123,8 @@ class BestScores:
         together, begins = finished[spans[1]].together, np.cumsum([finished[spans[1]].first, *sizes])
         if any(finished[i].together is not together or finished[i].first != b for i, b in zip(spans[1:], begins)):
             return False
-        work = together.size * len(self.plan.lineups[place.lineup].rows)
-        return engine.compiled(work) and all(self._is_faint(i) for i in spans[1:])
+        work = sum(sizes) * together.shape[1] * len(self.plan.lineups[place.lineup].rows)
+        return engine.compiled(work) and self._are_faint(tuple(spans[1:]))
 
     def _is_served(self, place: Place, users: dict[int, set[int]], home: dict[int, tuple[int, set[int]]]) -> bool:
         """Whether what a decision is estimated from is multiplied with all its queries, in one place."""
@@ -111,48 +135,40 @@ class BestScores:
         served = place.lineup in users.get(spans[0], ()) and all(place.lineup in home[base][1] for base in bases)
         return served and self._shapes(home[bases[0]][0]) is not None
 
-    def _estimate(self, lineup: int, spans: tuple[int, ...]) -> Estimate:
-        finished, sizes = [self.blocks.finished[i] for i in spans[1:]], [self.blocks.spans[i].size for i in spans[1:]]
-        ends = np.cumsum([0, *sizes])
-        rows = finished[0].together[finished[0].first :][: ends[-1]]
-        raws = [(f.raw, size) for f, size in zip(finished, sizes)]
-        lines = np.concatenate([self._lines[i] for i in spans[1:]], axis=1)
-        scores = np.empty((len(spans), len(self.plan.lineups[lineup].rows)), dtype=np.float32)
-        return Estimate(lineup, spans[0], raws, ends, lines, rows, scores)
-
-    def _is_faint(self, span: int) -> bool:
-        """Whether its rows follow well enough from those they were made of; notes down how."""
-        if span not in self._lines:
-            bases, own = self.blocks.bases, self.blocks.spans[span]
-            raw = own._replace(base=self.blocks.finished[span].raw)
-            self._lines[span] = estimates.lines(raw.rows(bases), own.rows(bases), FAINT)
-        return self._lines[span] is not None
+    def _are_faint(self, spans: tuple[int, ...]) -> bool:
+        """Whether their rows, side by side, follow well enough from those they were made of; notes down how."""
+        if spans not in self._lines:
+            finished, own = self.blocks.finished, [self.blocks.spans[i] for i in spans]
+            raw = [span._replace(base=finished[i].raw).rows(self.blocks.bases) for i, span in zip(spans, own)]
+            size = sum(span.size for span in own)
+            rows = finished[spans[0]].together[finished[spans[0]].first :][:size]
+            self._lines[spans] = estimates.lines(np.concatenate(raw), rows, FAINT)
+        return self._lines[spans] is not None
 
     def _shapes(self, union: int) -> Array | None:
         if union not in self._shape:
             self._shape[union] = estimates.shapes(self.queries(union))
         return self._shape[union]
 
-    def _watch(self, union: int, wanted: list[Estimate]) -> Watch:
+    def _watch(self, union: int, wanted: list[Estimates]) -> Watch:
         """Estimate decisions from the products of test rows with the rows of all bases."""
         Q, shapes = self.queries(union), np.asarray(self._shape[union])
-        room = estimates.room_for(max(len(e.rows) for e in wanted))
-        by_lineup: dict[int, list[Estimate]] = defaultdict(list)
-        for e in wanted:
-            by_lineup[e.lineup].append(e)
+        room = estimates.room_for(max(int((e.edges[:, -1] - e.edges[:, 0]).max()) for e in wanted))
 
         def watch(places: dict[int, Array]) -> Callable[[int, Array], None]:
-            at = {id(e): np.concatenate([places[raw][:size] for raw, size in e.raws]) for e in wanted}
+            at = [np.concatenate([places[raw][:size] for raw, size in e.raws]) for e in wanted]
+            likes = [estimates.Likes(e.edges, e.rows, own, e.lines) for e, own in zip(wanted, at)]
+            bests = [np.array([self._start[i] for i in e.firsts]) for e in wanted]
 
             def look(start: int, products: Array) -> None:
                 here = slice(start, start + products.shape[1])
-                queries, shape = Q[here], shapes[:, here]
-                for lineup, own in by_lineup.items():
-                    first, columns = _those_in(self.plan.columns(union, lineup), here)
-                    for e in own:
-                        best = self._scores[self._start[e.first] :][here]
-                        like = estimates.Like(at[id(e)], e.ends, e.lines, e.rows)
-                        estimates.settle(products, columns, like, queries, shape, best, room, e.scores, first)
+                for e, like, best in zip(wanted, likes, bests):
+                    first, columns = _those_in(self.plan.columns(union, e.lineup), here)
+                    width = len(self.plan.lineups[e.lineup].rows)
+                    estimates.settle(
+                        products, columns, like, Q[here], shapes[:, here], best + start, room, self._scores,
+                        e.starts + first, width,
+                    )  # fmt: skip
 
             return look
 
@@ -161,29 +177,23 @@ class BestScores:
     def count(self, chosen: Sequence[Sequence[int]], lineup: int, rounding: float) -> Counts:
         """Decisions about the rows of a lineup, each between spans of its own, one for every class."""
         truth = self.plan.lineups[lineup].truth
-        estimated = {
-            t: self._estimates[key] for t, s in enumerate(chosen) if (key := (lineup, tuple(s))) in self._estimates
-        }
-        plain = [t for t in range(len(chosen)) if t not in estimated]
-        found = []
-        if estimated:
-            scores = np.stack([e.scores for e in estimated.values()])
-            starts = np.arange(0, scores.size, len(truth)).reshape(scores.shape[:2])
-            none = np.empty((0, len(truth)), dtype=np.intp)
-            found.append(count_many(scores.ravel(), starts, np.full_like(starts, -1), none, truth, rounding))
-        if plain:
-            starts = np.array([[self._start[i] for i in chosen[t]] for t in plain])
-            unions = [[self._union[i] for i in chosen[t]] for t in plain]
-            found.append(count_many(self._scores, starts, *self._columns(unions, lineup), truth, rounding))
-        order = np.argsort([*estimated, *plain])
-        return Counts(*(np.concatenate(parts)[order] for parts in zip(*found)))
+        starts, unions = [], []
+        for spans in chosen:
+            begin = self._estimated.get((lineup, tuple(spans)))
+            if begin is None:
+                starts.append([self._start[i] for i in spans])
+                unions.append([self._union[i] for i in spans])
+            else:
+                starts.append(list(range(begin, begin + len(spans) * len(truth), len(truth))))
+                unions.append([ALONE] * len(spans))
+        return count_many(self._scores, np.array(starts), *self._columns(unions, lineup), truth, rounding)
 
     def _columns(self, unions: list[list[int]], lineup: int) -> tuple[Array, Array]:
         """Where the rows of a lineup stand in each union, and which of these places go with each; -1 as they lie."""
         places: list[Array] = []
         number = {}
         for u in {u for own in unions for u in own}:
-            columns = self.plan.columns(u, lineup)
+            columns = None if u == ALONE else self.plan.columns(u, lineup)
             number[u] = -1 if columns is None else len(places)
             places += [] if columns is None else [columns]
         which = np.array([[number[u] for u in own] for own in unions])

@@ -1,7 +1,8 @@
 """Finished proxies of classes as spans of rows that they share."""
 
+import math
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -15,18 +16,20 @@ from imprint.study.generate import Raw
 
 FEW = 64
 """Rows of a class up to which one look at all classes beats many."""
+ROOM = 4096
+"""Finished rows of several lineups that are held in one array."""
 
 
 class Place(NamedTuple):
     """Where proxies stand: whose they are, how they were finished, in which lineup."""
 
     maker: int
-    norm_post: Normaliser
+    norm_post: Normaliser  # equal ones must be one object
     lineup: int
 
 
 class Finished(NamedTuple):
-    """Rows that a norm made of others: which base those begin, and where these stand among all of their lineup."""
+    """Rows that a norm made of others: which base those begin, and where these stand among rows of many lineups."""
 
     raw: int
     together: Array
@@ -43,11 +46,13 @@ class Blocks:
         self.places: dict[Place, list[int]] = {}
         self._sizes: dict[Place, int] = {}
         self._known: dict[Hashable, Any] = {}
+        self._room: Array = np.empty((0, 0))
+        self._taken = 0
         self._kept: list[Any] = []  # what keys name by identity
 
     def add(self, place: Place, parts: Sequence[Raw]) -> None:
         """Finish the proxies of a lineup."""
-        norm = place.norm_post
+        norm = place.norm_post  # kept, as a key of `places`
         found = self._in_turn(norm, parts) if norm.uses_reference else [self._alone(norm, raw) for raw in parts]
         self.places[place] = found
         self._sizes[place] = sum(raw.size for raw in parts)
@@ -62,11 +67,12 @@ class Blocks:
         if sum(map(len, rows)) > FEW * len(rows):
             return
         whole, ends = np.concatenate(rows), np.cumsum([len(r) for r in rows])[:-1]
-        for norm in dict.fromkeys(norms):
+        for norm in {id(norm): norm for norm in norms}.values():
+            self._kept.append(norm)
             what = "ready" if norm.uses_reference else "divisors"
             found = norm.prepare(whole) if norm.uses_reference else norm.divisors(whole)
             if found is not None:
-                self._known.update({((what, norm), id(r)): part for r, part in zip(rows, np.split(found, ends))})
+                self._known.update({((what, id(norm)), id(r)): part for r, part in zip(rows, np.split(found, ends))})
                 self._kept += rows
 
     def by_rows(self, users: Mapping[int, Iterable[int]], plan: Arrangement) -> dict[int, list[int]]:
@@ -88,96 +94,89 @@ class Blocks:
         return found
 
     def _alone(self, norm: Normaliser, raw: Raw) -> int:
-        key = id(norm), id(raw)  # a maker has one of each, however many lineups it serves
-        if key not in self._known:
-            if (alone := ("alone", norm, id(raw.rows))) not in self._known:
-                self._known[alone] = self._divided(norm, raw)
-            base, divisors = self._known[alone]
-            self._known[key] = self._span(base, raw.size, divisors)
-            self._kept += [norm, raw]
-        return int(self._known[key])
+        key = "alone", id(norm), id(raw.rows), raw.size
+        if (found := self._known.get(key)) is None:
+            found = self._known[key] = self._divided(norm, raw)
+            self._kept.append(raw.rows)
+        return int(found)
 
-    def _divided(self, norm: Normaliser, raw: Raw) -> tuple[int, Array | None]:
-        """The rows after a norm as those of a base and what these are to be divided by."""
-        divisors = self._of_rows(("divisors", norm), raw, norm.divisors)
+    def _divided(self, norm: Normaliser, raw: Raw) -> int:
+        """Proxies after a norm: where it divides rows, as those before with what these are to be divided by."""
+        divisors = self._once(("divisors", id(norm)), raw.pool.rows, norm.divisors)
         if divisors is None:
-            return self._base(norm.apply(raw.rows)), None
-        return self._origin(raw, None if _are_one(divisors) else divisors)
+            return self._span(self._base(self._once(("applied", id(norm)), raw.rows, norm.apply)), raw.size)
+        return self._origin(raw, divisors)
 
-    def _origin(self, raw: Raw, divisors: Array | None = None) -> tuple[int, Array | None]:
-        """Rows over some divisors, as those before their norm and what these are to be divided by."""
-        own = raw.pool.divisors
-        if own is not None and raw.places is not None:
-            own = own[raw.places]
-        both = divisors if own is None else own if divisors is None else own * divisors
-        return self._base(raw.pool.origin, raw.places), self._distinct(both)
+    def _origin(self, raw: Raw, divisors: Array | None = None) -> int:
+        """Proxies, their pool over some divisors, as rows before the norm that made them."""
+        key = "both", id(raw.pool.rows), id(divisors)
+        if key not in self._known:
+            self._known[key] = self._distinct(raw.pool.divisors, divisors)
+        both = self._known[key]
+        if both is not None and raw.places is not None:
+            both = self._once(("of", id(both)), raw.places, both.__getitem__)
+        return self._span(self._base(raw.pool.origin, raw.places), raw.size, both)
 
-    def _distinct(self, divisors: Array | None) -> Array | None:
-        """The first of equal divisors; None for those that do nothing."""
-        if divisors is None or _are_one(divisors):
+    def _distinct(self, *divisors: Array | None) -> Array | None:
+        """The product of some divisors, the first of equal ones; None where it does nothing."""
+        some = [d for d in divisors if d is not None and not _are_one(d)]
+        if not some:
             return None
-        return np.asarray(self._known.setdefault(("divisors", divisors.tobytes()), divisors))
+        both = math.prod(some[1:], start=some[0])
+        return np.asarray(self._known.setdefault(("divisors", both.tobytes()), both))
 
     def _in_turn(self, norm: Normaliser, parts: Sequence[Raw]) -> list[int]:
         """Each class after those before it; lineups share what comes to the same."""
         heads = tuple((0 if i and norm.first_alone_matters else id(raw.rows), raw.size) for i, raw in enumerate(parts))
-        if (norm, heads) not in self._known:
-            found = norm.references([raw.rows[: raw.size] for raw in parts])
-            self._known.update({(norm, heads[:i]): found[:i] for i in range(1, len(heads) + 1)})
-        pairs = list(zip(self._known[norm, heads], parts))
-        self._finish(norm, [pair for pair in pairs if self._key(norm, *pair) not in self._known])
-        return [self._known[self._key(norm, *pair)] for pair in pairs]
+        if (references := self._known.get((id(norm), heads))) is None:
+            references = norm.references([raw.rows[: raw.size] for raw in parts])
+            self._known.update({(id(norm), heads[:i]): references[:i] for i in range(1, len(heads) + 1)})
+        keys = [("after", id(norm), id(raw.rows), raw.size, id(r)) for r, raw in zip(references, parts)]
+        missing = [pair for pair in zip(keys, references, parts) if pair[0] not in self._known]
+        if missing:
+            self._known.update(self._finish(norm, missing))
+        return [self._known[key] for key in keys]
 
-    def _key(self, norm: Normaliser, reference: Array | None, raw: Raw) -> Hashable:
-        return "after", norm, id(raw.rows), raw.size, id(reference)
-
-    def _finish(self, norm: Normaliser, pairs: Sequence[tuple[Array | None, Raw]]) -> None:
+    def _finish(
+        self, norm: Normaliser, wanted: Sequence[tuple[Hashable, Array | None, Raw]]
+    ) -> Iterator[tuple[Hashable, int]]:
         """Finish proxies after their references, those of a lineup side by side."""
-        if not pairs:
-            return
-        like = pairs[0][1].rows
-        size = sum(raw.size for reference, raw in pairs if reference is not None)
-        together, first = np.empty((size, like.shape[1]), dtype=like.dtype), 0
-        for reference, raw in pairs:
+        like = wanted[0][2].rows
+        size = sum(raw.size for _, reference, raw in wanted if reference is not None)
+        if self._taken + size > len(self._room):
+            self._room, self._taken = np.empty((max(size, ROOM), like.shape[1]), dtype=like.dtype), 0
+        for key, reference, raw in wanted:
             if reference is None:
-                base, divisors = self._origin(raw)
-                found = self._span(base, raw.size, divisors)
-            else:
-                rows = together[first : first + raw.size]
-                rows[:] = norm.finish(self._ready(norm, raw)[: raw.size], reference)
-                found = self._span(self._base(rows), raw.size)
-                self.finished[found] = Finished(self._base(raw.pool.origin, raw.places), together, first)
-                first += raw.size
-            self._known[self._key(norm, reference, raw)] = found
+                yield key, self._origin(raw)
+                continue
+            rows = self._room[self._taken : self._taken + raw.size]
+            norm.finish(self._ready(norm, raw)[: raw.size], reference, rows)
+            found = self._span(self._base(rows), raw.size)
+            self.finished[found] = Finished(self._base(raw.pool.origin, raw.places), self._room, self._taken)
+            self._taken += raw.size
+            yield key, found
 
     def _ready(self, norm: Normaliser, raw: Raw) -> Array:
-        like = None if raw.pool.divisors is None else self._known.get((("ready", norm), id(raw.pool.origin)))
-        return np.asarray(self._of_rows(("ready", norm), raw, partial(norm.prepare, like=like)))
-
-    def _of_rows(self, what: Hashable, raw: Raw, find: Callable[[Array], Array | None]) -> Array | None:
-        """What is found of rows: looked for once in their pool, and taken from there."""
-        found: Array | None = self._once(what, raw.pool.rows, find)
-        if found is None or raw.places is None:
-            return found
-        key = what, id(raw.rows)
-        if key not in self._known:
-            self._known[key] = found[raw.places]
+        """What a norm needs to know of rows, from what it knows of their pool."""
+        key = "ready", id(norm), id(raw.rows)
+        if (found := self._known.get(key)) is None:
+            like = None if raw.pool.divisors is None else self._known.get((("ready", id(norm)), id(raw.pool.origin)))
+            whole = self._once(("ready", id(norm)), raw.pool.rows, partial(norm.prepare, like=like))
+            found = self._known[key] = whole if raw.places is None else whole[raw.places]
             self._kept.append(raw.rows)
-        return np.asarray(self._known[key])
+        return np.asarray(found)
 
     def _span(self, base: int, size: int, divisors: Array | None = None) -> int:
-        key = base, size, id(divisors)
-        if key not in self._known:
-            self._known[key] = len(self.spans)
+        number = self._known.setdefault(("span", base, size, id(divisors)), len(self.spans))
+        if number == len(self.spans):
             self.spans.append(Span(base, size, divisors))
-        return int(self._known[key])
+        return int(number)
 
     def _base(self, pool: Array, places: Array | None = None) -> int:
-        key = "base", id(pool), id(places)
-        if key not in self._known:
-            self._known[key] = len(self.bases)
+        number = self._known.setdefault(("base", id(pool), id(places)), len(self.bases))
+        if number == len(self.bases):
             self.bases.append(Base(pool, places))
-        return int(self._known[key])
+        return int(number)
 
     def _once(self, what: Hashable, array: Array, find: Callable[[Array], Any]) -> Any:
         """What is found of an array, looked for once."""

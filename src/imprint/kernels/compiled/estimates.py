@@ -100,15 +100,15 @@ def _multiply(
 
 
 @jit
-def settle(
+def _settle(
     products: Array, columns: Array, at: Array, ends: Array, lines: Array, W: Array, Q: Array, shapes: Array,
-    best: Array, highs: Array, scores: Array, first: int,
+    best: Array, highs: Array, scores: Array, begin: int, width: int,
 ) -> None:  # fmt: skip
-    """See `kernels.estimates.settle`.
+    """One decision of `settle`.
 
     The likeliest row of the likeliest class is looked at first, so that its product rules out others.
     """
-    n_classes, n = len(scores), len(columns)
+    n_classes, n = len(ends), len(columns)
     picked, shape, some = np.empty(TILE, np.float32), np.empty((4, TILE), np.float32), np.empty(TILE + 4, np.int64)
     tops, found = np.empty((n_classes, TILE), np.float32), np.empty((n_classes, TILE), np.float32)
     least, bar = np.empty(TILE, np.float32), np.empty(TILE, np.float32)
@@ -156,4 +156,22 @@ def settle(
                     _multiply(highs, r, lines[5, r], shape, m, own, W, Q, some, bar, found[c])
         for c in range(n_classes):
             for i in range(m):
-                scores[c, first + start + i] = found[c, i]
+                scores[begin + c * width + start + i] = found[c, i]
+
+
+@jit
+def settle(
+    products: Array, columns: Array, edges: Array, rows: Array, at: Array, lines: Array, Q: Array, shapes: Array,
+    bests: Array, highs: Array, scores: Array, starts: Array, width: int,
+) -> None:  # fmt: skip
+    """See `kernels.estimates.settle`."""
+    first = 0
+    for e in range(len(edges)):
+        begin, end = edges[e, 0], edges[e, -1]
+        last = first + end - begin
+        best = scores[bests[e] : bests[e] + len(Q)].copy()
+        _settle(
+            products, columns, at[first:last], edges[e] - begin, lines[:, first:last], rows[begin:end], Q, shapes,
+            best, highs, scores, starts[e], width,
+        )  # fmt: skip
+        first = last
