@@ -36,6 +36,10 @@ def decide_many(
                 second[i] = max(second[i], min(best[i], own[i]))
                 claimed[i] = c if own[i] > best[i] else claimed[i]
                 best[i] = max(best[i], own[i])
+        close = 0
         for i in range(n):
-            confusion[t, truth[i], claimed[i]] += 1
-            near[t] += best[i] - second[i] <= rounding * abs(best[i])
+            close += best[i] - second[i] <= rounding * abs(best[i])
+        near[t] = close
+        counts = confusion[t]
+        for i in range(n):
+            counts[np.uint64(truth[i]), np.uint64(claimed[i])] += 1
