@@ -26,9 +26,7 @@ class Estimates(NamedTuple):
 
     lineup: int
     firsts: list[int]  # the spans of the first class
-    raws: list[
-        tuple[int, int]
-    ]  # bases of the products and how many of their rows; class by class, decision by decision
+    raws: list[tuple[int, int]]  # bases of the products and how many of their rows, for each other class
     edges: Array
     rows: Array
     lines: Array
