@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from imprint.kernels import engine
-from imprint.kernels.quantiles import Pool, quantiles, ranks, targets_in_turn
+from imprint.kernels.quantiles import Pool, quantiles, ranks, targets_in_turn, values_at
 
 few = st.lists(st.floats(-4, 4, width=16), min_size=1, max_size=12).map(lambda v: np.array(v, dtype=np.float32))
 
@@ -21,6 +21,19 @@ def test_quantiles_are_those_of_numpy(first, more):
     expected = np.quantile(np.concatenate(everything), q)
     np.testing.assert_array_equal(pool.quantiles(q), expected)
     np.testing.assert_array_equal(quantiles(np.concatenate(everything), q), expected)
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("dtype", [np.int16, np.int32])
+def test_every_rank_gets_its_value(compiled, dtype):
+    rng = np.random.default_rng(0)
+    X, values = rng.normal(size=(5, 300)), np.sort(rng.normal(size=300)).astype(np.float32)
+    room = np.zeros((9, 300), dtype=np.float32)
+    with patch.object(engine, "loaded", lambda: compiled):
+        values_at(ranks(X).astype(dtype), values, room[2:7])
+    assert not room[[0, 1, 7, 8]].any()
+    for row, found in zip(X, room[2:7]):
+        assert np.array_equal(found[np.argsort(row)], values)
 
 
 @pytest.mark.parametrize("compiled", [False, True])

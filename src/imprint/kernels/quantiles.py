@@ -58,6 +58,16 @@ def ranks(X: Array, like: Array | None = None) -> Array:
     return out
 
 
+def values_at(ranks: Array, values: Array, out: Array) -> None:
+    """The value that goes with every rank; `values` rise."""
+    if engine.loaded():
+        from imprint.kernels.compiled import quantiles as compiled
+
+        compiled.values_at(ranks, values, out)
+    else:
+        values.take(ranks, mode="clip", out=out)
+
+
 def _confirmed(X: Array, like: Array) -> Array:
     """These ranks, sorted anew only where rounding has made values equal that were not."""
     from imprint.kernels.compiled.quantiles import ranked_otherwise

@@ -5,7 +5,7 @@ from typing import ClassVar
 import numpy as np
 
 from imprint.core.types import Array
-from imprint.kernels.quantiles import quantiles, ranks, targets_in_turn
+from imprint.kernels.quantiles import quantiles, ranks, targets_in_turn, values_at
 from imprint.normalisers._base import Normaliser
 
 
@@ -38,4 +38,4 @@ class Quantile(Normaliser):
         return ranks(X, like)
 
     def finish(self, prepared: Array, reference: Array, out: Array) -> None:
-        reference.take(prepared, mode="clip", out=out)
+        values_at(prepared, reference, out)

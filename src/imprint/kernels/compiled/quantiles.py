@@ -30,6 +30,14 @@ def invert(packed: Array, out: Array) -> None:
 
 
 @jit
+def values_at(ranks: Array, values: Array, out: Array) -> None:
+    """The value that goes with every rank."""
+    for r in range(ranks.shape[0]):
+        for i in range(ranks.shape[1]):
+            out[r, i] = values[np.uint64(ranks[r, i])]
+
+
+@jit
 def ranked_otherwise(X: Array, ranks: Array) -> Array:
     """Rows whose values do not have these ranks."""
     n, d = X.shape
