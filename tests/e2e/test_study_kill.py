@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +20,7 @@ from imprint.study.store import Store
 
 KILLS = 20
 STUDY = Study(
-    backbones=["a", "b", "c"],
+    backbones=list("abcdefgh"),  # many units, for a kill to hit between two of them
     datasets=["one", "two"],
     tasks=["all", "even"],
     seeds=[1, 2],
@@ -83,8 +84,9 @@ def test_twenty_kills_at_random_moments(packs, undisturbed, tmp_path):
             else:
                 child.join(120)
             if child.is_alive():
-                os.kill(child.pid, signal.SIGKILL)
-                kills += 1
+                with suppress(ProcessLookupError):  # it ended just now
+                    os.kill(child.pid, signal.SIGKILL)
+                    kills += 1
             child.join()
             if child.exitcode == 0:
                 break
