@@ -21,11 +21,6 @@ class Base(NamedTuple):
     pool: Array
     places: Array | None = None
 
-    @property
-    def rows(self) -> Array:
-        """The rows themselves."""
-        return self.pool if self.places is None else self.pool[self.places]
-
 
 class Span(NamedTuple):
     """The first rows of a base, each divided by its own number where there are divisors."""
