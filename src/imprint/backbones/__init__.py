@@ -2,18 +2,47 @@
 
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 from imprint.backbones.backbone import Backbone, thread_count
 from imprint.backbones.head import Head, read_head
+from imprint.backbones.installed import is_installed
 from imprint.backbones.preprocess import Preprocess
-from imprint.backbones.record import Record, named, names, of_file
+from imprint.backbones.record import Record, named, names, of_file, stated_weights
+from imprint.backbones.torch_backbone import precision
 from imprint.core.errors import ParameterError
 from imprint.core.family import unknown
 
-__all__ = ["PREFIXES", "Backbone", "Head", "Preprocess", "Record", "head", "load", "names", "record"]
+__all__ = [
+    "PREFIXES",
+    "Backbone",
+    "Head",
+    "Preprocess",
+    "Record",
+    "default",
+    "head",
+    "is_installed",
+    "load",
+    "names",
+    "record",
+    "stated_fingerprint",
+]
 
 PREFIXES = {"onnx": "FILE", "tflite": "FILE", "timm": "NAME", "sentence": "NAME"}
 """Texts with a colon: the adapter, and what stands behind it."""
+
+DEFAULTS = {"image": "efficientnet_lite0", "text": "minilm"}
+
+
+def default(modality: str) -> str:
+    """The backbone that is taken for inputs of a kind where none is named.
+
+    >>> default("image"), default("text")
+    ('efficientnet_lite0', 'minilm')
+    """
+    if modality not in DEFAULTS:
+        raise ParameterError(f"default({modality!r}): modality must be one of {', '.join(map(repr, DEFAULTS))}.")
+    return DEFAULTS[modality]
 
 
 def _split(spec: object) -> tuple[str, str]:
@@ -40,8 +69,26 @@ def record(spec: str) -> Record:
     raise ParameterError(f"record({spec!r}): its record comes with the model; use load({spec!r}).record.")
 
 
+def stated_fingerprint(spec: str, device: str = "cpu") -> str | None:
+    """The fingerprint that `load(spec, device)` would have, from the record and the file's digest alone.
+
+    Nothing is imported, opened or downloaded for it. None where only the loaded model can tell: `timm:NAME`,
+    `sentence:NAME`, and weights that are not here and whose whole digest is not known.
+
+    >>> stated_fingerprint("tinynet") == load("tinynet").fingerprint, stated_fingerprint("timm:vit")
+    (True, None)
+    """
+    prefix, _ = _split(spec)
+    if PREFIXES.get(prefix) == "NAME":
+        return None
+    known = record(spec)
+    weights = stated_weights(known)
+    arithmetic = precision(device) if known.adapter == "torchvision" else "float32"
+    return None if weights is None else known.fingerprint(weights, _adapter(known.adapter).VERSION, arithmetic)
+
+
 def load(spec: str, device: str = "cpu", threads: int | None = None) -> Backbone:
-    """Open a backbone: `tinynet`, `raw`, a torchvision name, `onnx:FILE`, `tflite:FILE`, `timm:NAME`, `sentence:NAME`.
+    """Open a backbone by its name, or `onnx:FILE`, `tflite:FILE`, `timm:NAME`, `sentence:NAME`.
 
     `threads` is the number of cores one `embed` uses; None takes all that the process may use.
 
@@ -55,9 +102,12 @@ def load(spec: str, device: str = "cpu", threads: int | None = None) -> Backbone
     thread_count(threads)
     source = rest if PREFIXES.get(prefix) == "NAME" else record(spec)
     adapter = source.adapter if isinstance(source, Record) else prefix
-    module = import_module(f"imprint.backbones.adapters.{adapter}")
-    backbone: Backbone = module.load(source, device, threads)
+    backbone: Backbone = _adapter(adapter).load(source, device, threads)
     return backbone
+
+
+def _adapter(name: str) -> Any:
+    return import_module(f"imprint.backbones.adapters.{name}")
 
 
 def head(name: str) -> Head:

@@ -1,6 +1,5 @@
 """A loaded backbone: prepare one item, embed a batch."""
 
-import json
 import os
 import sys
 from abc import ABC, abstractmethod
@@ -11,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from imprint.backbones.record import Record
-from imprint.core.digest import digest
-from imprint.core.errors import MissingExtraError, ParameterError
+from imprint.core.errors import ParameterError
+from imprint.core.extras import missing
 from imprint.core.types import Array
 
 
@@ -24,9 +23,7 @@ class Backbone(ABC):
 
     def __init__(self, record: Record, weights: str, version: int, precision: str = "float32"):
         self.record = record
-        preprocess = record.preprocess.as_json() if record.preprocess else None
-        rule = json.dumps(preprocess, sort_keys=True)
-        self.fingerprint = digest([record.adapter, str(version), weights, rule, record.layer or "", precision])
+        self.fingerprint = record.fingerprint(weights, version, precision)
 
     @property
     def width(self) -> int:
@@ -35,7 +32,7 @@ class Backbone(ABC):
 
     @property
     def modality(self) -> str:
-        """`image` or `text`."""
+        """`image`, `text` or `sound`."""
         return self.record.modality
 
     @abstractmethod
@@ -78,11 +75,9 @@ def extra(module: str, name: str, spec: str) -> Any:
     except ModuleNotFoundError as e:
         if (e.name or "").split(".")[0] != top:
             raise
-        raise MissingExtraError(f"{spec} needs {top.replace('_', '-')}: pip install 'imprint[{name}]'.") from None
+        raise missing(name, f"{spec} needs {top.replace('_', '-')}") from None
     except RuntimeError as e:  # a torchvision built for another torch fails while it registers its operators
-        raise MissingExtraError(
-            f"{spec} needs fitting packages ({reason(e)}): pip install --force-reinstall 'imprint[{name}]'."
-        ) from None
+        raise missing(name, f"{spec} needs fitting packages ({reason(e)})", "--force-reinstall") from None
 
 
 def reason(error: BaseException) -> str:

@@ -20,7 +20,7 @@ CHOICES = {
 
 @dataclass(frozen=True, kw_only=True)
 class Preprocess:
-    """Resize with Pillow, perhaps crop the centre, then `(pixel / divide - mean) / std`.
+    """Resize with Pillow, perhaps only the centre, then `(pixel / divide - mean) / std`.
 
     >>> rule = Preprocess(size=(4, 4), resize=6, dtype="float32", layout="NCHW", divide=255.0)
     >>> batch = rule.picture(np.full((12, 20), 51, np.uint8))[None]
@@ -32,6 +32,8 @@ class Preprocess:
     """Height and width the network sees."""
     resize: int | None = None
     """Shorter side before the centre is cropped to `size`; None resizes straight to `size` without a crop."""
+    crop: float | None = None
+    """Share of the shorter side that is kept: a square in the middle, cut before it is resized to `size`."""
     filter: str = "bilinear"
     colour: str = "rgb"
     divide: float = 1.0
@@ -48,6 +50,8 @@ class Preprocess:
             raise self._refusal("size", "two ints >= 1, height and width")
         if self.resize is not None and not (_whole(self.resize) and self.resize >= max(self.size)):
             raise self._refusal("resize", "null or an int >= the larger side of size")
+        if self.crop is not None and not (0 < self.crop <= 1 and self.resize is None and len(set(self.size)) == 1):
+            raise self._refusal("crop", "null or a number in (0, 1], with a square size and without resize")
         if not self.divide > 0:
             raise self._refusal("divide", "a number > 0")
         for name in ("mean", "std"):
@@ -83,8 +87,12 @@ class Preprocess:
             raise ParameterError(f"preprocess={raw!r}: a value has the wrong type.") from None
 
     def as_json(self) -> dict[str, Any]:
-        """Plain values that `json.dumps` writes and `from_json` reads."""
-        return {k: list(v) if isinstance(v, tuple) else v for k, v in asdict(self).items()}
+        """Plain values that `json.dumps` writes and `from_json` reads; `crop` only where there is one.
+
+        Fingerprints are made from this: a key that says nothing must not change them.
+        """
+        values = {k: list(v) if isinstance(v, tuple) else v for k, v in asdict(self).items()}
+        return values if self.crop is not None else {k: v for k, v in values.items() if k != "crop"}
 
     @property
     def channels(self) -> int:
@@ -112,23 +120,34 @@ class Preprocess:
         resample = Image.Resampling[self.filter.upper()]
         height, width = self.size
         if self.resize is None:
-            return image.resize((width, height), resample)
+            return image.resize((width, height), resample, box=self._kept(image))
         short = min(image.size)
         image = image.resize(tuple(int(self.resize * side / short) for side in image.size), resample)
         left, top = round((image.width - width) / 2), round((image.height - height) / 2)
         return image.crop((left, top, left + width, top + height))
 
+    def _kept(self, image: Any) -> tuple[int, int, int, int] | None:
+        """The square in the middle that `crop` keeps; None for the whole picture."""
+        if self.crop is None:
+            return None
+        side = max(1, int(self.crop * min(image.size)))
+        left, top = (image.width - side + 1) // 2, (image.height - side + 1) // 2
+        return left, top, left + side, top + side
+
     def arrange(self, batch: Array) -> Array:
-        """Stacked pictures as the network's input: cast, normalised and laid out."""
+        """Stacked pictures as the network's input: laid out, cast and normalised."""
+        planes = self.layout == "NCHW"
+        x = batch.transpose(0, 3, 1, 2) if planes else batch
         if self.dtype == "float32":
-            batch = batch.astype(np.float32)
+            shape = (-1, 1, 1) if planes else (-1,)
+            x = x.astype(np.float32, order="C")
             if self.divide != 1:
-                batch /= np.float32(self.divide)
+                x /= np.float32(self.divide)
             if self.mean is not None:
-                batch -= np.array(self.mean, np.float32)
+                x -= np.array(self.mean, np.float32).reshape(shape)
             if self.std is not None:
-                batch /= np.array(self.std, np.float32)
-        return np.ascontiguousarray(batch.transpose(0, 3, 1, 2)) if self.layout == "NCHW" else batch
+                x /= np.array(self.std, np.float32).reshape(shape)
+        return np.ascontiguousarray(x)
 
 
 def _whole(value: Any) -> bool:

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
@@ -9,10 +10,15 @@ from pathlib import Path
 from typing import Any, get_type_hints
 
 from imprint.backbones.preprocess import Preprocess
+from imprint.core.digest import digest
 from imprint.core.errors import FileError, ParameterError
+from imprint.core.family import unknown
+from imprint.core.home import home
 
 RECORDS = Path(__file__).parent / "records"
-FILES = RECORDS / "files"
+MODALITIES = ("image", "text", "sound")
+WHOLE_DIGEST = 64  # digits of a SHA-256
+NO_WEIGHTS = "no weights"  # what stands for the weights of a backbone that has none
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,15 +29,21 @@ class Record:
     adapter: str
     """The file in `adapters/` that runs it."""
     modality: str = "image"
-    """`image` or `text`."""
+    """`image`, `text` or `sound`."""
     width: int
     """Numbers in one embedding."""
     preprocess: Preprocess | None = None
     """None for texts, which the network's own tokeniser reads."""
+    tokens: int | None = None
+    """Tokens of a text that the network reads; the rest is cut off."""
+    seconds: float | None = None
+    """Length of a frame of sound; a recording is the average of its frames."""
     layer: str | None = None
     """The output or tensor that is the embedding."""
     file: str | None = None
-    """The weights' file, relative to this folder where it ships with the package."""
+    """The weights' file: `weights/...` ships with the package, a bare name lies where `location` says."""
+    size: int | None = None
+    """Bytes of that file."""
     head: str | None = None
     """The pre-training classifier inside the package, relative to this folder."""
     source: str | None = None
@@ -46,8 +58,9 @@ class Record:
     citation: str | None = None
 
     def __post_init__(self) -> None:
-        if self.modality not in ("image", "text"):
-            raise ParameterError(f"Record(modality={self.modality!r}): modality must be one of 'image', 'text'.")
+        if self.modality not in MODALITIES:
+            legal = ", ".join(map(repr, MODALITIES))
+            raise ParameterError(f"Record(modality={self.modality!r}): modality must be one of {legal}.")
         if self.width < 1:
             raise ParameterError(f"Record(width={self.width!r}): width must be int >= 1.")
         if self.modality == "image" and self.preprocess is None:
@@ -59,6 +72,18 @@ class Record:
     def input_size(self) -> tuple[int, int] | None:
         """Height and width the network sees."""
         return self.preprocess.size if self.preprocess else None
+
+    @property
+    def download(self) -> str | None:
+        """The address the weights' file can be fetched from; None where it ships or where none is known."""
+        address, name = self.source or "", Path(self.file or "").name
+        return address if name and address.startswith("https://") and address.endswith(f"/{name}") else None
+
+    def fingerprint(self, weights: str, version: int, precision: str) -> str:
+        """What embeddings are known by: a digest of all that moves them, `weights` given by a digest of their own."""
+        rule = json.dumps(self.preprocess.as_json() if self.preprocess else None, sort_keys=True)
+        cut = [] if self.tokens is None else [f"{self.tokens} tokens"]
+        return digest([self.adapter, str(version), weights, rule, self.layer or "", precision, *cut])
 
     @classmethod
     def from_json(cls, raw: Any) -> "Record":
@@ -93,16 +118,17 @@ def names() -> list[str]:
 
 def named(name: str) -> Record:
     """The record of one of `names()`."""
+    if name not in names():
+        raise unknown("backbone", name, names())
     return _read(RECORDS / f"{name}.json", {"name": name})
 
 
 def of_file(path: Path, adapter: str) -> Record:
-    """The record of a model file: `FILE.json` beside it, or a shipped one with the same SHA-256."""
+    """The record of a model file: `FILE.json` beside it, or the named one with the same SHA-256."""
     if not path.is_file():
         raise FileError(f"{adapter}:{path}: there is no such file; put the model there.")
     beside = path.with_name(f"{path.name}.json")
-    given: dict[str, Any] = {"name": path.stem, "adapter": adapter}
-    record = _read(beside, given) if beside.is_file() else _shipped(path, given)
+    record = _read(beside, {"name": path.stem, "adapter": adapter}) if beside.is_file() else _known(path, adapter)
     if record is None:
         example = '{"width": 192, "layer": "NAME OF THE OUTPUT", "preprocess": {"size": 224}}'
         raise FileError(f"{path} has no record: write {beside}, such as {example}; docs/backbones.md has the keys.")
@@ -111,29 +137,58 @@ def of_file(path: Path, adapter: str) -> Record:
     return replace(record, file=str(path.resolve()))
 
 
-def _shipped(path: Path, given: dict[str, Any]) -> Record | None:
-    digest = verified(path)
-    records = (_read(known, given) for known in sorted(FILES.glob("*.json")))
-    return next((r for r in records if r.sha256 == digest), None)
+def _known(path: Path, adapter: str) -> Record | None:
+    found = verified(path)
+    return next((r for r in map(named, names()) if (r.sha256, r.adapter) == (found, adapter)), None)
+
+
+def location(record: Record) -> Path:
+    """Where the weights' file is looked for: in the package, at its own path, or in `backbones` of the home folder.
+
+    torchvision's lie where torch keeps its downloads.
+    """
+    file = Path(record.file or "")
+    if record.adapter == "torchvision":
+        return _torch_home() / "hub" / "checkpoints" / file
+    return RECORDS.parent / file if file.parts[:1] == ("weights",) else home() / "backbones" / file
+
+
+def _torch_home() -> Path:
+    cache = os.environ.get("XDG_CACHE_HOME", "~/.cache")
+    return Path(os.environ.get("TORCH_HOME", f"{cache}/torch")).expanduser()
+
+
+def stated_weights(record: Record) -> str | None:
+    """The digest of the weights: the record's own, else that of the file; None where neither is here."""
+    if record.file is None:
+        return NO_WEIGHTS
+    if len(record.sha256 or "") == WHOLE_DIGEST:
+        return record.sha256
+    path = location(record)
+    return verified(path, record.sha256) if path.is_file() else None
 
 
 def verified(path: Path, expected: str | None = None) -> str:
     """The SHA-256 of a file, which must begin with what is expected."""
     try:
         with path.open("rb") as f:
-            digest = hashlib.file_digest(f, "sha256").hexdigest()
+            found = hashlib.file_digest(f, "sha256").hexdigest()
     except OSError as e:
         raise FileError(f"Cannot read {path}: {e.strerror}.") from None
-    if expected and not digest.startswith(expected):
-        raise FileError(f"{path} has SHA-256 {digest}, its record says {expected}.")
-    return digest
+    if expected and not found.startswith(expected):
+        raise FileError(f"{path} has SHA-256 {found}, its record says {expected}.")
+    return found
 
 
 def weights(record: Record) -> tuple[bytes, str]:
     """The bytes of the weights and their SHA-256, which is checked against the record's."""
-    path = RECORDS.parent / (record.file or "")
-    digest = verified(path, record.sha256)
-    return path.read_bytes(), digest
+    path = location(record)
+    if not path.is_file():
+        origin = f"fetch {record.download}" if record.download else f"they come from {record.source}"
+        size = f" ({record.size / 1e6:.1f} MB)" if record.size else ""
+        raise FileError(f"The weights of {record.name} are not here: {origin}{size}; put the file at {path}.")
+    found = verified(path, record.sha256)
+    return path.read_bytes(), found
 
 
 def _read(path: Path, given: dict[str, Any]) -> Record:

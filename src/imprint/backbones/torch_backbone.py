@@ -15,10 +15,10 @@ from imprint.core.types import Array
 class TorchBackbone(PictureBackbone):
     """A module whose output is the embedding; single precision on CPU, automatic mixed precision on CUDA."""
 
-    def __init__(self, record: Record, module: Any, version: int, device: str, threads: int | None):
+    def __init__(self, record: Record, module: Any, weights: str, version: int, device: str, threads: int | None):
         check_device(record.name, device)
         self.device = device
-        super().__init__(record, state_digest(module), version, "float32" if device == "cpu" else "mixed")
+        super().__init__(record, weights, version, precision(device))
         layout = torch_module().channels_last if self._mixed else torch_module().contiguous_format
         self._module = module.eval().requires_grad_(False).to(device=device, memory_format=layout)
         if threads is not None and not self._mixed:
@@ -44,6 +44,11 @@ class TorchBackbone(PictureBackbone):
         if rule.std is not None:
             x /= torch.tensor(rule.std, device=self.device).view(1, -1, 1, 1)
         return x if self._mixed else x.contiguous()
+
+
+def precision(device: str) -> str:
+    """What the arithmetic of a torch backbone is called in its fingerprint."""
+    return "float32" if device == "cpu" else "mixed"
 
 
 def torch_module() -> Any:

@@ -1,5 +1,6 @@
 """ONNX files through ONNX Runtime."""
 
+import math
 import re
 from typing import Any
 
@@ -13,6 +14,7 @@ from imprint.core.family import unknown
 from imprint.core.types import Array
 
 VERSION = 1
+VALUES = 2**20  # input values that go through the network at once; more no longer fit a processor's caches
 
 
 class OnnxBackbone(PictureBackbone):
@@ -21,21 +23,20 @@ class OnnxBackbone(PictureBackbone):
     def __init__(self, record: Record, device: str, threads: int | None):
         content, digest = weights(record)
         super().__init__(record, digest, VERSION)
-        self._session = _session(record.name, content, device, threads)
+        self._session = session(record.name, content, device, threads)
         inputs, outputs = self._session.get_inputs(), [o.name for o in self._session.get_outputs()]
         if len(inputs) != 1:
             raise ParameterError(f"{record.name} has {len(inputs)} inputs; a backbone must have one.")
         _check_input(record.name, inputs[0], self.preprocess)
         self._input, self._layer = inputs[0].name, record.layer or outputs[0]
-        self._one_by_one = inputs[0].shape[:1] == [1]
+        fixed = inputs[0].shape[:1] == [1]
+        self._rows = 1 if fixed else max(1, VALUES // (math.prod(self.preprocess.size) * self.preprocess.channels))
         if self._layer not in outputs:
             raise unknown("layer", self._layer, outputs)
 
     def _forward(self, batch: Array) -> Array:
-        x = self.preprocess.arrange(np.ascontiguousarray(batch))
-        if self._one_by_one:
-            return np.concatenate([self._run(x[i : i + 1]) for i in range(len(x))])
-        return self._run(x)
+        parts = (batch[i : i + self._rows] for i in range(0, len(batch), self._rows))
+        return np.concatenate([self._run(self.preprocess.arrange(np.ascontiguousarray(p))) for p in parts])
 
     def _run(self, x: Array) -> Array:
         out: Array = self._session.run([self._layer], {self._input: x})[0]
@@ -53,7 +54,8 @@ def _check_input(name: str, node: Any, rule: Preprocess) -> None:
         )
 
 
-def _session(name: str, content: bytes, device: str, threads: int | None) -> Any:
+def session(name: str, content: bytes, device: str, threads: int | None) -> Any:
+    """ONNX Runtime with the network opened; `name` stands in what is said of a file that it cannot run."""
     import onnxruntime as ort
     from onnxruntime.capi import onnxruntime_pybind11_state as failures
 

@@ -1,7 +1,7 @@
 """Pixels, no network: the floor every backbone has to beat."""
 
 from imprint.backbones.backbone import PictureBackbone, only_cpu
-from imprint.backbones.record import Record
+from imprint.backbones.record import NO_WEIGHTS, Record
 from imprint.core.types import Array
 
 VERSION = 1
@@ -17,4 +17,4 @@ class RawBackbone(PictureBackbone):
 def load(source: Record, device: str, threads: int | None) -> RawBackbone:
     """Nothing to open; `threads` does not matter."""
     only_cpu(source.name, device)
-    return RawBackbone(source, "no weights", VERSION)
+    return RawBackbone(source, NO_WEIGHTS, VERSION)

@@ -42,7 +42,7 @@ class TfliteBackbone(PictureBackbone):
 
 def _interpreter(record: Record, content: bytes, threads: int) -> Any:
     runtime = extra("ai_edge_litert.interpreter", "litert", f"tflite:{record.name}")
-    content = _ended_at(content, record)
+    content = ended_at(content, record)
     try:
         interpreter = runtime.Interpreter(model_content=content, num_threads=threads)
     except (ValueError, RuntimeError) as e:
@@ -55,7 +55,7 @@ def _interpreter(record: Record, content: bytes, threads: int) -> Any:
     return interpreter
 
 
-def _ended_at(content: bytes, record: Record) -> bytes:
+def ended_at(content: bytes, record: Record) -> bytes:
     """The model with the record's layer as its only output and no operator behind it.
 
     Three numbers of the flatbuffer are overwritten in a copy: how many outputs there are, which tensor the first

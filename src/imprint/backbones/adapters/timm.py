@@ -6,7 +6,7 @@ from typing import Any
 from imprint.backbones.backbone import extra, reason
 from imprint.backbones.preprocess import Preprocess
 from imprint.backbones.record import Record
-from imprint.backbones.torch_backbone import TorchBackbone, check_device
+from imprint.backbones.torch_backbone import TorchBackbone, check_device, state_digest
 from imprint.core.errors import FileError, ParameterError
 from imprint.core.family import unknown
 
@@ -30,7 +30,7 @@ def _load(name: str, device: str, threads: int | None, pretrained: bool) -> Torc
             f"timm:{name} could not be made ({reason(e)}): without a network, its weights must lie in "
             "Hugging Face's cache (HF_HOME)."
         ) from None
-    return TorchBackbone(describe(name, module), module, VERSION, device, threads)
+    return TorchBackbone(describe(name, module), module, state_digest(module), VERSION, device, threads)
 
 
 def describe(name: str, module: Any) -> Record:

@@ -11,15 +11,17 @@ from imprint.backbones.record import Record, verified
 from imprint.backbones.torch_backbone import TorchBackbone, check_device, torch_module
 from imprint.core.errors import FileError
 
-VERSION = 1
+VERSION = 2
 
 
 def load(source: Record, device: str, threads: int | None) -> TorchBackbone:
     """Build the network, read its weights from torch's cache (downloaded where missing) and drop the classifier."""
     network = architecture(source)
     check_device(source.name, device)
-    network.load_state_dict(_state(source), assign=True)
-    return TorchBackbone(source, without_classifier(network), VERSION, device, threads)
+    path = _cached(source)
+    weights = verified(path, source.sha256)
+    network.load_state_dict(_state(path), assign=True)
+    return TorchBackbone(source, without_classifier(network), weights, VERSION, device, threads)
 
 
 def architecture(record: Record) -> Any:
@@ -37,9 +39,7 @@ def without_classifier(network: Any) -> Any:
     return network
 
 
-def _state(record: Record) -> Any:
-    path = _cached(record)
-    verified(path, record.sha256)
+def _state(path: Path) -> Any:
     try:
         return torch_module().load(path, map_location="cpu", weights_only=True)
     except (RuntimeError, pickle.UnpicklingError, EOFError) as e:
@@ -47,13 +47,12 @@ def _state(record: Record) -> Any:
 
 
 def _cached(record: Record) -> Path:
-    hub = torch_module().hub
-    url, sha256 = record.source or "", record.sha256 or ""
-    path = Path(hub.get_dir(), "checkpoints", url.rsplit("/", 1)[-1])
+    hub, url = torch_module().hub, record.download or ""
+    path = Path(hub.get_dir(), "checkpoints", record.file or "")
     if not path.is_file():
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            hub.download_url_to_file(url, os.fspath(path), sha256, progress=sys.stderr.isatty())
+            hub.download_url_to_file(url, os.fspath(path), record.sha256, progress=sys.stderr.isatty())
         except (OSError, RuntimeError) as e:
             raise FileError(f"Cannot download {url} ({reason(e)}): fetch it elsewhere and put it at {path}.") from None
     return path

@@ -1,0 +1,82 @@
+"""Sentence encoders in ONNX files that carry their tokeniser, through ONNX Runtime."""
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+
+from imprint.backbones.adapters.onnx import session
+from imprint.backbones.backbone import Backbone, thread_count
+from imprint.backbones.record import Record, weights
+from imprint.core.errors import FileError, ParameterError
+from imprint.core.types import Array
+
+VERSION = 1
+TOGETHER = 8  # texts of one length that go through the network at once; more is no faster
+
+
+class TextBackbone(Backbone):
+    """The average of a text's token embeddings, not scaled to unit length.
+
+    Only texts of the same number of tokens share a batch, so nothing is padded and a text's embedding does not
+    depend on the texts beside it.
+    """
+
+    def __init__(self, record: Record, device: str, threads: int | None):
+        content, digest = weights(record)
+        super().__init__(record, digest, VERSION)
+        self._threads = thread_count(threads)
+        self._session = session(record.name, content, device, 1)
+        self._tokenizer = _tokenizer(record, self._session)
+
+    def prepare(self, item: str) -> str:
+        """The text itself."""
+        if not isinstance(item, str):
+            raise ParameterError(f"prepare({type(item).__name__}): a text must be a str.")
+        try:
+            item.encode()
+        except UnicodeEncodeError:
+            raise ParameterError(f"prepare({item[:40]!r}): a text must be whole Unicode, without surrogates.") from None
+        return item
+
+    def _forward(self, batch: Sequence[str]) -> Array:
+        tokens = [self._tokenizer.encode(text).ids for text in batch]
+        out = np.empty((len(tokens), self.width), np.float32)
+
+        def fill(rows: Array) -> None:
+            out[rows] = self._run(np.array([tokens[row] for row in rows], np.int64))
+
+        with ThreadPoolExecutor(self._threads) as pool:
+            list(pool.map(fill, _same_length(tokens)))
+        return out
+
+    def _run(self, ids: Array) -> Array:
+        inputs = {"input_ids": ids, "attention_mask": np.ones_like(ids), "token_type_ids": np.zeros_like(ids)}
+        hidden: Array = self._session.run([self.record.layer], inputs)[0]  # (texts, tokens, width)
+        average: Array = hidden.mean(1)
+        return average
+
+
+def _same_length(tokens: Sequence[Sequence[int]]) -> list[Array]:
+    """Rows in batches of texts with equally many tokens, the longest first."""
+    lengths = np.array([len(ids) for ids in tokens])
+    groups = [np.flatnonzero(lengths == n) for n in np.unique(lengths)[::-1]]
+    return [rows[i : i + TOGETHER] for rows in groups for i in range(0, len(rows), TOGETHER)]
+
+
+def _tokenizer(record: Record, network: Any) -> Any:
+    from tokenizers import Tokenizer
+
+    stored = network.get_modelmeta().custom_metadata_map.get("tokenizer")
+    if stored is None or record.tokens is None:
+        raise FileError(f"{record.name} needs a tokeniser in its file and tokens in its record.")
+    tokenizer = Tokenizer.from_str(stored)
+    tokenizer.no_padding()
+    tokenizer.enable_truncation(record.tokens)
+    return tokenizer
+
+
+def load(source: Record, device: str, threads: int | None) -> TextBackbone:
+    """Open the file the record names."""
+    return TextBackbone(source, device, threads)
