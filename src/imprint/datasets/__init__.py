@@ -1,15 +1,30 @@
-"""Labelled inputs: named data sets, folders of pictures, packs, tables of texts."""
+"""Labelled inputs: named data sets, folders of pictures or sounds, tables, packs and matrices."""
 
 import os
+from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
-from imprint.core.errors import FileError
+from imprint.core.errors import FileError, ParameterError
 from imprint.core.family import unknown
 from imprint.datasets.named import family
 from imprint.datasets.record import Progress, Record, Source
-from imprint.datasets.split import SPLITS, Label, Split, UnreadableInput, check_split
+from imprint.datasets.split import NO_LABELS, SPLITS, Label, Split, UnreadableInput, check_split
 
-__all__ = ["SPLITS", "Label", "Progress", "Record", "Source", "Split", "UnreadableInput", "load", "names", "record"]
+__all__ = [
+    "SPLITS",
+    "Label",
+    "Progress",
+    "Record",
+    "Source",
+    "Split",
+    "UnreadableInput",
+    "load",
+    "load_files",
+    "names",
+    "record",
+]
 
 
 def names() -> list[str]:
@@ -30,43 +45,89 @@ def record(name: str) -> Record:
     return family.load(name).record
 
 
-def load(spec: str | os.PathLike[str], split: str = "train", *, progress: Progress | None = None) -> Split:
-    """One split of a named data set, or of a folder, pack, CSV or JSONL file given by its path.
+def load(
+    data: str | os.PathLike[str],
+    split: str = "train",
+    *,
+    labels: str | os.PathLike[str] | None = None,
+    labelled: bool = True,
+    label_column: str | None = None,
+    text_column: str | None = None,
+    progress: Progress | None = None,
+) -> Split:
+    """One split of a data set: by name, or by the path of a folder, table, pack or matrix.
 
-    A name goes before a path: write `./mnist` for a folder of that name. Public sets are downloaded once, into
-    the folder that `imprint.core.home.home()` names; `progress` hears of every block.
+    - a folder per class, of pictures or of `.wav` sounds; or such folders in `train/` and `test/`;
+    - a table `.csv`, `.tsv`, `.jsonl` or `.parquet`, of texts (`text`, or `text_column`) or of embeddings (columns of
+      numbers, or one column of lists), with `label` (or `label_column`); a folder may hold `train.csv` and `test.csv`;
+    - a pack `.npz` of pictures, or of embeddings as `imprint embed` writes them;
+    - a matrix `.npy` of embeddings, with one label per row in the file `labels`.
+
+    The kind is found from the data: see `modality`, `found` and `parts` of the split. With `labelled=False` no labels
+    are needed, and those there are are not read. A name goes before a path: write `./mnist` for a folder of that name.
+    Public sets are downloaded once, into the folder that `imprint.core.home.home()` names; `progress` hears of every
+    block.
 
     >>> load("digits"), load("digits", "test")
     (Split(1442 images, 10 classes), Split(355 images, 10 classes))
+    >>> load("digits").found
+    '1,442 pictures of 10 classes (digits)'
     """
     check_split(split)
-    if isinstance(spec, str) and spec in names():
-        return family.load(spec)().load(split, progress)
-    path = Path(spec).expanduser()
+    if isinstance(data, str) and data in names():
+        named = replace(family.load(data)().load(split, progress), origin=data, parts=SPLITS)
+        return named if labelled else replace(named, labels=NO_LABELS, classes=())
+    path = Path(data).expanduser()
+    if labels is not None and path.suffix.lower() != ".npy":
+        raise ParameterError(f"load({os.fspath(data)!r}, labels={os.fspath(labels)!r}): labels go with a .npy file.")
+    columns = {"label_column": label_column, "text_column": text_column}
     if path.is_dir():
-        return _load_dir(path, split)
+        return _load_folder(path, split, labelled, columns)
     if not path.exists():
-        text = os.fspath(spec)
-        if isinstance(spec, str) and not path.suffix and os.path.basename(text) == text:
-            raise unknown("dataset", spec, [*names(), "or a path"])
+        text = os.fspath(data)
+        if isinstance(data, str) and not path.suffix and os.path.basename(text) == text:
+            raise unknown("dataset", data, [*names(), "or a path"])
         raise FileError(f"There is no file or folder {text}.")
-    return _load_file(path, split)
+    return _load_file(path, split, None if labels is None else Path(labels).expanduser(), labelled, columns)
 
 
-def _load_file(path: Path, split: str) -> Split:
+def load_files(paths: Iterable[str | os.PathLike[str]]) -> Split:
+    """Pictures or sounds given one by one, without labels; a folder stands for everything below it.
+
+    A file that is not there is refused; one that cannot be read says so when it is asked for.
+    """
+    from imprint.datasets.folder import load_files
+
+    return load_files(paths)
+
+
+def _load_file(path: Path, split: str, labels: Path | None, labelled: bool, columns: dict[str, Any]) -> Split:
+    from imprint.datasets.matrices import load_matrix
     from imprint.datasets.packs import load_pack
-    from imprint.datasets.texts import SUFFIXES, load_text_file
+    from imprint.datasets.tables import SUFFIXES, load_table
 
     suffix = path.suffix.lower()
     if suffix == ".npz":
-        return load_pack(path, split)
+        return load_pack(path, split, labelled=labelled)
     if suffix in SUFFIXES:
-        return load_text_file(path, split)
-    raise FileError(f"Cannot load {path}: give a folder of pictures, a .npz pack, a .csv or a .jsonl file.")
+        return load_table(path, split, labelled=labelled, **columns)
+    if suffix == ".npy":
+        _check_train(path, split)
+        return load_matrix(path, labels, labelled=labelled, label_column=columns["label_column"])
+    raise FileError(
+        f"Cannot load {path}: give a folder per class, a table ({', '.join(SUFFIXES)}), a .npz pack or a .npy matrix."
+    )
 
 
-def _load_dir(path: Path, split: str) -> Split:
+def _check_train(path: Path, split: str) -> None:
+    if split != "train":
+        raise FileError(f"{path} has no test split; give the test rows as a file of their own.")
+
+
+def _load_folder(path: Path, split: str, labelled: bool, columns: dict[str, Any]) -> Split:
     from imprint.datasets.folder import load_folder
-    from imprint.datasets.texts import has_tables, load_text_folder
+    from imprint.datasets.tables.folder import has_tables, load_table_folder
 
-    return load_text_folder(path, split) if has_tables(path) else load_folder(path, split)
+    if has_tables(path):
+        return load_table_folder(path, split, labelled=labelled, **columns)
+    return load_folder(path, split, labelled=labelled)

@@ -7,18 +7,25 @@ import ssl
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from imprint.core.errors import FileError
+from imprint.core.locks import exclusive
 from imprint.datasets.record import Progress, Source
 
 ATTEMPTS = 4  # in a row without a new byte
 TIMEOUT = 30.0  # seconds without an answer
 PAUSE = 1.0  # seconds before the next attempt
+PATIENCE, SLOWEST = 600.0, 50_000  # a file may take so many seconds, and one more for so many bytes
+LARGEST = 1 << 33  # bytes, where no size is published
 BLOCK = 1 << 18
+
+
+class _RefusedError(Exception):
+    """This address does not give the file; another may."""
+
+
 _BROKEN = (urllib.error.URLError, http.client.HTTPException, TimeoutError, ConnectionError, ssl.SSLError)
 
 
@@ -26,49 +33,51 @@ def fetch(source: Source, folder: Path, progress: Progress | None = None, hint: 
     """The published file, from `folder` or from the network, checked against its digest.
 
     An unfinished download lies beside it as `.part` and is taken up where it stopped. Processes that want the
-    same file wait for one another.
+    same file wait for one another. The addresses are tried in turn until one gives the right file.
     """
     target = folder / source.file
-    if not target.exists():
-        try:
+    try:
+        if not target.exists():
             folder.mkdir(parents=True, exist_ok=True)
-            with _locked(folder / f".{source.file}.lock"):
+            with exclusive(folder / f".{source.file}.lock"):
                 if not target.exists():
                     _download(source, target, progress, hint)
-        except FileError:
-            raise
-        except OSError as e:
-            raise FileError(f"Cannot write {target}: {e.strerror or e}.") from None
-    _verify(source, target, "Delete it to download it again.")
+        if problem := _problem(source, target):
+            raise FileError(f"{target.name} {problem}. Delete it to download it again.")
+    except FileError:
+        raise
+    except OSError as e:
+        raise FileError(f"Cannot write {target}: {e.strerror or e}.") from None
     return target
 
 
 def _download(source: Source, target: Path, progress: Progress | None, hint: str) -> None:
     part = target.with_name(f"{target.name}.part")
-    failure = ""
+    failures = []
     for url in source.urls:
         try:
             _resume(url, part, source, progress)
-            break
+            problem = _problem(source, part)
+            if problem is None:
+                os.replace(part, target)
+                return
+            part.unlink()
+            failures.append(f"what {url} sends {problem} and was discarded")
+        except _RefusedError as e:
+            failures.append(f"{url} {e}")
         except _BROKEN as e:
-            failure = f"{url} does not answer ({getattr(e, 'reason', '') or e or type(e).__name__})"
-    else:
-        raise FileError(f"Cannot download {target.name}: {failure}; put the file into {target.parent}{hint}.")
-    try:
-        _verify(source, part, "The download was discarded; try again.")
-    except FileError:
-        part.unlink()
-        raise
-    os.replace(part, target)
+            failures.append(f"{url} does not answer ({getattr(e, 'reason', '') or e or type(e).__name__})")
+    raise FileError(f"Cannot download {target.name}: {'; '.join(failures)}; put the file into {target.parent}{hint}.")
 
 
 def _resume(url: str, part: Path, source: Source, progress: Progress | None) -> None:
     """Append to `part` until the server has no more; every attempt that brings a byte earns new ones."""
     left = ATTEMPTS
+    deadline = time.monotonic() + PATIENCE + (source.size or 0) / SLOWEST
     while True:
         have = part.stat().st_size if part.exists() else 0
         try:
-            return _request(url, part, have, source, progress)
+            return _request(url, part, have, source, progress, deadline)
         except urllib.error.HTTPError as e:
             e.close()
             if e.code == 416:  # nothing lies beyond what we have; the digest will say whether it is right
@@ -84,57 +93,50 @@ def _resume(url: str, part: Path, source: Source, progress: Progress | None) -> 
         time.sleep(PAUSE)
 
 
-def _request(url: str, part: Path, have: int, source: Source, progress: Progress | None) -> None:
+def _request(url: str, part: Path, have: int, source: Source, progress: Progress | None, deadline: float) -> None:
     headers = {"User-Agent": "imprint", "Accept-Encoding": "identity"}
     if have:
         headers["Range"] = f"bytes={have}-"
-    with urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=TIMEOUT) as answer:
+    with _opener().open(urllib.request.Request(url, headers=headers), timeout=TIMEOUT) as answer:
         if answer.status != 206:
             have = 0  # the server sends everything again
-        length = answer.headers.get("Content-Length")
-        total = have + int(length) if length else source.size
+        length = str(answer.headers.get("Content-Length", ""))
+        total = have + int(length) if length.isdecimal() and len(length) < 16 else source.size
         with open(part, "ab" if have else "wb") as f:
-            while block := answer.read(BLOCK):
-                f.write(block)
+            while block := answer.read1(BLOCK):
                 have += len(block)
+                if have > (source.size or LARGEST):
+                    f.close()
+                    part.unlink()
+                    raise _RefusedError(f"sends more than the {source.size or LARGEST:,} bytes of the file")
+                if time.monotonic() > deadline:
+                    raise _RefusedError(f"is too slow ({have:,} bytes so far; the same call goes on after them)")
+                f.write(block)
                 if progress is not None:
                     progress(source.file, have, total)
     if total is not None and have < total:
         raise ConnectionError(f"it ended after {have} of {total} bytes")
 
 
-def _verify(source: Source, path: Path, remedy: str) -> None:
+def _opener() -> Any:
+    """What opens addresses: HTTP and HTTPS, through a proxy where one is set; nothing else, redirected or not."""
+    opener = urllib.request.OpenerDirector()
+    for handler in (
+        urllib.request.ProxyHandler,
+        urllib.request.HTTPHandler,
+        urllib.request.HTTPSHandler,
+        urllib.request.HTTPRedirectHandler,
+        urllib.request.HTTPErrorProcessor,
+        urllib.request.HTTPDefaultErrorHandler,
+        urllib.request.UnknownHandler,
+    ):
+        opener.add_handler(handler())
+    return opener
+
+
+def _problem(source: Source, path: Path) -> str | None:
+    """Why this is not the published file, if it is not."""
     kind, wanted = ("sha256", source.sha256) if source.sha256 else ("md5", source.md5)
     with open(path, "rb") as f:
         found = hashlib.file_digest(f, lambda: hashlib.new(kind, usedforsecurity=False)).hexdigest()
-    if found != wanted:
-        size = path.stat().st_size
-        raise FileError(f"{path.name} ({size} bytes) has {kind} {found}, but must have {wanted}. {remedy}")
-
-
-@contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    """Hold `path` as a lock among processes; the system lets go of it if the process dies."""
-    with open(path, "ab") as f:
-        _lock(f)
-        yield
-
-
-if os.name == "nt":
-
-    def _lock(file: Any) -> None:
-        import msvcrt
-
-        while True:
-            try:
-                msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined]
-                return
-            except OSError:
-                time.sleep(0.2)
-
-else:
-
-    def _lock(file: Any) -> None:
-        import fcntl
-
-        fcntl.flock(file, fcntl.LOCK_EX)
+    return None if found == wanted else f"({path.stat().st_size} bytes) has {kind} {found}, but must have {wanted}"

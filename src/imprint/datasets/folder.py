@@ -1,145 +1,122 @@
-"""Folders of pictures: one sub-folder per class, decoded when asked for."""
+"""Folders of pictures or of sounds: one sub-folder per class, decoded when asked for."""
 
-import hashlib
 import os
-import re
-import stat
-import time
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from imprint.core.atomic import atomic_write
-from imprint.core.digest import digest
 from imprint.core.errors import FileError
-from imprint.core.home import home
-from imprint.core.types import Array
+from imprint.datasets import sounds
+from imprint.datasets.files import FileInputs
 from imprint.datasets.pictures import read_picture, suffixes
-from imprint.datasets.split import Split, UnreadableInput
+from imprint.datasets.split import NO_LABELS, Modality, Split
 
 TEST_NAMES = ("test", "val", "validation")
 IGNORED = frozenset({"thumbs.db", "desktop.ini", "__macosx"})
-BLOCK = 1 << 20  # bytes that are hashed at once
-SETTLED = 2.0  # seconds; a file changed more recently may change again within the clock's grain
 
 
-class FolderInputs:
-    """Pictures in files, opened one at a time: memory does not grow with their number."""
-
-    def __init__(self, root: Path, names: Sequence[str]):
-        self.root, self.names = root, names
-
-    def __len__(self) -> int:
-        return len(self.names)
-
-    def __getitem__(self, i: int) -> Array:
-        name = self.names[i]
-        try:
-            return read_picture(self._path(name))
-        except UnreadableInput as e:
-            raise UnreadableInput(name, e.reason) from None
-
-    def _path(self, name: str) -> str:
-        return f"{self.root}/{name}"
-
-    def fingerprint(self) -> str:
-        """The digest of the files' bytes in order.
-
-        It is remembered under the files' names, sizes and times, so an unchanged folder is not read again.
-        """
-        note = home() / "fingerprints" / digest(self._marks())
-        try:
-            known = note.read_text("ascii")
-        except (OSError, UnicodeDecodeError):
-            known = ""
-        if re.fullmatch("[0-9a-f]{64}", known):
-            return known
-        started = time.time()
-        found = digest(_file_digest(self._path(name)) for name in self.names)
-        if self._last_change() < started - SETTLED:
-            _remember(note, found)
-        return found
-
-    def _marks(self) -> Iterator[str | bytes]:
-        yield os.fsencode(os.path.realpath(self.root))
-        for name, s in self._stats():
-            yield name.encode("utf-8", "surrogateescape")
-            yield f"{s.st_size} {s.st_mtime_ns} {s.st_ctime_ns} {s.st_ino}" if s else "missing"
-
-    def _last_change(self) -> float:
-        return max((max(s.st_mtime, s.st_ctime) for _, s in self._stats() if s), default=0.0)
-
-    def _stats(self) -> Iterator[tuple[str, os.stat_result | None]]:
-        for name in self.names:
-            try:
-                yield name, os.stat(self._path(name))
-            except OSError:
-                yield name, None
-
-
-def _file_digest(path: str) -> str:
-    """The SHA-256 of a file's bytes; what cannot be opened counts as such."""
-    try:
-        if not stat.S_ISREG(os.stat(path).st_mode):
-            return "not a file"
-        with open(path, "rb", buffering=0) as f:
-            found = hashlib.sha256()
-            while block := f.read(BLOCK):
-                found.update(block)
-            return found.hexdigest()
-    except OSError:
-        return "unreadable"
-
-
-def _remember(note: Path, found: str) -> None:
-    try:
-        note.parent.mkdir(parents=True, exist_ok=True)
-        with atomic_write(note) as f:
-            f.write(found.encode())
-    except OSError:  # a read-only home costs time, not correctness
-        return
-
-
-def load_folder(root: Path, split: str) -> Split:
-    """One split of a folder of pictures.
+def load_folder(root: Path, split: str, *, labelled: bool = True) -> Split:
+    """One split of a folder of pictures, or of sounds.
 
     Either the folder has `train` and `test` (or `val`) below it, with one sub-folder per class in each, or it has
-    one sub-folder per class itself and is all `train`.
+    one sub-folder per class itself and is all `train`. Without labels, it is everything below the folder.
     """
-    folder = _split_folder(root, split)
-    inside = _entries(folder)
-    loose = [e.name for e in inside if not _is_folder(e) and _is_picture(e.name)]
-    if loose:
+    if not labelled:
+        return _of_files(root, list(_files(root)), origin=root.name)
+    folder, parts = _split_folder(root, split)
+    found = {e.name: [f"{e.name}/{name}" for name in _files(e.path)] for e in _entries(folder) if _is_folder(e)}
+    loose = [e.name for e in _entries(folder) if not _is_folder(e)]
+    if outside := [name for name in loose if _kind(name)]:
         raise FileError(
-            f"{folder} has {len(loose)} picture(s) outside any class, such as {loose[0]}; "
-            "put every picture into the sub-folder of its class."
+            f"{folder} has {len(outside)} {_noun(_kind(outside[0]))}(s) outside any class, such as {outside[0]}; "
+            f"put every {_noun(_kind(outside[0]))} into the sub-folder of its class."
         )
-    names: list[str] = []
-    labels: list[str] = []
-    for entry in inside:
-        if _is_folder(entry):
-            found = [f"{entry.name}/{name}" for name in _pictures(entry.path)]
-            if not found:
-                raise FileError(f"{entry.path} has no pictures; they end in {', '.join(sorted(suffixes()))}.")
-            names += found
-            labels += [entry.name] * len(found)
-    if not names:
+    if not found:
         raise FileError(f"{folder} has no sub-folders; make one per class and put its pictures there.")
-    files = tuple(names)
-    return Split(FolderInputs(folder, files), np.array(labels), files, tuple(dict.fromkeys(labels)), "image")
+    for label, names in found.items():
+        if not any(map(_kind, names)):
+            raise _nothing_in(folder / label, names)
+    names = [name for inside in found.values() for name in inside]
+    labels = [label for label, inside in found.items() for name in inside if _kind(name)]
+    return _of_files(folder, names + loose, np.array(labels), origin=root.resolve().name, parts=parts)
 
 
-def _split_folder(root: Path, split: str) -> Path:
+def load_files(paths: Iterable[str | os.PathLike[str]]) -> Split:
+    """Pictures or sounds given one by one, without labels; a folder stands for all below it."""
+    names: list[str] = []
+    ignored: Counter[str] = Counter()
+    for given in paths:
+        place = Path(given).expanduser()
+        if place.is_dir():
+            inside = load_folder(place, "train", labelled=False)
+            names += [os.path.join(place, name) for name in inside.names]
+            ignored.update(inside.ignored)
+        elif not os.path.lexists(place):
+            raise FileError(f"There is no file or folder {os.fspath(given)}.")
+        else:
+            names.append(str(place))
+    kinds = {_kind(name) or "image" for name in names}
+    if len(kinds) != 1:
+        raise FileError("Pictures and sounds together cannot be read." if kinds else "No files are given.")
+    return _split_of("", names, NO_LABELS, kinds.pop(), ignored)
+
+
+def _of_files(
+    folder: Path, names: list[str], labels: Any = NO_LABELS, *, origin: str, parts: tuple[str, ...] = ("train",)
+) -> Split:
+    """A split of those of the files that can be read; the others are counted by their ending."""
+    kept = [name for name in names if _kind(name)]
+    kinds = Counter(map(_kind, kept))
+    if not kept:
+        raise _nothing_in(folder, names)
+    if len(kinds) > 1:
+        counts = " and ".join(f"{n:,} {_noun(kind)}(s)" for kind, n in kinds.items())
+        raise FileError(f"{folder} has {counts}; keep one kind.")
+    return _split_of(folder, kept, labels, _kind(kept[0]) or "image", _endings(names), origin=origin, parts=parts)
+
+
+def _split_of(
+    root: Path | str, names: Sequence[str], labels: Any, kind: Modality, ignored: dict[str, int], **facts: Any
+) -> Split:
+    decode = sounds.read_sound if kind == "sound" else read_picture
+    inputs = FileInputs(root, tuple(names), decode)
+    classes = tuple(dict.fromkeys(labels.tolist()))
+    return Split(inputs, labels, inputs.names, classes, kind, ignored=dict(ignored), **facts)
+
+
+def _nothing_in(folder: Path, names: Sequence[str]) -> FileError:
+    others = ", ".join(f"{n:,} {ending or 'without ending'}" for ending, n in sorted(_endings(names).items())[:6])
+    it_has = f"; it has {others}" if others else ""
+    return FileError(f"{folder} has no pictures; they end in {', '.join(sorted(suffixes()))}{it_has}.")
+
+
+def _endings(names: Iterable[str]) -> dict[str, int]:
+    """How many files are of no kind that is read, by their ending."""
+    return dict(Counter(os.path.splitext(name)[1].lower() for name in names if not _kind(name)))
+
+
+def _kind(name: str) -> Modality | None:
+    ending = os.path.splitext(name)[1].lower()
+    return "image" if ending in suffixes() else "sound" if ending in sounds.SUFFIXES else None
+
+
+def _noun(kind: Modality | None) -> str:
+    return "sound" if kind == "sound" else "picture"
+
+
+def _split_folder(root: Path, split: str) -> tuple[Path, tuple[str, ...]]:
+    """The folder that holds the classes of one split, and the splits there are."""
     below = {e.name for e in _entries(root) if _is_folder(e)}
     tests = [name for name in TEST_NAMES if name in below]
     if "train" in below and (tests or below == {"train"}):
         chosen = "train" if split == "train" else next(iter(tests), "test")
         if chosen in below:
-            return root / chosen
+            return root / chosen, ("train", "test") if tests else ("train",)
     elif split == "train":
-        return root
+        return root, ("train",)
     raise FileError(f"{root} has no test split; put its classes below {root / 'train'} and {root / 'test'}.")
 
 
@@ -153,17 +130,13 @@ def _entries(folder: Path | str) -> list[Any]:
     return sorted(kept, key=lambda e: e.name)
 
 
-def _pictures(folder: str) -> Iterator[str]:
-    """The pictures below a folder by their relative path; links to files are followed, links to folders not."""
+def _files(folder: Path | str) -> Iterator[str]:
+    """The files below a folder by their relative path; links to files are followed, links to folders not."""
     for entry in _entries(folder):
         if entry.is_dir(follow_symlinks=False):
-            yield from (f"{entry.name}/{name}" for name in _pictures(entry.path))
-        elif _is_picture(entry.name) and not _is_folder(entry):
+            yield from (f"{entry.name}/{name}" for name in _files(entry.path))
+        elif not _is_folder(entry):
             yield entry.name
-
-
-def _is_picture(name: str) -> bool:
-    return os.path.splitext(name)[1].lower() in suffixes()
 
 
 def _is_folder(entry: Any) -> bool:

@@ -1,48 +1,110 @@
-"""Packs: one `.npz` with `train_images`, `train_labels`, `test_images`, `test_labels`."""
+"""Packs: one `.npz` file with the arrays of a training and a test split, or of one of them.
 
-import zipfile
-import zlib
+Pictures are `train_images` and `train_labels`. Embeddings are `train`, `train_labels` and perhaps `train_names`, as
+`imprint embed` writes them; rows of unsigned bytes come with a `scale` and perhaps an `offset`.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from imprint.core.errors import FileError, ParameterError
 from imprint.core.types import Array
-from imprint.datasets.split import Numbered, Split, classes_of, plain_labels
+from imprint.datasets.matrices import DAMAGE, float_rows
+from imprint.datasets.split import NO_LABELS, SPLITS, Modality, Numbered, Split, classes_of, plain_labels
 
 
-def load_pack(path: Path, split: str, name: str | None = None) -> Split:
-    """One split of a pack. Images are uint8, (n, h, w) or (n, h, w, 3); labels are integers or strings."""
-    images, labels = _read(path, f"{split}_images"), _read(path, f"{split}_labels")
+def load_pack(path: Path, split: str, name: str | None = None, *, labelled: bool = True) -> Split:
+    """One split of a pack of pictures or of embeddings; labels are integers or strings."""
+    held = _held(path)
+    images = not {"train", "test"} & set(held)
+    key = f"{split}_images" if images else split
+    if key not in held or (labelled and f"{split}_labels" not in held):
+        missing = key if key not in held else f"{split}_labels"
+        raise FileError(f"{path} has no {missing}; it holds: {', '.join(held[:6]) or 'nothing'}.")
+    inputs = _pictures(path, key) if images else _embeddings(path, key, held)
+    labels = _labels(path, f"{split}_labels", len(inputs), key) if labelled else NO_LABELS
+    for array in (inputs, labels):
+        array.flags.writeable = False
+    names: Sequence[str] = Numbered(f"{name or path.stem}/{split}", len(inputs))
+    if f"{split}_names" in held and not images:
+        names = _names(path, f"{split}_names", len(inputs))
+    parts = tuple(s for s in SPLITS if (f"{s}_images" if images else s) in held)
+    modality: Modality = "image" if images else "embedding"
+    return Split(inputs, labels, names, classes_of(labels), modality, origin=name or path.name, parts=parts)
+
+
+def to_float(rows: Array, factors: Mapping[str, Array]) -> Array:
+    """Rows as float32, in float32 arithmetic: those stored as bytes are `rows * scale + offset`."""
+    X = rows.astype(np.float32)
+    if "scale" in factors:
+        X *= factors["scale"].astype(np.float32)
+    if "offset" in factors:
+        X += factors["offset"].astype(np.float32)
+    return X
+
+
+def _pictures(path: Path, key: str) -> Array:
+    images = _read(path, key)
     if images.dtype != np.uint8 or images.ndim not in (3, 4) or (images.ndim == 4 and images.shape[3] != 3):
         raise FileError(
-            f"{path}: {split}_images must be uint8 of shape (n, h, w) or (n, h, w, 3), "
-            f"not {images.dtype} {images.shape}."
+            f"{path}: {key} must be uint8 of shape (n, h, w) or (n, h, w, 3), not {images.dtype} {images.shape}."
         )
-    if len(images) != len(labels) or not len(images):
+    return images
+
+
+def _embeddings(path: Path, key: str, held: Sequence[str]) -> Array:
+    rows = _read(path, key)
+    factors = {name: _read(path, name) for name in ("scale", "offset") if name in held}
+    if (rows.dtype == np.uint8) != ("scale" in factors):
+        raise FileError(f"{path}: {key} must be floating point, or unsigned bytes with a scale.")
+    if any(f.shape not in ((), rows.shape[1:]) or f.dtype.kind != "f" for f in factors.values()):
+        raise FileError(f"{path}: scale and offset must be one number or one per column.")
+    return float_rows(to_float(rows, factors) if factors else rows, f"{path}: {key}")
+
+
+def _labels(path: Path, key: str, rows: int, beside: str) -> Array:
+    labels = _read(path, key)
+    if len(np.atleast_1d(labels)) != rows or not rows:
         raise FileError(
-            f"{path}: {split}_images and {split}_labels must be of one length above 0, "
-            f"not {len(images)} and {len(labels)}."
+            f"{path}: {beside} and {key} must be of one length above 0, not {rows} and {len(np.atleast_1d(labels))}."
         )
     try:
-        labels = plain_labels(labels)
+        return plain_labels(labels)
     except ParameterError as e:
-        raise FileError(f"{path}: {split}_labels: {e}") from None
-    for array in (images, labels):
-        array.flags.writeable = False
-    names = Numbered(f"{name or path.stem}/{split}", len(labels))
-    return Split(images, labels, names, classes_of(labels), "image")
+        raise FileError(f"{path}: {key}: {e}") from None
+
+
+def _names(path: Path, key: str, rows: int) -> tuple[str, ...]:
+    names = _read(path, key)
+    if names.shape != (rows,) or names.dtype.kind != "U":
+        raise FileError(f"{path}: {key} must be one text per row.")
+    return tuple(names.tolist())
+
+
+def _held(path: Path) -> list[str]:
+    with _opened(path) as pack:
+        return list(pack.files)
 
 
 def _read(path: Path, key: str) -> Array:
+    with _opened(path) as pack:
+        return np.asarray(pack[key])
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[Any]:
     try:
         with open(path, "rb") as f:
             pack = np.load(f, allow_pickle=False)
-            names = pack.files if isinstance(pack, np.lib.npyio.NpzFile) else []
-            if key not in names:
-                raise FileError(f"{path} has no {key}; it holds: {', '.join(names) or 'nothing'}.")
-            return np.asarray(pack[key])
+            if not isinstance(pack, np.lib.npyio.NpzFile):
+                raise FileError(f"{path} is not a pack: it holds one array.")
+            yield pack
     except FileError:
         raise
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error, NotImplementedError) as e:
-        raise FileError(f"{path} is not a readable pack: {e}.") from None
+    except (OSError, *DAMAGE) as e:
+        reason = (str(e).splitlines() or ["it is damaged"])[0][:100].rstrip(".")
+        raise FileError(f"{path} is not a readable pack: {reason}.") from None

@@ -5,6 +5,7 @@ import os
 import stat
 import struct
 import zlib
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import BinaryIO
@@ -40,6 +41,7 @@ _PLUGINS = {
     "WEBP": (WebPImagePlugin.WebPImageFile, (".webp",)),
     "AVIF": (AvifImagePlugin.AvifImageFile, (".avif",)),
 }
+HEIF_SUFFIXES = (".heic", ".heif", ".hif")
 _CODECS = {"JPEG": "jpg", "PNG": "zlib", "WEBP": "webp", "AVIF": "avif"}
 _DAMAGE = (
     OSError,
@@ -66,14 +68,25 @@ _WORDLESS = (struct.error, TypeError, LookupError, AttributeError)
 
 @cache
 def formats() -> tuple[str, ...]:
-    """The formats that are read: those of our list that the installed Pillow was built with."""
-    return tuple(f for f in _PLUGINS if f not in _CODECS or features.check(_CODECS[f]))
+    """The formats that are read: those of our list that the installed Pillow was built with, and HEIF by its extra."""
+    built = tuple(f for f in _PLUGINS if f not in _CODECS or features.check(_CODECS[f]))
+    return (*built, "HEIF") if _has_heif() else built
 
 
 @cache
 def suffixes() -> frozenset[str]:
     """The endings, in lower case, by which a folder's pictures are found."""
-    return frozenset(s for f in formats() for s in _PLUGINS[f][1])
+    return frozenset(s for f in formats() for s in (_PLUGINS[f][1] if f in _PLUGINS else HEIF_SUFFIXES))
+
+
+def _has_heif() -> bool:
+    """Make Pillow read HEIF, if the package for it is installed."""
+    try:
+        import pillow_heif
+    except ImportError:
+        return False
+    pillow_heif.register_heif_opener()
+    return True
 
 
 def read_picture(source: str | os.PathLike[str] | bytes, least_side: int | None = None) -> Array:
@@ -118,7 +131,8 @@ def _open(file: BinaryIO) -> Image.Image:
         accept = Image.OPEN[name][1]
         if accept is None or accept(head) is True:
             file.seek(0)
-            return _PLUGINS[name][0](file)
+            open_picture: Callable[[BinaryIO], Image.Image] = Image.OPEN[name][0]  # type: ignore[assignment]
+            return open_picture(file)
     raise _RefusedError(f"not a picture ({', '.join(formats())})")
 
 

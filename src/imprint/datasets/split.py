@@ -1,7 +1,7 @@
 """A split is a frozen value: inputs, labels, names, and a digest of them."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal, Protocol, TypeAlias, overload
 
@@ -13,12 +13,15 @@ from imprint.core.errors import UnreadableInput as UnreadableInput
 from imprint.core.types import Array
 
 Label: TypeAlias = int | str
-Modality: TypeAlias = Literal["image", "text"]
+Modality: TypeAlias = Literal["image", "text", "sound", "embedding"]
 SPLITS = ("train", "test")
+NO_LABELS: Array = np.empty(0, dtype=np.int64)
+"""The labels of inputs that have none."""
+PLURALS = {"image": "pictures", "text": "texts", "sound": "sounds", "embedding": "embeddings"}
 
 
 class Inputs(Protocol):
-    """What a backbone reads, one by one: pictures as uint8 arrays, or texts."""
+    """What a backbone reads, one by one: pictures as uint8 arrays, texts, sounds, or rows of embeddings."""
 
     def __len__(self) -> int: ...
 
@@ -67,30 +70,56 @@ class Joined(Sequence[Any]):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Split:
-    """Labelled inputs: `inputs[i]` belongs to the class `labels[i]` and is called `names[i]`.
+    """Inputs with their labels: `inputs[i]` belongs to the class `labels[i]` and is called `names[i]`.
 
-    An input is a picture (uint8, height x width, with or without 3 colours) or a text. Pictures in folders are
-    decoded when asked for and raise `UnreadableInput` if they cannot be.
+    An input is a picture (uint8, height x width, with or without 3 colours), a text, a `Sound`, or an embedding; all
+    embeddings are one float32 matrix. Pictures and sounds in folders are decoded when asked for and raise
+    `UnreadableInput` if they cannot be. Inputs without labels have `labels` of length 0 and no `classes`.
     """
 
     inputs: Inputs
-    labels: Array  # (n,) int64 or str
+    labels: Array  # (n,) int64 or str; (0,) where there are none
     names: Sequence[str]
     classes: tuple[Label, ...]
     modality: Modality
     source: Array | None = None  # (n,) str: which data set a row of a merged set came from
+    origin: str = ""  # what the data are called: a name, or the last part of a path
+    parts: tuple[str, ...] = ("train",)  # the splits that the data have
+    ignored: Mapping[str, int] = field(default_factory=dict)  # files left out, by ending
 
     def __post_init__(self) -> None:
-        sizes = {len(self.inputs), len(self.labels), len(self.names)}
+        sizes = {len(self.inputs), len(self.names)} | ({len(self.labels)} if len(self.labels) else set())
         sizes |= {len(self.source)} if self.source is not None else set()
         if len(sizes) != 1:
             raise ParameterError(f"Split(): inputs, labels and names must be of one length, not {sorted(sizes)}.")
 
     def __len__(self) -> int:
-        return len(self.labels)
+        return len(self.inputs)
 
     def __repr__(self) -> str:
         return f"Split({len(self)} {self.modality}s, {len(self.classes)} classes)"
+
+    @property
+    def found(self) -> str:
+        """What the data are, in one line.
+
+        >>> Split(("a", "b"), np.array(["x", "y"]), ("0", "1"), ("x", "y"), "text", origin="mail.csv").found
+        '2 texts of 2 classes (mail.csv)'
+        """
+        what = f"{len(self):,} {PLURALS[self.modality] if len(self) != 1 else PLURALS[self.modality][:-1]}"
+        if self.classes:
+            what += f" of {len(self.classes):,} class{'es' if len(self.classes) != 1 else ''}"
+        if self.modality == "embedding":
+            what += f", {len(self.inputs[0]):,} wide"
+        left = ", ".join(f"{n:,} {ending or 'without ending'}" for ending, n in sorted(self.ignored.items()))
+        return what + (f" ({self.origin})" if self.origin else "") + (f"; ignored: {left}" if left else "")
+
+    def blocks(self, rows: int = 65536) -> Iterator[tuple[Any, Array]]:
+        """Inputs and labels in blocks of `rows`: slices of the matrix for embeddings, else lists."""
+        for first in range(0, len(self), rows):
+            end, inputs = min(first + rows, len(self)), self.inputs
+            block = inputs[first:end] if isinstance(inputs, np.ndarray) else [inputs[i] for i in range(first, end)]
+            yield block, self.labels[first:end]
 
     @cached_property
     def fingerprint(self) -> str:

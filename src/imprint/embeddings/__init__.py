@@ -1,16 +1,19 @@
 """Embeddings: extracted in batches, stored memory-mapped by content, shared by processes."""
 
+from imprint.embeddings.embed import Embedded, embed
 from imprint.embeddings.extract import extract
 from imprint.embeddings.pack import Pack, read_pack, write_pack
 from imprint.embeddings.store import Embeddings, Stored, list_embeddings, open_embeddings
 from imprint.embeddings.types import Progress, Skipped
 
 __all__ = [
+    "Embedded",
     "Embeddings",
     "Pack",
     "Progress",
     "Skipped",
     "Stored",
+    "embed",
     "extract",
     "list_embeddings",
     "open_embeddings",

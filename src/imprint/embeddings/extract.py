@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 
 from imprint.core.errors import ImprintError, ParameterError, UnreadableInput
+from imprint.core.locks import exclusive
 from imprint.core.types import Array
 from imprint.embeddings.journal import Journal, writing
-from imprint.embeddings.lock import exclusive
 from imprint.embeddings.seal import complete, is_complete, publish
 from imprint.embeddings.store import Embeddings, Names, embeddings_key, open_embeddings, store_folder
-from imprint.embeddings.types import Backbone, Progress, Skipped, Split
+from imprint.embeddings.types import Backbone, Progress, Skipped, Split, Unlabelled
 
 AHEAD = 2  # batches prepared before they are needed: enough to overlap, few enough to bound memory
 Report = Callable[[Progress], object]
@@ -45,7 +45,8 @@ def extract(
     that are not finite are refused.
     """
     threads = (os.cpu_count() or 1) if workers is None else workers
-    _check(split, batch_size=batch_size, workers=threads)
+    check_counts("extract", batch_size=batch_size, workers=threads)
+    _check(split)
     report = progress or (lambda _: None)
     root, key = store_folder(folder), embeddings_key(backbone.fingerprint, split.fingerprint)
     target, partial = root / key, root / f"{key}.partial"
@@ -63,10 +64,14 @@ def extract(
     return _named(open_embeddings(target, verify=not fresh), split)
 
 
-def _check(split: Split, **counts: int) -> None:
+def check_counts(call: str, **counts: int) -> None:
+    """Refuse what is no whole number above 0."""
     for name, value in counts.items():
         if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-            raise ParameterError(f"extract({name}={value!r}): {name} must be int >= 1.")
+            raise ParameterError(f"{call}({name}={value!r}): {name} must be int >= 1.")
+
+
+def _check(split: Split) -> None:
     n, labels, names = len(split.inputs), len(split.labels), len(split.names)
     if not n or labels != n or names != n:
         raise ParameterError(
@@ -104,8 +109,8 @@ def _run(backbone: Backbone, split: Split, journal: Journal, batch_size: int, th
     report(Progress(before, total, len(journal.skipped)))
     pool = ThreadPoolExecutor(threads, thread_name_prefix="imprint-prepare")
     try:
-        for span, (kept, items, skipped) in _prepared(pool, threads, backbone, split, before, batch_size):
-            rows = _embed(backbone, split, kept, items)
+        for span, (kept, items, skipped) in prepared_batches(pool, threads, backbone, split, before, batch_size):
+            rows = embed_batch(backbone, split, kept, items)
             journal.commit(len(span), rows, skipped)
             rate = (journal.done - before) / max(time.monotonic() - start, 1e-9)
             report(Progress(journal.done, total, len(journal.skipped), rate, (total - journal.done) / rate))
@@ -118,8 +123,8 @@ def _run(backbone: Backbone, split: Split, journal: Journal, batch_size: int, th
         raise ImprintError(f"None of the {total:,} inputs can be read; the first, {first.name}: {first.reason}.")
 
 
-def _prepared(
-    pool: ThreadPoolExecutor, threads: int, backbone: Backbone, split: Split, start: int, batch_size: int
+def prepared_batches(
+    pool: ThreadPoolExecutor, threads: int, backbone: Backbone, split: Unlabelled, start: int, batch_size: int
 ) -> Iterator[tuple[range, Prepared]]:
     """Batches in order, prepared in threads, never more than `AHEAD` of them before they are asked for."""
     waiting: deque[tuple[range, list[Future[Prepared]]]] = deque()
@@ -139,7 +144,7 @@ def _joined(span: range, parts: list[Future[Prepared]]) -> tuple[range, Prepared
     return span, (list(chain(*kept)), list(chain(*items)), list(chain(*skipped)))
 
 
-def _prepare(backbone: Backbone, split: Split, span: range) -> Prepared:
+def _prepare(backbone: Backbone, split: Unlabelled, span: range) -> Prepared:
     kept: list[int] = []
     items: list[Any] = []
     skipped: list[Skipped] = []
@@ -152,7 +157,8 @@ def _prepare(backbone: Backbone, split: Split, span: range) -> Prepared:
     return kept, items, skipped
 
 
-def _embed(backbone: Backbone, split: Split, kept: list[int], items: list[Any]) -> Array:
+def embed_batch(backbone: Backbone, split: Unlabelled, kept: list[int], items: list[Any]) -> Array:
+    """The embeddings of prepared inputs, refused where they are not finite rows of the backbone's width."""
     if not kept:
         return np.empty((0, backbone.width), np.float32)
     rows = backbone.embed(np.stack(items) if isinstance(items[0], np.ndarray) else items)

@@ -5,8 +5,6 @@ A pack holds `train`, `train_labels`, `test`, `test_labels`. Where the rows are 
 """
 
 import os
-import zipfile
-import zlib
 from pathlib import Path
 from typing import NamedTuple
 
@@ -16,6 +14,8 @@ from imprint.core.atomic import atomic_write
 from imprint.core.digest import digest
 from imprint.core.errors import FileError, ParameterError
 from imprint.core.types import Array
+from imprint.datasets.matrices import DAMAGE
+from imprint.datasets.packs import to_float
 
 ARRAYS = ("train", "train_labels", "test", "test_labels")
 FACTORS = ("scale", "offset")
@@ -46,7 +46,7 @@ def read_pack(path: str | os.PathLike[str]) -> Pack:
     problem = _problem(stored)
     if problem:
         raise FileError(f"{path} is not a pack of embeddings: {problem}.")
-    rows = [_as_float(stored[name], stored) for name in ("train", "test")]
+    rows = [to_float(stored[name], stored) for name in ("train", "test")]
     if not all(np.isfinite(r).all() for r in rows):
         raise FileError(f"{path} is not a pack of embeddings: it holds values that are not finite.")
     fingerprint = digest(part for name in sorted(stored) for part in (name, stored[name]))
@@ -77,7 +77,7 @@ def _load(path: Path) -> dict[str, Array]:
             return {name: npz[name] for name in ARRAYS + FACTORS if name in npz.files}
     except OSError as e:
         raise FileError(f"Cannot read {path}: {e.strerror or e}.") from None
-    except (ValueError, EOFError, KeyError, zipfile.BadZipFile, zlib.error):
+    except DAMAGE:
         raise FileError(f"Cannot read {path}: it is damaged or not an .npz file of plain arrays.") from None
 
 
@@ -106,15 +106,6 @@ def _problem_of_numbers(stored: dict[str, Array]) -> str | None:
     if all(stored[name].dtype == np.uint8 for name in ("train", "test")) and "scale" in stored:
         return None
     return "rows must be floating point without a scale, or unsigned bytes with one"
-
-
-def _as_float(rows: Array, stored: dict[str, Array]) -> Array:
-    X = rows.astype(np.float32)
-    if "scale" in stored:
-        X *= stored["scale"].astype(np.float32)
-    if "offset" in stored:
-        X += stored["offset"].astype(np.float32)
-    return X
 
 
 def _as_bytes(train: Array, test: Array) -> dict[str, Array]:

@@ -37,6 +37,21 @@ class Inputs(Protocol):
     def __getitem__(self, index: int, /) -> Any: ...
 
 
+class NameOf(Protocol):
+    """What each input is called."""
+
+    def __getitem__(self, index: int, /) -> str: ...
+
+
+class Unlabelled(Protocol):
+    """Inputs with one name each."""
+
+    @property
+    def inputs(self) -> Inputs: ...
+    @property
+    def names(self) -> NameOf: ...
+
+
 class Split(Protocol):
     """Labelled inputs with one name each, and a fingerprint of them all."""
 

@@ -25,6 +25,7 @@ class Selection(NamedTuple):
 class Task(Component):
     """A frozen value that turns labels into rows and new labels; it never sees an embedding."""
 
+    family: ClassVar[str] = "imprint.tasks"
     positional: ClassVar[str] = ""
     """The parameter that a text gives without its name, as in `classes(0, 3, 7)`."""
 

@@ -16,8 +16,7 @@ from imprint.core.home import home
 from imprint.core.types import Array
 from imprint.datasets.packs import load_pack
 from imprint.datasets.record import Progress, Record
-from imprint.datasets.split import Split
-from imprint.datasets.texts import text_split
+from imprint.datasets.split import Numbered, Split, classes_of, plain_labels
 
 T = TypeVar("T")
 _DAMAGE = (
@@ -39,6 +38,7 @@ Tables = dict[str, tuple[Array, Array]]
 class Dataset(Component):
     """A data set that is loaded by its name."""
 
+    family: ClassVar[str] = "imprint.datasets.named"
     record: ClassVar[Record]
 
     @property
@@ -87,7 +87,8 @@ class TextDataset(Dataset):
             if not files[source.file].exists():
                 fetch(source, folder, progress)
         texts, labels = read_files(lambda: self.read(files, split), folder)
-        return text_split(texts, labels, f"{self.name}/{split}")
+        values = plain_labels(labels)
+        return Split(tuple(texts), values, Numbered(f"{self.name}/{split}", len(texts)), classes_of(values), "text")
 
 
 def read_files(read: Callable[[], T], folder: Path) -> T:

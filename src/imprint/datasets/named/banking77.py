@@ -5,7 +5,7 @@ from typing import ClassVar
 
 from imprint.datasets.named._base import TextDataset
 from imprint.datasets.record import Record, Source
-from imprint.datasets.texts import read_table
+from imprint.datasets.tables import load_table
 
 FOLDER = "https://raw.githubusercontent.com/PolyAI-LDN/task-specific-datasets/master/banking_data"
 
@@ -39,4 +39,5 @@ class Banking77(TextDataset):
     )
 
     def read(self, files: Mapping[str, Path], split: str) -> tuple[list[str], list[str]]:
-        return read_table(files[f"{split}.csv"])
+        table = load_table(files[f"{split}.csv"], None)
+        return [table.inputs[i] for i in range(len(table))], table.labels.tolist()

@@ -4,7 +4,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from imprint.core.errors import FileError, MissingExtraError
+from imprint.core.errors import FileError
+from imprint.core.extras import missing
 from imprint.core.types import Array
 from imprint.datasets.named._base import PackedDataset, Tables
 from imprint.datasets.record import Record, Source
@@ -46,7 +47,7 @@ def _read(path: Path) -> tuple[Array, Array]:
     try:
         import torch
     except ImportError:
-        raise MissingExtraError("Converting mnistm needs torch: pip install 'imprint[torch]'.") from None
+        raise missing("torch", "Converting mnistm needs torch") from None
     with tarfile.open(path, "r:gz") as tar:
         members = [m for m in tar if m.isfile() and m.name.endswith(".pt")]
         file = tar.extractfile(members[0]) if len(members) == 1 else None
