@@ -2,24 +2,32 @@
 
 import os
 from contextlib import suppress
-from typing import Any, Self
+from dataclasses import asdict
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import accuracy_score
-from sklearn.utils import assert_all_finite, check_random_state
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
+from sklearn.utils.validation import check_is_fitted
 
-from imprint import persistence
+from imprint.core import sealed
 from imprint.core.errors import FileError, ParameterError
-from imprint.core.family import unknown
-from imprint.core.inkind import like, to_numpy
+from imprint.core.inkind import all_finite, dtype_name, labels_at, like, on_gpu, to_numpy
+from imprint.core.swap import swap
 from imprint.core.types import Array, Proxies
-from imprint.memory import LABEL_KINDS, Memory, as_labels, plain, states_in
-from imprint.method import Method
+from imprint.folds import Folds
+from imprint.head import Head, plain
+from imprint.inputs import FLOATS, Columns, check_same_kind, read_labels, read_seed
+from imprint.method import FAMILIES, PARTS, Method
+from imprint.persistence import head_from_parts, head_to_parts
 
-PARTS = ("norm_pre", "generator", "norm_post", "norm_inf", "aggregator")
+
+class Learnt(NamedTuple):
+    """What a fitted classifier knows, behind one reference."""
+
+    head: Head
+    columns: tuple[str, ...] | None
+    """The names of the columns, where the training data were a table that has them."""
 
 
 class ImprintClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -33,7 +41,11 @@ class ImprintClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     generator : str or component
         How the proxies of a class are made, such as `mean` or `kmeans(k=20)`.
     aggregator : str or component
-        How proxies decide: `max` or `nearest(m=5)`.
+        How proxies decide: `kernel` (together, by one small linear system), `max` or `nearest(m=5)`.
+    calibrate : bool
+        Whether five more models learn beside this one, each without a fifth of the rows, so that it knows how good it
+        is: `expected_accuracy_`, probabilities that come true, and `known`. Fitting takes about five times as long;
+        for each class five times as much is kept and 100 rows at most.
     random_state : int, numpy.random.RandomState or None
         An int makes results repeat; the random numbers of a class depend on it and on the class's label alone.
 
@@ -41,13 +53,23 @@ class ImprintClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     ----------
     classes_ : array of the labels, sorted
     proxies_ : Proxies
-        `weights` (p, d), and `labels` (p,), indices into `classes_`.
+        `weights` (p, d), `labels` (p,) as indices into `classes_`, `mass` (p,), the rows each stands for, and
+        `spread` (p,), their mean squared distance to it.
     n_features_in_ : int
+    expected_accuracy_ : float
+        With `calibrate=True`: the share of new inputs of these classes that will be called right. NaN where no row
+        could be asked about, since there is one class or every class has one row.
+    expected_interval_ : tuple of two floats
+        Where that share lies with 95 % confidence; rows that could not be asked about widen it.
 
     Notes
     -----
     `X` may be a NumPy array or a torch tensor; results come back in kind (text labels always as NumPy). float32 stays
     float32. Everything a class needs to be extended or forgotten travels with the model.
+
+    What was learnt is one immutable value behind one reference: any number of threads may predict and save while
+    others add and forget, and each sees a whole model, before or after. Threads that add or forget at the same time
+    all count, in some order; of several `fit` the last one wins.
 
     Examples
     --------
@@ -66,9 +88,10 @@ class ImprintClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         *,
         norm_pre: Any = "l2",
         generator: Any = "kmeans(k=20)",
-        norm_post: Any = "l2",
+        norm_post: Any = "none",
         norm_inf: Any = "l2",
-        aggregator: Any = "max",
+        aggregator: Any = "kernel",
+        calibrate: bool = False,
         random_state: Any = None,
     ):
         self.norm_pre = norm_pre
@@ -76,21 +99,59 @@ class ImprintClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.norm_post = norm_post
         self.norm_inf = norm_inf
         self.aggregator = aggregator
+        self.calibrate = calibrate
         self.random_state = random_state
+
+    # Parameters
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """The constructor's arguments; deep, also those of the components, such as `generator__k`."""
+        params: dict[str, Any] = super().get_params(deep=False)
+        if deep:
+            for part in PARTS:
+                with suppress(ParameterError):
+                    own = asdict(FAMILIES[part].resolve(params[part]))
+                    params |= {f"{part}__{name}": value for name, value in own.items()}
+        return params
+
+    def set_params(self, **params: Any) -> Self:
+        """Change arguments, or one of a component: `set_params(generator__k=5)`. A fitted model stays as it is."""
+        super().set_params(**{name: value for name, value in params.items() if "__" not in name})
+        for name, value in params.items():
+            part, _, inner = name.partition("__")
+            if inner:
+                if part not in PARTS:
+                    raise ParameterError(
+                        f"set_params({name}=...): there is no part {part!r}; parts: {', '.join(PARTS)}."
+                    )
+                before = getattr(self, part)
+                after = FAMILIES[part].changed(before, {inner: value})
+                setattr(self, part, str(after) if isinstance(before, str) else after)
+        return self
+
+    def __repr__(self, N_CHAR_MAX: int = 700) -> str:
+        """The parameters; where `set_params` has changed them since `fit`, also the method that was fitted."""
+        given = str(super().__repr__(N_CHAR_MAX))
+        learnt: Learnt | None = self.__dict__.get("_learnt")
+        try:
+            stale = learnt is not None and self._method() != learnt.head.method
+        except ParameterError:
+            stale = True
+        return f"{given}, fitted as {learnt.head.method}" if learnt is not None and stale else given
 
     # Learning
 
     def fit(self, X: Any, y: Any) -> Self:
         """Imprint every class in `y`, in sorted order, forgetting whatever was there before."""
         method = self._method()
-        X, y = self._labelled("fit(X, y)", X, y, reset=True)
-        fresh = Memory(method, _seed(self.random_state), X.dtype)
-        fresh.imprint(X, y)
+        X, y, columns = self._labelled("fit(X, y)", X, y, None)
+        head = self._empty(method, dtype_name(X)).learn(X, y)
         try:
-            method.aggregator.check(fresh.proxies)
+            head.prepared  # noqa: B018 - what cannot be prepared is refused here, not by the first prediction
         except ParameterError as e:
             raise ParameterError(f"fit(X, y) with {len(X)} sample{'s' * (len(X) > 1)}: {e}") from None
-        return self._take(fresh)
+        self._learnt = Learnt(head, columns)
+        return self
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
         """Imprint more: new classes as one `fit` over all of them would have, bit for bit; known classes extended.
@@ -99,46 +160,91 @@ class ImprintClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         documentation what they do with the rows they kept and the new ones. With `norm_post="quantile"` the order in
         which classes arrive matters, by definition. `classes` is accepted for scikit-learn's sake and not needed.
         """
-        known = getattr(self, "_memory", None)
-        method = self._method() if known is None else known.method
-        if known is None:
-            X, y = self._labelled("partial_fit(X, y)", X, y, reset=True)
-            known = Memory(method, _seed(self.random_state), X.dtype)
-        else:
-            X, y = self._labelled("partial_fit(X, y)", X, y, reset=False, dtype=known.dtype)
-            _same_kind(known.classes, y)
-            known = known.copy()
-        known.imprint(X, y)
-        return self._take(known)
+
+        def learn(learnt: Learnt | None) -> Learnt:
+            rows, labels, columns = self._labelled("partial_fit(X, y)", X, y, learnt)
+            if learnt is not None:
+                return learnt._replace(head=learnt.head.learn(rows, labels))
+            return Learnt(self._empty(self._method(), dtype_name(rows)).learn(rows, labels), columns)
+
+        swap(self, "_learnt", learn)
+        return self
 
     def forget(self, label: Any) -> Self:
         """Drop a class, exactly as if it had never been seen."""
         check_is_fitted(self)
-        key = plain(label)
-        if key not in self._memory.states:
-            raise unknown("class", key, map(str, self.classes_))
-        if len(self._memory.states) == 1:
-            raise ParameterError(f"forget({key!r}): it is the only class; a classifier needs at least one.")
-        memory = self._memory.copy()
-        memory.drop(key)
-        return self._take(memory)
+        swap(self, "_learnt", lambda learnt: learnt._replace(head=learnt.head.forget(plain(label))))
+        return self
+
+    # What was learnt
+
+    @property
+    def head_(self) -> Head:
+        """What was learnt, as one immutable value."""
+        return self._learnt.head
+
+    @property
+    def classes_(self) -> Array:
+        """The labels, sorted."""
+        return self._learnt.head.classes
+
+    @property
+    def proxies_(self) -> Proxies:
+        """The proxies, sorted by class."""
+        return self._learnt.head.proxies
+
+    @property
+    def n_features_in_(self) -> int:
+        """How many numbers a row has."""
+        return int(self._learnt.head.width or 0)
+
+    @property
+    def feature_names_in_(self) -> Array:
+        """The names of the columns, where the training data were a table that has them."""
+        if self._learnt.columns is None:
+            raise AttributeError("feature_names_in_: the training data had no names of columns.")
+        return np.array(self._learnt.columns, dtype=object)
+
+    @property
+    def expected_accuracy_(self) -> float:
+        """The share of new inputs that will be called right, by what was held back; NaN where that cannot be told."""
+        return self._learnt.head.calibration.expected_accuracy
+
+    @property
+    def expected_interval_(self) -> tuple[float, float]:
+        """Where the expected accuracy lies with 95 % confidence."""
+        return self._learnt.head.calibration.expected_interval
 
     # Deciding
 
     def decision_function(self, X: Any) -> Any:
         """Class scores (n, C); for two classes, as scikit-learn does, the second's lead over the first (n,)."""
-        S = self._scores("decision_function(X)", X)
+        S = self._scores("decision_function(X)", X)[1]
         return like(S[:, 1] - S[:, 0] if S.shape[1] == 2 else S, X)
 
     def predict(self, X: Any) -> Any:
         """The label with the largest score; on a tie the first in `classes_`."""
-        winners = self._scores("predict(X)", X).argmax(axis=1)
-        return like(self.classes_[winners], X)
+        head, rows = self._queries("predict(X)", X)
+        try:
+            return labels_at(head.classes, head.winners(rows), X)
+        except ParameterError as e:
+            raise ParameterError(f"predict(X): {e}") from None
 
     def predict_proba(self, X: Any) -> Any:
-        """Probabilities (n, C): the softmax of the scores for `max`, the share of the votes for `nearest`."""
-        S = self._scores("predict_proba(X)", X)
-        return like(self._memory.method.probabilities(S, self._memory.reach), X)
+        """Probabilities (n, C); with `calibrate=True` they come true, else they are as the aggregator says."""
+        head, S = self._scores("predict_proba(X)", X)
+        return like(head.probabilities(S), X)
+
+    def known(self, X: Any) -> Any:
+        """For every row the p-value that it belongs to a class this model knows, in (0, 1]; needs `calibrate=True`.
+
+        Refusing rows below 0.05 refuses at most about 5 % of those that do belong, over all classes together.
+        """
+        head, rows = self._queries("known(X)", X)
+        try:
+            return like(head.known(rows), X)
+        except ParameterError as e:
+            raise ParameterError(f"known(X): {e}") from None
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Share of rows whose predicted label is the given one."""
@@ -149,50 +255,32 @@ class ImprintClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to one file, whole or not at all. It holds no code: safetensors and JSON."""
         check_is_fitted(self)
-        persistence.write(path, *self.to_parts())
+        head, columns = self._learnt
+        document, arrays = head_to_parts(head)
+        if columns is not None:
+            document["features"] = list(columns)
+        sealed.write(path, {**document, "kind": "classifier"}, arrays)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
         """Read a model written by `save`; a damaged, altered or foreign file is refused."""
-        document, arrays = persistence.read(path)
+        document, arrays = sealed.read(path)
         if document.get("kind") == "imprinter":
             raise FileError(
                 f"{path} is a model with a backbone: use Imprinter.load; its `classifier` is what you want."
             )
-        return cls.from_parts(document, arrays, source=str(path))
-
-    def to_parts(self) -> tuple[dict[str, Any], dict[str, Array]]:
-        """The fitted model as a JSON document and named arrays."""
-        memory = self._memory
-        document = {
-            "kind": "classifier",
-            "parts": {part: str(getattr(memory.method, part)) for part in PARTS},
-            "seed": memory.seed,
-            "dtype": memory.dtype.name,
-            "width": self.n_features_in_,
-            "labels": {"type": self.classes_.dtype.str, "imprinted": list(memory.states)},
-        }
-        if hasattr(self, "feature_names_in_"):
-            document["features"] = self.feature_names_in_.tolist()
-        arrays = {f"state.{i}.{k}": v for i, s in enumerate(memory.states.values()) for k, v in s.items()}
-        return document, {**arrays, "weights": self.proxies_.weights, "owners": self.proxies_.labels}
+        head, columns = head_from_parts(document, arrays, path), _columns(document.get("features"), path)
+        if columns is not None and len(columns) != head.width:
+            raise sealed.foreign(path)
+        return cls.of_head(head, columns)
 
     @classmethod
-    def from_parts(cls, document: dict[str, Any], arrays: dict[str, Array], source: str = "model") -> Self:
-        """The model that `to_parts` described."""
-        try:
-            self = cls(**{part: document["parts"][part] for part in PARTS}, random_state=document["seed"])
-            labels = as_labels(document["labels"]["imprinted"], np.dtype(document["labels"]["type"]))
-            memory = Memory(self._method(), _seed(document["seed"]), document["dtype"])
-            memory.states = dict(zip(map(plain, labels), states_in(arrays, len(labels))))
-            memory.classes, memory.proxies = np.unique(labels), Proxies(arrays["weights"], arrays["owners"])
-            self.n_features_in_ = int(document["width"])
-            memory.verify(self.n_features_in_, arrays)
-            if "features" in document:
-                self.feature_names_in_ = _names(document["features"], self.n_features_in_)
-        except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
-            raise persistence.foreign(source) from None
-        return self._take(memory)
+    def of_head(cls, head: Head, columns: tuple[str, ...] | None = None) -> Self:
+        """The scikit-learn face of something learnt elsewhere."""
+        parts = {part: _as_given(getattr(head.method, part)) for part in PARTS}
+        self = cls(**parts, calibrate=head.folds is not None, random_state=head.seed)
+        self._learnt = Learnt(head, columns)
+        return self
 
     # Within
 
@@ -205,74 +293,49 @@ class ImprintClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _method(self) -> Method:
         return Method.of(**{part: getattr(self, part) for part in PARTS})
 
-    def _take(self, memory: Memory) -> Self:
-        self._memory, self.classes_, self.proxies_ = memory, memory.classes, memory.proxies
-        return self
+    def _empty(self, method: Method, dtype: str) -> Head:
+        if not isinstance(self.calibrate, bool | np.bool_):
+            raise ParameterError(f"ImprintClassifier(calibrate={self.calibrate!r}): calibrate must be True or False.")
+        seed = read_seed(self.random_state)
+        return Head(method, seed, dtype, folds=Folds.new(method, seed, dtype) if self.calibrate else None)
 
-    def _rows(self, call: str, X: Any, reset: bool, dtype: Any = (np.float64, np.float32)) -> Array:
-        try:
-            with np.errstate(over="ignore"):  # what does not fit the type becomes infinite and is refused
-                return np.asarray(validate_data(self, to_numpy(X), reset=reset, dtype=dtype, order="C"))
-        except ValueError as e:
-            raise _in_one_sentence(call, e) from None
+    def __sklearn_is_fitted__(self) -> bool:
+        return "_learnt" in self.__dict__
 
-    def _labelled(self, call: str, X: Any, y: Any, **reading: Any) -> tuple[Array, Array]:
+    def _labelled(self, call: str, X: Any, y: Any, learnt: Learnt | None) -> tuple[Array, Array, Any]:
+        """Rows and labels that fit what was learnt, or any where nothing was, and the names of the columns."""
         if y is None:
             raise ParameterError(f"{call}: requires y to be passed, but the target y is None.")
-        X = self._rows(call, X, **reading)
-        try:
-            y = column_or_1d(to_numpy(y), warn=True)
-            if y.dtype == object:
-                kinds = sorted({type(plain(v)).__name__ for v in y})
-                if len(kinds) > 1:
-                    raise ValueError(f"y mixes labels of the types {', '.join(kinds)}")
-                y = np.array(list(y))
-            assert_all_finite(y, input_name="y")
-            check_classification_targets(np.repeat(np.unique(y), 2))  # once each looks like a regression to it
-            if y.dtype.kind not in LABEL_KINDS:
-                raise ValueError(f"labels of the type {y.dtype} cannot be kept; give text or whole numbers")
-        except (ValueError, TypeError) as e:
-            raise _in_one_sentence(call, e) from None
-        if len(y) != len(X):
-            raise ParameterError(f"{call}: X has {len(X)} rows and y has {len(y)} labels; they must be as many.")
-        return X, y
+        columns = Columns() if learnt is None else Columns(learnt.head.width, learnt.columns)
+        rows = columns.read(call, X, FLOATS if learnt is None else learnt.head.dtype)
+        labels = read_labels(call, y, len(rows))
+        if learnt is not None:
+            check_same_kind(learnt.head.label_type, labels)
+        return rows, labels, columns.names
 
-    def _scores(self, call: str, X: Any) -> Array:
+    def _queries(self, call: str, X: Any) -> tuple[Head, Array]:
+        """The head of this moment, and rows that were checked against it."""
         check_is_fitted(self)
-        memory = self._memory
-        S = memory.method.scores(self._rows(call, X, reset=False), memory.proxies, len(memory.classes))
-        if not np.isfinite(S).all():
-            raise ParameterError(f"{call}: the scores overflow {S.dtype}; scale the rows down or use norm_inf='l2'.")
-        return S
+        head, names = self._learnt
+        return head, Columns(head.width, names).read(call, X, head.dtype if on_gpu(X) else FLOATS)
+
+    def _scores(self, call: str, X: Any) -> tuple[Head, Array]:
+        head, rows = self._queries(call, X)
+        S = head.scores(rows)
+        if not all_finite(S):
+            rule = "scale the rows down or use norm_inf='l2'"
+            raise ParameterError(f"{call}: the scores overflow {dtype_name(S)}; {rule}.")
+        return head, S
 
 
-def _names(features: list[str], width: int) -> Array:
-    if len(features) != width or not all(isinstance(name, str) for name in features):
-        raise ValueError
-    return np.array(features, dtype=object)
+def _as_given(component: Any) -> Any:
+    """A component as its text, where the text leads back to it."""
+    return str(component) if component.public_name() else component
 
 
-def _seed(random_state: Any) -> int:
-    if isinstance(random_state, (int, np.integer)) and random_state >= 0:
-        return int(random_state)
-    try:
-        return int(check_random_state(random_state).randint(2**31 - 1))
-    except ValueError:
-        raise ParameterError(
-            f"random_state={random_state!r}: random_state must be an int >= 0, a numpy RandomState or None."
-        ) from None
-
-
-def _same_kind(classes: Array, y: Array) -> None:
-    text = [a.dtype.kind in "US" for a in (classes, y)]
-    if text[0] != text[1]:
-        raise ParameterError(
-            f"partial_fit(X, y): y holds {'text' if text[1] else 'number'} labels, the model "
-            f"{'text' if text[0] else 'number'} labels; they must be of one kind."
-        )
-
-
-def _in_one_sentence(call: str, error: Exception) -> ParameterError:
-    first = str(error).splitlines()[0].rstrip(".:")
-    hint = "; Reshape your data with X.reshape(1, -1) if it is one row" if "Expected 2D array" in first else ""
-    return ParameterError(f"{call}: {first}{hint}.")
+def _columns(names: Any, source: str | os.PathLike[str]) -> tuple[str, ...] | None:
+    if names is None:
+        return None
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise sealed.foreign(source)
+    return tuple(names)

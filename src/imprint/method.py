@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -10,12 +10,24 @@ from imprint import aggregators, generators, normalisers
 from imprint.aggregators._base import Aggregator
 from imprint.core.digest import class_rng
 from imprint.core.errors import ParameterError
-from imprint.core.types import Array, Proxies, State
+from imprint.core.family import Family
+from imprint.core.inkind import is_torch, to_numpy
+from imprint.core.types import Array, State
 from imprint.generators._base import Generator, PerClassGenerator
-from imprint.kernels.rows import squared_norms
 from imprint.normalisers._base import POSITIONS, Normaliser
 
-LENGTHS = "lengths"  # the part of a class's state that belongs to the method, not to the generator
+PARTS = ("norm_pre", "generator", "norm_post", "norm_inf", "aggregator")
+FAMILIES: dict[str, Family[Any]] = {part: normalisers.family for part in PARTS if part.startswith("norm")} | {
+    "generator": generators.family,
+    "aggregator": aggregators.family,
+}
+
+
+class ClassState(NamedTuple):
+    """What a model keeps of one class: the generator's state, and what the aggregator wants to know of its rows."""
+
+    kept: State
+    sums: State
 
 
 def _normaliser(spec: Any, position: str) -> Normaliser:
@@ -39,6 +51,13 @@ class Method:
     norm_inf: Normaliser
     aggregator: Aggregator
 
+    def __post_init__(self) -> None:
+        if self.aggregator.needs_points and not self.generator.points:
+            rule = (
+                "decides by distances, and these proxies are directions, no points; use a generator that makes points"
+            )
+            raise ParameterError(f"{self.generator} with {self.aggregator}: {self.aggregator} {rule}.")
+
     @classmethod
     def of(cls, *, generator: Any, aggregator: Any, **norms: Any) -> "Method":
         """Resolve five texts or components; a name that does not exist or fit is refused in one sentence.
@@ -53,58 +72,59 @@ class Method:
         )
 
     def __str__(self) -> str:
-        parts = self.norm_pre, self.generator, self.norm_post, self.norm_inf, self.aggregator
-        return " / ".join(map(str, parts))
+        return " / ".join(str(getattr(self, part)) for part in PARTS)
 
     @property
     def per_class(self) -> bool:
         """Whether the proxies of a class depend on that class alone."""
         return isinstance(self.generator, PerClassGenerator) and not self.norm_post.uses_reference
 
-    def summarise(self, X: Array, seed: int, label: object) -> State:
-        """The state of one class from its own rows and the random numbers of (seed, label)."""
-        state = self.generator.summarise(self.norm_pre.apply(X), class_rng(seed, label))
-        return {**state, LENGTHS: self._lengths(X)}
+    def stored_texts(self) -> dict[str, str]:
+        """The parts as texts for a file; refuses a component that no registered name leads back to."""
+        return {part: FAMILIES[part].stored_text(getattr(self, part)) for part in PARTS}
 
-    def extend(self, state: State, X: Array, seed: int, label: object) -> State:
+    def summarise(self, parts: Sequence[Array], seed: int, labels: Sequence[object]) -> list[ClassState]:
+        """The states of new classes, each from its own rows and the random numbers of (seed, label)."""
+        if not parts:
+            return []
+        if is_torch(parts[0]) and not self.generator.takes_tensors:
+            raise ParameterError(f"{self.generator}: it does not compute on tensors of this device; give X.cpu().")
+        scaled = [self.norm_pre.apply(X) for X in parts]
+        kept = self.generator.summarise_all(scaled, [class_rng(seed, label) for label in labels])
+        return [ClassState(self._finite(state), self._sums(X, s)) for X, s, state in zip(parts, scaled, kept)]
+
+    def extend(self, state: ClassState, X: Array, seed: int, label: object) -> ClassState:
         """The state of a class after more of its rows."""
-        kept = {name: array for name, array in state.items() if name != LENGTHS}
-        kept = self.generator.extend(kept, self.norm_pre.apply(X), class_rng(seed, label))
-        return {**kept, LENGTHS: state[LENGTHS] + self._lengths(X)}
+        X = to_numpy(X)  # the rows kept before are NumPy arrays
+        scaled = self.norm_pre.apply(X)
+        more = self._sums(X, scaled)
+        kept = self.generator.extend(state.kept, scaled, class_rng(seed, label))
+        return ClassState(self._finite(kept), self._finite({name: state.sums[name] + more[name] for name in more}))
 
-    def weights(self, states: Sequence[State], order: Sequence[int], dtype: Any) -> list[Array]:
-        """The finished proxies of every class; `order` says which class was imprinted first, second, ..."""
-        raw = [np.asarray(w, dtype=dtype) for w in self.generator.proxies(states)]
-        done: list[Array] = list(raw)
-        before: list[Array] = []
-        for c in order:
-            reference = np.concatenate(before) if before and self.norm_post.uses_reference else None
-            done[c] = self.norm_post.apply(raw[c], reference)
-            before.append(done[c])
-        return done
+    def weights(self, states: Sequence[State], arrival: Sequence[int], dtype: Any) -> tuple[Array, list[int]]:
+        """The finished proxies, class by class, and how many each class has.  # (p, d), C numbers
 
-    def _lengths(self, X: Array) -> Array:
-        """How long queries like these rows are: the sum of their lengths and their number.  # (2,)"""
+        `arrival` says which class was imprinted first, second, ...
+        """
+        raw = self.generator.proxies(states)
+        sizes = [len(w) for w in raw]
         with np.errstate(over="ignore"):
-            total = np.sqrt(squared_norms(self.norm_inf.apply(X))).sum()
-        if not np.isfinite(total):
-            rule = "the lengths of the rows overflow float64; scale them down or use norm_inf='l2'"
-            raise ParameterError(f"norm_inf={str(self.norm_inf)!r}: {rule}.")
-        return np.array([total, len(X)])
+            W = self._finite({"": np.concatenate(raw).astype(dtype, copy=False)})[""]
+        if not self.norm_post.uses_reference:
+            return self.norm_post.apply(W), sizes
+        ends = np.cumsum(sizes)
+        before: list[Array] = []
+        for c in arrival:
+            own = W[ends[c] - sizes[c] : ends[c]]
+            own[:] = self.norm_post.apply(own, np.concatenate(before) if before else None)
+            before.append(own)
+        return W, sizes
 
-    def reach(self, states: Sequence[State], weights: Array) -> float:
-        """The score of a query of usual length that points along the longest proxy."""
-        total, count = np.sum([s[LENGTHS] for s in states], axis=0)
-        return float(total / count * np.sqrt(squared_norms(weights).max())) or 1.0
+    def _finite(self, arrays: State) -> State:
+        """Arrays as they are; refused where rows were too large to calculate with."""
+        if not all(np.isfinite(array).all() for array in arrays.values()):
+            raise ParameterError(f"{self.generator}: the rows are too large to calculate with; scale them down.")
+        return arrays
 
-    def scores(self, Q: Array, proxies: Proxies, n_classes: int) -> Array:
-        """Class scores of raw queries."""
-        return self.aggregator.scores(self.norm_inf.apply(Q), proxies, n_classes)
-
-    def probabilities(self, S: Array, reach: float) -> Array:
-        """Class scores as probabilities whose largest is the winner's."""
-        P = self.aggregator.probabilities(S, reach).astype(S.dtype)
-        winners = S.argmax(axis=1)
-        lost = np.flatnonzero(P.argmax(axis=1) != winners)  # rounding made two probabilities equal
-        P[lost, winners[lost]] = np.nextafter(P[lost].max(axis=1), P.dtype.type(2))
-        return P
+    def _sums(self, X: Array, scaled: Array) -> State:
+        return self.aggregator.sums(scaled, self.norm_inf.apply(X))

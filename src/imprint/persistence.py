@@ -1,109 +1,193 @@
-"""One safe file per model: a safetensors file whose header carries a JSON document and a digest of everything."""
+"""A head as a JSON document and named arrays, which `core.sealed` keeps in one safe file.
 
-import json
+States of classes are stored together: for each name all values in turn, and a table with a line for each class, its
+number and its shape. Proxies are stored only where they do not follow from each class alone. Of a calibrated head also
+the states of its folds, which classes each has, the rows held of every class, and what all of it tells, which takes
+long to compute.
+"""
+
 import os
-import struct
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from safetensors import SafetensorError
-from safetensors.numpy import load as read_tensors
-from safetensors.numpy import save as pack_tensors
 
-from imprint.core.atomic import atomic_write
-from imprint.core.digest import digest
-from imprint.core.errors import FileError
-from imprint.core.types import Array
-from imprint.core.version import __version__
+from imprint.calibration_parts import calibration_from_parts, calibration_to_parts
+from imprint.core.errors import FileError, ParameterError
+from imprint.core.layout import Layout, Stack, fits
+from imprint.core.sealed import foreign, require
+from imprint.core.types import Array, State
+from imprint.folds import FOLDS, HELD, Folds
+from imprint.folds import LAYOUT as HELD_LAYOUT
+from imprint.generators._base import PerClassGenerator
+from imprint.head import Head
+from imprint.method import PARTS, ClassState, Method
 
-FORMAT = "imprint-model"
-VERSION = 1
-LARGEST_HEADER = 100_000_000  # as safetensors has it: some 300,000 classes
-LARGEST_FILE = 8 * 2**30
-
-
-def write(path: str | os.PathLike[str], document: dict[str, Any], arrays: dict[str, Array]) -> None:
-    """Write a document and its arrays, whole or not at all."""
-    text = json.dumps({**document, "written_by": __version__}, sort_keys=True)
-    whole = {name: np.ascontiguousarray(a) for name, a in arrays.items()}
-    head = {"format": FORMAT, "version": VERSION, "document": text, "sha256": _seal(text, whole)}
-    raw = pack_tensors(whole, {FORMAT: json.dumps(head)})
-    if _header_length(raw) > LARGEST_HEADER or len(raw) > LARGEST_FILE:
-        raise FileError(f"Cannot write {path}: the model is larger than a file may be.")
-    with atomic_write(path) as f:
-        f.write(raw)
+LABELS = {"U": (str,), "b": (bool,), "i": (int,), "u": (int,), "f": (int, float)}
+"""The plain types of labels for each kind of NumPy's."""
+WIDEST = 2**31
 
 
-def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, Array]]:
-    """Read what `write` wrote; refuse anything else in one sentence."""
-    raw = _bytes_of(Path(path))
-    head = _head(raw, path)
-    if head.get("version") != VERSION:
-        raise FileError(
-            f"{path}: this model has format version {head.get('version')!r} and this imprint reads version {VERSION}; "
-            f"install the imprint that wrote it or a newer one."
-        )
-    try:
-        arrays = read_tensors(raw)
-        document = json.loads(head["document"])
-    except (SafetensorError, KeyError, ValueError, TypeError, RecursionError):
-        raise _damaged(path) from None
-    if head.get("sha256") != _seal(head["document"], arrays):
-        raise _damaged(path)
-    if not isinstance(document, dict):
-        raise foreign(path)
+def head_to_parts(head: Head) -> tuple[dict[str, Any], dict[str, Array]]:
+    """A head as a JSON document and named arrays; refuses what could not be read again."""
+    document = {
+        "parts": head.method.stored_texts(),
+        "seed": head.seed,
+        "dtype": head.dtype.name,
+        "width": head.width,
+        "labels": {"type": np.dtype(head.label_type).str, "imprinted": head.labels},
+    }
+    arrays = _states_to_arrays(head)
+    if not head.method.per_class:
+        arrays |= {"weights": head.proxies.weights, "sizes": np.bincount(head.proxies.labels)}
+    if isinstance(head.folds, Folds):
+        document["calibration"], found = calibration_to_parts(head.folds.calibration)
+        arrays |= _folds_to_arrays(head.labels, head.folds) | found
     return document, arrays
 
 
-def foreign(path: str | os.PathLike[str]) -> FileError:
-    """The sentence for a file that some other program wrote."""
-    return FileError(f"{path}: this is not an imprint model.")
+def _states_to_arrays(head: Head, before: str = "") -> dict[str, Array]:
+    """The states of all classes; `before` stands before every name."""
+    kept, sums = f"{before}state", f"{before}sums"
+    arrays = {**_to_arrays(kept, [s.kept for s in head.states]), **_to_arrays(sums, [s.sums for s in head.states])}
+    for component, kind in ((head.method.generator, kept), (head.method.aggregator, sums)):
+        if not _fit(arrays, kind, component.layout, len(head), head.width or 0):
+            rule = "finite numbers, and as its layout says where it has one"
+            raise ParameterError(f"save: what {component} keeps must be {rule}.")
+    return arrays
 
 
-def _damaged(path: str | os.PathLike[str]) -> FileError:
-    return FileError(f"{path}: the model is damaged or was altered; its checksum does not match.")
+def _folds_to_arrays(labels: list[Any], folds: Folds) -> dict[str, Array]:
+    arrays, places = _to_arrays("held", [folds.held[label] for label in labels]), {k: i for i, k in enumerate(labels)}
+    for f, head in enumerate(folds.heads):
+        arrays[f"fold{f}/classes"] = np.array([places[label] for label in head.labels], dtype=np.int64)
+        arrays |= _states_to_arrays(head, f"fold{f}/") if len(head) else {}
+    return arrays
 
 
-def _seal(text: str, arrays: dict[str, Array]) -> str:
-    return digest(part for name in sorted(arrays) for part in (name, arrays[name])) + digest([text])
-
-
-def _bytes_of(path: Path) -> bytes:
+def head_from_parts(document: dict[str, Any], arrays: dict[str, Array], source: str | os.PathLike[str]) -> Head:
+    """The head that `head_to_parts` described; anything else is refused in one sentence."""
+    if "kept" in document:
+        raise FileError(f"{source} keeps the classes of its network's own head: use Imprinter.load.")
     try:
-        size = path.stat().st_size
-        if path.is_dir():
-            raise FileError(f"{path}: this is a folder, not a model file.")
-        if not path.is_file():
-            raise FileError(f"{path}: this is no ordinary file.")
-        if size > LARGEST_FILE:
-            raise FileError(f"{path}: {size:,} bytes is more than a model may have ({LARGEST_FILE:,}).")
-        return path.read_bytes()
-    except FileNotFoundError:
-        raise FileError(f"{path}: there is no such file.") from None
-    except OSError as e:
-        if isinstance(e, FileError):
-            raise
-        raise FileError(f"{path}: cannot be read: {e.strerror}.") from None
-
-
-def _head(raw: bytes, path: str | os.PathLike[str]) -> dict[str, Any]:
-    """Our own words in the header, read before anything is allocated for the arrays it claims."""
-    if len(raw) < 8:
-        raise foreign(path)
-    length = _header_length(raw)
-    if length > LARGEST_HEADER:
-        raise foreign(path)
-    if 8 + length > len(raw):
-        raise _damaged(path) if raw[8:9] == b"{" else foreign(path)
+        method = Method.of(**{part: str(document["parts"][part]) for part in PARTS})
+    except (KeyError, TypeError):
+        raise foreign(source) from None
+    except ParameterError as e:
+        raise FileError(f"{source}: {e}") from None
     try:
-        head = json.loads(json.loads(raw[8 : 8 + length])["__metadata__"][FORMAT])
-        if head["format"] != FORMAT:
-            raise KeyError
-    except (ValueError, KeyError, TypeError, RecursionError):
-        raise foreign(path) from None
-    return dict(head)
+        return _head(method, document, arrays)
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError):
+        raise foreign(source) from None
 
 
-def _header_length(raw: bytes) -> int:
-    return int(struct.unpack("<Q", raw[:8])[0])
+def _head(method: Method, document: dict[str, Any], arrays: dict[str, Array]) -> Head:
+    labels, seed, dtype, width = (document[key] for key in ("labels", "seed", "dtype", "width"))
+    imprinted = labels["imprinted"]
+    require(type(seed) is int and seed >= 0 and dtype in ("float32", "float64"))
+    require(type(width) is int and 1 <= width < WIDEST and type(labels["type"]) is str)
+    require(_are_labels(imprinted, np.dtype(labels["type"])))
+    head = _from_states(Head(method, seed, dtype, (), (), labels["type"], width), arrays, imprinted)
+    head = head if method.per_class else _with_weights(head, arrays["weights"], arrays["sizes"])
+    with np.errstate(over="ignore"):
+        weights = head.proxies.weights
+    require(weights.dtype.name == dtype and weights.shape[1:] == (width,) and bool(np.isfinite(weights).all()))
+    if "calibration" in document:
+        calibration = calibration_from_parts(document["calibration"], arrays, len(head))
+        head.folds = _folds(head, arrays).with_calibration(calibration)
+    return head
+
+
+def _from_states(empty: Head, arrays: dict[str, Array], labels: list[Any], before: str = "") -> Head:
+    """A head with the states of some classes, checked against what its components say of them."""
+    method, width, count = empty.method, empty.width or 0, len(labels)
+    require(_fit(arrays, f"{before}state", method.generator.layout, count, width))
+    require(_fit(arrays, f"{before}sums", method.aggregator.layout, count, width))
+    states = map(ClassState, *(_states(_stacks(arrays, f"{before}{kind}"), count) for kind in ("state", "sums")))
+    return Head(method, empty.seed, empty.dtype, labels, states, empty.label_type, width)
+
+
+def _folds(head: Head, arrays: dict[str, Array]) -> Folds:
+    labels = head.labels
+    require(_fit(arrays, "held", HELD_LAYOUT, len(labels), head.width or 0))
+    held = dict(zip(labels, _states(_stacks(arrays, "held"), len(labels))))
+    for state in held.values():
+        require(len(state["keys"]) == min(int(state["seen"][0]), HELD) and state["rows"].dtype == head.dtype)
+        require(bool((np.diff(state["keys"]) >= 0).all()))
+    empty = Head(head.method, head.seed, head.dtype, (), (), head.label_type, head.width)
+    heads = []
+    for f in range(FOLDS):
+        classes = arrays[f"fold{f}/classes"]
+        require(classes.dtype == np.int64 and classes.ndim == 1 and len(np.unique(classes)) == len(classes))
+        require(bool(((classes >= 0) & (classes < len(labels))).all()))
+        known = [labels[i] for i in classes.tolist()]
+        heads.append(_from_states(empty, arrays, known, f"fold{f}/") if known else empty)
+    return Folds(heads, held)
+
+
+def _with_weights(head: Head, weights: Array, sizes: Array) -> Head:
+    require(sizes.dtype == np.int64 and sizes.shape == (len(head),) and bool((sizes > 0).all()))
+    require(weights.ndim == 2 and int(sizes.sum()) == len(weights))
+    if isinstance(head.method.generator, PerClassGenerator):
+        rows = {label: len(state.kept["rows"]) for label, state in zip(head.labels, head.states)}
+        require([rows[label] for label in sorted(rows)] == sizes.tolist())
+    return head.with_weights(weights, sizes)
+
+
+def _fit(arrays: dict[str, Array], kind: str, layout: Layout | None, count: int, width: int) -> bool:
+    try:
+        stacks = _stacks(arrays, kind)
+    except ValueError:
+        return False
+    if layout is not None:
+        return fits(stacks, layout, count, width)
+    return all(s.values.dtype.kind in "biuf" and bool(np.isfinite(s.values).all()) for s in stacks.values())
+
+
+def _to_arrays(kind: str, states: Sequence[State]) -> dict[str, Array]:
+    found = {}
+    for name in sorted({name for state in states for name in state}):
+        holders = [i for i, state in enumerate(states) if name in state]
+        own = [states[i][name] for i in holders]
+        if len({(a.dtype, a.ndim) for a in own}) > 1:
+            raise ParameterError(f"save: the array {name!r} must have one type and number of axes for every class.")
+        found[f"{kind}/{name}/values"] = np.concatenate([a.ravel() for a in own])
+        found[f"{kind}/{name}/shapes"] = np.array([(i, *a.shape) for i, a in zip(holders, own)], dtype=np.int64)
+    return found
+
+
+def _stacks(arrays: dict[str, Array], kind: str) -> dict[str, Stack]:
+    """What `_to_arrays` made, by name."""
+    found: dict[str, Stack] = {}
+    for key, values in arrays.items():
+        if key.startswith(f"{kind}/") and key.endswith("/values"):
+            name = key.removeprefix(f"{kind}/").removesuffix("/values")
+            shapes = arrays[key.removesuffix("values") + "shapes"]
+            require(values.ndim == 1 and shapes.ndim == 2 and shapes.dtype == np.int64)
+            require(bool((shapes >= 0).all()) and bool((shapes < WIDEST).all()))
+            require(int(shapes[:, 1:].prod(axis=1).sum()) == len(values) and bool((np.diff(shapes[:, 0]) > 0).all()))
+            found[name] = Stack(values, shapes[:, 0], shapes[:, 1:])
+    return found
+
+
+def _states(stacks: dict[str, Stack], count: int) -> list[State]:
+    states: list[State] = [{} for _ in range(count)]
+    for name, (values, classes, shapes) in stacks.items():
+        if len(shapes) and (shapes == shapes[0]).all():
+            parts = iter(values.reshape(len(shapes), *shapes[0]))
+        else:
+            ends = np.cumsum(shapes.prod(axis=1))[:-1]
+            parts = (part.reshape(shape) for part, shape in zip(np.split(values, ends), shapes.tolist()))
+        for c, part in zip(classes.tolist(), parts):
+            states[c][name] = part
+    return states
+
+
+def _are_labels(labels: Any, label_type: np.dtype[Any]) -> bool:
+    """Whether labels are distinct plain values that an array of their type gives back."""
+    types = LABELS.get(label_type.kind, ())
+    if not isinstance(labels, list) or not labels or not all(type(label) in types for label in labels):
+        return False
+    kept = np.array(labels, dtype=str if label_type.kind == "U" else label_type)
+    finite = kept.dtype.kind != "f" or bool(np.isfinite(kept).all())
+    return finite and bool(kept.tolist() == labels) and len(set(labels)) == len(labels)

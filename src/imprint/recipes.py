@@ -1,10 +1,12 @@
 """Published methods by name: each a composition, its citation, and how it differs from the cited work's own code."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from imprint.classifier import ImprintClassifier
 from imprint.core.family import unknown
+
+if TYPE_CHECKING:
+    from imprint.classifier import ImprintClassifier
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,6 +37,19 @@ class Recipe:
 RECIPES = {
     r.name: r
     for r in (
+        Recipe(
+            name="kernel",
+            title="k-means centres that decide together, as a Gaussian process whose observations are clusters",
+            citation="This project; it stands on C. E. Rasmussen, C. K. I. Williams. Gaussian Processes for Machine "
+            "Learning. MIT Press 2006.",
+            differs="No published method: the framework's proxies with one small linear system in the place of the "
+            "best proxy. See docs/kernel.md.",
+            norm_pre="l2",
+            generator="kmeans(k=50)",
+            norm_post="none",
+            norm_inf="l2",
+            aggregator="kernel",
+        ),
         Recipe(
             name="qi2018",
             title="Imprinted weights: the normalised mean of normalised embeddings",
@@ -116,10 +131,12 @@ def describe(name: str) -> Recipe:
     return RECIPES[name]
 
 
-def recipe(name: str, **changes: Any) -> ImprintClassifier:
+def recipe(name: str, **changes: Any) -> "ImprintClassifier":
     """The classifier of a published method; `changes` replace constructor arguments.
 
     >>> recipe("qi2018", random_state=0).generator
     'mean'
     """
+    from imprint.classifier import ImprintClassifier
+
     return ImprintClassifier(**{**describe(name).parts(), **changes})

@@ -9,6 +9,9 @@ from typing import IO
 
 from imprint.core.errors import FileError
 
+PARTIAL = ".imprint-partial"
+"""How the names of temporary files end; no other file is ever taken for one."""
+
 
 @contextmanager
 def atomic_write(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
@@ -23,7 +26,7 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     if target.exists() and not target.is_file():
         raise FileError(f"Cannot write {path}: it is no ordinary file.")
     try:
-        handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name[:40]}.")
+        handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name[:40]}.", suffix=PARTIAL)
     except OSError as e:
         raise FileError(f"Cannot write {path}: {e.strerror}.") from None
     try:
@@ -42,6 +45,13 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     finally:
         with suppress(FileNotFoundError):
             os.unlink(name)
+
+
+def remove_partials(folder: Path) -> None:
+    """Remove what writers that were killed left in a folder; only for who knows that nobody writes there now."""
+    for partial in folder.glob(f".*{PARTIAL}"):
+        with suppress(OSError):
+            partial.unlink()
 
 
 def _mode_for(target: Path) -> int:

@@ -5,9 +5,10 @@ from abc import ABC
 from collections.abc import Iterator
 from dataclasses import Field, dataclass, field, fields
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, ClassVar
 
 from imprint.core.errors import ParameterError
+from imprint.core.plugins import registered_name
 
 
 def param(
@@ -57,7 +58,13 @@ def rule(f: Field[Any]) -> str:
 class Component(ABC):  # noqa: B024 - the families add the abstract methods
     """A frozen value whose text, such as `kmeans(k=20)`, builds it again."""
 
+    family: ClassVar[str] = ""
+    """The package of its family, which is also the group of entry points for plug-ins."""
+
     def __post_init__(self) -> None:
+        if "__dataclass_fields__" not in vars(type(self)):
+            wanted = "write @dataclass(frozen=True, kw_only=True) above the class"
+            raise ParameterError(f"{type(self).__name__}: {wanted}.")
         for f in fields(self):
             value = getattr(self, f.name)
             legal = _coerce(value, f)
@@ -71,6 +78,12 @@ class Component(ABC):  # noqa: B024 - the families add the abstract methods
             if not f.metadata["detail"] or value != f.default:
                 yield f"{f.name}={value!r}"
 
+    @classmethod
+    def public_name(cls) -> str | None:
+        """The name that texts and files use: of a built-in its file's, of a plug-in its entry point's, else None."""
+        package, _, name = cls.__module__.rpartition(".")
+        return name if package == cls.family else registered_name(cls, cls.family)
+
     def __str__(self) -> str:
-        name, inner = type(self).__module__.rsplit(".", 1)[1], ", ".join(self._shown())
+        name, inner = self.public_name() or type(self).__qualname__, ", ".join(self._shown())
         return f"{name}({inner})" if inner else name

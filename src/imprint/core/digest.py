@@ -26,7 +26,7 @@ def digest(parts: Iterable[bytes | str | Array]) -> str:
     return h.hexdigest()
 
 
-def class_rng(seed: int, label: object) -> np.random.Generator:
+def class_rng(seed: int, label: object) -> "np.random.Generator":  # quoted: numpy.random is imported on first use
     """The random numbers of one class: they depend on the seed and on the label's value alone.
 
     >>> import numpy as np

@@ -9,8 +9,16 @@ class ParameterError(ImprintError, ValueError):
     """An argument has a value that the call cannot use."""
 
 
+class KindError(ParameterError, TypeError):
+    """An argument is of a kind that the call cannot use, such as a dict in the place of rows."""
+
+
 class FileError(ImprintError, OSError):
     """A file cannot be read, written or trusted."""
+
+
+class NotFittedError(ImprintError, ValueError, AttributeError):
+    """A model is asked before it has learnt anything."""
 
 
 class MissingExtraError(ImprintError, ImportError):

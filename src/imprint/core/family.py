@@ -1,9 +1,9 @@
-"""A family is a folder: one component per file, the file name is its public name."""
+"""A family is a folder: one component per file, the file name is its public name. Plug-ins join it by entry point."""
 
 import ast
 import difflib
 from collections.abc import Iterable, Iterator
-from dataclasses import fields
+from dataclasses import fields, replace
 from functools import cache
 from importlib import import_module
 from pkgutil import iter_modules
@@ -11,8 +11,10 @@ from typing import Any, Generic, TypeVar
 
 from imprint.core.component import Component
 from imprint.core.errors import ParameterError
+from imprint.core.plugins import registered
 
 C = TypeVar("C", bound=Component)
+LISTED = 40  # names that an error lists
 LONGEST_TEXT = 200  # characters; a component's text is a short call, never a program
 
 
@@ -21,7 +23,8 @@ def unknown(kind: str, name: object, known: Iterable[str]) -> ParameterError:
     known = list(known)
     near = difflib.get_close_matches(str(name), known, 1)
     hint = f" Did you mean {near[0]!r}?" if near else ""
-    return ParameterError(f"Unknown {kind} {name!r}.{hint} Known: {', '.join(known)}.")
+    more = f" and {len(known) - LISTED} more" if len(known) > LISTED else ""
+    return ParameterError(f"Unknown {kind} {name!r}.{hint} Known: {', '.join(known[:LISTED])}{more}.")
 
 
 class Family(Generic[C]):
@@ -32,7 +35,11 @@ class Family(Generic[C]):
         self.load = cache(self._load)
 
     def names(self) -> list[str]:
-        """Every public name, without importing the files behind them."""
+        """Every public name, of built-in components and of plug-ins, without importing the files behind them."""
+        return sorted({*self.builtin(), *registered(self.package)})
+
+    def builtin(self) -> list[str]:
+        """The names of the components in the folder."""
         path = import_module(self.package).__path__
         return sorted(m.name for m in iter_modules(path) if not m.name.startswith("_"))
 
@@ -42,6 +49,8 @@ class Family(Generic[C]):
     def _load(self, name: str) -> type[C]:
         if name not in self.names():
             raise unknown(self.kind, name, self.names())
+        if name not in self.builtin():
+            return self._plugin(name)
         module = import_module(f"{self.package}.{name}")
         (cls,) = (
             c
@@ -50,19 +59,49 @@ class Family(Generic[C]):
         )
         return cls
 
+    def _plugin(self, name: str) -> type[C]:
+        point = registered(self.package)[name]
+        try:
+            cls = point.load()
+        except (ImportError, AttributeError) as e:
+            raise ParameterError(
+                f"The entry point {name} = {point.value} of {self.package} cannot be loaded: {e}."
+            ) from e
+        if not (isinstance(cls, type) and issubclass(cls, self.base)):
+            raise ParameterError(
+                f"The entry point {name} = {point.value} of {self.package} is no {self.base.__name__}."
+            )
+        return cls
+
+    def stored_text(self, component: C) -> str:
+        """The text that stands for a component in a file; refuses one that no name leads back to."""
+        try:
+            back = self.resolve(str(component)) if component.public_name() else None
+        except ParameterError:
+            back = None
+        if back != component:
+            cls = type(component)
+            raise ParameterError(
+                f"save: {cls.__qualname__} is no registered {self.kind}, so a file cannot name it; give its package "
+                f'the entry point [project.entry-points."{self.package}"] name = "{cls.__module__}:{cls.__qualname__}" '
+                f"with a name that is not taken."
+            )
+        return str(component)
+
     def resolve(self, spec: str | C) -> C:
         """A component, 'kmeans' or 'kmeans(k=20)' becomes a component."""
         if isinstance(spec, self.base):
             return spec
         name, given = self._read(spec)
         cls = self.load(name)
-        takes = [f.name for f in fields(cls)]
-        for key in given:
-            if key not in takes:
-                raise ParameterError(
-                    f"{cls.__name__} has no parameter {key!r}. It takes: {', '.join(takes) or 'none'}."
-                )
+        _check_names(cls, given)
         return cls(**given)
+
+    def changed(self, spec: str | C, changes: dict[str, Any]) -> C:
+        """A component with other parameters."""
+        component = self.resolve(spec)
+        _check_names(type(component), changes)
+        return replace(component, **changes)
 
     def _read(self, spec: object) -> tuple[str, dict[str, Any]]:
         try:
@@ -78,3 +117,10 @@ class Family(Generic[C]):
                 f"Cannot read {shown} as a {self.kind}. Write a name or a call, such as 'name(k=20)'."
             ) from None
         return call.func.id, given
+
+
+def _check_names(cls: type[Component], given: Iterable[str]) -> None:
+    takes = [f.name for f in fields(cls)]
+    for key in given:
+        if key not in takes:
+            raise ParameterError(f"{cls.__name__} has no parameter {key!r}. It takes: {', '.join(takes) or 'none'}.")

@@ -3,22 +3,22 @@ from typing import ClassVar
 
 import numpy as np
 
+from imprint.core.inkind import kept
+from imprint.core.layout import Layout
 from imprint.core.types import Array, State
-from imprint.generators._base import Picker
+from imprint.generators._base import ROWS, PerClassGenerator
 
 
 @dataclass(frozen=True, kw_only=True)
-class All(Picker):
+class All(PerClassGenerator):
     """Every embedding is a proxy. More rows of a known class are appended."""
 
-    picks_blindly: ClassVar[bool] = True
+    takes_tensors: ClassVar[bool] = True
     exact_extension: ClassVar[bool] = True
+    layout: ClassVar[Layout | None] = {"rows": ROWS}
 
-    def most(self, n: int) -> int:
-        return n
-
-    def pick(self, X: Array, rng: np.random.Generator) -> Array:
-        return np.arange(len(X))
+    def summarise(self, X: Array, rng: np.random.Generator) -> State:
+        return {"rows": kept(X)}
 
     def extend(self, state: State, X: Array, rng: np.random.Generator) -> State:
         return {"rows": np.concatenate([state["rows"], X])}

@@ -4,13 +4,15 @@ from typing import ClassVar
 import numpy as np
 
 from imprint.core.component import param
+from imprint.core.inkind import kept, rows_at
+from imprint.core.layout import Entry, Layout
 from imprint.core.types import Array, State
-from imprint.generators._base import Picker
+from imprint.generators._base import ROWS, PerClassGenerator
 from imprint.kernels.rows import column_sums, products
 
 
 @dataclass(frozen=True, kw_only=True)
-class CovMax(Picker):
+class CovMax(PerClassGenerator):
     """The k embeddings with the largest sum of covariances, across features, with all embeddings of the class.
 
     Closed form: with every row centred on its own mean, the score of a row is its product with the sum of the
@@ -21,10 +23,8 @@ class CovMax(Picker):
     """
 
     k: int = param(20, "proxies per class, at most", ge=1)
-    nested: ClassVar[bool] = True
-
-    def pick(self, X: Array, rng: np.random.Generator) -> Array:
-        return self._first(X, column_sums(X))
+    takes_tensors: ClassVar[bool] = True
+    layout: ClassVar[Layout | None] = {"rows": ROWS, "total": Entry("d")}
 
     def summarise(self, X: Array, rng: np.random.Generator) -> State:
         return self._best(X, column_sums(X))
@@ -33,8 +33,6 @@ class CovMax(Picker):
         return self._best(np.concatenate([state["rows"], X]), state["total"] + column_sums(X))
 
     def _best(self, rows: Array, total: Array) -> State:
-        return {"rows": rows[self._first(rows, total)], "total": total}
-
-    def _first(self, rows: Array, total: Array) -> Array:
         scores = products(rows, total - total.mean())  # (n,)
-        return np.argsort(-scores, kind="stable")[: self.k]
+        best = np.argsort(-scores, kind="stable")[: self.k]
+        return {"rows": kept(rows_at(rows, best)), "total": total}

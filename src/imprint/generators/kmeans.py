@@ -1,14 +1,14 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, cast
+from typing import ClassVar
 
 import numpy as np
 
 from imprint.core.component import param
+from imprint.core.layout import Layout
 from imprint.core.types import Array, State
-from imprint.generators._base import PerClassGenerator, Request
-from imprint.kernels.kmeans import Problem, kmeans
-from imprint.kernels.placed import kmeans_many
+from imprint.generators._base import MASS, ROWS, SPREAD, PerClassGenerator
+from imprint.kernels.kmeans import KMeansResult, Problem, kmeans, kmeans_many
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -20,23 +20,24 @@ class KMeans(PerClassGenerator):
     """
 
     k: int = param(20, "proxies per class, at most", ge=1)
-    seeded: ClassVar[bool] = True
+    takes_tensors: ClassVar[bool] = True
+    layout: ClassVar[Layout | None] = {"rows": ROWS, "mass": MASS, "spread": SPREAD}
 
     def summarise(self, X: Array, rng: np.random.Generator) -> State:
-        found = kmeans(X, self.k, rng)
-        return {"rows": found.centres, "mass": found.mass}
+        return _state(kmeans(X, self.k, rng))
 
-    @classmethod
-    def summarise_many(cls, X: Array, requests: Sequence[Request], device: str = "cpu") -> list[State]:
-        distinct = list(dict.fromkeys(requests))
-        found = kmeans_many(X, [Problem(0, cast(KMeans, r.generator).k, r.entropy) for r in distinct], device)
-        states: dict[Request, State] = {r: {"rows": f.centres, "mass": f.mass} for r, f in zip(distinct, found)}
-        return [states[r] for r in requests]
-
-    def work(self, n: int, d: int) -> float:
-        return 12.0 * n * d * self.k
+    def summarise_all(self, parts: Sequence[Array], rngs: Sequence[np.random.Generator]) -> list[State]:
+        problems = [Problem(i, self.k, rng) for i, rng in enumerate(rngs)]
+        return [_state(found) for found in kmeans_many(parts, problems)]
 
     def extend(self, state: State, X: Array, rng: np.random.Generator) -> State:
         rows = np.concatenate([state["rows"], X])
-        found = kmeans(rows, self.k, rng, mass=np.concatenate([state["mass"], np.ones(len(X))]))
-        return {"rows": found.centres, "mass": found.mass}
+        mass = np.concatenate([state["mass"], np.ones(len(X))])
+        found = kmeans(rows, self.k, rng, mass=mass)
+        old = np.arange(len(state["rows"]))
+        inner = np.bincount(found.labels[old], state["mass"] * state["spread"], minlength=len(found.centres))
+        return _state(found._replace(spread=found.spread + inner / found.mass))
+
+
+def _state(found: KMeansResult) -> State:
+    return {"rows": found.centres, "mass": found.mass, "spread": found.spread}

@@ -1,21 +1,21 @@
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, cast
+from typing import ClassVar
 
 import numpy as np
 
 from imprint.core.component import param
+from imprint.core.layout import Layout
 from imprint.core.types import Array, State
-from imprint.generators._base import Picker, Request
+from imprint.generators._base import MASS, ROWS, SPREAD, PerClassGenerator
 from imprint.kernels.engine import one_blas_thread
-from imprint.kernels.medoids import MEMORY, alternate_medoids, swap_medoids
-from imprint.kernels.pairwise import Pairwise
+from imprint.kernels.medoids import MEMORY, Pairwise, alternate_medoids, swap_medoids
+from imprint.kernels.rows import squared_distances
 
 METHODS = ("fasterpam", "alternate")
 
 
 @dataclass(frozen=True, kw_only=True)
-class KMedoids(Picker):
+class KMedoids(PerClassGenerator):
     """k embeddings of the class with the least sum of Euclidean distances from every row to its nearest one.
 
     `fasterpam` (Schubert and Rousseeuw 2021) swaps until no swap lowers the cost; `alternate` (Park and Jun 2009) is
@@ -27,45 +27,29 @@ class KMedoids(Picker):
 
     k: int = param(20, "proxies per class, at most", ge=1)
     method: str = param("fasterpam", "how the medoids are searched", choices=METHODS, detail=True)
-    seeded: ClassVar[bool] = True
-
-    def pick(self, X: Array, rng: np.random.Generator) -> Array:
-        with one_blas_thread():
-            return self._search(Pairwise(X, MEMORY), np.ones(len(X)), rng)[0]
-
-    @classmethod
-    def pick_many(cls, X: Array, requests: Sequence[Request]) -> list[Array]:
-        """The distances between all rows serve every k, method and seed; a search without chance serves all seeds."""
-        wanted = [Request(g, entropy if cast(KMedoids, g)._draws else ()) for g, entropy in requests]
-        mass, found = np.ones(len(X)), {}
-        with one_blas_thread():
-            pairs = Pairwise(X, MEMORY)
-            for r in dict.fromkeys(wanted):
-                found[r] = cast(KMedoids, r.generator)._search(pairs, mass, np.random.default_rng(r.entropy))[0]
-        return [found[r] for r in wanted]
+    layout: ClassVar[Layout | None] = {"rows": ROWS, "mass": MASS, "spread": SPREAD}
 
     def summarise(self, X: Array, rng: np.random.Generator) -> State:
-        return self._keep(X, np.ones(len(X)), rng)
-
-    def work(self, n: int, d: int) -> float:
-        return float(n * n * (d + 4 * self.k))
+        return self._keep(X, np.ones(len(X)), np.zeros(len(X)), rng)
 
     def extend(self, state: State, X: Array, rng: np.random.Generator) -> State:
         rows = np.concatenate([state["rows"], X])
-        return self._keep(rows, np.concatenate([state["mass"], np.ones(len(X))]), rng)
+        mass = np.concatenate([state["mass"], np.ones(len(X))])
+        return self._keep(rows, mass, np.concatenate([state["spread"], np.zeros(len(X))]), rng)
 
-    @property
-    def _draws(self) -> bool:
-        """Whether the search starts from rows drawn at random."""
-        return self.method == "fasterpam" and self.k > 1
-
-    def _keep(self, rows: Array, mass: Array, rng: np.random.Generator) -> State:
-        with one_blas_thread():
-            medoids, labels = self._search(Pairwise(rows, MEMORY), mass, rng)
-        return {"rows": rows[medoids], "mass": np.bincount(labels, weights=mass, minlength=len(medoids))}
-
-    def _search(self, pairs: Pairwise, mass: Array, rng: np.random.Generator) -> tuple[Array, Array]:
-        """The medoids, and which of them is nearest to each row."""
+    def search(self, pairs: Pairwise, mass: Array, rng: np.random.Generator) -> tuple[Array, Array]:
+        """The medoids among rows whose distances are at hand, and which of them is nearest to each row."""
         if self.method == "alternate":
             return alternate_medoids(pairs, self.k, mass)[:2]
         return swap_medoids(pairs, self.k, rng, mass)[:2]
+
+    def _keep(self, rows: Array, mass: Array, spread: Array, rng: np.random.Generator) -> State:
+        with one_blas_thread():
+            return medoid_state(rows, mass, spread, *self.search(Pairwise(rows, MEMORY), mass, rng))
+
+
+def medoid_state(rows: Array, mass: Array, spread: Array, medoids: Array, labels: Array) -> State:
+    """The medoids of rows that stand for `mass` rows each, and what the medoids stand for in turn."""
+    apart = squared_distances(rows, rows[medoids], labels) + spread
+    total, scatter = (np.bincount(labels, w, minlength=len(medoids)) for w in (mass, mass * apart))
+    return {"rows": rows[medoids], "mass": total, "spread": scatter / total}

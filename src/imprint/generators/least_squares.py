@@ -6,12 +6,14 @@ import numpy as np
 
 from imprint.core.component import param
 from imprint.core.errors import ParameterError
+from imprint.core.layout import COUNTED, Entry, Layout
 from imprint.core.types import Array, State
-from imprint.generators._base import Generator, Request
+from imprint.generators._base import Generator
 from imprint.kernels.ridge import add_moments, moments, solve_ridge, total_gram
 from imprint.kernels.rows import column_means
 
 WEIGHTINGS = ("classes", "samples")
+MOMENTS: Layout = {"data": Entry("n d", instead_of="gram"), "gram": Entry("t", instead_of="data")}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,19 +27,12 @@ class LeastSquares(Generator):
 
     reg: float = param(1e-4, "weight decay", gt=0)
     weighting: str = param("classes", "whether classes or samples weigh equally", choices=WEIGHTINGS, detail=True)
+    points: ClassVar[bool] = False
     exact_extension: ClassVar[bool] = True
+    layout: ClassVar[Layout | None] = {"means": Entry("1 d"), "mass": Entry("1", least=1, most=COUNTED), **MOMENTS}
 
     def summarise(self, X: Array, rng: np.random.Generator) -> State:
         return {"means": column_means(X)[None, :], "mass": np.array([float(len(X))]), **moments(X)}
-
-    @classmethod
-    def summarise_many(cls, X: Array, requests: Sequence[Request], device: str = "cpu") -> list[State]:
-        """One sum of outer products serves every regularisation and weighting."""
-        state = requests[0].generator.summarise(X, np.random.default_rng(requests[0].entropy))
-        return [state] * len(requests)
-
-    def work(self, n: int, d: int) -> float:
-        return float(n * d * d)
 
     def extend(self, state: State, X: Array, rng: np.random.Generator) -> State:
         before, now = state["mass"][0], float(len(X))

@@ -1,15 +1,17 @@
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 
 from imprint.core.component import param
+from imprint.core.inkind import kept, rows_at
+from imprint.core.layout import COUNTED, Entry, Layout
 from imprint.core.types import Array, State
-from imprint.generators._base import Picker
+from imprint.generators._base import ROWS, PerClassGenerator
 
 
 @dataclass(frozen=True, kw_only=True)
-class Random(Picker):
+class Random(PerClassGenerator):
     """k embeddings drawn at random, without replacement.
 
     Every row draws a key; the k rows with the smallest keys are kept, so a smaller k is a prefix of a larger one
@@ -17,26 +19,23 @@ class Random(Picker):
     """
 
     k: int = param(20, "proxies per class, at most", ge=1)
-    seeded: ClassVar[bool] = True
-    nested: ClassVar[bool] = True
-    picks_blindly: ClassVar[bool] = True
+    takes_tensors: ClassVar[bool] = True
     exact_extension: ClassVar[bool] = True
-
-    def pick(self, X: Array, rng: np.random.Generator) -> Array:
-        return self._first(rng.random(len(X)))
+    layout: ClassVar[Layout | None] = {
+        "rows": ROWS,
+        "keys": Entry("p", least=0, most=1),
+        "seen": Entry("1", least=1, most=COUNTED, whole=True),
+    }
 
     def summarise(self, X: Array, rng: np.random.Generator) -> State:
         return self._draw(X, rng.random(len(X)), len(X))
 
     def extend(self, state: State, X: Array, rng: np.random.Generator) -> State:
         seen = int(state["seen"][0])
-        rng.random(seen)  # the keys of the rows seen before
+        cast(Any, rng.bit_generator).advance(seen)  # past the keys of the rows seen before
         rows = np.concatenate([state["rows"], X])
         return self._draw(rows, np.concatenate([state["keys"], rng.random(len(X))]), seen + len(X))
 
     def _draw(self, rows: Array, keys: Array, seen: int) -> State:
-        best = self._first(keys)
-        return {"rows": rows[best], "keys": keys[best], "seen": np.array([seen])}
-
-    def _first(self, keys: Array) -> Array:
-        return np.argsort(keys, kind="stable")[: self.k]
+        best = np.argsort(keys, kind="stable")[: self.k]
+        return {"rows": kept(rows_at(rows, best)), "keys": keys[best], "seen": np.array([seen])}

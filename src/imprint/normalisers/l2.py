@@ -1,19 +1,20 @@
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any
 
 from imprint.core.types import Array
-from imprint.kernels.rows import lengths, unit_rows
+from imprint.kernels.rows import unit_rows
 from imprint.normalisers._base import Normaliser
 
 
 @dataclass(frozen=True, kw_only=True)
 class L2(Normaliser):
-    """Divide every row by its Euclidean length, so that only its direction counts."""
-
-    keeps_direction: ClassVar[bool] = True
+    """Divide every row by its Euclidean length, so that only its direction counts; a zero row stays zero."""
 
     def apply(self, X: Array, reference: Array | None = None) -> Array:
         return unit_rows(X)
 
-    def divisors(self, X: Array) -> Array | None:
-        return lengths(X)
+    def graph(self, g: Any, x: str, dtype: Any) -> str | None:
+        return str(g.unit_rows(x, dtype))
+
+    def in_words(self) -> str | None:
+        return "Divide every embedding by its Euclidean length (a zero row stays zero). "

@@ -1,7 +1,5 @@
 from dataclasses import dataclass
-from typing import ClassVar
-
-import numpy as np
+from typing import Any
 
 from imprint.core.types import Array
 from imprint.normalisers._base import Normaliser
@@ -11,10 +9,11 @@ from imprint.normalisers._base import Normaliser
 class NoNorm(Normaliser):
     """Leave every row as it is."""
 
-    keeps_direction: ClassVar[bool] = True
-
     def apply(self, X: Array, reference: Array | None = None) -> Array:
         return X
 
-    def divisors(self, X: Array) -> Array | None:
-        return np.ones(len(X), dtype=X.dtype)
+    def graph(self, g: Any, x: str, dtype: Any) -> str | None:
+        return x
+
+    def in_words(self) -> str | None:
+        return ""

@@ -1,11 +1,10 @@
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
 from imprint.core.types import Array
-from imprint.kernels.quantiles import quantiles, ranks, targets_in_turn, values_at
+from imprint.kernels.quantiles import quantiles, ranks, values_at
 from imprint.normalisers._base import Normaliser
 
 
@@ -20,22 +19,11 @@ class Quantile(Normaliser):
 
     positions: ClassVar[tuple[str, ...]] = ("post",)
     uses_reference: ClassVar[bool] = True
-    first_alone_matters: ClassVar[bool] = True
 
     def apply(self, X: Array, reference: Array | None = None) -> Array:
         if reference is None or len(reference) == 0:
             return X
         target = quantiles(reference, (np.arange(X.shape[1]) + 0.5) / X.shape[1]).astype(X.dtype)
         out = np.empty_like(X)
-        self.finish(ranks(X), target, out)
+        values_at(ranks(X), target, out)
         return out
-
-    def references(self, parts: Sequence[Array]) -> list[Array | None]:
-        """What the values of the proxies of each class become, from the smallest on; they share them."""
-        return [None, *targets_in_turn(parts[0], [len(X) for X in parts[1:]])]
-
-    def prepare(self, X: Array, like: Array | None = None) -> Array:
-        return ranks(X, like)
-
-    def finish(self, prepared: Array, reference: Array, out: Array) -> None:
-        values_at(prepared, reference, out)

@@ -1,0 +1,107 @@
+"""Rows and labels as scikit-learn's users give them, checked by its own rules and refused in one sentence."""
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils import assert_all_finite, check_random_state
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import column_or_1d, validate_data
+
+from imprint.core.errors import KindError, ParameterError
+from imprint.core.inkind import all_finite, dtype_name, on_gpu, to_numpy
+from imprint.core.types import Array
+from imprint.head import plain
+
+FLOATS = (np.float64, np.float32)
+LABEL_KINDS = "biufU"  # of NumPy's types: booleans, whole numbers, text
+
+
+class Columns(BaseEstimator):  # type: ignore[misc]
+    """What scikit-learn checks rows against: an estimator of a moment, so that a refused call changes no model."""
+
+    def __init__(self, width: int | None = None, names: tuple[str, ...] | None = None):
+        self.width, self.names = width, names
+        if width is not None:
+            self.n_features_in_ = width
+        if names is not None:
+            self.feature_names_in_ = np.array(names, dtype=object)
+
+    def read(self, call: str, X: Any, dtype: Any = FLOATS) -> Any:
+        """Rows of these columns, or of any where the width is not known; their names are taken then."""
+        if on_gpu(X):
+            return read_tensor(call, X, self.width, dtype)
+        try:
+            with np.errstate(over="ignore"):  # what does not fit the type becomes infinite and is refused
+                rows = validate_data(self, to_numpy(X), reset=self.width is None, dtype=dtype, order="C")
+        except (ValueError, TypeError) as e:
+            raise _in_one_sentence(call, e) from None
+        found = getattr(self, "feature_names_in_", None)
+        self.names = None if found is None else tuple(found.tolist())
+        return np.asarray(rows)
+
+
+Columns.__name__ = "ImprintClassifier"  # what its sentences name
+
+
+def read_tensor(call: str, X: Any, width: int | None, dtype: Any) -> Any:
+    """Rows on a GPU, checked where they lie."""
+    import torch
+
+    wanted = dtype_name(X) if dtype_name(X) in ("float32", "float64") else "float32"
+    X = X.to(getattr(torch, wanted if dtype is FLOATS else np.dtype(dtype).name))
+    if X.ndim != 2 or not len(X) or not all_finite(X):
+        raise ParameterError(f"{call}: X must be finite rows of numbers (n, d), not of shape {tuple(X.shape)}.")
+    if width not in (None, X.shape[1]):
+        raise ParameterError(f"{call}: X has {X.shape[1]} features, but ImprintClassifier is expecting {width}.")
+    return X
+
+
+def read_labels(call: str, y: Any, rows: int) -> Array:
+    """As many labels as there are rows: text, whole numbers or booleans."""
+    try:
+        y = column_or_1d(to_numpy(y), warn=True)
+        if y.dtype == object:
+            kinds = sorted({type(plain(v)).__name__ for v in y})
+            if len(kinds) > 1:
+                raise ValueError(f"y mixes labels of the types {', '.join(kinds)}")
+            y = np.array(list(y))
+        if y.dtype.kind not in "biuU":
+            assert_all_finite(y, input_name="y")
+            check_classification_targets(np.repeat(np.unique(y), 2))  # once each looks like a regression to it
+        if y.dtype.kind not in LABEL_KINDS:
+            raise ValueError(f"labels of the type {y.dtype} cannot be kept; give text or whole numbers")
+    except (ValueError, TypeError) as e:
+        raise _in_one_sentence(call, e) from None
+    if len(y) != rows:
+        raise ParameterError(f"{call}: X has {rows} rows and y has {len(y)} labels; they must be as many.")
+    return np.asarray(y)
+
+
+def check_same_kind(known: Any, y: Array) -> None:
+    """Refuse text labels for a model of numbers, and the other way round."""
+    text = [dtype.kind in "US" for dtype in (known, y.dtype)]
+    if text[0] != text[1]:
+        raise ParameterError(
+            f"partial_fit(X, y): y holds {'text' if text[1] else 'number'} labels, the model "
+            f"{'text' if text[0] else 'number'} labels; they must be of one kind."
+        )
+
+
+def read_seed(random_state: Any) -> int:
+    """The whole number behind scikit-learn's `random_state`; None gives a new one each time."""
+    if isinstance(random_state, int | np.integer) and random_state >= 0:
+        return int(random_state)
+    try:
+        return int(check_random_state(random_state).randint(2**31 - 1))
+    except ValueError:
+        raise ParameterError(
+            f"random_state={random_state!r}: random_state must be an int >= 0, a numpy RandomState or None."
+        ) from None
+
+
+def _in_one_sentence(call: str, error: Exception) -> ParameterError:
+    first = str(error).splitlines()[0].rstrip(".:")
+    hint = "; Reshape your data with X.reshape(1, -1) if it is one row" if "Expected 2D array" in first else ""
+    kind = KindError if isinstance(error, TypeError) else ParameterError
+    return kind(f"{call}: {first}{hint}.")
