@@ -1,58 +1,74 @@
 from abc import abstractmethod
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar, NamedTuple
 
 from imprint.core.component import Component
-from imprint.core.types import Array, Proxies
+from imprint.core.layout import Layout
+from imprint.core.types import Array, Proxies, State
+from imprint.kernels.rows import squared_distances
+
+
+class Before(NamedTuple):
+    """What was prepared for the model this one came from, and the proxies that both have."""
+
+    prepared: Any
+    old: Array  # their places then
+    new: Array  # their places now
+
+
+class Facts(NamedTuple):
+    """What someone needs who decides with plain numbers, without this library."""
+
+    use: str
+    """In words what to do with the proxies, given a normalised embedding."""
+    numbers: dict[str, float] = {}  # noqa: RUF012 - a tuple's default, never changed
+    tensors: dict[str, Array] = {}  # noqa: RUF012
 
 
 @dataclass(frozen=True, kw_only=True)
 class Aggregator(Component):
     """Turn queries and proxies into one score per class; the largest score wins, the first class on ties."""
 
-    @property
-    def depth(self) -> int:
-        """How many proxies it takes into account: there must be as many, and no more of a class can matter."""
-        return 1
+    family: ClassVar[str] = "imprint.aggregators"
+    needs_points: ClassVar[bool] = False
+    """Whether proxies must be points of the embedding space."""
+    measure: ClassVar[str] = "distance"
+    """What `evidence` is: a `distance` (less counts more), a `similarity`, or a signed `weight`."""
 
-    @property
-    def kind(self) -> str:
-        """Aggregators of one class and kind share shortlists: the deepest serves the others."""
-        return ""
+    layout: ClassVar[Layout] = {}
+    """What `sums` looks like; a saved one that does not fit is refused."""
 
-    @property
-    def heeds_lengths(self) -> tuple[bool, bool]:
-        """Whether decisions change with the lengths of queries, and with those of proxies."""
-        return True, True
+    def sums(self, X: Array, Q: Array) -> State:
+        """What it wants to know of the training rows, as sums over them: of X as generators see them, of Q as queries.
 
-    @property
-    def by_best_score(self) -> bool:
-        """Whether what matters of a class is its largest inner product with the query, and the largest of all wins."""
-        return False
+        They are added up over the rows of a class and over classes, exactly, whatever comes and goes.
+        """
+        return {}
 
-    @abstractmethod
-    def shortlists(self, Q: Array, parts: Sequence[Array], device: str = "cpu") -> list[Array]:
-        """What matters of every class's proxies, best first.  # for each part: (r, q), r <= depth"""
+    def prepare(self, proxies: Proxies, sums: State, before: Before | None = None) -> Any:
+        """What can be computed once from the proxies, for `scores`; by itself the proxies as they are."""
+        return proxies
 
     @abstractmethod
-    def gather(self, shortlists: Sequence[Array]) -> Any:
-        """What all classes of a task together show, from their shortlists."""
-
-    @abstractmethod
-    def decide(self, gathered: Any) -> Array:
-        """Class scores from what this or a deeper aggregator of its kind has gathered.  # (n_classes, q)"""
-
-    def check(self, proxies: Proxies) -> None:
-        """Refuse proxies this aggregator cannot work with."""
-
-    @abstractmethod
-    def scores(self, Q: Array, proxies: Proxies, n_classes: int) -> Array:
+    def scores(self, Q: Array, prepared: Any) -> Array:
         """Class scores of every query.  # (q, n_classes)"""
 
     @abstractmethod
-    def probabilities(self, scores: Array, reach: float) -> Array:
-        """Scores as probabilities: rows sum to one, the order within a row stays.
+    def probabilities(self, S: Array, prepared: Any) -> Array:
+        """Scores as probabilities: rows sum to one, the order within a row stays.  # (q, n_classes)"""
 
-        `reach` is the score of a query of usual length that points along the longest proxy.
-        """
+    def doubt(self, Q: Array, prepared: Any) -> Array | None:
+        """How little the proxies tell about every query, 0 for all there is; None where it cannot say.  # (q,)"""
+        return None
+
+    def evidence(self, q: Array, proxies: Proxies, prepared: Any, winner: int) -> Array:
+        """What every proxy says about one query and the class that won, in terms of `measure`.  # (p,)"""
+        return squared_distances(proxies.weights, q) ** 0.5
+
+    def facts(self, proxies: Proxies, prepared: Any) -> Facts | None:
+        """The numbers for a file that other programs read; None where plain numbers would not do."""
+        return None
+
+    def graph(self, g: Any, x: str, proxies: Proxies, prepared: Any) -> tuple[str, str] | None:
+        """Scores and probabilities of the value `x` as nodes of an ONNX graph `g`; None where it has none."""
+        return None

@@ -1,13 +1,24 @@
-from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from imprint.aggregators._base import Aggregator
+from imprint.aggregators._base import Aggregator, Before, Facts
 from imprint.core.component import param
-from imprint.core.types import Array, Proxies
-from imprint.kernels import placed
+from imprint.core.errors import ParameterError
+from imprint.core.layout import COUNTED, Entry, Layout
+from imprint.core.types import Array, Proxies, State
 from imprint.kernels.maxima import class_maxima
+from imprint.kernels.rows import squared_norms
+from imprint.kernels.softmax import softmax
+
+
+class Prepared(NamedTuple):
+    """Proxies sorted by class, and the score that stands for certainty."""
+
+    weights: Array
+    starts: Array
+    reach: float
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,30 +30,55 @@ class Max(Aggregator):
     """
 
     temperature: float = param(0.01, "divides the scores before their softmax", gt=0, detail=True)
+    measure: ClassVar[str] = "similarity"
+    layout: ClassVar[Layout] = {"length": Entry("1", least=0), "rows": Entry("1", least=1, most=COUNTED)}
 
-    @property
-    def heeds_lengths(self) -> tuple[bool, bool]:
-        return False, True
+    def sums(self, X: Array, Q: Array) -> State:
+        with np.errstate(over="ignore"):
+            total = float((squared_norms(Q) ** 0.5).sum())
+        if not np.isfinite(total):
+            raise ParameterError(f"{self}: the lengths of the rows overflow; scale them down or use norm_inf='l2'.")
+        return {"length": np.array([total]), "rows": np.array([float(len(Q))])}
 
-    def shortlists(self, Q: Array, parts: Sequence[Array], device: str = "cpu") -> list[Array]:
-        starts = np.cumsum([0, *map(len, parts)])[:-1]
-        return list(placed.class_maxima(Q, np.concatenate(parts), starts, device).T[:, None])
+    def prepare(self, proxies: Proxies, sums: State, before: Before | None = None) -> Prepared:
+        longest = np.sqrt(squared_norms(proxies.weights).max())
+        reach = float(sums["length"][0] / sums["rows"][0] * longest) or 1.0
+        if not np.isfinite(reach):
+            raise ParameterError(
+                f"{self}: the lengths of the proxies overflow; scale the rows down or use norm_post='l2'."
+            )
+        return Prepared(proxies.weights, proxies.starts, reach)
 
-    @property
-    def by_best_score(self) -> bool:
-        return True
+    def scores(self, Q: Array, prepared: Prepared) -> Array:
+        return class_maxima(Q, prepared.weights, prepared.starts)
 
-    def gather(self, shortlists: Sequence[Array]) -> Array:
-        return np.concatenate(shortlists)
+    def probabilities(self, S: Array, prepared: Prepared) -> Array:
+        return softmax(S, self.temperature * prepared.reach)
 
-    def decide(self, gathered: Array) -> Array:
-        return gathered
+    def evidence(self, q: Array, proxies: Proxies, prepared: Prepared, winner: int) -> Array:
+        return np.asarray(prepared.weights @ q)
 
-    def scores(self, Q: Array, proxies: Proxies, n_classes: int) -> Array:
-        starts = np.searchsorted(proxies.labels, np.arange(n_classes))
-        return class_maxima(Q, proxies.weights, starts)
+    def facts(self, proxies: Proxies, prepared: Prepared) -> Facts:
+        return Facts(
+            "A class scores the largest inner product of the embedding with its rows of the weights; the largest score "
+            "wins, the first class on a tie. Probabilities are the softmax of the scores over the scale "
+            f"{self.temperature * prepared.reach!r}.",
+            {"scale": self.temperature * prepared.reach},
+        )
 
-    def probabilities(self, scores: Array, reach: float) -> Array:
-        from scipy.special import softmax
+    def graph(self, g: Any, x: str, proxies: Proxies, prepared: Prepared) -> tuple[str, str]:
+        dtype = prepared.weights.dtype
+        products = g.add("Gemm", x, g.constant(prepared.weights, dtype), transB=1)
+        if len(prepared.weights) > len(prepared.starts):
+            own = g.add("Gather", products, g.constant(own_proxies(proxies.labels), np.int64), axis=1)  # (n, C, most)
+            products = g.reduce("ReduceMax", own, 2)
+        scaled = g.add("Div", products, g.constant(self.temperature * prepared.reach, dtype))
+        return products, g.add("Softmax", scaled, axis=1)
 
-        return np.asarray(softmax(scores.astype(np.float64) / (self.temperature * reach), axis=1))
+
+def own_proxies(labels: Array) -> Array:
+    """The proxies of every class by index; a class with fewer than others repeats its first.  # (C, most)"""
+    counts = np.bincount(labels)
+    starts = np.cumsum(counts) - counts
+    steps = np.arange(counts.max())[None, :]
+    return np.asarray(starts[:, None] + np.where(steps < counts[:, None], steps, 0))

@@ -1,26 +1,18 @@
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any
 
 import numpy as np
 
-from imprint.aggregators._base import Aggregator
+from imprint.aggregators._base import Aggregator, Before, Facts
 from imprint.core.component import param
 from imprint.core.errors import ParameterError
-from imprint.core.types import Array, Proxies
+from imprint.core.inkind import in_type_of, like, rows_at
+from imprint.core.types import Array, Proxies, State
 from imprint.kernels.neighbours import METRICS, nearest
-from imprint.kernels.placed import class_neighbours
+from imprint.kernels.softmax import shares
+from imprint.kernels.votes import SMALLEST, by_distance, by_heads
 
 WEIGHTINGS = ("distance", "uniform")
-SMALLEST = 1e-10  # added to distances before they are inverted
-
-
-class Neighbours(NamedTuple):
-    """The nearest proxies of every query, nearest first."""
-
-    distances: Array  # (m, q)
-    owners: Array  # (m, q) the class of each
-    n_classes: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,53 +26,73 @@ class Nearest(Aggregator):
     metric: str = param("euclidean", "distance", choices=METRICS, detail=True)
     weighting: str = param("distance", "what a vote counts", choices=WEIGHTINGS, detail=True)
 
-    @property
-    def depth(self) -> int:
-        return self.m
-
-    @property
-    def kind(self) -> str:
-        return self.metric
-
-    @property
-    def heeds_lengths(self) -> tuple[bool, bool]:
-        return (False, False) if self.metric == "cosine" else (True, True)
-
-    def shortlists(self, Q: Array, parts: Sequence[Array], device: str = "cpu") -> list[Array]:
-        starts = np.cumsum([0, *map(len, parts)])[:-1]
-        return class_neighbours(Q, np.concatenate(parts), starts, self.m, self.metric, device)
-
-    def gather(self, shortlists: Sequence[Array]) -> Neighbours:
-        together = np.concatenate([part[: self.m] for part in shortlists])  # (proxies, q), sorted within a class
-        owners = np.repeat(np.arange(len(shortlists)), [min(self.m, len(part)) for part in shortlists])
-        order = np.argsort(together, axis=0, kind="stable")[: self.m]
-        return Neighbours(np.take_along_axis(together, order, axis=0), owners[order], len(shortlists))
-
-    def decide(self, gathered: Neighbours) -> Array:
-        return self.votes(gathered.distances[: self.m], gathered.owners[: self.m], gathered.n_classes)
-
-    def check(self, proxies: Proxies) -> None:
+    def prepare(self, proxies: Proxies, sums: State, before: Before | None = None) -> Proxies:
         if self.m > len(proxies.labels):
             raise ParameterError(f"{self}: m must not exceed the {len(proxies.labels)} proxies.")
+        return proxies
 
-    def scores(self, Q: Array, proxies: Proxies, n_classes: int) -> Array:
-        self.check(proxies)
-        distances, indices = nearest(Q, proxies.weights, self.m, self.metric)
-        return self.votes(distances.T, proxies.labels[indices.T], n_classes).T.astype(Q.dtype, order="C", copy=False)
-
-    def votes(self, distances: Array, labels: Array, n_classes: int) -> Array:
-        """Shares of the votes of neighbours sorted by distance.  # (m, q), (m, q) -> (n_classes, q)"""
-        votes = np.zeros((n_classes, labels.shape[1]))
-        queries = np.arange(labels.shape[1])
-        for j, owner in enumerate(labels):
-            if self.weighting == "uniform":
-                first = votes[owner, queries] == 0  # of equal counts the nearest proxy decides: half a vote
-                votes[owner, queries] += 1 + first * (self.m - j) / (2 * self.m)
-            else:
-                votes[owner, queries] += 1 / (distances[j] + SMALLEST)
-        return np.asarray(votes / (self.m if self.weighting == "uniform" else votes.sum(axis=0)))
-
-    def probabilities(self, scores: Array, reach: float) -> Array:
+    def scores(self, Q: Any, prepared: Proxies) -> Any:
+        distances, indices = nearest(Q, prepared.weights, self.m, self.metric)
+        owners = rows_at(like(prepared.labels, indices), indices.T)
         if self.weighting == "uniform":
-            scores = np.floor(scores * self.m + 1e-3)  # heads, without what decides ties
-        return np.asarray(scores / scores.sum(axis=1, keepdims=True, dtype=np.float64))
+            return in_type_of(by_heads(owners, prepared.n_classes).T, Q)
+        return in_type_of(by_distance(distances.T, owners, prepared.n_classes).T, Q)
+
+    def probabilities(self, S: Any, prepared: Proxies) -> Any:
+        if self.weighting == "uniform":
+            S = (S * self.m + 1e-3) // 1  # heads, without what decides ties
+        return shares(S)
+
+    def doubt(self, Q: Array, prepared: Proxies) -> Array:
+        """The mean distance to the proxies that vote.  # (q,)"""
+        return in_type_of(nearest(Q, prepared.weights, self.m, self.metric)[0].mean(axis=1), Q)
+
+    def evidence(self, q: Array, proxies: Proxies, prepared: Proxies, winner: int) -> Array:
+        distances, order = nearest(q[None, :], prepared.weights, len(prepared.weights), self.metric)
+        found = np.empty(len(order[0]))
+        found[order[0]] = distances[0]
+        return found
+
+    def facts(self, proxies: Proxies, prepared: Proxies) -> Facts:
+        by_distance = self.weighting == "distance"
+        vote = "the inverse of its distance" if by_distance else "one, and of equal counts the nearest proxy decides"
+        return Facts(f"The {self.m} proxies nearest by {self.metric} distance vote for their classes: {vote}.")
+
+    def graph(self, g: Any, x: str, proxies: Proxies, prepared: Proxies) -> tuple[str, str] | None:
+        if self.metric not in ("euclidean", "cosine"):
+            return None
+        dtype = proxies.weights.dtype
+        distances, index = self._graph_neighbours(g, g.cast(x, np.float64), proxies.weights)
+        owners = g.unsqueeze(g.add("Gather", g.constant(proxies.labels, np.int64), index), 2)
+        classes = g.constant(np.arange(proxies.n_classes), np.int64)
+        mine = g.cast(g.add("Equal", owners, classes), np.float64)  # (n, m, C)
+        if self.weighting == "distance":
+            inverse = g.add("Reciprocal", g.add("Add", distances, g.constant(SMALLEST, np.float64)))
+            votes = g.reduce("ReduceSum", g.add("Mul", mine, g.unsqueeze(inverse, 2)), 1)
+            share = g.cast(g.add("Div", votes, g.reduce("ReduceSum", votes, 1, keep=True)), dtype)
+            return share, share
+        m = g.constant(self.m, np.float64)
+        heads = g.cast(g.add("Div", g.reduce("ReduceSum", mine, 1), m), dtype)
+        with_ties = g.reduce("ReduceSum", g.add("Add", mine, self._graph_ties(g, mine)), 1)
+        return g.cast(g.add("Div", with_ties, m), dtype), heads
+
+    def _graph_neighbours(self, g: Any, query: str, weights: Array) -> tuple[str, str]:
+        """Distances and indices of the m nearest proxies, nearest first; like the library's in double precision."""
+        proxies, m = g.cast(g.constant(weights, weights.dtype), np.float64), g.constant([self.m], np.int64)
+        if self.metric == "cosine":
+            query, proxies = g.unit_rows(query, np.float64), g.unit_rows(proxies, np.float64)
+            away = g.add("Sub", g.constant(1, np.float64), g.add("Gemm", query, proxies, transB=1))
+            found = g.split("TopK", 2, g.add("Max", away, g.constant(0, np.float64)), m, largest=0)
+            return found[0], found[1]
+        lengths = np.square(weights.astype(np.float64)).sum(axis=1)
+        products = g.add("Mul", g.add("Gemm", query, proxies, transB=1), g.constant(2, np.float64))
+        order = g.add("Sub", g.constant(lengths, np.float64), products)  # squared distances, but for the query's length
+        _, index = g.split("TopK", 2, order, m, largest=0)
+        apart = g.add("Sub", g.unsqueeze(query, 1), g.add("Gather", proxies, index))  # (n, m, d)
+        return g.add("Sqrt", g.reduce("ReduceSumSquare", apart, 2)), index
+
+    def _graph_ties(self, g: Any, mine: str) -> str:
+        """What the first vote of a class counts more, the nearer its proxy is."""
+        seen = g.add("CumSum", mine, g.constant(1, np.int64), exclusive=1)
+        first = g.add("Mul", mine, g.cast(g.add("Equal", seen, g.constant(0, np.float64)), np.float64))
+        return str(g.add("Mul", first, g.constant(((self.m - np.arange(self.m)) / (2 * self.m))[:, None], np.float64)))

@@ -1,63 +1,93 @@
-"""The nearest proxies of every class, from one product of queries and all proxies."""
-
-from itertools import pairwise
+"""The nearest proxies of many sets that share rows: each row is multiplied once, whatever lengths are divided by."""
 
 import numpy as np
 
 from imprint.core.types import Array
-from imprint.kernels.neighbours import nearest
-from imprint.kernels.rows import squared_norms, unit_rows
+from imprint.kernels import engine
+from imprint.kernels.rows import squared_norms
+from imprint.kernels.spans import Stack
 
-VALUES = 4_000_000  # distances held at a time
+CLOSE = 1e-2
+"""Squared distances below this share of the squared lengths are computed anew, from differences."""
 PAIRS = 4096  # differences held at a time
-CANCELLED = 1e-6  # squared distances below this share of the lengths are computed again from differences
 
 
-def class_neighbours(Q: Array, W: Array, starts: Array, m: int, metric: str) -> list[Array]:
-    """Distances to the `m` nearest proxies of each class, nearest first, in float64.  # for each class: (<= m, q)
+class Neighbours:
+    """Products of queries with the rows of a stack, from which distances follow for any norm of either.
 
-    The proxies `W` are sorted by class and `starts` holds the first row of each class.
-
-    >>> Q, W = np.array([[0.0], [1.0]]), np.array([[1.0], [3.0], [5.0]])
-    >>> [d.tolist() for d in class_neighbours(Q, W, np.array([0, 2]), 2, "euclidean")]
-    [[[1.0, 0.0], [3.0, 2.0]], [[5.0, 4.0]]]
+    Distances are in float64. Those of one metric are lists, one beside the other, of every query: list s stands in
+    the columns from `starts[s]` to `starts[s + 1]`, nearest first, and holds at most m.
     """
-    edges = [*starts.tolist(), len(W)]
-    cuts = [slice(a, b) for a, b in pairwise(edges)]
-    if metric == "manhattan":
-        return [np.ascontiguousarray(nearest(Q, W[own], m, metric)[0].T) for own in cuts]
-    found = [np.empty((min(m, own.stop - own.start), len(Q))) for own in cuts]
-    wide = _wide(W, metric)
-    rows = max(1, VALUES // len(W))
-    for i in range(0, len(Q), rows):
-        D = _distances(_wide(Q[i : i + rows], metric), wide, metric)
-        for out, own in zip(found, cuts):
-            out[:, i : i + rows] = _smallest(D[:, own], len(out)).T
-    return [np.sqrt(out) for out in found] if metric == "euclidean" else found
+
+    def __init__(self, Q: Array, stack: Stack, m: int) -> None:
+        self.Q, self.stack, self.m = Q, stack, m
+        self.starts = np.concatenate([[0], np.cumsum(np.minimum(stack.size, m))])
+        self.squares = squared_norms(Q), squared_norms(stack.rows)
+        with engine.one_blas_thread():
+            self.products = Q.astype(np.float64) @ stack.rows.astype(np.float64).T  # (q, n)
+
+    def euclidean(self, divisors: Array | None) -> Array:
+        """Lists of Euclidean distances of the queries, or of these divided by their lengths.  # (q, starts[-1])"""
+        of_queries = np.ones(len(self.Q), dtype=self.Q.dtype) if divisors is None else divisors
+        away = _Euclidean(self, of_queries)
+        return self._lists(away)
+
+    def cosine(self) -> Array:
+        """Lists of cosine distances; a zero row is at distance one from every row.  # (q, starts[-1])"""
+        return self._lists(_Cosine(self))
+
+    def _lists(self, away: "_Euclidean | _Cosine") -> Array:
+        out = np.empty((len(self.Q), self.starts[-1]))
+        if engine.compiled(self.Q.size * len(self.stack.rows)):
+            away.fill(out)
+            return out
+        for s, (first, size, unit) in enumerate(zip(*self.stack[2:])):
+            D = np.sort(away.between(slice(first, first + size), bool(unit)), axis=1)
+            out[:, self.starts[s] : self.starts[s + 1]] = D[:, : self.m]
+        return out
 
 
-def _wide(X: Array, metric: str) -> Array:
-    X = X.astype(np.float64)
-    return unit_rows(X) if metric == "cosine" else X
+class _Cosine:
+    def __init__(self, of: Neighbours) -> None:
+        self.of = of
+        by_query, by_row = (1 / np.where(squares == 0, 1, np.sqrt(squares)) for squares in of.squares)
+        self.factors = by_query, by_row
+
+    def between(self, rows: slice, unit: bool) -> Array:
+        by_query, by_row = self.factors
+        return np.maximum(1 - self.of.products[:, rows] * by_query[:, None] * by_row[rows], 0)
+
+    def fill(self, out: Array) -> None:
+        from imprint.kernels.compiled.deciding import cosine_lists
+
+        stack, of, (by_query, by_row) = self.of.stack, self.of, self.factors
+        cosine_lists(of.products, by_query, by_row, stack.first, stack.size, stack.unit, of.starts, out)
 
 
-def _distances(Q: Array, W: Array, metric: str) -> Array:
-    """Squared Euclidean or cosine distances.  # (q, p)"""
-    D = Q @ W.T
-    if metric == "cosine":
-        return np.asarray(np.maximum(1 - D, 0, out=D))
-    lengths, own = squared_norms(Q), squared_norms(W)
-    D *= -2
-    D += lengths[:, None]
-    D += own
-    rows, columns = np.nonzero(CANCELLED * (lengths[:, None] + own) >= D)
-    for i in range(0, len(rows), PAIRS):
-        q, p = rows[i : i + PAIRS], columns[i : i + PAIRS]
-        D[q, p] = squared_norms(Q[q] - W[p])
-    return np.asarray(D)
+class _Euclidean:
+    def __init__(self, of: Neighbours, divisors: Array) -> None:
+        self.of, self.divisors = of, divisors
+        self.by_query = 1 / divisors.astype(np.float64)
+        self.by_row = 1 / of.stack.divisors.astype(np.float64)
+        self.squares = of.squares[0] * self.by_query**2
 
+    def between(self, rows: slice, unit: bool) -> Array:
+        by_row = self.by_row[rows] if unit else np.ones(rows.stop - rows.start)
+        both = self.squares[:, None] + self.of.squares[1][rows] * by_row**2
+        D = both - 2 * self.of.products[:, rows] * self.by_query[:, None] * by_row
+        Q = self.of.Q / self.divisors[:, None]
+        W = self.of.stack.rows[rows] / (self.of.stack.divisors[rows, None] if unit else 1)
+        queries, others = np.nonzero(CLOSE * both >= D)
+        for i in range(0, len(queries), PAIRS):
+            q, w = queries[i : i + PAIRS], others[i : i + PAIRS]
+            D[q, w] = squared_norms(Q[q].astype(np.float64) - W[w])
+        return np.sqrt(D)
 
-def _smallest(D: Array, m: int) -> Array:
-    """The m smallest of every row, in order."""
-    kept = np.partition(D, m - 1, axis=1)[:, :m] if m < D.shape[1] else D
-    return np.sort(kept, axis=1)
+    def fill(self, out: Array) -> None:
+        from imprint.kernels.compiled.deciding import euclidean_lists
+
+        stack, of = self.of.stack, self.of
+        euclidean_lists(
+            of.products, of.Q, self.divisors, self.by_query, self.squares, stack.rows, stack.divisors, self.by_row,
+            of.squares[1], stack.first, stack.size, stack.unit, of.starts, CLOSE, out,
+        )  # fmt: skip

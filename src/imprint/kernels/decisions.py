@@ -9,46 +9,45 @@ from imprint.kernels import engine
 
 
 class Counts(NamedTuple):
-    """What many decisions about the same queries came to."""
+    """What many decisions between the same classes came to; more queries are added to it."""
 
-    confusion: Array  # (decisions, C, C) how often each true class was taken for each
-    near: Array  # (decisions,) how many queries were close
+    right: Array  # (decisions, C) of the queries of each class how many were given to it
+    claimed: Array  # (decisions, C) how many queries were given to each class
+    near: Array  # (decisions,) how many queries have two best scores that rounding might swap
+
+    @classmethod
+    def of(cls, decisions: int, n_classes: int) -> "Counts":
+        """Nothing yet."""
+        right, claimed = np.zeros((2, decisions, n_classes), dtype=np.int64)
+        return cls(right, claimed, np.zeros(decisions, dtype=np.int64))
 
 
-def count_decisions(scores: Array, truth: Array, rounding: float) -> Counts:
-    """Take the class with the largest score, the first of equals, and count; as one decision of many.
+def count_decisions(scores: Array, truth: Array, rounding: float, counts: Counts) -> None:
+    """Give every query to the class with the largest score, the first of equals, and count; as one decision.
 
-    Close are queries whose two best scores differ by at most `rounding` times the best.  # (C, q), (q,)
+    Near are queries whose two best scores differ by at most `rounding` times the best.  # (C, q), (q,)
 
-    >>> count_decisions(np.array([[3.0, 1.0], [1.0, 1.0]]), np.array([0, 1]), 1e-6)
-    Counts(confusion=array([[[1, 0],
-            [1, 0]]]), near=array([1]))
+    >>> counts = Counts.of(1, 2)
+    >>> count_decisions(np.array([[3.0, 1.0], [1.0, 1.0]]), np.array([0, 1]), 1e-6, counts)
+    >>> counts.right.tolist(), counts.claimed.tolist(), counts.near.tolist()
+    ([[1, 0]], [[2, 0]], [1])
     """
-    n_classes, q = scores.shape
-    starts = np.arange(n_classes)[None] * q
-    return count_many(scores.ravel(), starts, np.full_like(starts, -1), np.empty((0, q), np.intp), truth, rounding)
+    count_many(np.ascontiguousarray(scores), np.arange(len(scores))[None], truth, rounding, counts)
 
 
-def count_many(scores: Array, starts: Array, which: Array, columns: Array, truth: Array, rounding: float) -> Counts:
-    """The same for many decisions at once, whose scores lie about in one array.
-
-    In decision t the score of query i for class c is `scores[starts[t, c] + columns[which[t, c], i]]`, or without
-    columns where `which` is -1.
-    """
-    decisions, n_classes = starts.shape
-    found = Counts(np.zeros((decisions, n_classes, n_classes), np.int64), np.zeros(decisions, np.int64))
+def count_many(scores: Array, rows: Array, truth: Array, rounding: float, counts: Counts) -> None:
+    """The same for many decisions: in decision t the scores of class c are `scores[rows[t, c]]`."""
     if engine.loaded():
-        from imprint.kernels.compiled.decisions import decide_many
+        from imprint.kernels.compiled.deciding import decide_many
 
-        decide_many(scores, starts, which, columns.astype(np.uint64), truth, scores.dtype.type(rounding), *found)
-        return found
-    columns = np.vstack([columns, np.arange(len(truth))])  # the last serves -1
-    for t in range(decisions):
-        own = scores[starts[t, :, None] + columns[which[t]]]  # (C, q)
-        pairs = truth * n_classes + own.argmax(axis=0)
-        found.confusion[t] = np.bincount(pairs, minlength=n_classes**2).reshape(n_classes, n_classes)
-        found.near[t] = _near(own, rounding).sum()
-    return found
+        decide_many(scores, rows, truth, scores.dtype.type(rounding), *counts)
+        return
+    for t, own in enumerate(rows):
+        best = scores[own]  # (C, q)
+        winner = best.argmax(axis=0)
+        counts.claimed[t] += np.bincount(winner, minlength=len(own))
+        counts.right[t] += np.bincount(truth[winner == truth], minlength=len(own))
+        counts.near[t] += _near(best, rounding).sum()
 
 
 def _near(scores: Array, rounding: float) -> Array:

@@ -2,12 +2,13 @@
 
 import os
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
+from threading import Lock
 from typing import TypeVar
 
 from threadpoolctl import ThreadpoolController, threadpool_limits
@@ -15,6 +16,9 @@ from threadpoolctl import ThreadpoolController, threadpool_limits
 T = TypeVar("T")
 R = TypeVar("R")
 _limited: list[bool] = []
+ONE_THREAD = {name: "1" for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")}
+KEEP_MEMORY = {"MALLOC_TRIM_THRESHOLD_": str(2**28), "MALLOC_MMAP_THRESHOLD_": str(2**25)}
+"""For the C library of Linux: arrays of one unit after another use the same memory, which need not be cleared anew."""
 COMPILED_FROM = 200_000
 """Multiplications from which compiled loops repay the import of numba."""
 
@@ -34,20 +38,24 @@ def loaded() -> bool:
     return "numba" in sys.modules
 
 
+def granted() -> int:
+    """Cores that the system grants this process."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 def cores() -> int:
-    """Cores this process may use: those the system grants, and no more than OMP_NUM_THREADS where that is set."""
-    granted = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    """Cores that kernels use: those granted, and no more than OMP_NUM_THREADS where that is set."""
     asked = os.environ.get("OMP_NUM_THREADS", "")
-    return min(granted, int(asked)) if asked.isdigit() and int(asked) else granted
+    return min(granted(), int(asked)) if asked.isdigit() and int(asked) else granted()
 
 
 def on_all_cores(function: Callable[[T], R], items: Iterable[T]) -> list[R]:
     """Results of a function that releases the interpreter, in the order of the items; several at a time."""
-    count = cores()
-    if count == 1:
-        return [function(item) for item in items]
-    with ThreadPoolExecutor(count) as pool:
-        return list(pool.map(function, items))
+    count, todo = cores(), list(items)
+    if count == 1 or len(todo) < 2:
+        return [function(item) for item in todo]
+    with ThreadPoolExecutor(min(count, len(todo))) as pool:
+        return list(pool.map(function, todo))
 
 
 @cache
@@ -56,12 +64,48 @@ def _controller() -> ThreadpoolController:
     return ThreadpoolController()
 
 
-def one_blas_thread() -> AbstractContextManager[object]:
-    """Keep BLAS to one thread: its rounding may depend on how many share a product."""
-    if _limited:
-        return nullcontext()
-    limit: AbstractContextManager[object] = _controller().limit(limits=1, user_api="blas")
-    return limit
+class _Held:
+    """How many callers want one thread at the moment; the first sets the limit, the last lifts it."""
+
+    def __init__(self) -> None:
+        self.lock, self.depth = Lock(), 0
+        self.limit: AbstractContextManager[object] = nullcontext()
+
+
+_held = _Held()
+
+
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """Keep BLAS to one thread: its rounding may depend on how many share a product. May be nested at no cost."""
+    with _held.lock:
+        if _held.depth == 0:
+            _held.limit = nullcontext() if _limited else _controller().limit(limits=1, user_api="blas")
+            _held.limit.__enter__()
+        _held.depth += 1
+    try:
+        yield
+    finally:
+        with _held.lock:
+            _held.depth -= 1
+            if _held.depth == 0:
+                _held.limit.__exit__(None, None, None)
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """One thread of BLAS and of kernels, here and in processes started meanwhile, which also keep freed memory."""
+    before = {name: os.environ.get(name) for name in ONE_THREAD | KEEP_MEMORY}
+    os.environ.update(KEEP_MEMORY | os.environ | ONE_THREAD)
+    try:
+        with threadpool_limits(1):
+            yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
 
 
 def limit_for_good() -> None:

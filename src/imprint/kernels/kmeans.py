@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from imprint.core.errors import ParameterError
+from imprint.core.inkind import is_torch
 from imprint.core.types import Array
 from imprint.kernels import engine
-from imprint.kernels.lloyd import PlainRows, Rows, lloyd
-from imprint.kernels.rows import squared_norms, unit_rows
-from imprint.kernels.seeding import seed_rows, trials
+from imprint.kernels.lloyd import PlainRows, Rows, lloyd, seed_rows, trials
 
 if TYPE_CHECKING:
-    from imprint.kernels.compiled.gram_kmeans import GramRows
+    from imprint.kernels.compiled.gram import GramRows
 
 SHARED_UP_TO = 2048
 """Rows whose products with each other are held at once."""
@@ -29,6 +28,7 @@ class KMeansResult(NamedTuple):
     centres: Array  # (k', d) of the data's dtype
     labels: Array  # (n,) index of the nearest centre
     mass: Array  # (k',) float64
+    spread: Array  # (k',) float64, mean squared distance of its rows to each centre
     inertia: float
     iterations: int
 
@@ -38,7 +38,7 @@ class Problem(NamedTuple):
 
     rows: int
     k: int
-    seed: int | tuple[int, ...]
+    seed: int | tuple[int, ...] | np.random.Generator
 
 
 def kmeans(
@@ -49,24 +49,21 @@ def kmeans(
     mass: Array | None = None,
     max_iter: int = 300,
     tol: float = 1e-4,
-    spherical: bool = False,
-    init: Array | None = None,
 ) -> KMeansResult:
     """Partition the rows into at most `k` clusters of small squared distance.
 
-    Centres are means weighted by `mass`, or unit vectors along them for `spherical`, where rows count by their
-    direction alone. The iteration ends as scikit-learn's does: when no row changes its cluster, or when the
-    squared shift of the centres is at most `tol` times the mean variance of the columns.
+    Centres are means weighted by `mass`. The iteration ends as scikit-learn's does: when no row changes its cluster,
+    or when the squared shift of the centres is at most `tol` times the mean variance of the columns.
 
     >>> X = np.array([[0.0], [1.0], [10.0], [11.0]])
     >>> kmeans(X, 2, np.random.default_rng(0)).inertia
     1.0
     """
     _check(k, max_iter)
-    data = _Data(X, mass, tol, spherical)
+    if is_torch(X):
+        return kmeans_many([X], [Problem(0, k, rng)], max_iter=max_iter, tol=tol)[0]
+    data = _Data(X, mass, tol)
     with engine.one_blas_thread():
-        if init is not None:
-            return data.iterate(np.array(init, dtype=data.X.dtype), max_iter)
         if data.is_trivial(k):
             return data.trivial(k)
         return data.cluster(data.seed(k, rng), max_iter)
@@ -76,10 +73,8 @@ def kmeans_many(
     rows: Sequence[Array],
     problems: Sequence[Problem],
     *,
-    masses: Sequence[Array | None] | None = None,
     max_iter: int = 300,
     tol: float = 1e-4,
-    spherical: bool = False,
 ) -> list[KMeansResult]:
     """Solve several problems at once on all cores; each result equals that of `kmeans` alone, bit for bit.
 
@@ -90,12 +85,15 @@ def kmeans_many(
     >>> [r.inertia for r in kmeans_many([X], [Problem(0, 1, 7), Problem(0, 2, 7)])]
     [101.0, 1.0]
     """
+    if is_torch(rows[0]):
+        from imprint.kernels.tensor.kmeans import kmeans_many as on_tensors
+
+        return on_tensors(rows, problems, max_iter=max_iter, tol=tol)  # type: ignore[arg-type]
     clusters: Counter[int] = Counter()
     for i, k, _ in problems:
         _check(k, max_iter)
         clusters[i] += k if 1 < k < len(rows[i]) else 0
-    masses = masses or [None] * len(rows)
-    data = [_Data(X, mass, tol, spherical, clusters[i]) for i, (X, mass) in enumerate(zip(rows, masses, strict=True))]
+    data = [_Data(X, None, tol, clusters[i]) for i, X in enumerate(rows)]
     groups: dict[tuple[object, ...], list[int]] = defaultdict(list)
     for index, (i, k, seed) in enumerate(problems):
         groups[(i, k) if data[i].is_trivial(k) else (i, seed, trials(k), data[i].is_compiled(k))].append(index)
@@ -134,15 +132,15 @@ def _check(k: int, max_iter: int) -> None:
 class _Data:
     """The rows of one data set and what its problems have in common."""
 
-    def __init__(self, X: Array, mass: Array | None, tol: float, spherical: bool, clusters: int = 0) -> None:
-        self.X = unit_rows(X) if spherical else np.ascontiguousarray(X)
+    def __init__(self, X: Array, mass: Array | None, tol: float, clusters: int = 0) -> None:
+        self.X = np.ascontiguousarray(X)
         self.mass = mass
         self.weight = np.ones(len(X)) if mass is None else np.asarray(mass, dtype=np.float64)
         if not self.weight.sum() > 0:
             raise ParameterError("kmeans(mass=...): at least one row must have a positive mass.")
-        self.tol, self.spherical = tol, spherical
+        self.tol = tol
         self.is_moderate = 1e-12 < max(self.X.max(), -self.X.min()) < 1e12
-        self.shares = not spherical and self.is_moderate and _repays(len(X), clusters)
+        self.shares = self.is_moderate and _repays(len(X), clusters)
         self._rows: dict[bool, Rows] = {}
         self._gram: GramRows | None = None
         self._lock = Lock()
@@ -188,7 +186,7 @@ class _Data:
     def iterate(self, centres: Array, max_iter: int) -> KMeansResult:
         rows = self.rows(len(centres))
         limit = self.tol * rows.spread / self.X.shape[1]
-        return self._result(*lloyd(rows, centres, limit, max_iter, self.spherical))
+        return self._result(*lloyd(rows, centres, limit, max_iter))
 
     def trivial(self, k: int) -> KMeansResult:
         """One cluster, or every distinct row of positive mass its own in order of appearance."""
@@ -205,9 +203,7 @@ class _Data:
             total = self.X.sum(axis=0, dtype=np.float64, keepdims=True)
         else:
             total = np.einsum("i,ij->j", self.weight, self.X, dtype=np.float64)[None]
-        scale = np.sqrt(squared_norms(total)) if self.spherical else self.weight.sum(keepdims=True)
-        mean: Array = np.divide(total, scale, where=scale > 0, out=np.zeros_like(total))
-        return mean.astype(self.X.dtype)
+        return np.asarray((total / self.weight.sum()).astype(self.X.dtype))
 
     def _result(self, centres: Array, labels: Array, iterations: int) -> KMeansResult:
         """Drop clusters without mass and add up what remains."""
@@ -218,8 +214,9 @@ class _Data:
             centres, mass = centres[kept], mass[kept]
             labels = self.rows(k).clustering(centres).labels
         rows = self.gram(k) or self.rows(k)
-        inertia = float((self.weight * rows.distances(centres, labels)).sum())
-        return KMeansResult(centres, labels.astype(np.intp), mass, inertia, iterations)
+        apart = self.weight * np.maximum(rows.distances(centres, labels), 0)
+        spread = np.bincount(labels, apart, minlength=len(mass)) / mass
+        return KMeansResult(centres, labels.astype(np.intp), mass, spread, float(apart.sum()), iterations)
 
 
 def _repays(n: int, clusters: int) -> bool:
@@ -228,7 +225,7 @@ def _repays(n: int, clusters: int) -> bool:
 
 
 def _gram_rows(X: Array, weight: Array) -> "GramRows":
-    from imprint.kernels.compiled.gram_kmeans import GramRows
+    from imprint.kernels.compiled.gram import GramRows
 
     return GramRows(X, weight)
 

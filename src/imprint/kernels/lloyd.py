@@ -1,4 +1,4 @@
-"""Lloyd's iteration over an engine that knows the rows; here also the engine that needs NumPy alone."""
+"""Greedy k-means++ and Lloyd's iteration over an engine that knows the rows; also the engine that needs NumPy alone."""
 
 from functools import cached_property
 from typing import Protocol
@@ -43,11 +43,37 @@ class Clustering(Protocol):
         """Give every row its nearest centre, the lower one of equals: rows that moved, squared shift of centres."""
 
 
-def lloyd(rows: Rows, centres: Array, limit: float, max_iter: int, spherical: bool) -> tuple[Array, Array, int]:
+def trials(k: int) -> int:
+    """How many rows are drawn for each new centre."""
+    return 2 + int(np.log(k))
+
+
+def seed_rows(rows: Rows, k: int, draws: int, rng: np.random.Generator) -> Array:
+    """Rows to start from (Arthur and Vassilvitskii, 2007): of a few drawn by distance the best is kept.  # (k',)
+
+    Fewer than `k` where every row coincides with a chosen one. For the same number of draws the choice for a
+    smaller `k` is a prefix.
+    """
+    weight = rows.weight
+    chosen = rng.choice(len(weight), size=1, p=weight / weight.sum())
+    closest = rows.nearer(chosen, np.full(len(weight), np.inf))[0]
+    while len(chosen) < k:
+        cumulated = np.cumsum(weight * closest)
+        if not cumulated[-1] > 0:
+            break
+        drawn = np.searchsorted(cumulated, rng.uniform(size=draws) * cumulated[-1], side="right")
+        candidates = np.minimum(drawn, np.searchsorted(cumulated, cumulated[-1]))
+        nearer = rows.nearer(candidates, closest)
+        best = int(np.argmin((nearer * weight).sum(axis=1)))
+        chosen, closest = np.append(chosen, candidates[best]), nearer[best]
+    return chosen
+
+
+def lloyd(rows: Rows, centres: Array, limit: float, max_iter: int) -> tuple[Array, Array, int]:
     """Iterate until no row moves or the centres' squared shift is within the limit: centres, labels, iterations."""
     state = rows.clustering(centres)
     for iteration in range(1, max_iter + 1):
-        centres = _means(rows, state, centres, spherical)
+        centres = _means(rows, state, centres)
         changed, shift = state.assign(centres)
         if shift <= limit or iteration == max_iter:
             return centres, state.labels, iteration
@@ -56,18 +82,15 @@ def lloyd(rows: Rows, centres: Array, limit: float, max_iter: int, spherical: bo
     raise AssertionError("max_iter is at least one")
 
 
-def _means(rows: Rows, state: Clustering, centres: Array, spherical: bool) -> Array:
+def _means(rows: Rows, state: Clustering, centres: Array) -> Array:
     """Centre of every cluster, rounded to the data's type; a centre without rows stays where it was."""
     sums, total = state.sums, state.total
-    if state.members.all() and not spherical:
+    if state.members.all():
         return (sums / total[:, None]).astype(centres.dtype)
-    empty = np.flatnonzero(state.members == 0)
-    if len(empty):
-        sums, total = _relocated(rows, state, centres, empty)
-    scale = np.sqrt(squared_norms(sums)) if spherical else total
-    full = np.flatnonzero((total > 0) & (scale > 0))
+    sums, total = _relocated(rows, state, centres, np.flatnonzero(state.members == 0))
+    full = np.flatnonzero(total > 0)
     means = centres.copy()
-    means[full] = sums[full] / scale[full, None]
+    means[full] = sums[full] / total[full, None]
     return means
 
 

@@ -1,7 +1,10 @@
 """Best score per class, without holding every score."""
 
+from typing import Any
+
 import numpy as np
 
+from imprint.core.inkind import is_torch
 from imprint.core.types import Array
 from imprint.kernels.engine import on_all_cores, one_blas_thread
 
@@ -9,7 +12,7 @@ QUERIES = 512
 PROXIES = 4096
 
 
-def class_maxima(Q: Array, W: Array, starts: Array) -> Array:
+def class_maxima(Q: Any, W: Array, starts: Array) -> Any:
     """Largest inner product of every query with the proxies of every class.  # (q, C)
 
     The proxies `W` are sorted by class and `starts` holds the first row of each class. What overflows is infinite or
@@ -18,6 +21,11 @@ def class_maxima(Q: Array, W: Array, starts: Array) -> Array:
     >>> class_maxima(np.array([[1.0, 0.0]]), np.array([[2.0, 0.0], [3.0, 0.0], [0.0, 1.0]]), np.array([0, 2]))
     array([[3., 0.]])
     """
+    if is_torch(Q):
+        from imprint.kernels.tensor import maxima
+        from imprint.kernels.tensor.residence import on_device_of
+
+        return maxima.class_maxima(Q, on_device_of(W, Q), starts)
     best = np.full((len(Q), len(starts)), -np.inf, dtype=np.result_type(Q, W))
 
     def fill(start: int) -> None:

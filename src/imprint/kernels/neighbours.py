@@ -1,8 +1,11 @@
 """Exact nearest neighbours."""
 
+from typing import Any
+
 import numpy as np
 
 from imprint.core.errors import ParameterError
+from imprint.core.inkind import is_torch
 from imprint.core.types import Array
 from imprint.kernels import engine
 from imprint.kernels.rows import unit_rows
@@ -10,7 +13,7 @@ from imprint.kernels.rows import unit_rows
 METRICS = ("euclidean", "cosine", "manhattan")
 
 
-def nearest(Q: Array, W: Array, m: int, metric: str = "euclidean") -> tuple[Array, Array]:
+def nearest(Q: Any, W: Array, m: int, metric: str = "euclidean") -> tuple[Any, Any]:
     """Distances and indices of the `m` rows of `W` nearest to every query, nearest first.  # (q, m), (q, m)
 
     Distances are computed in float64; equally near rows are listed by index. A zero row has the cosine distance one
@@ -23,6 +26,11 @@ def nearest(Q: Array, W: Array, m: int, metric: str = "euclidean") -> tuple[Arra
         raise ParameterError(f"nearest(metric={metric!r}): metric must be one of {', '.join(METRICS)}.")
     if m < 1:
         raise ParameterError(f"nearest(m={m}): m must be int >= 1.")
+    if is_torch(Q):
+        from imprint.kernels.tensor import neighbours
+        from imprint.kernels.tensor.residence import on_device_of
+
+        return neighbours.nearest(Q, on_device_of(W, Q), m, metric)
     m = min(m, len(W))
     if m <= max(64, len(W) // 64) and engine.compiled(Q.size * len(W)):
         return _compiled(np.ascontiguousarray(Q), np.ascontiguousarray(W), m, metric)

@@ -42,16 +42,12 @@ def targets_in_turn(first: Array, sizes: Sequence[int]) -> Array:
     return targets
 
 
-def ranks(X: Array, like: Array | None = None) -> Array:
+def ranks(X: Array) -> Array:
     """The place of every value among those of its row, from the smallest on; equal values keep their order.  # (n, d)
-
-    `like` are the ranks of rows that differ from these by positive factors: to confirm them is cheaper than to sort.
 
     >>> ranks(np.array([[0.5, 0.1, 0.5, 0.3]]))
     array([[2, 0, 3, 1]], dtype=int16)
     """
-    if like is not None and engine.loaded():
-        return _confirmed(X, like)
     out = np.empty(X.shape, dtype=np.int16 if X.shape[1] < 2**15 else np.int32)
     for start in range(0, len(X), ROWS):
         _rank(X[start : start + ROWS], out[start : start + ROWS])
@@ -66,18 +62,6 @@ def values_at(ranks: Array, values: Array, out: Array) -> None:
         compiled.values_at(ranks, values, out)
     else:
         values.take(ranks, mode="clip", out=out)
-
-
-def _confirmed(X: Array, like: Array) -> Array:
-    """These ranks, sorted anew only where rounding has made values equal that were not."""
-    from imprint.kernels.compiled.quantiles import ranked_otherwise
-
-    rows = ranked_otherwise(X, like)
-    if not rows.any():
-        return like
-    found = like.copy()
-    found[rows] = ranks(X[rows])
-    return found
 
 
 def _rank(X: Array, out: Array) -> None:

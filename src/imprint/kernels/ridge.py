@@ -1,13 +1,35 @@
 """Regularised least squares from second moments: Cholesky, never an inverse."""
 
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
-from scipy.linalg import LinAlgError, cho_factor, cho_solve
+import scipy  # its parts are imported when first used
 
 from imprint.core.types import Array, State
-from imprint.kernels.engine import one_blas_thread
-from imprint.kernels.gram import gram
+from imprint.kernels.engine import cores, one_blas_thread
+
+BLOCK = 2048
+
+
+def gram(X: Array) -> Array:
+    """Sum of the outer products of the rows: blocks in the data's type, their sum in float64.  # (d, d)
+
+    >>> gram(np.array([[1.0, 2.0], [0.0, 1.0]]))
+    array([[1., 2.],
+           [2., 5.]])
+    """
+    total = np.zeros((X.shape[1], X.shape[1]))
+
+    def product(start: int) -> Array:
+        block = X[start : start + BLOCK]
+        with np.errstate(over="ignore"):
+            return np.asarray(block.T @ block)
+
+    with one_blas_thread(), ThreadPoolExecutor(cores()) as pool:
+        for part in pool.map(product, range(0, len(X), BLOCK)):
+            total += part
+    return total
 
 
 def moments(X: Array) -> State:
@@ -64,6 +86,6 @@ def solve_ridge(G: Array, M: Array, reg: float) -> Array | None:
         return None
     try:
         with one_blas_thread():
-            return np.asarray(cho_solve(cho_factor(A, lower=True, overwrite_a=True), M.T).T)
-    except LinAlgError:
+            return np.asarray(scipy.linalg.cho_solve(scipy.linalg.cho_factor(A, lower=True, overwrite_a=True), M.T).T)
+    except np.linalg.LinAlgError:
         return None

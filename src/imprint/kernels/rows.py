@@ -1,14 +1,22 @@
-"""Row-wise and column-wise sums: float32 data, float64 sums, no float64 copy of the data."""
+"""Row-wise and column-wise sums: float32 data, float64 sums, no float64 copy of the data; tensors where they lie."""
+
+from typing import Any
 
 import numpy as np
 
+from imprint.core.inkind import is_torch
 from imprint.core.types import Array
+from imprint.kernels import engine
 
 BLOCK = 1024  # rows turned into float64 at a time
 
 
-def squared_norms(X: Array) -> Array:
+def squared_norms(X: Any) -> Any:
     """Squared Euclidean length of every row.  # (n,) float64"""
+    if is_torch(X):
+        from imprint.kernels.tensor import rows
+
+        return rows.squared_norms(X)
     out = np.empty(len(X))
     for i in range(0, len(X), BLOCK):
         block = X[i : i + BLOCK].astype(np.float64, copy=False)
@@ -16,8 +24,30 @@ def squared_norms(X: Array) -> Array:
     return out
 
 
-def column_sums(X: Array) -> Array:
+def squared_distances(X: Any, centres: Array, labels: Array | None = None) -> Array:
+    """Squared Euclidean distance of every row to one centre, or to that of its own label.  # (n,) float64"""
+    if is_torch(X) and labels is None:
+        from imprint.kernels.tensor import rows
+
+        return rows.squared_distances(X, centres)
+    if labels is not None and engine.compiled(X.size):
+        from imprint.kernels.compiled.products import distances_to_own
+
+        return distances_to_own(X, centres, labels.astype(np.int32))
+    out = np.empty(len(X))
+    for i in range(0, len(X), BLOCK):
+        block = slice(i, i + BLOCK)
+        apart = X[block].astype(np.float64) - (centres if labels is None else centres[labels[block]])
+        np.einsum("ij,ij->i", apart, apart, out=out[block])
+    return out
+
+
+def column_sums(X: Any) -> Any:
     """Sum of all rows.  # (d,) float64"""
+    if is_torch(X):
+        from imprint.kernels.tensor import rows
+
+        return rows.column_sums(X)
     return np.asarray(X.sum(axis=0, dtype=np.float64))
 
 
@@ -26,8 +56,12 @@ def column_means(X: Array) -> Array:
     return column_sums(X) / len(X)
 
 
-def products(X: Array, v: Array) -> Array:
+def products(X: Any, v: Array) -> Array:
     """Inner product of every row with one vector.  # (n,) float64"""
+    if is_torch(X):
+        from imprint.kernels.tensor import rows
+
+        return rows.products(X, v)
     out = np.empty(len(X))
     for i in range(0, len(X), BLOCK):
         block = X[i : i + BLOCK].astype(np.float64, copy=False)
@@ -36,18 +70,22 @@ def products(X: Array, v: Array) -> Array:
 
 
 def lengths(X: Array) -> Array | None:
-    """What `unit_rows` divides every row by; None where some rows are too large or too small to be squared.  # (n,)"""
+    """What `unit_rows` divides rows by, 1 for a zero row; None where some are too extreme to be squared.  # (n,)"""
     length = np.sqrt(squared_norms(X))
-    if _odd(length).any():
-        return None
-    return np.asarray(length.astype(X.dtype))
+    zero = np.flatnonzero(length == 0)
+    length[zero[~X[zero].any(axis=1)]] = 1
+    return None if _odd(length).any() else np.asarray(length.astype(X.dtype))
 
 
-def unit_rows(X: Array) -> Array:
+def unit_rows(X: Any) -> Any:
     """Every row over its length; a zero row stays zero.
 
     Rows too large or too small to be squared are first scaled by their largest entry.
     """
+    if is_torch(X):
+        from imprint.kernels.tensor import rows
+
+        return rows.unit_rows(X)
     length = np.sqrt(squared_norms(X))
     odd = _odd(length)
     if odd.any():

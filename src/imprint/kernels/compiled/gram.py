@@ -1,11 +1,12 @@
-"""k-means of a few rows by their inner products with each other: the loops."""
+"""k-means of few rows, many times: by their inner products with each other, which all clusterings share."""
 
 import numpy as np
 
 from imprint.core.types import Array
 from imprint.kernels.compiled.jit import jit, jit_sums
 from imprint.kernels.compiled.lloyd import add_rows, move_rows, nearest
-from imprint.kernels.compiled.products import squared_distance
+from imprint.kernels.compiled.products import distances_to_own, squared_distance
+from imprint.kernels.compiled.sketch import near_mean
 
 EPS = 2.0**-53  # half a unit in the last place of float64
 UNIT = 2.0**-24  # and of float32
@@ -34,7 +35,7 @@ def _drawn(cumulated: Array, target: float, doubt: float) -> int:
 
 @jit
 def seed(G: Array, norms: Array, weight: Array, uniform: Array, doubt: float, chosen: Array) -> bool:
-    """Choose rows as `kernels.seeding.seed_rows` does, the first one being given.
+    """Choose rows as `kernels.lloyd.seed_rows` does, the first one being given.
 
     False where potentials nearer than `doubt` to each other would decide.
     """
@@ -173,3 +174,36 @@ def iterate(
         for m in range(count):
             stale[moved[1, m]] = stale[labels[moved[0, m]]] = True
     return 0
+
+
+class GramRows:
+    """Rows clustered by their inner products with each other; `CompiledRows` would find the same, bit for bit."""
+
+    def __init__(self, X: Array, weight: Array) -> None:
+        self.X, self.weight, self.share = X, weight, weight / weight.sum()
+        whole = X.astype(np.float64, copy=False)
+        self.products = whole @ whole.T
+        self.norms = self.products.diagonal().copy()
+        self.lengths = np.sqrt(self.norms)
+        self.short = self.products.astype(np.float32)
+        self.spread = float(distances_to_own(X, near_mean(X)[None], np.zeros(len(X), dtype=np.int32)).mean())
+        n, d = X.shape
+        self.doubt = float(32 * (n + d + 8) * EPS * weight.sum() * self.norms.max())
+
+    def seed(self, k: int, draws: int, rng: np.random.Generator) -> Array | None:
+        """What `seed_rows` gives; None where rounding might tell.  # (k,)"""
+        chosen = np.empty(k, dtype=np.int64)
+        chosen[0] = rng.choice(len(self.share), size=1, p=self.share)[0]
+        uniform = rng.uniform(size=(k - 1, draws))
+        sure = seed(self.products, self.norms, self.weight, uniform, self.doubt, chosen)
+        return chosen if sure else None
+
+    def lloyd(self, chosen: Array, limit: float, max_iter: int) -> tuple[Array, Array, int] | None:
+        """What `lloyd` gives from the chosen rows; None where a cluster loses its rows on the way."""
+        n, d = self.X.shape
+        centres, labels = np.empty((len(chosen), d), dtype=self.X.dtype), np.empty(n, dtype=np.int32)
+        iterations = iterate(self.X, self.weight, self.short, self.lengths, limit, max_iter, chosen, centres, labels)
+        return (centres, labels, iterations) if iterations else None
+
+    def distances(self, centres: Array, labels: Array) -> Array:
+        return distances_to_own(self.X, centres, labels.astype(np.int32, copy=False))

@@ -129,49 +129,21 @@ def most_saved(distances: Array, a: int, light: Array, away: Array) -> float:
     return np.float64(total)
 
 
-@jit_sums
-def hopeless(
-    distances: Array, a: int, light: Array, away: Array, near: Array, spared: Array, above: float, below: float,
-    enough: float,
-) -> bool:  # fmt: skip
-    """Whether a new medoid cannot save `enough`, by `changes` in float32 summed over slots equal modulo four.
-
-    What the rows of one medoid lose is what those of its group lose, less what the others lose, which is no more than
-    they would without the new one; `spared` takes off that for the medoid where most is left.
-    """
-    nothing = np.float32(0)
-    shared = loss_0 = loss_1 = loss_2 = loss_3 = nothing
-    for o in range(len(light)):
-        new, first, after = distances[a, o], away[0, o], away[1, o]
-        shared += light[o] * min(new - first, nothing)
-        loss = light[o] * (max(min(new, after), first) - first)
-        group = near[o] & np.int32(3)
-        loss_0 += loss * np.float32(group == 0)
-        loss_1 += loss * np.float32(group == 1)
-        loss_2 += loss * np.float32(group == 2)
-        loss_3 += loss * np.float32(group == 3)
-    least = min(
-        np.float64(loss_0) * below + spared[0], np.float64(loss_1) * below + spared[1],
-        np.float64(loss_2) * below + spared[2], np.float64(loss_3) * below + spared[3],
-    )  # fmt: skip
-    return bool(np.float64(shared) * above + max(least, 0.0) >= enough)
-
-
 @jit
 def eager_swaps(
     distances: Array, start: int, weight: Array, M: Array, medoids: Array, near: Array, away: Array, idle: int
 ) -> int:
     """Try each row of a block as a medoid and swap whenever that lowers the cost; rows since the last swap.
 
-    A block of all rows is gone through again and again, until a whole round changes nothing. Rows that bounds in
-    float32 already rule out are passed over.
+    A block of all rows is gone through again and again, until a whole round changes nothing. Rows that a bound in
+    float32 already rules out are passed over.
     """
     n, k = M.shape[1], M.shape[0]
-    sums, losses, values, rows = np.empty((LANES, k)), np.empty(k), np.empty(n), np.empty(n, np.int32)
+    sums, values, rows = np.empty((LANES, k)), np.empty(n), np.empty(n, np.int32)
     heaviest = weight.max() if weight.max() > 0 else 1.0
-    light, spared = (weight / heaviest).astype(np.float32), np.full(4, np.inf)
+    light = (weight / heaviest).astype(np.float32)
     slack = (n + 8) * 2.0**-24  # relative error of a sum of float32 of one sign
-    above, below = heaviest * (1 + slack), heaviest * (1 - slack)
+    above = heaviest * (1 + slack)
     fresh = True
     least = enough = likely = 0.0
     while idle < n:
@@ -180,17 +152,12 @@ def eager_swaps(
                 enough = -1e-10 * removal_losses(weight, away, values)
                 likely = enough * (1 - 1e-3)
                 sums_by_medoid(values, near, sums)
-                losses[:] = sums[0]
-                least = losses.min()
-                for group in range(min(k, 4)):
-                    spared[group] = losses[group::4].min() - losses[group::4].sum()
+                least = sums[0].min()
                 fresh = False
             if idle >= n:
                 break
             idle += 1
             if least + most_saved(distances, a, light, away) * above >= likely:
-                continue
-            if hopeless(distances, a, light, away, near, spared, above, below, likely):
                 continue
             shared = changes(distances, a, weight, away, values)
             sums_by_medoid(values, near, sums)

@@ -38,23 +38,6 @@ def values_at(ranks: Array, values: Array, out: Array) -> None:
 
 
 @jit
-def ranked_otherwise(X: Array, ranks: Array) -> Array:
-    """Rows whose values do not have these ranks."""
-    n, d = X.shape
-    out, value, place = np.empty(n, np.bool_), np.empty(d, X.dtype), np.empty(d, np.int32)
-    for r in range(n):
-        for i in range(d):
-            value[ranks[r, i]] = X[r, i]
-            place[ranks[r, i]] = i
-        wrong = 0
-        for i in range(1, d):
-            rises = value[i] > value[i - 1] or (value[i] == value[i - 1] and place[i] > place[i - 1])
-            wrong += not rises
-        out[r] = wrong > 0
-    return out
-
-
-@jit
 def targets_in_turn(once: Array, sizes: Array, levels: Array, targets: Array) -> None:
     """Fill in the quantiles of a growing pool: sorted values at first, then every target so many times.
 

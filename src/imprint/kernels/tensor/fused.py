@@ -12,7 +12,7 @@ import triton
 from torch import Tensor
 
 from imprint.kernels.tensor import programs
-from imprint.kernels.tensor.kmeans import Batch, Found, relocate
+from imprint.kernels.tensor.kmeans import Batch, Found, by_label, relocate
 from imprint.kernels.tensor.recording import recorded
 
 RECORDED = 4  # iterations that are recorded, to be replayed as one call
@@ -118,9 +118,10 @@ class Fused:
                 left = 1
         self.done.zero_()
         self._nearest()
-        counts, inertia = self.counts[:, : self.K].double(), self._gaps().sum(1)
-        centres = self._centres() + self.origin[self.owner][:, None]
-        return Found(centres, self.labels.long(), counts, inertia, self.steps)
+        counts, labels = self.counts[:, : self.K].double(), self.labels.long()
+        inside = torch.arange(self.n, device=self.device) < self.sizes[self.owner][:, None]
+        scatter = by_label(torch.where(inside, self._gaps(), 0), labels, self.K)
+        return Found(self._centres() + self.origin[self.owner][:, None], labels, counts, scatter, self.steps)
 
     def _load(self, chosen: Tensor) -> None:
         """Room for one batch of centres, padded."""

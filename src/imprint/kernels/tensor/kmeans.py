@@ -1,27 +1,17 @@
 """Many k-means problems at once: ragged classes, several k and seeds in one batch."""
 
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, cast
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from imprint.core.types import Array
-from imprint.kernels.kmeans import Problem
-from imprint.kernels.seeding import trials
+from imprint.kernels.kmeans import KMeansResult, Problem
+from imprint.kernels.lloyd import trials
 
 LARGEST_BATCH = 2**29  # distances held at once: rows x centres over all problems of a batch
-
-
-class TensorKMeans(NamedTuple):
-    """Centres without empty clusters, and what belongs to each; as `kernels.kmeans.KMeansResult`, in tensors."""
-
-    centres: Tensor  # (k', d)
-    labels: Tensor  # (n,)
-    mass: Tensor  # (k',) float64
-    inertia: float
-    iterations: int
 
 
 class Batch(NamedTuple):
@@ -41,7 +31,7 @@ class Found(NamedTuple):
     centres: Tensor  # (p, K, d)
     labels: Tensor  # (p, n)
     counts: Tensor  # (p, K) float64
-    inertia: Tensor  # (p,) float64
+    scatter: Tensor  # (p, K) float64, squared distances of rows to their centre, summed
     steps: Tensor  # (p,)
 
 
@@ -57,13 +47,14 @@ class Engine(Protocol):
 
 def kmeans_many(
     rows: Sequence[Tensor], problems: Sequence[Problem], *, max_iter: int = 300, tol: float = 1e-4
-) -> list[TensorKMeans]:
-    """Solve several problems in batches; the contract of `kernels.kmeans.kmeans_many`.
+) -> list[KMeansResult]:
+    """Solve several problems in batches; the contract of `kernels.kmeans.kmeans_many`, from which results differ in
+    that labels stay tensors.
 
     The random numbers are those of the NumPy version, and results agree with it up to the rounding of float32
     distances. On a GPU no step waits for the host but a look, every few iterations, at whether all have converged.
     """
-    results: dict[int, TensorKMeans] = {}
+    results: dict[int, KMeansResult] = {}
     for chosen in _batches(rows, problems):
         batch = _pack(rows, [problems[i] for i in chosen], tol)
         results.update(zip(chosen, _solve(batch, _engine(batch), max_iter)))
@@ -104,18 +95,25 @@ def _engine(batch: Batch) -> Engine:
     return Plain(batch)
 
 
-def _solve(batch: Batch, engine: Engine, max_iter: int) -> list[TensorKMeans]:
+def _solve(batch: Batch, engine: Engine, max_iter: int) -> list[KMeansResult]:
     found = engine.iterate(engine.seed(), max_iter)
     kept, results = found.counts > 0, []
     rank = kept.cumsum(1) - 1
-    summary = torch.stack([found.inertia, found.steps.double(), kept.sum(1).double()])
-    for i, (energy, step, full) in enumerate(summary.T.tolist()):
-        whole, k = full == batch.k[i], batch.k[i]
-        use = slice(0, k) if whole else torch.nonzero(kept[i]).ravel()
-        own = found.labels[i, : len(batch.rows[batch.owner[i]])]
-        own = own if whole else rank[i][own]
-        results.append(TensorKMeans(found.centres[i, use], own, found.counts[i, use], energy, int(step)))
+    small = (found.centres, found.counts, found.scatter, found.steps)
+    centres, counts, scatter, steps = (t.cpu().numpy() for t in small)
+    for i, (c, k) in enumerate(zip(batch.owner, batch.k)):
+        full = counts[i, :k] > 0
+        own = found.labels[i, : len(batch.rows[c])]
+        mass, apart = counts[i, :k][full], scatter[i, :k][full]
+        labels = own if full.all() else rank[i][own]
+        sums = mass, apart / mass, float(apart.sum())
+        results.append(KMeansResult(centres[i, :k][full], cast(Any, labels), *sums, int(steps[i])))
     return results
+
+
+def by_label(values: Tensor, labels: Tensor, K: int) -> Tensor:
+    """Sums of values with the same label, in a fixed order, so that they repeat bit for bit.  # (p, n) -> (p, K)"""
+    return torch.stack([torch.where(labels == j, values, 0).sum(1) for j in range(K)], dim=1)
 
 
 def relocate(batch: Batch, origin: Tensor, centres: Tensor, gaps: Tensor, counts: Tensor) -> Tensor:

@@ -1,16 +1,18 @@
 """Best score per class."""
 
+import numpy as np
 import torch
 from torch import Tensor
 
+from imprint.core.types import Array
 from imprint.kernels.tensor.precision import exact_float32
 
 CHUNK = 2**28  # scores held at once
 
 
-def class_maxima(Q: Tensor, W: Tensor, starts: Tensor) -> Tensor:
+def class_maxima(Q: Tensor, W: Tensor, starts: Array) -> Tensor:
     """Largest inner product of every query with the proxies of every class; see `kernels.maxima`.  # (q, C)"""
-    sizes = torch.diff(torch.cat([starts, starts.new_tensor([len(W)])])).tolist()
+    sizes = np.diff(np.append(starts, len(W))).tolist()
     rows = max(1, CHUNK // len(W))
     with exact_float32():
         return torch.cat([_maxima(q @ W.T, sizes) for q in torch.split(Q, rows)])

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from imprint.kernels.tensor.kmeans import Batch, Found, relocate
+from imprint.kernels.tensor.kmeans import Batch, Found, by_label, relocate
 from imprint.kernels.tensor.precision import exact_float32
 
 
@@ -93,5 +93,5 @@ class Plain:
         for i, (c, k) in enumerate(zip(self.batch.owner, self.batch.k)):
             own = self._nearest(self.rows[c], centres[i, :k])
             labels[i, : len(own)], counts[i, :k] = own, torch.bincount(own, minlength=k).double()
-        inertia = self._gaps(centres, labels).sum(1)
-        return Found(centres + self.origin[self.batch.owner][:, None], labels, counts, inertia, steps)
+        scatter = by_label(self._gaps(centres, labels), labels, counts.shape[1])
+        return Found(centres + self.origin[self.batch.owner][:, None], labels, counts, scatter, steps)

@@ -1,0 +1,129 @@
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from imprint.aggregators._base import Aggregator, Before, Facts
+from imprint.core.component import param
+from imprint.core.errors import ParameterError
+from imprint.core.layout import COUNTED, Entry, Layout
+from imprint.core.types import Array, Proxies, State
+from imprint.kernels.cluster_changes import ANEW, added, removed, rounded_scale, scale, solve
+from imprint.kernels.cluster_process import System
+from imprint.kernels.engine import one_blas_thread
+from imprint.kernels.landmarks import WHOLE, Landmarks, solve_by_landmarks
+from imprint.kernels.rows import column_sums, squared_norms
+from imprint.kernels.softmax import softmax
+
+
+class Prepared(NamedTuple):
+    """The solved system, the scale of distances it was solved for, and the class of every proxy."""
+
+    system: System | Landmarks
+    scale: float
+    labels: Array
+
+    @property
+    def deciding(self) -> Array:
+        """Which proxies have a coefficient: all, or the landmarks among very many."""
+        return self.system.rows if isinstance(self.system, Landmarks) else np.arange(len(self.labels))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Kernel(Aggregator):
+    """All proxies decide together, by one small linear system: a Gaussian process whose observations are clusters.
+
+    A proxy observes its class with a noise that falls with its mass m and grows with its spread v:
+    K_ij = exp(-gamma |w_i - w_j|^2 / s), N = diag(noise / m + spread v / s), A = (K + N)^-1 Y, scores k(q) A, where s
+    is twice the variance of all training rows. With `all` rows as proxies this is kernel ridge regression. Above 4,096
+    proxies s is rounded to steps of 2^(1/4), so that classes come and go without solving everything again; above 24,576
+    the system is solved through 4,096 of them as landmarks.
+
+    Probabilities are the softmax of the scores over a temperature; `calibrate` makes them true.
+    """
+
+    gamma: float = param(1.0, "how fast similarity falls with squared distance", gt=0)
+    noise: float = param(0.1, "noise of a proxy that stands for one row", gt=0)
+    spread: float = param(0.2, "how much the spread of a proxy's rows adds to its noise", ge=0)
+    temperature: float = param(0.12, "divides the scores before their softmax", gt=0, detail=True)
+    needs_points: ClassVar[bool] = True
+    measure: ClassVar[str] = "weight"
+    layout: ClassVar[Layout] = {
+        "total": Entry("d"),
+        "square": Entry("1", least=0),
+        "rows": Entry("1", least=1, most=COUNTED),
+    }
+
+    def sums(self, X: Array, Q: Array) -> State:
+        return {
+            "total": column_sums(X),
+            "square": np.array([float(squared_norms(X).sum())]),
+            "rows": np.array([float(len(X))]),
+        }
+
+    def prepare(self, proxies: Proxies, sums: State, before: Before | None = None) -> Prepared:
+        s = scale(float(sums["square"][0]), sums["total"], int(sums["rows"][0]))
+        if not np.isfinite(s):
+            raise ParameterError(f"{self}: the squares of the rows overflow; scale them down or use norm_pre='l2'.")
+        s = rounded_scale(s) if len(proxies.labels) > ANEW else s
+        noise = self.noise / proxies.mass + self.spread * proxies.spread / s
+        try:
+            with one_blas_thread():
+                return Prepared(self._system(proxies, noise, s, before), s, proxies.labels)
+        except np.linalg.LinAlgError:
+            raise ParameterError(f"{self}: proxies lie too close together for this noise; use a larger one.") from None
+
+    def _system(self, proxies: Proxies, noise: Array, s: float, before: Before | None) -> System | Landmarks:
+        if len(proxies.labels) > WHOLE:
+            return solve_by_landmarks(proxies.weights, proxies.labels, noise, self.gamma / s)
+        large = before is not None and len(proxies.labels) > ANEW
+        if before is not None and large and before.prepared.scale == s and isinstance(before.prepared.system, System):
+            return _changed(before, proxies, noise)
+        return solve(proxies.weights, proxies.labels, noise, self.gamma / s)
+
+    def scores(self, Q: Array, prepared: Prepared) -> Array:
+        return prepared.system.scores(Q)
+
+    def probabilities(self, S: Array, prepared: Prepared) -> Array:
+        return softmax(S, self.temperature)
+
+    def doubt(self, Q: Array, prepared: Prepared) -> Array | None:
+        return prepared.system.doubt(Q)
+
+    def evidence(self, q: Array, proxies: Proxies, prepared: Prepared, winner: int) -> Array:
+        found = np.zeros(len(prepared.labels))
+        found[prepared.deciding] = prepared.system.contributions(q[None, :], np.array([winner]))[0]
+        return found
+
+    def facts(self, proxies: Proxies, prepared: Prepared) -> Facts:
+        rate = self.gamma / prepared.scale
+        coefficients = np.zeros((len(proxies.labels), proxies.n_classes))
+        coefficients[prepared.deciding] = prepared.system.coefficients
+        return Facts(
+            f"With k_i = exp(-{rate!r} |q - w_i|^2) for every row w_i of the weights, the scores are k times the "
+            f"coefficients; the largest wins. Probabilities are the softmax of the scores over {self.temperature!r}.",
+            {"rate": rate, "scale": self.temperature},
+            {"coefficients": coefficients},
+        )
+
+    def graph(self, g: Any, x: str, proxies: Proxies, prepared: Prepared) -> tuple[str, str]:
+        system, dtype, double = prepared.system, proxies.weights.dtype, np.float64
+        centre, rate = system.centre.astype(double), self.gamma / prepared.scale
+        W = proxies.weights[prepared.deciding].astype(double) - centre
+        q = g.add("Sub", g.cast(x, double), g.constant(centre, double))
+        cross = g.add("Gemm", q, g.constant(2 * rate * W, double), transB=1)
+        own = g.add("Mul", g.reduce("ReduceSumSquare", q, 1, keep=True), g.constant(rate, double))
+        lengths = g.constant(rate * squared_norms(W), double)
+        k = g.add("Exp", g.add("Sub", g.add("Sub", cross, own), lengths))  # (n, p)
+        S = g.add("MatMul", k, g.constant(system.coefficients, double))
+        P = g.add("Softmax", g.add("Div", S, g.constant(self.temperature, double)), axis=1)
+        return g.cast(S, dtype), g.cast(P, dtype)
+
+
+def _changed(before: Before, proxies: Proxies, noise: Array) -> System:
+    """The system before without the classes that have gone or changed, and with those that are new or have changed."""
+    then = before.prepared
+    gone = np.setdiff1d(then.labels, then.labels[before.old])
+    system = removed(then.system, gone) if len(gone) else then.system
+    new = np.setdiff1d(np.arange(len(proxies.labels)), before.new)
+    return added(system, proxies.weights[new], proxies.labels[new], noise[new]) if len(new) else system

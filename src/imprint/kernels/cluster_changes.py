@@ -1,0 +1,154 @@
+"""Solve a cluster process, and correct what was solved when classes come and go.
+
+Rows that come extend the factor, rows that go are eliminated by their block of the inverse, and both correct the
+coefficients by a product as thin as they are few. Nothing is factored again, and what was there is shared, not changed.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+import scipy  # its parts are imported when first used
+
+from imprint.core.types import Array
+from imprint.kernels.cholesky import BLOCK, Factor
+from imprint.kernels.cluster_process import System
+from imprint.kernels.engine import one_blas_thread
+from imprint.kernels.gaussian import centre_of, kernel_rows, lift_proxies, lift_queries
+
+ANEW = 4096
+"""Proxies up to which everything is solved again when classes come or go."""
+GONE = 8
+"""Above, that is done once one in so many rows of the factor belongs to classes that have gone."""
+
+
+def scale(squares: float, total: Array, count: int) -> float:
+    """Twice the mean squared distance of rows from their mean, from the sums of their squares and of themselves.
+
+    1 where that is no more than rounding: all rows are one point, and any scale does.
+
+    >>> scale(4.0, np.array([0.0, 0.0]), 4)
+    2.0
+    """
+    mean = total / count
+    found = 2 * (squares / count - float(mean @ mean))
+    return found if found > 1e-12 * squares / count else 1.0
+
+
+def rounded_scale(s: float) -> float:
+    """The nearest power of 2^(1/4), so that it seldom changes when classes come and go.
+
+    >>> rounded_scale(1.1), rounded_scale(0.98)
+    (1.189207115002721, 1.0)
+    """
+    return float(2 ** (np.round(4 * np.log2(s)) / 4))
+
+
+def solve(weights: Array, owners: Array, noise: Array, rate: float) -> System:
+    """The system of proxies `weights` (p, d), their classes 0, 1, ... and their noise on the diagonal.
+
+    Raises `numpy.linalg.LinAlgError` where the noise is too small for proxies that lie too close together.
+    """
+    centre, noise, n_classes = centre_of(weights), noise.astype(np.float64), int(owners.max()) + 1
+    right, factor = lift_proxies(weights, centre, rate, np.float64), Factor()
+    for start in range(0, len(weights), BLOCK):
+        rows = slice(start, start + BLOCK)
+        left = lift_queries(weights[rows], centre, np.float64)
+        factor = factor.extended(kernel_rows(left, right[:start]), _corner(left, right[rows], noise[rows]))
+    by_class = factor.solve(_one_hot(owners, n_classes))
+    none, no_columns = np.empty(0, dtype=np.intp), np.empty((0, len(weights)))
+    return System(weights, owners, noise, rate, n_classes, centre, factor, by_class, none, no_columns)
+
+
+def added(system: System, weights: Array, owners: Array, noise: Array) -> System:
+    """The system with new classes; `owners` are their places among all classes that there are then."""
+    new = np.unique(owners)
+    n_classes = system.n_classes + len(new)
+    stay = np.setdiff1d(np.arange(n_classes), new)
+    more = replace(
+        system,
+        weights=np.concatenate([system.weights, weights]),
+        owners=np.concatenate([np.where(system.owners < 0, -1, stay[system.owners]), owners]),
+        noise=np.concatenate([system.noise, noise]),
+        n_classes=n_classes,
+    )
+    return _solved_again(more) if len(more.order) <= ANEW else _bordered(system, more, stay)
+
+
+def _bordered(system: System, more: System, stay: Array) -> System:
+    """Solve `more`, which has some rows after those of `system`; `stay` are the places of the classes before."""
+    before = len(system.owners)
+    weights, owners = more.weights[before:], more.owners[before:]
+    left = lift_queries(weights, system.centre, np.float64)
+    coupling = kernel_rows(left, system.lifted)
+    corner = _corner(left, lift_proxies(weights, system.centre, system.rate, np.float64), more.noise[before:])
+    across = system.factor.solve(coupling.copy())  # (new, rows)
+    with one_blas_thread():
+        gone_columns = _gone_columns_beside(system, coupling, corner, across)
+        _over_live(system, across)
+        sums = np.zeros((more.n_classes, len(owners)))
+        starts = np.searchsorted(system.owners[system.order], np.arange(system.n_classes))
+        sums[stay] = np.add.reduceat(across[:, system.order], starts, axis=1).T
+        rest = scipy.linalg.cho_factor(corner - coupling @ across.T, lower=True)
+        by_class = np.zeros((more.n_classes, len(more.owners)))
+        by_class[:, before:] = scipy.linalg.cho_solve(rest, (_one_hot(owners, more.n_classes) - sums).T).T
+        by_class[stay, :before] = system.by_class
+        by_class[:, :before] -= by_class[:, before:] @ across
+    factor = system.factor.extended(coupling, corner)
+    return replace(more, factor=factor, by_class=by_class, gone_columns=gone_columns)
+
+
+def removed(system: System, classes: Array) -> System:
+    """The system without some of its classes; those that stay move up."""
+    stay = np.setdiff1d(np.arange(system.n_classes), classes)
+    places = np.full(system.n_classes + 1, -1)  # the last for rows that have gone
+    places[stay] = np.arange(len(stay))
+    gone = np.concatenate([system.gone, np.flatnonzero(np.isin(system.owners, classes))])
+    less = replace(system, owners=places[system.owners], n_classes=len(stay), gone=gone)
+    again = len(less.order) <= ANEW or len(gone) * GONE > len(system.owners)
+    return _solved_again(less) if again else _eliminated(system, less, stay)
+
+
+def _eliminated(system: System, less: System, stay: Array) -> System:
+    """Solve `less`, where some more rows of `system` have gone; `stay` are the classes that have not."""
+    leaving = less.gone[len(system.gone) :]
+    columns = np.zeros((len(leaving), len(system.owners)))
+    columns[np.arange(len(leaving)), leaving] = 1
+    gone_columns = np.concatenate([system.gone_columns, system.factor.solve(columns)])
+    with one_blas_thread():
+        _over_live(system, columns)
+        by_class = system.by_class[stay]
+        block = scipy.linalg.cho_factor(columns[:, leaving], lower=True)
+        by_class -= scipy.linalg.cho_solve(block, by_class[:, leaving].T).T @ columns
+        by_class[:, leaving] = 0
+    return replace(less, by_class=by_class, gone_columns=gone_columns)
+
+
+def _solved_again(system: System) -> System:
+    rows = system.order
+    return solve(system.weights[rows], system.owners[rows], system.noise[rows], system.rate)
+
+
+def _over_live(system: System, B: Array) -> None:
+    """Turn solutions over all rows of the factor into solutions over those that count."""
+    if len(system.gone):
+        block = scipy.linalg.cho_factor(system.gone_columns[:, system.gone], lower=True)
+        B -= scipy.linalg.cho_solve(block, B[:, system.gone].T).T @ system.gone_columns
+        B[:, system.gone] = 0
+
+
+def _gone_columns_beside(system: System, coupling: Array, corner: Array, across: Array) -> Array:
+    """Columns of the inverse for rows that have gone, when rows come."""
+    rest = scipy.linalg.cho_factor(corner - coupling @ across.T, lower=True)
+    thin = scipy.linalg.cho_solve(rest, across[:, system.gone]).T  # (gone, new)
+    return np.concatenate([system.gone_columns + thin @ across, -thin], axis=1)
+
+
+def _corner(left: Array, right: Array, noise: Array) -> Array:
+    corner = kernel_rows(left, right)
+    np.fill_diagonal(corner, 1 + noise)
+    return corner
+
+
+def _one_hot(owners: Array, n_classes: int) -> Array:
+    """Y'.  # (classes, rows)"""
+    return np.asarray(np.arange(n_classes)[:, None] == owners, dtype=np.float64)

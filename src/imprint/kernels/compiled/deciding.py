@@ -1,0 +1,190 @@
+"""The loops of `kernels.decisions`, `kernels.spans`, `kernels.class_neighbours` and `kernels.votes`."""
+
+from typing import Any
+
+import numpy as np
+
+from imprint.core.types import Array
+from imprint.kernels.compiled.jit import jit, jit_sums
+
+
+@jit
+def decide_many(
+    scores: Array, rows: Array, truth: Array, rounding: Any, right: Array, claimed: Array, near: Array
+) -> None:
+    """Count right and claimed classes and close queries of every decision."""
+    decisions, n_classes = rows.shape
+    n = len(truth)
+    best, second, winner = np.empty(n, scores.dtype), np.empty(n, scores.dtype), np.empty(n, np.int32)
+    for t in range(decisions):
+        best[:] = scores[rows[t, 0]]
+        second[:] = -np.inf
+        winner[:] = 0
+        for c in range(1, n_classes):
+            own = scores[rows[t, c]]
+            for i in range(n):
+                second[i] = max(second[i], min(best[i], own[i]))
+                winner[i] = c if own[i] > best[i] else winner[i]
+                best[i] = max(best[i], own[i])
+        close = 0
+        for i in range(n):
+            close += best[i] - second[i] <= rounding * abs(best[i])
+        near[t] += close
+        for i in range(n):
+            chosen = np.uint64(winner[i])
+            claimed[t, chosen] += 1
+            right[t, chosen] += chosen == np.uint64(truth[i])
+
+
+@jit
+def prefix_maxima(scores: Array, first: Array, size: Array, unit: Array, factors: Array, best: Array) -> None:
+    """Column maxima over the rows of every set, those of a smaller set being the start for a larger one."""
+    q = scores.shape[1]
+    for s in range(len(first)):
+        own, done = best[s], 0
+        if s and first[s] == first[s - 1] and unit[s] == unit[s - 1]:
+            own[:] = best[s - 1]
+            done = size[s - 1]
+        else:
+            own[:] = -np.inf
+        for r in range(first[s] + done, first[s] + size[s]):
+            row = scores[r]
+            by = factors[r] if unit[s] else scores.dtype.type(1)
+            for i in range(q):
+                score = row[i] * by
+                own[i] = score if score > own[i] or score != score else own[i]
+
+
+@jit
+def _keep(away: Array, count: int, kept: Array, held: int, m: int) -> int:
+    """Put the first of some distances into a sorted list of at most m; how many it holds then."""
+    for r in range(count):
+        distance = away[r]
+        if held == m:
+            if distance >= kept[m - 1]:
+                continue
+            place = m - 1
+        else:
+            place = held
+            held += 1
+        while place > 0 and kept[place - 1] > distance:
+            kept[place] = kept[place - 1]
+            place -= 1
+        kept[place] = distance
+    return held
+
+
+@jit
+def _goes_on(s: int, first: Array, unit: Array) -> bool:
+    """Whether a set begins with all of the one before it."""
+    return s > 0 and first[s] == first[s - 1] and unit[s] == unit[s - 1]
+
+
+@jit
+def cosine_lists(
+    products: Array, by_query: Array, by_row: Array, first: Array, size: Array, unit: Array, starts: Array, out: Array
+) -> None:
+    """Lists of cosine distances of every query and set."""
+    longest = size.max()
+    kept, away = np.empty(longest), np.empty(longest)
+    for i in range(products.shape[0]):
+        held, done = 0, 0
+        for s in range(len(first)):
+            if not _goes_on(s, first, unit):
+                held, done = 0, 0
+            begin, count = first[s] + done, size[s] - done
+            for r in range(count):
+                away[r] = max(1 - products[i, begin + r] * by_query[i] * by_row[begin + r], 0.0)
+            m = starts[s + 1] - starts[s]
+            held, done = _keep(away, count, kept, held, m), size[s]
+            for j in range(m):
+                out[i, starts[s] + j] = kept[j]
+
+
+@jit_sums
+def _difference(Q: Array, i: int, by: Array, W: Array, r: int, divisors: Array, unit: bool) -> float:
+    """The squared distance of two rows, each divided by its own number in its own type; the second only if `unit`."""
+    total = 0.0
+    for t in range(Q.shape[1]):
+        other = W[r, t] / divisors[r] if unit else W[r, t]
+        delta = np.float64(Q[i, t] / by[i]) - np.float64(other)
+        total += delta * delta
+    return total
+
+
+@jit
+def euclidean_lists(
+    products: Array, Q: Array, q_divisors: Array, by_query: Array, q_squares: Array, W: Array, w_divisors: Array,
+    by_row: Array, w_squares: Array, first: Array, size: Array, unit: Array, starts: Array, close: float, out: Array,
+) -> None:  # fmt: skip
+    """Lists of Euclidean distances of every query and set."""
+    longest = size.max()
+    kept, away = np.empty(longest), np.empty(longest)
+    for i in range(products.shape[0]):
+        held, done = 0, 0
+        for s in range(len(first)):
+            if not _goes_on(s, first, unit):
+                held, done = 0, 0
+            begin, count = first[s] + done, size[s] - done
+            near = 0
+            for r in range(count):
+                by = by_row[begin + r] if unit[s] else 1.0
+                both = q_squares[i] + w_squares[begin + r] * by * by
+                away[r] = both - 2 * products[i, begin + r] * by_query[i] * by
+                near += away[r] <= close * both
+            if near:
+                for r in range(count):
+                    by = by_row[begin + r] if unit[s] else 1.0
+                    if away[r] <= close * (q_squares[i] + w_squares[begin + r] * by * by):
+                        away[r] = _difference(Q, i, q_divisors, W, begin + r, w_divisors, unit[s])
+            m = starts[s + 1] - starts[s]
+            held, done = _keep(away, count, kept, held, m), size[s]
+            for j in range(m):
+                out[i, starts[s] + j] = np.sqrt(kept[j])
+
+
+@jit
+def vote(
+    lists: Array, starts: Array, rows: Array, truth: Array, m: Array, by_heads: Array, place: Array, smallest: float,
+    rounding: float, right: Array, claimed: Array, near: Array,
+) -> None:  # fmt: skip
+    """Merge the lists of the classes, nearest first, and decide whenever as many as vote have been seen.
+
+    The ways of voting are sorted by m; `place` says where each is counted.
+    """
+    decisions, n_classes = rows.shape
+    at, end, head = np.empty(n_classes, np.int64), np.empty(n_classes, np.int64), np.empty(n_classes)
+    votes, heads, earliest = np.empty(n_classes), np.empty(n_classes), np.empty(n_classes)
+    for i in range(len(truth)):
+        for t in range(decisions):
+            total = 0
+            for c in range(n_classes):
+                at[c], end[c] = starts[rows[t, c]], starts[rows[t, c] + 1]
+                head[c] = lists[i, at[c]]
+                total += end[c] - at[c]
+            votes[:], heads[:], earliest[:] = 0, 0, 0
+            way = 0
+            for j in range(min(total, m[-1])):
+                owner = 0
+                for c in range(1, n_classes):
+                    owner = c if head[c] < head[owner] else owner
+                votes[owner] += 1 / (head[owner] + smallest)
+                earliest[owner] = j if heads[owner] == 0 else earliest[owner]
+                heads[owner] += 1
+                at[owner] += 1
+                head[owner] = lists[i, at[owner]] if at[owner] < end[owner] else np.inf
+                while way < len(m) and m[way] == j + 1:
+                    best, second, winner = -1.0, -1.0, 0
+                    for c in range(n_classes):
+                        score = votes[c]
+                        if by_heads[way]:
+                            score = heads[c] + (heads[c] > 0) * (m[way] - earliest[c]) / (2 * m[way])
+                        if score > best:
+                            best, second, winner = score, best, c
+                        else:
+                            second = max(second, score)
+                    number = t * len(m) + place[way]
+                    claimed[number, winner] += 1
+                    right[number, winner] += winner == truth[i]
+                    near[number] += n_classes > 1 and best - second <= rounding * best
+                    way += 1

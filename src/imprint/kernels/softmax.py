@@ -1,0 +1,56 @@
+"""Scores as probabilities."""
+
+from typing import Any
+
+import numpy as np
+
+from imprint.core.inkind import is_torch
+
+TINY = np.finfo(np.float64).tiny
+
+
+def softmax(Z: Any, temperature: float = 1.0) -> Any:
+    """Exponentials of every row, divided by a temperature, over their sum, in float64.  # (n, C)
+
+    Finite for finite scores, however small the temperature.
+
+    >>> softmax(np.array([[0.0, 0.0]]))
+    array([[0.5, 0.5]])
+    """
+    if is_torch(Z):
+        return (Z.double() / max(temperature, TINY)).softmax(1)
+    E = np.asarray(Z, dtype=np.float64)
+    with np.errstate(over="ignore"):  # what is too far below the largest becomes zero
+        E = np.exp((E - E.max(axis=1, keepdims=True)) / max(temperature, TINY))
+    return np.asarray(E / E.sum(axis=1, keepdims=True))
+
+
+def shares(S: Any) -> Any:
+    """Every row over its sum, in float64.
+
+    >>> shares(np.array([[1.0, 3.0]]))
+    array([[0.25, 0.75]])
+    """
+    S = S.double() if is_torch(S) else np.asarray(S, dtype=np.float64)
+    return S / S.sum(axis=1, keepdims=True)
+
+
+def keep_winners(P: Any, S: Any) -> Any:
+    """Probabilities in the type of the scores, the largest of every row that of the largest score, in place of a tie.
+
+    >>> int(keep_winners(np.array([[0.5, 0.5]]), np.array([[0.0, 1e-20]])).argmax())
+    1
+    """
+    if is_torch(S):
+        import torch
+
+        beyond: Any = torch.nextafter
+        P, two = P.to(S.dtype), torch.tensor(2, dtype=S.dtype, device=S.device)
+    else:
+        P, two, beyond = P.astype(S.dtype), S.dtype.type(2), np.nextafter
+    winners = S.argmax(axis=1)
+    lost = (P.argmax(axis=1) != winners).nonzero()
+    lost = lost.ravel() if is_torch(S) else lost[0]
+    if len(lost):
+        P[lost, winners[lost]] = beyond(P[lost].max(axis=1)[0] if is_torch(S) else P[lost].max(axis=1), two)
+    return P

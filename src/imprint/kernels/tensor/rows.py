@@ -1,0 +1,41 @@
+"""Row-wise and column-wise sums of tensors, in float64; what is as small as a row comes back as a NumPy array."""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from imprint.core.types import Array
+
+BLOCK = 65536  # rows turned into float64 at a time
+
+
+def unit_rows(X: Tensor) -> Tensor:
+    """Every row over its length; a zero row stays zero; see `kernels.rows`."""
+    peak = X.abs().amax(1, keepdim=True)
+    scaled = X / torch.where(peak > 0, peak, 1)
+    length = torch.linalg.vector_norm(scaled, dim=1, keepdim=True, dtype=torch.float64).to(X.dtype)
+    return scaled / torch.where(length > 0, length, 1)
+
+
+def squared_norms(X: Tensor) -> Any:
+    """Squared Euclidean length of every row.  # (n,) float64"""
+    return torch.cat([block.double().square().sum(1) for block in torch.split(X, BLOCK)])
+
+
+def squared_distances(X: Tensor, centre: Array) -> Array:
+    """Squared Euclidean distance of every row to one centre.  # (n,) float64"""
+    at = torch.tensor(centre, device=X.device)
+    found = torch.cat([(block.double() - at).square().sum(1) for block in torch.split(X, BLOCK)])
+    return found.cpu().numpy()
+
+
+def column_sums(X: Tensor) -> Array:
+    """Sum of all rows.  # (d,) float64"""
+    return X.sum(0, dtype=torch.float64).cpu().numpy()
+
+
+def products(X: Tensor, v: Array) -> Array:
+    """Inner product of every row with one vector.  # (n,) float64"""
+    by = torch.tensor(v, device=X.device)
+    return torch.cat([block.double() @ by for block in torch.split(X, BLOCK)]).cpu().numpy()
