@@ -2,17 +2,19 @@
 
 import os
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from imprint import persistence
 from imprint.backbones import Backbone, Record
-from imprint.classifier import ImprintClassifier
+from imprint.core import sealed
 from imprint.core.errors import FileError, ParameterError
 from imprint.core.family import unknown
 from imprint.export import numpy, onnx, torch
-from imprint.export.head import MARK, Head, Origin, head_of
+from imprint.export.head import MARK, Origin, Portable, portable
 from imprint.imprinter import Imprinter
-from imprint.imprinter.gallery import PREFIX
+from imprint.imprinter.keeping import from_parts
+
+if TYPE_CHECKING:
+    from imprint.classifier import ImprintClassifier
 
 __all__ = ["SUFFIXES", "Exported", "check_target", "export", "export_file"]
 
@@ -27,11 +29,11 @@ class Exported(NamedTuple):
     to: str
     backbone: str | None
     """The backbone's name where it is in the file, None where the head stands alone."""
-    head: Head
+    model: Portable
 
 
 def export(
-    model: Imprinter | ImprintClassifier,
+    model: "Imprinter | ImprintClassifier",
     path: str | os.PathLike[str],
     to: str = "onnx",
     *,
@@ -50,11 +52,11 @@ def export(
     ...     np.load(made.path)["classes"].tolist()
     ['cat', 'dog', 'emu']
     """
-    if isinstance(model, ImprintClassifier):
-        return _write(head_of(model, None), path, to, None)
+    if not isinstance(model, Imprinter):
+        return _write(portable(model.head_, None), path, to, None)
     network = model.backbone
-    head = head_of(model.classifier, Origin(network.record, network.fingerprint))
-    return _write(head, path, to, network if to == "onnx" and not head_only else None)
+    found = portable(model.learnt.head, Origin(network.record, network.fingerprint))
+    return _write(found, path, to, network if to == "onnx" and not head_only else None)
 
 
 def export_file(
@@ -70,17 +72,16 @@ def export_file(
     `backbone` says where the model's backbone lies now, for a file that has moved.
     """
     check_target(Path(path), to)
-    document, arrays = persistence.read(source)
+    document, arrays = sealed.read(source)
     stated = document.get("backbone")
     if stated is not None and to == "onnx" and not head_only:
         return export(Imprinter.load(source, backbone=backbone), path, to)
-    own = {name: array for name, array in arrays.items() if not name.startswith(PREFIX)}
-    classifier = ImprintClassifier.from_parts(document, own, source=str(source))
+    head = from_parts(document, arrays, source)
     try:
         origin = stated and Origin(Record.from_json(stated["record"]), str(stated["fingerprint"]))
     except (KeyError, TypeError, ParameterError):
-        raise persistence.foreign(source) from None
-    return _write(head_of(classifier, origin), path, to, None)
+        raise sealed.foreign(source) from None
+    return _write(portable(head, origin), path, to, None)
 
 
 def check_target(path: Path, to: str) -> None:
@@ -93,14 +94,14 @@ def check_target(path: Path, to: str) -> None:
         raise FileError(f"Cannot write {path}: it exists and is no exported model; choose another name.")
 
 
-def _write(head: Head, path: str | os.PathLike[str], to: str, network: Backbone | None) -> Exported:
+def _write(model: Portable, path: str | os.PathLike[str], to: str, network: Backbone | None) -> Exported:
     target = Path(path)
     check_target(target, to)
     if to == "onnx":
-        onnx.write(target, head, network)
+        onnx.write(target, model, network)
     else:
-        _HEADS[to](target, head)
-    return Exported(target, to, network.record.name if network else None, head)
+        _HEADS[to](target, model)
+    return Exported(target, to, network.record.name if network else None, model)
 
 
 _HEADS: dict[str, Any] = {"torch": torch.write, "numpy": numpy.write}

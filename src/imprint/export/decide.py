@@ -2,87 +2,33 @@
 
 import numpy as np
 
-from imprint.aggregators.max import Max
-from imprint.aggregators.nearest import SMALLEST, Nearest
+from imprint.calibration import SMALLEST, Calibration
 from imprint.core.errors import ParameterError
-from imprint.core.types import Array
 from imprint.export.graph import Graph
-from imprint.export.head import Head
+from imprint.kept_head import AnyHead
 
 SCORES, PROBABILITIES = "scores", "probabilities"
 
 
-def decide(g: Graph, x: str, head: Head) -> None:
-    """Add the nodes that turn embeddings `x` into the two outputs."""
-    dtype = head.weights.dtype
-    query = g.unit_rows(x, dtype) if head.unit else x
-    if isinstance(head.aggregator, Max):
-        _max(g, query, head)
-        scaled = g.add("Div", SCORES, g.constant(head.scale, dtype))
-        g.add("Softmax", scaled, axis=1, result=PROBABILITIES)
-    else:
-        _nearest(g, g.cast(query, np.float64), head, head.aggregator)
+def decide(g: Graph, x: str, head: AnyHead) -> None:
+    """Add the nodes that turn embeddings `x` into the two outputs; the parts of the method know their own."""
+    norm, aggregator = head.method.norm_inf, head.method.aggregator
+    query = norm.graph(g, x, head.proxies.weights.dtype)
+    if query is None:
+        raise ParameterError(f"export(to='onnx'): {norm} has no graph.")
+    found = aggregator.graph(g, query, head.proxies, head.prepared)
+    if found is None:
+        raise ParameterError(f"export(to='onnx'): {aggregator} has no graph.")
+    S, P = found
+    g.add("Identity", S, result=SCORES)
+    if head.folds is not None:
+        P = g.cast(_calibrated(g, P, head.calibration, len(head)), head.proxies.weights.dtype)
+    g.add("Identity", P, result=PROBABILITIES)
 
 
-def _max(g: Graph, query: str, head: Head) -> None:
-    weights = g.constant(head.weights, head.weights.dtype)
-    if head.linear:
-        g.add("Gemm", query, weights, transB=1, result=SCORES)
-        return
-    products = g.add("Gemm", query, weights, transB=1)
-    own = g.add("Gather", products, g.constant(_own(head.owners), np.int64), axis=1)  # (n, C, most)
-    g.add("Identity", g.reduce("ReduceMax", own, 2), result=SCORES)
-
-
-def _own(owners: Array) -> Array:
-    """The proxies of every class by index; a class with fewer than others repeats its first.  # (C, most)"""
-    counts = np.bincount(owners)
-    starts = np.cumsum(counts) - counts
-    steps = np.arange(counts.max())[None, :]
-    return np.asarray(starts[:, None] + np.where(steps < counts[:, None], steps, 0))
-
-
-def _nearest(g: Graph, query: str, head: Head, rule: Nearest) -> None:
-    """Votes of the nearest proxies; like the library's, distances are double precision."""
-    proxies = g.cast(g.constant(head.weights, head.weights.dtype), np.float64)
-    distances, index = _neighbours(g, query, proxies, head, rule)
-    owners = g.unsqueeze(g.add("Gather", g.constant(head.owners, np.int64), index), 2)
-    mine = g.cast(g.add("Equal", owners, g.constant(np.arange(len(head.classes)), np.int64)), np.float64)  # (n, m, C)
-    if rule.weighting == "distance":
-        inverse = g.add("Reciprocal", g.add("Add", distances, g.constant(SMALLEST, np.float64)))
-        votes = g.reduce("ReduceSum", g.add("Mul", mine, g.unsqueeze(inverse, 2)), 1)
-        share = g.add("Div", votes, g.reduce("ReduceSum", votes, 1, keep=True))
-        g.cast(share, head.weights.dtype, result=SCORES)
-        g.add("Identity", SCORES, result=PROBABILITIES)
-        return
-    m = g.constant(rule.m, np.float64)
-    g.cast(g.add("Div", g.reduce("ReduceSum", mine, 1), m), head.weights.dtype, result=PROBABILITIES)
-    votes = g.add("Add", mine, _ties(g, mine, rule.m))
-    g.cast(g.add("Div", g.reduce("ReduceSum", votes, 1), m), head.weights.dtype, result=SCORES)
-
-
-def _ties(g: Graph, mine: str, m: int) -> str:
-    """Less than a vote for the first of a class, more the nearer it is."""
-    seen = g.add("CumSum", mine, g.constant(1, np.int64), exclusive=1)
-    first = g.add("Mul", mine, g.cast(g.add("Equal", seen, g.constant(0, np.float64)), np.float64))
-    return g.add("Mul", first, g.constant(((m - np.arange(m)) / (2 * m))[:, None], np.float64))
-
-
-def _neighbours(g: Graph, query: str, proxies: str, head: Head, rule: Nearest) -> tuple[str, str]:
-    """Distances and indices of the m nearest proxies, nearest first.  # (n, m), (n, m)"""
-    m = g.constant([rule.m], np.int64)
-    if rule.metric == "cosine":
-        query, proxies = g.unit_rows(query, np.float64), g.unit_rows(proxies, np.float64)
-        away = g.add("Sub", g.constant(1, np.float64), g.add("Gemm", query, proxies, transB=1))
-        found = g.split("TopK", 2, g.add("Max", away, g.constant(0, np.float64)), m, largest=0)
-        return found[0], found[1]
-    if rule.metric != "euclidean":
-        raise ParameterError(
-            f"export(to='onnx'): {head.aggregator} has no graph; the metric must be euclidean or cosine."
-        )
-    lengths = np.square(head.weights.astype(np.float64)).sum(axis=1)
-    products = g.add("Mul", g.add("Gemm", query, proxies, transB=1), g.constant(2, np.float64))
-    order = g.add("Sub", g.constant(lengths, np.float64), products)  # squared distances, but for the query's length
-    _, index = g.split("TopK", 2, order, m, largest=0)
-    apart = g.add("Sub", g.unsqueeze(query, 1), g.add("Gather", proxies, index))  # (n, m, d)
-    return g.add("Sqrt", g.reduce("ReduceSumSquare", apart, 2)), index
+def _calibrated(g: Graph, P: str, found: Calibration, n_classes: int) -> str:
+    """As `Calibration.probabilities`."""
+    logs = g.add("Log", g.add("Max", g.cast(P, np.float64), g.constant(SMALLEST, np.float64)))
+    tempered = g.add("Softmax", g.add("Div", logs, g.constant(found.temperature, np.float64)), axis=1)
+    scaled = g.add("Mul", tempered, g.constant(1 - found.floor, np.float64))
+    return g.add("Add", scaled, g.constant(found.floor / n_classes, np.float64))

@@ -2,16 +2,12 @@
 
 from typing import Any, NamedTuple
 
-from imprint.aggregators.max import Max
-from imprint.aggregators.nearest import Nearest
+from imprint.aggregators._base import Facts
 from imprint.backbones import Record
-from imprint.classifier import ImprintClassifier
 from imprint.core.errors import ParameterError
 from imprint.core.types import Array
 from imprint.core.version import __version__
-from imprint.imprinter.gallery import method_of
-from imprint.normalisers.l2 import L2
-from imprint.normalisers.none import NoNorm
+from imprint.kept_head import AnyHead
 
 MARK = "imprint.export"
 """The key of the description in every exported file."""
@@ -30,57 +26,46 @@ class Origin(NamedTuple):
         return {**chosen, "fingerprint": self.fingerprint, "preprocess": rule}
 
 
-class Head(NamedTuple):
-    """A classifier of embeddings as numbers and a few facts."""
+class Portable(NamedTuple):
+    """A head as numbers and a few facts."""
 
-    weights: Array  # (p, d)
-    owners: Array  # (p,) index into classes, ascending
-    classes: list[Any]
-    unit: bool
-    """Whether embeddings are divided by their length first."""
-    aggregator: Max | Nearest
-    scale: float
-    """What `max` divides scores by before their softmax."""
+    head: AnyHead
+    facts: Facts
     about: dict[str, Any]
     """A description that JSON can hold."""
 
-    @property
-    def linear(self) -> bool:
-        """Whether it is one linear layer: `max` with one proxy per class."""
-        return isinstance(self.aggregator, Max) and len(self.owners) == len(self.classes)
+    def tensors(self) -> dict[str, Array]:
+        """The numbers of the head by name."""
+        proxies = self.head.proxies
+        return {"weights": proxies.weights, "owners": proxies.labels, **self.facts.tensors}
 
 
-def head_of(classifier: ImprintClassifier, origin: Origin | None) -> Head:
-    """The head of a fitted model."""
-    method, (weights, owners) = method_of(classifier), classifier.proxies_
-    norm, aggregator = method.norm_inf, method.aggregator
-    if not isinstance(norm, L2 | NoNorm) or not isinstance(aggregator, Max | Nearest):
-        raise ParameterError(f"export: no format can hold a model that decides by {norm} / {aggregator}.")
-    scale = aggregator.temperature * classifier._memory.reach if isinstance(aggregator, Max) else 1.0
+def portable(head: AnyHead, origin: Origin | None) -> Portable:
+    """A head for other programs; refused where its parts do not say how they would work there."""
+    method, dtype = head.method, head.proxies.weights.dtype
+    facts, first = method.aggregator.facts(head.proxies, head.prepared), method.norm_inf.in_words()
+    if facts is None or first is None:
+        part = method.aggregator if facts is None else method.norm_inf
+        raise ParameterError(f"export: {part} does not say how it works by plain numbers.")
     about = {
-        "version": 1,
+        "version": 2,
         "written_by": f"imprint {__version__}",
         "method": str(method),
-        "norm": str(norm),
-        "aggregator": str(aggregator),
-        "scale": scale,
-        "width": weights.shape[1],
-        "proxies": len(owners),
-        "classes": classifier.classes_.tolist(),
+        "norm": str(method.norm_inf),
+        "aggregator": str(method.aggregator),
+        "width": head.proxies.weights.shape[1],
+        "dtype": dtype.name,
+        "proxies": len(head.proxies.labels),
+        "classes": head.classes.tolist(),
         "backbone": origin.facts() if origin else None,
-        "use": _use(norm, aggregator, scale),
+        **facts.numbers,
+        "use": first + facts.use,
     }
-    return Head(weights, owners, about["classes"], isinstance(norm, L2), aggregator, scale, about)
-
-
-def _use(norm: L2 | NoNorm, aggregator: Max | Nearest, scale: float) -> str:
-    """In words what the numbers are for."""
-    first = "Divide every embedding by its Euclidean length (a zero row stays zero). " if isinstance(norm, L2) else ""
-    if isinstance(aggregator, Max):
-        return (
-            f"{first}A class scores the largest inner product of the embedding with its rows of the weights; the "
-            f"largest score wins, the first class on a tie. Probabilities are the softmax of the scores over {scale!r}."
+    if head.folds is not None:
+        power, floor = 1 / head.calibration.temperature, head.calibration.floor
+        about |= {"calibration": {"power": power, "floor": floor}}
+        about["use"] += (
+            f" Calibrated probabilities are these to the power {power!r}, over their sum, times {1 - floor!r}, "
+            f"plus {floor / len(head)!r} for every class."
         )
-    by_distance = aggregator.weighting == "distance"
-    vote = "the inverse of its distance" if by_distance else "one, and of equal counts the nearest proxy decides"
-    return f"{first}The {aggregator.m} proxies nearest by {aggregator.metric} distance vote for their classes: {vote}."
+    return Portable(head, facts, about)

@@ -6,19 +6,18 @@ from pathlib import Path
 import numpy as np
 
 from imprint.core.atomic import atomic_write
-from imprint.export.head import MARK, Head
+from imprint.export.head import MARK, Portable
 
 SUFFIX = ".npz"
 
 
-def write(path: Path, head: Head) -> None:
-    """`weights` (p, d), `owners` (p,), `classes` (C,), `norm`, and the description under `imprint.export`."""
+def write(path: Path, model: Portable) -> None:
+    """`weights` (p, d), `owners` (p,), `classes` (C,), `norm`, the aggregator's own numbers, and the description."""
     arrays = {
-        "weights": head.weights,
-        "owners": head.owners,
-        "classes": np.array(head.classes),
-        "norm": np.array(head.about["norm"]),
-        MARK: np.array(json.dumps(head.about)),
+        **model.tensors(),
+        "classes": np.array(model.about["classes"]),
+        "norm": np.array(model.about["norm"]),
+        MARK: np.array(json.dumps(model.about)),
     }
     with atomic_write(path) as f:
         np.savez(f, allow_pickle=False, **arrays)

@@ -13,7 +13,8 @@ from imprint.core.atomic import atomic_write
 from imprint.core.errors import ParameterError
 from imprint.export.decide import PROBABILITIES, SCORES, decide
 from imprint.export.graph import OLDEST, OPSET, Graph, element
-from imprint.export.head import MARK, Head
+from imprint.export.head import MARK, Portable
+from imprint.kept_head import AnyHead
 
 SUFFIX = ".onnx"
 PICTURES, EMBEDDINGS = "pictures", "embeddings"
@@ -21,25 +22,25 @@ NETWORK = "backbone/"  # before every name of the backbone's own graph
 IR = 8
 
 
-def write(path: Path, head: Head, network: Backbone | None) -> None:
+def write(path: Path, model: Portable, network: Backbone | None) -> None:
     """Scores and probabilities of `embeddings` (n, d), or with a network of `pictures`, uint8 (n, h, w, channels)."""
     extra("onnx", "export", "export(to='onnx')")
-    model = _head(head) if network is None else _whole(head, network)
-    _describe(model, head)
+    graph = _head(model.head) if network is None else _whole(model.head, network)
+    _describe(graph, model)
     import onnx
 
-    onnx.checker.check_model(model)
+    onnx.checker.check_model(graph)
     with atomic_write(path) as f:
-        f.write(model.SerializeToString())
+        f.write(graph.SerializeToString())
 
 
-def _head(head: Head) -> Any:
+def _head(head: AnyHead) -> Any:
     g = Graph()
     decide(g, EMBEDDINGS, head)
-    return _model(g, _tensor(EMBEDDINGS, head.weights.dtype, ["n", head.weights.shape[1]]), head)
+    return _model(g, _tensor(EMBEDDINGS, head.dtype, ["n", head.proxies.weights.shape[1]]), head)
 
 
-def _whole(head: Head, network: Backbone) -> Any:
+def _whole(head: AnyHead, network: Backbone) -> Any:
     record, rule = network.record, network.record.preprocess
     if record.adapter == "onnx" and rule is not None:
         return _joined(head, weights(record)[0], rule, record.layer)
@@ -51,7 +52,7 @@ def _whole(head: Head, network: Backbone) -> Any:
     raise ParameterError(f"export(to='onnx'): {record.name} is no ONNX network; {advice}.")
 
 
-def _joined(head: Head, content: bytes, rule: Preprocess, layer: str | None) -> Any:
+def _joined(head: AnyHead, content: bytes, rule: Preprocess, layer: str | None) -> Any:
     """The network's own graph with the arrangement of pictures before it and the head behind it."""
     import onnx
     from onnx import compose
@@ -63,7 +64,7 @@ def _joined(head: Head, content: bytes, rule: Preprocess, layer: str | None) -> 
     g = Graph(_opset(model))
     g.add("Identity", _arranged(g, rule), result=old.name)
     g.nodes.extend(graph.node)
-    found = g.cast(NETWORK + layer if layer else graph.output[0].name, head.weights.dtype)
+    found = g.cast(NETWORK + layer if layer else graph.output[0].name, head.dtype)
     decide(g, g.add("Flatten", found, axis=1), head)
     graph.input.remove(old)
     graph.input.insert(0, _tensor(PICTURES, np.uint8, [rows, *rule.size, rule.channels]))
@@ -92,15 +93,15 @@ def _arranged(g: Graph, rule: Preprocess) -> str:
     return g.add("Transpose", x, perm=[0, 3, 1, 2]) if rule.layout == "NCHW" else x
 
 
-def _model(g: Graph, given: Any, head: Head) -> Any:
+def _model(g: Graph, given: Any, head: AnyHead) -> Any:
     from onnx import helper
 
     graph = helper.make_graph(g.nodes, "imprint", [given], _outputs(head, "n"), initializer=g.constants)
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", g.opset)], ir_version=IR)
 
 
-def _outputs(head: Head, rows: int | str) -> list[Any]:
-    return [_tensor(name, head.weights.dtype, [rows, len(head.classes)]) for name in (SCORES, PROBABILITIES)]
+def _outputs(head: AnyHead, rows: int | str) -> list[Any]:
+    return [_tensor(name, head.dtype, [rows, len(head)]) for name in (SCORES, PROBABILITIES)]
 
 
 def _tensor(name: str, dtype: Any, shape: list[int | str]) -> Any:
@@ -109,13 +110,13 @@ def _tensor(name: str, dtype: Any, shape: list[int | str]) -> Any:
     return helper.make_tensor_value_info(name, element(dtype), shape)
 
 
-def _describe(model: Any, head: Head) -> None:
+def _describe(graph: Any, model: Portable) -> None:
     """Who wrote it, what it takes, and the labels, where every runtime finds them: in the metadata."""
     from onnx import helper
 
-    model.producer_name, model.doc_string = "imprint", head.about["use"]
-    facts = {"classes": json.dumps(head.classes), MARK: json.dumps(head.about)}
-    if any(i.name == PICTURES for i in model.graph.input):
-        facts["preprocess"] = json.dumps(head.about["backbone"]["preprocess"])
-    kept = {p.key: p.value for p in model.metadata_props}
-    helper.set_model_props(model, {**kept, **facts})
+    graph.producer_name, graph.doc_string = "imprint", model.about["use"]
+    facts = {"classes": json.dumps(model.about["classes"]), MARK: json.dumps(model.about)}
+    if any(i.name == PICTURES for i in graph.graph.input):
+        facts["preprocess"] = json.dumps(model.about["backbone"]["preprocess"])
+    kept = {p.key: p.value for p in graph.metadata_props}
+    helper.set_model_props(graph, {**kept, **facts})

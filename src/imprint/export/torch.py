@@ -1,4 +1,4 @@
-"""A safetensors file: the state of `torch.nn.Linear` without a bias. Writing it needs no torch."""
+"""A safetensors file for torch. Writing it needs no torch."""
 
 import json
 from pathlib import Path
@@ -6,20 +6,18 @@ from pathlib import Path
 import numpy as np
 from safetensors.numpy import save
 
-from imprint.aggregators.max import Max
 from imprint.core.atomic import atomic_write
-from imprint.core.errors import ParameterError
-from imprint.export.head import MARK, Head
+from imprint.export.head import MARK, Portable
 
 SUFFIX = ".safetensors"
 
 
-def write(path: Path, head: Head) -> None:
-    """`weight` (p, d), and `owners` (p,) where a class has several proxies; the description as metadata."""
-    if not isinstance(head.aggregator, Max):
-        raise ParameterError(f"export(to='torch'): {head.aggregator} is no linear layer; export to onnx or numpy.")
-    tensors = {"weight": np.ascontiguousarray(head.weights)}
-    if not head.linear:
-        tensors["owners"] = np.ascontiguousarray(head.owners, np.int64)
+def write(path: Path, model: Portable) -> None:
+    """`weight` (p, d), which is the state of `torch.nn.Linear` without a bias where a class has one proxy and the
+    largest product wins; else also `owners` (p,) and the aggregator's own numbers. The description is metadata."""
+    tensors = {name: np.ascontiguousarray(value) for name, value in model.tensors().items()}
+    tensors["weight"] = tensors.pop("weights")
+    if len(tensors["owners"]) == len(model.head):
+        del tensors["owners"]
     with atomic_write(path) as f:
-        f.write(save(tensors, {MARK: json.dumps(head.about)}))
+        f.write(save(tensors, {MARK: json.dumps(model.about)}))

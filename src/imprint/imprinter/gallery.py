@@ -4,22 +4,23 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from imprint.aggregators.nearest import Nearest
-from imprint.classifier import PARTS, ImprintClassifier
 from imprint.core.types import Array
+from imprint.head import Head
 from imprint.imprinter.items import Embedded
+from imprint.kept_head import AnyHead
 from imprint.kernels.neighbours import nearest
-from imprint.method import Method
+from imprint.kernels.rows import squared_norms
 
 PREFIX = "pictures."  # of the names of arrays in a model file
 BLOCK = 1024  # proxies that are compared with a class's pictures at once
+FEW = 1 << 18  # distances up to which a search for neighbours takes longer to prepare than to compare all
 
 
 class Reason(NamedTuple):
-    """A proxy near a query: its class, how near, and the training picture of that class nearest to the proxy.
+    """A proxy that counts for a query: its class, how much, and the training picture of that class nearest to it.
 
-    `value` is what the model compares: an inner product under `max` (the cosine, where all is L2-normalised), a
-    distance under `nearest`. `picture` is None where the class was imprinted from embeddings without names.
+    `value` is what the aggregator compares, see `Imprinter.measure`: an inner product, a distance, or a weight with
+    its sign. `picture` is None where the class was imprinted from embeddings without names.
     """
 
     label: Any
@@ -35,50 +36,54 @@ class Shelf(NamedTuple):
     beside: Array  # (p_c,) index into names
 
 
-def method_of(classifier: ImprintClassifier) -> Method:
-    """The fitted method of a classifier."""
-    return Method.of(**{part: getattr(classifier, part) for part in PARTS})
+def shelve(head: Head, before: dict[Any, Shelf], new: Embedded) -> dict[Any, Shelf]:
+    """For every class the pictures nearest to its proxies, out of those kept before and the new ones.
 
-
-def closest(method: Method, Q: Array, rows: Array, n: int) -> tuple[Array, Array]:
-    """The `n` rows nearest to every query by the model's own measure: its values, and the rows' indices."""
-    if isinstance(method.aggregator, Nearest):
-        return nearest(Q, rows, n, method.aggregator.metric)
-    S = Q @ rows.T
-    order = np.argsort(-S, axis=1, kind="stable")[:, :n]
-    return np.take_along_axis(S, order, axis=1), order
-
-
-def shelve(classifier: ImprintClassifier, before: dict[Any, Shelf], new: Embedded) -> dict[Any, Shelf]:
-    """For every class the pictures nearest to its proxies, out of those kept before and the new ones."""
-    method, (weights, owners) = method_of(classifier), classifier.proxies_
+    Classes without new pictures keep their shelf where their proxies cannot have moved.
+    """
+    y = np.empty(0) if new.y is None else new.y
+    arrived = {label: np.flatnonzero(y == label) for label in np.unique(y).tolist()}
+    edges = np.append(head.proxies.starts, len(head.proxies.labels))
     shelves = {}
-    for c, label in enumerate(classifier.classes_.tolist()):
-        old, mine = before.get(label), np.flatnonzero(new.y == label)
-        X = np.concatenate([*([old.X] if old else []), np.asarray(new.X[mine])])
-        names = [*(old.names if old else ()), *(new.names[int(i)] for i in mine)]
-        if names:
-            shelves[label] = _shelf(method, weights[owners == c], X, names)
+    for c, label in enumerate(head.classes.tolist()):
+        old, mine = before.get(label), arrived.get(label, np.empty(0, dtype=np.intp))
+        if old and not len(mine) and head.method.per_class:
+            shelves[label] = old
+        elif old or len(mine):
+            X = np.concatenate([*([old.X] if old else []), np.asarray(new.X[mine])])
+            names = [*(old.names if old else ()), *(new.names[int(i)] for i in mine)]
+            shelves[label] = _shelf(head, head.proxies.weights[edges[c] : edges[c + 1]], X, names)
     return shelves
 
 
-def _shelf(method: Method, weights: Array, X: Array, names: list[str]) -> Shelf:
-    pictures = method.norm_inf.apply(X)
-    found = [closest(method, weights[i : i + BLOCK], pictures, 1)[1][:, 0] for i in range(0, len(weights), BLOCK)]
+def _shelf(head: Head, weights: Array, X: Array, names: list[str]) -> Shelf:
+    pictures = head.method.norm_inf.apply(X)
+    found = [_closest(head, weights[i : i + BLOCK], pictures) for i in range(0, len(weights), BLOCK)]
     kept, beside = np.unique(np.concatenate(found), return_inverse=True)
     return Shelf(tuple(names[i] for i in kept), X[kept], beside)
 
 
-def reasons(classifier: ImprintClassifier, shelves: dict[Any, Shelf], x: Array, n: int) -> list[Reason]:
-    """The `n` proxies nearest to one embedding.  # x: (d,)"""
-    method, (weights, owners) = method_of(classifier), classifier.proxies_
-    values, indices = closest(method, method.norm_inf.apply(x[None, :].astype(weights.dtype)), weights, n)
-    starts, labels = np.searchsorted(owners, np.arange(len(classifier.classes_))), classifier.classes_.tolist()
+def _closest(head: Head, weights: Array, pictures: Array) -> Array:
+    """The picture that is most like each proxy: the nearest one, or where lengths mean nothing the one along it."""
+    if head.method.generator.points and head.method.aggregator.measure != "similarity":
+        if len(weights) * len(pictures) <= FEW:
+            W, X = weights.astype(np.float64), pictures.astype(np.float64)
+            return np.asarray(np.argmin(squared_norms(X) - 2 * W @ X.T, axis=1))
+        return nearest(weights, pictures.astype(weights.dtype), 1)[1][:, 0]
+    return np.asarray(np.argmax(weights @ pictures.T, axis=1))
+
+
+def reasons(head: AnyHead, shelves: dict[Any, Shelf], x: Array, n: int) -> list[Reason]:
+    """The `n` proxies that count most for one embedding.  # x: (d,)"""
+    proxies, measure = head.proxies, head.measure
+    values = head.evidence(x.astype(proxies.weights.dtype))
+    key = values if measure == "distance" else -values if measure == "similarity" else -np.abs(values)
+    starts, labels = proxies.starts, head.classes.tolist()
     found = []
-    for value, i in zip(values[0].tolist(), indices[0].tolist()):
-        label, place = labels[owners[i]], i - starts[owners[i]]
+    for i in np.argsort(key, kind="stable")[:n].tolist():
+        label, place = labels[proxies.labels[i]], i - starts[proxies.labels[i]]
         shelf = shelves.get(label)
-        found.append(Reason(label, value, shelf.names[shelf.beside[place]] if shelf else None))
+        found.append(Reason(label, float(values[i]), shelf.names[shelf.beside[place]] if shelf else None))
     return found
 
 
@@ -90,13 +95,13 @@ def to_parts(labels: list[Any], shelves: dict[Any, Shelf]) -> tuple[list[list[st
     return names, arrays
 
 
-def from_parts(classifier: ImprintClassifier, names: list[list[str]], arrays: dict[str, Array]) -> dict[Any, Shelf]:
+def from_parts(head: Head, names: list[list[str]], arrays: dict[str, Array]) -> dict[Any, Shelf]:
     """The shelves that `to_parts` described; raises KeyError, TypeError or ValueError for anything else."""
-    shelves, proxies = {}, np.bincount(classifier.proxies_.labels)
-    for i, (label, own) in enumerate(zip(classifier.classes_.tolist(), names, strict=True)):
+    shelves, proxies = {}, np.bincount(head.proxies.labels)
+    for i, (label, own) in enumerate(zip(head.classes.tolist(), names, strict=True)):
         if own:
             shelf = Shelf(tuple(map(str, own)), arrays[f"{PREFIX}{i}.X"], arrays[f"{PREFIX}{i}.beside"])
-            if not _sound(shelf, int(proxies[i]), classifier.n_features_in_):
+            if not _sound(shelf, int(proxies[i]), head.proxies.weights.shape[1]):
                 raise ValueError
             shelves[label] = shelf
     if 2 * len(shelves) != sum(name.startswith(PREFIX) for name in arrays):
@@ -108,6 +113,7 @@ def _sound(shelf: Shelf, proxies: int, width: int) -> bool:
     return (
         shelf.X.shape == (len(shelf.names), width)
         and shelf.X.dtype.kind == "f"
+        and bool(np.isfinite(shelf.X).all())
         and shelf.beside.shape == (proxies,)
         and shelf.beside.dtype.kind == "i"
         and bool(((shelf.beside >= 0) & (shelf.beside < len(shelf.names))).all())

@@ -10,7 +10,7 @@ import numpy as np
 from imprint.backbones import Backbone
 from imprint.core.errors import ParameterError, UnreadableInput
 from imprint.core.types import Array
-from imprint.datasets.split import Split, plain_labels
+from imprint.datasets.split import plain_labels
 from imprint.embeddings import Progress, Skipped
 
 BATCH = 64
@@ -59,15 +59,6 @@ def labelled_items(backbone: Backbone, items: Any, labels: Any) -> Embedded:
     found = embed_items(backbone, given)
     kept = np.delete(np.arange(len(y)), [s.index for s in found.skipped])
     return found._replace(y=y[kept])
-
-
-def check_modality(backbone: Backbone, split: Split) -> None:
-    """Refuse texts for a backbone of pictures and the other way round."""
-    if split.modality != backbone.modality:
-        kinds = {"image": "pictures", "text": "texts"}
-        reads, given = kinds[backbone.modality], kinds[split.modality]
-        advice = "choose a backbone for texts, such as sentence:NAME" if given == "texts" else "give it texts"
-        raise ParameterError(f"{backbone.record.name} reads {reads} and the data are {given}; {advice}.")
 
 
 def _listed(backbone: Backbone, items: Any) -> Any:

@@ -1,54 +1,70 @@
-"""The model of a person with a folder of pictures."""
+"""The model of a person with a folder of pictures, a table of texts, or embeddings."""
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
-from copy import copy
-from functools import cached_property
 from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
-from sklearn.exceptions import NotFittedError
 
-from imprint import backbones, datasets, persistence
-from imprint.classifier import PARTS, ImprintClassifier
-from imprint.core.errors import FileError, ImprintError, ParameterError, UnreadableInput
+from imprint import backbones, recipes
+from imprint.core import sealed
+from imprint.core.errors import FileError, NotFittedError, ParameterError, UnreadableInput
+from imprint.core.locks import exclusive
+from imprint.core.swap import swap
 from imprint.core.types import Array
-from imprint.datasets import Split
-from imprint.embeddings import Progress, extract
-from imprint.embeddings.lock import exclusive
-from imprint.imprinter import gallery
+from imprint.folds import Folds
+from imprint.head import Head, plain
+from imprint.imprinter import gallery, keeping
+from imprint.imprinter.embedder import ROWS, Embedder, Report
 from imprint.imprinter.gallery import Reason, Shelf
-from imprint.imprinter.items import BATCH, Embedded, check_modality, embed_items, labelled_items
-from imprint.recipes import recipe as classifier_of
+from imprint.imprinter.items import Embedded
+from imprint.kept_head import AnyHead, KeptHead
+from imprint.method import PARTS, Method
 
-Report = Callable[[Progress], object]
-DEFAULT = "imprint2025"
+if TYPE_CHECKING:
+    from imprint.classifier import ImprintClassifier
+
+DEFAULT = "kernel"
 
 
 class Guess(NamedTuple):
-    """A class and the probability the model gives it; probabilities rank and compare, they are not calibrated."""
+    """A class and the probability the model gives it."""
 
     label: Any
     probability: float
 
 
+class Learnt(NamedTuple):
+    """What an `Imprinter` knows, behind one reference: whoever holds it may read it while another learns."""
+
+    head: AnyHead
+    shelves: dict[Any, Shelf]
+
+
 class Imprinter:
-    """A backbone and an `ImprintClassifier` in one: pictures in, labels out.
+    """A backbone and an `ImprintClassifier` in one: pictures, texts or embeddings in, labels out.
 
     Parameters
     ----------
-    backbone : str
-        `tinynet` (ships with the package), `raw`, `onnx:FILE`, `resnet50` and so on; see `imprint list backbones`.
-    recipe : str
-        A published method, see `imprint list recipes`; `parts` replace some of its parts.
+    backbone : str, optional
+        `efficientnet_lite0`, `minilm`, `tinynet`, `onnx:FILE`, `resnet50` and so on; see `imprint list backbones`.
+        Unless named, the default for the data that are fitted: `efficientnet_lite0` for pictures, `minilm` for texts,
+        none for embeddings.
+    recipe : str, optional
+        A published method, see `imprint list recipes`; `parts` replace some of its parts. Unless named, `kernel`.
     cache : bool or path
         Whether and where the embeddings of data sets and folders are kept, so that a second `fit` is fast and an
         interrupted one goes on: True is the library's own folder, False keeps nothing.
     device, threads
         Where the backbone runs.
+    calibrate : bool
+        Whether the model learns how good it is, see `ImprintClassifier`: `expected_accuracy_`, `known`, and
+        probabilities that come true.
+    keep_head : bool or str
+        Whether the classes of the backbone's own head stay beside the new ones, and how they decide together: True or
+        `margin`, `qi`, `done`; see `docs/keep-head.md`. Such a model cannot say how good it is.
     random_state : int
         0 unless told otherwise: the same pictures give the same model.
     **parts
@@ -66,87 +82,132 @@ class Imprinter:
 
     def __init__(
         self,
-        backbone: str = "tinynet",
+        backbone: str | None = None,
         *,
-        recipe: str = DEFAULT,
+        recipe: str | None = None,
         cache: bool | str | os.PathLike[str] = True,
         device: str = "cpu",
         threads: int | None = None,
+        calibrate: bool = True,
+        keep_head: bool | str = False,
         random_state: Any = 0,
         **parts: Any,
     ):
         for name in parts:
             if name not in PARTS:
                 raise ParameterError(f"Imprinter({name}=...): there is no such part. It takes: {', '.join(PARTS)}.")
-        self.spec, self.cache, self.device, self.threads = backbone, cache, device, threads
-        self._fresh = classifier_of(recipe, random_state=random_state, **parts)
-        self._fitted: ImprintClassifier | None = None
-        self._shelves: dict[Any, Shelf] = {}
+        self._keep = keeping.Keep.of(keep_head, backbone, recipe, parts, calibrate)
+        self.embedder = Embedder(self._keep.spec if self._keep else backbone, cache, device, threads)
+        given = self._keep.parts if self._keep else recipes.describe(recipe or DEFAULT).parts()
+        self._method, self._seed = Method.of(**{**given, **parts}), _seed(random_state)
+        self._calibrate = calibrate
+        self._learnt: Learnt | None = None
 
     def __repr__(self) -> str:
-        classes = f" with {len(self.classes_)} classes" if self._fitted else ""
-        return f"<Imprinter: {self.spec} and {gallery.method_of(self._fitted or self._fresh)}{classes}>"
-
-    @cached_property
-    def backbone(self) -> backbones.Backbone:
-        """The loaded backbone."""
-        return backbones.load(self.spec, self.device, self.threads)
+        learnt = self._learnt
+        classes = f" with {len(learnt.head)} classes" if learnt else ""
+        method = learnt.head.method if learnt else self._method
+        return f"<Imprinter: {self.embedder.spec or 'default backbone'} and {method}{classes}>"
 
     @property
-    def classifier(self) -> ImprintClassifier:
-        """The fitted classifier of embeddings."""
-        if self._fitted is None:
+    def backbone(self) -> backbones.Backbone:
+        """The loaded backbone; a model of embeddings has none."""
+        return self.embedder.backbone
+
+    @property
+    def modality(self) -> str:
+        """What the model reads: `image`, `text`, `sound` or `embedding`."""
+        return self.embedder.modality
+
+    @property
+    def learnt(self) -> Learnt:
+        """What the model knows now, as one immutable value."""
+        if self._learnt is None:
             raise NotFittedError("This Imprinter has no classes yet: call fit(folder) or load(file) first.")
-        return self._fitted
+        return self._learnt
+
+    @property
+    def classifier(self) -> "ImprintClassifier":
+        """The fitted classifier of embeddings."""
+        from imprint.classifier import ImprintClassifier
+
+        head = self.learnt.head
+        if isinstance(head, KeptHead):
+            raise ParameterError("Imprinter.classifier: with keep_head the network's classes decide too; use predict.")
+        return ImprintClassifier.of_head(head)
 
     @property
     def classes_(self) -> Array:
         """The labels the model knows, sorted."""
-        return self.classifier.classes_
+        return self.learnt.head.classes
+
+    @property
+    def calibrated(self) -> bool:
+        """Whether the model knows how good it is."""
+        return self.learnt.head.folds is not None
+
+    @property
+    def expected_accuracy_(self) -> float:
+        """The share of new inputs that will be called right; see `ImprintClassifier`."""
+        return self.learnt.head.calibration.expected_accuracy
+
+    @property
+    def expected_interval_(self) -> tuple[float, float]:
+        """Where the expected accuracy lies with 95 % confidence."""
+        return self.learnt.head.calibration.expected_interval
 
     @property
     def measure(self) -> str:
-        """What the values of `why` are: a `similarity` (more is nearer) or a `distance` (less is nearer)."""
-        return "distance" if "nearest" in str(gallery.method_of(self.classifier).aggregator) else "similarity"
+        """What the values of `why` are: a `similarity` (more is nearer), a `distance` (less is nearer), or a `weight`
+        (how much a proxy adds to the score of the class that won)."""
+        return self.learnt.head.measure
 
     # Learning
 
     def embed(self, data: Any, progress: Report | None = None) -> Embedded:
         """Labelled data as embeddings, which `fit` and `add` take as well.
 
-        `data` is a folder with one sub-folder per class, the name or file of a data set, a `Split`, or a pair
-        (pictures, labels) with pictures as paths or uint8 arrays.
+        `data` is whatever `imprint.datasets.load` takes (a folder with one sub-folder per class, a table of texts or
+        embeddings, the name of a data set), a `Split`, or a pair (items, labels) with items as paths of pictures,
+        uint8 arrays, texts or a matrix.
         """
-        if isinstance(data, Embedded):
-            return data
-        if isinstance(data, tuple):
-            if len(data) != 2:
-                raise ParameterError("fit(data): a tuple must be a pair, (pictures, labels).")
-            rows = labelled_items(self.backbone, *data)
-            wanted: Sequence[Any] = np.unique(data[1]).tolist()
-        else:
-            split = data if isinstance(data, Split) else datasets.load(data, "train")
-            check_modality(self.backbone, split)
-            rows, wanted = self._extract(split, progress), np.unique(split.labels).tolist()
-        _complete(rows, wanted)
-        return rows
+        return data if isinstance(data, Embedded) else self.embedder.labelled(data, progress)
 
     def fit(self, data: Any, progress: Report | None = None) -> Self:
         """Imprint every class of `data` (see `embed`), forgetting whatever was there before."""
         rows = self.embed(data, progress)
-        return self._take(copy(self._fresh).fit(rows.X, rows.y), {}, rows)
+        folds = Folds.new(self._method, self._seed, rows.X.dtype) if self._calibrate else None
+        empty = Head(self._method, self._seed, rows.X.dtype, folds=folds)
+        head = (self._keep.beside(empty) if self._keep else empty).learn(rows.X, np.asarray(rows.y))
+        head.prepared  # noqa: B018 - what cannot decide is refused here, not by the first prediction
+        self._learnt = Learnt(head, gallery.shelve(head.imprinted, {}, rows))
+        return self
 
     def add(self, data: Any, progress: Report | None = None) -> Self:
-        """Imprint new classes, and more pictures of known ones; the other classes stay as they are."""
-        known = copy(self.classifier)
+        """Imprint new classes, and more items of known ones; the other classes stay as they are."""
+        _ = self.learnt  # refused before the work where there is nothing to add to
         rows = self.embed(data, progress)
-        return self._take(known.partial_fit(rows.X, rows.y), self._shelves, rows)
+
+        def more(known: Learnt) -> Learnt:
+            _same_kind(known.head, np.asarray(rows.y))
+            head = known.head.learn(rows.X.astype(known.head.dtype, copy=False), np.asarray(rows.y))
+            return Learnt(head, gallery.shelve(head.imprinted, known.shelves, rows))
+
+        swap(self, "_learnt", more)
+        return self
 
     def forget(self, label: Any) -> Self:
         """Drop a class, exactly as if it had never been seen."""
-        known = copy(self.classifier).forget(label)
-        nothing = Embedded(np.empty((0, known.n_features_in_), np.float32), [], (), np.empty(0, self.classes_.dtype))
-        return self._take(known, self._shelves, nothing)
+        gone, _ = plain(label), self.learnt
+
+        def without(known: Learnt) -> Learnt:
+            head = known.head.forget(gone)
+            kept = {k: shelf for k, shelf in known.shelves.items() if k != gone}
+            nothing = Embedded(np.empty((0, head.width or 0), np.float32), [], (), np.empty(0, head.classes.dtype))
+            return Learnt(head, gallery.shelve(head.imprinted, kept, nothing))
+
+        swap(self, "_learnt", without)
+        return self
 
     # Deciding
 
@@ -155,28 +216,38 @@ class Imprinter:
 
         What cannot be read is listed in `skipped` and has no row; `predict` refuses it instead.
         """
-        return items if isinstance(items, Embedded) else embed_items(self.backbone, items, progress)
+        return self.embedder.unlabelled(items, progress)
 
     def predict(self, items: Any) -> Array:
         """The label of every picture."""
-        return np.asarray(self.classifier.predict(self._rows(items)))
+        head = self.learnt.head
+        return np.asarray(head.classes[head.winners(self._rows(items))])
 
     def predict_proba(self, items: Any) -> Array:
         """The probabilities of every picture, in the order of `classes_`.  # (n, C)"""
-        return np.asarray(self.classifier.predict_proba(self._rows(items)))
+        head = self.learnt.head
+        return head.probabilities(head.scores(self._rows(items)))
 
     def top(self, items: Any, n: int = 3) -> list[list[Guess]]:
         """For every picture the `n` most probable classes, best first; the first is what `predict` says."""
-        P, labels = self.predict_proba(items), self.classes_.tolist()
+        head = self.learnt.head
+        P, labels = head.probabilities(head.scores(self._rows(items))), head.classes.tolist()
         order = np.argsort(-P, axis=1, kind="stable")[:, :n]
         return [[Guess(labels[c], float(p[c])) for c in row] for p, row in zip(P, order)]
 
+    def known(self, items: Any) -> Array:
+        """For every picture the p-value that it belongs to a class the model knows, in (0, 1].  # (n,)
+
+        Refusing what is below 0.05 refuses at most about 5 % of what does belong.
+        """
+        return self.learnt.head.known(self._rows(items))
+
     def why(self, item: Any, n: int = 5) -> list[Reason]:
-        """The `n` proxies nearest to one picture (a path, a uint8 array or its embedding)."""
+        """The `n` proxies that count most for one picture (a path, a uint8 array or its embedding); see `measure`."""
         rows = item.X if isinstance(item, Embedded) else self._rows([item])
         if len(rows) != 1:
             raise ParameterError(f"why(item): {len(rows)} items; explain one at a time.")
-        return gallery.reasons(self.classifier, self._shelves, rows[0], n)
+        return gallery.reasons(*self.learnt, rows[0], n)
 
     # Keeping
 
@@ -186,12 +257,15 @@ class Imprinter:
         It holds the classifier, the backbone's record and fingerprint (not its weights), and of the training
         pictures the names and embeddings of those nearest to a proxy.
         """
-        document, arrays = self.classifier.to_parts()
-        names, kept = gallery.to_parts(self.classes_.tolist(), self._shelves)
-        network = self.backbone
-        stated = {"spec": self.spec, "fingerprint": network.fingerprint, "record": network.record.as_json()}
-        extra = {"kind": "imprinter", "backbone": stated, "pictures": names}
-        persistence.write(path, {**document, **extra}, {**arrays, **kept})
+        head, shelves = self.learnt
+        document, arrays = keeping.to_parts(head)
+        names, kept = gallery.to_parts(head.imprinted.classes.tolist(), shelves)
+        own = (
+            {"kind": "classifier"}
+            if self.modality == "embedding"
+            else {"kind": "imprinter", "backbone": self.embedder.origin()}
+        )
+        sealed.write(path, {**document, **own, "pictures": names}, {**arrays, **kept})
 
     @classmethod
     def load(
@@ -205,27 +279,35 @@ class Imprinter:
     ) -> Self:
         """Read a model written by `save`; refused if the backbone here is not the one it was made with.
 
-        `backbone` says where that backbone lies now, for a file that has moved.
+        `backbone` says where that backbone lies now, for a file that has moved. The file alone never causes anything
+        to be imported or downloaded: a backbone whose fingerprint cannot be told without that must be named.
         """
-        document, arrays = persistence.read(path)
-        stated = document.get("backbone")
-        if not isinstance(stated, dict):
-            raise FileError(f"{path} is a classifier of embeddings, without a backbone: use ImprintClassifier.load.")
-        own = {name: array for name, array in arrays.items() if not name.startswith(gallery.PREFIX)}
-        classifier = ImprintClassifier.from_parts(document, own, source=str(path))
+        document, arrays = sealed.read(path)
+        head = keeping.from_parts(document, arrays, path)
+        imprinted = head.imprinted
         try:
-            made_with = str(stated["fingerprint"])
+            stated = document.get("backbone", {"spec": ROWS})
+            names = document.get("pictures", [[] for _ in range(len(imprinted))])
             self = cls(backbone or str(stated["spec"]), cache=cache, device=device, threads=threads)
-            shelves = gallery.from_parts(classifier, document["pictures"], arrays)
-        except (KeyError, TypeError, ValueError):
-            raise persistence.foreign(path) from None
-        if self._fingerprint_for(path) != made_with:
-            raise FileError(
-                f"{path} was made with the backbone {stated['spec']} of fingerprint {made_with[:8]}; {self.spec} has "
-                f"{self.backbone.fingerprint[:8]} here, so its embeddings differ: fit the model again, or use imprint "
-                f"{document.get('written_by')}, which made it."
-            )
-        self._fresh, self._fitted, self._shelves = classifier, classifier, shelves
+            shelves = gallery.from_parts(imprinted, names, arrays)
+            if "backbone" in document:
+                made_with = str(stated["spec"]), str(stated["fingerprint"])
+                self.embedder.check_origin(path, *made_with, named=backbone is not None)
+        except (KeyError, TypeError, ValueError) as e:
+            if isinstance(e, ParameterError):
+                raise FileError(f"{path}: {e}") from None
+            raise sealed.foreign(path) from None
+        self._method, self._seed, self._calibrate = imprinted.method, imprinted.seed, imprinted.folds is not None
+        self._keep = keeping.Keep.again(head, str(stated["spec"]))
+        self._learnt = Learnt(head, shelves)
+        return self
+
+    @classmethod
+    def of_head(cls, spec: str, backbone: backbones.Backbone, head: Head, shelves: dict[Any, Shelf]) -> Self:
+        """A model of something learnt elsewhere from a loaded backbone's embeddings; `spec` is how that is named."""
+        self = cls(spec)
+        self.embedder.__dict__["backbone"] = backbone
+        self._method, self._seed, self._learnt = head.method, head.seed, Learnt(head, shelves)
         return self
 
     @classmethod
@@ -238,7 +320,7 @@ class Imprinter:
         """
         place = Path(path)
         if not place.is_file():
-            persistence.read(place)  # raises the right sentence
+            sealed.read(place)  # raises the right sentence
         real = place.resolve()  # by whatever link it is named, it is one model
         with exclusive(real.with_name(f".{real.name}.lock"), remove=True):
             self = cls.load(place, **options)
@@ -246,17 +328,6 @@ class Imprinter:
             self.save(place)
 
     # Within
-
-    def _fingerprint_for(self, path: str | os.PathLike[str]) -> str:
-        try:
-            return self.backbone.fingerprint
-        except FileError as e:
-            where = f"{path} needs it; say where it lies now: backbone='...', --backbone on the command line"
-            raise FileError(f"{str(e).rstrip('.')}. {where}.") from None
-
-    def _take(self, fitted: ImprintClassifier, shelves: dict[Any, Shelf], rows: Embedded) -> Self:
-        self._shelves, self._fitted = gallery.shelve(fitted, shelves, rows), fitted
-        return self
 
     def _rows(self, items: Any) -> Array:
         found = self.look(items)
@@ -266,22 +337,15 @@ class Imprinter:
             raise ParameterError("predict(items): there are no items.")
         return found.X
 
-    def _extract(self, split: Split, progress: Report | None) -> Embedded:
-        if self.cache is False:
-            with TemporaryDirectory(prefix="imprint-", ignore_cleanup_errors=True) as folder:
-                return _extracted(self.backbone, split, Path(folder), progress)
-        return _extracted(self.backbone, split, None if self.cache is True else Path(self.cache), progress)
+
+def _seed(random_state: Any) -> int:
+    if isinstance(random_state, bool) or not isinstance(random_state, int | np.integer) or random_state < 0:
+        raise ParameterError(f"Imprinter(random_state={random_state!r}): random_state must be int >= 0.")
+    return int(random_state)
 
 
-def _extracted(network: backbones.Backbone, split: Split, folder: Path | None, progress: Report | None) -> Embedded:
-    stored = extract(network, split, batch_size=BATCH, folder=folder, progress=progress)
-    return Embedded(np.array(stored.X), stored.names, stored.skipped, stored.y)
-
-
-def _complete(rows: Embedded, wanted: Sequence[Any]) -> None:
-    """Refuse data in which a class has no picture that can be read."""
-    found = set(np.unique(rows.y).tolist()) if rows.y is not None else set()
-    for label in wanted:
-        if label not in found:
-            name, reason = rows.skipped[0].name, rows.skipped[0].reason
-            raise ImprintError(f"No picture of the class {label!r} can be read; the first failure is {name}: {reason}.")
+def _same_kind(head: AnyHead, y: Array) -> None:
+    text = [np.dtype(dtype).kind == "U" for dtype in (head.label_type, y.dtype)]
+    if text[0] != text[1]:
+        kinds = ["text" if is_text else "number" for is_text in text]
+        raise ParameterError(f"add(data): the data have {kinds[1]} labels, the model {kinds[0]} labels.")

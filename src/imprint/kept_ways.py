@@ -1,0 +1,134 @@
+"""How classes of a pre-trained head and imprinted ones decide together: as one linear layer, or by a margin."""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from imprint.aggregators._base import Aggregator, Facts
+from imprint.aggregators.max import own_proxies
+from imprint.core.component import param
+from imprint.core.errors import ParameterError
+from imprint.core.types import Array, Proxies
+from imprint.folds import Folds
+from imprint.head import Head
+from imprint.kernels.maxima import class_maxima
+from imprint.kernels.quantiles import ranks, values_at
+from imprint.kernels.softmax import softmax
+
+WAYS = ("margin", "qi", "done")
+SHARE = 0.99
+"""Of the new pictures, how many the margin lets through."""
+SMALLEST = 1e-37
+
+
+class Rows(NamedTuple):
+    """A linear layer whose classes may have several rows."""
+
+    weights: Array  # (p, d) sorted by class
+    starts: Array  # (C,)
+    bias: Array  # (C,)
+
+
+class Gated(NamedTuple):
+    """The old layer, one row that stands for each new class, and the head that tells new classes apart."""
+
+    old: Rows
+    gate: Rows
+    new: Head
+    places: Array  # (C,) of the old classes and then the new ones, where each stands among all
+    bias: Array  # (C,)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Layer(Aggregator):
+    """A linear layer: a class scores the largest inner product of the query with its rows, plus its bias."""
+
+    temperature: float = param(1.0, "divides the scores before their softmax", gt=0, detail=True)
+    measure: ClassVar[str] = "similarity"
+
+    def scores(self, Q: Array, prepared: Rows) -> Array:
+        return class_maxima(Q, prepared.weights, prepared.starts) + prepared.bias
+
+    def probabilities(self, S: Array, prepared: Any) -> Array:
+        return softmax(S / self.temperature)
+
+    def evidence(self, q: Array, proxies: Proxies, prepared: Any, winner: int) -> Array:
+        return np.asarray(proxies.weights @ q + prepared.bias[proxies.labels])
+
+    def facts(self, proxies: Proxies, prepared: Rows) -> Facts | None:
+        return Facts(
+            "A class scores the largest inner product of the embedding with its rows of the weights, plus its bias; "
+            "the largest score wins, the first class on a tie. Probabilities are the softmax of the scores over the "
+            f"scale {self.temperature!r}.",
+            {"scale": self.temperature},
+            {"bias": prepared.bias},
+        )
+
+    def graph(self, g: Any, x: str, proxies: Proxies, prepared: Rows) -> tuple[str, str] | None:
+        dtype = prepared.weights.dtype
+        S = g.add("Gemm", x, g.constant(prepared.weights, dtype), transB=1)
+        if len(prepared.weights) > len(prepared.starts):
+            S = g.reduce("ReduceMax", g.add("Gather", S, g.constant(own_proxies(proxies.labels), np.int64), axis=1), 2)
+        S = g.add("Add", S, g.constant(prepared.bias, dtype))
+        return S, g.add("Softmax", g.add("Div", S, g.constant(self.temperature, dtype)), axis=1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Margin(Layer):
+    """Old classes score their logits. The best new class scores the logit of its gate, less the margin.
+
+    The other new classes score less by as much as the logarithms of their probabilities among the new ones differ.
+    """
+
+    def scores(self, Q: Array, prepared: Any) -> Array:
+        old, gate, new, places, _ = prepared
+        P = np.maximum(new.probabilities(new.scores(Q)), SMALLEST, dtype=np.float64)
+        best = super().scores(Q, gate).max(axis=1, keepdims=True)
+        S = np.concatenate([super().scores(Q, old), best + np.log(P / P.max(axis=1, keepdims=True))], axis=1)
+        return np.asarray(S[:, np.argsort(places)], dtype=Q.dtype)
+
+    def facts(self, proxies: Proxies, prepared: Any) -> Facts | None:
+        return None
+
+    def graph(self, g: Any, x: str, proxies: Proxies, prepared: Any) -> tuple[str, str] | None:
+        return None
+
+
+def towards(weights: Array, W: Array) -> Array:
+    """Rows with their order of values and the values of other rows: the mean of those, each sorted.  # (n, d)
+
+    >>> towards(np.array([[0.0, 1.0, 5.0], [4.0, 2.0, 3.0]]), np.array([[0.2, 0.9, 0.1]]))
+    array([[2. , 4.5, 1. ]])
+    """
+    target = np.sort(weights, axis=1).mean(axis=0, dtype=np.float64).astype(W.dtype)
+    out = np.empty_like(W)
+    values_at(ranks(W), target, out)
+    return out
+
+
+def gate(weights: Array, bias: Array, new: Head) -> Rows:
+    """One row for every new class, its mean brought to the old weights, and their median bias."""
+    proxies = new.proxies
+    sums = np.add.reduceat(proxies.weights * proxies.mass[:, None], proxies.starts, axis=0)
+    means = (sums / np.add.reduceat(proxies.mass, proxies.starts)[:, None]).astype(proxies.weights.dtype)
+    level = np.full(len(means), np.median(bias), dtype=bias.dtype)
+    return Rows(towards(weights, means), np.arange(len(means)), level)
+
+
+def margin(old: Rows, new: Head) -> float:
+    """By how much the gates of new classes beat the old ones on pictures they have not seen, but for the worst 1 %.
+
+    Never below 0, and 0 where no class has a second picture.
+    """
+    layer, gaps = Layer(), [np.empty(0)]
+    if not isinstance(new.folds, Folds):
+        raise ParameterError("keep_head='margin': the margin comes from pictures left out; it needs calibrate=True.")
+    for f, head in enumerate(new.folds.heads):
+        held = [state["rows"][state["fold"] == f] for label, state in new.folds.held.items() if label in head]
+        X = np.concatenate(held) if held else np.empty((0, 0))
+        if len(X):
+            gated = layer.scores(X, gate(old.weights, old.bias, head))
+            gaps.append(gated.max(axis=1) - layer.scores(X, old).max(axis=1))
+    found = np.concatenate(gaps)
+    return max(0.0, float(np.quantile(found, 1 - SHARE, method="lower"))) if len(found) else 0.0
