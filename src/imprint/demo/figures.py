@@ -14,6 +14,8 @@ from imprint.report.figures import PALE
 
 COLOURS = ("#0072b2", "#d55e00")
 SHADES = ("#b3d4ea", "#7db5dc", "#4394c9", "#0072b2", "#00476e")  # one to five digits per class
+LINES = {"kernel": ("-", "o"), "imprint2025": ((0, (4, 2)), "s")}
+MEANING = {"kernel": "proxies decide together (kernel)", "imprint2025": "the best proxy decides (imprint2025)"}
 STYLE: dict[str, Any] = {**report.STYLE, "font.size": 10, "axes.titlesize": "large"}
 
 
@@ -32,15 +34,18 @@ def _axes(out: BytesIO) -> Iterator[Any]:
 
 
 def accuracy_over_k(findings: Findings) -> bytes:
-    """Accuracy of k-means proxies against their number, with the spread over seeds and the oracle's line."""
+    """Accuracy of k-means proxies against their number, with the spread over seeds: together, and the best alone."""
     out = BytesIO()
     with _axes(out) as axes:
-        for (title, curve), colour in zip(findings.curves.items(), COLOURS):
-            means = [100 * fmean(curve[k]) for k in KS]
-            axes.fill_between(KS, *_spread(curve), color=colour, alpha=0.15, lw=0)
-            axes.plot(KS, means, "o-", color=colour, lw=2, ms=5, label=title)
-            axes.axhline(100 * findings.yardsticks[title], color=colour, ls=(0, (4, 3)), lw=1)
-        axes.plot([], [], color=PALE, ls=(0, (4, 3)), lw=1, label="oracle (least squares)")
+        for title, colour in zip(findings.yardsticks, COLOURS):
+            for name, (line, mark) in LINES.items():
+                curve = findings.curves[title, name]
+                means = [100 * fmean(curve[k]) for k in KS]
+                axes.fill_between(KS, *_spread(curve), color=colour, alpha=0.1, lw=0)
+                axes.plot(KS, means, mark, ls=line, color=colour, lw=2, ms=5)
+            axes.plot([], [], color=colour, lw=4, label=title)
+        for name, (line, mark) in LINES.items():
+            axes.plot([], [], mark, ls=line, color=PALE, lw=2, ms=5, label=MEANING[name])
         axes.set_xscale("log")
         axes.set_xticks(KS, [str(k) for k in KS])
         axes.minorticks_off()

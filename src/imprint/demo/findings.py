@@ -24,6 +24,8 @@ TASKS = ("all", "even", "odd", "short")
 SHOTS = 50
 KS = (1, 2, 5, 10, 20, 50)
 CURVES = {"10 classes, one digit each": "all", "2 classes, five digits each": "d_in_1(d=5, i=0, labels=2, pool=10)"}
+RULES = ("imprint2025", "kernel")
+UNKNOWN, ALLOWED = 9, 0.05
 MERGED, DRAWS = (1, 2, 3, 4, 5), 4
 Report = Callable[[str, int, int], object]
 
@@ -34,6 +36,22 @@ class Gain(NamedTuple):
     d: int
     nc1: float
     gain: float
+
+
+class Knowledge(NamedTuple):
+    """What a calibrated model of nine digits says of itself, and what came true."""
+
+    expected: float
+    interval: tuple[float, float]
+    accuracy: float
+    refused_known: float
+    """The share of test pictures of the nine digits that it calls none of these, where 5 % are allowed."""
+    refused_unknown: float
+    """The same of the tenth digit, which it has never seen."""
+    forgetting: float
+    """Seconds to forget one of ten digits."""
+    forgets_exactly: bool
+    """Whether it then answers just as the model that never saw it."""
 
 
 class Example(NamedTuple):
@@ -53,12 +71,13 @@ class Findings:
     scores: dict[str, dict[tuple[str, int], float]]
     """Accuracy of every recipe for every (task, seed)."""
     comparison: Comparison
-    curves: dict[str, dict[int, list[float]]]
-    """Accuracy over k: for every task and k one value per seed."""
+    curves: dict[tuple[str, str], dict[int, list[float]]]
+    """Accuracy over k: for every task and recipe, and every k, one value per seed."""
     yardsticks: dict[str, float]
     """The oracle's accuracy on the same tasks."""
     gains: list[Gain]
     fit: GainFit
+    knowledge: Knowledge
     nc1: dict[str, float]
     """NC1 of the training embeddings of every task."""
     examples: list[Example]
@@ -109,8 +128,11 @@ def _measure(
 ) -> Findings:
     scores = _compare(data, seeds, report)
     curves = {
-        title: {k: [data.score(_kmeans(k, seed), resolve(task), seed) for seed in range(seeds)] for k in KS}
+        (title, name): {
+            k: [data.score(_kmeans(k, seed, name), resolve(task), seed) for seed in range(seeds)] for k in KS
+        }
         for title, task in CURVES.items()
+        for name in RULES
     }
     yardsticks = {title: data.score(recipes.recipe("oracle"), resolve(task), 0) for title, task in CURVES.items()}
     gains = [_gain(data, d, i) for d in MERGED for i in range(DRAWS)]
@@ -121,6 +143,7 @@ def _measure(
         yardsticks=yardsticks,
         gains=gains,
         fit=gain_fit([g.nc1 for g in gains], [g.gain for g in gains]),
+        knowledge=_knowledge(data),
         nc1={task: nc1(*data.part(data.train, resolve(task))) for task in TASKS},
         examples=_examples(model.fit(data.train), data, splits),
         rows=(len(data.train.X), len(data.test.X)),
@@ -141,8 +164,29 @@ def _compare(data: Data, seeds: int, report: Report) -> dict[str, dict[tuple[str
     return scores
 
 
-def _kmeans(k: int, seed: int) -> ImprintClassifier:
-    return recipes.recipe("imprint2025", generator=f"kmeans(k={k})", random_state=seed)
+def _kmeans(k: int, seed: int, name: str = "imprint2025") -> ImprintClassifier:
+    return recipes.recipe(name, generator=f"kmeans(k={k})", random_state=seed)
+
+
+def _knowledge(data: Data) -> Knowledge:
+    """Teach nine digits and ask about all ten; then teach the tenth and forget it."""
+    y, truth = np.asarray(data.train.y), np.asarray(data.test.y)
+    known, asked = y != UNKNOWN, truth != UNKNOWN
+    nine = recipes.recipe("kernel", calibrate=True, random_state=0).fit(data.train.X[known], y[known])
+    refused = nine.known(data.test.X) < ALLOWED
+    ten = recipes.recipe("kernel", calibrate=True, random_state=0).fit(data.train.X, y)
+    start = time.perf_counter()
+    ten.forget(UNKNOWN)
+    seconds = time.perf_counter() - start
+    return Knowledge(
+        expected=nine.expected_accuracy_,
+        interval=nine.expected_interval_,
+        accuracy=nine.score(data.test.X[asked], truth[asked]),
+        refused_known=float(refused[asked].mean()),
+        refused_unknown=float(refused[~asked].mean()),
+        forgetting=seconds,
+        forgets_exactly=bool(np.array_equal(ten.predict_proba(data.test.X), nine.predict_proba(data.test.X))),
+    )
 
 
 def _gain(data: Data, d: int, i: int) -> Gain:

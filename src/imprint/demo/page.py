@@ -12,10 +12,11 @@ from imprint.core.errors import FileError
 from imprint.core.types import Array
 from imprint.core.version import __version__
 from imprint.demo.figures import accuracy_over_k, gain_over_nc1
-from imprint.demo.findings import SHOTS, TASKS, Example, Findings
+from imprint.demo.findings import SHOTS, TASKS, Example, Findings, Knowledge
 from imprint.demo.template import PAGE
 from imprint.report import critical_difference
 
+WORDS = {5: "Five", 6: "Six", 7: "Seven"}
 NAMES = {"all": "all ten digits", "even": "even digits", "odd": "odd digits", "short": "0, 1, 2"}
 
 
@@ -53,12 +54,31 @@ def page(findings: Findings) -> str:
         ranks=_image(critical_difference(findings.comparison), "svg+xml", "Average ranks of the recipes"),
         curve=_image(accuracy_over_k(findings), "svg+xml", "Accuracy against the number of proxies"),
         gains=_image(gain_over_nc1(findings), "svg+xml", "Gain of twenty proxies over one against NC1"),
+        count=WORDS.get(len(findings.scores), str(len(findings.scores))),
+        count_small=WORDS.get(len(findings.scores), str(len(findings.scores))).lower(),
+        **_knowledge(findings.knowledge),
         spearman=f"{fit.spearman:.2f}",
         p=_p(fit.p_value),
         slope=f"{fit.slope:.0f}",
         collapse="".join(f"<td>{findings.nc1[t]:.2f}</td>" for t in TASKS),
         examples="".join(map(_example, findings.examples)),
     )
+
+
+def _knowledge(k: Knowledge) -> dict[str, str]:
+    percents = {
+        "expected": k.expected,
+        "low": k.interval[0],
+        "high": k.interval[1],
+        "came_true": k.accuracy,
+        "refused_known": k.refused_known,
+        "refused_unknown": k.refused_unknown,
+    }
+    exactly = "bit for bit" if k.forgets_exactly else "but for rounding"
+    return {name: f"{100 * v:.1f}" for name, v in percents.items()} | {
+        "forgetting": f"{1000 * k.forgetting:.1f}",
+        "exactly": exactly,
+    }
 
 
 def verdict(findings: Findings) -> list[str]:

@@ -32,6 +32,12 @@ class Artefact(ABC):
         """Anything else it needs, kept in the folder of the run; a second call does nothing."""
         return None
 
+    @property
+    def needs_no_run(self) -> bool:
+        """Whether there is something to show before anything was run."""
+        own = type(self)
+        return own.studies is Artefact.studies and own.measure is Artefact.measure
+
     @abstractmethod
     def section(self, name: str, results: Results) -> Section:
         """What came out, beside what was published."""

@@ -31,7 +31,9 @@ def read_runs(folders: Sequence[str | os.PathLike[str]]) -> list[Run]:
 def write_page(runs: Sequence[Run], to: str | os.PathLike[str]) -> list[Path]:
     """Write `results.html`, `results.md` and the pictures in `results/`."""
     parts = (part for own in together(runs) for _, section in own for part in section.parts)
-    pictures = {f"results/{p.name}.svg": p.svg for p in parts if isinstance(p, Picture)}
+    drawn = [part for part in parts if isinstance(part, Picture)]
+    pictures = {f"results/{p.name}.svg": p.svg for p in drawn}
+    pictures |= {f"results/{p.name}-narrow.svg": p.narrow for p in drawn if p.narrow}
     files = {"results.html": as_html(runs).encode(), "results.md": as_markdown(runs).encode()}
     return write_files(Path(to), {**files, **pictures})
 
@@ -39,10 +41,11 @@ def write_page(runs: Sequence[Run], to: str | os.PathLike[str]) -> list[Path]:
 def _read(folder: Path, name: str) -> Run:
     results = Results(folder)
     counts, costs = zip(*(_cost(folder / role) for role in ROLES))
+    shown, whole = _shown(folder, results.places)
     return Run(
         name,
-        _scope(results.places),
-        tuple(sections(folder)),
+        _scope(results.places, whole),
+        shown,
         brief=f"{_backbones(results.places)}, {results.places.smallest:,} rows per class or more",
         experiments=sum(counts),
         processor=sum(costs),
@@ -50,10 +53,23 @@ def _read(folder: Path, name: str) -> Run:
         same=results.places.published,
         options="" if results.places.maps == MAPS or not results.places.many else f" --maps {results.places.maps}",
         versions=_versions(results),
+        whole=whole,
     )
 
 
-def _scope(places: Places) -> str:
+def _shown(folder: Path, places: Places) -> tuple[tuple[Section, ...], bool]:
+    """The sections with something to show, and whether nothing is left to run.
+
+    Where only some artefacts were run, those that need no run are left out: nobody asked for them.
+    """
+    found = {section.name: section for section in sections(folder)}
+    filled = [name for name, section in found.items() if section.parts or section.claims]
+    whole = all(name in filled for name, artefact in known().items() if places.group(artefact.needs))
+    ran = [name for name in filled if not known()[name].needs_no_run]
+    return tuple(found[name] for name in (filled if whole or not ran else ran)), whole
+
+
+def _scope(places: Places, whole: bool) -> str:
     """On what the studies ran."""
     names, sets = ", ".join(places.benchmark.backbones), ", ".join(places.benchmark.datasets)
     count = f"{_backbones(places)} ({names})" if len(places.benchmark.backbones) > 1 else _backbones(places)
@@ -62,7 +78,7 @@ def _scope(places: Places) -> str:
         group = places.group(role)
         if group:
             where.append(f"{', '.join(group.datasets)} {what} ({', '.join(group.backbones)})")
-    lacking = ", ".join(a.where for a in known().values() if not places.group(a.needs))
+    lacking = ", ".join(a.where for a in known().values() if whole and not places.group(a.needs))
     return "; ".join(where) + (f". There are no packs for {lacking}." if lacking else ".")
 
 

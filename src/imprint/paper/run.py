@@ -38,7 +38,7 @@ def run(
 ) -> Summary:
     """Compute what `out` does not hold yet. May be killed at any moment and called again.
 
-    `how` goes to `imprint.study.run`: workers, engine, device.
+    `how` goes to `imprint.study.run`: workers, engine, limit.
     """
     clock = _Clock(Path(out), places)
     done: list[Summary] = []

@@ -8,6 +8,7 @@ from imprint.paper.places import Places
 from imprint.paper.results import Results, Scores
 from imprint.paper.work import Work, work
 from imprint.report.critical_difference import critical_difference
+from imprint.report.row_diagram import ranks_by_row
 from imprint.report.sections import Cells, Claim, Picture, Section, Verdict, verdict
 from imprint.stats import Comparison
 
@@ -86,9 +87,8 @@ class Table(Artefact):
         if scores is None:
             return self.missing(name, results)
         found = find(self.rows, scores)
-        picture = Picture(
-            name, critical_difference(found.comparison), f"Average ranks over {len(scores.instances)} instances."
-        )
+        caption = f"Average ranks over {len(scores.instances)} instances."
+        picture = Picture(name, critical_difference(found.comparison), caption, ranks_by_row(found.comparison))
         cells = self._cells(found, results.places.published)
         text = f"{len(scores.instances)} instances, the median over {scores.values.shape[2]} seeds of each."
         claims = tuple(self.claims(found))

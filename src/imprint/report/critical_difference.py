@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from imprint.core.atomic import atomic_write
-from imprint.core.errors import MissingExtraError, ParameterError
+from imprint.core.errors import ParameterError
+from imprint.core.extras import missing
+from imprint.report.diagram_caption import caption
 from imprint.report.diagram_layout import LEADING, MARGIN, SPREAD, Layout, lay_out
 from imprint.stats import Comparison
 
@@ -51,7 +53,7 @@ def _own_style() -> Iterator[None]:
     try:
         import matplotlib
     except ImportError:
-        raise MissingExtraError("Diagrams need matplotlib: pip install 'imprint[report]'.") from None
+        raise missing(None, "Diagrams need matplotlib") from None
     with matplotlib.rc_context():
         matplotlib.rcdefaults()
         matplotlib.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": "imprint", "font.size": SIZE})
@@ -70,9 +72,9 @@ def _draw(comparison: Comparison, format: str, title: str | None) -> bytes:
     def measure(text: str) -> float:
         return float(renderer.get_text_width_height_descent(text, letters, False)[0])
 
-    caption = _caption(comparison)
-    least = max(measure(title or ""), *(measure(line) * SMALL / SIZE for line in caption))
-    layout = lay_out(comparison, measure, top=50 if title else 32, bottom=10.0 + 10 * len(caption), least=least)
+    lines = caption(comparison)
+    least = max(measure(title or ""), *(measure(line) * SMALL / SIZE for line in lines))
+    layout = lay_out(comparison, measure, top=50 if title else 32, bottom=10.0 + 10 * len(lines), least=least)
     figure.set_size_inches(layout.width / 72, layout.height / 72)
     page = figure.add_axes((0, 0, 1, 1), xlim=(0, layout.width), ylim=(layout.height, 0))
     page.set_axis_off()
@@ -82,8 +84,8 @@ def _draw(comparison: Comparison, format: str, title: str | None) -> bytes:
         page.plot([bar.start, bar.end], [bar.y, bar.y], color=BLUE, lw=4, solid_capstyle="butt", zorder=3)
     if title:
         _text(page, layout.width / 2, MARGIN + SIZE / 2, title, ha="center", weight="bold")
-    for i, line in enumerate(caption):
-        y = layout.height - 5 - 10 * (len(caption) - i)
+    for i, line in enumerate(lines):
+        y = layout.height - 5 - 10 * (len(lines) - i)
         _text(page, layout.width / 2, y, line, ha="center", color=PALE, size=SMALL)
     out = BytesIO()
     metadata = {"Date": None, "Creator": None} if format == "svg" else {"Software": None}
@@ -116,22 +118,3 @@ def _methods(page: Any, layout: Layout) -> None:
         _text(page, label.rank_x, label.y, f"{label.rank:.2f}", ha=align, color=PALE)
         for i, line in enumerate(label.text):
             _text(page, label.name_x, label.y + i * LEADING, line, ha=align)
-
-
-def _caption(comparison: Comparison) -> list[str]:
-    n, p, alpha = comparison.instances, comparison.friedman.p, f"α = {comparison.alpha:g}"
-    tested = f"{n} instance{'s' if n > 1 else ''}; Friedman p = {p:.2g}"
-    if len(comparison.names) > 2 and p > comparison.alpha:
-        return [tested, f"The Friedman test finds no difference at {alpha}: one group"]
-    bars = "Bars join methods that cannot be told apart" if comparison.groups else "No bars: neighbours differ"
-    apart = _alike_but_apart(comparison)
-    pairs = f"{apart} pair{'s' if apart > 1 else ''}"
-    rest = [f"Not joined: {pairs} that cannot be told apart, with a differing method in between"] if apart else []
-    return [tested, f"{bars} (Wilcoxon signed-rank, Holm, {alpha})", *rest]
-
-
-def _alike_but_apart(comparison: Comparison) -> int:
-    """How many pairs cannot be told apart and yet share no group."""
-    groups = [set(group) for group in comparison.groups]
-    alike = [{pair.first, pair.second} for pair in comparison.pairs if not pair.significant]
-    return sum(not any(two <= group for group in groups) for two in alike)

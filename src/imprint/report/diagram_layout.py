@@ -5,7 +5,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from sklearn.isotonic import isotonic_regression
 
 from imprint.stats import Comparison
 
@@ -88,6 +87,8 @@ def lay_out(found: Comparison, measure: Callable[[str], float], *, top: float, b
 def _apart(marks: Sequence[float]) -> list[float]:
     """The positions nearest to the marks that keep their order and a distance of APART."""
     steps = APART * np.arange(len(marks))
+    from sklearn.isotonic import isotonic_regression
+
     moved: list[float] = (isotonic_regression(np.array(marks) - steps) + steps).tolist()
     return moved
 

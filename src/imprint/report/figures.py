@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from imprint.core.errors import MissingExtraError
+from imprint.core.extras import missing
 from imprint.core.types import Array
 
 INK, PALE, GRID = "#1f2933", "#5b6670", "#e4e8ec"
@@ -86,7 +86,7 @@ def canvas(width: float, height: float) -> Iterator[tuple[Any, BytesIO]]:
         import matplotlib
         from matplotlib.figure import Figure
     except ImportError:
-        raise MissingExtraError("Drawings need matplotlib: pip install matplotlib.") from None
+        raise missing(None, "Drawings need matplotlib") from None
     out = BytesIO()
     with matplotlib.rc_context():
         matplotlib.rcdefaults()

@@ -4,39 +4,22 @@ import os
 from collections.abc import Mapping, Sequence
 from html import escape
 from pathlib import Path
-from string import Template
 from typing import Any
 
+from imprint import recipes
 from imprint.core.atomic import atomic_write
 from imprint.core.errors import FileError
+from imprint.report import forms
+from imprint.report.breakdown import Breakdown
 from imprint.report.critical_difference import critical_difference
-from imprint.report.tables import Line, Tables, as_csv, as_latex, as_text
+from imprint.report.forms import count, number
+from imprint.report.row_diagram import ranks_by_row
+from imprint.report.study_template import DIAGRAM, PAGE
+from imprint.report.style import STYLE
+from imprint.report.tables import Line, Tables
 from imprint.stats import Comparison
 
-MOST = 500  # methods on the page; the CSV file has all
-
-PAGE = Template("""<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><title>$title</title>
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<style>
-body { font: 16px/1.5 system-ui, sans-serif; color: #222; max-width: 72rem; margin: 2rem auto; padding: 0 1rem }
-table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: .875rem }
-th, td { padding: .2rem .7rem; text-align: left; border-bottom: 1px solid #ddd; white-space: nowrap }
-.n { text-align: right } .wide { overflow-x: auto } svg { max-width: 100%; height: auto } small { color: #666 }
-</style></head><body>
-<h1>$title</h1>
-<p>$scope</p>
-$failures
-$diagram
-<h2>Methods</h2>
-<p>Mean and standard deviation over instances of the median over seeds, in percent; the average rank among methods that
-have all instances; processor seconds a cell, shared work divided among those who share it.$more</p>
-<div class="wide"><table><thead><tr>$head</tr></thead><tbody>
-$rows
-</tbody></table></div>
-<p><small>$versions</small></p>
-</body></html>
-""")
+MOST, MOST_BROKEN_DOWN = 500, 20  # methods on the page, and in the table of a data set or backbone; CSV has all
 
 
 def write_report(
@@ -45,19 +28,22 @@ def write_report(
     manifest: Mapping[str, Any],
     failures: Sequence[Mapping[str, Any]] = (),
 ) -> list[Path]:
-    """Write `report.txt`, `report.csv`, `report.tex`, `report.html` and the diagram into a folder."""
+    """Write the tables as `report.txt`, `.csv`, `.tex` and `.html`, pairs and breakdowns as CSV, and the diagram."""
     place = Path(folder)
     try:
         place.mkdir(parents=True, exist_ok=True)
     except OSError as e:
         raise FileError(f"Cannot make the folder {place}: {e.strerror}.") from None
     files = {
-        "report.txt": as_text(tables).encode(),
-        "report.csv": as_csv(tables).encode(),
-        "report.tex": as_latex(tables).encode(),
+        "report.txt": (forms.as_text(tables) + forms.breakdowns_text(tables.breakdowns)).encode(),
+        "report.csv": forms.as_csv(tables).encode(),
+        "report.tex": forms.as_latex(tables).encode(),
         "report.html": page(tables, manifest, failures).encode(),
     }
+    if tables.breakdowns:
+        files["breakdowns.csv"] = forms.breakdowns_csv(tables.breakdowns).encode()
     if tables.comparison is not None:
+        files["pairs.csv"] = forms.pairs_csv(tables.comparison).encode()
         files["ranks.svg"] = critical_difference(tables.comparison)
     for name, content in files.items():
         with atomic_write(place / name) as f:
@@ -68,57 +54,116 @@ def write_report(
 def page(tables: Tables, manifest: Mapping[str, Any], failures: Sequence[Mapping[str, Any]] = ()) -> str:
     """The HTML page."""
     left = len(tables.lines) - MOST
-    expected = int(manifest["experiments"])
-    scope = f"{tables.experiments:,} of {expected:,} experiments; {tables.instances} instances; "
-    scope += f"{1e4 * tables.near_ties:.2g} of 10,000 decided rows have their two best scores within float rounding."
+    more = [f"The best {MOST} of {len(tables.lines):,} methods are shown." if left > 0 else "", forms.near_ties(tables)]
     return PAGE.substitute(
         title=escape(str(manifest["study"]["name"])),
-        scope=escape(scope),
+        style=STYLE,
+        scope=_scope(tables, int(manifest["experiments"])),
+        facts=_facts(tables),
         failures=_failures(failures),
-        diagram=_diagram(tables.comparison),
-        more=f" The best {MOST} of {len(tables.lines):,} methods are shown." if left > 0 else "",
-        head="".join(
-            f"<th{css}>{escape(name)}</th>"
-            for name, css in (
-                *((part, "") for part in ("norm_pre", "generator", "norm_post", "norm_inf", "aggregator")),
-                *((name, ' class="n"') for name in ("instances", tables.metric, "std", "rank", "seconds")),
-            )
+        metric=escape(tables.metric.replace("_", " ").capitalize()),
+        more="".join(f" {sentence}" for sentence in filter(None, more)),
+        head=_heads(
+            [tables.what],
+            [tables.metric.replace("_", " "), "rank", "time", *(["instances"] if _some_lack(tables) else [])],
         ),
-        rows="\n".join(map(_row, tables.lines[:MOST])),
+        rows="\n".join(_row(line, _some_lack(tables)) for line in tables.lines[:MOST]),
+        diagram=_diagram(tables.comparison),
+        breakdowns=_breakdowns(tables.breakdowns),
         versions=escape(_versions(manifest)),
     )
 
 
-def _row(line: Line) -> str:
-    parts = "".join(f"<td>{escape(part)}</td>" for part in line.method.split(" / "))
-    numbers = (
-        str(line.instances),
-        f"{100 * line.mean:.2f}",
-        _number(100 * line.std, 2),
-        _number(line.rank, 2),
-        f"{line.seconds:.2g}",
+def _scope(tables: Tables, expected: int) -> str:
+    """What is not finished, and what methods have in common; nothing where there is neither."""
+    unfinished = f"{tables.experiments:,} of {count(expected, 'experiment')} are finished."
+    said = [unfinished if expected > tables.experiments else "", forms.shared_parts(tables)]
+    return f"<p>{escape(' '.join(filter(None, said)))}</p>" if any(said) else ""
+
+
+def _facts(tables: Tables) -> str:
+    best = tables.lines[0]
+    facts = (
+        (f"{100 * best.mean:.2f} %", f"mean {tables.metric.replace('_', ' ')} of {best.name}"),
+        (f"{tables.experiments:,}", "experiment" if tables.experiments == 1 else "experiments"),
+        (f"{len(tables.lines):,}", "method" if len(tables.lines) == 1 else "methods"),
+        (f"{tables.instances:,}", "instance" if tables.instances == 1 else "instances"),
     )
-    cells = "".join(f'<td class="n">{n}</td>' for n in numbers)
-    return f"<tr>{parts}{cells}</tr>"
+    return "".join(f"<li><b>{value}</b><span>{escape(what)}</span></li>" for value, what in facts)
 
 
-def _number(value: float, digits: int) -> str:
-    return "" if value != value else f"{value:.{digits}f}"
+def _heads(texts: Sequence[str], numbers: Sequence[str]) -> str:
+    cells = [*((t, "") for t in texts), *((n, ' class="n"') for n in numbers)]
+    return "".join(f"<th{css}>{escape(text)}</th>" for text, css in cells)
+
+
+def _some_lack(tables: Tables) -> bool:
+    """Whether some methods lack instances that others have."""
+    return any(line.instances < tables.instances for line in tables.lines)
+
+
+def _row(line: Line, counted: bool) -> str:
+    parts = f"<small>{escape(line.method)}</small>" if line.name in recipes.names() else ""
+    spread = f" <small>± {number(100 * line.std)}</small>" if line.std == line.std else ""
+    numbers = [f"{100 * line.mean:.2f}{spread}", number(line.rank), _time(line.seconds)]
+    cells = "".join(f'<td class="n">{n}</td>' for n in [*numbers, *([f"{line.instances}"] if counted else [])])
+    return f'<tr><th scope="row">{escape(line.name)}{parts}</th>{cells}</tr>'
+
+
+def _time(seconds: float) -> str:
+    return f"{seconds:.2g} s" if seconds >= 1 else f"{1000 * seconds:.2g} ms"
 
 
 def _diagram(comparison: Comparison | None) -> str:
     if comparison is None:
         return ""
-    svg = critical_difference(comparison).decode()
-    note = f"The {len(comparison.names)} methods with the best average rank, ranked among themselves."
-    return f"<h2>Ranks</h2><p>{note}</p>{svg[svg.index('<svg') :]}"
+    svg, order = critical_difference(comparison).decode(), comparison.order
+    rows = []
+    for i, name in enumerate(order):
+        pairs = [comparison.pair(name, other) if other != name else None for other in order]
+        cells = (
+            f'<td class="n{" best" if p.significant else ""}">{forms.p_value(p.adjusted)}</td>' if p else "<td></td>"
+            for p in pairs
+        )
+        rows.append(f'<tr><th scope="row">{i + 1}. {escape(name)}</th>{"".join(cells)}</tr>')
+    ranked = "ranked among themselves" if len(order) > 2 else "beside each other"
+    return DIAGRAM.substitute(
+        note=f"The {len(order)} methods with the best average rank, {ranked}.",
+        wide=svg[svg.index("<svg") :],
+        narrow=ranks_by_row(comparison).decode(),
+        count=count(len(comparison.pairs), "pair"),
+        head="".join(f'<th class="n">{i + 1}</th>' for i in range(len(order))),
+        rows="\n".join(rows),
+    )
+
+
+def _breakdowns(breakdowns: Sequence[Breakdown]) -> str:
+    return f'<div class="two">{"".join(map(_breakdown, breakdowns))}</div>' if breakdowns else ""
+
+
+def _breakdown(found: Breakdown) -> str:
+    head = _heads([""], [*found.columns, "mean", "rank"])
+    shown = [(*row.values, row.mean) for row in found.rows]
+    best = [max((v for v in column if v == v), default=None) for column in zip(*shown)]
+    rows = []
+    for row, values in list(zip(found.rows, shown))[:MOST_BROKEN_DOWN]:
+        cells = (f'<td class="n{" best" if v == b else ""}">{number(100 * v)}</td>' for v, b in zip(values, best))
+        rank = f'<td class="n">{number(row.rank)}</td>'
+        rows.append(f'<tr><th scope="row">{escape(row.name)}</th>{"".join(cells)}{rank}</tr>')
+    more = "" if len(shown) <= MOST_BROKEN_DOWN else f" The best {MOST_BROKEN_DOWN} methods over all instances."
+    note = f"By {found.across}, in %; {count(found.instances, 'instance')}.{more}"
+    body = f"<thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody>"
+    title = f"{found.kind.capitalize()}: {escape(found.name)}"
+    return f'<section><h2>{title}</h2><p class="pale">{note}</p><div class="wide"><table>{body}</table></div></section>'
 
 
 def _failures(failures: Sequence[Mapping[str, Any]]) -> str:
     if not failures:
         return ""
-    items = "".join(f"<li>{escape(f['unit'])} ({f['cells']:,} cells): {escape(f['reason'])}</li>" for f in failures)
-    return f"<h2>Failures</h2><ul>{items}</ul>"
+    items = "".join(
+        f"<li>{escape(f['unit'])} ({count(f['cells'], 'experiment')}): {escape(f['reason'])}</li>" for f in failures
+    )
+    return f"<section><h2>Failures</h2><ul>{items}</ul></section>"
 
 
 def _versions(manifest: Mapping[str, Any]) -> str:

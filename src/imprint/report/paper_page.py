@@ -8,58 +8,38 @@ from string import Template
 
 from imprint.core.atomic import atomic_write
 from imprint.core.errors import FileError
-from imprint.report.claims import as_cells, rows, tally, tied
+from imprint.report.claims import Row, rows, tally, tied
 from imprint.report.claims import as_html as claims_html
 from imprint.report.sections import Cells, Picture, Run, Section, Shown, as_file, together
+from imprint.report.style import STYLE
 
 SMALL = 400  # points; a picture that may shrink to the width of a telephone
-TITLE = "The paper, side by side"
 
 PAGE = Template("""<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>$title</title>
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<style>
-:root { --ink: #1f2933; --pale: #5b6670; --line: #e4e8ec; --blue: #0072b2; --back: #f6f7f9 }
-* { box-sizing: border-box }
-body { margin: 0; background: var(--back); color: var(--ink); font: 16px/1.55 system-ui, sans-serif }
-main { max-width: 1200px; margin: 0 auto; padding: 2rem 1rem 3rem }
-h1 { font-size: clamp(1.6rem, 4vw, 2.2rem); line-height: 1.2; margin: 0 0 .5rem }
-h2 { font-size: 1.15rem; margin: 0 0 .35rem }
-h3 { font-size: 1rem; margin: 1.5rem 0 .35rem; padding-top: 1rem; border-top: 1px solid var(--line) }
-h2 + h3 { border: 0; padding: 0; margin-top: .5rem }
-h2 small, h3 small { font-weight: normal; color: var(--pale); margin-left: .5rem }
-p { margin: 0 0 .75rem; max-width: 50rem }
-nav { columns: 16rem; font-size: .9rem; margin: 1rem 0 }
-nav a, a { color: var(--blue) } nav a { display: block; text-decoration: none }
-section { background: #fff; border: 1px solid var(--line); border-radius: 10px; padding: 1.25rem; margin-top: 1.25rem }
-.wide { overflow-x: auto; margin: .5rem 0; background: linear-gradient(to right, #fff 40%, #fff0) 0 0 / 48px 100% local,
-  linear-gradient(to left, #fff 40%, #fff0) 100% 0 / 48px 100% local,
-  radial-gradient(farthest-side at 0 50%, #0003, #0000) 0 0 / 12px 100% scroll,
-  radial-gradient(farthest-side at 100% 50%, #0003, #0000) 100% 0 / 12px 100% scroll; background-repeat: no-repeat }
-table { border-collapse: collapse; font-size: .875rem; font-variant-numeric: tabular-nums }
-th, td { padding: .3rem .6rem; text-align: left; border-bottom: 1px solid var(--line); white-space: nowrap }
-th { color: var(--pale); font-weight: 600 } .n { text-align: right }
-.claims { table-layout: fixed; width: 100%; min-width: 44rem }
-.claims td { white-space: normal; vertical-align: top; overflow-wrap: anywhere }
-.holds { color: #00664a; font-weight: 600 } .fails { color: #a63d00; font-weight: 600 } .none { color: var(--pale) }
-figure { margin: .75rem 0 } figure svg { max-width: 100%; height: auto; display: block; mix-blend-mode: multiply }
-figcaption, small { color: var(--pale); font-size: .85rem }
-pre { background: var(--back); border-radius: 6px; padding: .8rem 1rem; overflow-x: auto; font-size: .875rem }
-@media (max-width: 640px) {
-  .claims { min-width: 0 }
-  .claims, .claims tbody, .claims tr, .claims td { display: block; border: 0; padding: .1rem 0; width: 100% }
-  .claims thead { display: none } .claims tr { border-bottom: 1px solid var(--line); padding: .6rem 0 }
-  .claims td[data-of]::before { content: attr(data-of) ": "; color: var(--pale) }
-  section { padding: .9rem } figure svg { max-width: none } figure.small svg { max-width: 100% } }
-</style></head><body><main>
+<style>$style</style></head><body><main>
 <h1>$title</h1>
 $front
-<nav><a href="#claims">Claims</a>$links</nav>
-<section id="claims"><h2>Claims</h2>$claims</section>
+$links
+$claims
 $sections
 <footer><small>$versions</small></footer>
 </main></body></html>
 """)
+
+
+def title(runs: Sequence[Run]) -> str:
+    """What the page is called: after the one artefact it shows, if there is only one."""
+    return f"{artefacts(runs)} of the paper, side by side" if len(together(runs)) == 1 else "The paper, side by side"
+
+
+def artefacts(runs: Sequence[Run]) -> str:
+    """What the page shows of the paper, in words."""
+    if all(run.whole for run in runs):
+        return "Every table and figure"
+    *others, last = dict.fromkeys(own[0][1].where for own in together(runs))
+    return f"{', '.join(others)} and {last}" if others else last
 
 
 def front(runs: Sequence[Run]) -> list[str]:
@@ -71,7 +51,7 @@ def front(runs: Sequence[Run]) -> list[str]:
         "much, how significantly, where peaks lie. Published values stand beside ours for orientation."
     )
     return [
-        "Every table and figure of J. Westerhoff, G. Atefi, M. Koddenbrock, A. Figueroa, A. Löser, E. Rodner, F. "
+        f"{artefacts(runs)} of J. Westerhoff, G. Atefi, M. Koddenbrock, A. Figueroa, A. Löser, E. Rodner, F. "
         "A. Gers: Robust Weight Imprinting: Insights from Neural Collapse and Proxy-Based Aggregation (TMLR 2025), "
         "computed anew and set beside what was published.",
         *(f"{run.name.capitalize() if len(runs) == 1 else run.name}: {run.scope} {_cost(run)}" for run in runs),
@@ -92,8 +72,9 @@ def commands(runs: Sequence[Run]) -> str:
     """What makes the page."""
     names = [f"-{as_file(run.name)}" if len(runs) > 1 else "" for run in runs]
     lines = [
-        f"imprint study run paper/all --embeddings PACKS{name} --out RESULTS{name}{run.options}"
+        f"imprint study run paper/{study} --embeddings PACKS{name} --out RESULTS{name}{run.options}"
         for name, run in zip(names, runs)
+        for study in (["all"] if run.whole else [section.name for section in run.sections])
     ]
     return "\n".join([*lines, f"imprint study report {' '.join(f'RESULTS{name}' for name in names)} --to docs"])
 
@@ -108,13 +89,29 @@ def as_html(runs: Sequence[Run]) -> str:
     found, briefs = rows(shown), {run.name: run.brief for run in runs}
     intro = "".join(f"<p>{escape(s)}</p>" for s in front(runs)) + f"<pre>{escape(commands(runs))}</pre>"
     return PAGE.substitute(
-        title=TITLE,
+        title=escape(title(runs)),
+        style=STYLE,
         front=intro,
-        claims=f"<p>{escape(tally(found, names))}</p>{claims_html(found, names)}",
-        links="".join(f'<a href="#{s.name}">{escape(s.where)}: {escape(s.title)}</a>' for (_, s), *_ in shown),
+        claims=_html_claims(found, names) if len(shown) > 1 else "",
+        links=_links(shown, bool(found)),
         sections="\n".join(_html_section(own, briefs) for own in shown),
         versions=escape(_versions(runs)),
     )
+
+
+def _html_claims(found: Sequence[Row], names: Sequence[str]) -> str:
+    if not found:
+        return ""
+    table = f"<p>{escape(tally(found, names))}</p>{claims_html(found, names)}"
+    return f'<section id="claims"><h2>Claims</h2>{table}</section>'
+
+
+def _links(shown: Sequence[Shown], claims: bool) -> str:
+    """To every section; none where there is one alone."""
+    if len(shown) == 1:
+        return ""
+    links = (f'<a href="#{s.name}">{escape(s.where)}: {escape(s.title)}</a>' for (_, s), *_ in shown)
+    return f"<nav>{'<a href=#claims>Claims</a>' if claims else ''}{''.join(links)}</nav>"
 
 
 def _html_section(shown: Shown, briefs: Mapping[str, str]) -> str:
@@ -155,6 +152,10 @@ def _html_cells(cells: Cells) -> str:
 def _html_picture(picture: Picture) -> str:
     svg = picture.svg.decode()
     own = _with_own_ids(svg[svg.index("<svg") :], picture.name)
+    if picture.narrow:
+        narrow = f'<div class="on-narrow">{picture.narrow.decode()}</div>'
+        drawn = f'<div class="on-wide">{own}</div>{narrow}'
+        return f'<figure class="ranks">{drawn}<figcaption>{escape(picture.caption)}</figcaption></figure>'
     width = re.search(r'width="([\d.]+)pt"', own)
     css = ' class="small"' if width and float(width[1]) < SMALL else ""
     return f'<figure{css}><div class="wide">{own}</div><figcaption>{escape(picture.caption)}</figcaption></figure>'
@@ -171,9 +172,10 @@ def as_markdown(runs: Sequence[Run]) -> str:
     """The same as Markdown; pictures lie in `results/`."""
     shown, names = together(runs), [run.name for run in runs]
     found = rows(shown)
-    lines = [f"# {TITLE}", "", *(line for s in front(runs) for line in (s, ""))]
+    lines = [f"# {title(runs)}", "", *(line for s in front(runs) for line in (s, ""))]
     lines += ["This page is written by a command, never by hand:", "", "```", commands(runs), "```", ""]
-    lines += ["## Claims", "", tally(found, names), "", *_markdown_cells(as_cells(found, names))]
+    if found:
+        lines += ["## Claims", "", tally(found, names), "", claims_html(found, names), ""]
     for own in shown:
         first = own[0][1]
         lines += [f"## {first.title}", "", f"{first.where} · `paper/{first.name}`.", ""]
@@ -199,7 +201,11 @@ def _markdown_cells(cells: Cells) -> list[str]:
 
 
 def _markdown_picture(picture: Picture) -> list[str]:
-    return [f"![{_plain(picture.caption)}](results/{picture.name}.svg)", "", picture.caption, ""]
+    file, said = f"results/{picture.name}", _plain(picture.caption)
+    if not picture.narrow:
+        return [f"![{said}]({file}.svg)", "", picture.caption, ""]
+    narrow = f'<source media="(max-width: 640px)" srcset="{file}-narrow.svg">'
+    return [f'<picture>{narrow}<img alt="{escape(said)}" src="{file}.svg"></picture>', "", picture.caption, ""]
 
 
 def _plain(text: str) -> str:

@@ -47,6 +47,8 @@ class Picture:
     name: str
     svg: bytes
     caption: str
+    narrow: bytes = b""
+    """The same for narrow screens, where it is too wide for them."""
 
 
 @dataclass(frozen=True)
@@ -81,6 +83,8 @@ class Run:
     options: str = ""
     """Of the command that ran the studies."""
     versions: str = ""
+    whole: bool = True
+    """Whether everything was run that the packs allow."""
 
 
 Shown = list[tuple[str, Section]]
@@ -88,17 +92,16 @@ Shown = list[tuple[str, Section]]
 
 
 def together(runs: Sequence[Run]) -> list[Shown]:
-    """The artefacts of the first run, and of each later run what it shows beyond that, its pictures renamed."""
-    first, *others = runs
-    found = []
-    for section in first.sections:
-        own = [(first.name, section)]
-        for run in others:
-            more = next((s for s in run.sections if s.name == section.name), section)
-            if more != section and (more.parts or more.claims):
-                own.append((run.name, _renamed(more, run.name)))
-        found.append(own)
-    return found
+    """Each artefact as the first run that has it shows it, and what later runs show beyond that, pictures renamed."""
+    found: dict[str, Shown] = {}
+    for run in runs:
+        for section in run.sections:
+            own = found.setdefault(section.name, [])
+            if not own:
+                own.append((run.name, section))
+            elif section != own[0][1] and (section.parts or section.claims):
+                own.append((run.name, _renamed(section, run.name)))
+    return list(found.values())
 
 
 def as_file(name: str) -> str:

@@ -1,9 +1,9 @@
-"""From a study to units of work: which cells are left to do, and which of them belong together."""
+"""From a study to units of work: which experiments are left to do, and which of them belong together."""
 
 import hashlib
 from collections import defaultdict
 from collections.abc import Container
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -11,29 +11,21 @@ import numpy as np
 from imprint import tasks
 from imprint.core.errors import ParameterError
 from imprint.core.types import Array
-from imprint.generators._base import Generator, Picker
 from imprint.method import Method
+from imprint.study import sharing
 from imprint.study.source import Data, Source
 from imprint.study.study import Study
+from imprint.study.tree import grow
 
-BEST = 3.0  # times the products of plain proxies: what all decisions by the best score take together
-NEAREST = 2.0  # times the products: what finding the neighbours for one setting of norms and metric takes
-VOTES = 1.2e4  # multiplications in whose time the neighbours of one test row vote
-TOGETHER = 2.5e11  # multiplications up to which several classes of generators are one unit, a few seconds
 SEMANTICS = "1"  # part of every key; changes when the same text comes to mean another computation
-
-
-class Cell(NamedTuple):
-    """One experiment of a unit: indices into the unit's tasks, methods and seeds."""
-
-    task: int
-    method: int
-    seed: int
+LIMIT = 2_000_000  # experiments that a study may name, unless it is told otherwise
+SPEED = 2e10  # multiplications per second of one core, roughly
+BASE_MEMORY = 300e6  # bytes of a process that has loaded the libraries
 
 
 @dataclass(frozen=True, eq=False)
 class Unit:
-    """Cells that share most of their work: one pack, one class of generators, or several that take little time."""
+    """Experiments that one worker computes in one go: those of one pack and one class of generators."""
 
     source: Source
     backbone: str
@@ -42,33 +34,18 @@ class Unit:
     tasks: tuple[str, ...]
     methods: tuple[Method, ...]
     seeds: tuple[int, ...]
-    cells: tuple[Cell, ...]
-    keys: tuple[bytes, ...]
-    work: float
-    """Multiplications, roughly."""
-    device: str = "cpu"
+    cells: Array  # (n, 3) of each experiment the places of its task, method and seed in the lists above
+    keys: bytes  # the content keys of the experiments, 16 bytes each
+    work: float  # multiplications, roughly
 
     @property
     def key(self) -> str:
-        """The name of the unit: a digest of its cells."""
-        return hashlib.sha256(b"".join(self.keys)).hexdigest()[:32]
+        """The name of the unit: a digest of its experiments."""
+        return hashlib.sha256(self.keys).hexdigest()[:32]
 
     def __str__(self) -> str:
         norms = " or ".join(dict.fromkeys(str(m.norm_pre) for m in self.methods))
-        makers = ", ".join(dict.fromkeys(type(m.generator).__name__ for m in self.methods))
-        return f"{self.backbone}, {self.dataset}, {norms} / {makers}"
-
-    def apart(self) -> "list[Unit]":
-        """The same cells as one unit for each class of generators."""
-        found = []
-        for members in _by_class(self.methods):
-            place = {m: i for i, m in enumerate(members)}
-            own = [i for i, cell in enumerate(self.cells) if cell.method in place]
-            cells = tuple(self.cells[i]._replace(method=place[self.cells[i].method]) for i in own)
-            methods, keys = tuple(self.methods[m] for m in members), tuple(self.keys[i] for i in own)
-            work = self.work * len(own) / len(self.cells)
-            found.append(replace(self, methods=methods, cells=cells, keys=keys, work=work))
-        return found
+        return f"{self.backbone}, {self.dataset}, {norms} / {type(self.methods[0].generator).__name__}"
 
 
 Outcome: TypeAlias = tuple[Unit, dict[str, Array] | str]
@@ -79,87 +56,94 @@ Outcome: TypeAlias = tuple[Unit, dict[str, Array] | str]
 class Plan:
     """All that a study names, and the units that are left to do, the longest first."""
 
-    experiments: int
-    """How many cells the study names, whether done or not."""
-    left_out: int
-    """How many points of the product its rules left out."""
+    experiments: int  # that the study names, whether done or not
+    left_out: int  # points of the product that its rules left out
     units: tuple[Unit, ...]
     fingerprints: dict[str, str]
 
     @property
     def cells(self) -> int:
-        """How many cells are left to do."""
+        """How many experiments are left to do."""
         return sum(len(u.cells) for u in self.units)
 
 
-def cell_key(fingerprint: str, task: str, method: str, seed: int) -> bytes:
-    """The content key of a cell: same embeddings, task, method and seed, same key; on every machine.  # 16 bytes
+def check_size(study: Study, limit: int | None = LIMIT) -> None:
+    """Refuse a study of more experiments than the limit, before any of them is made."""
+    if limit is not None and study.points > limit:
+        raise ParameterError(
+            f"Study(name={study.name!r}): it names {study.points:,} experiments and the limit is {limit:,}; "
+            f"make it smaller, or raise the limit if you mean it."
+        )
 
-    The device is no part of it: what it changes is rounding.
-    """
-    return hashlib.sha256("\n".join((SEMANTICS, fingerprint, task, method, str(seed))).encode()).digest()[:16]
 
-
-def plan(study: Study, source: Source, done: Container[bytes] = frozenset(), device: str = "cpu") -> Plan:
-    """The units of a study whose cells are not `done` yet. Refuses points that make no sense, by name."""
-    methods, units = study.methods, []
-    texts = [str(m) for m in methods]
+def plan(study: Study, source: Source, done: Container[bytes] = frozenset(), limit: int | None = LIMIT) -> Plan:
+    """The units of a study whose experiments are not `done` yet. Refuses points that make no sense, by name."""
+    check_size(study, limit)
+    methods, texts, units = study.methods, study.method_texts, []
+    groups: dict[type, list[int]] = defaultdict(list)
+    for i, method in enumerate(methods):
+        groups[type(method.generator)].append(i)
     prints, named, left_out = {}, 0, 0
     task_texts = tuple(dict.fromkeys(i.task for i in study.instances))
     for backbone, dataset in dict.fromkeys((i.backbone, i.dataset) for i in study.instances):
         data = source.open(backbone, dataset)
         prints[f"{backbone}-{dataset}"] = data.fingerprint
-        sizes = [_class_sizes(f"{backbone}, {dataset}, {t}", t, data, study.seeds[0]) for t in task_texts]
-        possible = _possible(methods, study.rules, sizes, f"{backbone}, {dataset}", task_texts)  # (tasks, methods)
+        where = f"{backbone}, {dataset}"
+        possible = _possible(study, methods, data, where, task_texts)  # (tasks, methods)
         named += int(possible.sum()) * len(study.seeds)
         left_out += int((~possible).sum()) * len(study.seeds)
-        own_units = []
-        for members in _by_class(methods):
-            cells, keys = [], []
-            for t, task in enumerate(task_texts):
-                for place, i in enumerate(members):
-                    if possible[t, i]:
-                        for s, seed in enumerate(study.seeds):
-                            key = cell_key(data.fingerprint, task, texts[i], seed)
-                            if key not in done:
-                                cells.append(Cell(t, place, s))
-                                keys.append(key)
-            if cells:
-                own = tuple(methods[i] for i in members)
-                work = _work(own, cells, study.seeds, data)
+        for members in groups.values():
+            own = tuple(methods[i] for i in members)
+            wanted = np.argwhere(possible[:, members])
+            cells, keys = _missing(wanted, [texts[i] for i in members], data.fingerprint, task_texts, study.seeds, done)
+            if len(cells):
                 names = (source, backbone, dataset, data.fingerprint, task_texts, own, study.seeds)
-                own_units.append(Unit(*names, tuple(cells), tuple(keys), work, device))
-        units += _together(own_units)
+                units.append(Unit(*names, cells, keys, _work(own, cells, data)))
     return Plan(named, left_out, tuple(sorted(units, key=lambda u: -u.work)), prints)
 
 
-def _by_class(methods: tuple[Method, ...]) -> list[list[int]]:
-    """Which methods have generators of one class, those of classes that pick rows first."""
-    groups: dict[type[Generator], list[int]] = defaultdict(list)
-    for i, method in enumerate(methods):
-        groups[type(method.generator)].append(i)
-    return [groups[cls] for cls in sorted(groups, key=lambda cls: not issubclass(cls, Picker))]
+def _missing(
+    wanted: Array, texts: list[str], fingerprint: str, task_texts: tuple[str, ...], seeds: tuple[int, ...],
+    done: Container[bytes],
+) -> tuple[Array, bytes]:  # fmt: skip
+    """The experiments of some pairs of task and method, for every seed, that are not done; and their keys.
+
+    A key is a digest of the embeddings, task, method and seed: the same on every machine.
+    """
+    cells, keys = [], []
+    endings = [f"\n{seed}".encode() for seed in seeds]
+    starts = [hashlib.sha256(f"{SEMANTICS}\n{fingerprint}\n{task}\n".encode()) for task in task_texts]
+    for t, m in wanted.tolist():
+        start = starts[t].copy()
+        start.update(texts[m].encode())
+        for s, ending in enumerate(endings):
+            whole = start.copy()
+            whole.update(ending)
+            key = whole.digest()[:16]
+            if key not in done:
+                cells.append((t, m, s))
+                keys.append(key)
+    return np.array(cells, dtype=np.int32).reshape(-1, 3), b"".join(keys)
 
 
-def _together(units: list[Unit]) -> list[Unit]:
-    """Units of one pack, joined as long as they do not take long."""
-    groups: list[list[Unit]] = []
-    for unit in units:
-        if groups and sum(u.work for u in groups[-1]) + unit.work <= TOGETHER:
-            groups[-1].append(unit)
-        else:
-            groups.append([unit])
-    return [group[0] if len(group) == 1 else _joined(group) for group in groups]
-
-
-def _joined(units: list[Unit]) -> Unit:
-    methods: tuple[Method, ...] = ()
-    cells: list[Cell] = []
-    for unit in units:
-        cells += [Cell(task, len(methods) + method, seed) for task, method, seed in unit.cells]
-        methods += unit.methods
-    keys = tuple(key for unit in units for key in unit.keys)
-    return replace(units[0], methods=methods, cells=tuple(cells), keys=keys, work=sum(u.work for u in units))
+def _possible(study: Study, methods: tuple[Method, ...], data: Data, where: str, texts: tuple[str, ...]) -> Array:
+    """Which methods have the proxies they need on which tasks; a lack that no rule allows is refused.  # (t, m)"""
+    generators = {g: i for i, g in enumerate(dict.fromkeys(m.generator for m in methods))}
+    which = np.array([generators[m.generator] for m in methods])
+    needed = np.array([sharing.proxies_needed(m.aggregator) for m in methods])
+    kept = np.ones((len(texts), len(methods)), dtype=bool)
+    for t, text in enumerate(texts):
+        sizes = _class_sizes(f"{where}, {text}", text, data, study.seeds[0])
+        most = np.array([sharing.most_proxies(g, sizes) for g in generators])
+        kept[t] = needed <= most[which]
+        if not kept[t].all() and "enough_proxies" not in study.rules:
+            method = methods[int(np.argmin(kept[t]))]
+            found = int(most[generators[method.generator]])
+            raise ParameterError(
+                f"{where}, {text}: {method} looks at {sharing.proxies_needed(method.aggregator)} proxies and there are "
+                f"{found}; change it, or leave such points out with the rule enough_proxies."
+            )
+    return kept
 
 
 def _class_sizes(where: str, text: str, data: Data, seed: int) -> Array:
@@ -176,35 +160,34 @@ def _class_sizes(where: str, text: str, data: Data, seed: int) -> Array:
     return np.unique(labels, return_counts=True)[1]
 
 
-def _possible(
-    methods: tuple[Method, ...], rules: tuple[str, ...], sizes: list[Array], where: str, texts: tuple[str, ...]
-) -> Array:
-    """Which methods have the proxies they need on which tasks; a lack that no rule allows is refused."""
-    kept = np.ones((len(sizes), len(methods)), dtype=bool)
-    makers = list(dict.fromkeys(m.generator for m in methods))
-    for t, counts in enumerate(sizes):
-        most = {g: sum(g.most(int(n)) for n in counts) for g in makers}
-        for i, method in enumerate(methods):
-            if method.aggregator.depth > most[method.generator]:
-                kept[t, i] = False
-                if "enough_proxies" not in rules:
-                    raise ParameterError(
-                        f"{where}, {texts[t]}: {method} looks at {method.aggregator.depth} proxies and there are "
-                        f"{most[method.generator]}; change it, or leave such points out with the rule enough_proxies."
-                    )
-    return kept
-
-
-def _work(methods: tuple[Method, ...], cells: list[Cell], seeds: tuple[int, ...], data: Data) -> float:
-    """A rough count of multiplications: what generation costs, products of queries and proxies, votes of neighbours."""
+def _work(methods: tuple[Method, ...], cells: Array, data: Data) -> float:
+    """A rough count of multiplications, to start long units first: what proxies take and what deciding takes."""
     n, d = data.X.shape
-    q, classes = len(data.X_test), len(np.unique(data.y))
-    voting = [not m.aggregator.by_best_score for m in methods]
-    views = len({(m.norm_post, m.norm_inf, m.aggregator.kind) for m, votes in zip(methods, voting) if votes})
-    products = BEST * (not all(voting)) + NEAREST * views
-    seeded = methods[0].generator.seeded
-    total = VOTES * q * sum(voting[c.method] for c in cells) / (1 if seeded else len(seeds))
-    for _, g in dict.fromkeys((m.norm_pre, m.generator) for m in methods):
-        proxies = classes * g.most(n // classes)
-        total += (len(seeds) if seeded else 1) * (classes * g.work(n // classes, d) + products * q * proxies * d)
-    return total
+    makers = dict.fromkeys((m.norm_pre, m.generator) for m in methods)
+    used = np.bincount(cells[:, 1], minlength=len(methods)).tolist()
+    deciding = sum(count * sharing.deciding_work(m, len(data.X_test)) for m, count in zip(methods, used))
+    return float(deciding) + sum(sharing.work(generator, n, d) for _, generator in makers)
+
+
+class Estimate(NamedTuple):
+    """How much there is to do; `seconds` and `memory` (bytes, of one worker) are guesses."""
+
+    experiments: int
+    left_out: int
+    to_do: int  # experiments that are not finished yet
+    computations: int  # distinct ones for them: states of classes and decisions
+    units: int
+    seconds: float
+    memory: float
+
+
+def estimate(plan: Plan, workers: int) -> Estimate:
+    """Count what the units of a plan compute, and guess how long it takes on so many workers."""
+    computations, memory = 0, 0.0
+    for unit in plan.units:
+        data = unit.source.open(unit.backbone, unit.dataset)
+        computations += grow(unit, data.y, data.y_test).computations()
+        memory = max(memory, BASE_MEMORY + 16 * (data.X.size + data.X_test.size))
+    work = sum(u.work for u in plan.units)
+    seconds = work / SPEED / max(1, min(workers, len(plan.units)))
+    return Estimate(plan.experiments, plan.left_out, plan.cells, computations, len(plan.units), seconds, memory)

@@ -2,24 +2,21 @@
 
 import os
 import time
-from collections.abc import Callable, Generator, Iterator
-from contextlib import AbstractContextManager, closing
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from imprint.core.errors import ParameterError
 from imprint.core.family import unknown
-from imprint.kernels.placed import check_device
-from imprint.study.plan import Outcome, Plan, Unit, plan
+from imprint.kernels import engine as cpu
+from imprint.study.plan import LIMIT, Outcome, Plan, check_size, plan
 from imprint.study.source import Packs, Source
 from imprint.study.study import Study
 
 if TYPE_CHECKING:
     from imprint.study.store import Store
 
-ENGINES = ("local", "ray")
-WORTH_PROCESSES = 5e10  # multiplications, a second or so
-DEVICES = ("cpu", "cuda")
+WORTH_PROCESSES = 5e10  # multiplications, some seconds; for less no processes are started
 
 
 @dataclass(frozen=True)
@@ -42,19 +39,11 @@ class Progress:
 class Summary:
     """What a run did."""
 
-    experiments: int
-    """How many cells the study names."""
-    computed: int
-    """How many of them this run computed; the others were there or failed."""
+    experiments: int  # that the study names
+    computed: int  # of them by this run; the others were there or failed
     failed: int
     seconds: float
     failures: tuple[str, ...]
-
-
-class Runner(Protocol):
-    """Something that evaluates units and yields what became of each."""
-
-    def __call__(self, units: tuple[Unit, ...], workers: int) -> AbstractContextManager[Iterator[Outcome]]: ...
 
 
 def run(
@@ -64,34 +53,34 @@ def run(
     source: Source | None = None,
     workers: int | None = None,
     engine: str = "local",
-    device: str = "cpu",
+    limit: int | None = LIMIT,
     progress: Callable[[Progress], None] = lambda _: None,
 ) -> Summary:
-    """Compute the cells of a study that `out` does not hold yet, and keep them there.
+    """Compute the experiments of a study that `out` does not hold yet, and keep them there.
 
-    May be killed at any moment and called again: a finished unit is never lost, never computed twice. A unit that
-    fails is recorded with its reason and the rest goes on.
+    A study that names more than `limit` experiments is refused; None lifts the limit. It may be killed at any
+    moment and called again: a finished unit is never lost, never computed twice. A unit that fails is recorded with
+    its reason and the rest goes on.
     """
-    runner = _runner(engine)
-    _check_device(device)
+    from imprint.study.store import Store
+    from imprint.study.workers import RUNNERS
+
+    if engine not in RUNNERS:
+        raise unknown("engine", engine, RUNNERS)
+    check_size(study, limit)
     if workers is not None and (isinstance(workers, bool) or not isinstance(workers, int) or workers < 1):
         raise ParameterError(f"run(workers={workers!r}): workers must be int >= 1.")
-    from imprint.study.store import Store
-
     store = Store(out)
     with store.locked():
-        todo = plan(study, source or source_of(study), store.done(), device)
+        todo = plan(study, source or source_of(study), store.done(), limit)
         store.describe(study, todo)
-        return _run(store, todo, runner, workers or _usual_workers(todo, device), progress)
+        usual = 1 if sum(u.work for u in todo.units) < WORTH_PROCESSES else cpu.granted()
+        with RUNNERS[engine](todo.units, workers or usual) as finished:
+            return _keep(store, todo, finished, progress)
 
 
-def _usual_workers(todo: Plan, device: str) -> int:
-    """All cores, unless there is a GPU to share or so little to do that starting processes would cost more."""
-    small = sum(u.work for u in todo.units) < WORTH_PROCESSES
-    return 1 if small or device != "cpu" else cores()
-
-
-def _run(store: "Store", todo: Plan, runner: Runner, workers: int, progress: Callable[[Progress], None]) -> Summary:
+def _keep(store: "Store", todo: Plan, finished: Iterator[Outcome], progress: Callable[[Progress], None]) -> Summary:
+    """Keep what becomes of units, one after the other, and say how far it is."""
     start, done, failed, worked = time.monotonic(), 0, 0, 0.0
     work = sum(u.work for u in todo.units)
     failures = []
@@ -102,32 +91,17 @@ def _run(store: "Store", todo: Plan, runner: Runner, workers: int, progress: Cal
         progress(Progress(done, todo.cells, failed, seconds, left))
 
     report()
-    with closing(_outcomes(runner, todo.units, workers)) as finished:
-        for unit, outcome in finished:
-            if isinstance(outcome, str):
-                store.fail(unit, outcome)
-                failures.append(f"{unit}: {outcome}")
-                failed += len(unit.cells)
-            else:
-                store.write(unit, outcome)
-                done += len(unit.cells)
-            worked += unit.work
-            report()
+    for unit, outcome in finished:
+        if isinstance(outcome, str):
+            store.fail(unit, outcome)
+            failures.append(f"{unit}: {outcome}")
+            failed += len(unit.cells)
+        else:
+            store.write(unit, outcome)
+            done += len(unit.cells)
+        worked += unit.work
+        report()
     return Summary(todo.experiments, done, failed, time.monotonic() - start, tuple(failures))
-
-
-def _outcomes(runner: Runner, units: tuple[Unit, ...], workers: int) -> Generator[Outcome, None, None]:
-    """What became of units. One that fails is tried again, each class of generators alone: others do not suffer."""
-    again: list[Unit] = []
-    with runner(units, workers) as finished:
-        for unit, outcome in finished:
-            parts = unit.apart() if isinstance(outcome, str) else []
-            if len(parts) > 1:
-                again += parts
-            else:
-                yield unit, outcome
-    if again:
-        yield from _outcomes(runner, tuple(again), workers)
 
 
 def source_of(study: Study) -> Source:
@@ -137,26 +111,3 @@ def source_of(study: Study) -> Source:
     if not os.path.isdir(study.embeddings):
         raise ParameterError(f"Study(embeddings={study.embeddings!r}): there is no such folder.")
     return Packs(study.embeddings)
-
-
-def cores() -> int:
-    """Cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def _runner(engine: str) -> Runner:
-    if engine == "local":
-        from imprint.study.local import local_runner
-
-        return local_runner
-    if engine == "ray":
-        from imprint.study.cluster import ray_runner
-
-        return ray_runner
-    raise unknown("engine", engine, ENGINES)
-
-
-def _check_device(device: str) -> None:
-    if device not in DEVICES:
-        raise unknown("device", device, DEVICES)
-    check_device(device)

@@ -1,24 +1,39 @@
 """What is studied: backbones x data sets x tasks x methods x seeds, as one frozen value."""
 
-import json
 import os
 import runpy
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from imprint import tasks
+from imprint.core.component import Component
 from imprint.core.errors import FileError, ParameterError
 from imprint.core.family import unknown
-from imprint.method import Method
-from imprint.study.grid import RULES, Grid, as_tuple, method_from_text
+from imprint.method import PARTS, Method
+from imprint.study.grid import GRID_KEYS, RULES, TEXT, Grid, Holds, checked, known_keys, method_from_text
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
     import pyarrow
 
-METHOD_RULES = {name: rule for name, rule in RULES.items() if rule.of_method}
+KEYS = {
+    "name": TEXT._replace(one=True),
+    "embeddings": TEXT._replace(one=True),
+    "backbones": TEXT,
+    "datasets": TEXT,
+    "tasks": Holds((str, tasks.Task), "a text such as 'even | shots(n=5)'"),
+    "shots": Holds((int,), "int >= 1", least=1),
+    "recipes": TEXT,
+    "grid": Holds((Grid, dict), f"a mapping of {', '.join(GRID_KEYS)}"),
+    "seeds": Holds((int,), "int >= 0 and below 2**63", least=0),
+    "rules": TEXT,
+}
+"""What each key holds; all errors about values follow from it."""
+NEEDED = ("backbones", "datasets", "tasks", "seeds")
 
 
 class Instance(NamedTuple):
@@ -55,37 +70,55 @@ class Study:
     rules: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        grids = tuple(g if isinstance(g, Grid) else Grid.of(g) for g in as_tuple(self.grid))
-        object.__setattr__(self, "grid", grids)
-        for f in fields(self):
-            if f.name not in ("name", "embeddings"):
-                object.__setattr__(self, f.name, tuple(dict.fromkeys(as_tuple(getattr(self, f.name)))))
-        object.__setattr__(self, "tasks", tuple(dict.fromkeys(str(tasks.resolve(t)) for t in self.tasks)))
-        for name in ("backbones", "datasets", "tasks", "seeds"):
-            if not getattr(self, name):
-                raise ParameterError(f"Study({name}=[]): {name} must name at least one.")
+        for key, holds in KEYS.items():
+            value = checked("Study", key, getattr(self, key), holds)
+            if key == "tasks":
+                value = tuple(str(tasks.resolve(t)) for t in value)
+            if key == "grid":
+                value = tuple(g if isinstance(g, Grid) else Grid.of(g) for g in value)
+            if key in NEEDED and not value:
+                raise ParameterError(f"Study({key}=[]): {key} must name at least one.")
+            object.__setattr__(self, key, value if holds.one else tuple(dict.fromkeys(value)))
         if not self.recipes and not self.grid:
             raise ParameterError("Study(recipes=[], grid=[]): a study needs at least one method.")
-        self._check_numbers("seeds", 0)
-        self._check_numbers("shots", 1)
         for rule in self.rules:
             if rule not in RULES:
                 raise unknown("rule", rule, RULES)
-        if not self.methods:
+        if next(self._kept(), None) is None:
             raise ParameterError(f"Study(rules={list(self.rules)}): the rules leave no method.")
 
-    def _check_numbers(self, name: str, least: int) -> None:
-        for value in getattr(self, name):
-            if isinstance(value, bool) or not isinstance(value, int) or value < least:
-                raise ParameterError(f"Study({name}=[{value!r}]): {name} must be int >= {least}.")
-
     @property
+    def points(self) -> int:
+        """How many experiments the product has before rules leave any out; found without making them."""
+        places = len(self.backbones) * len(self.datasets) * len(self.tasks) * max(1, len(self.shots))
+        return places * len(self.seeds) * (len(self.recipes) + sum(g.points for g in self.grid))
+
+    @cached_property
     def methods(self) -> tuple[Method, ...]:
         """The methods in order, each once: recipes first, then the grid, its last axis fastest."""
+        return tuple(self._by_text.values())
+
+    @property
+    def method_texts(self) -> list[str]:
+        """The texts of the methods."""
+        return list(self._by_text)
+
+    @cached_property
+    def _by_text(self) -> dict[str, Method]:
+        known: dict[int, tuple[Component, str]] = {}  # methods are many and have few components, whose texts take time
+        found: dict[str, Method] = {}
+        for method in self._kept():
+            parts = [getattr(method, part) for part in PARTS]
+            known.update((id(c), (c, str(c))) for c in parts if id(c) not in known)
+            found.setdefault(" / ".join([known[id(c)][1] for c in parts]), method)
+        return found
+
+    def _kept(self) -> "Iterator[Method]":
+        """The methods that the rules keep, equal ones as often as they are named."""
         named = (method_from_text(text) for text in self.recipes)
-        every = (m for source in (named, *(g.methods() for g in self.grid)) for m in source)
-        kept = (m for m in every if all(METHOD_RULES[r].keeps(m) for r in self.rules if r in METHOD_RULES))
-        return tuple(dict.fromkeys(kept))
+        keeps = [RULES[rule].keeps for rule in self.rules]
+        for methods in (named, *(g.methods() for g in self.grid)):
+            yield from (m for m in methods if all(keep is None or keep(m) for keep in keeps))
 
     @property
     def instances(self) -> tuple[Instance, ...]:
@@ -95,15 +128,9 @@ class Study:
         return tuple(Instance(*point) for point in product(self.backbones, self.datasets, texts))
 
     @classmethod
-    def of(cls, values: Any) -> "Study":
+    def of(cls, values: "Mapping[str, Any]") -> "Study":
         """The study that a mapping describes, such as a YAML file's."""
-        known = [f.name for f in fields(cls)]
-        if not isinstance(values, Mapping):
-            raise ParameterError(f"A study is a mapping of {', '.join(known)}.")
-        for key in values:
-            if key not in known:
-                raise unknown("key of a study", key, known)
-        return cls(**{str(k): v for k, v in values.items()})
+        return cls(**known_keys("study", values, KEYS))
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> "Study":
@@ -111,6 +138,8 @@ class Study:
         path = Path(path)
         try:
             found = runpy.run_path(str(path)).get("study") if path.suffix == ".py" else cls.of(_parse(path))
+        except FileError:
+            raise
         except OSError as e:
             raise FileError(f"Cannot read {path}: {e.strerror or e}.") from None
         except ParameterError as e:
@@ -125,14 +154,21 @@ class Study:
 
     def to_json(self) -> dict[str, Any]:
         """The study as plain values, which `Study.of` reads."""
-        plain: dict[str, Any] = json.loads(json.dumps(asdict(self)))
-        return plain
+        return {f.name: _plain(getattr(self, f.name)) for f in fields(self)}
 
     def results(self, folder: str | os.PathLike[str]) -> "pyarrow.Table":
-        """The finished cells of this study that a run left in `folder`, in the study's order."""
-        from imprint.study.results import results
+        """The finished experiments of this study that a run left in `folder`, in the study's order."""
+        from imprint.study.store import results
 
         return results(self, folder)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return [_plain(v) for v in value]
+    if isinstance(value, Grid):
+        return {f.name: _plain(getattr(value, f.name)) for f in fields(value)}
+    return str(value) if isinstance(value, Component) else value
 
 
 def _parse(path: Path) -> Any:
@@ -140,7 +176,7 @@ def _parse(path: Path) -> Any:
 
     try:
         return yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (yaml.YAMLError, UnicodeDecodeError) as e:
+    except (yaml.YAMLError, ValueError, RecursionError) as e:
         where = getattr(e, "problem_mark", None)
         line = f" (line {where.line + 1})" if where else ""
         raise FileError(f"Cannot read {path}: it is not YAML{line}.") from None

@@ -1,0 +1,168 @@
+"""The tables of a study as text, CSV and LaTeX."""
+
+import csv
+import io
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from imprint.method import PARTS
+from imprint.report.breakdown import Breakdown
+from imprint.report.tables import Line, Tables
+from imprint.stats import Comparison
+
+MOST = 20  # methods in a text or in LaTeX
+
+
+def count(n: int, noun: str) -> str:
+    """A number and its noun.
+
+    >>> count(1, "instance"), count(1200, "experiment")
+    ('1 instance', '1,200 experiments')
+    """
+    return f"{n:,} {noun}{'' if n == 1 else 's'}"
+
+
+def near_ties(tables: Tables) -> str:
+    """How many decisions hung on rounding; empty where none did."""
+    if not tables.near_ties:
+        return ""
+    return f"{tables.near_ties:,} of {tables.decisions:,} decisions were near ties, within float rounding."
+
+
+def shared_parts(tables: Tables) -> str:
+    """The parts that short names leave out; empty where none are."""
+    if not tables.common:
+        return ""
+    return f"{'Methods that are no recipes' if 'recipe' in tables.what else 'All methods'}: {tables.common}."
+
+
+def number(value: float, digits: int = 2) -> str:
+    """A number; nothing where there is none."""
+    return "" if value != value else f"{value:.{digits}f}"
+
+
+def p_value(p: float) -> str:
+    """A p-value as one reads it.
+
+    >>> p_value(0.0312), p_value(7.1e-15), p_value(1.0)
+    ('0.031', '7.1e-15', '1')
+    """
+    return f"{p:.2g}"
+
+
+def as_json(tables: Tables) -> dict[str, Any]:
+    """Methods, pairs and breakdowns as plain values; null where there is no number."""
+    pairs = tables.comparison.pairs if tables.comparison is not None else ()
+    found = {
+        "methods": [asdict(line) for line in tables.lines],
+        "pairs": [pair._asdict() for pair in pairs],
+        "breakdowns": [asdict(b) for b in tables.breakdowns],
+    }
+    plain: dict[str, Any] = _without_nan(found)
+    return plain
+
+
+def _without_nan(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {k: _without_nan(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [_without_nan(v) for v in value]
+    return None if isinstance(value, float) and value != value else value
+
+
+def as_csv(tables: Tables) -> str:
+    """All methods, scores as shares of one."""
+    head = ["name", *PARTS, "instances", f"mean_{tables.metric}", "std", "average_rank", "seconds"]
+    return _csv(head, (_csv_line(line) for line in tables.lines))
+
+
+def _csv_line(line: Line) -> list[object]:
+    numbers = (line.mean, line.std, line.rank, line.seconds)
+    return [line.name, *line.method.split(" / "), line.instances, *("" if v != v else f"{v:.6g}" for v in numbers)]
+
+
+def pairs_csv(comparison: Comparison) -> str:
+    """Every pair of the methods in the diagram, with its p-values."""
+    return _csv(
+        ["first", "second", "p", "adjusted_p", "significant"],
+        ([p.first, p.second, f"{p.p:.6g}", f"{p.adjusted:.6g}", int(p.significant)] for p in comparison.pairs),
+    )
+
+
+def breakdowns_csv(breakdowns: Sequence[Breakdown]) -> str:
+    """The tables of data sets and backbones as one, a line for every method and column; scores as shares of one."""
+    return _csv(
+        ["table", "of", "method", "column", "mean"],
+        (
+            [b.kind, b.name, row.name, column, "" if v != v else f"{v:.6g}"]
+            for b in breakdowns
+            for row in b.rows
+            for column, v in zip((*b.columns, "all"), (*row.values, row.mean))
+        ),
+    )
+
+
+def _csv(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(head)
+    writer.writerows(rows)
+    return out.getvalue()
+
+
+def as_latex(tables: Tables) -> str:
+    """The best methods as a LaTeX table (booktabs), scores in percent."""
+    rows = (
+        " & ".join([_tex(line.name), _percent(line).replace("±", r"$\pm$"), number(line.rank)]) + r" \\"
+        for line in tables.lines[:MOST]
+    )
+    head = " & ".join([_tex(tables.what), _tex(tables.metric) + r" (\%)", "rank"])
+    said = [f"% {shared_parts(tables)}"] if tables.common else []
+    top, bottom = [r"\begin{tabular}{lrr}", r"\toprule"], [r"\bottomrule", r"\end{tabular}"]
+    return "\n".join([*said, *top, head + r" \\", r"\midrule", *rows, *bottom]) + "\n"
+
+
+def as_text(tables: Tables) -> str:
+    """The best methods for a terminal, and how surely the first differs from the others."""
+    shown = [(line.name, _percent(line), number(line.rank)) for line in tables.lines[:MOST]]
+    scope = f"{count(tables.experiments, 'experiment')}, {count(tables.instances, 'instance')}, medians over seeds, "
+    said = [f"{scope}percent.", near_ties(tables), shared_parts(tables)]
+    more = len(tables.lines) - MOST
+    lines = [*filter(None, said), "", *_aligned([(tables.what, tables.metric, "rank"), *shown])]
+    lines += [f"... and {count(more, 'more method')}"] if more > 0 else []
+    return "\n".join([*lines, *(_versus_best(tables.comparison) if tables.comparison else []), ""])
+
+
+def _versus_best(comparison: Comparison) -> list[str]:
+    best, *others = comparison.order
+    pairs = [(name, comparison.pair(best, name)) for name in others]
+    rows = [(name, p_value(p.adjusted), "differs" if p.significant else "") for name, p in pairs]
+    test = "Wilcoxon signed-rank, adjusted by Holm"
+    return ["", f"Against {best} ({test}):", *_aligned([("", "p", ""), *rows])]
+
+
+def breakdowns_text(breakdowns: Sequence[Breakdown]) -> str:
+    """The tables of data sets and backbones for a terminal, in percent."""
+    lines: list[str] = []
+    for b in breakdowns:
+        rows = [(r.name, *(number(100 * v) for v in (*r.values, r.mean)), number(r.rank)) for r in b.rows[:MOST]]
+        lines += ["", f"{b.kind} {b.name}, {count(b.instances, 'instance')}"]
+        lines += _aligned([("", *b.columns, "mean", "rank"), *rows])
+    return "\n".join([*lines, ""])
+
+
+def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Columns as wide as they must be, all but the first to the right."""
+    widths = [max(map(len, column)) for column in zip(*rows)]
+    texts = ([row[0].ljust(widths[0]), *(v.rjust(w) for v, w in zip(row[1:], widths[1:]))] for row in rows)
+    return ["  ".join(text).rstrip() for text in texts]
+
+
+def _percent(line: Line) -> str:
+    spread = "" if line.std != line.std else f" ± {100 * line.std:.2f}"
+    return f"{100 * line.mean:.2f}{spread}"
+
+
+def _tex(text: str) -> str:
+    return text.replace("_", r"\_").replace("%", r"\%")

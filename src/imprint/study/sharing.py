@@ -1,0 +1,194 @@
+"""What experiments may share beyond what they ask for alike, known by the types of their components.
+
+Each function states that two computations have the same answer. A component whose type is not named here is treated
+as one of which nothing is known: it shares the states of classes with experiments that ask for exactly the same, and
+everything else is computed for each experiment by itself, as `Head` does it.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from imprint.aggregators._base import Aggregator
+from imprint.aggregators.max import Max
+from imprint.aggregators.nearest import Nearest
+from imprint.core.types import Array, State
+from imprint.generators._base import Generator
+from imprint.generators.all import All
+from imprint.generators.covmax import CovMax
+from imprint.generators.fps import FPS
+from imprint.generators.k_least_squares import KLeastSquares, cluster_means
+from imprint.generators.kmeans import KMeans
+from imprint.generators.kmedoids import KMedoids, medoid_state
+from imprint.generators.least_squares import LeastSquares
+from imprint.generators.mean import Mean
+from imprint.generators.random import Random
+from imprint.kernels.engine import one_blas_thread
+from imprint.kernels.kmeans import Problem, kmeans_many
+from imprint.kernels.medoids import MEMORY, Pairwise
+from imprint.kernels.ridge import moments
+from imprint.method import Method
+from imprint.normalisers.l2 import L2
+from imprint.normalisers.none import NoNorm
+from imprint.normalisers.quantile import Quantile
+
+NESTED = (Random, FPS, CovMax)
+"""The proxies for a smaller k are the first k of those for a larger one."""
+ROWS_AS_THEY_ARE = (All, Random, FPS, CovMax, KMedoids)
+"""Proxies are rows of the class, unchanged."""
+DIVISIONS = (NoNorm, L2)
+"""Norms that change the length of a row, if anything, and never its direction."""
+
+
+GENERATORS = (*ROWS_AS_THEY_ARE, Mean, KMeans, LeastSquares, KLeastSquares)
+
+
+def is_known(method: Method) -> bool:
+    """Whether the study may decide by itself, together with other experiments; if not, `Head` decides."""
+    aggregator = method.aggregator
+    return (
+        type(method.norm_pre) in DIVISIONS
+        and type(method.generator) in GENERATORS
+        and type(method.norm_post) in (*DIVISIONS, Quantile)
+        and type(method.norm_inf) in DIVISIONS
+        and (type(aggregator) is Max or (type(aggregator) is Nearest and aggregator.metric != "manhattan"))
+    )
+
+
+class Request(NamedTuple):
+    """A generator, and what `numpy.random.default_rng` is given for it; nothing where it draws nothing."""
+
+    generator: Generator
+    entropy: tuple[int, ...]
+
+
+def uses_seed(generator: Generator) -> bool:
+    """Whether other random numbers may give other proxies."""
+    if type(generator) is KMedoids:
+        return generator.method == "fasterpam" and generator.k > 1
+    return type(generator) not in (All, Mean, CovMax, LeastSquares)
+
+
+def simplest(method: Method) -> Method:
+    """The method with the same decisions, but for rounding, from which whatever cannot matter has been taken out.
+
+    `max` does not change with the lengths of queries, nor with its temperature; the cosine with no lengths at all. Rows
+    that were normalised before generation, and taken as they are, need it no second time.
+    """
+    changes: dict[str, Any] = {}
+    aggregator, post = method.aggregator, method.norm_post
+    if type(aggregator) is Max:
+        changes["aggregator"] = Max()
+    cosine = type(aggregator) is Nearest and aggregator.metric == "cosine"
+    if (type(aggregator) is Max or cosine) and type(method.norm_inf) in DIVISIONS:
+        changes["norm_inf"] = NoNorm()
+    already = type(method.norm_pre) is L2 and type(method.generator) in ROWS_AS_THEY_ARE
+    if type(post) is L2 and (cosine or already):
+        changes["norm_post"] = NoNorm()
+    return replace(method, **changes) if changes else method
+
+
+def proxies_needed(aggregator: Aggregator) -> int:
+    """How many proxies there must be for an aggregator to decide."""
+    return aggregator.m if type(aggregator) is Nearest else 1
+
+
+def most_proxies(generator: Generator, sizes: Array) -> float:
+    """The most proxies that classes of these sizes can give; infinity where that is not known."""
+    if type(generator) in (Mean, LeastSquares):
+        return len(sizes)
+    if type(generator) is All:
+        return float(sizes.sum())
+    if type(generator) in (*NESTED, KMeans, KMedoids, KLeastSquares):
+        return float(np.minimum(sizes, generator.k).sum())  # type: ignore[attr-defined]
+    return float("inf")
+
+
+def leaders(requests: Sequence[Request]) -> list[Request]:
+    """For each request the one whose state serves it: of nested ones that with the largest k, of ridges any."""
+    largest: dict[object, Request] = {}
+    keys = []
+    for request in requests:
+        g, entropy = request
+        key: object = request
+        if type(g) in NESTED:
+            key = type(g), entropy
+        elif type(g) is LeastSquares:
+            key = LeastSquares
+        elif type(g) is KLeastSquares:
+            key = KLeastSquares, g.k, entropy
+        if key not in largest or getattr(g, "k", 0) > getattr(largest[key].generator, "k", 0):
+            largest[key] = request
+        keys.append(key)
+    return [largest[key] for key in keys]
+
+
+def summarise(X: Array, requests: Sequence[Request]) -> list[tuple[State, State]]:
+    """The state of a class for each request, and the state that it is a beginning of: often itself.
+
+    Generators of one type work together where they can: k-means shares its seeding and the products of rows, k-medoids
+    the distances between rows, ridges the sums of outer products.
+    """
+    serving = leaders(requests)
+    by_type: dict[type, list[Request]] = {}
+    for request in dict.fromkeys(serving):
+        by_type.setdefault(type(request.generator), []).append(request)
+    found: dict[Request, State] = {}
+    for kind, own in by_type.items():
+        found.update(zip(own, TOGETHER.get(kind, _one_by_one)(X, own)))
+    return [(_beginning(request.generator, found[lead]), found[lead]) for request, lead in zip(requests, serving)]
+
+
+def _beginning(generator: Generator, state: State) -> State:
+    if type(generator) in NESTED:
+        return {"rows": state["rows"][: generator.k]}  # type: ignore[attr-defined]
+    return state
+
+
+def _one_by_one(X: Array, requests: Sequence[Request]) -> list[State]:
+    return [r.generator.summarise(X, np.random.default_rng(r.entropy)) for r in requests]
+
+
+def _clusterings(X: Array, requests: Sequence[Request]) -> Any:
+    return kmeans_many([X], [Problem(0, r.generator.k, r.entropy) for r in requests])  # type: ignore[attr-defined]
+
+
+def _kmeans(X: Array, requests: Sequence[Request]) -> list[State]:
+    return [{"rows": f.centres, "mass": f.mass, "spread": f.spread} for f in _clusterings(X, requests)]
+
+
+def _k_least_squares(X: Array, requests: Sequence[Request]) -> list[State]:
+    shared, mass = moments(X), np.ones(len(X))
+    return [{**cluster_means(X, mass, f.labels), **shared} for f in _clusterings(X, requests)]
+
+
+def _kmedoids(X: Array, requests: Sequence[Request]) -> list[State]:
+    one, none, found = np.ones(len(X)), np.zeros(len(X)), []
+    with one_blas_thread():
+        pairs = Pairwise(X, MEMORY)
+        for generator, entropy in requests:
+            medoids = generator.search(pairs, one, np.random.default_rng(entropy))  # type: ignore[attr-defined]
+            found.append(medoid_state(X, one, none, *medoids))
+    return found
+
+
+TOGETHER: dict[type, Callable[[Array, Sequence[Request]], list[State]]] = {
+    KMeans: _kmeans,
+    KLeastSquares: _k_least_squares,
+    KMedoids: _kmedoids,
+}
+
+
+def work(generator: Generator, n: int, d: int) -> float:
+    """Roughly how many multiplications it takes to make the proxies of n rows of width d."""
+    k = getattr(generator, "k", 1)
+    if type(generator) is KMedoids:
+        return n * n / 10.0 * (d + 4 * k)
+    return float(n * d * k) * (40 if type(generator) in (KMeans, KLeastSquares) else 1)
+
+
+def deciding_work(method: Method, queries: int) -> float:
+    """Roughly how many multiplications one decision takes."""
+    return queries * (1e4 if is_known(method) else 3e5)

@@ -1,0 +1,184 @@
+"""Where units are evaluated: processes on the cores of this machine, or a Ray cluster."""
+
+import gc
+import multiprocessing
+import os
+import signal
+import socket
+import threading
+from collections.abc import Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, ThreadPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from multiprocessing.connection import Connection
+from typing import Any
+
+from imprint.core.errors import ImprintError
+from imprint.core.extras import missing
+from imprint.core.types import Array
+from imprint.kernels.engine import limit_for_good, one_thread
+from imprint.study.evaluate import evaluate
+from imprint.study.plan import Outcome, Unit
+
+RETRIES = 3  # of a unit whose node was lost
+AHEAD = 2  # units on their way for every core of a cluster
+
+
+@contextmanager
+def local_runner(units: tuple[Unit, ...], workers: int) -> Iterator[Iterator[Outcome]]:
+    """Evaluate units in worker processes; when the block ends, so do they, whatever they are doing.
+
+    One worker is this process itself: small studies need not wait for another to start.
+    """
+    if workers == 1:
+        with one_thread(), ThreadPoolExecutor(1) as pool:
+            yield (_outcome(unit, pool.submit(evaluate, unit)) for unit in units)
+        return
+    crew = [_Worker() for _ in range(min(workers, len(units)))]
+    try:
+        yield _local_outcomes(units, crew)
+    finally:
+        for worker in crew:
+            worker.stop()
+
+
+def _local_outcomes(units: tuple[Unit, ...], crew: "list[_Worker]") -> Iterator[Outcome]:
+    left = list(reversed(units))
+    busy: dict[Future[Any], tuple[_Worker, Unit]] = {}
+    idle = list(crew)
+    while left or busy:
+        while idle and left:
+            worker, unit = idle.pop(), left.pop()
+            busy[worker.submit(unit)] = worker, unit
+        finished, _ = wait(busy, return_when=FIRST_COMPLETED)
+        for future in finished:
+            worker, unit = busy.pop(future)
+            if isinstance(future.exception(), BrokenProcessPool):
+                worker.stop()
+                worker.start()
+            idle.append(worker)
+            yield _outcome(unit, future)
+
+
+def _outcome(unit: Unit, future: "Future[dict[str, Array]]") -> Outcome:
+    """A finished unit with its columns, or why it failed, in one line."""
+    error = future.exception()
+    if isinstance(error, BrokenProcessPool):
+        return unit, "its process was killed, perhaps for want of memory"
+    return unit, future.result() if error is None else _reason(error)
+
+
+def _reason(error: BaseException) -> str:
+    return f"{type(error).__name__}: {error}".splitlines()[0]
+
+
+class _Worker:
+    """A process that evaluates one unit at a time and ends when this end of its lifeline closes."""
+
+    def __init__(self) -> None:
+        self.start()
+
+    def start(self) -> None:
+        context = multiprocessing.get_context("spawn")
+        self._lifeline, far = context.Pipe()
+        self._pool = ProcessPoolExecutor(1, mp_context=context, initializer=_prepare, initargs=(far,))
+        with one_thread():
+            self._pool.submit(os.getpid)  # starts the process, which inherits the environment
+        far.close()
+
+    def submit(self, unit: Unit) -> "Future[dict[str, Array]]":
+        return self._pool.submit(_evaluate, unit)
+
+    def stop(self) -> None:
+        self._lifeline.close()
+        self._pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _evaluate(unit: Unit) -> dict[str, Array]:
+    """In the worker: cycles of objects are looked for once, after the unit, not again and again in between."""
+    found = evaluate(unit)
+    gc.collect(1)
+    return found
+
+
+def _prepare(lifeline: Connection) -> None:
+    """In the worker: one thread of BLAS, and an end when the parent's has come."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's affair
+    limit_for_good()
+    gc.disable()
+    threading.Thread(target=_end_with, args=(lifeline,), daemon=True).start()
+
+
+def _end_with(lifeline: Connection) -> None:
+    try:
+        lifeline.recv()
+    except (EOFError, OSError):
+        os._exit(0)
+
+
+@contextmanager
+def ray_runner(units: tuple[Unit, ...], workers: int) -> Iterator[Iterator[Outcome]]:
+    """Evaluate units on the cluster that RAY_ADDRESS names, or on one of `workers` cores started here.
+
+    The nodes must see the embeddings under the same path. A unit whose node dies is given to another.
+    """
+    try:
+        import ray
+    except ImportError:
+        raise missing("ray", "The ray engine needs ray") from None
+    mine = not ray.is_initialized()
+    if mine:
+        _join(ray, workers)
+    try:
+        yield _ray_outcomes(ray, units)
+    finally:
+        if mine:
+            ray.shutdown()
+
+
+def _join(ray: Any, workers: int) -> None:
+    quiet = dict(log_to_driver=False, logging_level="ERROR")
+    address = os.environ.get("RAY_ADDRESS", "")
+    if not address:
+        local = dict(include_dashboard=False, _node_ip_address="127.0.0.1")
+        ray.init(address="local", num_cpus=workers, **local, **quiet)
+        return
+    host, _, port = address.rpartition(":")
+    try:
+        if port.isdigit() and "/" not in host:  # ray itself would try for minutes
+            socket.create_connection((host, int(port)), timeout=10).close()
+        ray.init(**quiet)
+    except (ConnectionError, TimeoutError, socket.gaierror):
+        raise ImprintError(f"RAY_ADDRESS={address}: no Ray cluster answers there.") from None
+
+
+def _ray_outcomes(ray: Any, units: tuple[Unit, ...]) -> Iterator[Outcome]:
+    task = ray.remote(num_cpus=1, max_retries=RETRIES, retry_exceptions=False)(_evaluate_alone)
+    left = list(reversed(units))
+    busy: dict[Any, Unit] = {}
+    room = AHEAD * max(1, int(ray.cluster_resources().get("CPU", 1)))
+    while left or busy:
+        while left and len(busy) < room:
+            unit = left.pop()
+            busy[task.remote(unit)] = unit
+        (reference,), _ = ray.wait(list(busy), num_returns=1)
+        yield busy.pop(reference), _ray_result(ray, reference)
+
+
+def _ray_result(ray: Any, reference: Any) -> dict[str, Array] | str:
+    try:
+        found: dict[str, Array] = ray.get(reference)
+    except ray.exceptions.RayTaskError as e:
+        return _reason(e.cause)
+    except ray.exceptions.RayError as e:
+        return f"lost by the cluster after {RETRIES} retries: {type(e).__name__}"
+    return found
+
+
+def _evaluate_alone(unit: Unit) -> dict[str, Array]:
+    """In the cluster: one thread of BLAS for the one core that a unit has."""
+    with one_thread():
+        return evaluate(unit)
+
+
+RUNNERS = {"local": local_runner, "ray": ray_runner}
