@@ -5,34 +5,40 @@ from typing import Any
 
 import numpy as np
 
-from imprint import backbones, datasets
+from imprint import datasets
 from imprint.cli import _terminal as terminal
 from imprint.cli._files import check_home
 from imprint.core.atomic import atomic_write
 from imprint.core.errors import FileError
 from imprint.embeddings import Embeddings, extract
-from imprint.imprinter.items import check_modality
+from imprint.imprinter import Embedded
+from imprint.imprinter.embedder import Embedder
 
 
-def embed_splits(spec: str, backbone: str, device: str, threads: int | None, tests: bool) -> dict[str, Embeddings]:
+def embed_splits(
+    spec: str, backbone: str | None, device: str, threads: int | None, tests: bool, columns: dict[str, Any]
+) -> dict[str, Embeddings | Embedded]:
     """The `train` split and, if there is one and it is wanted, the `test` split."""
     check_home(optional=False)
-    network = backbones.load(backbone, device, threads)
-    found = {}
+    embedder = Embedder(backbone, True, device, threads)
+    found: dict[str, Embeddings | Embedded] = {}
     with terminal.bars() as bars:
         for name in ("train", "test") if tests else ("train",):
             try:
-                split = datasets.load(spec, name, progress=bars.download)
+                split = datasets.load(spec, name, progress=bars.download, **columns)
             except FileError:
                 if name == "train":
                     raise
                 continue
-            check_modality(network, split)
-            found[name] = extract(network, split, progress=bars.embedding(f"Embedding {name}"))
+            embedder.choose(split.modality)
+            if split.modality == "embedding":
+                found[name] = embedder.labelled(split)
+            else:
+                found[name] = extract(embedder.backbone, split, progress=bars.embedding(f"Embedding {name}"))
     return found
 
 
-def write(path: Path, splits: dict[str, Embeddings]) -> None:
+def write(path: Path, splits: dict[str, Embeddings | Embedded]) -> None:
     """One .npz file: `train`, `train_labels`, `train_names`, and the same for `test`."""
     arrays: dict[str, Any] = {}
     for name, e in splits.items():

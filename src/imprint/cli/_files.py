@@ -4,10 +4,9 @@ import shlex
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable
 from pathlib import Path
 
-from imprint import persistence
+from imprint.core import sealed
 from imprint.core.errors import FileError
 from imprint.core.home import home
 
@@ -40,7 +39,7 @@ def check_output(path: Path) -> None:
     check_place(path)
     if path.exists() and path.stat().st_size:
         try:
-            persistence.read(path)
+            sealed.read(path)
         except FileError:
             raise FileError(f"Cannot write {path}: it exists and is no imprint model; choose another name.") from None
 
@@ -56,27 +55,3 @@ def check_home(optional: bool = True) -> None:
         instead = ", or keep nothing with --no-cache" if optional else ""
         reason = f"{e.strerror}; set IMPRINT_HOME to a folder of your own{instead}"
         raise FileError(f"Cannot keep embeddings in {folder}: {reason}.") from None
-
-
-def pictures_in(given: Iterable[str]) -> list[str]:
-    """Files as they are, folders as all pictures below them by name; hidden ones are left out."""
-    found: list[str] = []
-    for text in given:
-        place = Path(text).expanduser()
-        if place.is_dir():
-            found += _below(place)
-        elif not place.exists():
-            raise FileError(f"There is no file or folder {text}.")
-        else:
-            found.append(str(place))
-    return found
-
-
-def _below(folder: Path) -> list[str]:
-    from imprint.datasets.pictures import suffixes
-
-    known = suffixes()
-    inside = [p for p in sorted(folder.rglob("[!.]*")) if p.suffix.lower() in known and p.is_file()]
-    if not inside:
-        raise FileError(f"{folder} has no pictures; they end in {', '.join(sorted(known))}.")
-    return [str(p) for p in inside]

@@ -1,11 +1,14 @@
 """What `imprint list` lists."""
 
 import inspect
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, fields
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any, NamedTuple
+
+BACKBONE_COLUMNS = ["name", "modality", "width", "input", "size", "top1", "licence", "installed"]
 
 
 class Inventory(NamedTuple):
@@ -15,25 +18,93 @@ class Inventory(NamedTuple):
     columns: Sequence[str]
     right: Sequence[str] = ()
     footnote: str = ""
+    titles: Mapping[str, str] = {}
+    """Shorter words for columns whose key is long, so that a table fits 80 columns."""
+
+    def heads(self) -> list[str]:
+        """The columns as a person reads them."""
+        return [self.titles.get(c, c) for c in self.columns]
 
     def rows(self) -> list[list[str]]:
         """The columns of every object as text."""
-        return [[_text(o[c]) for c in self.columns] for o in self.objects]
+        return [[_text(c, o[c]) for c in self.columns] for o in self.objects]
 
 
-def _text(value: object) -> str:
-    if isinstance(value, list | tuple):
-        return " x ".join(map(str, value))
+def _text(column: str, value: object) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if column == "size" and isinstance(value, int):
+        return f"{value / 1e6:.0f} MB"
+    if column == "top1" and isinstance(value, float):
+        return f"{value:.1f}"
+    if column == "licence":
+        return re.split(r"[ ;]|-Clause", str(value))[0]
     return "" if value is None else f"{value:,}" if isinstance(value, int) else str(value)
 
 
 def backbones() -> Inventory:
-    from imprint.backbones import PREFIXES, names, record
+    """Every backbone with a name; `--measure` adds the column `per_second`."""
+    from imprint.backbones import DEFAULTS, PREFIXES, names, record
+    from imprint.backbones.installed import is_installed, lacks_extra
 
-    objects = [{**record(name).as_json(), "name": name, "input": record(name).input_size} for name in names()]
+    records = [record(name) for name in names()]
+    objects = [
+        {
+            **r.as_json(),
+            "input": _input(r),
+            "default": r.name in DEFAULTS.values(),
+            "installed": is_installed(r),
+            "needs": lacks_extra(r),
+            "download": r.download,
+        }
+        for r in records
+    ]
     also = ", ".join(f"{prefix}:{what}" for prefix, what in PREFIXES.items())
-    numbers = ["width", "top1"]
-    return Inventory(objects, ["name", *numbers, "input", "pretraining"], numbers, f"Also: {also}.")
+    notes = [f"Defaults: {', '.join(DEFAULTS.values())}. Also: {also}.", *_absent(records)]
+    return Inventory(objects, BACKBONE_COLUMNS, ["width", "size", "top1"], "\n".join(notes), {"installed": "here"})
+
+
+def _input(record: Any) -> str:
+    if record.tokens is not None:
+        return f"{record.tokens} tokens"
+    if record.seconds is not None:
+        return f"{record.seconds} s"
+    return f"{record.input_size[0]} px"
+
+
+def _absent(records: Sequence[Any]) -> list[str]:
+    """For people: what has to be installed or fetched before the others run."""
+    from imprint.backbones.installed import EXTRAS, lacks_extra, lacks_weights
+    from imprint.backbones.record import location
+    from imprint.core.extras import install_hint
+
+    notes = []
+    for extra in sorted({e for r in records if (e := lacks_extra(r))}):
+        notes.append(f"{_names(r for r in records if EXTRAS.get(r.adapter) == extra)}: {install_hint(extra)}.")
+    away = [r for r in records if lacks_weights(r)]
+    if fetched := [r for r in away if r.adapter == "torchvision"]:
+        notes.append(f"{_names(fetched)}: the weights are downloaded on first use.")
+    if placed := [r for r in away if r.adapter != "torchvision"]:
+        notes.append(
+            f"{_names(placed)}: put the weights into {location(placed[0]).parent}; --json names files, sources."
+        )
+    return notes
+
+
+def _names(records: Iterable[Any]) -> str:
+    return ", ".join(r.name for r in records)
+
+
+def measured(found: Inventory) -> Inventory:
+    """The installed backbones alone, with how many inputs a second each embeds here."""
+    from imprint.backbones import load
+    from imprint.backbones.measure import inputs_per_second
+
+    here = [o for o in found.objects if o["installed"]]
+    objects = [o | {"per_second": round(inputs_per_second(load(o["name"])), 1)} for o in here]
+    shown = [c for c in found.columns if c not in ("licence", "installed")]
+    note = "per_second: pictures of 500 x 375 pixels, texts of 3 to 16 words, sounds of 5 seconds; all cores."
+    return Inventory(objects, [*shown, "per_second"], [*found.right, "per_second"], note)
 
 
 def datasets() -> Inventory:
@@ -52,7 +123,7 @@ def components(package: str) -> Inventory:
         {
             "name": name,
             "text": str(cls()),
-            "meaning": inspect.cleandoc(cls.__doc__ or "").splitlines()[0],
+            "meaning": next(iter(inspect.cleandoc(cls.__doc__ or "").splitlines()), ""),
             "parameters": {f.name: f.default for f in fields(cls)},
         }
         for name, cls in zip(family.names(), family)

@@ -2,27 +2,51 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from imprint import datasets
 from imprint.cli import _terminal as terminal
 from imprint.cli._files import check_home, words
+from imprint.cli._judgement import judgement
 from imprint.imprinter import Embedded, Imprinter
+from imprint.imprinter.embedder import KINDS
+
+if TYPE_CHECKING:
+    from imprint.assess import Evaluation
+
+NEXT = {"image": "PICTURE", "text": "TEXT", "sound": "SOUND", "embedding": "TABLE"}
 
 
-def embed(model: Imprinter, spec: str) -> Embedded:
-    """The embeddings of labelled data, with progress; what cannot be read is named."""
-    if model.cache:
-        check_home()
+def embed(model: Imprinter, spec: str, **columns: Any) -> tuple[Embedded, tuple[str, ...]]:
+    """The embeddings of labelled data, with progress, and the parts that the data have.
+
+    Says what the data are, and names what cannot be read.
+    """
     with terminal.bars() as bars:
-        split = datasets.load(spec, "train", progress=bars.download)
+        split = datasets.load(spec, "train", progress=bars.download, **columns)
+        model.embedder.choose(split.modality)
+        by = "" if split.modality == "embedding" else f", by {model.embedder.spec}"
+        terminal.note(f"{split.found}{by}.")
+        if model.embedder.cache and split.modality != "embedding":
+            check_home()
         rows = model.embed(split, bars.embedding())
     terminal.skipped(rows.skipped)
-    return rows
+    return rows, split.parts
 
 
-def state(model: Imprinter, path: Path, rows: Embedded | None, json: bool) -> None:
+def on_test_part(model: Imprinter, spec: str, columns: dict[str, Any]) -> "Evaluation":
+    """How good the model is on the test part of the data."""
+    from imprint.assess import evaluation
+    from imprint.assess.rows import gather, test_split
+
+    with terminal.bars() as bars:
+        rows = gather(model, [test_split(spec, **columns)[0]], bars.embedding("Testing"))
+    return evaluation(model.predict_proba(rows.embedded()), model.classes_, rows.y, rows.paths, rows.skipped)
+
+
+def state(model: Imprinter, path: Path, rows: Embedded | None, json: bool, tested: "Evaluation | None" = None) -> None:
     """Say what the model file holds now, and what can be done next."""
     labels, counts = _counts(rows)
     if json:
@@ -30,21 +54,38 @@ def state(model: Imprinter, path: Path, rows: Embedded | None, json: bool) -> No
             {
                 "model": str(path),
                 "classes": model.classes_.tolist(),
-                "proxies": len(model.classifier.proxies_.labels),
-                "pictures": dict(zip(map(str, labels), counts)),
+                "proxies": len(model.learnt.head.proxies.labels),
+                "rows": dict(zip(map(str, labels), counts)),
+                **_expected(model),
+                **({"test": {"accuracy": tested.accuracy, "rows": tested.rows}} if tested else {}),
                 "skipped": [{"path": s.name, "reason": s.reason} for s in rows.skipped] if rows else [],
             }
         )
         return
     if rows is not None:
-        terminal.note(f"Imprinted {terminal.count(sum(counts), 'picture')} of {terminal.count(len(labels), 'class')}.")
+        what = KINDS[model.modality] if sum(counts) != 1 else KINDS[model.modality][:-1]
+        terminal.note(f"Imprinted {sum(counts):,} {what} of {terminal.count(len(labels), 'class')}.")
     size = f"{terminal.count(len(model.classes_), 'class')}, {_proxies(model)}"
-    terminal.note(f"{path}: {size}, {path.stat().st_size / 1e6:.1f} MB.")
+    terminal.note(f"{path}: {size}, {terminal.bytes_of(path)}.")
+    for line in judgement(model.learnt.head, KINDS[model.modality]):
+        terminal.note(line)
+    if tested is not None:
+        right = tested.rows - len(tested.mistakes)
+        terminal.note(f"On the test part: {100 * tested.accuracy:.1f} % right, {right:,} of {tested.rows:,}.")
     if len(model.classes_) == 1:
-        terminal.note(f"One class alone: every picture will be called {str(model.classes_[0])!r}.")
-        terminal.note(f"Next: {words('imprint', 'add', path, 'FOLDER')}")
+        terminal.note(f"One class alone: everything will be called {str(model.classes_[0])!r}.")
+        terminal.note(f"Next: {words('imprint', 'add', path, 'DATA')}")
     else:
-        terminal.note(f"Next: {words('imprint', 'predict', path, 'PICTURE')}")
+        terminal.note(f"Next: {words('imprint', 'predict', path, NEXT[model.modality])}")
+
+
+def _expected(model: Imprinter) -> dict[str, Any]:
+    """What a calibrated model expects of itself; null where it cannot tell."""
+    if not model.calibrated:
+        return {}
+    found = [model.expected_accuracy_, *model.expected_interval_]
+    accuracy, low, high = (round(v, 6) if np.isfinite(v) else None for v in found)
+    return {"expected_accuracy": accuracy, "expected_interval": [low, high]}
 
 
 def _counts(rows: Embedded | None) -> tuple[Sequence[object], Sequence[int]]:
@@ -55,4 +96,4 @@ def _counts(rows: Embedded | None) -> tuple[Sequence[object], Sequence[int]]:
 
 
 def _proxies(model: Imprinter) -> str:
-    return terminal.count(len(model.classifier.proxies_.labels), "proxy")
+    return terminal.count(len(model.learnt.head.proxies.labels), "proxy")

@@ -1,9 +1,18 @@
 """Options that several commands share."""
 
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
+
+
+class Way(StrEnum):
+    """How the classes of a network's own head and new ones decide together."""
+
+    margin = "margin"
+    qi = "qi"
+    done = "done"
 
 
 def _backbones() -> list[str]:
@@ -22,28 +31,58 @@ Model = Annotated[Path, typer.Argument(metavar="FILE", help="A model that `impri
 Data = Annotated[
     str,
     typer.Argument(
-        metavar="FOLDER",
-        help="A folder with one sub-folder of pictures per class; or a data set, see `imprint list datasets`.",
+        metavar="DATA",
+        help="A folder with one sub-folder of pictures or sounds per class; a table of texts or embeddings (.csv .tsv "
+        ".jsonl .parquet); embeddings as .npz, or .npy with --labels; or a data set, see `imprint list datasets`.",
         show_default=False,
     ),
 ]
+Labels = Annotated[
+    Path | None, typer.Option("--labels", metavar="FILE", help="One label per row, for a .npy file of embeddings.")
+]
+LabelColumn = Annotated[str | None, typer.Option(metavar="NAME", help="The column of labels in a table: label.")]
+TextColumn = Annotated[str | None, typer.Option(metavar="NAME", help="The column of texts in a table: text.")]
 Network = Annotated[
-    str, typer.Option("--backbone", "-b", help="See `imprint list backbones`.", autocompletion=_backbones)
+    str | None,
+    typer.Option(
+        "--backbone",
+        "-b",
+        help="See `imprint list backbones`; unless told, efficientnet_lite0 for pictures and minilm for texts.",
+        autocompletion=_backbones,
+    ),
 ]
 MovedNetwork = Annotated[
     str | None,
     typer.Option("--backbone", "-b", help="Where the model's backbone lies now, if its file has moved."),
 ]
 Recipe = Annotated[
-    str, typer.Option("--recipe", "-r", help="A published method, see `imprint list recipes`.", autocompletion=_recipes)
+    str | None,
+    typer.Option(
+        "--recipe",
+        "-r",
+        help="A method by name, see `imprint list recipes`; unless told, kernel.",
+        autocompletion=_recipes,
+    ),
+]
+KeepHead = Annotated[
+    bool,
+    typer.Option("--keep-head", help="Keep the classes of the network's own head, such as ImageNet's, beside these."),
+]
+KeepBy = Annotated[
+    Way | None,
+    typer.Option(help="How they decide together: margin, unless told; qi; done. Implies --keep-head."),
 ]
 Generator = Annotated[str | None, typer.Option(help="How proxies are made instead, such as 'kmeans(k=5)'.")]
 Aggregator = Annotated[str | None, typer.Option(help="How proxies decide instead, such as 'nearest(m=3)'.")]
 NormPre = Annotated[str | None, typer.Option(help="How embeddings are scaled before that: none or l2.")]
 NormPost = Annotated[str | None, typer.Option(help="How proxies are scaled: none, l2 or quantile.")]
 NormInf = Annotated[str | None, typer.Option(help="How the embeddings of new pictures are scaled: none or l2.")]
+Calibrate = Annotated[
+    bool, typer.Option("--calibrate/--no-calibrate", help="Learn how good the model is and what it does not know.")
+]
 Seed = Annotated[int, typer.Option(help="The same pictures and seed give the same model.", min=0)]
 Device = Annotated[str, typer.Option(help="Where the backbone runs: cpu or cuda.")]
 Threads = Annotated[int | None, typer.Option(help="Cores the backbone may use; all, unless told.", min=1)]
 Cache = Annotated[bool, typer.Option("--cache/--no-cache", help="Keep the embeddings, so that a repeat is fast.")]
 Json = Annotated[bool, typer.Option("--json", help="For programs: JSON on standard output.")]
+Page = Annotated[Path | None, typer.Option(metavar="FILE", help="Write one HTML page to look at.")]

@@ -33,7 +33,7 @@ def run_paper(
     places = discover(embeddings, *only)
     if dry:
         studies = [(study, out / role if out else None) for role, study in works(name, places)]
-        studying.show_plan(studies, how["workers"], json)
+        studying.show_plan(studies, how["workers"], how["limit"], json)
         return
     if out is None:
         raise ParameterError("study run: say where the results go, with --out DIR.")

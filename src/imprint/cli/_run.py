@@ -14,10 +14,12 @@ from typer.main import get_command
 
 from imprint import cli
 from imprint.cli import _terminal
-from imprint.core.errors import ImprintError
+from imprint.core.errors import ImprintError, UnreadableInput
+from imprint.core.extras import clash
 from imprint.core.version import __version__
 
-STOPPED = 130  # what shells report after Ctrl-C
+FAILED, REFUSED, STOPPED = 1, 2, 130
+"""Exit codes besides 0: something failed although it was asked for rightly, wrong usage or input, Ctrl-C."""
 DEBUG = "--debug"
 
 
@@ -33,7 +35,7 @@ def run(args: Sequence[str] | None = None) -> int:
         if debug:
             raise
         _terminal.fail(str(e))
-        return 1
+        return FAILED if isinstance(e, UnreadableInput) else REFUSED
 
 
 def _call(words: list[str]) -> int:
@@ -41,7 +43,7 @@ def _call(words: list[str]) -> int:
     try:
         get_command(application())(args=words, prog_name="imprint")  # calling a Typer would set its own excepthook
     except SystemExit as e:
-        code = e.code if isinstance(e.code, int) else 1
+        code = e.code if isinstance(e.code, int) else FAILED
     except KeyboardInterrupt:
         code = STOPPED
     if code == STOPPED:
@@ -70,6 +72,8 @@ def application() -> typer.Typer:
 def _version(wanted: bool) -> None:
     if wanted:
         _terminal.write(f"imprint {__version__}\n")
+        if (sentence := clash()) is not None:
+            _terminal.note(sentence)
         raise typer.Exit
 
 
@@ -113,7 +117,7 @@ def _flush(code: int) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         if not isinstance(e, BrokenPipeError):
             _terminal.fail(f"Cannot write to standard output: {e.strerror}.")
-        return code or 1
+        return code or FAILED
 
 
 def _one_line(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
@@ -125,4 +129,6 @@ def _one_line(kind: type[BaseException], error: BaseException, trace: TracebackT
         _terminal.fail("There is not enough memory for this.")
     else:
         first = next(iter(str(error).splitlines()), "")
+        if isinstance(error, ImportError) and (sentence := clash()) is not None:
+            _terminal.note(sentence)
         _terminal.fail(f"{kind.__name__}: {first} (this may be a fault in imprint; {DEBUG} shows where)")

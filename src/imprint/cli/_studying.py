@@ -10,7 +10,7 @@ from imprint.cli import _terminal as terminal
 
 if TYPE_CHECKING:
     from imprint.study import Progress, Study, Summary
-    from imprint.study.estimate import Estimate
+    from imprint.study.plan import Estimate
 
 
 def progress(bars: terminal.Bars) -> Callable[["Progress"], None]:
@@ -40,17 +40,20 @@ def show_summary(summary: "Summary", out: Path, json: bool) -> None:
         raise typer.Exit(1)
 
 
-def show_plan(studies: Sequence[tuple["Study", Path | None]], workers: int | None, json: bool) -> None:
+def show_plan(studies: Sequence[tuple["Study", Path | None]], workers: int | None, limit: int, json: bool) -> None:
     """What there is to do in some studies, given the folders of their results."""
+    from imprint.kernels.engine import granted
     from imprint.study import plan
-    from imprint.study.estimate import Estimate, estimate
-    from imprint.study.run import cores, source_of
+    from imprint.study.plan import Estimate, check_size, estimate
+    from imprint.study.run import source_of
     from imprint.study.store import Store
 
     parts = [Estimate(0, 0, 0, 0, 0, 0.0, 0.0)]
     for study, out in studies:
+        terminal.note(f"{study.name}: {study.points:,} experiments at most.")
+        check_size(study, limit)
         done = Store(out).done() if out is not None else set()
-        parts.append(estimate(plan(study, source_of(study), done), workers or cores()))
+        parts.append(estimate(plan(study, source_of(study), done, limit), workers or granted()))
     sums = {name: sum(getattr(part, name) for part in parts) for name in Estimate._fields}
     found = Estimate(**{**sums, "memory": max(part.memory for part in parts)})
     if json:

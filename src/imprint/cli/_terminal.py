@@ -2,22 +2,39 @@
 
 import json
 import sys
+import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from rich.console import Console
 
     from imprint.embeddings import Progress, Skipped
 
 MOST_NAMED = 10
+JOINERS = "\u200c\u200d"  # within words and pictograms: they only join
 WIDE = 10_000  # columns of something that is no terminal: nothing is cut
 
 
+def printable(text: object, keep: str = "") -> str:
+    """Text without anything that a terminal would obey instead of showing it, such as colours and other directions.
+
+    >>> printable("cat\\x1b[2J\\n")
+    'cat\\\\x1b[2J\\\\n'
+    """
+    return "".join(c if c in keep or not _obeyed(c) else c.encode("unicode_escape").decode() for c in str(text))
+
+
+def _obeyed(c: str) -> bool:
+    return unicodedata.category(c) in ("Cc", "Cf", "Zl", "Zp") and c not in JOINERS
+
+
 def write(text: str) -> None:
-    """Text to standard output, as it is."""
-    sys.stdout.write(text)
+    """Text to standard output: to a program as it is, to a person without what a terminal would obey."""
+    sys.stdout.write(printable(text, keep="\n\t") if sys.stdout.isatty() else text)
 
 
 def emit(value: Any) -> None:
@@ -27,14 +44,15 @@ def emit(value: Any) -> None:
 
 def note(text: str) -> None:
     """A line for people."""
-    _console(sys.stderr).print(text, soft_wrap=True, markup=False, emoji=False, highlight=False)
+    shown = printable(text, keep="\n")
+    _console(sys.stderr).print(shown, soft_wrap=True, markup=False, emoji=False, highlight=False)
 
 
 def fail(text: str) -> None:
     """The one sentence that says why a command failed."""
     from rich.text import Text
 
-    _console(sys.stderr).print(Text.assemble(("Error: ", "bold red"), text), soft_wrap=True)
+    _console(sys.stderr).print(Text.assemble(("Error: ", "bold red"), printable(text)), soft_wrap=True)
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, right: Sequence[str] = ()) -> None:
@@ -43,12 +61,12 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, right: Se
     from rich.table import Table
     from rich.text import Text
 
-    made = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    made = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, collapse_padding=True)
     for name in columns:
         whole = name in right or name == "name"
         made.add_column(name, justify="right" if name in right else "left", no_wrap=whole, overflow="fold")
     for row in rows:
-        made.add_row(*(cell if isinstance(cell, Text) else Text(str(cell)) for cell in row))
+        made.add_row(*(cell if isinstance(cell, Text) else Text(printable(cell)) for cell in row))
     _console(sys.stdout).print(made)
 
 
@@ -70,6 +88,12 @@ def count(n: int, noun: str) -> str:
     return f"{n:,} {noun if n == 1 else plural}"
 
 
+def bytes_of(path: "Path") -> str:
+    """The size of a file as people say it: `732 bytes`, `12 kB`, `1.3 MB`."""
+    size = path.stat().st_size
+    return f"{size} bytes" if size < 1000 else f"{size / 1e3:.0f} kB" if size < 1e6 else f"{size / 1e6:.1f} MB"
+
+
 class Bars:
     """Progress bars on standard error, or nothing at all where that is no terminal."""
 
@@ -81,8 +105,8 @@ class Bars:
         if self._show is None:
             return
         if key not in self._tasks:
-            self._tasks[key] = self._show.add_task(title, total=total)
-        self._show.update(self._tasks[key], description=title, completed=done, total=total)
+            self._tasks[key] = self._show.add_task(printable(title), total=total)
+        self._show.update(self._tasks[key], description=printable(title), completed=done, total=total)
 
     def download(self, file: str, done: int, total: int | None) -> None:
         """What `datasets.load` reports: a bar for each file."""

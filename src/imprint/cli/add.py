@@ -7,14 +7,17 @@ from imprint.cli import _options as options
 
 def command(
     file: options.Model,
-    folder: options.Data,
+    data: options.Data,
+    labels: options.Labels = None,
+    label_column: options.LabelColumn = None,
+    text_column: options.TextColumn = None,
     backbone: options.MovedNetwork = None,
     device: options.Device = "cpu",
     threads: options.Threads = None,
     cache: options.Cache = True,
     json: options.Json = False,
 ) -> None:
-    """Add classes, or pictures of known classes, to a model.
+    """Add classes, or more of known classes, to a model.
 
     Other classes stay as they are. The file is replaced whole at the end: stopped half-way, it is what it was. Two of
     these on one model wait for each other, and both count.
@@ -25,7 +28,8 @@ def command(
 
     check_model(file)
     network: dict[str, Any] = {"backbone": backbone, "device": device, "threads": threads}
-    rows = embed(Imprinter.load(file, cache=cache, **network), folder)
+    columns = {"labels": labels, "label_column": label_column, "text_column": text_column}
+    rows, _ = embed(Imprinter.load(file, cache=cache, **network), data, **columns)
     with Imprinter.change(file, **network) as model:
         model.add(rows)
     state(model, file, rows, json)

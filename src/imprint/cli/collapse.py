@@ -17,7 +17,10 @@ MEANINGS = {
 
 def command(
     data: options.Data,
-    backbone: options.Network = "tinynet",
+    labels: options.Labels = None,
+    label_column: options.LabelColumn = None,
+    text_column: options.TextColumn = None,
+    backbone: options.Network = None,
     device: options.Device = "cpu",
     threads: options.Threads = None,
     json: options.Json = False,
@@ -29,7 +32,8 @@ def command(
     from imprint.cli._embed import embed_splits
     from imprint.collapse import cdnv, nc1, nc2, vci
 
-    rows = embed_splits(data, backbone, device, threads, tests=False)["train"]
+    columns = {"labels": labels, "label_column": label_column, "text_column": text_column}
+    rows = embed_splits(data, backbone, device, threads, tests=False, columns=columns)["train"]
     terminal.skipped(rows.skipped)
     found = {"nc1": nc1(rows.X, rows.y), "cdnv": cdnv(rows.X, rows.y), "vci": vci(rows.X, rows.y)}
     found |= asdict(nc2(rows.X, rows.y))

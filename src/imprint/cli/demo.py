@@ -18,7 +18,7 @@ def command(
     cache: options.Cache = True,
     json: options.Json = False,
 ) -> None:
-    """Compare the five recipes on handwritten digits.
+    """Compare the recipes on handwritten digits.
 
     It takes less than a minute and no network, prints a table and writes one HTML page.
     """
@@ -51,7 +51,15 @@ def _show(findings: "Findings") -> None:
     ]
     columns = ["recipe", "rank", *TASKS]
     terminal.table(columns, rows, right=columns[1:])
-    terminal.write("\n".join(["", *verdict(findings), ""]) + "\n")
+    k = findings.knowledge
+    lines = [
+        *verdict(findings),
+        "",
+        f"Taught the digits 0 to 8, kernel expects {100 * k.expected:.1f} % and has {100 * k.accuracy:.1f} %;",
+        f"it calls {100 * k.refused_unknown:.0f} % of the nines, which it has never seen, 'none of these', and "
+        f"{100 * k.refused_known:.0f} % of what it knows.",
+    ]
+    terminal.write("\n".join(["", *lines, ""]) + "\n")
 
 
 def _as_json(findings: "Findings", page: Path) -> dict[str, Any]:
@@ -67,5 +75,6 @@ def _as_json(findings: "Findings", page: Path) -> dict[str, Any]:
         "instances": c.instances,
         "friedman": c.friedman.p,
         "pairs": [pair._asdict() for pair in c.pairs],
+        "knowledge": findings.knowledge._asdict(),
         "nc1": findings.nc1,
     }

@@ -12,7 +12,10 @@ from imprint.cli import _terminal as terminal
 def command(
     data: options.Data,
     output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="Where the .npz file goes.")],
-    backbone: options.Network = "tinynet",
+    labels: options.Labels = None,
+    label_column: options.LabelColumn = None,
+    text_column: options.TextColumn = None,
+    backbone: options.Network = None,
     device: options.Device = "cpu",
     threads: options.Threads = None,
     json: options.Json = False,
@@ -29,7 +32,8 @@ def command(
     check_place(output)
     if output.suffix != ".npz":
         raise FileError(f"Cannot write {output}: its name must end in .npz.")
-    splits = embed_splits(data, backbone, device, threads, tests=True)
+    columns = {"labels": labels, "label_column": label_column, "text_column": text_column}
+    splits = embed_splits(data, backbone, device, threads, tests=True, columns=columns)
     write(output, splits)
     for split in splits.values():
         terminal.skipped(split.skipped)
@@ -38,5 +42,5 @@ def command(
         terminal.emit({"file": str(output), "width": splits["train"].X.shape[1], "rows": sizes})
     else:
         rows = " and ".join(f"{len(s.X):,} {name}" for name, s in splits.items())
-        width, size = splits["train"].X.shape[1], output.stat().st_size / 1e6
-        terminal.note(f"{output}: {rows} rows of {width} numbers, {size:.1f} MB.")
+        width = splits["train"].X.shape[1]
+        terminal.note(f"{output}: {rows} rows of {width} numbers, {terminal.bytes_of(output)}.")

@@ -49,9 +49,14 @@ def command(
 
 
 def _say(made: "Exported", json: bool) -> None:
-    classes, proxies, size = len(made.head.classes), len(made.head.owners), made.path.stat().st_size
+    classes, proxies, size = len(made.model.head), len(made.model.head.proxies.labels), made.path.stat().st_size
     if json:
-        facts = {"file": str(made.path), "to": made.to, "backbone": made.backbone, "classes": made.head.classes}
+        facts = {
+            "file": str(made.path),
+            "to": made.to,
+            "backbone": made.backbone,
+            "classes": made.model.about["classes"],
+        }
         terminal.emit({**facts, "proxies": proxies, "bytes": size})
         return
     holds = f"{made.backbone} and the head" if made.backbone else "the head alone"

@@ -1,7 +1,7 @@
 """`imprint fit`."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -9,28 +9,35 @@ from imprint.cli import _options as options
 
 
 def command(
-    folder: options.Data,
+    data: options.Data,
     output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="Where the model goes.")],
-    backbone: options.Network = "tinynet",
-    recipe: options.Recipe = "imprint2025",
+    labels: options.Labels = None,
+    label_column: options.LabelColumn = None,
+    text_column: options.TextColumn = None,
+    backbone: options.Network = None,
+    recipe: options.Recipe = None,
     generator: options.Generator = None,
     aggregator: options.Aggregator = None,
     norm_pre: options.NormPre = None,
     norm_post: options.NormPost = None,
     norm_inf: options.NormInf = None,
+    calibrate: options.Calibrate = True,
+    keep_head: options.KeepHead = False,
+    keep_by: options.KeepBy = None,
     seed: options.Seed = 0,
     device: options.Device = "cpu",
     threads: options.Threads = None,
     cache: options.Cache = True,
     json: options.Json = False,
 ) -> None:
-    """Make a model from a folder of pictures.
+    """Make a model from pictures, texts or embeddings.
 
-    The folder has one sub-folder per class, whose name is the label. A recipe says how proxies are made and used;
-    options replace its parts one by one.
+    A folder has one sub-folder per class, whose name is the label; a table has a column `label`. What the data are is
+    found from them, and said; of data with a `train` and a `test` part the model is fitted on the first and evaluated
+    on the second. A recipe says how proxies are made and used; options replace its parts one by one.
     """
     from imprint.cli._files import check_output
-    from imprint.cli._learn import embed, state
+    from imprint.cli._learn import embed, on_test_part, state
     from imprint.imprinter import Imprinter
 
     given = {
@@ -40,9 +47,13 @@ def command(
         "norm_post": norm_post,
         "norm_inf": norm_inf,
     }
-    parts = {name: text for name, text in given.items() if text is not None}
-    model = Imprinter(backbone, recipe=recipe, random_state=seed, device=device, threads=threads, cache=cache, **parts)
+    parts: dict[str, Any] = {name: text for name, text in given.items() if text is not None}
+    network: dict[str, Any] = {"device": device, "threads": threads, "cache": cache}
+    kept: dict[str, Any] = {"keep_head": str(keep_by) if keep_by else keep_head, "calibrate": calibrate}
+    model = Imprinter(backbone, recipe=recipe, random_state=seed, **kept, **network, **parts)
     check_output(output)
-    rows = embed(model, folder)
+    columns: dict[str, Any] = {"labels": labels, "label_column": label_column, "text_column": text_column}
+    rows, parts_of_data = embed(model, data, **columns)
     model.fit(rows).save(output)
-    state(model, output, rows, json)
+    tested = on_test_part(model, data, columns) if "test" in parts_of_data else None
+    state(model, output, rows, json, tested)

@@ -22,15 +22,24 @@ class Kind(StrEnum):
 
 
 def command(
-    what: Annotated[Kind, typer.Argument(help="What to list.", show_default=False)], json: options.Json = False
+    what: Annotated[Kind, typer.Argument(help="What to list.", show_default=False)],
+    measure: Annotated[
+        bool, typer.Option("--measure", help="Of backbones: time each that is installed; some seconds.")
+    ] = False,
+    json: options.Json = False,
 ) -> None:
     """List backbones, datasets, recipes and other parts."""
-    from imprint.cli._inventory import LISTS
+    from imprint.cli._inventory import LISTS, measured
+    from imprint.core.errors import ParameterError
 
+    if measure and what != Kind.backbones:
+        raise ParameterError(f"list {what.value} --measure: only backbones can be measured.")
     found = LISTS[what]()
+    if measure:
+        found = measured(found)
     if json:
         terminal.emit(found.objects)
     else:
-        terminal.table(found.columns, found.rows(), right=found.right)
+        terminal.table(found.heads(), found.rows(), right=found.right)
         if found.footnote:
             terminal.note(found.footnote)

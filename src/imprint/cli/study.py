@@ -31,7 +31,7 @@ def run(
         typer.Option(help="Processes; unless told, one for every core, a single one for little work.", min=1),
     ] = None,
     engine: Annotated[str, typer.Option(help="local, or ray for the cluster that RAY_ADDRESS names.")] = "local",
-    device: Annotated[str, typer.Option(help="Where the arithmetic runs: cpu or cuda.")] = "cpu",
+    limit: Annotated[int, typer.Option(help="The most experiments that a study may name.", min=1)] = 2_000_000,
     dry: Annotated[bool, typer.Option("--dry", help="Say what there is to do, and do nothing.")] = False,
     backbones: Annotated[str, typer.Option(help="For paper/...: only these, with commas between them.")] = "",
     datasets: Annotated[str, typer.Option(help="For paper/...: only these, with commas between them.")] = "",
@@ -50,20 +50,20 @@ def run(
     if study.startswith("paper/"):
         from imprint.cli._paper import run_paper
 
-        how = {"workers": workers, "engine": engine, "device": device}
+        how = {"workers": workers, "engine": engine, "limit": limit}
         run_paper(study, out, embeddings, (_names(backbones), _names(datasets), maps), how, dry, json)
         return
     found = Study.read(study)
     if embeddings is not None:
         found = found.at(embeddings)
     if dry:
-        studying.show_plan([(found, out)], workers, json)
+        studying.show_plan([(found, out)], workers, limit, json)
         return
     if out is None:
         raise ParameterError("study run: say where the results go, with --out DIR.")
     with terminal.bars() as bars:
         progress = studying.progress(bars)
-        summary = start(found, out, workers=workers, engine=engine, device=device, progress=progress)
+        summary = start(found, out, workers=workers, engine=engine, limit=limit, progress=progress)
     studying.show_summary(summary, out, json)
 
 
@@ -91,8 +91,9 @@ def report(
     """
     from imprint.core.errors import ParameterError
     from imprint.paper.results import is_run
+    from imprint.report.forms import as_json, as_text
     from imprint.report.page import write_report
-    from imprint.report.tables import as_text, tabulate
+    from imprint.report.tables import tabulate
     from imprint.study import Study
     from imprint.study.store import Store
 
@@ -108,15 +109,15 @@ def report(
         raise ParameterError(f"study report {folder} ...: several folders go together only for studies of the paper.")
     store = Store(folder)
     manifest = store.manifest()
-    tables = tabulate(Study.of(manifest["study"]).results(folder), metric, best)
+    study = Study.of(manifest["study"])
+    tables = tabulate(study.results(folder), metric, best, study.recipes)
     files = write_report(to or folder / "report", tables, manifest, store.failures())
     if json:
-        lines = [vars(line) for line in tables.lines]
-        plain = [{k: None if v != v else v for k, v in line.items()} for line in lines]
-        terminal.emit({"experiments": tables.experiments, "files": [str(f) for f in files], "methods": plain})
+        terminal.emit({"experiments": tables.experiments, "files": [str(f) for f in files], **as_json(tables)})
     else:
         terminal.write(as_text(tables))
-        terminal.note(f"Also written: {', '.join(str(f) for f in files)}")
+        others = ", ".join(f.name for f in files if f.suffix != ".html")
+        terminal.note(f"Also written: {next(f for f in files if f.suffix == '.html')}; beside it {others}.")
 
 
 def _names(text: str) -> list[str]:

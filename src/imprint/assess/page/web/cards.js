@@ -1,0 +1,49 @@
+// Pictures, texts or names of rows, with what was said about them.
+
+import { element } from "./dom.js";
+import { percent } from "./numbers.js";
+
+const FIRST = 24;
+
+function picture(item, caption) {
+  const image = element("img", { src: item.picture, alt: item.name, loading: "lazy", class: item.picture.startsWith("data:image/png") ? "tiny" : "" });
+  return element("div", {}, image, caption ? element("div", {}, caption) : null);
+}
+
+function body(item) {
+  const other = item.because;
+  if (item.picture) {
+    return element("div", { class: "pictures" }, picture(item), other && other.picture ? picture(other, "decided by") : null);
+  }
+  if (item.text === undefined) return null;
+  const reason = other && other.text !== undefined ? element("div", { class: "because pale" }, `decided by: ${other.text}`) : null;
+  return element("div", {}, element("blockquote", {}, item.text), reason);
+}
+
+function reason(item) {
+  const other = item.because;
+  if (!other || other.picture || other.text !== undefined) return null;
+  return element("span", { class: "name" }, `decided by ${other.name}`);
+}
+
+export function card(item, words) {
+  return element("figure", {}, body(item), element("figcaption", {}, words, element("span", { class: "name" }, item.name), reason(item)));
+}
+
+export function answer(item) {
+  const wrong = item.predicted !== item.label;
+  const said = element("b", { class: wrong ? "wrong" : "" }, item.predicted);
+  return wrong ? ["called ", said, ` ${percent(item.probability, 0)}, is `, element("b", {}, item.label)]
+    : [said, ` ${percent(item.probability, 0)}`];
+}
+
+export function cards(items, words, first = FIRST) {
+  const pairs = items.some((item) => item.because && item.because.picture);
+  const texts = items.some((item) => item.text !== undefined);
+  const grid = element("div", { class: `cards ${texts ? "texts" : pairs ? "pairs-of" : ""}` });
+  grid.append(...items.slice(0, first).map((item) => card(item, words(item))));
+  if (items.length <= first) return grid;
+  const rest = items.slice(first);
+  const more = element("button", { class: "more", click: () => { grid.append(...rest.map((item) => card(item, words(item)))); more.remove(); } }, `Show ${rest.length} more`);
+  return element("div", {}, grid, more);
+}

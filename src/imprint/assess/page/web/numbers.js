@@ -1,0 +1,14 @@
+// How numbers are written, and the colours of classes.
+
+export function percent(share, digits = 1) {
+  return share === null ? "–" : `${(100 * share).toFixed(digits)} %`;
+}
+
+export function count(n, noun, plural = `${noun}s`) {
+  return `${n.toLocaleString("en")} ${n === 1 ? noun : plural}`;
+}
+
+export function colour(place) {
+  const hue = (210 + 137.508 * place) % 360;
+  return `hsl(${hue.toFixed(1)} ${place % 2 ? 62 : 75}% ${[52, 42, 62][place % 3]}%)`;
+}

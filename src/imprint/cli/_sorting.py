@@ -1,0 +1,57 @@
+"""Files sorted into a folder per class, as a model sees them."""
+
+import filecmp
+import os
+import shutil
+from collections.abc import Iterable
+from itertools import count
+from pathlib import Path
+
+from imprint.core.errors import FileError
+
+UNKNOWN = "none of these"
+
+
+def sort_into(folder: Path, files: Iterable[tuple[str, object]], link: bool) -> int:
+    """Copy or link every file into the sub-folder of its label; says how many. Nothing is ever overwritten.
+
+    A file that is there already, byte for byte, is left; another one of the same name gets a number.
+    """
+    done = 0
+    try:
+        for name, label in files:
+            source = Path(name)
+            place = folder / folder_name(UNKNOWN if label is None else str(label))
+            place.mkdir(parents=True, exist_ok=True)
+            done += _put(source, place, link)
+    except OSError as e:
+        raise FileError(f"Cannot write {e.filename or folder}: {e.strerror}.") from None
+    return done
+
+
+def folder_name(label: str) -> str:
+    """A label as the name of one folder, wherever it came from.
+
+    >>> folder_name("cat"), folder_name("../etc"), folder_name(".."), folder_name("a/b")
+    ('cat', '.._etc', '__', 'a_b')
+    """
+    kept = "".join("_" if c in '/\\\\:*?"<>|' or not c.isprintable() else c for c in label).strip() or "_"
+    return "_" * len(kept) if set(kept) == {"."} else kept[:200]
+
+
+def _put(source: Path, place: Path, link: bool) -> int:
+    for n in count():
+        target = place / (source.name if n == 0 else f"{source.stem}-{n}{source.suffix}")
+        if target.is_symlink() or target.exists():
+            if target.exists() and filecmp.cmp(source, target, shallow=False):
+                return 0
+            continue
+        if link:
+            os.symlink(source.resolve(), target)
+        else:
+            partial = target.with_name(f".{target.name}.imprint-partial")
+            shutil.copy2(source, partial)
+            os.link(partial, target) if hasattr(os, "link") else shutil.copy2(partial, target)
+            partial.unlink()
+        return 1
+    return 0

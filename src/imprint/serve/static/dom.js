@@ -1,0 +1,44 @@
+/** Elements without a framework. */
+
+/** An element: `h("button", {class: "a", onclick: f, disabled: true}, "text", child)`. */
+export function h(tag, attributes = {}, ...children) {
+  const element = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) {
+    if (value === undefined || value === null || value === false) continue;
+    if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
+    else if (name === "style") for (const [key, text] of Object.entries(value)) element.style.setProperty(key, text);
+    else if (name === "data") Object.assign(element.dataset, value);
+    else element.setAttribute(name, value === true ? "" : value);
+  }
+  element.append(...children.flat().filter((child) => child !== null && child !== undefined && child !== false));
+  return element;
+}
+
+export const at = (id) => document.getElementById(id);
+
+/** Say something to people who listen. */
+export function speak(text) {
+  const place = at("spoken");
+  if (place.textContent !== text) place.textContent = text;
+}
+
+/** A short message that goes away by itself; `action` is {label, run}. */
+export function note(text, kind = "info", action = null) {
+  const element = h("div", { class: `note ${kind}` }, h("span", {}, text));
+  if (action) element.append(h("button", { type: "button", onclick: () => { element.remove(); action.run(); } }, action.label));
+  element.append(h("button", { type: "button", class: "close", "aria-label": "Close", onclick: () => element.remove() }, "×"));
+  at("notes").append(element);
+  setTimeout(() => element.remove(), kind === "error" ? 12000 : 6000);
+}
+
+/** A button that looks like one and picks files. */
+export function picker(text, attributes, onfiles) {
+  const input = h("input", {
+    type: "file", multiple: true, class: "unseen", ...attributes,
+    onchange: () => { onfiles([...input.files]); input.value = ""; },
+  });
+  return h("label", { class: "button" }, text, input);
+}
+
+/** The colour of a class: neighbours in the list differ most. */
+export const hue = (index) => Math.round((205 + index * 137.508) % 360);

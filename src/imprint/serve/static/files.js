@@ -1,0 +1,53 @@
+/** Dropped and chosen files, and the classes they belong to. */
+
+const PICTURE = /\.(jpe?g|jpe|jfif|png|gif|bmp|tiff?|p[gpbn]m|webp|avif)$/i;
+const TESTS = new Set(["test", "val", "validation"]);
+
+/** Whether a name looks like a picture's; the server looks at the content. */
+export const isPicture = (name) => PICTURE.test(name) && !name.startsWith(".");
+
+/**
+ * Files by class, as `imprint fit` reads a folder: the first folder below what all have in common names the class.
+ * `given` are {file, path} with the path as "photos/cat/1.jpg"; `loose` is the class of files outside any folder.
+ */
+export function byClass(given, loose) {
+  const paths = given.map((one) => one.path.split("/").slice(0, -1));
+  let common = 0;
+  while (paths.length && paths.every((path) => path.length > common && path[common] === paths[0][common])) common += 1;
+  const top = new Set(paths.map((path) => path[common]));
+  const split = top.has("train") && [...top].every((name) => name === "train" || TESTS.has(name));
+  const found = new Map();
+  given.forEach((one, i) => {
+    let path = paths[i];
+    if (split && path[common] !== "train") return;
+    path = path.slice(split ? common + 1 : common);
+    const label = path[0] ?? (split ? loose : paths[i][common - 1]) ?? loose;
+    found.set(label, [...(found.get(label) ?? []), one.file]);
+  });
+  return found;
+}
+
+/** What a drop or a paste holds, folders walked through: a list of {file, path}. */
+export async function dropped(transfer) {
+  const entries = [...transfer.items].filter((item) => item.kind === "file").map((item) => item.webkitGetAsEntry?.() ?? item.getAsFile());
+  const found = [];
+  for (const entry of entries) await walk(entry, "", found);
+  return found;
+}
+
+async function walk(entry, before, found) {
+  if (!entry) return;
+  if (entry instanceof File) found.push({ file: entry, path: entry.name });
+  else if (entry.isFile) found.push({ file: await new Promise((yes, no) => entry.file(yes, no)), path: before + entry.name });
+  else if (!entry.name.startsWith(".")) {
+    const reader = entry.createReader();
+    for (;;) {
+      const part = await new Promise((yes, no) => reader.readEntries(yes, no));
+      if (!part.length) break;
+      for (const inner of part) await walk(inner, `${before}${entry.name}/`, found);
+    }
+  }
+}
+
+/** Files that were chosen with a file input, with their paths below a chosen folder. */
+export const chosen = (files) => files.map((file) => ({ file, path: file.webkitRelativePath || file.name }));

@@ -1,0 +1,112 @@
+/** Puts the page together: tabs, undo and redo, and where drops and pastes go. */
+
+import { at, note, speak } from "./dom.js";
+import { count } from "./words.js";
+import { dropped, isPicture } from "./files.js";
+import { change, follow, listen, noun, refresh, store, total } from "./store.js";
+import { showTeach, teachDropped, teachInto } from "./teach.js";
+import { judgedAnew, showTry, tryOne } from "./try.js";
+import { showJudge } from "./judge.js";
+import { showTake } from "./take.js";
+
+const TABS = ["teach", "try", "judge", "take"];
+const wide = matchMedia("(min-width: 62rem)");
+
+function select(name, focus = false) {
+  const shown = wide.matches && name === "try" ? "teach" : name;
+  for (const one of TABS) {
+    const tab = at(`tab-${one}`);
+    tab.setAttribute("aria-selected", String(one === shown));
+    tab.tabIndex = one === shown ? 0 : -1;
+    at(one).hidden = one !== shown && !(one === "try" && wide.matches);
+  }
+  at("tab-try").hidden = wide.matches;
+  if (focus) at(`tab-${shown}`).focus();
+}
+
+function tabs() {
+  for (const name of TABS) at(`tab-${name}`).addEventListener("click", () => select(name));
+  document.querySelector(".tabs").addEventListener("keydown", (event) => {
+    const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+    if (!step) return;
+    const usable = TABS.filter((name) => !at(`tab-${name}`).hidden);
+    const here = usable.findIndex((name) => at(`tab-${name}`).getAttribute("aria-selected") === "true");
+    select(usable[(here + step + usable.length) % usable.length], true);
+  });
+  const current = () => TABS.find((name) => at(`tab-${name}`).getAttribute("aria-selected") === "true");
+  wide.addEventListener("change", () => select(current()));
+  select("teach");
+}
+
+async function redo(kind) {
+  if (await change({ do: kind })) speak(kind === "undo" ? "Undone." : "Done again.");
+}
+
+function keys(event) {
+  const typing = event.target.closest("input, textarea, select, dialog");
+  if (typing || !(event.ctrlKey || event.metaKey) || event.key.toLowerCase() !== "z") return;
+  event.preventDefault();
+  redo(event.shiftKey ? "redo" : "undo");
+}
+
+/** Files that are dropped or pasted go to the class they are dropped on or pasted in, to Try, or to new classes. */
+async function receive(transfer, target) {
+  const found = await dropped(transfer);
+  const text = transfer.getData("text/plain");
+  const card = target.closest?.("[data-label]");
+  if (!found.length) {
+    if (store.modality === "text" && text.trim() && !target.closest?.("textarea, input")) tryOne(text, "text");
+    return;
+  }
+  const pictures = found.filter((one) => isPicture(one.file.name));
+  if (!pictures.length) note(`No picture among ${count(found.length, "file")}.`, "error");
+  else if (card) teachInto(pictures.map((one) => one.file), card.dataset.label);
+  else if (target.closest?.("#teach") || pictures.some((one) => one.path.includes("/"))) teachDropped(pictures);
+  else tryOne(pictures[0].file, pictures[0].file.name);
+}
+
+function drops() {
+  let marked = null;
+  const mark = (element) => {
+    if (marked === element) return;
+    marked?.classList.remove("over");
+    marked = element;
+    marked?.classList.add("over");
+  };
+  addEventListener("dragover", (event) => {
+    event.preventDefault();
+    mark(event.target.closest?.("[data-label], .dropzone") ?? null);
+  });
+  addEventListener("dragleave", (event) => { if (!event.relatedTarget) mark(null); });
+  addEventListener("drop", (event) => {
+    event.preventDefault();
+    mark(null);
+    const id = Number(event.dataTransfer.getData("application/x-imprint"));
+    const card = event.target.closest?.("[data-label]");
+    if (id && card) change({ do: "move", ids: [id], label: card.dataset.label });
+    else if (!id) receive(event.dataTransfer, event.target);
+  });
+  addEventListener("paste", (event) => {
+    if (event.clipboardData.files.length) event.preventDefault();
+    else if (event.target.closest("input, textarea")) return;
+    receive(event.clipboardData, document.activeElement ?? document.body);
+  });
+}
+
+function head() {
+  at("undo").disabled = !store.undo;
+  at("redo").disabled = !store.redo;
+  at("summary").textContent = `${count(store.classes.length, "class")} · ${count(total(), noun())} · ${store.backbone}`;
+}
+
+tabs();
+drops();
+at("undo").addEventListener("click", () => redo("undo"));
+at("redo").addEventListener("click", () => redo("redo"));
+addEventListener("keydown", keys);
+addEventListener("imprint:show", ({ detail }) => select(detail));
+listen((what) => {
+  if (what === "state") { head(); showTeach(); showTry(); showTake(); } else judgedAnew();
+  showJudge();
+});
+refresh().then(follow);

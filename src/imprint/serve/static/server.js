@@ -1,0 +1,31 @@
+/** Asking the server. */
+
+async function answer(response) {
+  if (response.ok) return response.json();
+  const text = await response.text();
+  let sentence = text.trim();
+  try { sentence = JSON.parse(text).error ?? sentence; } catch { /* a plain sentence */ }
+  throw new Error(sentence || `The server answered ${response.status}.`);
+}
+
+async function ask(path, options) {
+  try {
+    return await answer(await fetch(path, options));
+  } catch (error) {
+    if (error instanceof TypeError) throw new Error("The server does not answer; is imprint serve still running?");
+    throw error;
+  }
+}
+
+const query = (values) => new URLSearchParams(Object.entries(values).filter(([, value]) => value !== "")).toString();
+
+export const state = () => ask("/api/state");
+export const judge = () => ask("/api/judge");
+export const change = (entry) => ask("/api/change", { method: "POST", body: JSON.stringify(entry), headers: { "content-type": "application/json" } });
+export const open = (file) => ask(`/api/open?${query({ name: file.name })}`, { method: "POST", body: file });
+export const add = (content, label, name, group = "", signal = undefined) =>
+  ask(`/api/items?${query({ label, name, group })}`, { method: "POST", body: content, signal, headers: { "content-type": "application/octet-stream" } });
+export const predict = (content, name, top) =>
+  ask(`/api/predict?${query({ name, top, why: 1, preview: 1 })}`, { method: "POST", body: content, headers: { "content-type": "application/octet-stream" } })
+    .then((found) => found[0]);
+export const shown = (item, kind) => `/api/items/${item.id}/${kind}?v=${item.digest}`;

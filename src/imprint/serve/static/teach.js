@@ -1,0 +1,222 @@
+/** Teach: a column per class. */
+
+import { at, h, hue, note, picker, speak } from "./dom.js";
+import { count } from "./words.js";
+import { byClass, chosen, isPicture } from "./files.js";
+import * as server from "./server.js";
+import { change, noun, refresh, store } from "./store.js";
+import { Uploads } from "./uploads.js";
+import { holdToFilm } from "./film.js";
+import { view } from "./viewer.js";
+
+const FEW = 24; // classes up to which every column shows more of its pictures
+const shown = new Map(); // label -> {element, mark}
+const expanded = new Set();
+let filter = "";
+
+const uploads = new Uploads(server.add, ({ done, total, failed, running }) => {
+  at("progress").hidden = !running || total < 2;
+  at("progress-bar").max = Math.max(total, 1);
+  at("progress-bar").value = done;
+  at("progress-text").textContent = `Teaching ${done.toLocaleString("en")} of ${total.toLocaleString("en")}${failed.length ? `, ${failed.length} unreadable` : ""}`;
+});
+at("progress-stop").addEventListener("click", () => uploads.stop());
+
+/** Teach files to a class; says what became of them. */
+export async function teachInto(files, label, group = crypto.randomUUID()) {
+  if (!files.length) return;
+  const { total, failed, known } = await uploads.push(files, label, group);
+  await refresh();
+  const taught = total - failed.length - known;
+  if (total > 1 || failed.length || known) {
+    const parts = [`Learnt ${count(Math.max(taught, 0), noun())}`];
+    if (known) parts.push(`${known} already there`);
+    if (failed.length) parts.push(`${failed.length} refused: ${failed[0].reason}`);
+    note(`${parts.join("; ")}`, failed.length ? "error" : "info");
+  }
+  speak(`${label}: ${count(taught, noun())} learnt.`);
+}
+
+/** Teach dropped files whose folders name their classes. */
+export function teachDropped(found) {
+  const group = crypto.randomUUID();
+  const jobs = [...byClass(found, nextName())].map(([label, files]) => teachInto(files, label, group));
+  return Promise.all(jobs);
+}
+
+function nextName() {
+  let n = store.classes.length + 1;
+  while (store.classes.some((one) => one.label === `Class ${n}`)) n += 1;
+  return `Class ${n}`;
+}
+
+export function openFolder(files) {
+  const pictures = chosen(files).filter((one) => isPicture(one.file.name));
+  if (!pictures.length) note(`No picture among ${count(files.length, "file")}.`, "error");
+  else teachDropped(pictures);
+}
+
+/** Draw what has changed. */
+export function showTeach() {
+  const place = at("teach");
+  if (!place.firstChild) place.append(h("h2", { class: "unseen" }, "Teach"), toolbar(), h("div", { class: "columns", id: "columns" }));
+  at("filter-field").hidden = store.classes.length <= 12;
+  at("hello").hidden = store.classes.length > 0;
+  const grid = at("columns");
+  const keep = new Set();
+  let before = null;
+  store.classes.forEach((one, index) => {
+    keep.add(one.label);
+    const mark = JSON.stringify([one, index, expanded.has(one.label), store.classes.length > FEW, store.classes.length > 1]);
+    let known = shown.get(one.label);
+    if (known?.mark !== mark) {
+      const element = column(one, index);
+      if (known) replaceKeepingFocus(known.element, element);
+      known = { element, mark };
+      shown.set(one.label, known);
+    }
+    known.element.hidden = filter !== "" && !one.label.toLowerCase().includes(filter);
+    const wanted = before ? before.nextSibling : grid.firstChild;
+    if (known.element !== wanted) grid.insertBefore(known.element, wanted);
+    before = known.element;
+  });
+  for (const [label, { element }] of shown) {
+    if (!keep.has(label)) { element.remove(); shown.delete(label); }
+  }
+}
+
+/** Put a new element where an old one was; the part that had the focus gets it again. */
+function replaceKeepingFocus(old, fresh) {
+  const focused = old.contains(document.activeElement) ? document.activeElement.dataset.part : null;
+  const video = old.querySelector(".film");
+  if (video) fresh.querySelector(".film-place")?.replaceWith(video.closest(".film-place"));
+  old.replaceWith(fresh);
+  if (focused) fresh.querySelector(`[data-part="${CSS.escape(focused)}"]`)?.focus();
+}
+
+function toolbar() {
+  const name = h("input", { type: "text", id: "new-class", placeholder: "Name of a new class", "aria-label": "Name of a new class", maxlength: 100, autocomplete: "off" });
+  const form = h("form", { class: "row grow", onsubmit: async (event) => {
+    event.preventDefault();
+    const label = name.value.trim() || nextName();
+    if (await change({ do: "create", label })) {
+      name.value = "";
+      shown.get(label)?.element.querySelector("input, textarea")?.focus();
+      speak(`Class ${label} is there.`);
+    }
+  } }, name, h("button", { type: "submit", class: "main" }, "New class"));
+  const search = h("input", { type: "search", id: "filter", placeholder: "Find a class", "aria-label": "Find a class", oninput: () => {
+    filter = search.value.trim().toLowerCase();
+    showTeach();
+  } });
+  return h("div", {},
+    hello(),
+    h("div", { class: "bar dropzone" }, form, store.modality === "text" ? null : picker("Add a folder per class", { webkitdirectory: true, id: "open-folder" }, openFolder), h("div", { id: "filter-field", hidden: true }, search)));
+}
+
+function hello() {
+  const text = store.modality === "text";
+  const things = text ? "texts" : "pictures";
+  const step = (n, title, words) => h("li", {}, h("span", { class: "step", "aria-hidden": "true" }, n), h("div", {}, h("strong", {}, title), h("p", { class: "muted" }, words)));
+  return h("div", { class: "hello dropzone", id: "hello" },
+    h("p", { class: "big" }, `Show it a few ${things} of each thing. It learns at once.`),
+    h("ol", {},
+      step("1", "Name a class", "Whatever you want told apart: mugs and cups, good parts and bad ones."),
+      step("2", `Add ${things}`, text ? "Write or paste a few texts of it." : "Five are a start. Drop files, paste, film with the camera, or drop folders: one per class."),
+      step("3", "Try it", `With a ${text ? "text" : "picture"} it has not seen. When it is wrong, tell it: one click.`)),
+    h("p", { class: "muted" }, "Nothing leaves this machine, and everything can be undone."));
+}
+
+function column({ label, items, opened }, index) {
+  const many = store.classes.length > FEW;
+  const limit = expanded.has(label) ? items.length : many ? 5 : 11;
+  const text = store.modality === "text";
+  const newest = [...items].reverse();
+  return h("article", { class: "class", data: { label }, "aria-label": label, style: { "--hue": hue(index) } },
+    h("header", {},
+      h("h3", {}, h("button", { type: "button", class: "name", title: "Rename", data: { part: "name" }, onclick: (event) => rename(event.currentTarget, label) }, label)),
+      h("span", { class: "count" }, opened && !items.length ? "from the model" : items.length.toLocaleString("en")),
+      menu(label, items)),
+    h("ul", { class: text ? "texts" : "thumbs" },
+      newest.slice(0, limit).map((item) => h("li", {}, text ? line(item, newest) : thumb(item, label, newest))),
+      items.length > limit || expanded.has(label)
+        ? h("li", {}, h("button", { type: "button", class: "more", data: { part: "more" }, onclick: () => { toggle(label); } }, expanded.has(label) ? "Show fewer" : `+ ${(items.length - limit).toLocaleString("en")}`))
+        : null),
+    items.length ? null : h("p", { class: "empty muted" }, opened ? "Learnt elsewhere; add pictures to it here." : text ? "Write or paste texts below." : "Drop pictures here, paste them, or hold the camera button."),
+    text ? writer(label) : h("footer", {},
+      picker("Add pictures", { accept: "image/*", data: { part: "add" }, "aria-label": `Add pictures to ${label}` }, (files) => teachInto(files, label)),
+      h("button", { type: "button", class: "hold", data: { part: "film" }, title: "Films while you hold it down" }, "Hold to film"),
+      h("div", { class: "film-place" })));
+}
+
+function toggle(label) {
+  if (!expanded.delete(label)) expanded.add(label);
+  showTeach();
+}
+
+function thumb(item, label, list) {
+  return h("button", {
+    type: "button", class: "thumb", draggable: "true", title: item.name, data: { part: `i${item.id}` },
+    onclick: () => view(item.id, list.map((one) => one.id)),
+    onkeydown: (event) => { if (event.key === "Delete") change({ do: "delete", ids: [item.id] }); },
+    ondragstart: (event) => event.dataTransfer.setData("application/x-imprint", String(item.id)),
+  }, h("img", { src: server.shown(item, "thumbnail"), alt: `${item.name}, ${label}`, loading: "lazy", decoding: "async", draggable: "false" }));
+}
+
+function line(item, list) {
+  return h("button", { type: "button", class: "text", data: { part: `i${item.id}` }, onclick: () => view(item.id, list.map((one) => one.id)) }, item.name);
+}
+
+function writer(label) {
+  const area = h("textarea", { rows: 2, placeholder: "One text per line", "aria-label": `Texts of ${label}`, data: { part: "write" } });
+  const teach = () => {
+    const lines = area.value.split("\n").map((one) => one.trim()).filter(Boolean);
+    area.value = "";
+    teachInto(lines.map((one) => new File([one], "text")), label);
+  };
+  area.addEventListener("keydown", (event) => {
+    if (event.key === "Enter" && !event.shiftKey) { event.preventDefault(); teach(); }
+  });
+  return h("footer", {}, area, h("button", { type: "button", onclick: teach }, "Add"));
+}
+
+function rename(button, label) {
+  const input = h("input", { type: "text", value: label, class: "rename", "aria-label": `New name of ${label}`, maxlength: 100 });
+  let over = false;
+  const end = async (keep) => {
+    if (over) return;
+    over = true;
+    const to = input.value.trim();
+    input.replaceWith(button);
+    if (keep && to && to !== label && await change({ do: "rename", label, to })) speak(`${label} is now called ${to}.`);
+    (shown.get(to)?.element ?? shown.get(label)?.element)?.querySelector(".name")?.focus();
+  };
+  input.addEventListener("keydown", (event) => {
+    if (event.key === "Enter") end(true);
+    if (event.key === "Escape") end(false);
+  });
+  input.addEventListener("blur", () => end(true));
+  button.replaceWith(input);
+  input.focus();
+  input.select();
+}
+
+function menu(label, items) {
+  const others = store.classes.filter((one) => one.label !== label);
+  const merge = h("select", { "aria-label": `Merge ${label} into`, onchange: () => {
+    if (merge.value) change({ do: "merge", label, into: merge.value });
+  } }, h("option", { value: "" }, "Merge into …"), others.map((one) => h("option", { value: one.label }, one.label)));
+  const details = h("details", { class: "menu", onkeydown: (event) => {
+    if (event.key === "Escape") { details.open = false; details.firstChild.focus(); }
+  }, onfocusout: (event) => { if (!details.contains(event.relatedTarget)) details.open = false; } },
+    h("summary", { "aria-label": `More about ${label}`, data: { part: "menu" } }, "⋯"),
+    h("div", { class: "pop" },
+      h("button", { type: "button", onclick: () => rename(details.closest("article").querySelector(".name"), label) }, "Rename"),
+      others.length ? merge : null,
+      h("button", { type: "button", class: "danger", onclick: async () => {
+        if (await change({ do: "drop", label })) note(`${label} and its ${count(items.length, noun())} are forgotten.`, "info", { label: "Undo", run: () => change({ do: "undo" }) });
+      } }, "Delete class")));
+  return details;
+}
+
+holdToFilm(at("teach"), teachInto);

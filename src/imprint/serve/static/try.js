@@ -1,0 +1,170 @@
+/** Try: one picture or text, or the camera; what the model says, and why. */
+
+import { at, h, hue, note, picker, speak } from "./dom.js";
+import { familiarity, percent, weight } from "./words.js";
+import { frame, release, watch } from "./camera.js";
+import * as server from "./server.js";
+import { find, noun, refresh, store } from "./store.js";
+import { view } from "./viewer.js";
+
+const SHOWN = 5;
+let tried = null; // {content, name, answer}
+let live = null; // {video, on}
+let revision = -1;
+
+/** Draw the panel once; ask again about what was tried whenever the model has changed. */
+export function showTry() {
+  const place = at("try");
+  if (!place.firstChild) place.append(h("h2", {}, "Try"), store.modality === "text" ? textInput() : pictureInput(), h("div", { id: "answer" }));
+  if (revision !== store.revision) {
+    revision = store.revision;
+    if (tried && !live) again();
+    else if (!tried) draw();
+  }
+}
+
+/** Ask again once the model has been judged: then it knows how sure it may be. */
+export function judgedAnew() {
+  if (tried && !live) again(true);
+}
+
+function pictureInput() {
+  return h("div", {},
+    h("div", { class: "dropzone stage", id: "stage" }, h("p", { class: "muted" }, "Drop or paste a picture")),
+    h("div", { class: "row" },
+      picker("Choose a picture", { accept: "image/*", id: "try-file", multiple: false }, ([file]) => tryOne(file, file.name)),
+      h("button", { type: "button", id: "try-camera", "aria-pressed": "false", onclick: toggleCamera }, "Camera")));
+}
+
+function textInput() {
+  const area = h("textarea", { rows: 3, id: "try-text", placeholder: "A text to try", "aria-label": "A text to try" });
+  let timer = 0;
+  area.addEventListener("input", () => {
+    clearTimeout(timer);
+    timer = setTimeout(() => { if (area.value.trim()) tryOne(area.value.trim(), "text"); }, 250);
+  });
+  return h("div", {}, area);
+}
+
+/** Ask about one picture or text. */
+export async function tryOne(content, name) {
+  dispatchEvent(new CustomEvent("imprint:show", { detail: "try" }));
+  tried = { content, name, answer: null };
+  await again();
+}
+
+async function again(quietly = false) {
+  const asked = tried;
+  if (!store.classes.some((one) => one.items.length || one.opened)) { draw("Teach at least one class first."); return; }
+  try {
+    const answer = await server.predict(asked.content, asked.name, 1000);
+    if (asked !== tried) return;
+    asked.answer = answer;
+    draw();
+    if (!live && !quietly) speak(spoken(answer));
+  } catch (error) {
+    if (asked === tried) { tried = live ? tried : null; draw(error.message); }
+  }
+}
+
+const spoken = (answer) => (answer.label === null ? "None of these." : `${answer.label}, ${percent(answer.probability)}.`);
+
+function draw(sentence = null) {
+  const place = at("answer");
+  const answer = tried?.answer;
+  if (sentence || !answer) {
+    place.replaceChildren(h("p", { class: "muted" }, sentence ?? (store.classes.length ? `What it makes of a new ${noun()} appears here.` : "Teach two classes, then try it here.")));
+    if (sentence && !live) speak(sentence);
+    return;
+  }
+  if (answer.preview && !live) at("stage").replaceChildren(h("img", { src: answer.preview, alt: `Tried: ${answer.path}` }));
+  place.replaceChildren(verdict(answer), bars(answer), reasons(answer), correction(answer));
+}
+
+function verdict(answer) {
+  const { word, detail } = familiarity(answer.known);
+  const none = answer.label === null;
+  return h("div", { class: none ? "verdict none" : "verdict" },
+    h("p", { class: "winner", id: "winner" }, none ? "None of these" : answer.label),
+    h("p", { class: "muted" },
+      answer.known === null ? detail : h("span", {}, none ? null : h("strong", {}, `${word}. `), detail),
+      answer.doubt === null ? null : ` Doubt ${answer.doubt.toFixed(2)}.`));
+}
+
+const colour = (label) => ({ "--hue": hue(store.classes.findIndex((one) => one.label === label)) });
+
+function bars(answer) {
+  const rest = answer.top.slice(SHOWN);
+  return h("ol", { class: answer.label === null ? "bars faint" : "bars", "aria-label": "Probabilities" },
+    answer.top.slice(0, SHOWN).map(({ label, probability }) => h("li", { style: colour(label) },
+      h("span", { class: "bar-label" }, label),
+      h("span", { class: "track", "aria-hidden": "true" }, h("span", { class: "fill", style: { width: `${100 * probability}%` } })),
+      h("span", { class: "bar-value" }, percent(probability)))),
+    rest.length ? h("li", { class: "muted rest" }, `${rest.length} more together ${percent(rest.reduce((sum, one) => sum + one.probability, 0))}`) : null);
+}
+
+function reasons(answer) {
+  if (!answer.why?.length) return h("div");
+  const text = store.modality === "text";
+  return h("div", { class: "why" }, h("h3", {}, `The ${noun()}s that decided`),
+    h("ul", { class: text ? "texts" : "thumbs" }, answer.why.map((one) => {
+      const found = one.id === null ? null : find(one.id);
+      const caption = h("span", { class: `weight ${one.value < 0 ? "against" : ""}`, title: one.label }, weight(one.value, answer.measure), h("span", { class: one.label === answer.top[0].label ? "unseen" : "whose" }, ` ${one.label}`));
+      if (!found) return h("li", {}, h("span", { class: "elsewhere" }, one.name ?? "a proxy"), caption);
+      const open = () => view(one.id, answer.why.map((each) => each.id).filter((id) => id !== null));
+      if (text) return h("li", {}, h("button", { type: "button", class: "text", onclick: open }, found.item.name), caption);
+      return h("li", {}, h("button", { type: "button", class: "thumb", title: one.name, onclick: open },
+        h("img", { src: server.shown(found.item, "thumbnail"), alt: `${one.name}, ${one.label}` })), caption);
+    })));
+}
+
+function correction(answer) {
+  const near = answer.top.map((one) => one.label);
+  const quick = near.filter((label) => label !== answer.label).slice(0, SHOWN);
+  const other = h("input", { type: "text", list: "all-classes", placeholder: "Another class", "aria-label": "Another class", autocomplete: "off" });
+  return h("div", { class: "wrong" }, h("h3", {}, "This is wrong? Say what it is"),
+    h("div", { class: "row" }, quick.map((label) => h("button", { type: "button", class: "choice", style: colour(label), data: { correct: label }, onclick: () => correct(label) }, label)),
+      h("form", { class: "row grow", onsubmit: (event) => { event.preventDefault(); if (other.value.trim()) correct(other.value.trim()); } },
+        other, h("datalist", { id: "all-classes" }, store.classes.map((one) => h("option", { value: one.label }))), h("button", { type: "submit" }, "Teach"))),
+    answer.label === null ? null : h("button", { type: "button", class: "plain", id: "right", onclick: () => correct(answer.label) }, `It is right: add it to ${answer.label}`));
+}
+
+/** Put what was tried into a class; the answer is asked for again. */
+async function correct(label) {
+  try {
+    const content = live ? await frame(live.video) : tried.content;
+    const { new: fresh } = await server.add(content, label, tried.name);
+    note(fresh ? `Learnt: this is ${label}.` : `It is in ${label} already.`);
+    await refresh();
+    if (live || !fresh) again();
+  } catch (error) {
+    note(error.message, "error");
+  }
+}
+
+async function toggleCamera() {
+  const button = at("try-camera");
+  if (live) {
+    live.on = false;
+    return;
+  }
+  try {
+    live = { video: await watch(), on: true };
+  } catch (error) {
+    live = null;
+    note(error.message, "error");
+    return;
+  }
+  button.setAttribute("aria-pressed", "true");
+  at("stage").replaceChildren(live.video);
+  while (live.on) {
+    const file = await frame(live.video);
+    tried = { content: file, name: file.name, answer: tried?.answer };
+    await again();
+    await new Promise((resolve) => setTimeout(resolve, 60));
+  }
+  release(live.video);
+  live = null;
+  button.setAttribute("aria-pressed", "false");
+  draw();
+}

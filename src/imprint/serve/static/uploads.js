@@ -1,0 +1,70 @@
+/** Many files on their way to the server, a few at a time, with progress and a way to stop. */
+
+export const AT_ONCE = 6;
+
+export class Uploads {
+  /** `send(content, label, name, group, signal)` teaches one; `report({done, total, failed, running})` hears of each. */
+  constructor(send, report) {
+    this.send = send;
+    this.report = report;
+    this.reset();
+  }
+
+  reset() {
+    this.waiting = [];
+    this.running = 0;
+    this.done = 0;
+    this.total = 0;
+    this.failed = [];
+    this.known = 0;
+    this.stopping = new AbortController();
+  }
+
+  /** Add files to what is on its way; resolves once everything has ended. */
+  push(files, label, group) {
+    if (!this.running && !this.waiting.length) this.reset();
+    for (const file of files) this.waiting.push({ file, label, group });
+    this.total += files.length;
+    this.#tell();
+    const ended = new Promise((resolve) => { this.ended = [...(this.ended ?? []), resolve]; });
+    for (let i = this.running; i < AT_ONCE; i += 1) this.#next();
+    if (!this.running) this.#end();
+    return ended;
+  }
+
+  /** Give up what has not been sent; what the server has acknowledged stays. */
+  stop() {
+    this.total -= this.waiting.length;
+    this.waiting = [];
+    this.stopping.abort();
+    this.#tell();
+  }
+
+  async #next() {
+    const one = this.waiting.shift();
+    if (!one) return;
+    this.running += 1;
+    try {
+      const outcome = await this.send(one.file, one.label, one.file.name ?? "text", one.group, this.stopping.signal);
+      if (outcome.new === false) this.known += 1;
+    } catch (error) {
+      if (error.name !== "AbortError") this.failed.push({ name: one.file.name ?? "text", reason: error.message });
+    }
+    this.running -= 1;
+    this.done += 1;
+    this.#tell();
+    if (this.waiting.length) this.#next();
+    else if (!this.running) this.#end();
+  }
+
+  #tell() {
+    const { done, total, failed, known, running } = this;
+    this.report({ done, total, failed, known, running: running + this.waiting.length });
+  }
+
+  #end() {
+    const { done, total, failed, known } = this;
+    for (const resolve of this.ended ?? []) resolve({ done, total, failed, known });
+    this.ended = [];
+  }
+}
