@@ -74,7 +74,7 @@ def test_without_a_network_the_message_names_the_file_and_the_place(name, tmp_pa
     def unplugged(*_, **__):
         raise urllib.error.URLError("no route to host")
 
-    monkeypatch.setattr(urllib.request, "urlopen", unplugged)
+    monkeypatch.setattr(urllib.request.OpenerDirector, "open", unplugged)
     monkeypatch.setattr("imprint.datasets.download.PAUSE", 0)
     monkeypatch.setenv("IMPRINT_HOME", str(tmp_path))
     if name == "digits":

@@ -4,7 +4,8 @@
   with `src/`, the folder becomes a copy of the project, and commands that follow use it.
 - Every other `python` block is executed; the blocks of a page share their names.
 - In a `console` block every line after `$ ` is run; what stands below it is what it must print, `...` for anything.
-- `photos/`, `more/` and `new.png` are handwritten digits as pictures.
+- `photos/`, `more/` and `new.png` are handwritten digits as pictures; `vectors.parquet`, `more.parquet` and
+  `new.parquet` are their pixels as embeddings; `mails.csv`, `more.csv` and `new.csv` are made-up messages.
 """
 
 import doctest
@@ -82,6 +83,36 @@ def paint(folder):
         for j, i in enumerate(np.flatnonzero(digits.target == label)[:count]):
             save(folder / place / NAMES[label] / f"{j:02}.png", i)
     save(folder / "new.png", np.flatnonzero(digits.target == 3)[100])
+    tabulate_digits(folder, digits)
+    write_mails(folder)
+
+
+def tabulate_digits(folder, digits):
+    """Pixels as embeddings: 64 numbers a row."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    rows = {label: np.flatnonzero(digits.target == label) for label in (1, 2, 3, 4)}
+    parts = {
+        "vectors": np.concatenate([rows[label][:60] for label in (1, 2, 3)]),
+        "more": rows[4][:30],
+        "new": np.concatenate([rows[label][100:102] for label in (1, 2, 3)]),
+    }
+    for name, own in parts.items():
+        columns = {"embedding": digits.data[own].astype(np.float32).tolist()}
+        if name != "new":
+            columns["label"] = [NAMES[i] for i in digits.target[own]]
+        pq.write_table(pa.table(columns), folder / f"{name}.parquet")
+
+
+def write_mails(folder):
+    """Messages to a shop, made up: three kinds, a fourth that comes later, and new ones."""
+    head, *lines = (ROOT / "tests" / "e2e" / "mails.csv").read_text("utf-8").splitlines()
+    later = [line for line in lines if line.endswith(",account")]
+    new = ["text", "My order is still not here", "The lamp is gorgeous", "Give me back my money please"]
+    parts = {"mails": [head, *(line for line in lines if line not in later)], "more": [head, *later], "new": new}
+    for name, own in parts.items():
+        (folder / f"{name}.csv").write_text("\n".join(own) + "\n", encoding="utf-8")
 
 
 def copy_project():

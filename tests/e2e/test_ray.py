@@ -18,7 +18,7 @@ from imprint.study import Grid, Packs, Study, run
 from imprint.study.evaluate import MEASUREMENTS
 
 pytestmark = [
-    pytest.mark.skipif(find_spec("ray") is None, reason="ray is not installed: pip install 'imprint[ray]'"),
+    pytest.mark.skipif(find_spec("ray") is None, reason="ray is not installed: pip install 'weight-imprinting[ray]'"),
     pytest.mark.skipif(sys.platform != "linux", reason="a node is found and killed by /proc"),
 ]
 STUDY = Study(
@@ -115,8 +115,7 @@ def repeatable(folder):
 
 
 @pytest.mark.filterwarnings("default")  # ray's own
-def test_a_node_killed_on_the_way_changes_nothing(packs, cluster, tmp_path, monkeypatch):
-    monkeypatch.setattr(sys.modules["imprint.study.plan"], "TOGETHER", 0)  # many units
+def test_a_node_killed_on_the_way_changes_nothing(packs, cluster, tmp_path):
     run(STUDY, tmp_path / "local", source=packs, workers=1)
     seen = []
 

@@ -1,5 +1,7 @@
 """The site builds without a warning, generated pages are current, and the README's tree and links are true."""
 
+import doctest
+import inspect
 import re
 import runpy
 import subprocess
@@ -17,6 +19,23 @@ TREE = re.search(r"^```text\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)[1]
 @pytest.mark.parametrize("name", GENERATE["PAGES"])
 def test_generated_page_is_current(name):
     assert (GENERATE["FOLDER"] / name).read_text("utf-8") == GENERATE["PAGES"][name](), "run `make docs`"
+
+
+@pytest.mark.parametrize("file", sorted((ROOT / "docs" / "examples").glob("*.txt")), ids=lambda f: f.stem)
+def test_examples_of_the_reference_run(file, tmp_path, monkeypatch):
+    monkeypatch.setenv("IMPRINT_HOME", str(tmp_path))
+    failed, tried = doctest.testfile(str(file), module_relative=False)
+    assert (failed, tried > 0) == (0, True)
+
+
+def test_every_public_name_has_an_example_that_runs():
+    api = GENERATE["api"]
+    for module in api["MODULES"]:
+        examples = api["read_examples"](module)
+        assert set(examples) <= set(api["public"](module)), "an example of what is not there"
+        for name, found in api["public"](module).items():
+            called = inspect.isclass(found) or inspect.isfunction(found)
+            assert not called or ">>>" in (inspect.getdoc(found) or "") or name in examples, f"{module}.{name}"
 
 
 def test_the_site_builds_without_a_warning(tmp_path):

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from sklearn.kernel_ridge import KernelRidge
 from sklearn.neighbors import KNeighborsClassifier
 
 from imprint import ImprintClassifier, aggregators, normalisers
@@ -12,13 +13,19 @@ from imprint.kernels.rows import unit_rows
 def problem(seed=0, n=60, q=50, d=6, dtype=np.float64, classes=4):
     rng = np.random.default_rng(seed)
     labels = np.sort(np.concatenate([np.arange(classes), rng.integers(classes, size=n - classes)]))
-    return Proxies(rng.normal(size=(n, d)).astype(dtype), labels), rng.normal(size=(q, d)).astype(dtype), classes
+    P = Proxies(rng.normal(size=(n, d)).astype(dtype), labels, np.ones(n), np.zeros(n))
+    return P, rng.normal(size=(q, d)).astype(dtype), classes
+
+
+def scores(text, Q, P):
+    a = aggregators.family.resolve(text)
+    return a.scores(Q, a.prepare(P, a.sums(P.weights, P.weights)))
 
 
 def test_max_is_the_best_product_per_class():
     P, Q, C = problem()
-    want = [[max(float(q @ w) for w, y in zip(*P) if y == c) for c in range(C)] for q in Q]
-    np.testing.assert_allclose(aggregators.family.resolve("max").scores(Q, P, C), want, rtol=1e-12)
+    want = [[max(float(q @ w) for w, y in zip(P.weights, P.labels) if y == c) for c in range(C)] for q in Q]
+    np.testing.assert_allclose(scores("max", Q, P), want, rtol=1e-12)
 
 
 DISTANCE = {
@@ -34,33 +41,33 @@ def test_nearest_by_inverse_distance(metric, m):
     P, Q, C = problem()
     want = np.zeros((len(Q), C))
     for i, q in enumerate(Q):
-        near = sorted((DISTANCE[metric](q, w), y) for w, y in zip(*P))[:m]
+        near = sorted((DISTANCE[metric](q, w), y) for w, y in zip(P.weights, P.labels))[:m]
         for distance, y in near:
             want[i, y] += 1 / (distance + 1e-10)
-    a = aggregators.family.resolve(f"nearest(m={m}, metric={metric!r})")
-    np.testing.assert_allclose(a.scores(Q, P, C), want / want.sum(axis=1, keepdims=True), rtol=1e-7)
+    found = scores(f"nearest(m={m}, metric={metric!r})", Q, P)
+    np.testing.assert_allclose(found, want / want.sum(axis=1, keepdims=True), rtol=1e-7)
 
 
 @pytest.mark.parametrize("m", [1, 2, 4, 7])
 def test_nearest_by_heads_breaks_ties_by_the_nearest(m):
     P, Q, C = problem(seed=3)
     a = aggregators.family.resolve(f"nearest(m={m}, weighting='uniform')")
-    S = a.scores(Q, P, C)
+    S = a.scores(Q, P)
     ties = 0
     for i, q in enumerate(Q):
-        near = sorted((np.linalg.norm(q - w), y) for w, y in zip(*P))[:m]
+        near = sorted((np.linalg.norm(q - w), y) for w, y in zip(P.weights, P.labels))[:m]
         heads = np.bincount([y for _, y in near], minlength=C)
         tied = [c for c in range(C) if heads[c] == heads.max()]
         ties += len(tied) > 1
         assert S[i].argmax() == next(y for _, y in near if y in tied)
-        np.testing.assert_allclose(a.probabilities(S, 1.0)[i], heads / m)
+        np.testing.assert_allclose(a.probabilities(S, P)[i], heads / m)
     assert ties or m == 1
 
 
 def test_one_vote_per_class_is_not_always_class_zero():
     """With k = 1 and m = C every class has one vote; the published code then always answers class 0."""
-    P = Proxies(np.eye(3), np.arange(3))
-    S = aggregators.family.resolve("nearest(m=3, weighting='uniform')").scores(np.eye(3), P, 3)
+    P = Proxies(np.eye(3), np.arange(3), np.ones(3), np.zeros(3))
+    S = scores("nearest(m=3, weighting='uniform')", np.eye(3), P)
     assert S.argmax(axis=1).tolist() == [0, 1, 2]
 
 
@@ -77,8 +84,8 @@ def test_all_with_nearest_is_sklearns_distance_weighted_knn(dtype, m, metric, th
 
 
 def test_a_query_that_is_a_proxy_gets_its_class():
-    P, _, C = problem(seed=2, dtype=np.float32)
-    S = aggregators.family.resolve("nearest(m=5)").scores(P.weights, P, C)
+    P, _, _ = problem(seed=2, dtype=np.float32)
+    S = scores("nearest(m=5)", P.weights, P)
     assert np.array_equal(S.argmax(axis=1), P.labels)
 
 
@@ -91,6 +98,33 @@ def test_max_with_l2_proxies_is_one_nearest(norm_inf):
         for agg in ("max", "nearest(m=1)")
     )
     assert np.array_equal(a, b)
+
+
+@pytest.mark.parametrize("noise", [0.1, 1.0])
+@pytest.mark.parametrize("gamma", [1.0, 0.3])
+def test_all_with_kernel_is_sklearns_kernel_ridge(noise, gamma):
+    """On one-hot labels, with the scale that the method's documentation states: twice the variance of all rows."""
+    P, Q, C = problem(seed=5, n=200)
+    parts = dict(norm_pre="none", generator="all", norm_post="none", norm_inf="none")
+    clf = ImprintClassifier(**parts, aggregator=f"kernel(gamma={gamma}, noise={noise})").fit(P.weights, P.labels)
+    s = 2 * P.weights.var(axis=0).sum()
+    ridge = KernelRidge(kernel="rbf", gamma=gamma / s, alpha=noise).fit(P.weights, np.eye(C)[P.labels])
+    np.testing.assert_allclose(clf.decision_function(Q), ridge.predict(Q), atol=1e-6)
+    single = ImprintClassifier(**parts, aggregator=f"kernel(gamma={gamma}, noise={noise})")
+    single.fit(P.weights.astype(np.float32), P.labels)
+    np.testing.assert_allclose(single.decision_function(Q.astype(np.float32)), ridge.predict(Q), atol=1e-4)
+
+
+def test_kernel_is_the_stated_formula():
+    """Clusters of rows as observations: noise falls with mass and grows with spread."""
+    P, Q, C = problem(seed=6, n=90)
+    clf = ImprintClassifier(norm_pre="none", generator="kmeans(k=4)", norm_post="none", norm_inf="none", random_state=0)
+    W, labels, mass, spread = clf.set_params(aggregator="kernel").fit(P.weights, P.labels).proxies_
+    s = 2 * P.weights.var(axis=0).sum()
+    K = np.array([[np.exp(-((a - b) ** 2).sum() / s) for b in W] for a in W])
+    A = np.linalg.solve(K + np.diag(0.1 / mass + 0.2 * spread / s), np.eye(C)[labels])
+    want = np.array([[np.exp(-((q - w) ** 2).sum() / s) for w in W] for q in Q]) @ A
+    np.testing.assert_allclose(clf.decision_function(Q), want, atol=1e-9)
 
 
 # Normalisers

@@ -157,10 +157,30 @@ def test_k_least_squares_solves_jointly_over_clusters():
 def test_special_cases_agree(one, other, dtype):
     X = np.concatenate(classes()).astype(dtype)
     y = np.repeat([0, 1, 2], [30, 50, 20])
-    a, b = (ImprintClassifier(generator=g, random_state=0).fit(X, y).proxies_.weights for g in (one, other))
+    a, b = (
+        ImprintClassifier(generator=g, aggregator="max", random_state=0).fit(X, y).proxies_.weights
+        for g in (one, other)
+    )
     assert np.array_equal(a, b)
 
 
 def test_random_with_enough_k_is_all():
     X = rows()
     assert np.array_equal(np.unique(made("random(k=1000)", X), axis=0), np.unique(X, axis=0))
+
+
+def test_extended_kmeans_counts_and_measures_every_row_that_ever_came():
+    """A row belongs to its old centre, and that to the new centre nearest to it: the sums over rows are exact."""
+    g, X, more = generators.family.resolve("kmeans(k=3)"), rows(60, 4, seed=3), rows(25, 4, seed=8) + 1
+    old = g.summarise(X, np.random.default_rng(1))
+    new = g.extend(old, more, np.random.default_rng(1))
+    centres = new["rows"].astype(float)
+
+    def nearest(points, to):
+        return np.argmin([[((p - c) ** 2).sum() for c in to] for p in points], axis=1)
+
+    home = np.concatenate([nearest(old["rows"], centres)[nearest(X, old["rows"])], nearest(more, centres)])
+    everything = np.concatenate([X, more])
+    assert np.array_equal(new["mass"], np.bincount(home, minlength=3))
+    own = [((everything[home == j] - centres[j]) ** 2).sum(axis=1).mean() for j in range(3)]
+    np.testing.assert_allclose(new["spread"], own, rtol=1e-9)

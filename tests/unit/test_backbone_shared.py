@@ -89,6 +89,46 @@ def test_every_mobilenet_separates_photographs_better_than_pixels(name, width):
     assert max(scores, key=scores.get) != "raw"
 
 
+def test_efficientnet_in_half_precision_is_the_original():
+    ort = pytest.importorskip("onnxruntime")
+    backbone, whole = load("efficientnet_lite0", threads=2), SHARED / "models/efficientnet_lite0.onnx"
+    original = ort.InferenceSession(whole, providers=["CPUExecutionProvider"])
+    for name in ("cifar10", "mnist"):
+        pictures = np.load(SHARED / f"data/{name}.npz")["test_images"][:40]
+        x = np.stack([backbone.prepare(p) for p in pictures])
+        (want,) = original.run(["feat"], {"x": backbone.preprocess.arrange(x)})
+        out = backbone.embed(x)
+        cosine = (out * want).sum(1) / np.linalg.norm(out, axis=1) / np.linalg.norm(want, axis=1)
+        assert cosine.min() > 0.99998
+
+
+def test_the_head_of_efficientnet_names_lorries_and_birds():
+    pack, classifier = np.load(SHARED / "data/cifar10.npz"), head("efficientnet_lite0")
+    out = embed(load("efficientnet_lite0"), pack["test_images"][:300])
+    guess = np.array(classifier.ids)[(out @ classifier.weights.T + classifier.bias).argmax(1)]
+    for label, id_ in ((9, "n03796401"), (2, "n01530575")):  # lorry: moving van; bird: brambling
+        share = np.mean(guess[pack["test_labels"][:300] == label] == id_)
+        assert share > 5 * np.mean(guess[pack["test_labels"][:300] != label] == id_)
+
+
+def test_minilm_tells_the_intents_of_bank_customers_apart():
+    import csv
+
+    def rows(split):
+        with open(SHARED / f"data/text/banking77/{split}.csv", encoding="utf-8", newline="") as f:
+            return [(r["text"], r["category"]) for r in csv.DictReader(f)]
+
+    some = {label for _, label in rows("test")[::40]}
+    (train, y), (test, truth) = (
+        zip(*[r for r in rows(s) if r[1] in some][::n]) for s, n in (("train", 8), ("test", 8))
+    )
+    backbone = load("minilm")
+    X, Q = (backbone.embed(texts) for texts in (train, test))
+    means = np.stack([X[np.array(y) == c].mean(0) for c in sorted(some)])
+    unit = means / np.linalg.norm(means, axis=1, keepdims=True)
+    assert np.mean(np.array(sorted(some))[(Q @ unit.T).argmax(1)] == np.array(truth)) > 0.8
+
+
 def test_the_head_recognises_the_classes_tinynet_was_trained_on():
     stored = np.load(SHARED / "embeddings/subset/tinynet-tinyimagenet100.npz")
     X = stored["test"].astype(np.float32) * stored["scale"] + stored["offset"]

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from imprint.backbones import load, record
-from imprint.backbones.adapters.tflite import _ended_at
+from imprint.backbones.adapters.tflite import ended_at
 from imprint.core.errors import FileError, MissingExtraError, ParameterError
 
 flatbuffers = pytest.importorskip("flatbuffers")
@@ -92,7 +92,7 @@ def test_the_pool_is_read_for_any_batch_and_dequantised(tmp_path, batch):
 def test_nothing_behind_the_layer_is_kept(tmp_path):
     write(tmp_path)
     described = record(f"tflite:{tmp_path}/m.tflite")
-    graph = schema.Model.GetRootAs(_ended_at(network(), described)).Subgraphs(0)
+    graph = schema.Model.GetRootAs(ended_at(network(), described)).Subgraphs(0)
     assert (graph.OperatorsLength(), list(graph.OutputsAsNumpy())) == (1, [1])
 
 
@@ -127,5 +127,7 @@ def test_cuda_is_refused(tmp_path):
 
 def test_without_litert_the_extra_is_named(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "ai_edge_litert.schema_py_generated", None)
-    with pytest.raises(MissingExtraError, match=r"^tflite:m needs ai-edge-litert: pip install 'imprint\[litert\]'\.$"):
+    with pytest.raises(
+        MissingExtraError, match=r"^tflite:m needs ai-edge-litert: pip install 'weight-imprinting\[litert\]'\.$"
+    ):
         load(write(tmp_path))

@@ -9,7 +9,8 @@ import pytest
 from PIL import Image
 
 from imprint.backbones import load, names, record
-from imprint.backbones.torch_backbone import TorchBackbone
+from imprint.backbones.record import location
+from imprint.backbones.torch_backbone import TorchBackbone, state_digest
 from imprint.core.errors import FileError, MissingExtraError, ParameterError
 
 torch = pytest.importorskip("torch")
@@ -61,7 +62,7 @@ def untrained(name):
 def embedder(name, network):
     from imprint.backbones.adapters import torchvision as adapter
 
-    return TorchBackbone(record(name), adapter.without_classifier(network), adapter.VERSION, "cpu", 1)
+    return TorchBackbone(record(name), adapter.without_classifier(network), "weights", adapter.VERSION, "cpu", 1)
 
 
 @pytest.mark.parametrize("name", PAPER)
@@ -97,18 +98,17 @@ def test_the_embedding_is_what_enters_the_classifier(torchvision, rng, name):
     assert not np.array_equal(out[0], out[1])
 
 
-def test_the_fingerprint_moves_with_one_weight(torchvision):
+def test_the_digest_of_a_module_moves_with_one_weight(torchvision):
     same, other = untrained("resnet18"), untrained("resnet18")
-    assert embedder("resnet18", same).fingerprint == embedder("resnet18", other).fingerprint
-    other.conv1.weight[0, 0, 0, 0] += 1
-    again = TorchBackbone(record("resnet18"), other, 1, "cpu", None)
-    assert again.fingerprint != embedder("resnet18", untrained("resnet18")).fingerprint
+    assert state_digest(same) == state_digest(other)
+    other.conv1.weight.data[0, 0, 0, 0] += 1
+    assert state_digest(same) != state_digest(other)
 
 
 @pytest.fixture
 def hub(tmp_path, monkeypatch):
-    monkeypatch.setattr(torch.hub, "get_dir", lambda: str(tmp_path))
-    return tmp_path / "checkpoints"
+    monkeypatch.setenv("TORCH_HOME", str(tmp_path))
+    return tmp_path / "hub" / "checkpoints"
 
 
 def test_offline_the_message_names_the_file_and_the_place(torchvision, hub, monkeypatch):
@@ -126,20 +126,23 @@ def test_offline_the_message_names_the_file_and_the_place(torchvision, hub, monk
 def test_weights_in_the_cache_are_checked_and_used(torchvision, hub, monkeypatch, rng):
     from imprint.backbones.adapters import torchvision as adapter
 
-    hub.mkdir()
+    hub.mkdir(parents=True)
     path, network = hub / "resnet18-f37072fd.pth", untrained("resnet18")
     torch.save(network.state_dict(), path)
     with pytest.raises(FileError, match="its record says f37072fd"):
         load("resnet18")
     mine = replace(record("resnet18"), sha256=hashlib.sha256(path.read_bytes()).hexdigest())
     x = record("resnet18").preprocess.picture(rng.integers(0, 256, (9, 9), dtype=np.uint8))[None]
-    assert np.array_equal(adapter.load(mine, "cpu", 1).embed(x), embedder("resnet18", network).embed(x))
+    loaded = adapter.load(mine, "cpu", 1)
+    assert np.array_equal(loaded.embed(x), embedder("resnet18", network).embed(x))
+    assert loaded.fingerprint == mine.fingerprint(mine.sha256, adapter.VERSION, "float32")
+    assert location(mine) == path
 
 
 def test_a_file_that_is_no_weights_is_refused(torchvision, hub):
     from imprint.backbones.adapters import torchvision as adapter
 
-    hub.mkdir()
+    hub.mkdir(parents=True)
     (hub / "resnet18-f37072fd.pth").write_bytes(b"no weights")
     with pytest.raises(FileError, match="is not a file of weights"):
         adapter.load(replace(record("resnet18"), sha256=None), "cpu", 1)
@@ -154,13 +157,13 @@ def test_a_device_that_is_not_there_is_refused(torchvision, device, message):
 @pytest.mark.parametrize(
     ("spec", "module", "message"),
     [
-        ("resnet18", "torch", "resnet18 needs torch: pip install 'imprint[torch]'."),
-        ("resnet18", "torchvision.models", "resnet18 needs torchvision: pip install 'imprint[torch]'."),
-        ("timm:resnet18", "timm", "timm:resnet18 needs timm: pip install 'imprint[timm]'."),
+        ("resnet18", "torch", "resnet18 needs torch: pip install 'weight-imprinting[torch]'."),
+        ("resnet18", "torchvision.models", "resnet18 needs torchvision: pip install 'weight-imprinting[torch]'."),
+        ("timm:resnet18", "timm", "timm:resnet18 needs timm: pip install 'weight-imprinting[timm]'."),
         (
             "sentence:x",
             "sentence_transformers",
-            "sentence:x needs sentence-transformers: pip install 'imprint[sentence]'.",
+            "sentence:x needs sentence-transformers: pip install 'weight-imprinting[sentence]'.",
         ),
     ],
 )
@@ -215,9 +218,9 @@ def test_cuda_in_mixed_precision_agrees_with_cpu(torchvision, rng, name):
     torch.manual_seed(0)
     network = adapter.without_classifier(torchvision.models.get_model(name, weights=None))
     x = np.stack([record(name).preprocess.picture(p) for p in rng.integers(0, 256, (8, 32, 32, 3), dtype=np.uint8)])
-    on_cpu = TorchBackbone(record(name), network, adapter.VERSION, "cpu", None)
+    on_cpu = TorchBackbone(record(name), network, "weights", adapter.VERSION, "cpu", None)
     want = on_cpu.embed(x)
-    on_cuda = TorchBackbone(record(name), network, adapter.VERSION, "cuda", None)
+    on_cuda = TorchBackbone(record(name), network, "weights", adapter.VERSION, "cuda", None)
     out = on_cuda.embed(x)
     cosine = (out * want).sum(1) / np.linalg.norm(out, axis=1) / np.linalg.norm(want, axis=1)
     assert out.dtype == np.float32

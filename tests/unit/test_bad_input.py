@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_matrix
 
 from imprint import ImprintClassifier, recipe
 from imprint.core.errors import ImprintError, ParameterError
@@ -11,7 +12,7 @@ Y = np.repeat(["a", "b", "c"], 4)
 NAN, INF = X.copy(), X.copy()
 NAN[3, 1], INF[2, 2] = np.nan, np.inf
 
-RAW = dict(generator="mean", norm_pre="none", norm_post="none", norm_inf="none")
+RAW = dict(generator="mean", norm_pre="none", norm_post="none", norm_inf="none", aggregator="max")
 
 REFUSED = [
     ("NaN", lambda c: c.fit(NAN, Y), r"fit\(X, y\): Input X contains NaN\."),
@@ -42,14 +43,14 @@ REFUSED = [
         r"predict_proba\(X\): the scores overflow float64; .*norm_inf='l2'",
     ),
     (
-        "lengths beyond every number",  # a model with such a number in it could be saved and not loaded
+        "rows beyond every square",  # a model with such a number in it could be saved and not loaded
         lambda c: c.set_params(**RAW | dict(aggregator="nearest(m=1)")).fit(X * 1e200, Y),
-        r"norm_inf='none': the lengths of the rows overflow float64; .*norm_inf='l2'",
+        r"mean: the rows are too large to calculate with; scale them down\.",
     ),
     (
         "moments beyond every number",
         lambda c: c.set_params(**RAW | dict(generator="least_squares", norm_inf="l2")).fit(X * 1e200, Y),
-        r"least_squares\(reg=0.0001\): the embeddings are too large",
+        r"least_squares\(reg=0.0001\): the rows are too large to calculate with",
     ),
     ("numbers after text", lambda c: c.fit(X, Y).partial_fit(X, range(12)), r"partial_fit\(X, y\): y holds number lab"),
     ("unknown class", lambda c: c.fit(X, Y).forget("aa"), r"Unknown class 'aa'\. Did you mean 'a'\? Known: a, b, c\."),
@@ -67,6 +68,11 @@ REFUSED = [
         lambda c: c.set_params(norm_inf="quantile").fit(X, Y),
         r"norm_inf='quantile': quantile works only",
     ),
+    ("sparse rows", lambda c: c.fit(csr_matrix(X), Y), r"fit\(X, y\): Sparse data was passed for X, but dense data is"),
+    ("sparse queries", lambda c: c.fit(X, Y).predict(csr_matrix(X)), r"predict\(X\): Sparse data was passed for X"),
+    ("a dict", lambda c: c.fit({"a": X}, Y), r"fit\(X, y\): float\(\) argument must be .* not 'dict'"),
+    ("a dict of labels", lambda c: c.fit(X, {"a": 1}), r"fit\(X, y\): y should be a 1d array"),
+    ("a list to forget", lambda c: c.fit(X, Y).forget(["a"]), r"Unknown class \['a'\]\. .*Known: a, b, c\."),
     ("unknown recipe", lambda c: recipe("qi2017"), r"Unknown recipe 'qi2017'\. Did you mean 'qi2018'\? Known: "),
     (
         "more voters than proxies",
@@ -89,6 +95,8 @@ def test_a_refused_call_changes_nothing():
     clf = ImprintClassifier(generator="mean").fit(X, Y)
     before = clf.proxies_.weights.copy()
     for call in (
+        lambda: clf.fit(X[:, :2], Y[:5]),
+        lambda: clf.fit(NAN, Y),
         lambda: clf.partial_fit(NAN, Y),
         lambda: clf.partial_fit(X[:, :2], Y),
         lambda: clf.partial_fit(X, range(12)),
@@ -99,6 +107,13 @@ def test_a_refused_call_changes_nothing():
         assert np.array_equal(clf.proxies_.weights, before)
         assert clf.classes_.tolist() == ["a", "b", "c"]
         assert clf.predict(X).shape == (12,)
+        assert clf.n_features_in_ == 4
+
+
+def test_fit_may_change_the_width_and_the_kind_of_labels():
+    clf = ImprintClassifier(generator="mean").fit(X, Y).fit(X[:, :2], np.arange(12) % 2)
+    assert (clf.n_features_in_, clf.classes_.tolist()) == (2, [0, 1])
+    assert clf.predict(X[:, :2]).shape == (12,)
 
 
 SERVED = [
@@ -124,10 +139,11 @@ SERVED = [
 )
 @pytest.mark.parametrize(("rows", "labels"), [c[1:] for c in SERVED], ids=[c[0] for c in SERVED])
 def test_served(rows, labels, generator):
-    clf = ImprintClassifier(generator=generator, random_state=0).fit(rows, labels)
-    assert np.isfinite(clf.proxies_.weights).all()
-    assert set(clf.predict(rows)) <= set(np.asarray(labels).tolist())
-    np.testing.assert_allclose(clf.predict_proba(rows).sum(axis=1), 1, rtol=1e-5)
+    for aggregator in ("kernel", "max", "nearest(m=1)"):
+        clf = ImprintClassifier(generator=generator, aggregator=aggregator, random_state=0).fit(rows, labels)
+        assert np.isfinite(clf.proxies_.weights).all()
+        assert set(clf.predict(rows)) <= set(np.asarray(labels).tolist())
+        np.testing.assert_allclose(clf.predict_proba(rows).sum(axis=1), 1, rtol=1e-5)
 
 
 def test_one_row_per_class_is_ordinary():
@@ -154,7 +170,7 @@ def test_half_precision_becomes_single():
 
 def test_a_model_may_start_with_one_class():
     clf = ImprintClassifier(generator="mean", aggregator="nearest(m=2)").partial_fit(X[:4], Y[:4])
-    with pytest.raises(ParameterError, match=r"^nearest\(m=2\): m must not exceed the 1 proxies\.$"):
+    with pytest.raises(ParameterError, match=r"^predict\(X\): nearest\(m=2\): m must not exceed the 1 proxies\.$"):
         clf.predict(X)
     assert set(clf.partial_fit(X[4:8], Y[4:8]).predict(X)) <= {"a", "b"}
 

@@ -15,6 +15,7 @@ from PIL import Image
 from imprint.core.errors import FileError, MissingExtraError, ParameterError
 from imprint.report import critical_difference, save_critical_difference
 from imprint.report.diagram_layout import LEADING, lay_out
+from imprint.report.row_diagram import LINE, bar_columns, ranks_by_row
 from imprint.stats import compare
 
 
@@ -159,7 +160,7 @@ def test_bad_formats_and_places_are_refused(tmp_path):
 
 def test_without_matplotlib_the_message_names_the_command(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(MissingExtraError, match=r"pip install 'imprint\[report\]'"):
+    with pytest.raises(MissingExtraError, match=r"pip install weight-imprinting\."):
         critical_difference(example())
 
 
@@ -175,3 +176,30 @@ def test_statistics_need_no_extra_and_drawing_no_pyplot():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "[] False\n"
+
+
+@given(comparisons)
+@settings(max_examples=30, deadline=None)
+def test_narrow_bars_cover_their_groups_and_never_meet(comparison):
+    order = comparison.order
+    spans = [(order.index(g[0]), order.index(g[-1]), c) for g, c in zip(comparison.groups, bar_columns(comparison))]
+    for one, other in combinations(spans, 2):
+        assert one[2] != other[2] or one[1] < other[0] or other[1] < one[0]
+    picture = ranks_by_row(comparison).decode()
+    bars = re.findall(r'd="M([\d.]+) ([\d.]+)L\1 ([\d.]+)" stroke="#0072B2"', picture)
+    marks = [float(y) for y in re.findall(r'<circle cx="[\d.]+" cy="([\d.]+)"', picture)]
+    assert marks == sorted(marks)
+    for (first, last, _), (x, top, bottom) in zip(spans, bars, strict=True):
+        assert float(x) < 320
+        assert [i for i, y in enumerate(marks) if float(top) < y < float(bottom)] == list(range(first, last + 1))
+
+
+def test_narrow_marks_lie_at_their_ranks_and_long_names_wrap():
+    comparison = example(methods=4, name="a rather long name, longer than one line of a label, number {}")
+    picture = ranks_by_row(comparison).decode()
+    xs = [float(x) for x in re.findall(r'<circle cx="([\d.]+)"', picture)]
+    ranks = [comparison.rank(name) for name in comparison.order]
+    assert np.allclose(np.diff(xs) / (xs[-1] - xs[0]), np.diff(ranks) / (ranks[-1] - ranks[0]), atol=0.01)
+    rows = [float(y) for y in re.findall(r'<circle cx="[\d.]+" cy="([\d.]+)"', picture)]
+    assert all(below - above >= 2 * LINE for above, below in pairwise(rows))
+    assert 'width="320"' in picture

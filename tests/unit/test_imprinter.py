@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from imprint import ImprintClassifier, Imprinter, backbones, persistence
+from imprint import ImprintClassifier, Imprinter, backbones
+from imprint.core import sealed
 from imprint.core.errors import FileError, ImprintError, ParameterError, UnreadableInput
 
 SHADES = {"dark": 20, "middle": 120, "light": 230}
@@ -124,9 +125,9 @@ def test_refitting_a_loaded_model_keeps_its_method(tmp_path, photos):
 def test_a_model_of_another_backbone_is_refused(tmp_path, photos):
     path = tmp_path / "a.imprint"
     raw().fit(photos).save(path)
-    document, arrays = persistence.read(path)
+    document, arrays = sealed.read(path)
     document["backbone"]["fingerprint"] = "f" * 64
-    persistence.write(path, document, arrays)
+    sealed.write(path, document, arrays)
     with pytest.raises(FileError, match="made with the backbone raw of fingerprint ffffffff; raw has"):
         Imprinter.load(path)
     with pytest.raises(FileError, match="tinynet has"):
@@ -148,15 +149,24 @@ def test_a_backbone_whose_file_has_moved_can_be_pointed_at(tmp_path, photos):
     assert moved.predict([picture(230, 3)]).tolist() == model.predict([picture(230, 3)]).tolist()
 
 
-def test_a_plain_classifier_and_a_foreign_document_are_refused(tmp_path, photos):
+def test_a_classifier_of_embeddings_is_an_imprinter_without_a_backbone(tmp_path):
     path = tmp_path / "a.imprint"
-    ImprintClassifier(generator="mean").fit(np.eye(3), [0, 1, 2]).save(path)
-    with pytest.raises(FileError, match=r"without a backbone: use ImprintClassifier\.load"):
-        Imprinter.load(path)
+    clf = ImprintClassifier(generator="mean").fit(np.eye(3), [0, 1, 2])
+    clf.save(path)
+    model = Imprinter.load(path)
+    assert model.modality == "embedding"
+    assert model.predict(np.eye(3)).tolist() == [0, 1, 2]
+    assert [r.picture for r in model.why(np.eye(3)[0], 2)] == [None, None]
+    model.add((np.ones((2, 3)), [7, 7])).save(path)
+    assert ImprintClassifier.load(path).classes_.tolist() == [0, 1, 2, 7]
+
+
+def test_a_foreign_document_is_refused(tmp_path, photos):
+    path = tmp_path / "a.imprint"
     raw().fit(photos).save(path)
     with pytest.raises(FileError, match=r"with a backbone: use Imprinter\.load"):
         ImprintClassifier.load(path)
-    document, arrays = persistence.read(path)
+    document, arrays = sealed.read(path)
     for broken in (
         {"pictures": [["a"], [], []]},
         {"pictures": [["a", "b"], ["c"], ["d"]]},
@@ -164,11 +174,11 @@ def test_a_plain_classifier_and_a_foreign_document_are_refused(tmp_path, photos)
         {"pictures": 3},
         {"backbone": {}},
     ):
-        persistence.write(path, {**document, **broken}, arrays)
+        sealed.write(path, {**document, **broken}, arrays)
         with pytest.raises(FileError, match="not an imprint model"):
             Imprinter.load(path)
     far = {**arrays, "pictures.0.beside": arrays["pictures.0.beside"] + 99}
-    persistence.write(path, document, far)
+    sealed.write(path, document, far)
     with pytest.raises(FileError, match="not an imprint model"):
         Imprinter.load(path)
 
@@ -302,7 +312,12 @@ def test_a_model_has_one_lock_by_whatever_name_it_is_changed(tmp_path, photos):
     assert [p.name for p in (tmp_path / "links").iterdir()] == ["b.imprint"]
 
 
-def test_the_default_is_tinynet_and_it_tells_digits_apart():
+def test_what_cannot_decide_is_refused_when_fitted(photos):
+    with pytest.raises(ParameterError, match=r"nearest\(m=5\): m must not exceed the 3 proxies\."):
+        raw(generator="mean", aggregator="nearest(m=5)").fit(photos)
+
+
+def test_the_default_tells_digits_apart():
     from imprint.datasets import Split, load
 
     train, test = load("digits"), load("digits", "test")
@@ -311,5 +326,5 @@ def test_the_default_is_tinynet_and_it_tells_digits_apart():
     rows = np.flatnonzero(np.isin(test.labels, (0, 1, 4)))
     model = Imprinter(threads=1).fit(part)
     assert np.mean(model.predict(test.inputs[rows]) == test.labels[rows]) > 0.9
-    assert "tinynet" in repr(model)
+    assert "efficientnet_lite0" in repr(model)
     assert json.dumps(model.classes_.tolist()) == "[0, 1, 4]"

@@ -1,29 +1,46 @@
+"""Lists of neighbours out of one product, for every norm of queries and proxies: both engines against `nearest`."""
+
 import numpy as np
 import pytest
 
-from imprint.kernels.class_neighbours import class_neighbours
-from imprint.kernels.neighbours import METRICS, nearest
+from imprint.kernels import engine
+from imprint.kernels.class_neighbours import Neighbours
+from imprint.kernels.neighbours import nearest
+from imprint.kernels.rows import lengths, unit_rows
+from imprint.kernels.spans import stacked
 
 rng = np.random.default_rng(0)
-W = rng.normal(size=(40, 300)) + 30
-STARTS = np.array([0, 5, 6, 30])
+BLOCKS = [(rng.normal(size=(n, 30)) + 3).astype(np.float32) for n in (40, 5, 1)]
+BLOCKS[0][7] = 0
+BLOCKS[1][3] = BLOCKS[1][2]
+SETS = [(0, 40, False), (0, 3, False), (0, 40, True), (1, 5, True), (0, 12, True), (2, 1, False), (1, 5, False)]
+near = BLOCKS[0][:8] + rng.normal(scale=1e-3, size=(8, 30))  # so near that products alone would not do
+Q = np.concatenate([rng.normal(size=(20, 30)) + 3, near, BLOCKS[0][::9] * 1.0000001, BLOCKS[1], 2 * BLOCKS[1]])
+Q = Q.astype(np.float32)
 
 
-@pytest.mark.parametrize("metric", METRICS)
-@pytest.mark.parametrize("m", [1, 7])
-def test_distances_are_those_of_each_class_alone(metric, m):
-    Q = np.concatenate([rng.normal(size=(20, 300)) + 30, W[::4] * 1.0000001, W[:3]])
-    found = class_neighbours(Q, W, STARTS, m, metric)
-    for part, own in zip(found, np.split(W, STARTS[1:]), strict=True):
-        np.testing.assert_allclose(part.T, nearest(Q, own, m, metric)[0], rtol=1e-9, atol=1e-14)
+@pytest.fixture(params=[0, float("inf")], ids=["compiled", "numpy"], autouse=True)
+def each_engine(request, monkeypatch):
+    monkeypatch.setattr(engine, "COMPILED_FROM", request.param)
+
+
+@pytest.mark.parametrize("m", [1, 7, 50])
+@pytest.mark.parametrize("how", ["cosine", "euclidean", "unit"])
+def test_lists_are_those_of_each_set_alone(how, m):
+    stack, place = stacked(BLOCKS, [lengths(b) for b in BLOCKS], SETS)
+    found = Neighbours(Q, stack, m)
+    lists = found.cosine() if how == "cosine" else found.euclidean(lengths(Q) if how == "unit" else None)
+    queries = unit_rows(Q) if how == "unit" else Q
+    for (block, size, unit), s in zip(SETS, place):
+        rows = (unit_rows(BLOCKS[block]) if unit else BLOCKS[block])[:size]
+        own = lists[:, found.starts[s] : found.starts[s + 1]]
+        want = nearest(queries, rows, m, "cosine" if how == "cosine" else "euclidean")[0]
+        assert own.shape == want.shape
+        np.testing.assert_allclose(own, want, rtol=2e-7, atol=2e-8 if how == "cosine" else 1e-12)
 
 
 def test_equal_rows_have_no_distance():
-    found = class_neighbours(W[:4], W, STARTS, 2, "euclidean")
-    assert (found[0][0] == 0).all()
-    assert (found[0][1] > 0).all()
-
-
-def test_rows_that_are_all_the_same_take_no_time():
-    X = np.full((700, 5), 3, dtype=np.float32)
-    assert not class_neighbours(X, X, np.array([0, 350]), 3, "euclidean")[1].any()
+    stack, _ = stacked([BLOCKS[0]], [lengths(BLOCKS[0])], [(0, 40, False), (0, 40, True)])
+    found = Neighbours(BLOCKS[0][:4], stack, 2)
+    assert not found.euclidean(None)[:, 0].any()
+    assert not found.euclidean(lengths(BLOCKS[0][:4]))[:, 2].any()

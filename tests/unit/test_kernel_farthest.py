@@ -5,7 +5,7 @@ import pytest
 from scipy.spatial.distance import cdist
 
 from imprint.kernels import engine
-from imprint.kernels.farthest import farthest_from_each, farthest_points
+from imprint.kernels.farthest import farthest_points
 
 
 @pytest.fixture(params=[0, float("inf")], ids=["compiled", "numpy"], autouse=True)
@@ -42,10 +42,3 @@ def test_far_from_the_origin_and_of_any_size(offset, scale):
     chosen = farthest_points(X, 60, first=1)
     for i in range(1, 60):
         assert chosen[i] == np.argmax(D[chosen[:i]].min(axis=0))
-
-
-def test_several_traversals_share_the_rows():
-    X = np.random.default_rng(1).normal(size=(300, 17)).astype(np.float32)
-    firsts = [8, 0, 299, 8]
-    for first, chosen in zip(firsts, farthest_from_each(X, 12, firsts)):
-        assert np.array_equal(chosen, farthest_points(X, 12, first))

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_limits
 
-from imprint.kernels.gram import gram
-from imprint.kernels.ridge import solve_ridge
+from imprint.kernels.ridge import gram, solve_ridge
 
 
 @pytest.mark.parametrize("n", [0, 1, 7, 2048, 5000])

@@ -6,7 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from imprint.kernels import engine
-from imprint.kernels.compiled import gram, gram_kmeans
+from imprint.kernels import kmeans as kernel
+from imprint.kernels.compiled import gram
 from imprint.kernels.kmeans import Problem, kmeans, kmeans_many
 
 SEEDS = (3, (17, 5))
@@ -22,7 +23,7 @@ def answers(monkeypatch):
     """What the engine of products answered: its seeds and its clusterings, None where it left them to another."""
     seen = {"seed": [], "lloyd": []}
     for name, found in seen.items():
-        monkeypatch.setattr(gram_kmeans.GramRows, name, recorded(getattr(gram_kmeans.GramRows, name), found))
+        monkeypatch.setattr(gram.GramRows, name, recorded(getattr(gram.GramRows, name), found))
     return seen
 
 
@@ -34,10 +35,10 @@ def recorded(method, found):
     return record
 
 
-def assert_each_as_alone(X, ks=(2, 3, 5, 10, 20), mass=None, **options):
+def assert_each_as_alone(X, ks=(2, 3, 5, 10, 20), **options):
     problems = [Problem(0, k, seed) for k in ks for seed in SEEDS]
-    for (_, k, seed), found in zip(problems, kmeans_many([X], problems, masses=[mass], **options), strict=True):
-        alone = kmeans(X, k, np.random.default_rng(seed), mass=mass, **options)
+    for (_, k, seed), found in zip(problems, kmeans_many([X], problems, **options), strict=True):
+        alone = kmeans(X, k, np.random.default_rng(seed), **options)
         for name, ours, theirs in zip(found._fields, found, alone, strict=True):
             assert np.array_equal(ours, theirs), (name, k, seed)
             assert np.asarray(ours).dtype == np.asarray(theirs).dtype, name
@@ -74,15 +75,6 @@ def test_each_as_alone(kind, dtype, tol, answers):
     assert any(found is not None for found in answers["lloyd"])
 
 
-@pytest.mark.parametrize("kind", ROWS)
-def test_each_as_alone_with_mass(kind, answers):
-    X = ROWS[kind].astype(np.float32)
-    rng = np.random.default_rng(1)
-    mass = rng.exponential(size=len(X)) ** 2 * (rng.uniform(size=len(X)) < 0.8)
-    assert_each_as_alone(X, mass=mass)
-    assert any(found is not None for found in answers["lloyd"])
-
-
 @given(st.integers(0, 2**32), st.integers(2, 40), st.integers(1, 4), st.integers(1, 3), st.booleans())
 @settings(max_examples=100)
 def test_each_as_alone_among_ties(seed, n, d, largest, halves):
@@ -110,7 +102,7 @@ def test_no_rounding_decides_where_rows_coincide(answers):
 
 @pytest.mark.parametrize(("target", "sure"), [(4.99, True), (5, False), (5.01, True), (0, False), (14, False)])
 def test_a_draw_between_two_rows_is_in_doubt(target, sure):
-    rows = gram_kmeans.GramRows(np.array([[0.0], [1], [2], [3]]), np.ones(4))
+    rows = gram.GramRows(np.array([[0.0], [1], [2], [3]]), np.ones(4))
     chosen = np.zeros(2, dtype=np.int64)  # squared distances to the first row: 0, 1, 4, 9
     uniform = np.array([[target / 14]])
     assert gram.seed(rows.products, rows.norms, rows.weight, uniform, rows.doubt, chosen) == sure
@@ -119,7 +111,7 @@ def test_a_draw_between_two_rows_is_in_doubt(target, sure):
 
 def test_doubtful_scores_are_settled_by_whole_products(monkeypatch):
     X = ROWS["normal"].astype(np.float32)
-    monkeypatch.setattr(gram_kmeans.GramRows, "lloyd", rough_lloyd)
+    monkeypatch.setattr(gram.GramRows, "lloyd", rough_lloyd)
     assert_each_as_alone(X, tol=0)
 
 
@@ -135,10 +127,10 @@ def rough_lloyd(self, chosen, limit, max_iter):
 def test_an_empty_cluster_is_left_to_the_other_engine(monkeypatch, answers):
     X = ROWS["clipped"][:100].astype(np.float32)
     chosen = np.array([4, 9, 4, 7])
-    monkeypatch.setattr(gram_kmeans.GramRows, "seed", lambda *_: chosen)
+    monkeypatch.setattr(gram.GramRows, "seed", lambda *_: chosen)
     (found,) = kmeans_many([X], [Problem(0, 4, 0)], tol=0)
     assert answers["lloyd"] == [None]
-    alone = kmeans(X, 4, np.random.default_rng(0), init=X[chosen], tol=0)
+    alone = kernel._Data(X, None, 0).iterate(X[chosen], 300)
     assert all(np.array_equal(a, b) for a, b in zip(found, alone, strict=True))
 
 
@@ -146,7 +138,6 @@ def test_products_only_where_they_repay(answers):
     X = ROWS["normal"].astype(np.float32)
     kmeans_many([X], [Problem(0, 2, 0)])
     kmeans_many([np.tile(X, (8, 1)) + normal(2400, 1).astype(np.float32)], [Problem(0, 50, s) for s in range(3)])
-    kmeans_many([X], [Problem(0, 20, 0)], spherical=True)
     kmeans(X, 20, np.random.default_rng(0))
     assert not answers["seed"]
     assert not answers["lloyd"]
@@ -157,7 +148,7 @@ def test_products_only_where_they_repay(answers):
 def test_products_are_freed_with_the_last_problem(monkeypatch):
     alive, most = set(), []
 
-    class Counted(gram_kmeans.GramRows):
+    class Counted(gram.GramRows):
         def __init__(self, *args):
             super().__init__(*args)
             alive.add(id(self))
@@ -166,7 +157,7 @@ def test_products_are_freed_with_the_last_problem(monkeypatch):
         def __del__(self):
             alive.discard(id(self))
 
-    monkeypatch.setattr(gram_kmeans, "GramRows", Counted)
+    monkeypatch.setattr(gram, "GramRows", Counted)
     monkeypatch.setattr(engine, "cores", lambda: 1)
     rows = [normal(60, 9, seed).astype(np.float32) for seed in range(5)]
     kmeans_many(rows, [Problem(i, k, s) for k in (2, 5, 9) for s in range(3) for i in range(5)])

@@ -44,8 +44,6 @@ def test_ranks_are_those_of_a_stable_sort(compiled, values):
         expected = np.argsort(np.argsort(X, axis=1, kind="stable"), axis=1)
         with patch.object(engine, "loaded", lambda: compiled):
             np.testing.assert_array_equal(ranks(X), expected)
-            for guess in (expected, expected[::-1], np.tile(np.arange(len(values)), (3, 1))):
-                np.testing.assert_array_equal(ranks(X, guess.astype(np.int16)), expected)
 
 
 @pytest.mark.parametrize("compiled", [False, True])

@@ -96,7 +96,7 @@ def test_ranks_after_every_replacement(k, n, ties):
 
 @pytest.mark.parametrize("k", [2, 4, 7, 20])
 @pytest.mark.parametrize("kind", ["normal", "groups"])
-def test_bounds_in_float32_are_bounds(kind, k):
+def test_a_bound_in_float32_is_a_bound(kind, k):
     n, rng = 400, np.random.default_rng(1)
     D, weight = distances(kind, n, rng), 10 ** rng.uniform(-3, 3, size=n)
     weight /= weight.max()
@@ -105,16 +105,9 @@ def test_bounds_in_float32_are_bounds(kind, k):
     values, sums, slack = np.empty(n), np.empty((pam.LANES, k)), (n + 8) * 2.0**-24
     pam.removal_losses(weight, away, values)
     losses = np.bincount(near, values, minlength=k)
-    spared = np.full(4, np.inf)
-    for group in range(min(k, 4)):
-        spared[group] = losses[group::4].min() - losses[group::4].sum()
-    light, ruled_out = weight.astype(np.float32), 0
+    light = weight.astype(np.float32)
     for a in range(n):
         shared = pam.changes(D, a, weight, away, values)
         pam.sums_by_medoid(values, near, sums)
         change = shared + sums[0].min()
         assert losses.min() + pam.most_saved(D, a, light, away) * (1 + slack) <= change + 1e-12
-        state = D, a, light, away, near, spared, 1 + slack, 1 - slack
-        assert not pam.hopeless(*state, change + 1e-12 + 1e-9 * abs(change))
-        ruled_out += pam.hopeless(*state, change - 1e-3 * abs(shared))
-    assert ruled_out > (n / 2 if k <= 4 else 0)

@@ -204,7 +204,6 @@ def test_runs_are_named_by_their_packs(folder, table1, tmp_path):
     assert [r.name for r in read_runs([table1])] == ["here"]
     first, second = read_runs([table1, tmp_path])
     assert "no packs" not in first.scope
-    assert "There are no packs for Figure 11b, Figure 12," in second.scope
     assert (first.name, second.name) == (folder.name, f"{folder.name} 2")
     files = write_page([first, second], tmp_path / "page")
     assert {f.name for f in files} >= {"table1.svg", f"table1-{second.name.replace(' ', '-')}.svg"}
@@ -277,7 +276,7 @@ def test_the_page_stands_alone(table1, tmp_path):
     assert not re.search(r'(?:src|href)="(?!#)', page)
     ids = re.findall(r'\bid="([^"]+)"', page)
     assert len(ids) == len(set(ids))
-    assert all(f"paper/{name}" in page for name in known())
+    assert [name for name in known() if f"paper/{name}" in page] == ["table1"]
     text = (tmp_path / "results.md").read_text()
     assert all((tmp_path / link).is_file() for link in re.findall(r"\]\((results/[^)]+)\)", text))
     assert str(table1) not in page + text
@@ -395,7 +394,10 @@ def test_a_gain_is_that_of_five_proxies(folder, tmp_path):
     d = np.load(folder / "one-mnist.npz")
     medians = []
     for k in (5, 1):
-        fitted = (ImprintClassifier(generator=f"kmeans(k={k})", random_state=s) for s in (17121997, 123987, 12412312))
+        fitted = (
+            ImprintClassifier(generator=f"kmeans(k={k})", norm_post="l2", aggregator="max", random_state=s)
+            for s in (17121997, 123987, 12412312)
+        )
         scores = [100 * c.fit(d["train"], d["train_labels"]).score(d["test"], d["test_labels"]) for c in fitted]
         medians.append(np.median(scores))
     assert point.gain == pytest.approx(medians[0] - medians[1])

@@ -74,4 +74,24 @@ def test_one_run_is_here():
     text = as_markdown([run])
     assert "Here: four backbones." in text
     assert "--embeddings PACKS --out RESULTS --maps 3\nimprint study report RESULTS --to docs" in text
-    assert "| claim | here | published results |" in text
+    assert '<table class="claims">' in text
+    assert "<th>claim</th><th>here</th><th>published results</th>" in text
+
+
+def test_a_page_of_one_artefact_names_only_what_it_shows():
+    run = replace(SMALL, name="here", sections=(TABLE,), whole=False)
+    html, text = page([run]), as_markdown([run])
+    for found in (html, text):
+        assert "Table 1 of the paper, side by side" in found
+        assert "Every table and figure" not in found
+        assert "imprint study run paper/one --embeddings PACKS" in found
+    assert "<nav>" not in html
+    assert html.count('<table class="claims">') == 1
+    assert "Table 1 and Figure 2 of J. Westerhoff" in as_markdown([replace(run, sections=(TABLE, CURVES))])
+
+
+def test_a_wide_picture_has_a_narrow_one_beside_it():
+    section = replace(TABLE, parts=(replace(PICTURE, narrow=b"<svg>narrow</svg>"),))
+    html, text = page([replace(SMALL, sections=(section,))]), as_markdown([replace(SMALL, sections=(section,))])
+    assert '<div class="on-narrow"><svg>narrow</svg></div>' in html
+    assert '<source media="(max-width: 640px)" srcset="results/ranks-narrow.svg">' in text

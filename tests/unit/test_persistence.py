@@ -3,12 +3,12 @@
 import json
 import os
 import struct
-import time
 
 import numpy as np
 import pytest
 
-from imprint import ImprintClassifier, persistence
+from imprint import ImprintClassifier
+from imprint.core import sealed
 from imprint.core.errors import FileError, ParameterError
 
 RNG = np.random.default_rng(0)
@@ -47,7 +47,7 @@ def test_the_file_is_safetensors_and_json(model):
     document = json.loads(json.loads(header["__metadata__"]["imprint-model"])["document"])
     assert document["parts"]["generator"] == "kmeans(k=2)"
     assert document["labels"]["imprinted"] == ["ant", "bee", "ünïcode 🐝"]
-    assert "weights" in header
+    assert "state/rows/values" in header
     assert b"pickle" not in raw
 
 
@@ -65,10 +65,14 @@ def test_every_truncation_is_refused(model):
         assert "\n" not in str(e.value)
 
 
-def test_every_altered_byte_is_refused(model):
+def test_every_flipped_bit_is_refused(model):
+    """300 anywhere, and one in every fifth byte of the header, where some bits might mean nothing."""
     raw = model.read_bytes()
-    for at in [*range(0, 64), *range(64, len(raw), 37), len(raw) - 1]:
-        model.write_bytes(raw[:at] + bytes([raw[at] ^ 1]) + raw[at + 1 :])
+    (header,) = struct.unpack("<Q", raw[:8])
+    draw = np.random.default_rng(0)
+    for bit in {*draw.integers(8 * len(raw), size=300).tolist(), *range(3, 8 * (8 + header), 40)}:
+        at = bit // 8
+        model.write_bytes(raw[:at] + bytes([raw[at] ^ 1 << bit % 8]) + raw[at + 1 :])
         with pytest.raises(FileError) as e:
             ImprintClassifier.load(model)
         assert "\n" not in str(e.value)
@@ -102,51 +106,119 @@ def test_another_programs_safetensors_is_refused(tmp_path):
 
 def rewritten(model, change):
     """The same file with another document, sealed as if we had written it: a hostile author, not an accident."""
-    document, arrays = persistence.read(model)
+    document, arrays = sealed.read(model)
     document, arrays = change(document, dict(arrays))
-    persistence.write(model, document, arrays)
+    sealed.write(model, document, arrays)
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        lambda d, a: ({**d, "parts": {**d["parts"], "generator": "__import__('os')"}}, a),
-        lambda d, a: ({**d, "parts": {}}, a),
-        lambda d, a: ({**d, "dtype": "object"}, a),
-        lambda d, a: ({**d, "labels": {"type": "<U3", "imprinted": []}}, a),
-        lambda d, a: ({**d, "labels": {"type": "|O", "imprinted": ["ant", "bee", "c"]}}, a),
-        lambda d, a: ({**d, "labels": {"type": "<U3", "imprinted": ["ant", "ant", "bee"]}}, a),
-        lambda d, a: ({**d, "labels": {"type": "<f8", "imprinted": [float("nan"), 1.0, 2.0]}}, a),
-        lambda d, a: ({**d, "labels": {"type": "|u1", "imprinted": [1, 2, 300]}}, a),
-        lambda d, a: ({**d, "width": 10**9}, a),
-        lambda d, a: ({**d, "width": float("inf")}, a),
-        lambda d, a: ({**d, "features": ["one"]}, a),
-        lambda d, a: ({**d, "features": 5 * [None]}, a),
-        lambda d, a: ({**d, "seed": -1}, a),
-        lambda d, a: ({**d, "seed": float("inf")}, a),
-        lambda d, a: ({**d, "seed": "x"}, a),
-        lambda d, a: (d, {k: v for k, v in a.items() if k != "weights"}),
-        lambda d, a: (d, {**a, "owners": a["owners"] + 7}),
-        lambda d, a: (d, {**a, "owners": a["owners"] - 1}),
-        lambda d, a: (d, {**a, "owners": a["owners"] * 0.5}),
-        lambda d, a: (d, {**a, "owners": a["owners"][:, None]}),
-        lambda d, a: (d, {**a, "weights": a["weights"] * np.float32(np.nan)}),
-        lambda d, a: (d, {**a, "state.99.rows": X}),
-        lambda d, a: (d, {**a, "state.-1.rows": X}),
-        lambda d, a: (d, {k: v for k, v in a.items() if not k.startswith("state.1.")}),
-    ],
-)
+def part(d, **changed):
+    return {**d, "parts": {**d["parts"], **changed}}
+
+
+def labels(d, type_, imprinted):
+    return {**d, "labels": {"type": type_, "imprinted": imprinted}}
+
+
+def first_values(a, name, value):
+    """The first number of an array replaced."""
+    changed = a[name].copy()
+    changed.flat[0] = value
+    return {**a, name: changed}
+
+
+ROWS, MASS, SPREAD = (f"state/{name}/values" for name in ("rows", "mass", "spread"))
+REFUSED = {
+    "code in the place of a part": lambda d, a: (part(d, generator="__import__('os')"), a),
+    "no parts": lambda d, a: ({**d, "parts": {}}, a),
+    "parts of another kind": lambda d, a: ({**d, "parts": 3}, a),
+    "an unknown generator": lambda d, a: (part(d, generator="os.system"), a),
+    "another generator": lambda d, a: (part(d, generator="random(k=2)"), a),
+    "another aggregator": lambda d, a: (part(d, aggregator="max"), a),
+    "a type of numbers that is none": lambda d, a: ({**d, "dtype": "object"}, a),
+    "no labels": lambda d, a: (labels(d, "<U3", []), a),
+    "objects as labels": lambda d, a: (labels(d, "|O", ["ant", "bee", "c"]), a),
+    "a label twice": lambda d, a: (labels(d, "<U3", ["ant", "ant", "bee"]), a),
+    "labels that are not finite": lambda d, a: (labels(d, "<f8", [float("nan"), 1.0, 2.0]), a),
+    "labels that do not fit": lambda d, a: (labels(d, "|u1", [1, 2, 300]), a),
+    "labels that their type rounds": lambda d, a: (labels(d, "<f4", [0.1, 0.2, 0.3]), a),
+    "labels that NumPy cuts": lambda d, a: (labels(d, "<U3", ["a\0", "b", "c"]), a),
+    "too many labels": lambda d, a: (labels(d, "<U3", ["a", "b", "c", "d"]), a),
+    "a label type that is no text": lambda d, a: (labels(d, None, [1, 2, 3]), a),
+    "a huge width": lambda d, a: ({**d, "width": 10**9}, a),
+    "an endless width": lambda d, a: ({**d, "width": float("inf")}, a),
+    "one name for many columns": lambda d, a: ({**d, "features": ["one"]}, a),
+    "names that are none": lambda d, a: ({**d, "features": 5 * [None]}, a),
+    "a negative seed": lambda d, a: ({**d, "seed": -1}, a),
+    "an endless seed": lambda d, a: ({**d, "seed": float("inf")}, a),
+    "a seed of text": lambda d, a: ({**d, "seed": "x"}, a),
+    "no rows": lambda d, a: (d, {k: v for k, v in a.items() if "rows" not in k}),
+    "rows that are not finite": lambda d, a: (d, first_values(a, ROWS, np.nan)),
+    "rows that single precision cannot hold": lambda d, a: (d, {**a, ROWS: np.full(a[ROWS].shape, 1e300)}),
+    "whole numbers as rows": lambda d, a: (d, {**a, ROWS: a[ROWS].astype(np.int64)}),
+    "a negative mass": lambda d, a: (d, first_values(a, MASS, -4)),
+    "a mass beyond counting": lambda d, a: (d, first_values(a, MASS, 1e308)),
+    "a negative spread": lambda d, a: (d, first_values(a, SPREAD, -1e-9)),
+    "a class without a state": lambda d, a: (d, {**a, **{k: v[:-1] for k, v in a.items() if "shapes" in k}}),
+    "a state nobody asked for": lambda d, a: (d, {**a, "state/x/values": X[0], "state/x/shapes": np.array([[0, 5]])}),
+    "a class that is not there": lambda d, a: (d, first_values(a, "state/mass/shapes", 99)),
+    "shapes without end": lambda d, a: (d, {**a, "state/rows/shapes": a["state/rows/shapes"] * 2**30}),
+    "a negative shape": lambda d, a: (d, {**a, "state/rows/shapes": -a["state/rows/shapes"]}),
+    "more rows than masses": lambda d, a: (d, {**a, MASS: a[MASS][:-1]}),
+    "no rows were seen": lambda d, a: (d, {**a, "sums/rows/values": 0 * a["sums/rows/values"]}),
+}
+
+
+@pytest.mark.parametrize("change", REFUSED.values(), ids=REFUSED)
 def test_hostile_documents_are_refused(model, change):
     rewritten(model, change)
-    with pytest.raises(FileError, match="not an imprint model"):
+    with pytest.raises(FileError, match=r"(not an imprint model|Unknown generator|Cannot read)") as e:
         ImprintClassifier.load(model)
+    assert "\n" not in str(e.value)
+
+
+ONCE = {  # loaded once, and then hung, took gigabytes or answered wrongly
+    "kmedoids(k=2)": ("state/mass/values", lambda v: -v),
+    "random(k=2)": ("state/seen/values", lambda v: v * 10**17),
+    "mean": ("state/rows/values", lambda v: v * 0 + 1e308),
+    "least_squares": ("state/gram/values", lambda v: v[:-1]),
+    "k_least_squares(k=2)": ("weights", lambda v: v[:-1]),
+}
+
+
+@pytest.mark.parametrize("generator", ONCE)
+def test_what_once_loaded_and_then_failed_is_refused(tmp_path, generator):
+    ImprintClassifier(generator=generator, aggregator="max").fit(X, Y).save(tmp_path / "m")
+    name, change = ONCE[generator]
+    rewritten(tmp_path / "m", lambda d, a: (d, {**a, name: change(a[name])}))
+    with pytest.raises(FileError, match="not an imprint model"):
+        ImprintClassifier.load(tmp_path / "m")
+
+
+def test_probabilities_stay_finite_whatever_the_lengths_in_a_file(tmp_path):
+    ImprintClassifier(generator="mean", aggregator="max").fit(X, Y).save(tmp_path / "m")
+    for value in (0.0, 1e-320, 1e300):
+        lengths = np.full(3, value)
+        rewritten(tmp_path / "m", lambda d, a, own=lengths: (d, {**a, "sums/length/values": own}))
+        assert np.isfinite(ImprintClassifier.load(tmp_path / "m").predict_proba(X)).all()
+
+
+def test_a_file_holds_nothing_twice(tmp_path):
+    """Proxies that follow from each class alone are not stored beside it, so they cannot contradict it."""
+    for generator, stored in (("mean", False), ("kmeans(k=2)", False), ("least_squares", True)):
+        ImprintClassifier(generator=generator, aggregator="max").fit(X, Y).save(tmp_path / "m")
+        assert ("weights" in sealed.read(tmp_path / "m")[1]) is stored
 
 
 def test_a_document_that_is_no_document_is_refused(tmp_path):
     from safetensors.numpy import save_file
 
-    head = {"format": persistence.FORMAT, "version": 1, "document": "[]", "sha256": persistence._seal("[]", {"w": X})}
-    save_file({"w": X}, tmp_path / "f", metadata={persistence.FORMAT: json.dumps(head)})
+    head = {
+        "format": sealed.FORMAT,
+        "version": sealed.VERSION,
+        "document": "[]",
+        "sha256": sealed._seal("[]", {"w": X}),
+    }
+    save_file({"w": X}, tmp_path / "f", metadata={sealed.FORMAT: json.dumps(head)})
     with pytest.raises(FileError, match="not an imprint model"):
         ImprintClassifier.load(tmp_path / "f")
 
@@ -155,8 +227,8 @@ def test_a_bottomless_document_is_refused(tmp_path):
     from safetensors.numpy import save_file
 
     text = "[" * 100_000
-    head = {"format": persistence.FORMAT, "version": 1, "document": text, "sha256": ""}
-    save_file({"w": X}, tmp_path / "f", metadata={persistence.FORMAT: json.dumps(head)})
+    head = {"format": sealed.FORMAT, "version": sealed.VERSION, "document": text, "sha256": ""}
+    save_file({"w": X}, tmp_path / "f", metadata={sealed.FORMAT: json.dumps(head)})
     with pytest.raises(FileError, match="damaged"):
         ImprintClassifier.load(tmp_path / "f")
 
@@ -174,15 +246,6 @@ def test_pipes_and_devices_are_refused(tmp_path):
             ImprintClassifier.load(place)
     with pytest.raises(FileError, match=r"Cannot write .*pipe: it is no ordinary file\."):
         ImprintClassifier(generator="mean").fit(X, Y).save(tmp_path / "pipe")
-
-
-def test_many_classes_load_fast(tmp_path):
-    rows = RNG.normal(size=(4000, 2))
-    clf = ImprintClassifier(generator="mean").fit(rows, np.arange(4000))
-    clf.save(tmp_path / "m")
-    start = time.process_time()
-    ImprintClassifier.load(tmp_path / "m")
-    assert time.process_time() - start < 2
 
 
 def test_names_of_columns_travel_with_the_model(tmp_path):
@@ -209,10 +272,10 @@ def test_the_longest_name_a_file_may_have(tmp_path):
 
 
 def test_a_newer_format_says_so(model, monkeypatch):
-    monkeypatch.setattr(persistence, "VERSION", 2)
+    monkeypatch.setattr(sealed, "VERSION", 3)
     ImprintClassifier(generator="mean").fit(X, Y).save(model)
     monkeypatch.undo()
-    with pytest.raises(FileError, match="format version 2 and this imprint reads version 1"):
+    with pytest.raises(FileError, match="format version 3 and this imprint reads version 2"):
         ImprintClassifier.load(model)
 
 
@@ -221,7 +284,7 @@ def test_missing_folder_and_oversized(tmp_path, monkeypatch, model):
         ImprintClassifier.load(tmp_path / "none")
     with pytest.raises(FileError, match="is a folder"):
         ImprintClassifier.load(tmp_path)
-    monkeypatch.setattr(persistence, "LARGEST_FILE", 100)
+    monkeypatch.setattr(sealed, "LARGEST_FILE", 100)
     with pytest.raises(FileError, match="more than a model may have"):
         ImprintClassifier.load(model)
 
@@ -229,7 +292,7 @@ def test_missing_folder_and_oversized(tmp_path, monkeypatch, model):
 @pytest.mark.parametrize("limit", ["LARGEST_FILE", "LARGEST_HEADER"])
 def test_what_could_not_be_read_again_is_not_written(model, monkeypatch, limit):
     old = model.read_bytes()
-    monkeypatch.setattr(persistence, limit, 100)
+    monkeypatch.setattr(sealed, limit, 100)
     with pytest.raises(FileError, match=r"^Cannot write .*m.imprint: the model is larger than a file may be\.$"):
         ImprintClassifier(generator="mean").fit(X, Y).save(model)
     assert model.read_bytes() == old

@@ -4,7 +4,7 @@ import imprint
 from imprint import ImprintClassifier, recipe, recipes
 
 
-@pytest.mark.parametrize("name", ["qi2018", "hosoda2024", "janson2022", "imprint2025", "oracle"])
+@pytest.mark.parametrize("name", ["kernel", "qi2018", "hosoda2024", "janson2022", "imprint2025", "oracle"])
 def test_recipes_are_classifiers_with_a_source(name):
     clf = recipe(name, random_state=4)
     assert isinstance(clf, ImprintClassifier)

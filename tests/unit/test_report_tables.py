@@ -7,13 +7,15 @@ import re
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute
 import pytest
 
 from imprint.cli import main
 from imprint.core.errors import ParameterError
 from imprint.embeddings import write_pack
+from imprint.report.forms import as_csv, as_json, as_latex, as_text, breakdowns_csv, pairs_csv
 from imprint.report.page import page
-from imprint.report.tables import as_csv, as_latex, as_text, tabulate
+from imprint.report.tables import tabulate
 
 GOOD, POOR, PART = ("l2", "mean", "l2", "l2", "max"), ("none", "mean", "none", "l2", "max"), ("l2", "fps(k=2)") * 2
 SCORES = {
@@ -50,9 +52,11 @@ def test_medians_over_seeds_then_mean_and_std_over_instances(table):
 
 def test_comparison_is_of_complete_methods(table):
     tables = tabulate(table)
-    assert tables.comparison.names == (" / ".join(GOOD), " / ".join(POOR))
+    assert tables.comparison.names == tuple(line.name for line in tables.lines[:2])
     assert tables.comparison.instances == 2
-    assert (tables.experiments, tables.near_ties) == (11, 0.001)
+    assert (tables.experiments, tables.near_ties, tables.decisions) == (11, 11, 11_000)
+    (pair,) = csv.DictReader(io.StringIO(pairs_csv(tables.comparison)))
+    assert (float(pair["p"]), pair["significant"]) == (0.5, "0")
 
 
 def test_every_form_says_the_same(table):
@@ -63,8 +67,9 @@ def test_every_form_says_the_same(table):
     assert "72.50 ± 10.61" in as_text(tables)
     assert r"72.50 $\pm$ 10.61 & 1.00 \\" in as_latex(tables)
     assert r"norm\_pre" in as_latex(tables)
+    assert "11 of 11,000 decisions were near ties" in as_text(tables)
     html = page(tables, MANIFEST, [{"unit": "u", "cells": 3, "reason": "a < b"}])
-    assert '<td class="n">72.50</td>' in html
+    assert '<td class="n">72.50 <small>± 10.61</small></td>' in html
     assert "<title>&lt;s&gt;</title>" in html
     assert "11 of 12 experiments" in html
     assert "a &lt; b" in html
@@ -72,8 +77,48 @@ def test_every_form_says_the_same(table):
     assert not re.search(r"(src|href)=\"http", html)
 
 
+def test_recipes_keep_their_names_and_the_rest_only_what_differs(table):
+    two = table.filter(pa.compute.field("generator") == "mean")
+    assert [line.name for line in tabulate(two).lines] == ["l2 / l2", "none / none"]
+    assert tabulate(two).common == "generator mean, norm_inf l2, aggregator max"
+    named = tabulate(table, named=["qi2018", "l2 / mean / l2 / l2 / max"])
+    assert named.lines[0].name == "qi2018"
+    assert named.lines[0].method == " / ".join(GOOD)
+    assert named.comparison.names[0] == "qi2018"
+    assert next(csv.DictReader(io.StringIO(as_csv(named))))["name"] == "qi2018"
+    assert '<th scope="row">qi2018<small>l2 / mean / l2 / l2 / max</small>' in page(named, MANIFEST)
+
+
+def test_every_data_set_and_backbone_has_a_table(table):
+    tables = tabulate(table)
+    assert [(b.kind, b.name, b.across, b.columns) for b in tables.breakdowns] == [
+        ("data set", "x", "task", ("all",)),
+        ("data set", "y", "task", ("all",)),
+        ("backbone", "b", "data set", ("x", "y")),
+    ]
+    good, _, part = tables.breakdowns[2].rows
+    assert (good.values, good.mean, good.rank) == (pytest.approx((0.8, 0.65)), pytest.approx(0.725), 1)
+    assert part.values[0] == pytest.approx(0.99)
+    assert np.isnan([part.values[1], part.mean, part.rank]).all()
+    assert tables.breakdowns[0].rows[2].rank == 1  # best where it has results
+    lines = list(csv.DictReader(io.StringIO(breakdowns_csv(tables.breakdowns))))
+    assert len(lines) == 3 * (2 + 2 + 3)
+    assert as_json(tables)["breakdowns"][2]["rows"][2]["mean"] is None
+
+
+def test_one_is_not_called_many(table):
+    one = table.slice(0, 1).set_column(table.column_names.index("near_ties"), "near_ties", pa.array([0]))
+    text = as_text(tabulate(one))
+    assert text.startswith("1 experiment, 1 instance, ")
+    assert "near ties" not in text
+    html = page(tabulate(one), {**MANIFEST, "experiments": 1})
+    assert "<b>1</b><span>instance</span>" in html
+    assert "near ties" not in html
+    assert tabulate(one).breakdowns == ()
+
+
 def test_nothing_to_report_is_said(table):
-    with pytest.raises(ParameterError, match="no finished cell"):
+    with pytest.raises(ParameterError, match="no finished experiment"):
         tabulate(table.slice(0, 0))
     with pytest.raises(ParameterError, match="metric must be one of"):
         tabulate(table, "loss")
@@ -89,16 +134,21 @@ def test_commands_plan_run_and_report(tmp_path, monkeypatch, capsys):
     file.write_text("embeddings: .\nbackbones: a\ndatasets: one\ntasks: [all, even]\nrecipes: [qi2018, janson2022]\n")
     assert main(["study", "run", str(file), "--dry", "--json"]) == 0
     assert json.loads(capsys.readouterr().out).items() >= {"experiments": 4, "computations": 10}.items()
-    assert main(["study", "run", str(file)]) == 1
+    assert main(["study", "run", str(file)]) == 2
     assert "say where the results go" in capsys.readouterr().err
     assert main(["study", "run", str(file), "--out", str(out), "--workers", "1"]) == 0
     assert "4 experiments computed" in capsys.readouterr().err
     assert main(["study", "report", str(out)]) == 0
-    assert "l2 / mean / l2 / l2 / max" in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert "qi2018" in printed
+    assert "Against " in printed
     assert {p.name for p in (out / "report").iterdir()} == {
-        "report.txt", "report.csv", "report.tex", "report.html", "ranks.svg",
+        "report.txt", "report.csv", "report.tex", "report.html", "ranks.svg", "pairs.csv", "breakdowns.csv",
     }  # fmt: skip
+    assert "data set one, 2 instances" in (out / "report" / "report.txt").read_text()
     assert main(["study", "report", str(out), "--json"]) == 0
-    assert len(json.loads(capsys.readouterr().out)["methods"]) == 2
-    assert main(["study", "report", str(tmp_path)]) == 1
+    found = json.loads(capsys.readouterr().out)
+    assert {m["name"] for m in found["methods"]} == {"qi2018", "janson2022"}
+    assert [p["adjusted"] for p in found["pairs"]] == [1.0]
+    assert main(["study", "report", str(tmp_path)]) == 2
     assert "no study has been run into this folder" in capsys.readouterr().err

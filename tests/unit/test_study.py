@@ -6,8 +6,15 @@ from sklearn.metrics import accuracy_score, f1_score
 
 from imprint import ImprintClassifier, aggregators, generators, normalisers, tasks
 from imprint.classifier import PARTS
-from imprint.kernels import estimates
-from imprint.study import Grid, Held, Study, best, run
+from imprint.kernels import engine
+from imprint.study import Grid, Held, Study, decide, plan, run
+from imprint.study.proxies import Proxies
+from imprint.study.sharing import is_known
+from imprint.study.tree import grow
+from tests.contract.minimal import Closest, Corners, Halve
+
+OWN = {str(component): component for component in (Halve(), Corners(), Closest())}
+"""Components that no list in the engine can know."""
 
 
 def embeddings(seed=0, classes=6, rows=40, width=12, apart=1.2):
@@ -34,7 +41,8 @@ def plain(source, row):
     classes = np.unique(data.y)
     train = task.select(data.y, row["seed"], classes)
     test = task.queries().select(data.y_test, row["seed"], classes)
-    clf = ImprintClassifier(**{part: row[part] for part in PARTS}, random_state=row["seed"])
+    parts = {part: OWN.get(row[part], row[part]) for part in PARTS}
+    clf = ImprintClassifier(**parts, random_state=row["seed"])
     clf.fit(data.X[train.rows], train.labels)
     predicted = clf.predict(data.X_test[test.rows])
     return {
@@ -57,15 +65,17 @@ def check(row, expected):
 def every_method():
     """All components of all families: what no list in the engine can have forgotten."""
     inner = [n for n in normalisers.family.names() if "pre" in normalisers.family.load(n).positions]
-    return Grid(
-        norm_pre=inner,
-        generator=generators.family.names(),
-        k=(1, 7),
-        norm_post=normalisers.family.names(),
-        norm_inf=inner,
-        aggregator=[*aggregators.family.names(), "nearest(metric='cosine', weighting='uniform')"],
-        m=(1, 11),
-    )
+    deciding = [*aggregators.family.names(), "nearest(metric='cosine', weighting='uniform')"]
+    for points in (True, False):
+        yield Grid(
+            norm_pre=inner,
+            generator=[n for n in generators.family.names() if generators.family.load(n).points == points],
+            k=(1, 7),
+            norm_post=normalisers.family.names(),
+            norm_inf=inner,
+            aggregator=[a for a in deciding if points or not aggregators.family.resolve(a).needs_points],
+            m=(1, 11),
+        )
 
 
 @pytest.mark.parametrize("shots", [(), (3, 8)])
@@ -76,7 +86,7 @@ def test_every_cell_equals_the_plain_path(source, tmp_path, shots):
         tasks=["all", "even", "classes(5, 2, 0)"],
         shots=shots,
         seeds=[3, 4],
-        grid=[every_method()],
+        grid=[*every_method()],
         rules=["enough_proxies"],
     )
     summary = run(study, tmp_path, source=source, workers=1)
@@ -90,31 +100,80 @@ def test_every_cell_equals_the_plain_path(source, tmp_path, shots):
     assert near < 0.02  # a zero row and doubles on purpose; real embeddings have far fewer
 
 
-@pytest.mark.parametrize(("rows", "faint"), [(1, 1e9), (1, 0.2), (9, 0.15)])
-def test_estimated_decisions_are_those_of_the_plain_path(tmp_path, monkeypatch, rows, faint):
-    pytest.importorskip("numba")
-    monkeypatch.setattr(best, "WORTH", rows)
-    monkeypatch.setattr(best, "FAINT", faint)
-    settled, settle = [], estimates.settle
-
-    def noted(*args):
-        settled.append(args[2].edges.shape)
-        settle(*args)
-
-    monkeypatch.setattr(estimates, "settle", noted)
-    X, y, X_test, y_test = embeddings(5, classes=7, rows=100, width=30, apart=0.2)
-    X += 0.3 * y[:, None].astype(np.float32)  # so that it matters which class comes first
-    source = Held({("a", "one"): (X, y, X_test, y_test)})
-    grid = Grid(
-        norm_pre=("none", "l2"),
-        generator=("all", "random", "kmeans"),
-        k=(2, 20),
-        norm_post=("none", "l2", "quantile"),
-        aggregator=("max", "nearest"),
-        m=1,
+def test_shared_proxies_are_those_of_a_head(source):
+    grid = [*every_method()]
+    study = Study(
+        backbones="a",
+        datasets="one",
+        tasks=["all", "even", "odd", "classes(5, 2, 0)"],
+        seeds=[3],
+        grid=grid,
+        rules="enough_proxies",
     )
-    study = Study(backbones="a", datasets="one", tasks=["all", "even", "classes(5, 2, 1)"], seeds=[3], grid=grid)
+    known = 0
+    for unit in plan(study, source).units:
+        data = source.open("a", "one")
+        tree = grow(unit, data.y, data.y_test)
+        proxies = Proxies(tree, data.X)
+        plain_path = decide.Plain(tree, proxies, data.X_test)
+        for d in dict.fromkeys(d._replace(norm_inf=normalisers.family.resolve("none")) for d in tree.decisions):
+            if is_known(tree.method(d)):
+                shared = np.concatenate([part.rows for part in proxies.parts(d.maker, d.lineup, d.norm_post)])
+                np.testing.assert_allclose(shared, plain_path._head(d).proxies.weights, rtol=1e-5, atol=1e-7)
+                known += 1
+    assert known > 300
+
+
+def test_components_from_outside_run_plainly(source, tmp_path):
+    grid = Grid(
+        norm_pre=["l2", Halve()],
+        generator=["kmeans(k=3)", Corners()],
+        norm_post=["none", "quantile", Halve()],
+        norm_inf=["l2", Halve()],
+        aggregator=["max", "nearest(m=2)", Closest()],
+    )
+    study = Study(backbones="a", datasets="one", tasks=["all", "odd"], seeds=[3, 4], grid=grid)
+    assert run(study, tmp_path, source=source, workers=1).failures == ()
+    rows = study.results(tmp_path).to_pylist()
+    assert len(rows) == 2 * 2 * 2 * 2 * 3 * 2 * 3
+    for row in rows:
+        check(row, plain(source, row))
+
+
+@pytest.mark.parametrize("compiled", [0, float("inf")], ids=["compiled", "numpy"])
+@pytest.mark.parametrize("held", [1, 2**25], ids=["little memory", "much memory"])
+def test_engines_and_memory_change_nothing(source, tmp_path, monkeypatch, compiled, held):
+    monkeypatch.setattr(engine, "COMPILED_FROM", compiled)
+    monkeypatch.setattr(decide, "HELD", held)
+    monkeypatch.setattr(decide, "SCORES", 2000 if held == 1 else 2**22)
+    grid = Grid(
+        norm_pre=["none", "l2"],
+        generator=["all", "kmeans", "fps"],
+        k=[1, 9],
+        norm_post=["none", "l2", "quantile"],
+        norm_inf=["none", "l2"],
+        aggregator=["max", "nearest", "nearest(metric='cosine')", "nearest(weighting='uniform')"],
+        m=[1, 3, 12],
+    )
+    tasks = ["all", "even", "classes(5, 2, 0)", "classes(1, 0)"]
+    study = Study(backbones="a", datasets="two", tasks=tasks, seeds=[3, 4], grid=grid, rules="enough_proxies")
     run(study, tmp_path, source=source, workers=1)
-    assert {classes for _, classes in settled} == {7, 4, 3}
+    rows = study.results(tmp_path).to_pylist()
+    for i in np.random.default_rng(0).choice(len(rows), 60, replace=False):
+        check(rows[i], plain(source, rows[i]))
+
+
+def test_extreme_rows_are_decided_plainly(tmp_path):
+    X, y, X_test, y_test = embeddings(4)
+    X, X_test = X.astype(np.float64), X_test.astype(np.float64)
+    X[3], X_test[5] = X[3] * 1e-35, X_test[5] * 1e-36
+    source = Held({("a", "one"): (X, y, X_test, y_test)})
+    study = Study(
+        backbones="a",
+        datasets="one",
+        seeds=3,
+        grid=Grid(norm_pre=["none", "l2"], generator=["all", "random(k=9)"], norm_post=["none", "l2"], norm_inf="l2"),
+    )
+    run(study, tmp_path, source=source, workers=1)
     for row in study.results(tmp_path).to_pylist():
         check(row, plain(source, row))

@@ -3,7 +3,6 @@
 import json
 import os
 import signal
-import sys
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,7 +10,7 @@ import pytest
 
 from imprint.core.errors import FileError, ParameterError
 from imprint.generators.kmeans import KMeans
-from imprint.study import Grid, Held, Study, run
+from imprint.study import Grid, Held, Study, run, sharing
 from imprint.study.evaluate import MEASUREMENTS
 from imprint.study.store import Store
 
@@ -59,7 +58,7 @@ def test_a_lost_shard_is_computed_again(tmp_path, undisturbed):
     run(STUDY, tmp_path, source=SOURCE, workers=1)
     shard = Store(tmp_path).shards()[1]
     shard.unlink()
-    (tmp_path / "shards" / f".{shard.name}.half").write_bytes(b"what a kill leaves")
+    (tmp_path / "shards" / f".{shard.name}.x.imprint-partial").write_bytes(b"what a kill leaves")
     assert len(STUDY.results(tmp_path)) < len(undisturbed)
     assert 0 < run(STUDY, tmp_path, source=SOURCE, workers=1).computed < len(undisturbed)
     assert repeatable(STUDY.results(tmp_path)).equals(undisturbed)
@@ -114,11 +113,11 @@ def test_a_failing_unit_is_recorded_and_the_rest_goes_on(tmp_path, deadly, undis
 
 
 def test_a_failing_generator_takes_no_other_along(tmp_path, monkeypatch, undisturbed):
-    def fail(X, requests, device):
+    def fail(X, requests):
         raise ArithmeticError("no centres today")
 
     with monkeypatch.context() as patch:
-        patch.setattr(KMeans, "summarise_many", fail)
+        patch.setitem(sharing.TOGETHER, KMeans, fail)
         summary = run(STUDY, tmp_path, source=SOURCE, workers=1)
     assert summary.failures == tuple(f"{b}, one, l2 / KMeans: ArithmeticError: no centres today" for b in "ab")
     assert {f["reason"] for f in Store(tmp_path).failures()} == {"ArithmeticError: no centres today"}
@@ -127,21 +126,6 @@ def test_a_failing_generator_takes_no_other_along(tmp_path, monkeypatch, undistu
     assert summary.computed == len(others) < len(undisturbed) == summary.computed + summary.failed
     assert run(STUDY, tmp_path, source=SOURCE, workers=1).computed == summary.failed
     assert Store(tmp_path).failures() == []
-    assert repeatable(STUDY.results(tmp_path)).equals(undisturbed)
-
-
-def test_a_whole_unit_clears_the_notes_of_its_parts(tmp_path, undisturbed):
-    run(STUDY, tmp_path, source=Spoilt(os.getpid()), workers=2)
-    assert len(Store(tmp_path).failures()) == 3
-    run(STUDY, tmp_path, source=SOURCE, workers=1)
-    assert len(Store(tmp_path).shards()) == 2
-    assert Store(tmp_path).failures() == []
-
-
-def test_how_cells_are_put_together_does_not_matter(tmp_path, monkeypatch, undisturbed):
-    monkeypatch.setattr(sys.modules["imprint.study.plan"], "TOGETHER", 0)
-    run(STUDY, tmp_path, source=SOURCE, workers=1)
-    assert len(Store(tmp_path).shards()) == 6
     assert repeatable(STUDY.results(tmp_path)).equals(undisturbed)
 
 
@@ -173,7 +157,6 @@ def test_costs_are_divided_among_those_who_share(tmp_path):
     [
         ({"workers": 0}, "workers must be int >= 1"),
         ({"engine": "dask"}, "Unknown engine 'dask'"),
-        ({"device": "tpu"}, "Unknown device 'tpu'"),
         ({"source": None}, "say in which folder the embeddings lie"),
     ],
 )
@@ -196,32 +179,3 @@ def test_a_damaged_shard_is_named(tmp_path):
     shard.write_bytes(shard.read_bytes()[:-20])
     with pytest.raises(FileError, match=f"{shard.name}: this shard is damaged"):
         STUDY.results(tmp_path)
-
-
-def test_without_a_gpu_cuda_is_refused_in_one_sentence(tmp_path):
-    torch = pytest.importorskip("torch")
-    if torch.cuda.is_available():
-        pytest.skip("there is a GPU")
-    with pytest.raises(ParameterError, match="torch finds no CUDA device on this machine"):
-        run(STUDY, tmp_path, source=SOURCE, device="cuda")
-
-
-def test_on_a_gpu_the_table_is_the_same_but_for_rounding(tmp_path):
-    torch = pytest.importorskip("torch")
-    if not torch.cuda.is_available():
-        pytest.skip("there is no GPU")
-    grid = Grid(
-        norm_pre=["none", "l2"],
-        generator=["mean", "kmeans", "all", "k_least_squares"],
-        k=[1, 3],
-        norm_post=["none", "l2"],
-        aggregator=["max", "nearest", "nearest(metric='cosine')", "nearest(metric='manhattan')"],
-        m=[1, 4],
-    )
-    places = dict(backbones=["a", "b"], datasets="one", tasks=["all", "even"], seeds=[1, 2])
-    study = Study(**places, grid=grid, rules="enough_proxies")
-    run(study, tmp_path / "cpu", source=SOURCE, workers=1)
-    run(study, tmp_path / "cuda", source=SOURCE, device="cuda")
-    one, two = (np.array(study.results(tmp_path / d)["accuracy"].to_pylist()) for d in ("cpu", "cuda"))
-    assert len(one) == len(two)
-    assert np.mean(one != two) < 0.01

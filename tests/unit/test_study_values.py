@@ -1,11 +1,15 @@
 """What can be written as a study, and what is refused by name before anything runs."""
 
+import time
+from dataclasses import dataclass
+
 import numpy as np
 import pytest
 
 from imprint.core.errors import FileError, ParameterError
+from imprint.generators.mean import Mean
 from imprint.study import Grid, Held, Packs, Study, plan
-from imprint.study.estimate import estimate
+from imprint.study.plan import estimate
 
 X = np.random.default_rng(0).normal(size=(60, 4)).astype(np.float32)
 Y = np.repeat([0, 1, 2], 20)
@@ -50,10 +54,10 @@ def test_shots_cut_every_task():
         ({"recipes": "qi2019"}, "Unknown recipe 'qi2019'. Did you mean 'qi2018'?"),
         ({"recipes": "l2 / mean / l2"}, "Cannot read 'l2 / mean / l2' as a method"),
         ({"recipes": "quantile / mean / l2 / l2 / max"}, "works only as norm_post"),
-        ({"grid": {"generator": "kmeans", "k": 0}}, r"KMeans\(k=0\): k must be int >= 1"),
+        ({"grid": {"generator": "kmeans", "k": 0}}, r"Grid\(k=\[0\]\): k must be int >= 1"),
         ({"grid": {"generators": "kmeans"}}, "Unknown key of a grid 'generators'. Did you mean 'generator'?"),
         ({"grid": {"generator": []}}, "generator must name at least one"),
-        ({"grid": 3}, "A grid is a mapping"),
+        ({"grid": 3}, r"Study\(grid=\[3\]\): grid must be a mapping of norm_pre"),
         ({"recipes": "qi2018", "seeds": -1}, r"Study\(seeds=\[-1\]\): seeds must be int >= 0"),
         ({"recipes": "qi2018", "seeds": []}, "seeds must name at least one"),
         ({"recipes": "qi2018", "shots": 0}, "shots must be int >= 1"),
@@ -149,3 +153,36 @@ def test_packs_are_unpacked_once_and_again_when_they_change(tmp_path):
     assert source.open("a", "one").fingerprint != first.fingerprint
     with pytest.raises(ParameterError, match=r"Unknown pack 'a-two.npz'. Did you mean 'a-one.npz'\?"):
         source.open("a", "two")
+
+
+def test_the_size_is_known_before_anything_is_made():
+    grid = Grid(generator="kmeans", k=[*range(1, 101)], aggregator="nearest", m=[*range(1, 101)])
+    study = Study(**WHERE, seeds=[*range(10_200)], grid=grid)
+    assert study.points == 102_000_000
+    start = time.process_time()
+    with pytest.raises(ParameterError, match="it names 102,000,000 experiments and the limit is 2,000,000"):
+        plan(study, SOURCE)
+    assert time.process_time() - start < 0.5
+    small = Study(**WHERE, seeds=[*range(5)], grid=Grid(generator="random", k=[1, 2]))
+    with pytest.raises(ParameterError, match="it names 10 experiments and the limit is 9"):
+        plan(small, SOURCE, limit=9)
+    assert plan(small, SOURCE, limit=None).cells == 10
+
+
+def test_a_million_experiments_are_planned_in_seconds():
+    study = Study(
+        **WHERE, tasks=["all", "even"], seeds=[*range(5000)], grid=Grid(generator="random", k=[*range(1, 101)])
+    )
+    start = time.process_time()
+    assert plan(study, SOURCE).cells == 1_000_000
+    assert time.process_time() - start < 3
+
+
+def test_a_component_of_ones_own_cannot_pass_for_another():
+    @dataclass(frozen=True, kw_only=True)
+    class mean(Mean):  # noqa: N801
+        pass
+
+    mean.__qualname__ = "mean"
+    with pytest.raises(ParameterError, match="this class has the name of another generator"):
+        Grid(generator=mean())

@@ -10,7 +10,7 @@ RNG = np.random.default_rng(0)
 X, Y = RNG.normal(size=(40, 6)).astype(np.float32), np.repeat([3, 5, 7, 9], 10)
 
 
-@pytest.mark.parametrize("aggregator", ["max", "nearest(m=2)"])
+@pytest.mark.parametrize("aggregator", ["max", "nearest(m=2)", "kernel"])
 def test_results_come_back_in_kind(aggregator):
     parts = dict(generator="kmeans(k=2)", aggregator=aggregator, random_state=0)
     a = ImprintClassifier(**parts).fit(X, Y)

@@ -25,9 +25,10 @@ class Done(NamedTuple):
     err: str
 
     def refused(self, *parts: str) -> None:
-        """Exit code 1, nothing on standard output, one sentence that says all of `parts`."""
-        assert (self.code, self.out) == (1, "")
-        (line,) = self.err.splitlines()
+        """Exit code 2, nothing on standard output, and at the end one sentence that says all of `parts`."""
+        assert (self.code, self.out) == (2, "")
+        *notes, line = self.err.splitlines()
+        assert not any(note.startswith("Error: ") for note in notes)
         assert line.startswith("Error: ")
         assert line.endswith(".")
         for part in parts:

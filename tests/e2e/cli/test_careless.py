@@ -8,7 +8,8 @@ import time
 
 import pytest
 
-from imprint import Imprinter, persistence
+from imprint import Imprinter
+from imprint.core import sealed
 
 RAW = ("--backbone", "raw", "--recipe", "janson2022")
 
@@ -37,8 +38,8 @@ def test_pictures_without_class_folders(imprint, photos):
 def test_one_class_works_and_says_what_it_means(imprint, paint, tmp_path):
     done = imprint("fit", paint(tmp_path / "one", ["dark"]), "-o", "m.imprint", *RAW)
     assert done.code == 0
-    assert "One class alone: every picture will be called 'dark'." in done.err
-    assert "Next: imprint add m.imprint FOLDER" in done.err
+    assert "One class alone: everything will be called 'dark'." in done.err
+    assert "Next: imprint add m.imprint DATA" in done.err
     imprint("forget", "m.imprint", "dark").refused("only class")
 
 
@@ -57,13 +58,15 @@ def test_one_unreadable_picture_does_not_cost_the_others(imprint, model, photos)
     assert done.code == 1
     assert '"label": "dark"' in done.out
     assert done.err.startswith(f"Skipped {photos / 'bad.png'}: ")
-    imprint("predict", model, photos / "bad.png").refused("Cannot read", "bad.png")
+    none = imprint("predict", model, photos / "bad.png")
+    assert (none.code, none.out) == (1, "")
+    assert none.err.startswith(f"Error: Cannot read {photos / 'bad.png'}: ")
 
 
 def test_model_from_another_backbone(imprint, model, photos):
-    document, arrays = persistence.read(model)
+    document, arrays = sealed.read(model)
     document["backbone"]["fingerprint"] = "0" * 64
-    persistence.write(model, document, arrays)
+    sealed.write(model, document, arrays)
     before = model.read_bytes()
     for words in (["predict", model, photos], ["add", model, photos], ["forget", model, "dark"]):
         imprint(*words).refused("was made with the backbone raw", "fit the model again")
@@ -139,7 +142,7 @@ def test_a_missing_extra_names_its_command(imprint, photos, monkeypatch):
     import sys
 
     monkeypatch.setitem(sys.modules, "torch", None)
-    imprint("fit", photos, "-o", "x.imprint", "-b", "resnet18").refused("pip install 'imprint[torch]'")
+    imprint("fit", photos, "-o", "x.imprint", "-b", "resnet18").refused("pip install 'weight-imprinting[torch]'")
 
 
 def test_two_processes_on_one_model_both_count(imprint, paint, tmp_path, start, finish):

@@ -22,7 +22,9 @@ def test_fit_predict_add_forget(imprint, paint, tmp_path, photos):
         "model": "m.imprint",
         "classes": ["dark", "light", "middle"],
         "proxies": 3,
-        "pictures": {"middle": 5},
+        "rows": {"middle": 5},
+        "expected_accuracy": 1.0,
+        "expected_interval": [pytest.approx(0.634, abs=1e-3), 1.0],
         "skipped": [],
     }
     answers = json.loads(imprint("predict", "m.imprint", photos, "--json").out)
@@ -36,7 +38,8 @@ def test_fit_predict_add_forget(imprint, paint, tmp_path, photos):
 def test_predict_json_has_the_fixed_shape(imprint, model, photos):
     done = imprint("predict", model, photos / "dark" / "0.png", "--json", "--top", 2)
     (answer,) = json.loads(done.out)
-    assert list(answer) == ["path", "label", "probability", "top"]
+    assert list(answer) == ["path", "label", "probability", "known", "top"]
+    assert 0 < answer["known"] <= 1
     assert answer["path"] == str(photos / "dark" / "0.png")
     assert (answer["label"], answer["probability"]) == tuple(answer["top"][0].values())
     assert [list(g) for g in answer["top"]] == [["label", "probability"]] * 2
@@ -46,7 +49,8 @@ def test_predict_json_has_the_fixed_shape(imprint, model, photos):
 def test_predict_shows_classes_and_reasons(imprint, model, photos):
     done = imprint("predict", model, photos / "dark" / "0.png", "--why")
     assert "dark" in done.out
-    assert "near dark/" in done.out
+    assert "proxy of" in done.out
+    assert "dark/" in done.out.split("beside")[1]
     assert "distance" in done.out
     (answer,) = json.loads(imprint("predict", model, photos / "dark" / "0.png", "--why", "--json").out)
     assert [r["label"] for r in answer["why"]] == ["dark", "middle", "light"]
@@ -120,13 +124,15 @@ def test_list(imprint, what, some):
     assert all(name in shown for name in some)
 
 
-def test_the_demonstration_compares_five_recipes_and_writes_a_page(imprint, tmp_path):
+def test_the_demonstration_compares_the_recipes_and_writes_a_page(imprint, tmp_path):
     done = imprint("demo", "--out", tmp_path / "out", "--seeds", 2, "--json")
     found = json.loads(done.out)
     accuracy = {r["name"]: r["accuracy"]["all"] for r in found["recipes"]}
-    assert len(accuracy) == 5
-    assert accuracy["imprint2025"] > accuracy["qi2018"] > accuracy["hosoda2024"] > 0.3
+    assert len(accuracy) == 6
+    assert accuracy["kernel"] > accuracy["imprint2025"] > accuracy["qi2018"] > accuracy["hosoda2024"] > 0.3
     assert found["instances"] == 8
+    assert found["knowledge"]["forgets_exactly"]
+    assert found["knowledge"]["refused_unknown"] > 3 * found["knowledge"]["refused_known"]
     page = (tmp_path / "out" / "demo.html").read_text("utf-8")
     assert page.count("data:image/svg+xml") == 3
     assert "http" not in page.replace("http://www.w3.org", ""), "nothing is loaded from anywhere"
@@ -157,3 +163,17 @@ def test_every_command_has_help_that_fits_a_terminal(imprint):
 def test_the_module_is_the_command(start, finish):
     done = finish(start("--version"))
     assert done == (0, f"imprint {__version__}\n", "")
+
+
+def test_keep_head_keeps_the_network_s_own_classes(imprint, photos):
+    done = imprint("fit", photos, "-o", "m.imprint", "--backbone", "tinynet", "--keep-head")
+    assert "m.imprint: 203 classes" in done.err
+    kept = Imprinter.load("m.imprint")
+    assert {"goldfish", "dark"} <= {*kept.classes_.tolist()}
+    answers = json.loads(imprint("predict", "m.imprint", photos, "--json").out)
+    assert len(answers) == 15
+    assert all(f"/{a['label']}/" in a["path"].replace("\\", "/") and a["known"] is None for a in answers)
+    assert imprint("forget", "m.imprint", "goldfish").code == 0
+    assert len(Imprinter.load("m.imprint").classes_) == 202
+    imprint("predict", "m.imprint", photos, "--unknown", 0.05).refused("no pictures of them")
+    imprint("fit", photos, "-o", "n.imprint", *RAW, "--keep-by", "margin").refused("no pre-training head")

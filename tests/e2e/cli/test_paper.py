@@ -27,7 +27,11 @@ def test_a_table_runs_resumes_and_makes_a_page(imprint, packs, tmp_path):
     own = [c["verdict"] for c in made["claims"] if c["study"] == "table1"]
     assert own[0] == own[2] == "not testable here"  # eight instances are too few for ten significant pairs
     assert {own[1], own[3]} <= {"holds", "does not hold"}
-    assert (tmp_path / "page" / "results.html").is_file()
+    assert {c["study"] for c in made["claims"]} == {"table1"}  # nothing else was run, so nothing else is named
+    text = (tmp_path / "page" / "results.md").read_text()
+    assert "# Table 1 of the paper" in text
+    assert "paper/all" not in text
+    assert (tmp_path / "page" / "results" / "table1-narrow.svg").is_file()
 
 
 def test_several_runs_make_one_page(imprint, packs, tmp_path):
@@ -59,6 +63,6 @@ def test_a_dry_run_counts(imprint, packs):
 )
 def test_refusals_are_one_sentence(imprint, packs, words, sentence):
     done = imprint("study", "run", *(packs if w == "PACKS" else w for w in words))
-    assert done.code == 1
+    assert done.code == 2
     assert sentence in done.err
     assert done.err.count("\n") == 1

@@ -1,14 +1,18 @@
 """The downloader against a server that drops, refuses and forgets."""
 
 import hashlib
+import os
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
+import numpy as np
 import pytest
 
-from imprint.core.errors import FileError
-from imprint.datasets import download
+from imprint.core.errors import FileError, ImprintError, ParameterError
+from imprint.datasets import download, load, record
 from imprint.datasets.download import fetch
 from imprint.datasets.record import Source
 
@@ -19,7 +23,7 @@ class Server(ThreadingHTTPServer):
     """Serves CONTENT at /file.bin; `drop` cuts every answer after so many bytes."""
 
     daemon_threads = True
-    drop, ranges, status, content = None, True, None, CONTENT
+    drop, ranges, status, content, length, redirect, drip = None, True, None, CONTENT, None, None, None
 
     def __init__(self):
         super().__init__(("127.0.0.1", 0), Handler)
@@ -35,11 +39,20 @@ class Handler(BaseHTTPRequestHandler):
         if server.status or (wanted and server.ranges and start >= len(server.content)):
             self.send_error(server.status or 416)
             return
+        if server.redirect:
+            self.send_response(302)
+            self.send_header("Location", server.redirect)
+            self.end_headers()
+            return
         self.send_response(206 if wanted and server.ranges else 200)
-        self.send_header("Content-Length", str(len(server.content) - start))
+        self.send_header("Content-Length", server.length or str(len(server.content) - start))
         self.end_headers()
         body = server.content[start:]
-        self.wfile.write(body if server.drop is None else body[: server.drop])
+        with suppress(ConnectionError):
+            for first in range(0, len(body), server.drip or len(body)):
+                if server.drip:
+                    time.sleep(0.02)
+                self.wfile.write(body[first:][: server.drip] if server.drop is None else body[: server.drop])
 
     def log_message(self, *_):
         pass
@@ -102,7 +115,7 @@ def test_a_server_without_ranges_starts_again(server, tmp_path):
 
 def test_wrong_content_is_discarded(server, tmp_path):
     server.content = CONTENT[:-1] + b"!"
-    with pytest.raises(FileError, match=r"file\.bin\.part .* but must have .* discarded"):
+    with pytest.raises(FileError, match=r"^Cannot download file\.bin: what .* sends .* has sha256 .* discarded"):
         fetch(source(server), tmp_path)
     assert not (tmp_path / "file.bin").exists()
     server.content = CONTENT
@@ -149,3 +162,84 @@ def test_a_folder_that_cannot_be_made_is_named(server, tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(FileError, match=r"Cannot write .*file"):
         fetch(source(server), tmp_path / "file" / "below")
+
+
+def test_no_more_is_written_than_was_published(server, tmp_path):
+    server.content = CONTENT * 3
+    with pytest.raises(FileError, match=r"sends more than the 1,024,000 bytes of the file; put the file into"):
+        fetch(source(server), tmp_path)
+    assert not list(tmp_path.glob("file*"))
+
+
+def test_a_file_without_a_published_size_has_a_limit_too(server, tmp_path, monkeypatch):
+    monkeypatch.setattr(download, "LARGEST", 1000)
+    with pytest.raises(FileError, match=r"sends more than the 1,000 bytes of the file"):
+        fetch(source(server, size=None), tmp_path)
+    assert not list(tmp_path.glob("file*"))
+
+
+@pytest.mark.parametrize("length", ["abc", "-5", "9" * 30, "1e3"])
+def test_a_senseless_length_is_not_believed(server, tmp_path, length):
+    server.length = length
+    server.protocol_version = "HTTP/1.0"
+    assert fetch(source(server), tmp_path).read_bytes() == CONTENT
+
+
+def test_a_mirror_stands_in_for_one_that_sends_something_else(server, tmp_path):
+    good = source(server)
+    with Server() as bad:
+        bad.content = b"<html>Moved</html>"
+        threading.Thread(target=bad.serve_forever, args=(0.01,), daemon=True).start()
+        both = Source(urls=(*source(bad).urls, *good.urls), sha256=good.sha256, size=good.size)
+        assert fetch(both, tmp_path).read_bytes() == CONTENT
+        bad.shutdown()
+
+
+@pytest.mark.parametrize("address", ["ftp://127.0.0.1/file.bin", "file:///etc/hostname", "data:,x"])
+def test_only_http_is_followed(server, tmp_path, address):
+    server.redirect = address
+    with pytest.raises(FileError, match=r"^Cannot download file\.bin: .*does not answer"):
+        fetch(source(server), tmp_path)
+    with pytest.raises(FileError, match=r"^Cannot download .*unknown url type: "):
+        fetch(Source(urls=(address + "/file.bin",), sha256="0" * 64), tmp_path)
+
+
+def test_a_server_that_drips_is_given_up_and_what_came_is_kept(server, tmp_path, monkeypatch):
+    monkeypatch.setattr(download, "PATIENCE", 0.2)
+    monkeypatch.setattr(download, "SLOWEST", 1e12)
+    server.drip = 1000
+    with pytest.raises(FileError, match=r"is too slow \([0-9,]+ bytes so far; the same call goes on after them\)"):
+        fetch(source(server), tmp_path)
+    assert 0 < (tmp_path / "file.bin.part").stat().st_size < 100_000
+    server.drip = None
+    monkeypatch.undo()
+    assert fetch(source(server), tmp_path).read_bytes() == CONTENT
+    assert server.asked[-1].startswith("bytes=")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="POSIX limits the size of files")
+def test_a_full_disk_is_one_sentence(server, tmp_path):
+    import resource
+
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (300_000, limits[1]))  # Python turns the signal into an error
+    try:
+        with pytest.raises(FileError, match=r"^Cannot write .*file\.bin: File too large\.$"):
+            fetch(source(server), tmp_path)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert fetch(source(server), tmp_path).read_bytes() == CONTENT
+
+
+def test_names_do_not_lead_out_of_the_folder(monkeypatch, tmp_path):
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")  # names may be paths from here
+    monkeypatch.setenv("IMPRINT_HOME", str(tmp_path / "home"))
+    for place in ("packs", "data/named"):
+        (tmp_path / "home" / place).mkdir(parents=True)
+        np.savez(tmp_path / "home" / place / "a.npz", train_images=np.zeros((2, 4, 4), np.uint8), train_labels=[0, 1])
+    for name in ("../packs/a", "..", "named/a"):
+        with pytest.raises(ImprintError, match=r"There is no file or folder|Unknown|no pictures"):
+            load(name)
+        with pytest.raises(ParameterError, match="Unknown dataset"):
+            record(name)

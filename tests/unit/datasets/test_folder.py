@@ -1,3 +1,4 @@
+import importlib.util
 import os
 import shutil
 import tracemalloc
@@ -7,7 +8,7 @@ import pytest
 from PIL import Image
 
 from imprint.core.errors import FileError
-from imprint.datasets import UnreadableInput, folder, load
+from imprint.datasets import UnreadableInput, files, load, load_files
 
 
 @pytest.fixture(autouse=True)
@@ -141,11 +142,11 @@ def test_the_fingerprint_is_of_the_content(photos, tmp_path):
 
 
 def test_an_unchanged_folder_is_not_read_again(photos, monkeypatch, own_home):
-    monkeypatch.setattr(folder, "SETTLED", -1e9)
+    monkeypatch.setattr(files, "SETTLED", -1e9)
     first = load(photos).fingerprint
     assert len(list((own_home / "fingerprints").iterdir())) == 1
     with monkeypatch.context() as patch:
-        patch.setattr(folder, "_file_digest", None)
+        patch.setattr(files, "_file_digest", None)
         assert load(photos).fingerprint == first
     path = photos / "cat" / "4.png"
     times = path.stat()
@@ -167,7 +168,7 @@ def test_what_may_still_change_is_not_remembered(photos, own_home):
 
 def test_a_home_that_cannot_be_written_costs_only_time(photos, monkeypatch, own_home):
     own_home.write_text("not a folder")
-    monkeypatch.setattr(folder, "SETTLED", -1e9)
+    monkeypatch.setattr(files, "SETTLED", -1e9)
     assert load(photos).fingerprint == load(photos).fingerprint
 
 
@@ -204,3 +205,57 @@ def test_a_link_round_in_a_circle_is_one_unreadable_picture(photos):
     assert len(split.fingerprint) == 64
     with pytest.raises(UnreadableInput, match=r"cat/loop.png: .*symbolic links"):
         split.inputs[3]
+
+
+def test_what_is_left_out_is_counted_by_its_ending(photos):
+    for name in ("cat/a.QQQ", "cat/b.qqq", "zebra/notes.txt", "list.txt", "cat/README", "cat/.hidden"):
+        (photos / name).write_bytes(b"x")
+    split = load(photos)
+    assert split.ignored == {".qqq": 2, ".txt": 2, "": 1}
+    assert split.found == "6 pictures of 3 classes (photos); ignored: 1 without ending, 2 .qqq, 2 .txt"
+    (photos / "dog").mkdir()
+    (photos / "dog" / "1.qqq").write_bytes(b"x")
+    with pytest.raises(FileError, match=r"dog has no pictures; they end in .*; it has 1 \.qqq\.$"):
+        load(photos)
+
+
+def test_the_parts_are_named(photos, tmp_path):
+    assert load(photos).parts == ("train",)
+    shutil.copytree(photos, tmp_path / "data" / "train")
+    picture(tmp_path / "data" / "val" / "cat" / "7.png", 7)
+    assert load(tmp_path / "data").parts == load(tmp_path / "data", "test").parts == ("train", "test")
+    assert load(tmp_path / "data", "test").found == "1 picture of 1 class (data)"
+
+
+def test_without_labels_everything_below_counts(photos):
+    names = list(load(photos).names)
+    picture(photos / "loose.png", 9)
+    split = load(photos, labelled=False)
+    assert list(split.names) == [*names[:3], "loose.png", *names[3:]]
+    assert (len(split.labels), split.classes, split.found) == (0, (), "7 pictures (photos)")
+
+
+def test_files_may_be_given_one_by_one(photos, tmp_path):
+    (photos / "cat" / "bad.png").write_bytes(b"")
+    (photos / "cat" / "notes.txt").write_bytes(b"x")
+    given = [str(photos / "zebra" / "2.png"), photos / "cat"]
+    split = load_files(given)
+    assert list(split.names) == [given[0], *(str(photos / "cat" / n) for n in ("4.png", "5.png", "6.png", "bad.png"))]
+    assert (split.inputs[0][0, 0, 0], split.ignored, split.modality) == (2, {".txt": 1}, "image")
+    with pytest.raises(UnreadableInput, match=r"bad\.png: the file is empty"):
+        split.inputs[4]
+    with pytest.raises(FileError, match="There is no file or folder nowhere"):
+        load_files(["nowhere"])
+    with pytest.raises(FileError, match="No files are given"):
+        load_files([])
+
+
+@pytest.mark.skipif(importlib.util.find_spec("pillow_heif") is None, reason="pillow-heif is not installed")
+def test_heic_is_read_where_its_extra_is_installed(photos):
+    import pillow_heif
+
+    pillow_heif.register_heif_opener()
+    Image.new("RGB", (64, 48), (200, 30, 20)).save(photos / "cat" / "a.HEIC", "HEIF")
+    split = load(photos)
+    assert split.inputs[list(split.names).index("cat/a.HEIC")].shape == (48, 64, 3)
+    assert split.ignored == {}

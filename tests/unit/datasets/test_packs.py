@@ -87,10 +87,12 @@ def test_a_flipped_byte_is_noticed(tmp_path):
 def test_other_files_are_refused(tmp_path):
     with open(tmp_path / "array.npz", "wb") as f:
         np.save(f, IMAGES)
-    with pytest.raises(FileError, match=r"has no train_images; it holds: nothing"):
+    with pytest.raises(FileError, match=r"array\.npz is not a pack: it holds one array"):
         load(tmp_path / "array.npz")
     (tmp_path / "a.txt").write_text("hello")
-    with pytest.raises(FileError, match=r"give a folder of pictures, a \.npz pack, a \.csv or a \.jsonl file"):
+    with pytest.raises(
+        FileError, match=r"give a folder per class, a table \(\.csv, \.tsv, \.jsonl, \.parquet\), a \.npz"
+    ):
         load(tmp_path / "a.txt")
 
 

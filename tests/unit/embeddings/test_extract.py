@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from imprint.core.errors import FileError, ImprintError, ParameterError
+from imprint.core.locks import exclusive
 from imprint.embeddings import Progress, extract
-from imprint.embeddings.lock import exclusive
 
 
 @pytest.mark.parametrize("batch_size", [1, 7, 50, 64])

@@ -7,8 +7,9 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from imprint.core.errors import FileError, ParameterError
+from imprint.datasets.packs import to_float
 from imprint.embeddings import read_pack, write_pack
-from imprint.embeddings.pack import _as_bytes, _as_float
+from imprint.embeddings.pack import _as_bytes
 
 ROWS = np.random.default_rng(0).normal(size=(12, 5)).astype(np.float32)
 LABELS = np.arange(12) % 3
@@ -39,7 +40,7 @@ def test_bytes_follow_the_rule_in_float32(tmp_path, scale, offset):
 @given(arrays(np.float32, (6, 3), elements=st.floats(-1e6, 1e6, width=32)))
 def test_bytes_are_off_by_half_a_step_at_most(X):
     stored = _as_bytes(X, X[:2])
-    off = np.abs(_as_float(stored["train"], stored).astype(float) - X)
+    off = np.abs(to_float(stored["train"], stored).astype(float) - X)
     assert (off <= 0.5001 * stored["scale"] + 1e-6 * np.abs(X).max()).all()
 
 

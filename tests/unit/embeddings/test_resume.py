@@ -116,7 +116,7 @@ def test_lost_pages_are_found_and_computed_again(stop_after, finish, undisturbed
     """After a power failure a file may have its length but not its content."""
     path = stop_after(tmp_path / "a", 6) / name
     raw = bytearray(path.read_bytes())
-    raw[-200:-136] = bytes(64)
+    raw[-160:-96] = bytes(64)
     path.write_bytes(raw)
     stored, repeated = finish(tmp_path / "a")
     assert stored == undisturbed

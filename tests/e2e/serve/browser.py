@@ -1,0 +1,120 @@
+"""A headless Chromium, as Debian's packages `chromium` and `chromium-driver` bring it."""
+
+import shutil
+from contextlib import contextmanager
+
+import pytest
+
+FLAGS = (
+    "--headless=new",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--disable-dev-shm-usage",
+    "--use-fake-device-for-media-stream",
+    "--use-fake-ui-for-media-stream",
+)
+PATIENCE = 60
+
+
+def need():
+    """Skip where there is no browser to drive."""
+    pytest.importorskip("selenium")
+    if not (shutil.which("chromium") and shutil.which("chromedriver")):
+        pytest.skip("needs a Chromium with its driver (Debian: apt-get install chromium chromium-driver)")
+
+
+@contextmanager
+def chromium(folder, width=1280, height=900):
+    """A browser with a profile and downloads of its own."""
+    from selenium import webdriver
+    from selenium.webdriver.chrome.service import Service
+
+    options = webdriver.ChromeOptions()
+    options.binary_location = shutil.which("chromium")
+    for flag in (*FLAGS, f"--user-data-dir={folder / 'profile'}", f"--window-size={width},{height}"):
+        options.add_argument(flag)
+    options.add_experimental_option("prefs", {"download.default_directory": str(folder / "downloads")})
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    driver = webdriver.Chrome(options=options, service=Service(shutil.which("chromedriver")))
+    try:
+        yield Page(driver)
+    finally:
+        driver.quit()
+
+
+class Page:
+    """What a person does on the page: looks for things until they are there, types, clicks."""
+
+    def __init__(self, driver):
+        self.driver = driver
+
+    def wait(self, found, what):
+        """The first true answer of a function; elements that were replaced meanwhile are looked for again."""
+        from selenium.common.exceptions import NoSuchElementException, StaleElementReferenceException, TimeoutException
+        from selenium.webdriver.support.ui import WebDriverWait
+
+        passing = [StaleElementReferenceException, NoSuchElementException]
+        try:
+            return WebDriverWait(self.driver, PATIENCE, 0.1, passing).until(lambda _: found())
+        except TimeoutException:
+            pytest.fail(f"waited {PATIENCE} s in vain for {what}; the page says: {self.text('body')[:2000]}")
+
+    def find(self, css):
+        return self.wait(lambda: self.driver.find_element("css selector", css), css)
+
+    def all(self, css):
+        return self.driver.find_elements("css selector", css)
+
+    def text(self, css):
+        return self.driver.find_element("css selector", css).text
+
+    def click(self, css):
+        def clicked():
+            self.driver.find_element("css selector", css).click()
+            return True
+
+        self.wait(clicked, f"a click on {css}")
+
+    def type(self, css, text):
+        """Send keys, or the name of a file, to an element."""
+
+        def typed():
+            self.driver.find_element("css selector", css).send_keys(text)
+            return True
+
+        self.wait(typed, f"keys for {css}")
+
+    def until_text(self, css, wanted):
+        self.wait(lambda: self.text(css) == wanted, f"{css} to say {wanted!r}")
+
+    def keys(self, *keys):
+        """Press keys on whatever has the focus."""
+        from selenium.webdriver.common.action_chains import ActionChains
+
+        ActionChains(self.driver).send_keys(*keys).perform()
+
+    def chord(self, held, key):
+        """Press a key while another is held."""
+        from selenium.webdriver.common.action_chains import ActionChains
+
+        ActionChains(self.driver).key_down(held).send_keys(key).key_up(held).perform()
+
+    def new_class(self, label):
+        self.type("#new-class", label + "\n")
+        self.find(column(label))
+
+    def add(self, label, files):
+        self.type(f"{column(label)} input[type=file]", "\n".join(map(str, files)))
+
+    def complaints(self):
+        """What the browser's console says; our own refusals of bad uploads are part of the play."""
+        return [e["message"] for e in self.driver.get_log("browser") if "status of 4" not in e["message"]]
+
+
+def column(label):
+    return f'article[data-label="{label}"]'

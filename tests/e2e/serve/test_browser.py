@@ -1,0 +1,205 @@
+"""A person teaches, tries, corrects, renames, undoes, reloads and takes away, in a real browser."""
+
+import io
+import time
+import zipfile
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from imprint import Imprinter
+
+from . import browser
+from .browser import chromium, column
+
+
+@pytest.fixture(autouse=True)
+def _browser():
+    browser.need()
+
+
+@pytest.fixture
+def files(tmp_path):
+    """Pictures of two kinds, and one of a third, as files."""
+    rng, made = np.random.default_rng(0), {}
+    for kind, colour in (("red", 0), ("blue", 2), ("green", 1)):
+        made[kind] = []
+        for i in range(8):
+            pixels = rng.integers(0, 70, (48, 64, 3), dtype=np.uint8)
+            pixels[8:40, 8:56, colour] += 160
+            place = tmp_path / "files" / kind / f"{kind}{i}.png"
+            place.parent.mkdir(parents=True, exist_ok=True)
+            Image.fromarray(pixels).save(place)
+            made[kind].append(place)
+    return made
+
+
+def test_teach_try_correct_rename_undo_reload_and_take_away(serving, files, tmp_path):
+    (tmp_path / "downloads").mkdir()
+    with serving("--backbone", "tinynet") as server, chromium(tmp_path) as page:
+        page.driver.get(server.address)
+        for label in ("red", "blue"):
+            page.new_class(label)
+            page.add(label, files[label][:5])
+            page.until_text(f"{column(label)} .count", "5")
+        assert "token" not in page.driver.current_url
+
+        page.type("#try-file", str(files["blue"][7]))
+        page.until_text("#winner", "blue")
+        page.wait(lambda: page.all(".why img"), "the pictures that decided")
+        page.wait(lambda: "blue, " in page.find("#spoken").get_attribute("textContent"), "the answer to be spoken")
+
+        page.type("#try-file", str(files["green"][7]))
+        page.wait(lambda: page.all('[data-correct="red"]') or page.all('[data-correct="blue"]'), "a way to correct")
+        page.type('input[aria-label="Another class"]', "green\n")
+        page.find(column("green"))
+        page.until_text(f"{column('green')} .count", "1")
+        page.until_text("#winner", "green")
+
+        page.click(f"{column('red')} .name")
+        page.type("input.rename", "\b" * 3 + "crimson\n")
+        page.find(column("crimson"))
+        assert not page.all(column("red"))
+        page.click("#undo")
+        page.find(column("red"))
+        page.click("#redo")
+        page.find(column("crimson"))
+
+        page.click(f"{column('crimson')} .thumb")
+        page.find("#viewer[open] img")
+        page.type("#move-to", "blue")
+        page.until_text(f"{column('blue')} .count", "6")
+        page.keys("\ue00c")
+        page.click("#undo")
+        page.until_text(f"{column('blue')} .count", "5")
+
+        page.driver.refresh()
+        page.until_text(f"{column('crimson')} .count", "5")
+        page.until_text(f"{column('green')} .count", "1")
+
+        page.click("#tab-judge")
+        page.wait(lambda: page.all("#accuracy"), "a judgement")
+        page.click(".matrix td.right button")
+        page.find("#viewer[open] img")
+        page.keys("\ue00c")
+
+        page.click("#tab-take")
+        for name in ("model.imprint", "model.onnx", "pictures.zip", "evaluation.html"):
+            page.click(f'a[download="{name}"]')
+            place = tmp_path / "downloads" / name
+            page.wait(place.exists, name)
+        assert page.complaints() == []
+    model = Imprinter.load(tmp_path / "downloads" / "model.imprint")
+    assert model.classes_.tolist() == ["blue", "crimson", "green"]
+    assert model.predict([files["red"][7], files["blue"][6]]).tolist() == ["crimson", "blue"]
+    with zipfile.ZipFile(io.BytesIO((tmp_path / "downloads" / "pictures.zip").read_bytes())) as z:
+        assert len(z.namelist()) == 11
+
+
+def test_two_tabs_show_the_same(serving, files, tmp_path):
+    with serving("--backbone", "raw") as server, chromium(tmp_path) as page:
+        page.driver.get(server.address)
+        first = page.driver.current_window_handle
+        page.driver.switch_to.new_window("tab")
+        page.driver.get(server.address.split("?")[0])
+        page.new_class("red")
+        page.add("red", files["red"][:3])
+        page.until_text(f"{column('red')} .count", "3")
+        page.driver.switch_to.window(first)
+        page.until_text(f"{column('red')} .count", "3")
+        page.click(f"{column('red')} summary")
+        page.click(f"{column('red')} .danger")
+        page.driver.switch_to.window(page.driver.window_handles[1])
+        page.wait(lambda: not page.all(column("red")), "the class to go here too")
+
+
+def test_the_camera_teaches_while_the_button_is_held_and_is_tried_live(serving, tmp_path):
+    from selenium.webdriver.common.action_chains import ActionChains
+
+    with serving("--backbone", "raw") as server, chromium(tmp_path) as page:
+        page.driver.get(server.address)
+        page.new_class("ball")
+        hold = page.find(f"{column('ball')} .hold")
+        ActionChains(page.driver).click_and_hold(hold).perform()
+        page.wait(lambda: int(page.text(f"{column('ball')} .count") or 0) >= 3, "pictures from the camera")
+        ActionChains(page.driver).release().perform()
+        page.wait(lambda: not page.all("video"), "the camera to stop")
+        page.click("#try-camera")
+        page.until_text("#winner", "ball")
+        page.click("#try-camera")
+        page.wait(
+            lambda: not page.all("#stage video") or not page.find("#stage video").get_property("srcObject"), "the end"
+        )
+        assert page.complaints() == []
+        number = int(page.text(f"{column('ball')} .count"))
+        page.click("#undo")  # one hold, one step
+        page.until_text(f"{column('ball')} .count", "0")
+        assert number >= 3
+
+
+def test_the_keyboard_alone_is_enough(serving, files, tmp_path):
+    tab, enter, right = "\ue004", "\ue007", "\ue014"
+    with serving("--backbone", "raw") as server, chromium(tmp_path) as page:
+        page.driver.get(server.address)
+        page.find("#new-class")
+
+        def tab_to(css):
+            for _ in range(40):
+                if page.driver.execute_script("return document.activeElement?.matches(arguments[0]) ?? false", css):
+                    return
+                page.keys(tab)
+            pytest.fail(f"no way to {css} by the Tab key")
+
+        tab_to("#new-class")
+        page.keys("red", enter)
+        page.find(column("red"))
+        page.add("red", files["red"][:3])  # the file chooser itself is the system's
+        page.until_text(f"{column('red')} .count", "3")
+        tab_to(f"{column('red')} .thumb")
+        page.keys("\ue017")
+        page.until_text(f"{column('red')} .count", "2")
+        tab_to(f"{column('red')} .name")
+        page.keys(enter)
+        page.find("input.rename")
+        page.keys("rot", enter)
+        page.find(column("rot"))
+        page.driver.execute_script("document.activeElement.blur()")
+        tab_to("[role=tab][aria-selected=true]")
+        page.keys(right)
+        page.wait(lambda: page.find("#tab-judge").get_attribute("aria-selected") == "true", "the next tab")
+        page.chord("\ue009", "z")
+        page.find(column("red"))
+
+
+@pytest.mark.timeout(400)
+def test_two_hundred_classes_and_five_thousand_pictures_stay_usable(serving, tmp_path):
+    rng, root = np.random.default_rng(0), tmp_path / "many"
+    for c in range(200):
+        folder = root / f"class {c:03}"
+        folder.mkdir(parents=True)
+        base = rng.integers(0, 200, (4, 4, 3))
+        for i in range(25):
+            pixels = np.clip(base + rng.integers(0, 56, (4, 4, 3)), 0, 255).astype(np.uint8)
+            Image.fromarray(pixels).save(folder / f"{i}.png")
+    with serving(root, "--backbone", "raw", "--recipe", "qi2018") as server, chromium(tmp_path, 390, 844) as page:
+        started = time.monotonic()
+        page.driver.get(server.address)
+        page.find(column("class 199"))
+        assert time.monotonic() - started < 30
+        assert len(page.all("article")) == 200
+        loaded = page.driver.execute_script(
+            "return [...document.images].filter((i) => i.complete && i.naturalWidth).length"
+        )
+        assert loaded < 700, "pictures far below are not loaded yet"
+        wide = page.driver.execute_script("return document.documentElement.scrollWidth")
+        assert wide <= page.driver.execute_script("return innerWidth")
+        page.type("#filter", "class 123")
+        page.wait(lambda: sum(a.is_displayed() for a in page.all("article")) == 1, "one class to be left")
+        page.click(f"{column('class 123')} .more")
+        page.wait(lambda: len(page.all(f"{column('class 123')} .thumb")) == 25, "all pictures of the class")
+        started = time.monotonic()
+        page.click(f"{column('class 123')} .name")
+        page.type("input.rename", "class 123!\n")
+        page.find(column("class 123!"))
+        assert time.monotonic() - started < 10

@@ -1,0 +1,96 @@
+"""The pages of `evaluate` and `check` in a real browser, where there is one."""
+
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from imprint.assess.page.document import WEB
+from imprint.cli import main
+
+FLAGS = (
+    "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
+    "--disable-component-update --disable-sync"
+)
+HOSTILE = "<img src=x onerror=\"document.title='taken'\">"
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory):
+    webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
+    programs = [shutil.which(name) for name in ("chromium", "chromedriver")]
+    if None in programs:
+        pytest.skip("there is no chromium and chromedriver to look at pages with")
+    options = webdriver.ChromeOptions()
+    options.binary_location = programs[0]
+    for flag in [*FLAGS.split(), f"--user-data-dir={tmp_path_factory.mktemp('browser')}"]:
+        options.add_argument(flag)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(programs[1]))
+    yield driver
+    driver.quit()
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory):
+    """Both pages of a folder with a wrong label, a copy, and a class whose name is markup."""
+    place = tmp_path_factory.mktemp("pages")
+    rng = np.random.default_rng(0)
+    for c, label in enumerate(["one", "two", HOSTILE.replace("/", "")]):
+        (place / "data" / label).mkdir(parents=True)
+        for i in range(12):
+            pixels = rng.integers(0, 60, (12, 12)) + 150 * (np.indices((12, 12))[c % 2] // (2 + c) % 2)
+            Image.fromarray(pixels.astype(np.uint8)).save(place / "data" / label / f"{i}.png")
+    shutil.copy(place / "data" / "one" / "3.png", place / "data" / "two" / "wrong.png")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("IMPRINT_HOME", str(place / "home"))
+        data, model = str(place / "data"), str(place / "m.imprint")
+        assert main(["fit", data, "-o", model, "-b", "raw"]) == 0
+        assert main(["evaluate", model, data, "--page", str(place / "evaluate.html")]) == 0
+        assert main(["check", data, "-b", "raw", "--page", str(place / "check.html")]) == 0
+    return place
+
+
+def look(browser, page: Path, width: int):
+    size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    browser.get(page.as_uri())
+    assert browser.get_log("browser") == []
+    assert browser.execute_script("return document.documentElement.scrollWidth") <= width
+    assert browser.title != "taken"
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_fields_open_the_pictures_behind_them(browser, pages, width):
+    look(browser, pages / "evaluate.html", width)
+    fields = browser.find_elements("css selector", ".matrix button")
+    wrong = next(f for f in fields if "of two called one" in f.get_attribute("aria-label"))
+    browser.execute_script("arguments[0].click()", wrong)
+    opened = browser.find_elements("css selector", "[aria-live] figure")
+    assert [("wrong.png" in figure.text, "called one" in figure.text) for figure in opened] == [(True, True)]
+    assert len(opened[0].find_elements("css selector", "img")) == 2  # itself, and what decided
+    assert browser.execute_script("return [...document.images].every(i => i.complete && i.naturalWidth > 0)")
+    assert HOSTILE in browser.find_element("css selector", ".bars").text.replace("…", "")
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_check_shows_copies_side_by_side(browser, pages, width):
+    look(browser, pages / "check.html", width)
+    group = browser.find_element("css selector", "#duplicates .group")
+    assert "2 copies, under different labels" in group.text
+    assert len(group.find_elements("css selector", "img")) == 2
+    points = browser.find_elements("css selector", ".map circle")
+    assert len(points) == 37
+
+
+def test_a_new_row_is_placed_by_its_direction(browser, pages):
+    look(browser, pages / "check.html", 1280)
+    script = (WEB / "map.js").read_text("utf-8")
+    place = script[script.index("function place") :].split("\n}\n")[0] + "\n}"
+    held = browser.execute_script("return JSON.parse(document.getElementById('data').textContent).map")
+    row = np.array(held["centre"]) + 0.1
+    made = browser.execute_script(f"{place}; return place(arguments[0], arguments[1])", held, (7 * row).tolist())
+    expected = np.array(held["axes"]) @ (row / np.linalg.norm(row) - held["centre"])
+    np.testing.assert_allclose(made, expected, rtol=1e-6)

@@ -1,0 +1,25 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { byClass, isPicture } from "../../src/imprint/serve/static/files.js";
+
+const given = (...paths) => paths.map((path) => ({ file: path.split("/").at(-1), path }));
+
+test("the first folder below what all have in common names the class", () => {
+  const found = byClass(given("photos/cat/1.jpg", "photos/cat/deep/2.jpg", "photos/dog/3.jpg"), "loose");
+  assert.deepEqual([...found], [["cat", ["1.jpg", "2.jpg"]], ["dog", ["3.jpg"]]]);
+});
+
+test("one folder of pictures is one class, and loose files go where they were told", () => {
+  assert.deepEqual([...byClass(given("cat/1.jpg", "cat/2.jpg"), "loose").keys()], ["cat"]);
+  assert.deepEqual([...byClass(given("1.jpg", "2.jpg"), "loose")], [["loose", ["1.jpg", "2.jpg"]]]);
+  assert.deepEqual([...byClass(given("cat/1.jpg", "2.jpg"), "loose").keys()], ["cat", "loose"]);
+});
+
+test("test pictures beside training pictures are not taught", () => {
+  const found = byClass(given("set/train/cat/1.jpg", "set/train/dog/2.jpg", "set/test/cat/3.jpg", "set/val/dog/4.jpg"), "loose");
+  assert.deepEqual([...found], [["cat", ["1.jpg"]], ["dog", ["2.jpg"]]]);
+});
+
+test("files that are no pictures are told by their names", () => {
+  assert.ok(isPicture("a.JPG") && isPicture("a.webp") && !isPicture("notes.txt") && !isPicture(".hidden.png") && !isPicture("Thumbs.db"));
+});

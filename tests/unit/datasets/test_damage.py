@@ -1,0 +1,56 @@
+"""Damaged files of every kind are refused in one sentence, or read: never a raw error."""
+
+import json
+import random
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from imprint.core.errors import ImprintError
+from imprint.datasets import load
+
+X = np.random.default_rng(0).normal(size=(20, 3)).astype(np.float32)
+Y = [f"c{i % 4}" for i in range(20)]
+WRITERS = {
+    "a.csv": lambda p: p.write_text("a,b,c,label\n" + "".join(f"{a},{b},{c},{y}\n" for (a, b, c), y in zip(X, Y))),
+    "texts.csv": lambda p: p.write_text("text,label\n" + "".join(f'"hello, {i} ü",{y}\n' for i, y in enumerate(Y))),
+    "a.jsonl": lambda p: p.write_text("".join(json.dumps({"e": x, "label": y}) + "\n" for x, y in zip(X.tolist(), Y))),
+    "a.parquet": lambda p: pq.write_table(pa.table({"a": X[:, 0], "label": Y}), p),
+    "lists.parquet": lambda p: pq.write_table(pa.table({"e": list(X), "label": Y}), p),
+    "a.npz": lambda p: np.savez(p, train=X, train_labels=np.array(Y), train_names=np.array(Y)),
+    "small.npz": lambda p: np.savez_compressed(p, train=X, train_labels=np.array(Y)),
+    "a.npy": lambda p: np.save(p, X),
+}
+PIECES = [b",", b"\n", b'"', b"[", b"(", b"nan", b"1e400", b"\xff", b"\0", b";", b"{}", b"null", b"true", b"9" * 30]
+
+
+def damaged(whole: bytes, rng: random.Random) -> bytes:
+    raw = bytearray(whole)
+    for _ in range(rng.choice([1, 1, 2, 5])):
+        kind, at = rng.random(), rng.randrange(len(raw) or 1)
+        if kind < 0.5 and raw:
+            raw[at] ^= 1 << rng.randrange(8)
+        elif kind < 0.7:
+            del raw[at : at + rng.randrange(1, 20)]
+        elif kind < 0.9:
+            raw[at:at] = rng.choice(PIECES)
+        else:
+            del raw[at:]
+    return bytes(raw)
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_no_damage_is_a_raw_error(tmp_path, name):
+    WRITERS[name](tmp_path / name)
+    whole, rng, refused = (tmp_path / name).read_bytes(), random.Random(0), []
+    for _ in range(120):
+        (tmp_path / name).write_bytes(damaged(whole, rng))
+        try:
+            split = load(tmp_path / name, labelled=name != "a.npy")
+            assert split.modality == "text" or np.isfinite(split.inputs).all()
+        except ImprintError as e:
+            refused.append(str(e))
+    assert len(refused) > 20
+    assert not [said for said in refused if "\n" in said or len(said) > 400]

@@ -1,0 +1,123 @@
+"""Embeddings in `.npy` and `.npz` files."""
+
+import numpy as np
+import pytest
+
+from imprint.core.errors import FileError, ParameterError
+from imprint.datasets import load
+
+X = np.random.default_rng(0).normal(size=(5, 3)).astype(np.float32)
+Y = np.array([1, 0, 1, 2, 0])
+
+
+@pytest.fixture
+def matrix(tmp_path):
+    np.save(tmp_path / "x.npy", X)
+    return tmp_path / "x.npy"
+
+
+LABELS = {
+    "y.npy": lambda p: np.save(p, Y),
+    "y.txt": lambda p: p.write_text("1\n0\n1\n2\n0\n"),
+    "windows.txt": lambda p: p.write_bytes(b"\xef\xbb\xbf1\r\n0\r\n1\r\n2\r\n0\r\n"),
+    "y.csv": lambda p: p.write_text("class\n1\n0\n1\n2\n0\n"),
+    "more.csv": lambda p: p.write_text("note,label\na,1\nb,0\nc,1\nd,2\ne,0\n"),
+    "y.jsonl": lambda p: p.write_text("".join(f'{{"label": {y}}}\n' for y in Y)),
+}
+
+
+@pytest.mark.parametrize("name", LABELS)
+def test_labels_lie_in_a_file_of_their_own(matrix, tmp_path, name):
+    LABELS[name](tmp_path / name)
+    split = load(matrix, labels=tmp_path / name)
+    np.testing.assert_array_equal(split.inputs, X)
+    assert split.labels.tolist() == Y.tolist()
+    assert split.labels.dtype == np.int64
+    assert split.found == "5 embeddings of 3 classes, 3 wide (x.npy)"
+
+
+@pytest.mark.parametrize("kind", [np.float64, np.float16, np.int8])
+def test_numbers_become_float32(matrix, kind):
+    given = (X * 10).astype(kind)
+    np.save(matrix, given)
+    found = load(str(matrix), labelled=False)
+    assert found.inputs.dtype == np.float32
+    np.testing.assert_array_equal(found.inputs, given.astype(np.float32))
+    assert len(found.labels) == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "rule"),
+    [
+        ("y.txt", "1\n0\n", r"y\.txt has 2 labels for 5 rows; there must be one per row\.$"),
+        ("y.txt", "1\n\n1\n2\n0\n", r"row 2, column 'label': there is no label\.$"),
+        ("y.csv", "a,b\n1,2\n", r"y\.csv has no column 'label'; it has: 'a', 'b'\.$"),
+        ("y.csv", "label\n", r"y\.csv has no rows\.$"),
+        ("y.doc", "1\n", r"give a \.npy, \.txt or \.csv file with one per row\.$"),
+        ("missing.txt", None, r"Cannot read .*missing\.txt: No such file"),
+    ],
+)
+def test_labels_that_do_not_fit_are_refused(matrix, tmp_path, name, content, rule):
+    if content is not None:
+        (tmp_path / name).write_text(content)
+    with pytest.raises(FileError, match=rule):
+        load(matrix, labels=tmp_path / name)
+
+
+def test_labels_must_be_given_where_they_belong(matrix, tmp_path):
+    with pytest.raises(ParameterError, match=r"a \.npy file has no labels; give a file with one per row as labels"):
+        load(matrix)
+    with pytest.raises(ParameterError, match=r"labels go with a \.npy file"):
+        load(tmp_path, labels="y.txt")
+    with pytest.raises(FileError, match="has no test split"):
+        load(matrix, "test", labelled=False)
+
+
+@pytest.mark.parametrize(
+    ("content", "rule"),
+    [
+        (
+            np.where(np.arange(15).reshape(5, 3) == 7, np.nan, X),
+            r"row 2, column 1: nan is not a finite float32 number\.$",
+        ),
+        (np.full((2, 2), 1e300), r"row 0, column 0: 1e\+300 is not a finite float32 number\.$"),
+        (X[0], r"must be rows of numbers, not float32 of shape \(3,\)\.$"),
+        (np.array([["a"]]), r"must be rows of numbers, not <U1 of shape \(1, 1\)\.$"),
+        (np.array([[1j]]), r"must be rows of numbers, not complex128"),
+        (X[:0], r"must be rows of numbers, not float32 of shape \(0, 3\)\.$"),
+    ],
+)
+def test_what_is_no_matrix_of_numbers_is_refused(tmp_path, content, rule):
+    np.save(tmp_path / "x.npy", content)
+    with pytest.raises(FileError, match=rule):
+        load(tmp_path / "x.npy", labelled=False)
+    np.savez(tmp_path / "x.npz", train=content)
+    with pytest.raises(FileError, match=r"row|must be"):
+        load(tmp_path / "x.npz", labelled=False)
+
+
+def test_a_damaged_matrix_and_pickles_are_refused(matrix):
+    whole = matrix.read_bytes()
+    for cut in (0, 5, 100, len(whole) - 1):
+        matrix.write_bytes(whole[:cut])
+        with pytest.raises(FileError, match=r"x\.npy"):
+            load(matrix, labelled=False)
+    np.save(matrix, np.array([{}]), allow_pickle=True)
+    with pytest.raises(FileError, match="damaged or not a"):
+        load(matrix, labelled=False)
+
+
+def test_a_pack_as_embed_writes_it(tmp_path):
+    names = np.array([f"cat/{i}.jpg" for i in range(5)])
+    np.savez(tmp_path / "e.npz", train=X, train_labels=Y, train_names=names, test=X[:2], test_labels=Y[:2])
+    split = load(tmp_path / "e.npz")
+    np.testing.assert_array_equal(split.inputs, X)
+    assert (split.names[4], split.parts, split.modality) == ("cat/4.jpg", ("train", "test"), "embedding")
+    assert load(tmp_path / "e.npz", "test").names[1] == "e/test/1"
+    np.savez(tmp_path / "b.npz", train=np.uint8([[0, 255]]), train_labels=[3], scale=np.float32(0.5), offset=np.ones(2))
+    assert load(tmp_path / "b.npz").inputs.tolist() == [[1.0, 128.5]]
+    with pytest.raises(FileError, match=r"has no test; it holds: train, train_labels, scale, offset\.$"):
+        load(tmp_path / "b.npz", "test")
+    np.savez(tmp_path / "c.npz", train=np.uint8([[0, 255]]), train_labels=[3])
+    with pytest.raises(FileError, match=r"must be floating point, or unsigned bytes with a scale"):
+        load(tmp_path / "c.npz")

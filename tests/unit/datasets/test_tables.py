@@ -1,0 +1,244 @@
+"""Tables of embeddings, and what is wrong with tables of any kind."""
+
+import json
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from imprint.core.errors import FileError
+from imprint.datasets import load
+from imprint.datasets.tables import blocks
+
+X = np.random.default_rng(0).normal(size=(7, 3)).astype(np.float32)
+Y = [2, 0, 1, 1, 2, 0, 0]
+COLUMNS = {"x0": X[:, 0], "x1": X[:, 1], "x2": X[:, 2], "label": Y}
+
+
+def text(rows, delimiter=","):
+    return "".join(delimiter.join(map(str, row)) + "\n" for row in rows)
+
+
+def delimited(delimiter=","):
+    return text([COLUMNS, *zip(*(c.tolist() if isinstance(c, np.ndarray) else c for c in COLUMNS.values()))], delimiter)
+
+
+def as_json(*rows):
+    return "".join(json.dumps(row) + "\n" for row in rows)
+
+
+def parquet(path, **columns):
+    pq.write_table(pa.table(columns), path)
+    return path
+
+
+WRITERS = {
+    "a.csv": lambda p: p.write_text(delimited()),
+    "b.csv": lambda p: p.write_text(delimited(";")),
+    "c.csv": lambda p: p.write_text(delimited(", ").replace(", label", ",label")),  # blanks beside the numbers
+    "d.csv": lambda p: p.write_text(delimited().replace("\n", "\n\n", 2)),
+    "a.tsv": lambda p: p.write_text(delimited("\t")),
+    "lists.csv": lambda p: p.write_text(text([("e", "label"), *((f'"{x.tolist()}"', y) for x, y in zip(X, Y))])),
+    "a.jsonl": lambda p: p.write_text(as_json(*({"x0": a, "x1": b, "x2": c, "label": y} for (a, b, c), y in rows()))),
+    "lists.jsonl": lambda p: p.write_text(as_json(*({"e": x, "label": y} for x, y in rows()))),
+    "a.parquet": lambda p: parquet(p, **COLUMNS),
+    "doubles.parquet": lambda p: parquet(p, **{k: np.asarray(v, float) for k, v in COLUMNS.items()}),
+    "lists.parquet": lambda p: parquet(p, e=list(X), label=Y),
+    "fixed.parquet": lambda p: parquet(p, e=pa.FixedSizeListArray.from_arrays(pa.array(X.ravel()), 3), label=Y),
+    "coded.parquet": lambda p: parquet(p, **COLUMNS | {"label": pa.array(Y).dictionary_encode()}),
+}
+
+
+def rows():
+    return zip(X.tolist(), Y)
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_every_kind_of_table_gives_the_same_rows(tmp_path, name):
+    WRITERS[name](tmp_path / name)
+    split = load(tmp_path / name)
+    np.testing.assert_array_equal(split.inputs, X)
+    assert split.inputs.dtype == np.float32
+    assert split.labels.tolist() == Y
+    assert split.labels.dtype == np.int64
+    assert (split.modality, split.classes, split.parts) == ("embedding", (0, 1, 2), ("train",))
+    assert split.found == f"7 embeddings of 3 classes, 3 wide ({name})"
+    assert split.names[6] == f"{name.partition('.')[0]}/train/6"
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_labels_are_not_needed_and_never_taken_for_numbers(tmp_path, name):
+    WRITERS[name](tmp_path / name)
+    split = load(tmp_path / name, labelled=False)
+    np.testing.assert_array_equal(split.inputs, X)
+    assert (len(split.labels), split.classes, split.found) == (0, (), f"7 embeddings, 3 wide ({name})")
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.parquet", "lists.parquet"])
+def test_the_fast_way_is_taken_and_agrees_with_the_careful_one(tmp_path, name, monkeypatch):
+    WRITERS[name](tmp_path / name)
+    monkeypatch.setattr("imprint.datasets.tables.careful_blocks", None)
+    fast = load(tmp_path / name)
+    monkeypatch.undo()
+    monkeypatch.setattr("imprint.datasets.tables.fast_blocks", blocks.careful_blocks)
+    assert load(tmp_path / name).fingerprint == fast.fingerprint
+
+
+def test_blocks_join_without_a_seam(tmp_path, monkeypatch):
+    monkeypatch.setattr(blocks, "CELLS", 512)
+    monkeypatch.setattr(blocks, "BYTES", 4096)
+    monkeypatch.setattr(blocks, "ROWS", 100)
+    many = np.random.default_rng(1).normal(size=(1000, 4)).astype(np.float32)
+    columns = {f"x{i}": many[:, i] for i in range(4)} | {"label": [f"c{i % 7}" for i in range(1000)]}
+    columns |= {"split": np.where(np.arange(1000) % 3, "train", "test"), "id": [f"row {i}" for i in range(1000)]}
+    parquet(tmp_path / "a.parquet", **columns)
+    table = pa.table(columns).to_pylist()
+    (tmp_path / "a.csv").write_text(text([columns, *(r.values() for r in table)]))
+    (tmp_path / "a.jsonl").write_text(as_json(*table))
+    for suffix in ("parquet", "csv", "jsonl"):
+        split = load(tmp_path / f"a.{suffix}", "test")
+        np.testing.assert_array_equal(split.inputs, many[::3])
+        assert split.labels[:3].tolist() == ["c0", "c3", "c6"]
+        assert split.names[1] == "row 3"
+        assert split.parts == ("train", "test")
+        assert sum(len(x) for x, y in split.blocks(100) if len(x) == len(y)) == 334
+
+
+def test_columns_may_have_other_names(tmp_path):
+    (tmp_path / "a.csv").write_text("message,kind\nhello,x\nbye,y\n")
+    split = load(tmp_path / "a.csv", label_column="kind", text_column="message")
+    assert (split.inputs, split.labels.tolist()) == (("hello", "bye"), ["x", "y"])
+    assert split.found == "2 texts of 2 classes (a.csv)"
+    assert load(tmp_path / "a.csv", text_column="message", labelled=False).inputs == ("hello", "bye")
+
+
+def test_an_index_written_by_pandas_is_no_number_of_the_embedding(tmp_path):
+    (tmp_path / "a.csv").write_text(",x0,label\n0,1.5,a\n1,2.5,b\n")
+    split = load(tmp_path / "a.csv")
+    assert split.inputs.tolist() == [[1.5], [2.5]]
+    assert list(split.names) == ["0", "1"]
+
+
+WIDE = ",".join(f"x{i}" for i in range(100))
+WRONG = [
+    ("a.csv", "x0,x1,label\n1,2,a\n3,abc,b\n", r"row 3, column 'x1': 'abc' is no number\.$"),
+    ("a.csv", "x0,x1,label\n1,2,a\n\n3,,b\n", r"row 4, column 'x1': there is no number\.$"),
+    ("a.csv", "x0,x1,label\n1,2,a\n3,nan,b\n", r"row 3, column 'x1': 'nan' is not finite\.$"),
+    ("a.csv", "x0,x1,label\n1,2,a\n3,1e39,b\n", r"row 3, column 'x1': '1e39' is too large\.$"),
+    ("a.csv", "x0,x1,label\n1,2,a\n3,4\n", r"row 3: 2 fields, but the header has 3 columns\.$"),
+    ("a.csv", "x0,x1,label\n1,2,a\n3,4,\n", r"row 3, column 'label': there is no label\.$"),
+    ("a.csv", "x0,x0,label\n1,2,a\n", r"has more than one column called 'x0'\.$"),
+    ("a.csv", "1,2,3\n4,5,6\n", r"has no header: its first row must name the columns, and it holds numbers\.$"),
+    ("a.csv", "x0,x1,Label\n1,2,a\n", r"no column 'label'\. Did you mean 'Label'\? It has: 'x0', 'x1', 'Label'\.$"),
+    (
+        "a.csv",
+        f"{WIDE}\n{WIDE}\n",
+        r"no column 'label'\. Name another as label_column\. It has: .*'x5' \.\.\. and 94 more",
+    ),
+    (
+        "a.csv",
+        "sentence,label\nhello,a\n",
+        r"row 2, column 'sentence': 'hello' is no number; if it holds the texts, name",
+    ),
+    ("a.csv", "label\na\n", r"has neither a column 'text' nor columns of numbers\.$"),
+    ("a.csv", 'text,label\n"x,y\n', r"line 2: not readable as a table"),
+    ("a.csv", "", r"has no rows: its first line must name the columns\.$"),
+    ("a.csv", "text,label\n", r"has no rows\.$"),
+    ("a.csv", "text,label,split\nx,y,test\n", r"has no train split; its rows are test\.$"),
+    ("a.csv", 'e,label\n"[1, 2]",a\n"[1 2]",b\n', r"row 3, column 'e': '\[1 2\]' is no list of numbers"),
+    ("a.jsonl", '{"text": "x"\n', r"row 1: not JSON \(.*delimiter\)\.$"),
+    ("a.jsonl", '{"text": "x", "label": 1}\n\n[1]\n', r"row 3: not a JSON object"),
+    ("a.jsonl", "[" * 100_000, r"row 1: not JSON \(it is nested too deeply\)"),
+    (
+        "a.jsonl",
+        as_json({"text": "x", "label": 1.5}),
+        r"row 1, column 'label': 1\.5 is neither text nor a whole number",
+    ),
+    ("a.jsonl", as_json({"text": "x", "label": True}), r"row 1, column 'label': True is neither text nor"),
+    ("a.jsonl", as_json({"text": "x", "label": 1 << 63}), r"row 1, column 'label': 9223372036854775808 is neither"),
+    ("a.jsonl", as_json({"text": 3, "label": "x"}), r"row 1, column 'text': 3 is no text\.$"),
+    ("a.jsonl", as_json({"text": "x", "label": 1}, {"label": 2}), r"row 2, column 'text': there is no text\.$"),
+    (
+        "a.jsonl",
+        as_json({"text": "x", "label": 1}, {"text": "y", "label": "z"}),
+        r"row 2, column 'label': 'z' is a text, but row 1 has a whole number, 1\.$",
+    ),
+    (
+        "a.jsonl",
+        as_json({"a": 1, "label": 1}, {"a": 1, "b": 2, "label": 1}),
+        r"row 2, column 'b': the first row has no",
+    ),
+    ("a.jsonl", as_json({"a": True, "label": 1}), r"row 1, column 'a': True is no number\.$"),
+    ("a.jsonl", as_json({"a": {"b": 1}, "label": 1}), r"row 1, column 'a': it is nested; a column must hold numbers"),
+    (
+        "a.jsonl",
+        as_json({"e": [1, 2], "label": 1}, {"e": [1], "label": 1}),
+        r"row 2, column 'e': a list of 1 numbers, but",
+    ),
+    ("a.jsonl", as_json({"e": [[1]], "label": 1}), r"row 1, column 'e': \[1\] is no number\.$"),
+    ("a.jsonl", as_json({"e": [1], "f": [1], "label": 1}), r"has more than one column of lists: 'e', 'f'"),
+    ("a.jsonl", '{"e": [1, NaN], "label": 1}\n', r"row 1, column 'e': nan is not finite"),
+]
+
+
+@pytest.mark.parametrize(("name", "content", "rule"), WRONG)
+def test_what_is_wrong_is_named_by_row_and_column(tmp_path, name, content, rule):
+    (tmp_path / name).write_text(content)
+    with pytest.raises(FileError, match=rule) as caught:
+        load(tmp_path / name)
+    assert str(caught.value).startswith(str(tmp_path / name))
+    assert len(str(caught.value).replace(str(tmp_path), "")) < 200
+
+
+@pytest.mark.parametrize(
+    ("columns", "rule"),
+    [
+        ({"x": [1.0, None], "label": [1, 2]}, r"row 2, column 'x': there is no number\.$"),
+        ({"x": [1.0, float("inf")], "label": [1, 2]}, r"row 2, column 'x': inf is not finite\.$"),
+        ({"x": [1.0, 1e300], "label": [1, 2]}, r"row 2, column 'x': 1e\+300 is too large\.$"),
+        ({"x": [{"a": 1}, {"a": 2}], "label": [1, 2]}, r"row 1, column 'x': it is nested"),
+        (
+            {"e": [[1.0, 2.0], [1.0]], "label": [1, 2]},
+            r"row 2, column 'e': a list of 1 numbers, but the rows before have 2",
+        ),
+        ({"e": [[1.0], None], "label": [1, 2]}, r"row 2, column 'e': None is no list of numbers"),
+        ({"x": [1.0, 2.0], "label": [1, None]}, r"row 2, column 'label': there is no label\.$"),
+        ({"x": [1.0, 2.0], "label": [1.0, 0.5]}, r"row 2, column 'label': 0\.5 is neither text nor a whole number\.$"),
+        ({"x": [1.0], "label": [b"a"]}, r"row 1, column 'label': b'a' is neither text nor a whole number\.$"),
+    ],
+)
+def test_wrong_parquet_is_named_by_row_and_column(tmp_path, columns, rule):
+    with pytest.raises(FileError, match=rule):
+        load(parquet(tmp_path / "a.parquet", **columns))
+
+
+@pytest.mark.parametrize("before", [64, 70])  # a block has 64 rows
+def test_lists_of_other_widths_in_a_later_block_are_found(tmp_path, monkeypatch, before):
+    monkeypatch.setattr(blocks, "CELLS", 1)
+    path = parquet(tmp_path / "a.parquet", e=[[1.0, 2.0]] * before + [[1.0]] * 70, label=[1] * (before + 70))
+    with pytest.raises(
+        FileError, match=rf"row {before + 1}, column 'e': a list of 1 numbers, but the rows before have 2"
+    ):
+        load(path)
+
+
+def test_damaged_parquet_is_refused(tmp_path):
+    whole = parquet(tmp_path / "a.parquet", **COLUMNS).read_bytes()
+    for cut in (0, 3, len(whole) // 2, len(whole) - 1):
+        (tmp_path / "b.parquet").write_bytes(whole[:cut])
+        with pytest.raises(FileError, match=r"b\.parquet"):
+            load(tmp_path / "b.parquet")
+
+
+def test_other_encodings_are_refused_with_the_line(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_bytes("text,label\nhello,x\nGrüße,x\n".encode("latin-1"))
+    with pytest.raises(FileError, match=r"line 3: not UTF-8 \(byte 0xfc\); save it as UTF-8\.$"):
+        load(path)
+    path.write_bytes("text,label\nhello,x\n".encode("utf-16"))
+    with pytest.raises(FileError, match=r"is in UTF-16: save it as UTF-8\.$"):
+        load(path)
+    path.write_bytes("x0,label\n1,ü\n".encode("latin-1"))
+    with pytest.raises(FileError, match=r"line 2: not UTF-8"):
+        load(path)

@@ -1,0 +1,103 @@
+"""Any changes in any order: the model is that of a fresh start from the same items, and undo goes all the way."""
+
+import hashlib
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from imprint.core.errors import ImprintError
+from imprint.head import Head
+from imprint.method import Method
+from imprint.serve.history import History, replayed
+from imprint.serve.learnt import Basis, Learnt, relearnt
+
+METHOD = Method.of(norm_pre="l2", generator="kmeans(k=3)", norm_post="none", norm_inf="l2", aggregator="kernel")
+LABELS = ("ant", "bee", "cat")
+DIGESTS = [hashlib.sha256(bytes([i])).hexdigest() for i in range(12)]
+ROWS = dict(zip(DIGESTS, np.random.default_rng(0).normal(size=(12, 6)).astype(np.float32)))
+label, number = st.sampled_from(LABELS), st.integers(1, 14)
+ENTRY = st.one_of(
+    st.builds(
+        lambda k, d, g: {"do": "add", "label": k, "digest": d, "name": "a.png", "group": g},
+        label,
+        st.sampled_from(DIGESTS),
+        st.sampled_from("abc"),
+    ),
+    st.builds(lambda i, k: {"do": "move", "ids": [i], "label": k}, number, label),
+    st.builds(lambda i: {"do": "delete", "ids": [i]}, number),
+    st.builds(lambda a, b: {"do": "rename", "label": a, "to": b}, label, label),
+    st.builds(lambda a, b: {"do": "merge", "label": a, "into": b}, label, label),
+    st.builds(lambda k: {"do": "drop", "label": k}, label),
+    st.sampled_from([{"do": "undo"}, {"do": "redo"}, {"do": "clear"}]),
+)
+
+
+def walked(entries):
+    """The entries that could be done, the histories after each, and the model that followed each change."""
+    history, learnt, done, seen = History(), Learnt(), [], [History()]
+    for entry in entries:
+        if entry["do"] == "add" and history.taught.found(entry["label"], entry["digest"]):
+            continue
+        try:
+            after = history.after(entry)
+        except ImprintError:
+            continue
+        if after is not history:
+            done.append(entry)
+            learnt = relearnt(learnt, Basis(METHOD), after.taught, ROWS, after.touched)
+            history = after
+            seen.append(history)
+    return done, seen, learnt
+
+
+@given(st.lists(ENTRY, max_size=25))
+def test_the_model_is_that_of_a_fresh_fit_of_what_is_there(entries):
+    _, seen, learnt = walked(entries)
+    taught = seen[-1].taught
+    items = sorted(taught.items.values(), key=lambda i: (i.label, i.file))
+    if not items:
+        assert learnt.head is None
+        return
+    X, y = np.stack([ROWS[i.digest] for i in items]), np.array([i.label for i in items])
+    fresh = Head(METHOD, 0, np.float32).learn(X, y)
+    assert learnt.head.classes.tolist() == fresh.classes.tolist()
+    assert np.array_equal(learnt.head.proxies.weights, fresh.proxies.weights)
+    assert np.allclose(learnt.head.scores(X), fresh.scores(X), rtol=1e-6)
+    named = {name for shelf in learnt.shelves.values() for name in shelf.names}
+    assert named <= {str(i.id) for i in items}
+
+
+@given(st.lists(ENTRY, max_size=25))
+def test_replaying_gives_the_same_and_undoing_leads_back_to_nothing(entries):
+    done, seen, _ = walked(entries)
+    history = replayed(done)
+    assert history.taught == seen[-1].taught
+    assert list(history.taught.items) == sorted(history.taught.items)
+    states = [history.taught]
+    while history.can_undo:
+        history = history.after({"do": "undo"})
+        states.append(history.taught)
+    assert not history.taught.classes
+    assert not history.taught.items
+    for state in reversed(states[:-1]):
+        history = history.after({"do": "redo"})
+        assert history.taught == state
+
+
+def test_what_came_in_one_drop_is_undone_together():
+    history = History()
+    for i, group in enumerate(["a", "a", "b", "b", ""]):
+        history = history.after({"do": "add", "label": "ant", "digest": DIGESTS[i], "name": "a", "group": group})
+    sizes = []
+    while history.can_undo:
+        history = history.after({"do": "undo"})
+        sizes.append(len(history.taught.items))
+    assert sizes == [4, 2, 0]
+
+
+@pytest.mark.parametrize("bad", ["", " ", ".hidden", "a/b", "a\\b", "x" * 101, "bell\a", "a:b", None, 7])
+def test_labels_that_cannot_name_a_folder_are_refused(bad):
+    with pytest.raises(ImprintError):
+        History().after({"do": "create", "label": bad})

@@ -1,0 +1,65 @@
+"""The sentence encoder that ships."""
+
+import numpy as np
+import pytest
+
+from imprint.backbones import load
+from imprint.core.errors import ParameterError
+
+TEXTS = [
+    "I lost my card",
+    "My card is gone",
+    "What is the weather like today in Paris?",
+    "",
+    "naïve café 東京 🙂",
+    "word " * 500,
+    "a\x00b\n\tc",
+]
+
+
+@pytest.fixture(scope="module")
+def minilm():
+    return load("minilm", threads=2)
+
+
+def test_texts_become_rows_and_meaning_is_near(minilm):
+    out = minilm.embed([minilm.prepare(t) for t in TEXTS])
+    assert (minilm.modality, out.shape, out.dtype) == ("text", (len(TEXTS), 384), np.dtype(np.float32))
+    assert np.isfinite(out).all()
+    unit = out / np.linalg.norm(out, axis=1, keepdims=True)
+    assert unit[0] @ unit[1] > 0.6 > 0.3 > unit[0] @ unit[2]
+    assert minilm.embed([]).shape == (0, 384)
+
+
+def test_a_text_is_embedded_alone_as_among_others(minilm):
+    alone = np.concatenate([minilm.embed([t]) for t in TEXTS])
+    many = [t for t in TEXTS for _ in range(9)][::-1]
+    together = minilm.embed(many)[::-1][::9]
+    assert np.array_equal(alone, together)
+    assert np.array_equal(load("minilm", threads=1).embed(TEXTS), alone)
+
+
+def test_only_whole_batches_of_one_length_reach_the_network(minilm, monkeypatch):
+    seen, run = [], minilm._run
+    monkeypatch.setattr(minilm, "_run", lambda ids: seen.append(ids.shape) or run(ids))
+    minilm.embed(["one two", "three four", "five six seven", *["eight"] * 10])
+    assert sorted(seen) == [(1, 5), (2, 3), (2, 4), (8, 3)]
+
+
+def test_what_lies_behind_the_last_token_is_cut_off(minilm):
+    long = "word " * 126
+    assert np.array_equal(minilm.embed([long])[0], minilm.embed([long + "other words"])[0])
+    assert not np.array_equal(minilm.embed([long])[0], minilm.embed(["other " + long])[0])
+
+
+@pytest.mark.parametrize(
+    ("item", "rule"), [(b"bytes", "must be a str"), (3, "must be a str"), ("\ud800", "surrogates")]
+)
+def test_only_texts_are_prepared(minilm, item, rule):
+    with pytest.raises(ParameterError, match=rule):
+        minilm.prepare(item)
+
+
+def test_loading_and_running_prints_nothing(capfd):
+    load("minilm").embed(TEXTS)
+    assert capfd.readouterr() == ("", "")

@@ -1,0 +1,123 @@
+"""The package is distributed as `weight-imprinting`; one place says how it is installed."""
+
+import re
+import subprocess
+import sys
+import tomllib
+from importlib.metadata import PackageNotFoundError
+from pathlib import Path
+
+import pytest
+
+from imprint.core import extras
+from imprint.core.errors import MissingExtraError
+
+ROOT = Path(__file__).parents[2]
+SENTENCE = re.compile(r"pip install|(?<![\w-])imprint\[\w+\]")
+OTHERS = re.compile(r"pip install [^\n`]*(?<![\w-])imprint\b(?!/)|(?<![\w-])imprint\[\w+\]")
+HOME = "src/imprint/core/extras.py"
+
+
+def sources(*patterns: str) -> list[Path]:
+    return [p for pattern in patterns for p in sorted(ROOT.glob(pattern))]
+
+
+def test_no_other_place_says_how_to_install():
+    """Sentences of the program come from `core.extras`, and none names the distribution of another project."""
+    found = {}
+    for path in sources("src/**/*.py"):
+        lines = [line for line in path.read_text().splitlines() if SENTENCE.search(line)]
+        if lines:
+            found[path.relative_to(ROOT).as_posix()] = lines
+    assert list(found) == [HOME], found
+
+
+def test_pages_name_the_right_distribution():
+    for path in sources("*.md", "docs/**/*.md", "examples/**/*", "pretrain/*.md", "src/**/*.json"):
+        if path.is_file() and path.name != "CHANGELOG.md":
+            wrong = re.findall(
+                r"pip install [^\n`]*(?<![\w-])imprint\b(?!/)|(?<![\w-])imprint\[\w+\]", path.read_text()
+            )
+            assert not wrong, (path, wrong)
+
+
+def test_the_distribution_and_its_extras():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert project["name"] == extras.DISTRIBUTION == "weight-imprinting"
+    assert project["scripts"] == {"imprint": "imprint.cli:main"}
+    optional = project["optional-dependencies"]
+    assert set(extras.PACKAGES) <= set(optional)
+    own = [d for group in optional.values() for d in group if d.startswith(("imprint", extras.DISTRIBUTION))]
+    assert own
+    assert all(d.startswith(f"{extras.DISTRIBUTION}[") for d in own)
+
+
+def test_a_missing_extra_is_one_sentence():
+    assert isinstance(extras.missing("ray", "The ray engine needs ray"), MissingExtraError)
+    assert str(extras.missing(None, "It needs this")) == "It needs this: pip install weight-imprinting."
+
+
+def test_the_other_imprint_is_named_where_both_are_installed(monkeypatch, tmp_path):
+    def absent(name):
+        raise PackageNotFoundError(name)
+
+    monkeypatch.setattr(extras, "version", absent)
+    assert extras.clash() is None
+    monkeypatch.undo()
+    info = tmp_path / "imprint-4.2.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: imprint\nVersion: 4.2\n")
+    code = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); from imprint.cli import main; main(['--version'])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("imprint ")
+    assert done.stderr.strip() == (
+        "Another project's imprint 4.2 is installed beside weight-imprinting, and both are imported as imprint: "
+        "pip uninstall imprint, then pip install --force-reinstall --no-deps weight-imprinting."
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "absent"),
+    [
+        (["predict", "m.imprint", "p.png"], {"sklearn", "pandas", "scipy.stats", "torch", "matplotlib", "pyarrow"}),
+        (["list", "generators"], {"sklearn", "pandas", "scipy.linalg", "PIL", "onnxruntime", "pyarrow"}),
+        (["list", "aggregators"], {"sklearn", "pandas", "scipy.linalg", "PIL", "onnxruntime", "pyarrow"}),
+        (["list", "backbones"], {"sklearn", "pandas", "scipy", "PIL", "onnxruntime", "torch"}),
+        (["list", "recipes"], {"sklearn", "pandas", "scipy", "numpy"}),
+        (["list", "studies"], {"sklearn", "pandas", "scipy.stats", "torch", "matplotlib"}),
+    ],
+    ids=lambda v: " ".join(v) if isinstance(v, list) else "",
+)
+def test_a_command_imports_no_more_than_it_needs(words, absent, tmp_path, monkeypatch):
+    """Find culprits with: python -X importtime -m imprint ..."""
+    import numpy as np
+    from PIL import Image
+
+    from imprint import Imprinter
+
+    monkeypatch.chdir(tmp_path)
+    if words[0] == "predict":
+        pictures = np.random.default_rng(0).integers(0, 255, (4, 16, 16, 3), dtype=np.uint8)
+        Imprinter("tinynet").fit((pictures, ["a", "a", "b", "b"])).save("m.imprint")
+        Image.fromarray(pictures[0]).save("p.png")
+    code = (
+        f"import sys; from imprint.cli import main; code = main({words});"
+        f"print(sorted(set({sorted(absent)}) & sys.modules.keys()), file=sys.stderr); sys.exit(code)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.splitlines()[-1] == "[]"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="the resource module is POSIX")
+def test_a_list_takes_little_time():
+    """Less than 0.4 s of CPU time on an idle machine; a crowded one is given twice that."""
+    import resource
+
+    used = []
+    for _ in range(3):
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        subprocess.run([sys.executable, "-m", "imprint", "list", "generators"], capture_output=True, check=True)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        used.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+    assert min(used) < 0.8

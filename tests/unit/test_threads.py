@@ -1,0 +1,113 @@
+"""Reading is safe from any thread while another learns, and writers all count."""
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+from imprint import ImprintClassifier, Imprinter
+
+WIDTH = 24
+DIRECTIONS = np.eye(WIDTH)  # class i is the direction i: whoever knows it, names it
+LABELS = np.array([f"class {i:02}" for i in range(WIDTH)])
+SECONDS = 2.0
+
+
+def rows_of(i: int):
+    return DIRECTIONS[[i]] + 0.01 * np.random.default_rng(i).normal(size=(3, WIDTH))
+
+
+def reader(clf, path, stop):
+    """Predict, take apart, save and load until told to stop; return the number of rounds and what was wrong."""
+    rounds, wrong = 0, []
+    while not stop.is_set() and not wrong:
+        rounds += 1
+        try:
+            labels = clf.predict(DIRECTIONS)
+            for i, label in enumerate(labels):  # its own class where that is known; else some known one
+                if label != LABELS[i] and i < 8:
+                    wrong.append(f"{LABELS[i]} is called {label}")
+            P = clf.predict_proba(DIRECTIONS)
+            if not np.allclose(P.sum(axis=1), 1):
+                wrong.append("probabilities of two models")
+            clf.save(path)
+            back = ImprintClassifier.load(path)
+            own = {str(label): i for i, label in enumerate(LABELS)}
+            for label, weights in zip(back.classes_, back.proxies_.weights):
+                if weights.argmax() != own[label]:
+                    wrong.append(f"saved: the proxy of {label} is that of {LABELS[weights.argmax()]}")
+        except Exception as e:  # whatever it is, the test names it
+            wrong.append(repr(e))
+    return rounds, wrong
+
+
+@pytest.mark.parametrize("aggregator", ["max", "kernel"])
+def test_eight_readers_never_see_a_mix(tmp_path, aggregator, monkeypatch):
+    monkeypatch.setattr("os.fsync", lambda handle: None)
+    clf = ImprintClassifier(generator="mean", aggregator=aggregator, norm_post="l2", random_state=0)
+    clf.fit(np.concatenate([rows_of(i) for i in range(8)]), np.repeat(LABELS[:8], 3))
+    stop = threading.Event()
+    timer = threading.Timer(SECONDS, stop.set)
+    with ThreadPoolExecutor(8) as pool:
+        readers = [pool.submit(reader, clf, tmp_path / str(i), stop) for i in range(8)]
+        timer.start()
+        draw, changes = np.random.default_rng(0), 0
+        while not stop.is_set() and not any(r.done() for r in readers):
+            i = int(draw.integers(8, WIDTH))
+            if LABELS[i] in clf.head_:
+                clf.forget(LABELS[i])
+            else:
+                clf.partial_fit(rows_of(i), np.repeat(LABELS[i], 3))
+            changes += 1
+        stop.set()
+        timer.cancel()
+        found = [r.result() for r in readers]
+    assert [wrong for _, wrong in found if wrong] == []
+    assert changes > 20
+    assert sum(rounds for rounds, _ in found) >= 8
+
+
+def test_writers_all_count():
+    """Each of eight threads adds classes of its own and extends a common one; nothing is lost."""
+    clf = ImprintClassifier(generator="all", aggregator="max", random_state=0).partial_fit(rows_of(0), ["common"] * 3)
+    start = threading.Barrier(8)
+
+    def write(t):
+        start.wait()
+        for i in range(25):
+            clf.partial_fit(rows_of(t), [f"{t} {i}"] * 3)
+            clf.partial_fit(rows_of(i % WIDTH)[:1], ["common"])
+            if i % 5 == 0:
+                clf.forget(f"{t} {i}")
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(write, range(8)))
+    assert len(clf.classes_) == 1 + 8 * 20
+    assert (clf.classes_[clf.proxies_.labels] == "common").sum() == 3 + 8 * 25
+
+
+def test_the_first_writers_of_a_model_all_count():
+    clf, start = ImprintClassifier(generator="mean", random_state=0), threading.Barrier(8)
+
+    def write(t):
+        start.wait()
+        clf.partial_fit(rows_of(t), [t] * 3)
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(write, range(8)))
+    assert clf.classes_.tolist() == list(range(8))
+
+
+def test_additions_to_an_imprinter_all_count():
+    model, start = Imprinter("embeddings", generator="mean").fit((rows_of(0), ["first"] * 3)), threading.Barrier(8)
+
+    def write(t):
+        start.wait()
+        for i in range(10):
+            model.add((rows_of(t), [f"{t} {i}"] * 3))
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(write, range(8)))
+    assert len(model.classes_) == 81
+    assert len(model.learnt.shelves) == 81
