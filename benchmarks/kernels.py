@@ -12,11 +12,11 @@ from scipy.linalg import cho_factor, cho_solve
 from timing import HEADER, Row, compare
 
 from imprint.kernels.farthest import farthest_points
-from imprint.kernels.gram import gram
 from imprint.kernels.kmeans import Problem, kmeans, kmeans_many
 from imprint.kernels.maxima import class_maxima
 from imprint.kernels.medoids import alternate, fasterpam
 from imprint.kernels.neighbours import nearest
+from imprint.kernels.ridge import gram
 
 SET = (*range(1, 16), 20)
 

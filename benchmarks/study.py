@@ -20,9 +20,9 @@ from threadpoolctl import threadpool_limits
 
 from imprint import tasks
 from imprint.embeddings import read_pack
+from imprint.kernels.engine import granted
 from imprint.study import Grid, Packs, Study, run
 from imprint.study.grid import PARTS
-from imprint.study.run import cores
 
 SEEDS = (17121997, 123987, 12412312)
 PLACES = dict(
@@ -105,14 +105,13 @@ def main():
     parser.add_argument("study", choices=STUDIES)
     parser.add_argument("packs", type=Path)
     parser.add_argument("out", type=Path)
-    parser.add_argument("--workers", type=int, default=cores())
+    parser.add_argument("--workers", type=int, default=granted())
     parser.add_argument("--sample", type=int, default=300)
-    parser.add_argument("--device", default="cpu")
     options = parser.parse_args()
     study = STUDIES[options.study]
     before = processor_seconds()
     packs = Packs(str(options.packs))
-    how = dict(workers=options.workers, device=options.device, progress=show)
+    how = dict(workers=options.workers, progress=show)
     summary = run(study, options.out, source=packs, **how)
     spent = processor_seconds() - before
     start = time.perf_counter()

@@ -1,0 +1,108 @@
+"""What a network still knows when new classes join its own head, by the three ways of `keep_head`.
+
+    python benchmarks/keep_head.py IMAGENET CIFAR10 ROWS
+
+IMAGENET is a folder of validation pictures in sub-folders 000 to 999, by class in the usual order; CIFAR10 a .npz with
+`train_images`, `train_labels`, `test_images`, `test_labels`; in ROWS embeddings are kept for the next time.
+"""
+
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from imprint import backbones, kept_ways
+from imprint.folds import Folds
+from imprint.head import Head
+from imprint.imprinter.items import embed_items
+from imprint.imprinter.keeping import Keep
+from imprint.kept_head import KeptHead
+from imprint.method import Method
+
+BACKBONE = "efficientnet_lite0"
+WAYS = {"qi": ("qi", 0.99), "done": ("done", 0.99), "margin": ("margin", 0.99), "margin, 95 %": ("margin", 0.95)}
+DRAWS = 5
+GONE = 100
+
+
+class Case(NamedTuple):
+    """Pictures of new classes to learn and to test, pictures of old classes, and the old classes that are removed."""
+
+    train: tuple[np.ndarray, np.ndarray]
+    test: tuple[np.ndarray, np.ndarray]
+    old: tuple[np.ndarray, np.ndarray]
+    gone: frozenset[str] = frozenset()
+
+
+def embedded(imagenet: Path, cifar10: Path, rows: Path) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
+    """The embeddings of both sets, from files where they are there."""
+    rows.mkdir(parents=True, exist_ok=True)
+    if not (rows / "imagenet.npz").is_file():
+        found = embed_items(backbones.load(BACKBONE), sorted(imagenet.glob("*/*.JPEG")))
+        np.savez(rows / "imagenet.npz", X=found.X, y=[int(Path(name).parent.name) for name in found.names])
+    if not (rows / "cifar.npz").is_file():
+        pack, network = np.load(cifar10), backbones.load(BACKBONE)
+        made = {f"X{s[:2]}": embed_items(network, pack[f"{s}_images"]).X for s in ("train", "test")}
+        np.savez(rows / "cifar.npz", **made, ytr=pack["train_labels"], yte=pack["test_labels"])
+    return tuple(dict(np.load(rows / name)) for name in ("imagenet.npz", "cifar.npz"))
+
+
+def plain_accuracy(names: np.ndarray, old: dict[str, np.ndarray]) -> float:
+    head = backbones.head(BACKBONE)
+    return float(np.mean((old["X"] @ head.weights.T + head.bias).argmax(axis=1) == old["y"]))
+
+
+def cifar_cases(names: np.ndarray, old: dict[str, np.ndarray], new: dict[str, np.ndarray], shots: int) -> list[Case]:
+    labels = np.array([f"new {c}" for c in range(10)])
+    cases = []
+    for seed in range(DRAWS):
+        rng = np.random.default_rng(seed)
+        few = np.concatenate([rng.permutation(np.flatnonzero(new["ytr"] == c))[:shots] for c in range(10)])
+        train, test = (new["Xtr"][few], labels[new["ytr"][few]]), (new["Xte"], labels[new["yte"]])
+        cases.append(Case(train, test, (old["X"], names[old["y"]])))
+    return cases
+
+
+def removed_cases(names: np.ndarray, old: dict[str, np.ndarray], shots: int) -> list[Case]:
+    cases = []
+    for seed in range(DRAWS):
+        rng = np.random.default_rng(seed)
+        gone = np.sort(rng.choice(len(names), GONE, replace=False))
+        drawn = np.stack([rng.permutation(np.flatnonzero(old["y"] == c)) for c in gone])
+        learnt, asked, left = drawn[:, 1 : 1 + shots].ravel(), drawn[:, 0], ~np.isin(old["y"], gone)
+        parts = [(old["X"][i], np.char.add("new ", names[old["y"][i]])) for i in (learnt, asked)]
+        cases.append(Case(*parts, (old["X"][left], names[old["y"][left]]), frozenset(names[gone].tolist())))
+    return cases
+
+
+def measure(case: Case, way: str, share: float) -> list[float]:
+    """In per cent: new right, old right before and after, old taken for new."""
+    kept_ways.SHARE = share
+    keep = Keep.of(way, BACKBONE, None, {}, True)
+    method = Method.of(**keep.parts)
+    empty = keep.beside(Head(method, 0, "float32", folds=Folds.new(method, 0, "float32")))
+    head = KeptHead(way, empty.own.without(set(case.gone)), empty.imprinted).learn(*case.train)
+    new, old = (head.classes[head.winners(X)] for X in (case.test[0], case.old[0]))
+    before = np.array(head.own.labels)[(case.old[0] @ head.own.weights.T + head.own.bias).argmax(axis=1)]
+    found = new == case.test[1], before == case.old[1], old == case.old[1], np.char.startswith(old, "new ")
+    return [100 * float(np.mean(right)) for right in found]
+
+
+def main(imagenet: str, cifar10: str, rows: str) -> None:
+    from imprint.kept_head import Own
+
+    old, new = embedded(Path(imagenet), Path(cifar10), Path(rows))
+    names = np.array(Own.of(backbones.head(BACKBONE)).labels)
+    print(f"The plain head on {len(old['X']):,} pictures: {100 * plain_accuracy(names, old):.1f} %\n")
+    settings = {f"CIFAR-10, {n} per class": cifar_cases(names, old, new, n) for n in (1, 5, 20)}
+    settings |= {f"{GONE} ImageNet classes, {n} per class": removed_cases(names, old, n) for n in (1, 4)}
+    print("| new classes | way | new | old before | old after | old taken for new |\n|---|---|---|---|---|---|")
+    for title, cases in settings.items():
+        for name, (way, share) in WAYS.items():
+            found = np.mean([measure(case, way, share) for case in cases], axis=0)
+            print(f"| {title} | {name} | " + " | ".join(f"{x:.1f}" for x in found) + " |", flush=True)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
