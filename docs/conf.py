@@ -1,5 +1,9 @@
 """Sphinx, with MyST for Markdown and Furo for the looks. `make docs` builds the site, and a warning is an error."""
 
+import shutil
+from pathlib import Path
+from typing import Any
+
 from imprint.core.version import __version__
 
 project, author, release = "imprint", "The imprint developers", __version__
@@ -12,9 +16,17 @@ html_theme = "furo"
 html_title = "imprint"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
+exclude_patterns = ["examples"]
 html_show_sourcelink = False
 html_copy_source = False
 html_theme_options = {
     "light_css_variables": {"color-brand-primary": "#00598c", "color-brand-content": "#00598c"},
     "dark_css_variables": {"color-brand-primary": "#7db5dc", "color-brand-content": "#7db5dc"},
 }
+
+
+def setup(app: Any) -> None:
+    """Copy the pictures that HTML on the page of results names itself, one for narrow screens and one for wide ones."""
+    here = Path(__file__).resolve().parent
+    places = here / "results", Path(app.outdir) / "results"
+    app.connect("build-finished", lambda app, _: shutil.copytree(*places, dirs_exist_ok=True))

@@ -1,8 +1,10 @@
 """Write the reference pages from the code: `python docs/generate.py`. A test checks that they are current."""
 
 import inspect
+import runpy
 from collections.abc import Iterator
 from dataclasses import Field, fields
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -15,6 +17,7 @@ from imprint.core.component import rule
 from imprint.core.family import Family
 
 FOLDER = Path(__file__).resolve().parent / "reference"
+api = runpy.run_path(str(FOLDER.parent / "api.py"))
 NOTE = "<!-- Written by docs/generate.py from the code: change the code, then run `make docs`. -->"
 FAMILIES = {
     "generators": "How the proxies of a class are made from its embeddings.",
@@ -60,7 +63,7 @@ def family_section(name: str) -> Iterator[str]:
 
 
 def recipe_section() -> Iterator[str]:
-    yield from ("## Recipes", "", "Published methods by name, for `recipe(NAME)` and `--recipe NAME`.", "")
+    yield from ("## Recipes", "", "Methods by name, for `recipe(NAME)` and `--recipe NAME`.", "")
     for name in recipes.names():
         about = recipes.describe(name)
         yield from (f"### `{name}`", "", f"{about.title}: `{' / '.join(about.parts().values())}`", "")
@@ -70,12 +73,20 @@ def recipe_section() -> Iterator[str]:
 def backbone_section() -> Iterator[str]:
     found = {name: backbones.record(name) for name in backbones.names()}
     rows = [
-        [f"`{n}`", str(r.width), " x ".join(map(str, r.input_size)), r.pretraining or "", r.licence or "unknown"]
+        [f"`{n}`", r.modality, str(r.width), input_of(r), r.pretraining or "", r.licence or "unknown"]
         for n, r in found.items()
     ]
     also = ", ".join(f"`{prefix}:{what}`" for prefix, what in backbones.PREFIXES.items())
     yield from ("## Backbones", "", f"By name; also {also}. [More about backbones](../backbones.md).", "")
-    yield from table("name, width, input, pre-training, licence", rows)
+    yield from table("name, reads, width, input, pre-training, licence", rows)
+
+
+def input_of(record: backbones.Record) -> str:
+    """How much a network sees at a time."""
+    if record.tokens is not None:
+        return f"{record.tokens} tokens"
+    size = record.input_size
+    return f"{record.seconds} s" if size is None else " x ".join(map(str, size))
 
 
 def dataset_section() -> Iterator[str]:
@@ -136,9 +147,14 @@ def commands() -> str:
     return "\n".join(lines).rstrip() + "\n"
 
 
-PAGES = {"components.md": components, "commands.md": commands}
+PAGES = {
+    "components.md": components,
+    "commands.md": commands,
+    "python.md": api["index"],
+    **{api["page_name"](module): partial(api["module_page"], module) for module in api["MODULES"]},
+}
 
 if __name__ == "__main__":
-    FOLDER.mkdir(exist_ok=True)
+    (FOLDER / "python").mkdir(parents=True, exist_ok=True)
     for page, write in PAGES.items():
         (FOLDER / page).write_text(write(), encoding="utf-8", newline="\n")

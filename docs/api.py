@@ -1,0 +1,250 @@
+"""The reference of the Python interface, from signatures, docstrings and the examples in `docs/examples`."""
+
+import ast
+import inspect
+import re
+import textwrap
+from collections.abc import Iterator
+from dataclasses import fields, is_dataclass
+from importlib import import_module
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+NOTE = "<!-- Written by docs/generate.py from the code: change the code, then run `make docs`. -->"
+EXAMPLES = Path(__file__).resolve().parent / "examples"
+MODULES = (
+    "imprint", "imprint.imprinter", "imprint.collapse", "imprint.stats", "imprint.study", "imprint.tasks",
+    "imprint.datasets", "imprint.embeddings", "imprint.backbones", "imprint.assess", "imprint.export", "imprint.report",
+)  # fmt: skip
+HIDDEN = {"__version__", "family"}
+SECTION = re.compile(r"^(Parameters|Attributes|Notes|Examples)\n-+\n", re.MULTILINE)
+SHORTER = (
+    (re.compile(r"numpy\.ndarray\[tuple\[.*?\], numpy\.dtype\[.*?\]\]"), "Array"),
+    (re.compile(r"<class '([^']+)'>"), r"\1"),
+    (re.compile(r"\b(?:imprint|collections|typing|pathlib|enum|os|numpy|pyarrow)\.(?:\w+\.)*(\w+)"), r"\1"),
+    (re.compile(r"'([\w.\[\], |]+)'(?=[,)\] |]|$)"), r"\1"),
+)
+
+
+def page_name(module: str) -> str:
+    """The file of a module's page."""
+    return f"python/{module.removeprefix('imprint.')}.md"
+
+
+def public(module: str) -> dict[str, Any]:
+    """What a module offers, in the order of its own list; what another page has is left out."""
+    found = import_module(module)
+    elsewhere = {"Imprinter"} if module == "imprint.imprinter" else set()
+    return {name: getattr(found, name) for name in found.__all__ if name not in HIDDEN | elsewhere}
+
+
+def index() -> str:
+    """The page that leads to those of all modules."""
+    lines = ["# Python", "", NOTE, "", "Every public name, by module. Each example is run by the tests.", ""]
+    for module in MODULES:
+        names = ", ".join(f"`{name}`" for name in public(module))
+        about = (import_module(module).__doc__ or "").split("\n\n")[0]
+        lines += [f"[**{module}**]({page_name(module)}): {' '.join(about.split())} {names}", ""]
+    entries = [page_name(module).removesuffix(".md") for module in MODULES]
+    return "\n".join([*lines, "```{toctree}", ":hidden:", "", *entries, "```"]) + "\n"
+
+
+def module_page(module: str) -> str:
+    """Every public name of a module."""
+    lines = [f"# {module}", "", NOTE, "", *prose(import_module(module).__doc__ or "")]
+    examples = read_examples(module)
+    for name, found in public(module).items():
+        lines += name_section(module, name, found, examples.get(name, ""))
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def read_examples(module: str) -> dict[str, str]:
+    """The examples for names whose docstrings have none; several names may share one."""
+    file = EXAMPLES / f"{module.removeprefix('imprint.')}.txt"
+    if not file.exists():
+        return {}
+    _, *parts = re.split(r"^([\w, ]+)\n-+\n", file.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    shared = zip(parts[::2], parts[1::2])
+    return {name: text.strip() for names, text in shared for name in names.split(", ")}
+
+
+def name_section(module: str, name: str, found: Any, example: str) -> Iterator[str]:
+    """A class, a function, or a plain value."""
+    yield from (f"## `{name}`", "")
+    if inspect.isclass(found):
+        yield from class_section(found)
+    elif inspect.isfunction(found):
+        yield from (*block("py", signature(found.__name__, found)), *docstring(found), *parameters(found))
+        yield from examples_of(found)
+    else:
+        text = repr(found).replace("'", '"') if isinstance(found, dict | tuple) else shorter(repr(found))
+        yield from (*block("py", f"{name} = {text}"), *prose(value_doc(module, name)))
+    if example:
+        yield from block("pycon", example)
+
+
+def class_section(cls: type) -> Iterator[str]:
+    """How it is made, what it is, what it holds and what it does."""
+    yield from (*block("py", signature(cls.__name__, cls)), *docstring(cls), *examples_of(cls))
+    held = field_rows(cls)
+    if held and "Parameters" not in (cls.__doc__ or ""):
+        yield from ("| field | holds | meaning |", "|---|---|---|", *held, "")
+    for name, member in sorted(vars(cls).items(), key=lambda item: item[0] != "fit"):
+        about = inspect.getdoc(getattr(member, "__func__", member))
+        if name.startswith("_") or not about or name in getattr(cls, "_fields", ()):
+            continue
+        if isinstance(member, property) or type(member).__name__ == "cached_property":
+            yield from (f"- `{name}`: {one_line(about)}", "")
+        elif inspect.isfunction(member) or isinstance(member, classmethod | staticmethod):
+            function = getattr(member, "__func__", member)
+            call = signature(name, function, own=not isinstance(member, staticmethod), wrap=False)
+            yield from (f"- `{call}`: {one_line(about)}", "")
+
+
+def field_rows(cls: type) -> list[str]:
+    """The fields of a dataclass or a named tuple, with the text that follows each in the source."""
+    if is_dataclass(cls):
+        types = {f.name: f.type for f in fields(cls) if not f.name.startswith("_")}
+    elif hasattr(cls, "_fields"):
+        types = {name: cls.__annotations__[name] for name in cls._fields}
+    else:
+        return []
+    meanings: dict[str, str] = {}
+    for base in reversed(cls.__mro__[:-1]):
+        if base.__module__.startswith("imprint"):
+            meanings |= field_docs(base)
+    return [escaped(f"| `{n}` | `{annotation(kind)}` | {meanings.get(n, '')} |") for n, kind in types.items()]
+
+
+def field_docs(cls: type) -> dict[str, str]:
+    """Texts below or beside the fields of a class, by field."""
+    source = textwrap.dedent(inspect.getsource(cls))
+    body: list[ast.stmt] = ast.parse(source).body[0].body  # type: ignore[attr-defined]
+    found, lines = {}, source.splitlines()
+    for one, other in zip(body, [*body[1:], None]):
+        if isinstance(one, ast.AnnAssign):
+            _, _, beside = lines[one.lineno - 1].partition("  # ")
+            below = isinstance(other, ast.Expr) and isinstance(other.value, ast.Constant)
+            found[getattr(one.target, "id", "")] = one_line(other.value.value) if below else beside
+    return found
+
+
+def value_doc(module: str, name: str) -> str:
+    """The text below a value in the source of its module."""
+    body = ast.parse(inspect.getsource(import_module(module))).body
+    for one, other in pairwise(body):
+        named = isinstance(one, ast.Assign) and getattr(one.targets[0], "id", "") == name
+        if named and isinstance(other, ast.Expr) and isinstance(other.value, ast.Constant):
+            return str(other.value.value)
+    return ""
+
+
+# Signatures
+
+
+def annotation(kind: Any) -> str:
+    return shorter(kind if isinstance(kind, str) else inspect.formatannotation(kind))
+
+
+def shorter(text: str) -> str:
+    for pattern, by in SHORTER:
+        text = pattern.sub(by, text)
+    return text
+
+
+def shown_parameters(function: Any, own: bool = False) -> list[inspect.Parameter]:
+    found = list(inspect.signature(function).parameters.values())
+    return found[1:] if own else found
+
+
+def signature(name: str, function: Any, own: bool = False, wrap: bool = True) -> str:
+    """A call as it is written; one parameter a line where the call is long."""
+    found, texts, starred = inspect.signature(function), [], False
+    for p in shown_parameters(function, own):
+        if p.kind is p.KEYWORD_ONLY and not starred:
+            texts.append("*")
+        starred |= p.kind in (p.KEYWORD_ONLY, p.VAR_POSITIONAL)
+        stars = {p.VAR_POSITIONAL: "*", p.VAR_KEYWORD: "**"}.get(p.kind, "")
+        kind = "" if p.annotation in (p.empty, Any) or not wrap else f": {annotation(p.annotation)}"
+        equals = " = " if kind else "="
+        texts.append(stars + p.name + kind + ("" if p.default is p.empty else f"{equals}{default(p)}"))
+    back = found.return_annotation
+    gives = "" if back in (inspect.Signature.empty, None) or not wrap or inspect.isclass(function) else annotation(back)
+    arrow = f" -> {gives}" if gives else ""
+    line = f"{name}({', '.join(texts)}){arrow}"
+    if len(line) <= 88 or not wrap:
+        return line
+    return "\n".join([f"{name}(", *(f"    {text}," for text in texts), f"){arrow}"])
+
+
+def default(p: inspect.Parameter) -> str:
+    text = repr(p.default) if isinstance(p.default, str) else shorter(repr(p.default))
+    return "..." if " at 0x" in text or len(text) > 60 else text
+
+
+def parameters(function: Any) -> Iterator[str]:
+    """A line for each parameter: what it takes, and its value unless told."""
+    rows = [
+        f"| `{p.name}` | `{annotation(p.annotation)}` | {'' if p.default is p.empty else f'`{default(p)}`'} |"
+        for p in shown_parameters(function)
+    ]
+    if rows:
+        yield from ("| parameter | takes | unless told |", "|---|---|---|", *map(escaped, rows), "")
+
+
+def escaped(row: str) -> str:
+    """A row of a table in which bars within code are no borders."""
+    return re.sub(r"`[^`]*`", lambda m: m[0].replace("|", "\\|"), row)
+
+
+# Docstrings
+
+
+def docstring(found: Any) -> Iterator[str]:
+    """The text of a docstring, its sections as tables or paragraphs, its examples as code."""
+    text, *sections = SECTION.split(inspect.getdoc(found) or "")
+    yield from prose(text)
+    for title, body in zip(sections[::2], sections[1::2]):
+        if title in ("Parameters", "Attributes"):
+            kind = "is" if title == "Attributes" else "takes"
+            yield from (f"| {title.lower()[:-1]} | {kind} | meaning |", "|---|---|---|")
+            yield from (*map(escaped, entries(body)), "")
+        else:
+            yield from prose(body)
+
+
+def entries(body: str) -> Iterator[str]:
+    """`name : type` with an indented text below, as lines of a table."""
+    for entry in re.split(r"\n(?=\S)", body.strip()):
+        head, _, about = entry.partition("\n")
+        names, _, kind = head.partition(" : ")
+        yield f"| {', '.join(f'`{n}`' for n in names.split(', '))} | {kind} | {' '.join(about.split())} |"
+
+
+def examples_of(found: Any) -> Iterator[str]:
+    """The examples of a docstring as code."""
+    for part in (inspect.getdoc(found) or "").split("\n\n"):
+        if ">>>" in part:
+            yield from block("pycon", part[part.index(">>>") :])
+
+
+def prose(text: str) -> Iterator[str]:
+    """Paragraphs, and lists as they are; examples are left out."""
+    for part in inspect.cleandoc(text).split("\n\n"):
+        if part.startswith(">>>"):
+            continue
+        if part.startswith("- "):
+            yield from (part, "")
+        elif part:
+            yield from (" ".join(part.split()), "")
+
+
+def one_line(text: str) -> str:
+    """A docstring as one paragraph, without its examples and blocks of code."""
+    parts = inspect.cleandoc(text).split(">>>")[0].split("\n\n")
+    return " ".join(" ".join(part.split()) for part in parts if not part.startswith(" "))
+
+
+def block(language: str, text: str) -> Iterator[str]:
+    yield from (f"```{language}", text, "```", "")
