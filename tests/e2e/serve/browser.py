@@ -54,14 +54,19 @@ class Page:
         self.driver = driver
 
     def wait(self, found, what):
-        """The first true answer of a function; elements that were replaced meanwhile are looked for again."""
-        from selenium.common.exceptions import NoSuchElementException, StaleElementReferenceException, TimeoutException
+        """The first true answer of a function; what was replaced or lay hidden meanwhile is tried again."""
+        from selenium.common import exceptions as e
         from selenium.webdriver.support.ui import WebDriverWait
 
-        passing = [StaleElementReferenceException, NoSuchElementException]
+        passing = [
+            e.StaleElementReferenceException,
+            e.NoSuchElementException,
+            e.ElementNotInteractableException,
+            e.ElementClickInterceptedException,
+        ]
         try:
             return WebDriverWait(self.driver, PATIENCE, 0.1, passing).until(lambda _: found())
-        except TimeoutException:
+        except e.TimeoutException:
             pytest.fail(f"waited {PATIENCE} s in vain for {what}; the page says: {self.text('body')[:2000]}")
 
     def find(self, css):

@@ -128,9 +128,7 @@ def test_the_camera_teaches_while_the_button_is_held_and_is_tried_live(serving, 
         page.click("#try-camera")
         page.until_text("#winner", "ball")
         page.click("#try-camera")
-        page.wait(
-            lambda: not page.all("#stage video") or not page.find("#stage video").get_property("srcObject"), "the end"
-        )
+        page.wait(lambda: not any(v.get_property("srcObject") for v in page.all("#stage video")), "the camera to end")
         assert page.complaints() == []
         number = int(page.text(f"{column('ball')} .count"))
         page.click("#undo")  # one hold, one step

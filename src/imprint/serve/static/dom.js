@@ -22,8 +22,12 @@ export function speak(text) {
   if (place.textContent !== text) place.textContent = text;
 }
 
-/** A short message that goes away by itself; `action` is {label, run}. */
+const NOTES = 3; // more at once would hide the page
+
+/** A short message that goes away by itself; said again, it is shown once; `action` is {label, run}. */
 export function note(text, kind = "info", action = null) {
+  const shown = [...at("notes").children];
+  shown.filter((one, i) => one.firstChild.textContent === text || i <= shown.length - NOTES).forEach((one) => one.remove());
   const element = h("div", { class: `note ${kind}` }, h("span", {}, text));
   if (action) element.append(h("button", { type: "button", onclick: () => { element.remove(); action.run(); } }, action.label));
   element.append(h("button", { type: "button", class: "close", "aria-label": "Close", onclick: () => element.remove() }, "×"));
