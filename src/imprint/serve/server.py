@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from imprint.core.errors import ImprintError, ParameterError
+from imprint.core.errors import FileError, ImprintError, ParameterError
 from imprint.serve.app import application
 from imprint.serve.security import token_of
 
@@ -52,6 +52,16 @@ def serve(
         ssl_certfile=certificate,
         ssl_keyfile=key,
     )
-    named = f"[{host}]" if ":" in host else host
-    ready(f"http{'s' if tls else ''}://{named}:{port}/?token={token}")
+    try:
+        config.load()
+    except OSError as e:
+        raise FileError(f"{certificate} and {key} are no certificate with its key in PEM: {e.strerror or e}.") from None
+    ready(f"http{'s' if tls else ''}://{_reached_as(host)}:{port}/?token={token}")
     uvicorn.Server(config).run(sockets=[listening])
+
+
+def _reached_as(host: str) -> str:
+    """What stands for the host in an address that another machine can open."""
+    if host in ("0.0.0.0", "::"):
+        return socket.gethostname()
+    return f"[{host}]" if ":" in host else host

@@ -1,0 +1,41 @@
+"""Another address than this machine's own, over TLS."""
+
+import shutil
+import ssl
+import subprocess
+import urllib.request
+
+import pytest
+
+
+@pytest.fixture
+def certificate(tmp_path):
+    """A certificate for localhost that signs itself, and its key."""
+    if not shutil.which("openssl"):
+        pytest.skip("needs openssl to make a certificate")
+    paths = tmp_path / "certificate.pem", tmp_path / "key.pem"
+    subject = ("-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost")
+    made = ("-newkey", "rsa:2048", "-nodes", "-days", "2", "-out", paths[0], "-keyout", paths[1])
+    subprocess.run(("openssl", "req", "-x509", *subject, *made), check=True, capture_output=True)
+    return paths
+
+
+def test_every_address_is_served_over_tls_alone(serving, certificate):
+    files = "--certificate", certificate[0], "--key", certificate[1]
+    with serving("--backbone", "raw", "--host", "0.0.0.0", *files) as server:
+        assert server.address.startswith("https://")
+        assert "0.0.0.0" not in server.address
+        trusted = ssl.create_default_context(cafile=certificate[0])
+        with urllib.request.urlopen(f"https://localhost:{server.port}/api/health", context=trusted) as answer:
+            assert answer.status == 200
+        with pytest.raises(ConnectionError):
+            server.ask("GET", "/api/health")
+
+
+def test_files_that_are_no_certificate_are_refused_in_a_sentence(serving, certificate):
+    files = "--certificate", certificate[1], "--key", certificate[1]
+    with (
+        pytest.raises(AssertionError, match="are no certificate with its key"),
+        serving("--backbone", "raw", "--host", "0.0.0.0", *files),
+    ):
+        pass
