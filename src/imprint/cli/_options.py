@@ -73,6 +73,10 @@ KeepBy = Annotated[
     typer.Option(help="How they decide together: margin, unless told; qi; done. Implies --keep-head."),
 ]
 Generator = Annotated[str | None, typer.Option(help="How proxies are made instead, such as 'kmeans(k=5)'.")]
+Proxies = Annotated[
+    int | None,
+    typer.Option(min=1, help="At most so many proxies per class, a budget of memory and time; 50 with kernel."),
+]
 Aggregator = Annotated[str | None, typer.Option(help="How proxies decide instead, such as 'nearest(m=3)'.")]
 NormPre = Annotated[str | None, typer.Option(help="How embeddings are scaled before that: none or l2.")]
 NormPost = Annotated[str | None, typer.Option(help="How proxies are scaled: none, l2 or quantile.")]

@@ -16,6 +16,7 @@ def command(
     text_column: options.TextColumn = None,
     backbone: options.Network = None,
     recipe: options.Recipe = None,
+    proxies: options.Proxies = None,
     generator: options.Generator = None,
     aggregator: options.Aggregator = None,
     norm_pre: options.NormPre = None,
@@ -36,9 +37,11 @@ def command(
     found from them, and said; of data with a `train` and a `test` part the model is fitted on the first and evaluated
     on the second. A recipe says how proxies are made and used; options replace its parts one by one.
     """
+    from imprint import recipes
     from imprint.cli._files import check_output
     from imprint.cli._learn import embed, on_test_part, state
     from imprint.imprinter import Imprinter
+    from imprint.imprinter.model import DEFAULT
 
     given = {
         "generator": generator,
@@ -48,6 +51,8 @@ def command(
         "norm_inf": norm_inf,
     }
     parts: dict[str, Any] = {name: text for name, text in given.items() if text is not None}
+    if proxies is not None:
+        parts["generator"] = _with_budget(generator or recipes.describe(recipe or DEFAULT).generator, proxies)
     network: dict[str, Any] = {"device": device, "threads": threads, "cache": cache}
     kept: dict[str, Any] = {"keep_head": str(keep_by) if keep_by else keep_head, "calibrate": calibrate}
     model = Imprinter(backbone, recipe=recipe, random_state=seed, **kept, **network, **parts)
@@ -57,3 +62,14 @@ def command(
     model.fit(rows).save(output)
     tested = on_test_part(model, data, columns) if "test" in parts_of_data else None
     state(model, output, rows, json, tested)
+
+
+def _with_budget(generator: str, proxies: int) -> str:
+    from dataclasses import fields
+
+    from imprint.core.errors import ParameterError
+    from imprint.generators import family
+
+    if "k" not in [f.name for f in fields(family.resolve(generator))]:
+        raise ParameterError(f"--proxies: {generator} has no k, a number of proxies per class, that could be set.")
+    return str(family.changed(generator, {"k": proxies}))

@@ -81,6 +81,14 @@ def test_parts_replace_those_of_the_recipe(imprint, photos):
     assert "nearest(m=3)" in repr(Imprinter.load("m.imprint"))
 
 
+def test_a_budget_of_proxies_replaces_the_recipes_own(imprint, photos):
+    imprint("fit", photos, "-o", "m.imprint", "-b", "raw", "--proxies", "3")
+    assert "kmeans(k=3)" in repr(Imprinter.load("m.imprint"))
+    imprint("fit", photos, "-o", "n.imprint", "-b", "raw", "--generator", "kmedoids(k=9)", "--proxies", "2")
+    assert "kmedoids(k=2)" in repr(Imprinter.load("n.imprint"))
+    imprint("fit", photos, "-o", "x.imprint", "-b", "raw", "-r", "qi2018", "--proxies", "2").refused("mean has no k")
+
+
 def test_embed_writes_both_splits(imprint):
     done = imprint("embed", "digits", "--backbone", "raw", "-o", "e.npz", "--json")
     assert json.loads(done.out) == {"file": "e.npz", "width": 784, "rows": {"train": 1442, "test": 355}}
