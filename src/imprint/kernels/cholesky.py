@@ -7,7 +7,7 @@ import numpy as np
 import scipy  # its parts are imported when first used
 
 from imprint.core.types import Array
-from imprint.kernels.engine import on_all_cores, one_blas_thread
+from imprint.kernels.cpu import on_all_cores, one_blas_thread
 
 BLOCK = 512  # rows of the factor held together
 SLICE = 256  # right-hand sides solved together; fixed, so that the rounding does not depend on the cores

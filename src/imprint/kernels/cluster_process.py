@@ -29,7 +29,7 @@ class System:
     """
 
     weights: Array  # (rows, d)
-    owners: Array  # (rows,) class of each, -1 for those that have gone
+    labels: Array  # (rows,) class of each, -1 for those that have gone
     noise: Array  # (rows,)
     rate: float
     n_classes: int
@@ -42,8 +42,8 @@ class System:
     @cached_property
     def order(self) -> Array:
         """Rows of the factor that count, in the order of results.  # (proxies,)"""
-        live = np.flatnonzero(self.owners >= 0)
-        return np.asarray(live[np.argsort(self.owners[live], kind="stable")])
+        live = np.flatnonzero(self.labels >= 0)
+        return np.asarray(live[np.argsort(self.labels[live], kind="stable")])
 
     @property
     def coefficients(self) -> Array:
@@ -85,14 +85,14 @@ class System:
 
     def leave_one_out(self) -> Array:
         """Scores of every proxy by the system without it, in closed form; as long as solving.  # (proxies, classes)"""
-        rows, diagonal = len(self.owners), np.empty(len(self.owners))
+        rows, diagonal = len(self.labels), np.empty(len(self.labels))
         for start in range(0, rows, BLOCK):
             units = np.eye(min(BLOCK, rows - start), rows, start)
             self.factor.forward(units)
             diagonal[start : start + BLOCK] = np.einsum("up,up->u", units, units)
         diagonal -= self._within_gone(self.gone_columns.T)
-        owned = self.owners[self.order, None] == np.arange(self.n_classes)
-        return np.asarray(owned - self.coefficients / diagonal[self.order, None])
+        own = self.labels[self.order, None] == np.arange(self.n_classes)
+        return np.asarray(own - self.coefficients / diagonal[self.order, None])
 
     def _within_gone(self, B: Array) -> Array:
         """b' G^-1 b for every row b, where G is the block of (K + N)^-1 that has gone."""

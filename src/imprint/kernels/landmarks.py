@@ -15,7 +15,7 @@ import scipy  # its parts are imported when first used
 from imprint.core.inkind import dtype_name, in_type_of, is_torch, like, to_numpy
 from imprint.core.types import Array
 from imprint.kernels.cholesky import BLOCK, Factor
-from imprint.kernels.engine import on_all_cores, one_blas_thread
+from imprint.kernels.cpu import on_all_cores, one_blas_thread
 from imprint.kernels.gaussian import centre_of, for_float32, kernel_rows, kernel_sums, lift_proxies, lift_queries
 
 WHOLE = 24_576
@@ -71,14 +71,14 @@ class Landmarks:
         return np.asarray(k * self.by_class[classes])
 
 
-def solve_by_landmarks(weights: Array, owners: Array, noise: Array, rate: float, count: int = LANDMARKS) -> Landmarks:
+def solve_by_landmarks(weights: Array, labels: Array, noise: Array, rate: float, count: int = LANDMARKS) -> Landmarks:
     """The system of proxies `weights` (p, d), their classes 0, 1, ... and their noise on the diagonal.
 
     A class has a share of the landmarks as large as its share of the proxies, at least one, at even steps through its
     proxies. So they depend on nothing but what there is, not on the order in which classes came.
     """
-    n_classes, centre = int(owners.max()) + 1, centre_of(weights)
-    rows = _spaced(owners, count)
+    n_classes, centre = int(labels.max()) + 1, centre_of(weights)
+    rows = _spaced(labels, count)
     lifted = lift_proxies(weights[rows], centre, rate, np.float64)
     before = Factor()
     for start in range(0, len(rows), BLOCK):
@@ -90,7 +90,7 @@ def solve_by_landmarks(weights: Array, owners: Array, noise: Array, rate: float,
     for start in range(0, len(weights), ROWS):
         part = slice(start, start + ROWS)
         k = before.forward(kernel_rows(lift_queries(weights[part], centre, np.float64), lifted))
-        np.add.at(fitted, owners[part], k / noise[part, None])
+        np.add.at(fitted, labels[part], k / noise[part, None])
         k /= np.sqrt(noise[part, None])
         _add_products(total, k)
     with one_blas_thread():
@@ -101,12 +101,12 @@ def solve_by_landmarks(weights: Array, owners: Array, noise: Array, rate: float,
     return Landmarks(rows, n_classes, centre, lifted, by_class, before, after)
 
 
-def _spaced(owners: Array, count: int) -> Array:
+def _spaced(labels: Array, count: int) -> Array:
     """Rows of every class at even steps."""
     chosen = []
-    for c in range(int(owners.max()) + 1):
-        rows = np.flatnonzero(owners == c)
-        share = min(len(rows), max(1, round(count * len(rows) / len(owners))))
+    for c in range(int(labels.max()) + 1):
+        rows = np.flatnonzero(labels == c)
+        share = min(len(rows), max(1, round(count * len(rows) / len(labels))))
         chosen.append(rows[np.arange(share) * len(rows) // share])
     return np.concatenate(chosen)
 

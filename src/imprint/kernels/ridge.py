@@ -7,7 +7,7 @@ import numpy as np
 import scipy  # its parts are imported when first used
 
 from imprint.core.types import Array, State
-from imprint.kernels.engine import cores, one_blas_thread
+from imprint.kernels.cpu import cores, one_blas_thread
 
 BLOCK = 2048
 

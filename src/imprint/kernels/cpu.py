@@ -1,4 +1,4 @@
-"""Which engine runs a kernel, NumPy alone or loops compiled by numba, and on how many threads."""
+"""How a kernel runs: as NumPy alone or in loops compiled by numba, and on how many threads."""
 
 import os
 import sys
@@ -34,7 +34,7 @@ def compiled(work: float) -> bool:
 
 
 def loaded() -> bool:
-    """Whether compiled loops cost no import any more; for kernels whose engines agree bit for bit."""
+    """Whether compiled loops cost no import any more; for kernels where both ways agree bit for bit."""
     return "numba" in sys.modules
 
 
