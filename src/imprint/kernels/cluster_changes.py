@@ -7,7 +7,6 @@ coefficients by a product as thin as they are few. Nothing is factored again, an
 from dataclasses import replace
 
 import numpy as np
-import scipy  # its parts are imported when first used
 
 from imprint.core.types import Array
 from imprint.kernels.cholesky import BLOCK, Factor
@@ -88,9 +87,9 @@ def _bordered(system: System, more: System, stay: Array) -> System:
         sums = np.zeros((more.n_classes, len(labels)))
         starts = np.searchsorted(system.labels[system.order], np.arange(system.n_classes))
         sums[stay] = np.add.reduceat(across[:, system.order], starts, axis=1).T
-        rest = scipy.linalg.cho_factor(corner - coupling @ across.T, lower=True)
         by_class = np.zeros((more.n_classes, len(more.labels)))
-        by_class[:, before:] = scipy.linalg.cho_solve(rest, (_one_hot(labels, more.n_classes) - sums).T).T
+        rest = corner - coupling @ across.T
+        by_class[:, before:] = np.linalg.solve(rest, (_one_hot(labels, more.n_classes) - sums).T).T
         by_class[stay, :before] = system.by_class
         by_class[:, :before] -= by_class[:, before:] @ across
     factor = system.factor.extended(coupling, corner)
@@ -117,8 +116,7 @@ def _eliminated(system: System, less: System, stay: Array) -> System:
     with one_blas_thread():
         _over_live(system, columns)
         by_class = system.by_class[stay]
-        block = scipy.linalg.cho_factor(columns[:, leaving], lower=True)
-        by_class -= scipy.linalg.cho_solve(block, by_class[:, leaving].T).T @ columns
+        by_class -= np.linalg.solve(columns[:, leaving], by_class[:, leaving].T).T @ columns
         by_class[:, leaving] = 0
     return replace(less, by_class=by_class, gone_columns=gone_columns)
 
@@ -131,15 +129,13 @@ def _solved_again(system: System) -> System:
 def _over_live(system: System, B: Array) -> None:
     """Turn solutions over all rows of the factor into solutions over those that count."""
     if len(system.gone):
-        block = scipy.linalg.cho_factor(system.gone_columns[:, system.gone], lower=True)
-        B -= scipy.linalg.cho_solve(block, B[:, system.gone].T).T @ system.gone_columns
+        B -= np.linalg.solve(system.gone_columns[:, system.gone], B[:, system.gone].T).T @ system.gone_columns
         B[:, system.gone] = 0
 
 
 def _gone_columns_beside(system: System, coupling: Array, corner: Array, across: Array) -> Array:
     """Columns of the inverse for rows that have gone, when rows come."""
-    rest = scipy.linalg.cho_factor(corner - coupling @ across.T, lower=True)
-    thin = scipy.linalg.cho_solve(rest, across[:, system.gone]).T  # (gone, new)
+    thin = np.linalg.solve(corner - coupling @ across.T, across[:, system.gone]).T  # (gone, new)
     return np.concatenate([system.gone_columns + thin @ across, -thin], axis=1)
 
 
