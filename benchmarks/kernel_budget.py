@@ -27,7 +27,7 @@ def measured(instance: Instance, k: int | None) -> list[tuple[float, ...]]:
     """Accuracy, seconds to fit, seconds per 1,000 queries and megabytes; of `max`, then of `kernel`."""
     start = time.process_time()
     found = clusters(instance, k)
-    W, starts = unit_rows(found.weights), np.unique(found.owners, return_index=True)[1]
+    W, starts = unit_rows(found.weights), np.unique(found.labels, return_index=True)[1]
     made = time.process_time()
     best = class_maxima(instance.Q, W, starts)
     asked = time.process_time()

@@ -42,7 +42,7 @@ class Clusters(NamedTuple):
     """Proxies of all classes."""
 
     weights: np.ndarray
-    owners: np.ndarray
+    labels: np.ndarray
     mass: np.ndarray
     spread: np.ndarray
     scale: float
@@ -80,7 +80,7 @@ def clusters(instance: Instance, k: int | None, seed: int = 0) -> Clusters:
 
 
 def system(of: Clusters, gamma: float = 1.0, noise: float = 0.1, spread: float = 0.2) -> System:
-    return solve(of.weights, of.owners, noise / of.mass + spread * of.spread / of.scale, gamma / of.scale)
+    return solve(of.weights, of.labels, noise / of.mass + spread * of.spread / of.scale, gamma / of.scale)
 
 
 def accuracy(scores: np.ndarray, t: np.ndarray) -> float:

@@ -34,7 +34,7 @@ def grid(instance: Instance, k: int) -> list[float]:
     """Accuracy under every setting."""
     found = clusters(instance, k)
     among, across = distances(instance, found)
-    Y, figures = np.eye(found.owners.max() + 1)[found.owners], []
+    Y, figures = np.eye(found.labels.max() + 1)[found.labels], []
     for gamma in GAMMAS:
         K, q = np.exp(-gamma * among), np.exp(-gamma * across)
         for noise, spread in itertools.product(NOISES, SPREADS):

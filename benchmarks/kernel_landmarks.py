@@ -23,7 +23,7 @@ def measured(instance: Instance, count: int | None) -> str:
     if count is None:
         found = system(proxies)
     else:
-        found = solve_by_landmarks(proxies.weights, proxies.owners, 0.1 / proxies.mass, 1 / proxies.scale, count)
+        found = solve_by_landmarks(proxies.weights, proxies.labels, 0.1 / proxies.mass, 1 / proxies.scale, count)
     ready = time.process_time()
     right = accuracy(found.scores(instance.Q), instance.t)
     asked = (time.process_time() - ready) / len(instance.Q) * 1000

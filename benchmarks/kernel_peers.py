@@ -39,7 +39,7 @@ def proxies(aggregator: str, k: int | None) -> Callable[[Instance], Predict]:
         if aggregator == "kernel":
             solved = system(found)
             return lambda Q: solved.scores(Q).argmax(axis=1)
-        starts, W = np.unique(found.owners, return_index=True)[1], unit_rows(found.weights)
+        starts, W = np.unique(found.labels, return_index=True)[1], unit_rows(found.weights)
         return lambda Q: class_maxima(Q, W, starts).argmax(axis=1)
 
     return fit

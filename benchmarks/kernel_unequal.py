@@ -21,7 +21,7 @@ def variants(instance: Instance, k: int) -> dict[str, np.ndarray]:
     """Scores by name."""
     found = clusters(instance, k)
     among, across = distances(instance, found)
-    K, q, Y = np.exp(-among), np.exp(-across), np.eye(10)[found.owners]
+    K, q, Y = np.exp(-among), np.exp(-across), np.eye(10)[found.labels]
     noise = 0.1 / found.mass + 0.2 * found.spread / found.scale
 
     def solved(noise: np.ndarray, Y: np.ndarray) -> np.ndarray:
@@ -29,12 +29,12 @@ def variants(instance: Instance, k: int) -> dict[str, np.ndarray]:
 
     plain = solved(noise, Y)
     unit = found.weights / np.linalg.norm(found.weights, axis=1, keepdims=True)
-    starts = np.unique(found.owners, return_index=True)[1]
+    starts = np.unique(found.labels, return_index=True)[1]
     return {
         "max": np.maximum.reduceat(instance.Q @ unit.T, starts, axis=1),
         "kernel": plain,
         "prior mean = share": SHARE + solved(noise, Y - SHARE),
-        "noise x 10 share": solved(noise * 10 * SHARE[found.owners], Y),
+        "noise x 10 share": solved(noise * 10 * SHARE[found.labels], Y),
         **{f"scores / share^{power}": plain / SHARE**power for power in (0.125, 0.25, 0.5)},
     }
 

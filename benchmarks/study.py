@@ -1,12 +1,12 @@
-"""A whole study against the same cells one by one, and half a million experiments in one go.
+"""A whole study against the same experiments one by one, and half a million experiments in one go.
 
     python benchmarks/study.py aggfixed PACKS OUT            # the grid of the paper's section 5.1
     python benchmarks/study.py half-million PACKS OUT
 
 PACKS is a folder of packs `BACKBONE-DATASET.npz` for the backbones and data sets below. `aggfixed` runs 864
 configurations (9 settings of the norms x 32 generators x 3 seeds) on 12 tasks of 4 backbones, then computes a random
-sample of its cells the plain way, a fresh `ImprintClassifier` each, on one core: once with the embeddings in memory,
-once reading the pack for every cell as a run of its own would. Processor time is that of all processes together.
+sample of them the plain way, a fresh `ImprintClassifier` each, on one core: once with the embeddings in memory, once
+reading the pack for every experiment as a run of its own would. Processor time is that of all processes together.
 """
 
 import argparse
@@ -20,7 +20,7 @@ from threadpoolctl import threadpool_limits
 
 from imprint import tasks
 from imprint.embeddings import read_pack
-from imprint.kernels.engine import granted
+from imprint.kernels.cpu import granted
 from imprint.study import Grid, Packs, Study, run
 from imprint.study.grid import PARTS
 
@@ -57,7 +57,7 @@ def show(p):
 
 
 def alone(row, X, y, X_test, y_test):
-    """One cell the plain way. What only it needs is imported here, so that the workers of a study do not load it."""
+    """One experiment the plain way. What only it needs is imported here, so that workers do not load it."""
     from sklearn.metrics import accuracy_score, f1_score
 
     from imprint import ImprintClassifier
@@ -71,7 +71,7 @@ def alone(row, X, y, X_test, y_test):
 
 
 def differs(row, expected):
-    """Whether a cell differs by more than its near ties can explain."""
+    """Whether an experiment differs by more than its near ties can explain."""
     got = row["accuracy"], row["macro_f1"], row["weighted_f1"], row["proxies"]
     if np.allclose(got, expected, rtol=0, atol=1e-12):
         return False
@@ -79,7 +79,7 @@ def differs(row, expected):
 
 
 def sample(table, folder, size):
-    """Processor seconds of sampled cells, embeddings in memory and read each time, and how many cells differ."""
+    """Processor seconds of sampled experiments, embeddings in memory and read each time, and those that differ."""
     rows = table.take(np.sort(np.random.default_rng(0).choice(len(table), size, replace=False))).to_pylist()
     wrong, seconds, reading, pack, name = [], 0.0, 0.0, None, ""
     with threadpool_limits(1):
@@ -120,7 +120,7 @@ def main():
     size = sum(p.stat().st_size for p in options.out.rglob("*") if p.is_file())
     found = {
         "experiments": summary.experiments,
-        "cells present": len(table),
+        "experiments present": len(table),
         "failures": summary.failures,
         "computed now": summary.computed,
         "wall seconds": round(summary.seconds, 1),
@@ -135,8 +135,8 @@ def main():
         each = seconds / options.sample
         found |= {
             "sample": options.sample,
-            "sampled cells that differ": len(wrong),
-            "plain milliseconds a cell": round(1e3 * each, 1),
+            "sampled experiments that differ": len(wrong),
+            "plain milliseconds an experiment": round(1e3 * each, 1),
             "milliseconds to read a pack": round(1e3 * reading / options.sample, 1),
             "times less processor time": round(each * len(table) / spent, 1),
             "times less, plain path reads its pack": round((each + reading / options.sample) * len(table) / spent, 1),

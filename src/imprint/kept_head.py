@@ -27,7 +27,7 @@ class Own(NamedTuple):
     bias: Array  # (n,)
 
     @classmethod
-    def of(cls, head: backbones.Head) -> "Own":
+    def of(cls, head: backbones.ClassifierHead) -> "Own":
         """The classes of a head by name; where two have the same one, the WordNet id stands behind it."""
         count = Counter(head.names)
         labels = (name if count[name] == 1 else f"{name} ({id_})" for name, id_ in zip(head.names, head.ids))

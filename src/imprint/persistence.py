@@ -118,9 +118,10 @@ def _folds(head: Head, arrays: dict[str, Array]) -> Folds:
     heads = []
     for f in range(FOLDS):
         classes = arrays[f"fold{f}/classes"]
-        require(classes.dtype == np.int64 and classes.ndim == 1 and len(np.unique(classes)) == len(classes))
-        require(bool(((classes >= 0) & (classes < len(labels))).all()))
-        known = [labels[i] for i in classes.tolist()]
+        require(classes.dtype == np.int64 and classes.ndim == 1)
+        places = classes.tolist()
+        require(len(set(places)) == len(places) and all(0 <= i < len(labels) for i in places))
+        known = [labels[i] for i in places]
         heads.append(_from_states(empty, arrays, known, f"fold{f}/") if known else empty)
     return Folds(heads, held)
 

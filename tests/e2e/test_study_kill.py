@@ -92,12 +92,12 @@ def test_twenty_kills_at_random_moments(packs, undisturbed, tmp_path):
             if child.exitcode == 0:
                 break
             assert child.exitcode == -signal.SIGKILL
-            cells = [pq.read_table(p).num_rows for p in Store(folder).shards()]  # whole, whatever happened
-            halves += 0 < sum(cells) < len(expected)
+            found = [pq.read_table(p).num_rows for p in Store(folder).shards()]  # whole, whatever happened
+            halves += 0 < sum(found) < len(expected)
         assert child.exitcode == 0
         assert repeatable(folder).equals(expected)
         stored = sum(pq.read_table(p).num_rows for p in Store(folder).shards())
-        assert stored == len(expected), "a cell was stored twice"
+        assert stored == len(expected), "an experiment was stored twice"
         rounds += 1
     assert kills >= KILLS
     assert halves, "no kill hit a study under way"

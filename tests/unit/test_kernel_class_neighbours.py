@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from imprint.kernels import engine
+from imprint.kernels import cpu
 from imprint.kernels.class_neighbours import Neighbours
 from imprint.kernels.neighbours import nearest
 from imprint.kernels.rows import lengths, unit_rows
@@ -21,7 +21,7 @@ Q = Q.astype(np.float32)
 
 @pytest.fixture(params=[0, float("inf")], ids=["compiled", "numpy"], autouse=True)
 def each_engine(request, monkeypatch):
-    monkeypatch.setattr(engine, "COMPILED_FROM", request.param)
+    monkeypatch.setattr(cpu, "COMPILED_FROM", request.param)
 
 
 @pytest.mark.parametrize("m", [1, 7, 50])

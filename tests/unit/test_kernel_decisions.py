@@ -3,15 +3,15 @@
 import numpy as np
 import pytest
 
-from imprint.kernels import engine
+from imprint.kernels import cpu
 from imprint.kernels.decisions import Counts, count_decisions, count_many
 from imprint.kernels.votes import Vote, by_distance, by_heads, count_votes
 
 
 @pytest.fixture(params=[False, True], ids=["numpy", "compiled"], autouse=True)
 def each_engine(request, monkeypatch):
-    monkeypatch.setattr(engine, "loaded", lambda: request.param)
-    monkeypatch.setattr(engine, "COMPILED_FROM", 0 if request.param else float("inf"))
+    monkeypatch.setattr(cpu, "loaded", lambda: request.param)
+    monkeypatch.setattr(cpu, "COMPILED_FROM", 0 if request.param else float("inf"))
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -59,12 +59,12 @@ def test_votes_are_those_of_all_neighbours_sorted(sizes):
     for t, own in enumerate(rows):
         together = np.concatenate([lists[s] for s in own], axis=1).T
         order = np.argsort(together, axis=0, kind="stable")
-        owners = np.repeat(np.arange(len(own)), [lists[s].shape[1] for s in own])[order]
+        labels = np.repeat(np.arange(len(own)), [lists[s].shape[1] for s in own])[order]
         distances = np.take_along_axis(together, order, axis=0)
         for v, (m, heads) in enumerate(votes):
             alone = Counts.of(1, len(sizes))
-            if m <= len(owners):
+            if m <= len(labels):
                 n = len(sizes)
-                shares = by_heads(owners[:m], n) if heads else by_distance(distances[:m], owners[:m], n)
+                shares = by_heads(labels[:m], n) if heads else by_distance(distances[:m], labels[:m], n)
                 count_decisions(shares, truth, 1e-6, alone)
             assert all(np.array_equal(many[t * len(votes) + v], one[0]) for many, one in zip(counts, alone))

@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
 
-from imprint.kernels import engine
+from imprint.kernels import cpu
 from imprint.kernels.farthest import farthest_points
 
 
 @pytest.fixture(params=[0, float("inf")], ids=["compiled", "numpy"], autouse=True)
 def each_engine(request, monkeypatch):
-    monkeypatch.setattr(engine, "COMPILED_FROM", request.param)
+    monkeypatch.setattr(cpu, "COMPILED_FROM", request.param)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

@@ -6,7 +6,7 @@ from sklearn.cluster import KMeans
 from threadpoolctl import threadpool_limits
 
 from imprint.core.errors import ParameterError
-from imprint.kernels import engine
+from imprint.kernels import cpu
 from imprint.kernels import kmeans as kernel
 from imprint.kernels.compiled import kmeans as compiled
 from imprint.kernels.kmeans import Problem, kmeans, kmeans_many
@@ -14,7 +14,7 @@ from imprint.kernels.kmeans import Problem, kmeans, kmeans_many
 
 @pytest.fixture(params=[0, float("inf")], ids=["compiled", "numpy"], autouse=True)
 def each_engine(request, monkeypatch):
-    monkeypatch.setattr(engine, "COMPILED_FROM", request.param)
+    monkeypatch.setattr(cpu, "COMPILED_FROM", request.param)
 
 
 def blobs(n=900, d=24, groups=12, dtype=np.float32, seed=0):
@@ -25,7 +25,7 @@ def blobs(n=900, d=24, groups=12, dtype=np.float32, seed=0):
 
 def from_centres(X, init, mass=None):
     """Lloyd's iteration from given centres."""
-    with engine.one_blas_thread():
+    with cpu.one_blas_thread():
         return kernel._Data(X, mass, 1e-4).iterate(init, 300)
 
 
@@ -149,7 +149,7 @@ def test_engines_agree_where_rows_are_wide(flat, k, monkeypatch):
     X = (X + rng.normal(size=(1500, 200)) * 0.3 + 5).astype(np.float32)
     results = []
     for limit in (0, float("inf")):
-        monkeypatch.setattr(engine, "COMPILED_FROM", limit)
+        monkeypatch.setattr(cpu, "COMPILED_FROM", limit)
         results.append(kmeans(X, k, np.random.default_rng(0), tol=0))
     ours, plain = results
     assert np.array_equal(ours.labels, plain.labels)

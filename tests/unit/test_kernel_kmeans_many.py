@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from imprint.kernels import engine
+from imprint.kernels import cpu
 from imprint.kernels import kmeans as kernel
 from imprint.kernels.compiled import gram
 from imprint.kernels.kmeans import Problem, kmeans, kmeans_many
@@ -15,12 +15,12 @@ SEEDS = (3, (17, 5))
 
 @pytest.fixture(autouse=True)
 def always_compiled(monkeypatch):
-    monkeypatch.setattr(engine, "COMPILED_FROM", 0)
+    monkeypatch.setattr(cpu, "COMPILED_FROM", 0)
 
 
 @pytest.fixture
 def answers(monkeypatch):
-    """What the engine of products answered: its seeds and its clusterings, None where it left them to another."""
+    """What the rows of products answered: its seeds and its clusterings, None where it left them to another."""
     seen = {"seed": [], "lloyd": []}
     for name, found in seen.items():
         monkeypatch.setattr(gram.GramRows, name, recorded(getattr(gram.GramRows, name), found))
@@ -158,7 +158,7 @@ def test_products_are_freed_with_the_last_problem(monkeypatch):
             alive.discard(id(self))
 
     monkeypatch.setattr(gram, "GramRows", Counted)
-    monkeypatch.setattr(engine, "cores", lambda: 1)
+    monkeypatch.setattr(cpu, "cores", lambda: 1)
     rows = [normal(60, 9, seed).astype(np.float32) for seed in range(5)]
     kmeans_many(rows, [Problem(i, k, s) for k in (2, 5, 9) for s in range(3) for i in range(5)])
     assert most == [1] * 5

@@ -5,13 +5,13 @@ import pytest
 from scipy.spatial.distance import cdist
 
 from imprint.core.errors import ParameterError
-from imprint.kernels import engine
+from imprint.kernels import cpu
 from imprint.kernels.medoids import alternate, fasterpam
 
 
 @pytest.fixture(params=[0, float("inf")], ids=["compiled", "numpy"], autouse=True)
 def each_engine(request, monkeypatch):
-    monkeypatch.setattr(engine, "COMPILED_FROM", request.param)
+    monkeypatch.setattr(cpu, "COMPILED_FROM", request.param)
 
 
 def blobs(n, d=6, groups=5, seed=0, dtype=np.float32):

@@ -5,13 +5,13 @@ import pytest
 from sklearn.neighbors import NearestNeighbors
 
 from imprint.core.errors import ParameterError
-from imprint.kernels import engine
+from imprint.kernels import cpu
 from imprint.kernels.neighbours import METRICS, nearest
 
 
 @pytest.fixture(params=[0, float("inf")], ids=["compiled", "numpy"], autouse=True)
 def each_engine(request, monkeypatch):
-    monkeypatch.setattr(engine, "COMPILED_FROM", request.param)
+    monkeypatch.setattr(cpu, "COMPILED_FROM", request.param)
 
 
 def rows(n, d, rank, seed, dtype=np.float32):

@@ -3,14 +3,14 @@
 import numpy as np
 import pytest
 
-from imprint.kernels import engine, spans
+from imprint.kernels import cpu, spans
 from imprint.kernels.rows import lengths, unit_rows
 from imprint.kernels.spans import span_maxima, stacked
 
 
 @pytest.fixture(params=[0, float("inf")], ids=["compiled", "numpy"], autouse=True)
 def each_engine(request, monkeypatch):
-    monkeypatch.setattr(engine, "COMPILED_FROM", request.param)
+    monkeypatch.setattr(cpu, "COMPILED_FROM", request.param)
 
 
 @pytest.mark.parametrize("scores", [1, 99999])

@@ -1,4 +1,4 @@
-"""The study engine against the plain path: a fresh classifier for every cell."""
+"""Studies against the plain path: a fresh classifier for every experiment."""
 
 import numpy as np
 import pytest
@@ -6,15 +6,15 @@ from sklearn.metrics import accuracy_score, f1_score
 
 from imprint import ImprintClassifier, aggregators, generators, normalisers, tasks
 from imprint.classifier import PARTS
-from imprint.kernels import engine
+from imprint.kernels import cpu
 from imprint.study import Grid, Held, Study, decide, plan, run
-from imprint.study.proxies import Proxies
+from imprint.study.proxies import UnitProxies
 from imprint.study.sharing import is_known
 from imprint.study.tree import grow
 from tests.contract.minimal import Closest, Corners, Halve
 
 OWN = {str(component): component for component in (Halve(), Corners(), Closest())}
-"""Components that no list in the engine can know."""
+"""Components that no list in the library can know."""
 
 
 def embeddings(seed=0, classes=6, rows=40, width=12, apart=1.2):
@@ -36,7 +36,7 @@ def source():
 
 
 def plain(source, row):
-    """One cell by itself, as a user would compute it."""
+    """One experiment by itself, as a user would compute it."""
     data, task = source.open(row["backbone"], row["dataset"]), tasks.resolve(row["task"])
     classes = np.unique(data.y)
     train = task.select(data.y, row["seed"], classes)
@@ -63,7 +63,7 @@ def check(row, expected):
 
 
 def every_method():
-    """All components of all families: what no list in the engine can have forgotten."""
+    """All components of all families: what no list in the library can have forgotten."""
     inner = [n for n in normalisers.family.names() if "pre" in normalisers.family.load(n).positions]
     deciding = [*aggregators.family.names(), "nearest(metric='cosine', weighting='uniform')"]
     for points in (True, False):
@@ -114,7 +114,7 @@ def test_shared_proxies_are_those_of_a_head(source):
     for unit in plan(study, source).units:
         data = source.open("a", "one")
         tree = grow(unit, data.y, data.y_test)
-        proxies = Proxies(tree, data.X)
+        proxies = UnitProxies(tree, data.X)
         plain_path = decide.Plain(tree, proxies, data.X_test)
         for d in dict.fromkeys(d._replace(norm_inf=normalisers.family.resolve("none")) for d in tree.decisions):
             if is_known(tree.method(d)):
@@ -143,7 +143,7 @@ def test_components_from_outside_run_plainly(source, tmp_path):
 @pytest.mark.parametrize("compiled", [0, float("inf")], ids=["compiled", "numpy"])
 @pytest.mark.parametrize("held", [1, 2**25], ids=["little memory", "much memory"])
 def test_engines_and_memory_change_nothing(source, tmp_path, monkeypatch, compiled, held):
-    monkeypatch.setattr(engine, "COMPILED_FROM", compiled)
+    monkeypatch.setattr(cpu, "COMPILED_FROM", compiled)
     monkeypatch.setattr(decide, "HELD", held)
     monkeypatch.setattr(decide, "SCORES", 2000 if held == 1 else 2**22)
     grid = Grid(

@@ -92,7 +92,7 @@ def test_rules_leave_out_what_is_impossible():
     study = Study(**WHERE, tasks=["all", "even"], grid=grid, rules="enough_proxies")
     found = plan(study, SOURCE)
     assert found.experiments == 16 - found.left_out == 13  # mean: m=5 on both tasks and m=3 on the two even classes
-    assert found.cells == 13
+    assert found.to_do == 13
 
 
 def test_estimate_counts_shared_computations():
@@ -166,7 +166,7 @@ def test_the_size_is_known_before_anything_is_made():
     small = Study(**WHERE, seeds=[*range(5)], grid=Grid(generator="random", k=[1, 2]))
     with pytest.raises(ParameterError, match="it names 10 experiments and the limit is 9"):
         plan(small, SOURCE, limit=9)
-    assert plan(small, SOURCE, limit=None).cells == 10
+    assert plan(small, SOURCE, limit=None).to_do == 10
 
 
 def test_a_million_experiments_are_planned_in_seconds():
@@ -174,7 +174,7 @@ def test_a_million_experiments_are_planned_in_seconds():
         **WHERE, tasks=["all", "even"], seeds=[*range(5000)], grid=Grid(generator="random", k=[*range(1, 101)])
     )
     start = time.process_time()
-    assert plan(study, SOURCE).cells == 1_000_000
+    assert plan(study, SOURCE).to_do == 1_000_000
     assert time.process_time() - start < 3
 
 

@@ -1,5 +1,8 @@
 """Reading is safe from any thread while another learns, and writers all count."""
 
+import os
+import subprocess
+import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
@@ -111,3 +114,31 @@ def test_additions_to_an_imprinter_all_count():
         list(pool.map(write, range(8)))
     assert len(model.classes_) == 81
     assert len(model.learnt.shelves) == 81
+
+
+def test_one_thread_holds_for_a_blas_that_is_loaded_meanwhile():
+    """SciPy brings a BLAS of its own, which compiled loops call; it is imported when first needed."""
+    code = """if True:
+        import sys
+        import numpy
+        from threadpoolctl import threadpool_info
+        from imprint.kernels import cpu
+        def threads():
+            return [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
+        with cpu.one_blas_thread():
+            assert "scipy" not in sys.modules
+            cpu.load_scipy_blas()
+            assert "scipy.linalg" in sys.modules
+            with cpu.one_blas_thread():
+                print(*threads())
+            print(*threads())
+        print(*threads())
+        with cpu.one_blas_thread():
+            print(*threads())
+    """
+    two = {**os.environ, **dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "2")}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=two)
+    assert done.returncode == 0, done.stderr
+    nested, inside, after, again = (set(line.split()) for line in done.stdout.splitlines())
+    assert (nested, inside, again) == ({"1"}, {"1"}, {"1"})
+    assert after <= {"1", "2"}  # as before; a machine with one core has no more

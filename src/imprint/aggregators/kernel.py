@@ -10,7 +10,7 @@ from imprint.core.layout import COUNTED, Entry, Layout
 from imprint.core.types import Array, Proxies, State
 from imprint.kernels.cluster_changes import ANEW, added, removed, rounded_scale, scale, solve
 from imprint.kernels.cluster_process import System
-from imprint.kernels.engine import one_blas_thread
+from imprint.kernels.cpu import one_blas_thread
 from imprint.kernels.landmarks import WHOLE, Landmarks, solve_by_landmarks
 from imprint.kernels.rows import column_sums, squared_norms
 from imprint.kernels.softmax import softmax

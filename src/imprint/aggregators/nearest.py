@@ -33,10 +33,10 @@ class Nearest(Aggregator):
 
     def scores(self, Q: Any, prepared: Proxies) -> Any:
         distances, indices = nearest(Q, prepared.weights, self.m, self.metric)
-        owners = rows_at(like(prepared.labels, indices), indices.T)
+        labels = rows_at(like(prepared.labels, indices), indices.T)
         if self.weighting == "uniform":
-            return in_type_of(by_heads(owners, prepared.n_classes).T, Q)
-        return in_type_of(by_distance(distances.T, owners, prepared.n_classes).T, Q)
+            return in_type_of(by_heads(labels, prepared.n_classes).T, Q)
+        return in_type_of(by_distance(distances.T, labels, prepared.n_classes).T, Q)
 
     def probabilities(self, S: Any, prepared: Proxies) -> Any:
         if self.weighting == "uniform":
@@ -63,9 +63,9 @@ class Nearest(Aggregator):
             return None
         dtype = proxies.weights.dtype
         distances, index = self._graph_neighbours(g, g.cast(x, np.float64), proxies.weights)
-        owners = g.unsqueeze(g.add("Gather", g.constant(proxies.labels, np.int64), index), 2)
+        labels = g.unsqueeze(g.add("Gather", g.constant(proxies.labels, np.int64), index), 2)
         classes = g.constant(np.arange(proxies.n_classes), np.int64)
-        mine = g.cast(g.add("Equal", owners, classes), np.float64)  # (n, m, C)
+        mine = g.cast(g.add("Equal", labels, classes), np.float64)  # (n, m, C)
         if self.weighting == "distance":
             inverse = g.add("Reciprocal", g.add("Add", distances, g.constant(SMALLEST, np.float64)))
             votes = g.reduce("ReduceSum", g.add("Mul", mine, g.unsqueeze(inverse, 2)), 1)

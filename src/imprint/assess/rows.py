@@ -11,7 +11,7 @@ from imprint.core.errors import ImprintError, ParameterError
 from imprint.core.types import Array
 from imprint.datasets import Split
 from imprint.datasets.files import FileInputs
-from imprint.embeddings import Progress, Skipped
+from imprint.embeddings import EmbeddingProgress, Skipped
 from imprint.imprinter import Embedded, Imprinter
 
 
@@ -43,7 +43,9 @@ def all_splits(data: str, **options: Any) -> list[Split]:
     return [whole, datasets.load(data, "test", **options)] if "test" in whole.parts else [whole]
 
 
-def gather(model: Imprinter, splits: Sequence[Split], progress: Callable[[Progress], object] | None = None) -> Rows:
+def gather(
+    model: Imprinter, splits: Sequence[Split], progress: Callable[[EmbeddingProgress], object] | None = None
+) -> Rows:
     """Embed splits with the model's backbone; paths are as a person would open them."""
     parts = [_gather(model, split, progress) for split in splits]
     ends = np.cumsum([len(part.X) for part in parts])
@@ -60,7 +62,7 @@ def gather(model: Imprinter, splits: Sequence[Split], progress: Callable[[Progre
     return Rows(X, y, paths, skipped, inputs, splits[0].modality)
 
 
-def _gather(model: Imprinter, split: Split, progress: Callable[[Progress], object] | None) -> Rows:
+def _gather(model: Imprinter, split: Split, progress: Callable[[EmbeddingProgress], object] | None) -> Rows:
     if not len(split.labels):
         raise ParameterError("The data have no labels, so there is nothing to compare with.")
     rows = model.look(split, progress)

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from imprint.backbones.backbone import Backbone, thread_count
-from imprint.backbones.head import Head, read_head
+from imprint.backbones.head import ClassifierHead, read_head
 from imprint.backbones.installed import is_installed
 from imprint.backbones.preprocess import Preprocess
 from imprint.backbones.record import Record, named, names, of_file, stated_weights
@@ -16,7 +16,7 @@ from imprint.core.family import unknown
 __all__ = [
     "PREFIXES",
     "Backbone",
-    "Head",
+    "ClassifierHead",
     "Preprocess",
     "Record",
     "default",
@@ -110,7 +110,7 @@ def _adapter(name: str) -> Any:
     return import_module(f"imprint.backbones.adapters.{name}")
 
 
-def head(name: str) -> Head:
+def head(name: str) -> ClassifierHead:
     """The classifier a backbone was pre-trained with, where it ships with the package.
 
     >>> head("tinynet").names[:2], head("tinynet").weights.shape

@@ -11,7 +11,7 @@ from imprint.core.errors import ParameterError
 from imprint.core.types import Array
 
 
-class Head(NamedTuple):
+class ClassifierHead(NamedTuple):
     """A linear layer over embeddings: `embeddings @ weights.T + bias` scores the classes."""
 
     weights: Array  # (classes, width) float32
@@ -21,7 +21,7 @@ class Head(NamedTuple):
     names: tuple[str, ...]
 
 
-def read_head(record: Record) -> Head:
+def read_head(record: Record) -> ClassifierHead:
     """The head that ships with a backbone."""
     from safetensors import safe_open
 
@@ -31,4 +31,4 @@ def read_head(record: Record) -> Head:
     with safe_open(path, "numpy") as f:
         meta = f.metadata()
         ids, labels = (tuple(json.loads(meta[key])) for key in ("ids", "names"))
-        return Head(f.get_tensor("weight").astype(np.float32), f.get_tensor("bias"), ids, labels)
+        return ClassifierHead(f.get_tensor("weight").astype(np.float32), f.get_tensor("bias"), ids, labels)

@@ -42,7 +42,7 @@ def show_summary(summary: "Summary", out: Path, json: bool) -> None:
 
 def show_plan(studies: Sequence[tuple["Study", Path | None]], workers: int | None, limit: int, json: bool) -> None:
     """What there is to do in some studies, given the folders of their results."""
-    from imprint.kernels.engine import granted
+    from imprint.kernels.cpu import granted
     from imprint.study import plan
     from imprint.study.plan import Estimate, check_size, estimate
     from imprint.study.run import source_of

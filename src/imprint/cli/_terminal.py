@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from imprint.embeddings import Progress, Skipped
+    from imprint.embeddings import EmbeddingProgress, Skipped
 
 MOST_NAMED = 10
 JOINERS = "\u200c\u200d"  # within words and pictograms: they only join
@@ -112,10 +112,10 @@ class Bars:
         """What `datasets.load` reports: a bar for each file."""
         self._update(file, f"Downloading {file}", done, total)
 
-    def embedding(self, title: str = "Embedding") -> Callable[["Progress"], None]:
+    def embedding(self, title: str = "Embedding") -> Callable[["EmbeddingProgress"], None]:
         """What `extract` reports: a bar for each title."""
 
-        def report(p: "Progress") -> None:
+        def report(p: "EmbeddingProgress") -> None:
             self._update(title, "Waiting for another process" if p.waiting else title, p.done, p.total)
 
         return report

@@ -10,7 +10,7 @@ import numpy as np
 from imprint.core.errors import ParameterError
 from imprint.core.inkind import to_numpy
 from imprint.core.types import Array
-from imprint.kernels.engine import cores, on_all_cores, one_blas_thread
+from imprint.kernels.cpu import cores, on_all_cores, one_blas_thread
 
 BLOCK = 1 << 19
 """Numbers in one block: 4 MB of float64, so that a block stays in cache between its steps."""

@@ -10,7 +10,7 @@ from imprint.collapse.rows import Rows, group, in_threads, narrow_product
 from imprint.collapse.sums import Gram
 from imprint.core.errors import ParameterError
 from imprint.core.types import Array
-from imprint.kernels.engine import one_blas_thread
+from imprint.kernels.cpu import one_blas_thread
 
 
 def nc1(X: Any, y: Any, legacy: bool = False) -> float:

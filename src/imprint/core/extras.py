@@ -1,6 +1,5 @@
 """Extras of the distribution: the one place that says how something optional is installed."""
 
-from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 
 from imprint.core.errors import MissingExtraError
@@ -48,6 +47,8 @@ def clash() -> str | None:
 
     Both bring a package `imprint`, so each overwrites files of the other.
     """
+    from importlib.metadata import PackageNotFoundError, version
+
     try:
         other = version(OTHER)
     except PackageNotFoundError:

@@ -47,9 +47,7 @@ class Family(Generic[C]):
         return map(self.load, self.names())
 
     def _load(self, name: str) -> type[C]:
-        if name not in self.names():
-            raise unknown(self.kind, name, self.names())
-        if name not in self.builtin():
+        if name not in self.builtin():  # only then is looked for plug-ins, which takes longer
             return self._plugin(name)
         module = import_module(f"{self.package}.{name}")
         (cls,) = (
@@ -60,6 +58,8 @@ class Family(Generic[C]):
         return cls
 
     def _plugin(self, name: str) -> type[C]:
+        if name not in self.names():
+            raise unknown(self.kind, name, self.names())
         point = registered(self.package)[name]
         try:
             cls = point.load()

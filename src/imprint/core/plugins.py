@@ -1,12 +1,17 @@
 """Components from outside the package: found by the entry points of what is installed, never by what a file says."""
 
 from functools import cache
-from importlib.metadata import EntryPoint, entry_points
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 
 @cache
-def registered(group: str) -> dict[str, EntryPoint]:
+def registered(group: str) -> dict[str, "EntryPoint"]:
     """The installed entry points of a group, such as `imprint.generators`, by name."""
+    from importlib.metadata import entry_points
+
     return {point.name: point for point in entry_points(group=group)}
 
 
@@ -17,7 +22,7 @@ def registered_name(cls: type, group: str) -> str | None:
     return next((name for name, point in near.items() if _loaded(point) is cls), None)
 
 
-def _loaded(point: EntryPoint) -> object:
+def _loaded(point: "EntryPoint") -> object:
     try:
         return point.load()
     except (ImportError, AttributeError):

@@ -9,15 +9,15 @@ from typing import Any
 from imprint.core.errors import FileError, ParameterError
 from imprint.core.family import unknown
 from imprint.datasets.named import family
-from imprint.datasets.record import Progress, Record, Source
+from imprint.datasets.record import DatasetRecord, DownloadProgress, PublishedFile
 from imprint.datasets.split import NO_LABELS, SPLITS, Label, Split, UnreadableInput, check_split
 
 __all__ = [
     "SPLITS",
+    "DatasetRecord",
+    "DownloadProgress",
     "Label",
-    "Progress",
-    "Record",
-    "Source",
+    "PublishedFile",
     "Split",
     "UnreadableInput",
     "load",
@@ -36,7 +36,7 @@ def names() -> list[str]:
     return family.names()
 
 
-def record(name: str) -> Record:
+def record(name: str) -> DatasetRecord:
     """What is known of a named data set, without loading it.
 
     >>> record("usps").train
@@ -53,7 +53,7 @@ def load(
     labelled: bool = True,
     label_column: str | None = None,
     text_column: str | None = None,
-    progress: Progress | None = None,
+    progress: DownloadProgress | None = None,
 ) -> Split:
     """One split of a data set: by name, or by the path of a folder, table, pack or matrix.
 

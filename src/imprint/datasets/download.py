@@ -12,7 +12,7 @@ from typing import Any
 
 from imprint.core.errors import FileError
 from imprint.core.locks import exclusive
-from imprint.datasets.record import Progress, Source
+from imprint.datasets.record import DownloadProgress, PublishedFile
 
 ATTEMPTS = 4  # in a row without a new byte
 TIMEOUT = 30.0  # seconds without an answer
@@ -29,7 +29,7 @@ class _RefusedError(Exception):
 _BROKEN = (urllib.error.URLError, http.client.HTTPException, TimeoutError, ConnectionError, ssl.SSLError)
 
 
-def fetch(source: Source, folder: Path, progress: Progress | None = None, hint: str = "") -> Path:
+def fetch(source: PublishedFile, folder: Path, progress: DownloadProgress | None = None, hint: str = "") -> Path:
     """The published file, from `folder` or from the network, checked against its digest.
 
     An unfinished download lies beside it as `.part` and is taken up where it stopped. Processes that want the
@@ -51,7 +51,7 @@ def fetch(source: Source, folder: Path, progress: Progress | None = None, hint: 
     return target
 
 
-def _download(source: Source, target: Path, progress: Progress | None, hint: str) -> None:
+def _download(source: PublishedFile, target: Path, progress: DownloadProgress | None, hint: str) -> None:
     part = target.with_name(f"{target.name}.part")
     failures = []
     for url in source.urls:
@@ -70,7 +70,7 @@ def _download(source: Source, target: Path, progress: Progress | None, hint: str
     raise FileError(f"Cannot download {target.name}: {'; '.join(failures)}; put the file into {target.parent}{hint}.")
 
 
-def _resume(url: str, part: Path, source: Source, progress: Progress | None) -> None:
+def _resume(url: str, part: Path, source: PublishedFile, progress: DownloadProgress | None) -> None:
     """Append to `part` until the server has no more; every attempt that brings a byte earns new ones."""
     left = ATTEMPTS
     deadline = time.monotonic() + PATIENCE + (source.size or 0) / SLOWEST
@@ -93,7 +93,9 @@ def _resume(url: str, part: Path, source: Source, progress: Progress | None) -> 
         time.sleep(PAUSE)
 
 
-def _request(url: str, part: Path, have: int, source: Source, progress: Progress | None, deadline: float) -> None:
+def _request(
+    url: str, part: Path, have: int, source: PublishedFile, progress: DownloadProgress | None, deadline: float
+) -> None:
     headers = {"User-Agent": "imprint", "Accept-Encoding": "identity"}
     if have:
         headers["Range"] = f"bytes={have}-"
@@ -134,7 +136,7 @@ def _opener() -> Any:
     return opener
 
 
-def _problem(source: Source, path: Path) -> str | None:
+def _problem(source: PublishedFile, path: Path) -> str | None:
     """Why this is not the published file, if it is not."""
     kind, wanted = ("sha256", source.sha256) if source.sha256 else ("md5", source.md5)
     with open(path, "rb") as f:

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from imprint.core.errors import FileError
+from imprint.core.types import Array
 from imprint.datasets import sounds
 from imprint.datasets.files import FileInputs
-from imprint.datasets.pictures import read_picture, suffixes
 from imprint.datasets.split import NO_LABELS, Modality, Split
 
 TEST_NAMES = ("test", "val", "validation")
@@ -58,7 +58,7 @@ def load_files(paths: Iterable[str | os.PathLike[str]]) -> Split:
             raise FileError(f"There is no file or folder {os.fspath(given)}.")
         else:
             names.append(str(place))
-    kinds = {_kind(name) or "image" for name in names}
+    kinds: set[Modality] = {"sound" if _ending(name) in sounds.SUFFIXES else "image" for name in names}
     if len(kinds) != 1:
         raise FileError("Pictures and sounds together cannot be read." if kinds else "No files are given.")
     return _split_of("", names, NO_LABELS, kinds.pop(), ignored)
@@ -81,26 +81,42 @@ def _of_files(
 def _split_of(
     root: Path | str, names: Sequence[str], labels: Any, kind: Modality, ignored: dict[str, int], **facts: Any
 ) -> Split:
-    decode = sounds.read_sound if kind == "sound" else read_picture
+    decode = sounds.read_sound if kind == "sound" else _read_picture
     inputs = FileInputs(root, tuple(names), decode)
     classes = tuple(dict.fromkeys(labels.tolist()))
     return Split(inputs, labels, inputs.names, classes, kind, ignored=dict(ignored), **facts)
 
 
+def _read_picture(raw: bytes) -> Array:
+    """Pillow is imported for the first picture that is decoded: those known by their bytes need none."""
+    from imprint.datasets.pictures import read_picture
+
+    return read_picture(raw)
+
+
+def _suffixes() -> frozenset[str]:
+    from imprint.datasets.pictures import suffixes
+
+    return suffixes()
+
+
 def _nothing_in(folder: Path, names: Sequence[str]) -> FileError:
     others = ", ".join(f"{n:,} {ending or 'without ending'}" for ending, n in sorted(_endings(names).items())[:6])
     it_has = f"; it has {others}" if others else ""
-    return FileError(f"{folder} has no pictures; they end in {', '.join(sorted(suffixes()))}{it_has}.")
+    return FileError(f"{folder} has no pictures; they end in {', '.join(sorted(_suffixes()))}{it_has}.")
 
 
 def _endings(names: Iterable[str]) -> dict[str, int]:
     """How many files are of no kind that is read, by their ending."""
-    return dict(Counter(os.path.splitext(name)[1].lower() for name in names if not _kind(name)))
+    return dict(Counter(_ending(name) for name in names if not _kind(name)))
+
+
+def _ending(name: str) -> str:
+    return os.path.splitext(name)[1].lower()
 
 
 def _kind(name: str) -> Modality | None:
-    ending = os.path.splitext(name)[1].lower()
-    return "image" if ending in suffixes() else "sound" if ending in sounds.SUFFIXES else None
+    return "sound" if _ending(name) in sounds.SUFFIXES else "image" if _ending(name) in _suffixes() else None
 
 
 def _noun(kind: Modality | None) -> str:

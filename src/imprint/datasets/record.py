@@ -6,12 +6,12 @@ from typing import TypeAlias
 
 from imprint.datasets.split import Modality
 
-Progress: TypeAlias = Callable[[str, int, int | None], None]
+DownloadProgress: TypeAlias = Callable[[str, int, int | None], None]
 """Called as `progress(file, bytes_so_far, bytes_in_all)`; the last is None where the server does not say."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Source:
+class PublishedFile:
     """One published file: where it is, and how to know that it arrived whole."""
 
     urls: tuple[str, ...]
@@ -26,7 +26,7 @@ class Source:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Record:
+class DatasetRecord:
     """Title, sizes, source, licence and citation of a data set.
 
     `train` and `test` count the rows of the published set; a pack may hold fewer.
@@ -42,5 +42,5 @@ class Record:
     citation: str
     shape: tuple[int, ...] = ()  # of one picture; empty where pictures differ or inputs are texts
     class_names: tuple[str, ...] = ()  # what the integer labels mean, where they mean more than a digit
-    sources: tuple[Source, ...] = ()
+    sources: tuple[PublishedFile, ...] = ()
     note: str = ""

@@ -13,9 +13,9 @@ from imprint.classifier import ImprintClassifier
 from imprint.collapse import GainFit, gain_fit, nc1
 from imprint.core.types import Array
 from imprint.datasets import Split
-from imprint.embeddings import Progress
+from imprint.embeddings import EmbeddingProgress
 from imprint.imprinter import Embedded, Imprinter
-from imprint.kernels.engine import one_blas_thread
+from imprint.kernels.cpu import one_blas_thread
 from imprint.stats import Comparison, compare
 from imprint.tasks import Task, resolve
 
@@ -91,7 +91,7 @@ class Findings:
 
 
 @dataclass(frozen=True, eq=False)
-class Data:
+class Digits:
     """Embeddings of both splits."""
 
     train: Embedded
@@ -111,20 +111,20 @@ class Data:
 def explore(
     seeds: int = 5,
     cache: bool = True,
-    progress: Callable[[Progress], object] | None = None,
+    progress: Callable[[EmbeddingProgress], object] | None = None,
     report: Report = lambda *_: None,
 ) -> Findings:
     """Embed the digits, compare the recipes over tasks and seeds, vary k, relate gains to neural collapse."""
     start = time.perf_counter()
     splits = {name: datasets.load(DATA, name) for name in ("train", "test")}
     model = Imprinter(BACKBONE, cache=cache)
-    data = Data(model.embed(splits["train"], progress), model.embed(splits["test"], progress))
+    data = Digits(model.embed(splits["train"], progress), model.embed(splits["test"], progress))
     with one_blas_thread():  # the matrices are small: more threads only wait for one another
         return _measure(model, data, splits, seeds, report, start)
 
 
 def _measure(
-    model: Imprinter, data: Data, splits: dict[str, Split], seeds: int, report: Report, start: float
+    model: Imprinter, data: Digits, splits: dict[str, Split], seeds: int, report: Report, start: float
 ) -> Findings:
     scores = _compare(data, seeds, report)
     curves = {
@@ -152,7 +152,7 @@ def _measure(
     )
 
 
-def _compare(data: Data, seeds: int, report: Report) -> dict[str, dict[tuple[str, int], float]]:
+def _compare(data: Digits, seeds: int, report: Report) -> dict[str, dict[tuple[str, int], float]]:
     instances = [(task, seed) for task in TASKS for seed in range(seeds)]
     scores: dict[str, dict[tuple[str, int], float]] = {name: {} for name in recipes.names()}
     for done, (task, seed) in enumerate(instances):
@@ -168,7 +168,7 @@ def _kmeans(k: int, seed: int, name: str = "imprint2025") -> ImprintClassifier:
     return recipes.recipe(name, generator=f"kmeans(k={k})", random_state=seed)
 
 
-def _knowledge(data: Data) -> Knowledge:
+def _knowledge(data: Digits) -> Knowledge:
     """Teach nine digits and ask about all ten; then teach the tenth and forget it."""
     y, truth = np.asarray(data.train.y), np.asarray(data.test.y)
     known, asked = y != UNKNOWN, truth != UNKNOWN
@@ -189,13 +189,13 @@ def _knowledge(data: Data) -> Knowledge:
     )
 
 
-def _gain(data: Data, d: int, i: int) -> Gain:
+def _gain(data: Digits, d: int, i: int) -> Gain:
     task = resolve(f"d_in_1(d={d}, i={i}, labels=2, pool=10)")
     one, many = (data.score(_kmeans(k, 0), task, 0) for k in (1, 20))
     return Gain(d, nc1(*data.part(data.train, task)), 100 * (many - one))
 
 
-def _examples(model: Imprinter, data: Data, splits: dict[str, Split]) -> list[Example]:
+def _examples(model: Imprinter, data: Digits, splits: dict[str, Split]) -> list[Example]:
     """The first test picture of every digit, whether it is called right or not."""
     place = {name: i for i, name in enumerate(splits["train"].names)}
     found = []

@@ -1,16 +1,16 @@
 """Embeddings: extracted in batches, stored memory-mapped by content, shared by processes."""
 
-from imprint.embeddings.embed import Embedded, embed
+from imprint.embeddings.embed import EmbeddedInputs, embed
 from imprint.embeddings.extract import extract
 from imprint.embeddings.pack import Pack, read_pack, write_pack
 from imprint.embeddings.store import Embeddings, Stored, list_embeddings, open_embeddings
-from imprint.embeddings.types import Progress, Skipped
+from imprint.embeddings.types import EmbeddingProgress, Skipped
 
 __all__ = [
-    "Embedded",
+    "EmbeddedInputs",
+    "EmbeddingProgress",
     "Embeddings",
     "Pack",
-    "Progress",
     "Skipped",
     "Stored",
     "embed",

@@ -13,11 +13,11 @@ from imprint.core.errors import UnreadableInput
 from imprint.core.types import Array
 from imprint.embeddings.extract import Report, check_counts, embed_batch, prepared_batches
 from imprint.embeddings.items import ItemStore, item_key
-from imprint.embeddings.types import Backbone, Progress, Skipped, Unlabelled
+from imprint.embeddings.types import Backbone, EmbeddingProgress, Skipped, Unlabelled
 
 
 @dataclass(frozen=True, eq=False)
-class Embedded:
+class EmbeddedInputs:
     """The embeddings of some inputs: row `i` of `X` is that of the input at `index[i]`."""
 
     X: Array = field(repr=False)  # (n, d) float32
@@ -39,7 +39,7 @@ def embed(
     progress: Report | None = None,
     workers: int | None = None,
     remember: bool = True,
-) -> Embedded:
+) -> EmbeddedInputs:
     """The embeddings of the inputs of `data`, held in memory.
 
     Every input is looked up by its content (the bytes of its file, its text, its pixels), so that files which were
@@ -55,12 +55,12 @@ def embed(
     with ThreadPoolExecutor(threads, thread_name_prefix="imprint-prepare") as pool:
         if store is not None and store.is_used():
             X, known = store.find(list(pool.map(lambda i: _key(data.inputs, i), range(total))))
-        report(Progress(int(known.sum()), total))
+        report(EmbeddingProgress(int(known.sum()), total))
         missing = _Missing(data, np.flatnonzero(~known).tolist())
         problem = _compute(pool, threads, backbone, missing, batch_size, store, X, report)
     skipped = tuple(missing.skipped)
     index = np.delete(np.arange(total), [s.index for s in skipped])
-    return Embedded(X[index] if skipped else X, index, skipped, int(known.sum()), problem)
+    return EmbeddedInputs(X[index] if skipped else X, index, skipped, int(known.sum()), problem)
 
 
 class _Missing:
@@ -135,5 +135,5 @@ def _compute(
                 problem = f"Cannot remember embeddings in {store.folder}: {str(e.strerror or e).rstrip('.')}."
         done = total - len(missing) + span.stop
         rate = span.stop / max(time.monotonic() - start, 1e-9)
-        report(Progress(done, total, len(missing.skipped), rate, (total - done) / rate))
+        report(EmbeddingProgress(done, total, len(missing.skipped), rate, (total - done) / rate))
     return problem

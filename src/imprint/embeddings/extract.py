@@ -19,10 +19,10 @@ from imprint.core.types import Array
 from imprint.embeddings.journal import Journal, writing
 from imprint.embeddings.seal import complete, is_complete, publish
 from imprint.embeddings.store import Embeddings, Names, embeddings_key, open_embeddings, store_folder
-from imprint.embeddings.types import Backbone, Progress, Skipped, Split, Unlabelled
+from imprint.embeddings.types import Backbone, EmbeddingProgress, Skipped, Split, Unlabelled
 
 AHEAD = 2  # batches prepared before they are needed: enough to overlap, few enough to bound memory
-Report = Callable[[Progress], object]
+Report = Callable[[EmbeddingProgress], object]
 Prepared = tuple[list[int], list[Any], list[Skipped]]
 
 
@@ -53,7 +53,7 @@ def extract(
     if target.exists():
         return _named(open_embeddings(target), split)
     _make(root)
-    with exclusive(root / f"{key}.lock", lambda: report(Progress(0, len(split.inputs), waiting=True))):
+    with exclusive(root / f"{key}.lock", lambda: report(EmbeddingProgress(0, len(split.inputs), waiting=True))):
         if fresh := not target.exists():
             if not is_complete(partial):
                 facts = _identity(backbone, split, key)
@@ -106,14 +106,14 @@ def _identity(backbone: Backbone, split: Split, key: str) -> dict[str, Any]:
 def _run(backbone: Backbone, split: Split, journal: Journal, batch_size: int, threads: int, report: Report) -> None:
     """Embed what the journal does not have yet."""
     total, before, start = len(split.inputs), journal.done, time.monotonic()
-    report(Progress(before, total, len(journal.skipped)))
+    report(EmbeddingProgress(before, total, len(journal.skipped)))
     pool = ThreadPoolExecutor(threads, thread_name_prefix="imprint-prepare")
     try:
         for span, (kept, items, skipped) in prepared_batches(pool, threads, backbone, split, before, batch_size):
             rows = embed_batch(backbone, split, kept, items)
             journal.commit(len(span), rows, skipped)
             rate = (journal.done - before) / max(time.monotonic() - start, 1e-9)
-            report(Progress(journal.done, total, len(journal.skipped), rate, (total - journal.done) / rate))
+            report(EmbeddingProgress(journal.done, total, len(journal.skipped), rate, (total - journal.done) / rate))
     finally:
         pool.shutdown(cancel_futures=True)
     if not journal.rows:

@@ -74,7 +74,7 @@ class Skipped:
     reason: str
 
 
-class Progress(NamedTuple):
+class EmbeddingProgress(NamedTuple):
     """How far an extraction is. `rate` is in inputs per second of this run; `eta` in seconds."""
 
     done: int

@@ -7,7 +7,7 @@ from imprint.core.component import param
 from imprint.core.layout import Layout
 from imprint.core.types import Array, State
 from imprint.generators._base import MASS, ROWS, SPREAD, PerClassGenerator
-from imprint.kernels.engine import one_blas_thread
+from imprint.kernels.cpu import one_blas_thread
 from imprint.kernels.medoids import MEMORY, Pairwise, alternate_medoids, swap_medoids
 from imprint.kernels.rows import squared_distances
 

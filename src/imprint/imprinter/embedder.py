@@ -13,10 +13,10 @@ from imprint.core.errors import FileError, ImprintError, ParameterError
 from imprint.core.types import Array
 from imprint.datasets import Split
 from imprint.datasets.split import Numbered, plain_labels
-from imprint.embeddings import Progress, embed
+from imprint.embeddings import EmbeddingProgress, embed
 from imprint.imprinter.items import BATCH, Embedded, embed_items, labelled_items
 
-Report = Callable[[Progress], object]
+Report = Callable[[EmbeddingProgress], object]
 ROWS = "embeddings"
 """In the place of a backbone's name: inputs are embeddings already."""
 KINDS = {"image": "pictures", "text": "texts", "sound": "sounds", "embedding": "embeddings"}

@@ -11,7 +11,7 @@ from imprint.backbones import Backbone
 from imprint.core.errors import ParameterError, UnreadableInput
 from imprint.core.types import Array
 from imprint.datasets.split import plain_labels
-from imprint.embeddings import Progress, Skipped
+from imprint.embeddings import EmbeddingProgress, Skipped
 
 BATCH = 64
 
@@ -25,7 +25,9 @@ class Embedded(NamedTuple):
     y: Array | None = None  # (n,)
 
 
-def embed_items(backbone: Backbone, items: Any, progress: Callable[[Progress], object] | None = None) -> Embedded:
+def embed_items(
+    backbone: Backbone, items: Any, progress: Callable[[EmbeddingProgress], object] | None = None
+) -> Embedded:
     """Embed pictures (paths, or uint8 arrays) or texts, in batches; nothing is stored.
 
     What cannot be read is listed in `skipped`; `progress` hears of every batch.
@@ -47,7 +49,7 @@ def embed_items(backbone: Backbone, items: Any, progress: Callable[[Progress], o
             if batch:
                 rows.append(backbone.embed(np.stack(batch) if isinstance(batch[0], np.ndarray) else batch))
             if progress is not None:
-                progress(Progress(min(first + BATCH, len(given)), len(given), len(skipped)))
+                progress(EmbeddingProgress(min(first + BATCH, len(given)), len(given), len(skipped)))
     return Embedded(np.concatenate(rows), kept, tuple(skipped))
 
 

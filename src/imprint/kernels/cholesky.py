@@ -4,10 +4,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-import scipy  # its parts are imported when first used
 
 from imprint.core.types import Array
-from imprint.kernels.engine import on_all_cores, one_blas_thread
+from imprint.kernels.cpu import on_all_cores, one_blas_thread
 
 BLOCK = 512  # rows of the factor held together
 SLICE = 256  # right-hand sides solved together; fixed, so that the rounding does not depend on the cores
@@ -17,14 +16,24 @@ SLICE = 256  # right-hand sides solved together; fixed, so that the rounding doe
 class Factor:
     """The lower triangular L with L L' = M, float64, in blocks of rows; only the triangle is held.
 
+    Of its corners on the diagonal the inverses are held, so that solving is nothing but products of matrices.
     Right-hand sides are the rows of a C-ordered float64 array, and are overwritten by the solution.
     """
 
     beside: tuple[Array, ...] = ()  # of every block of rows, what is left of its corner: (b, start)
-    corners: tuple[Array, ...] = ()  # and its triangle on the diagonal: (b, b)
+    corners: tuple[Array, ...] = ()  # and the inverse of its triangle on the diagonal: (b, b)
 
     def __len__(self) -> int:
         return sum(map(len, self.corners))
+
+    @staticmethod
+    def of(M: Array) -> "Factor":
+        """The factor of a matrix that is held whole."""
+        factor = Factor()
+        for start in range(0, len(M), BLOCK):
+            stop = start + BLOCK
+            factor = factor.extended(M[start:stop, :start].copy(), M[start:stop, start:stop])
+        return factor
 
     def extended(self, coupling: Array, corner: Array) -> "Factor":
         """The factor of M with some rows more: their entries with the rows before (overwritten), and among themselves.
@@ -34,17 +43,17 @@ class Factor:
         self.forward(coupling)
         corner = corner - _products(coupling, coupling)
         with one_blas_thread():
-            triangle = scipy.linalg.cholesky(corner, lower=True, overwrite_a=True, check_finite=False)
-        if self.corners and len(self.corners[-1]) + len(triangle) <= BLOCK:
-            return self._merged(coupling, triangle)
-        return Factor((*self.beside, coupling), (*self.corners, triangle))
+            inverse = np.linalg.inv(np.linalg.cholesky(corner).T).T  # upper triangles need no pivots
+        if self.corners and len(self.corners[-1]) + len(inverse) <= BLOCK:
+            return self._merged(coupling, inverse)
+        return Factor((*self.beside, coupling), (*self.corners, inverse))
 
-    def _merged(self, beside: Array, triangle: Array) -> "Factor":
+    def _merged(self, beside: Array, inverse: Array) -> "Factor":
         """As a block of its own would do, but joined with the last one, which is small."""
-        start, before, now = self.beside[-1].shape[1], len(self.corners[-1]), len(triangle)
-        corner = np.zeros((before + now, before + now), order="F")
-        corner[:before, :before], corner[before:, before:] = self.corners[-1], triangle
-        corner[before:, :before] = beside[:, start:]
+        start, before, now = self.beside[-1].shape[1], len(self.corners[-1]), len(inverse)
+        corner = np.zeros((before + now, before + now))
+        corner[:before, :before], corner[before:, before:] = self.corners[-1], inverse
+        corner[before:, :before] = -inverse @ beside[:, start:] @ self.corners[-1]
         joined = np.concatenate([self.beside[-1], beside[:, :start]])
         return Factor((*self.beside[:-1], joined), (*self.corners[:-1], corner))
 
@@ -71,16 +80,12 @@ class Factor:
             if stop > first:
                 known = min(first, start)
                 B[:, start:stop] -= B[:, known:start] @ beside[:, known:].T
-                B[:, start:stop] = scipy.linalg.solve_triangular(
-                    corner, B[:, start:stop].T, lower=True, check_finite=False
-                ).T
+                B[:, start:stop] = B[:, start:stop] @ corner.T
 
     def _backward(self, B: Array) -> None:
         for beside, corner in zip(reversed(self.beside), reversed(self.corners)):
             start, stop = beside.shape[1], beside.shape[1] + len(corner)
-            part = scipy.linalg.solve_triangular(
-                corner, B[:, start:stop].T, lower=True, trans="T", check_finite=False
-            ).T
+            part = B[:, start:stop] @ corner
             B[:, start:stop] = part
             B[:, :start] -= part @ beside
 

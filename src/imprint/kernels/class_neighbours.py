@@ -3,7 +3,7 @@
 import numpy as np
 
 from imprint.core.types import Array
-from imprint.kernels import engine
+from imprint.kernels import cpu
 from imprint.kernels.rows import squared_norms
 from imprint.kernels.spans import Stack
 
@@ -23,7 +23,7 @@ class Neighbours:
         self.Q, self.stack, self.m = Q, stack, m
         self.starts = np.concatenate([[0], np.cumsum(np.minimum(stack.size, m))])
         self.squares = squared_norms(Q), squared_norms(stack.rows)
-        with engine.one_blas_thread():
+        with cpu.one_blas_thread():
             self.products = Q.astype(np.float64) @ stack.rows.astype(np.float64).T  # (q, n)
 
     def euclidean(self, divisors: Array | None) -> Array:
@@ -38,7 +38,7 @@ class Neighbours:
 
     def _lists(self, away: "_Euclidean | _Cosine") -> Array:
         out = np.empty((len(self.Q), self.starts[-1]))
-        if engine.compiled(self.Q.size * len(self.stack.rows)):
+        if cpu.compiled(self.Q.size * len(self.stack.rows)):
             away.fill(out)
             return out
         for s, (first, size, unit) in enumerate(zip(*self.stack[2:])):

@@ -5,45 +5,41 @@ K = exp(-rate |w_i - w_j|^2), their noise N on the diagonal and Y one column per
 A = (K + N)^-1 Y.
 """
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
-import scipy  # its parts are imported when first used
 
 from imprint.core.inkind import dtype_name, in_type_of, is_torch, like, to_numpy
 from imprint.core.types import Array
-from imprint.kernels.cholesky import BLOCK, Factor
+from imprint.kernels.cholesky import Factor
+from imprint.kernels.cpu import one_blas_thread
 from imprint.kernels.gaussian import for_float32, kernel_rows, kernel_sums, lift_proxies, lift_queries
+from imprint.kernels.rows import squared_norms
 
 QUERIES = 512
 
 
-@dataclass(frozen=True, eq=False)
-class System:
-    """A solved system over proxies; `solve` of `imprint.kernels.cluster_changes` makes one.
+class Process(ABC):
+    """What a solved system answers, whether it holds all proxies (`System`) or some of them (`Landmarks`).
 
-    The rows of the factor keep the order in which they came, also those of classes that have gone (their coefficients
-    are zero). Results are in the order of the classes and, within a class, in the order in which its proxies came.
+    Results are in the order of the classes and, within a class, in the order in which its proxies came.
     """
 
-    weights: Array  # (rows, d)
-    owners: Array  # (rows,) class of each, -1 for those that have gone
-    noise: Array  # (rows,)
-    rate: float
-    n_classes: int
     centre: Array  # (d,)
-    factor: Factor  # of K + N over all rows
-    by_class: Array  # (classes, rows) A', zero for rows that have gone
-    gone: Array  # rows of classes that have gone
-    gone_columns: Array  # (gone, rows) their columns of (K + N)^-1
+    by_class: Array  # (classes, rows) coefficients
+    lifted: Any  # (rows, d + 2) what is held, as kernels take proxies, float64
 
     @cached_property
+    @abstractmethod
     def order(self) -> Array:
-        """Rows of the factor that count, in the order of results.  # (proxies,)"""
-        live = np.flatnonzero(self.owners >= 0)
-        return np.asarray(live[np.argsort(self.owners[live], kind="stable")])
+        """Which of the rows held count, in the order of results.  # (proxies,)"""
+
+    @abstractmethod
+    def _explained(self, k: Array) -> Array:
+        """The share of the variance at queries that the proxies explain, from kernels (overwritten).  # (q,)"""
 
     @property
     def coefficients(self) -> Array:
@@ -56,11 +52,6 @@ class System:
         return in_type_of(kernel_sums(Q, self.centre, right, by_class), Q)
 
     @cached_property
-    def lifted(self) -> Array:
-        """Rows as `kernel` takes proxies, float64."""
-        return lift_proxies(self.weights, self.centre, self.rate, np.float64)
-
-    @cached_property
     def _quick(self) -> tuple[Array, Array]:
         return for_float32(self.lifted, self.by_class)
 
@@ -69,13 +60,11 @@ class System:
         if is_torch(Q):
             return like(self.doubt(to_numpy(Q)), Q)
         out = np.empty(len(Q))
-        for start in range(0, len(Q), QUERIES):
-            rows = slice(start, start + QUERIES)
-            k = kernel_rows(lift_queries(Q[rows], self.centre, np.float64), self.lifted)
-            k[:, self.gone] = 0
-            lost = self._within_gone(k @ self.gone_columns.T)
-            k = self.factor.forward(k)
-            out[rows] = np.sqrt(np.maximum(1 - np.einsum("qp,qp->q", k, k) + lost, 0))
+        with one_blas_thread():
+            for start in range(0, len(Q), QUERIES):
+                rows = slice(start, start + QUERIES)
+                k = kernel_rows(lift_queries(Q[rows], self.centre, np.float64), self.lifted)
+                out[rows] = np.sqrt(np.maximum(1 - self._explained(k), 0))
         return out.astype(Q.dtype, copy=False)
 
     def contributions(self, Q: Array, classes: Array) -> Array:
@@ -83,20 +72,43 @@ class System:
         k = kernel_rows(lift_queries(Q, self.centre, np.float64), self.lifted[self.order])
         return np.asarray(k * self.by_class[:, self.order][classes])
 
-    def leave_one_out(self) -> Array:
-        """Scores of every proxy by the system without it, in closed form; as long as solving.  # (proxies, classes)"""
-        rows, diagonal = len(self.owners), np.empty(len(self.owners))
-        for start in range(0, rows, BLOCK):
-            units = np.eye(min(BLOCK, rows - start), rows, start)
-            self.factor.forward(units)
-            diagonal[start : start + BLOCK] = np.einsum("up,up->u", units, units)
-        diagonal -= self._within_gone(self.gone_columns.T)
-        owned = self.owners[self.order, None] == np.arange(self.n_classes)
-        return np.asarray(owned - self.coefficients / diagonal[self.order, None])
+
+@dataclass(frozen=True, eq=False)
+class System(Process):
+    """A solved system over proxies; `solve` of `imprint.kernels.cluster_changes` makes one.
+
+    The rows of the factor keep the order in which they came, also those of classes that have gone (their coefficients
+    are zero).
+    """
+
+    weights: Array  # (rows, d)
+    labels: Array  # (rows,) class of each, -1 for those that have gone
+    noise: Array  # (rows,)
+    rate: float
+    n_classes: int
+    centre: Array  # (d,)
+    factor: Factor  # of K + N over all rows
+    by_class: Array  # (classes, rows) A', zero for rows that have gone
+    gone: Array  # rows of classes that have gone
+    gone_columns: Array  # (gone, rows) their columns of (K + N)^-1
+
+    @cached_property
+    def order(self) -> Array:
+        live = np.flatnonzero(self.labels >= 0)
+        return np.asarray(live[np.argsort(self.labels[live], kind="stable")])
+
+    @cached_property
+    def lifted(self) -> Array:
+        """Rows as `kernel` takes proxies, float64."""
+        return lift_proxies(self.weights, self.centre, self.rate, np.float64)
+
+    def _explained(self, k: Array) -> Array:
+        k[:, self.gone] = 0
+        lost = self._within_gone(k @ self.gone_columns.T)
+        return squared_norms(self.factor.forward(k)) - lost
 
     def _within_gone(self, B: Array) -> Array:
         """b' G^-1 b for every row b, where G is the block of (K + N)^-1 that has gone."""
         if not len(self.gone):
             return np.zeros(len(B))
-        triangle = np.linalg.cholesky(self.gone_columns[:, self.gone])
-        return np.asarray((scipy.linalg.solve_triangular(triangle, B.T, lower=True) ** 2).sum(axis=0))
+        return np.asarray((np.linalg.solve(self.gone_columns[:, self.gone], B.T).T * B).sum(axis=1))

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from imprint.core.types import Array
-from imprint.kernels import engine
+from imprint.kernels import cpu
 
 
 class Counts(NamedTuple):
@@ -37,7 +37,7 @@ def count_decisions(scores: Array, truth: Array, rounding: float, counts: Counts
 
 def count_many(scores: Array, rows: Array, truth: Array, rounding: float, counts: Counts) -> None:
     """The same for many decisions: in decision t the scores of class c are `scores[rows[t, c]]`."""
-    if engine.loaded():
+    if cpu.loaded():
         from imprint.kernels.compiled.deciding import decide_many
 
         decide_many(scores, rows, truth, scores.dtype.type(rounding), *counts)

@@ -3,7 +3,7 @@
 import numpy as np
 
 from imprint.core.types import Array
-from imprint.kernels import engine
+from imprint.kernels import cpu
 from imprint.kernels.rows import squared_distances
 
 
@@ -18,7 +18,7 @@ def farthest_points(X: Array, k: int, first: int) -> Array:
     chosen = np.empty(min(k, len(X)), dtype=np.intp)
     nearest = np.full(len(X), np.inf)
     chosen[0] = first
-    if engine.compiled(X.size * len(chosen)):
+    if cpu.compiled(X.size * len(chosen)):
         from imprint.kernels.compiled.farthest import traverse
 
         traverse(X, chosen, nearest)

@@ -10,7 +10,7 @@ import numpy as np
 from imprint.core.errors import ParameterError
 from imprint.core.inkind import is_torch
 from imprint.core.types import Array
-from imprint.kernels import engine
+from imprint.kernels import cpu
 from imprint.kernels.lloyd import PlainRows, Rows, lloyd, seed_rows, trials
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def kmeans(
     if is_torch(X):
         return kmeans_many([X], [Problem(0, k, rng)], max_iter=max_iter, tol=tol)[0]
     data = _Data(X, mass, tol)
-    with engine.one_blas_thread():
+    with cpu.one_blas_thread():
         if data.is_trivial(k):
             return data.trivial(k)
         return data.cluster(data.seed(k, rng), max_iter)
@@ -117,8 +117,8 @@ def kmeans_many(
         i = problems[group[0]].rows
         return data[i].shares * (i + 1), -sum(problems[index].k for index in group)
 
-    with engine.one_blas_thread():
-        engine.on_all_cores(solve, sorted(groups.values(), key=order))
+    with cpu.one_blas_thread():
+        cpu.on_all_cores(solve, sorted(groups.values(), key=order))
     return [results[index] for index in range(len(problems))]
 
 
@@ -146,13 +146,13 @@ class _Data:
         self._lock = Lock()
 
     def is_compiled(self, k: int) -> bool:
-        return self.is_moderate and engine.compiled(self.X.size * k)
+        return self.is_moderate and cpu.compiled(self.X.size * k)
 
     def is_trivial(self, k: int) -> bool:
         return k == 1 or k >= len(self.X)
 
     def rows(self, k: int) -> Rows:
-        """The engine that suits so many clusters."""
+        """The rows in the form that suits so many clusters."""
         which = self.is_compiled(k)
         with self._lock:
             if which not in self._rows:
@@ -160,7 +160,7 @@ class _Data:
             return self._rows[which]
 
     def gram(self, k: int) -> "GramRows | None":
-        """The engine for many problems of the same rows, where it suits them."""
+        """The rows in the form for many problems of the same rows, where it suits them."""
         if not (self.shares and self.is_compiled(k)):
             return None
         with self._lock:

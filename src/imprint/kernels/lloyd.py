@@ -1,4 +1,4 @@
-"""Greedy k-means++ and Lloyd's iteration over an engine that knows the rows; also the engine that needs NumPy alone."""
+"""Greedy k-means++ and Lloyd's iteration over `Rows` that know their distances; also the rows that need NumPy alone."""
 
 from functools import cached_property
 from typing import Protocol

@@ -6,7 +6,7 @@ import numpy as np
 
 from imprint.core.inkind import is_torch
 from imprint.core.types import Array
-from imprint.kernels.engine import on_all_cores, one_blas_thread
+from imprint.kernels.cpu import on_all_cores, one_blas_thread
 
 QUERIES = 512
 PROXIES = 4096

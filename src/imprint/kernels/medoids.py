@@ -7,8 +7,8 @@ import numpy as np
 
 from imprint.core.errors import ParameterError
 from imprint.core.types import Array
-from imprint.kernels import engine
-from imprint.kernels.engine import one_blas_thread
+from imprint.kernels import cpu
+from imprint.kernels.cpu import one_blas_thread
 from imprint.kernels.rows import squared_norms
 
 MEMORY = 256 * 2**20
@@ -22,7 +22,7 @@ class Pairwise:
         self.X = np.ascontiguousarray(X - X.mean(axis=0, dtype=np.float64).astype(X.dtype))
         self.norms = squared_norms(self.X)
         self.indices = np.arange(len(X))
-        self.compiled = engine.compiled(self.X.size * len(X))
+        self.compiled = cpu.compiled(self.X.size * len(X))
         self.held: Array | None = None
         if 4 * len(X) ** 2 <= memory:
             self.held = self._all()
@@ -38,7 +38,7 @@ class Pairwise:
             held[start:stop, start:] = block
             held[stop:, start:stop] = block[:, stop - start :].T
 
-        engine.on_all_cores(fill, range(0, n, height))
+        cpu.on_all_cores(fill, range(0, n, height))
         return held
 
     def rows(self, rows: Array) -> Array:

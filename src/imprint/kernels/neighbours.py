@@ -7,7 +7,7 @@ import numpy as np
 from imprint.core.errors import ParameterError
 from imprint.core.inkind import is_torch
 from imprint.core.types import Array
-from imprint.kernels import engine
+from imprint.kernels import cpu
 from imprint.kernels.rows import unit_rows
 
 METRICS = ("euclidean", "cosine", "manhattan")
@@ -32,7 +32,7 @@ def nearest(Q: Any, W: Array, m: int, metric: str = "euclidean") -> tuple[Any, A
 
         return neighbours.nearest(Q, on_device_of(W, Q), m, metric)
     m = min(m, len(W))
-    if m <= max(64, len(W) // 64) and engine.compiled(Q.size * len(W)):
+    if m <= max(64, len(W) // 64) and cpu.compiled(Q.size * len(W)):
         return _compiled(np.ascontiguousarray(Q), np.ascontiguousarray(W), m, metric)
     return _plain(Q, W, m, metric)
 

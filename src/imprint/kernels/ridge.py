@@ -4,10 +4,9 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
-import scipy  # its parts are imported when first used
 
 from imprint.core.types import Array, State
-from imprint.kernels.engine import cores, one_blas_thread
+from imprint.kernels.cpu import cores, load_scipy_blas, one_blas_thread
 
 BLOCK = 2048
 
@@ -84,8 +83,11 @@ def solve_ridge(G: Array, M: Array, reg: float) -> Array | None:
     A.flat[:: len(A) + 1] += reg
     if not np.isfinite(A).all():
         return None
+    load_scipy_blas()
+    from scipy import linalg
+
     try:
         with one_blas_thread():
-            return np.asarray(scipy.linalg.cho_solve(scipy.linalg.cho_factor(A, lower=True, overwrite_a=True), M.T).T)
+            return np.asarray(linalg.cho_solve(linalg.cho_factor(A, lower=True, overwrite_a=True), M.T).T)
     except np.linalg.LinAlgError:
         return None

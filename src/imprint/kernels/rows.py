@@ -6,7 +6,7 @@ import numpy as np
 
 from imprint.core.inkind import is_torch
 from imprint.core.types import Array
-from imprint.kernels import engine
+from imprint.kernels import cpu
 
 BLOCK = 1024  # rows turned into float64 at a time
 
@@ -30,7 +30,7 @@ def squared_distances(X: Any, centres: Array, labels: Array | None = None) -> Ar
         from imprint.kernels.tensor import rows
 
         return rows.squared_distances(X, centres)
-    if labels is not None and engine.compiled(X.size):
+    if labels is not None and cpu.compiled(X.size):
         from imprint.kernels.compiled.products import distances_to_own
 
         return distances_to_own(X, centres, labels.astype(np.int32))

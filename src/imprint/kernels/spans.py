@@ -6,8 +6,8 @@ from typing import NamedTuple
 import numpy as np
 
 from imprint.core.types import Array
-from imprint.kernels import engine
-from imprint.kernels.engine import one_blas_thread
+from imprint.kernels import cpu
+from imprint.kernels.cpu import one_blas_thread
 
 SCORES = 2**23  # products held at a time: fewer, and BLAS packs the rows again too often
 LEAST = 64  # queries multiplied at a time, however many rows there are
@@ -67,7 +67,7 @@ def span_maxima(Q: Array, stack: Stack) -> Array:
 
 def _maxima(scores: Array, stack: Stack, factors: Array, best: Array) -> None:
     """Maxima over the rows of every set; a set goes on from the smaller one before it that begins alike."""
-    if engine.compiled(stack.rows.size * scores.shape[1]):
+    if cpu.compiled(stack.rows.size * scores.shape[1]):
         from imprint.kernels.compiled.deciding import prefix_maxima
 
         prefix_maxima(scores, stack.first, stack.size, stack.unit, factors, best)

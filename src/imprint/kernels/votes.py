@@ -7,7 +7,7 @@ import numpy as np
 
 from imprint.core.inkind import is_torch
 from imprint.core.types import Array
-from imprint.kernels import engine
+from imprint.kernels import cpu
 from imprint.kernels.decisions import Counts, count_decisions
 
 SMALLEST = 1e-10  # added to distances before they are inverted
@@ -20,37 +20,37 @@ class Vote(NamedTuple):
     heads: bool
 
 
-def by_distance(distances: Any, owners: Any, n_classes: int) -> Any:
+def by_distance(distances: Any, labels: Any, n_classes: int) -> Any:
     """Every neighbour votes with the inverse of its distance; shares of all votes.  # (m, q) twice -> (n_classes, q)
 
     >>> by_distance(np.array([[1.0], [3.0]]), np.array([[0], [1]]), 2).round(2).tolist()
     [[0.75], [0.25]]
     """
-    votes, queries = _empty(owners, n_classes)
-    for away, owner in zip(distances, owners):
-        votes[owner, queries] += 1 / (away + SMALLEST)
+    votes, queries = _empty(labels, n_classes)
+    for away, label in zip(distances, labels):
+        votes[label, queries] += 1 / (away + SMALLEST)
     return votes / votes.sum(axis=0)
 
 
-def by_heads(owners: Any, n_classes: int) -> Any:
+def by_heads(labels: Any, n_classes: int) -> Any:
     """Every neighbour has one vote; of equal counts the class of the nearest has a little more.
 
     >>> by_heads(np.array([[1], [0]]), 2).tolist()
     [[0.625], [0.75]]
     """
-    votes, queries = _empty(owners, n_classes)
-    m = len(owners)
-    for j, owner in enumerate(owners):
-        first = votes[owner, queries] == 0
-        votes[owner, queries] += 1 + first * (m - j) / (2 * m)
+    votes, queries = _empty(labels, n_classes)
+    m = len(labels)
+    for j, label in enumerate(labels):
+        first = votes[label, queries] == 0
+        votes[label, queries] += 1 + first * (m - j) / (2 * m)
     return votes / m
 
 
-def _empty(owners: Any, n_classes: int) -> tuple[Any, Any]:
-    if not is_torch(owners):
-        return np.zeros((n_classes, owners.shape[1])), np.arange(owners.shape[1])
-    votes = owners.new_zeros((n_classes, owners.shape[1])).double()
-    return votes, owners.new_ones(owners.shape[1]).cumsum(0) - 1
+def _empty(labels: Any, n_classes: int) -> tuple[Any, Any]:
+    if not is_torch(labels):
+        return np.zeros((n_classes, labels.shape[1])), np.arange(labels.shape[1])
+    votes = labels.new_zeros((n_classes, labels.shape[1])).double()
+    return votes, labels.new_ones(labels.shape[1]).cumsum(0) - 1
 
 
 def count_votes(
@@ -62,7 +62,7 @@ def count_votes(
     one set of proxies. In decision t class c has list `rows[t, c]`; way v of voting is counted as decision
     `t * len(votes) + v`, unless there are fewer proxies than vote.
     """
-    if engine.compiled(lists.size * len(rows)):
+    if cpu.compiled(lists.size * len(rows)):
         from imprint.kernels.compiled.deciding import vote
 
         order = sorted(range(len(votes)), key=lambda v: votes[v].m)
@@ -71,11 +71,11 @@ def count_votes(
         return
     for t, own in enumerate(rows):
         together = np.concatenate([lists[:, starts[s] : starts[s + 1]] for s in own], axis=1).T
-        owners = np.repeat(np.arange(len(own)), starts[own + 1] - starts[own])
+        labels = np.repeat(np.arange(len(own)), starts[own + 1] - starts[own])
         nearest = np.argsort(together, axis=0, kind="stable")
-        distances, owners = np.take_along_axis(together, nearest, axis=0), owners[nearest]
+        distances, labels = np.take_along_axis(together, nearest, axis=0), labels[nearest]
         for v, (m, heads) in enumerate(votes):
-            if m <= len(owners):
-                scores = by_heads(owners[:m], len(own)) if heads else by_distance(distances[:m], owners[:m], len(own))
+            if m <= len(labels):
+                scores = by_heads(labels[:m], len(own)) if heads else by_distance(distances[:m], labels[:m], len(own))
                 one = slice(t * len(votes) + v, t * len(votes) + v + 1)
                 count_decisions(scores, truth, rounding, Counts(*(column[one] for column in counts)))

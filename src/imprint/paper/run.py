@@ -23,7 +23,7 @@ def served(name: str, places: Places) -> list[Artefact]:
 
 
 def works(name: str, places: Places) -> list[Work]:
-    """The studies behind `paper/NAME`, cells that several need named once."""
+    """The studies behind `paper/NAME`, experiments that several need named once."""
     return in_pieces(joined(w for artefact in served(name, places) for w in artefact.studies(places)))
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from imprint import tasks
-from imprint.kernels.engine import one_thread
+from imprint.kernels.cpu import one_thread
 from imprint.paper.artefact import Report
 from imprint.paper.places import Places, regularisation
 from imprint.paper.results import Results, write_json

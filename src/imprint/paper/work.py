@@ -1,4 +1,4 @@
-"""What an artefact of the paper asks of the study engine, and how the wishes of several are joined."""
+"""What an artefact of the paper asks of a study, and how the wishes of several are joined."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -67,7 +67,7 @@ def spelling(method: str, backbone: str) -> str:
 
 
 def joined(works: Iterable[Work]) -> list[Work]:
-    """The same cells in fewer studies, so that what they have in common is computed once."""
+    """The same experiments in fewer studies, so that what they have in common is computed once."""
     found: dict[Work, list[str]] = {}
     for one in works:
         bare = Work(one.role, replace(one.study, recipes=("qi2018",)))
@@ -76,7 +76,7 @@ def joined(works: Iterable[Work]) -> list[Work]:
 
 
 def in_pieces(works: Iterable[Work]) -> list[Work]:
-    """The same cells with a few tasks at a time, so that a kill costs little and memory stays small."""
+    """The same experiments with a few tasks at a time, so that a kill costs little and memory stays small."""
     return [
         Work(role, replace(study, tasks=study.tasks[i : i + PIECE]))
         for role, study in works

@@ -161,7 +161,8 @@ def _failures(failures: Sequence[Mapping[str, Any]]) -> str:
     if not failures:
         return ""
     items = "".join(
-        f"<li>{escape(f['unit'])} ({count(f['cells'], 'experiment')}): {escape(f['reason'])}</li>" for f in failures
+        f"<li>{escape(f['unit'])} ({count(f['experiments'], 'experiment')}): {escape(f['reason'])}</li>"
+        for f in failures
     )
     return f"<section><h2>Failures</h2><ul>{items}</ul></section>"
 

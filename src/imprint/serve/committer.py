@@ -2,11 +2,10 @@
 
 from collections.abc import Callable
 from concurrent.futures import Future
-from queue import Empty, SimpleQueue
-from threading import Thread
 from typing import Any, NamedTuple
 
 from imprint.core.errors import FileError, ImprintError
+from imprint.serve.batches import Batches
 from imprint.serve.history import History
 from imprint.serve.journal import Journal
 
@@ -28,34 +27,17 @@ class Committer:
 
     def __init__(self, journal: Journal, history: History, publish: Callable[[History, set[str]], None]):
         self._journal, self._history, self._publish = journal, history, publish
-        self._waiting: SimpleQueue[tuple[Entry, Future[Outcome]] | None] = SimpleQueue()
-        self._thread = Thread(target=self._work, name="commit", daemon=True)
-        self._thread.start()
+        self._batches: Batches[tuple[Entry, Future[Outcome]]] = Batches(self._commit, MOST, name="commit")
 
     def ask(self, entry: Entry) -> "Future[Outcome]":
         """Have an entry applied."""
         found: Future[Outcome] = Future()
-        self._waiting.put((entry, found))
+        self._batches.put((entry, found))
         return found
 
     def close(self) -> None:
         """Finish what waits, then stop."""
-        self._waiting.put(None)
-        self._thread.join()
-
-    def _work(self) -> None:
-        while (first := self._waiting.get()) is not None:
-            batch = [first]
-            while len(batch) < MOST:
-                try:
-                    more = self._waiting.get_nowait()
-                except Empty:
-                    break
-                if more is None:
-                    self._waiting.put(None)
-                    break
-                batch.append(more)
-            self._commit(batch)
+        self._batches.close()
 
     def _commit(self, batch: list[tuple[Entry, "Future[Outcome]"]]) -> None:
         history, lines, touched = self._history, [], set[str]()

@@ -1,8 +1,6 @@
 """One network for many askers: what waits is embedded in one batch."""
 
 from concurrent.futures import Future, ThreadPoolExecutor
-from queue import Empty, SimpleQueue
-from threading import Thread
 from typing import Any
 
 import numpy as np
@@ -12,6 +10,7 @@ from imprint.backbones.backbone import thread_count
 from imprint.core.errors import ImprintError, ParameterError, UnreadableInput
 from imprint.core.types import Array
 from imprint.datasets.pictures import read_picture
+from imprint.serve.batches import Batches
 
 BATCH = 64
 
@@ -26,9 +25,7 @@ class Embedder:
     def __init__(self, backbone: Backbone):
         self.backbone = backbone
         self.pool = ThreadPoolExecutor(thread_count(None), thread_name_prefix="decode")
-        self._waiting: SimpleQueue[tuple[Any, Future[Array]] | None] = SimpleQueue()
-        self._thread = Thread(target=self._work, name="embed", daemon=True)
-        self._thread.start()
+        self._batches: Batches[tuple[Any, Future[Array]]] = Batches(self._embed, BATCH, name="embed")
 
     def ask(self, raw: bytes, name: str) -> "Future[Array]":
         """The embedding of a picture's bytes, or of a text in UTF-8, when it is there.  # (d,)"""
@@ -39,33 +36,18 @@ class Embedder:
     def close(self) -> None:
         """Finish what waits, then stop."""
         self.pool.shutdown()
-        self._waiting.put(None)
-        self._thread.join()
+        self._batches.close()
 
     def _prepare(self, raw: bytes, name: str, found: "Future[Array]") -> None:
         try:
             if self.backbone.modality == "text":
-                self._waiting.put((self.backbone.prepare(read_text(raw, name)), found))
+                self._batches.put((self.backbone.prepare(read_text(raw, name)), found))
             else:
-                self._waiting.put((self.backbone.prepare(read_picture(raw)), found))
+                self._batches.put((self.backbone.prepare(read_picture(raw)), found))
         except UnreadableInput as e:
             found.set_exception(UnreadableInput(name, e.reason))
         except (ImprintError, ValueError, MemoryError) as e:
             found.set_exception(e)
-
-    def _work(self) -> None:
-        while (first := self._waiting.get()) is not None:
-            batch = [first]
-            while len(batch) < BATCH:
-                try:
-                    more = self._waiting.get_nowait()
-                except Empty:
-                    break
-                if more is None:
-                    self._waiting.put(None)
-                    break
-                batch.append(more)
-            self._embed(batch)
 
     def _embed(self, batch: list[tuple[Any, "Future[Array]"]]) -> None:
         inputs = [prepared for prepared, _ in batch]

@@ -14,14 +14,14 @@ from imprint.core.types import Array
 Columns = dict[Any, Any]
 
 
-class Scores(NamedTuple):
+class ScoreMatrix(NamedTuple):
     """A complete matrix of finite scores."""
 
     names: tuple[str, ...]
     values: Array  # (instances, methods)
 
 
-def read_scores(scores: Any, names: Any, instances: Any) -> Scores:
+def read_scores(scores: Any, names: Any, instances: Any) -> ScoreMatrix:
     """The matrix in an array, a wide or long table or a mapping of mappings, or a sentence why not."""
     columns = _columns(scores)
     if columns is None:
@@ -48,7 +48,7 @@ def _columns(table: Any) -> Columns | None:
     return None
 
 
-def _array(scores: Any, names: Any, instances: Any) -> Scores:
+def _array(scores: Any, names: Any, instances: Any) -> ScoreMatrix:
     values = np.asarray(scores)
     if values.ndim != 2:
         _refuse(f"scores of shape {values.shape}; an array must be instances x methods")
@@ -60,7 +60,7 @@ def _array(scores: Any, names: Any, instances: Any) -> Scores:
     return _matrix(dict(zip(_distinct(names, "method"), values.T)), labels)
 
 
-def _wide(columns: Columns, names: Any, instances: Any, index: Any) -> Scores:
+def _wide(columns: Columns, names: Any, instances: Any, index: Any) -> ScoreMatrix:
     if isinstance(instances, str):
         labels = _column(columns, instances)
         columns = {name: column for name, column in columns.items() if name != instances}
@@ -95,7 +95,7 @@ def _long(columns: Columns, names: str, instances: Any) -> Columns:
     return aligned
 
 
-def _aligned(methods: Columns) -> Scores:
+def _aligned(methods: Columns) -> ScoreMatrix:
     """Every method's scores in one order of the instances."""
     for name, row in methods.items():
         if not isinstance(row, Mapping):
@@ -108,12 +108,12 @@ def _aligned(methods: Columns) -> Scores:
     return _matrix({name: [row[instance] for instance in labels] for name, row in methods.items()}, labels)
 
 
-def _matrix(methods: Columns, labels: Sequence[Any]) -> Scores:
+def _matrix(methods: Columns, labels: Sequence[Any]) -> ScoreMatrix:
     names = _distinct(map(str, methods), "method")
     if len(names) < 2 or not labels:
         _refuse(f"{len(names)} methods on {len(labels)} instances; it takes two methods and an instance")
     columns = [_checked(name, column, labels) for name, column in zip(names, methods.values())]
-    return Scores(names, np.stack(columns, axis=1))
+    return ScoreMatrix(names, np.stack(columns, axis=1))
 
 
 def _checked(method: str, column: Any, labels: Sequence[Any]) -> Array:

@@ -1,4 +1,4 @@
-"""Studies: many experiments as one plan, run on all cores or a cluster, never losing a finished result."""
+"""Studies: many experiments at once, on all cores or a cluster, never losing a finished result."""
 
 from imprint.study.grid import Grid
 from imprint.study.plan import Plan, plan

@@ -19,7 +19,7 @@ from imprint.kernels.spans import Stack, span_maxima, stacked
 from imprint.kernels.votes import Vote, count_votes
 from imprint.method import ClassState, Method
 from imprint.normalisers.l2 import L2
-from imprint.study.proxies import Block, Part, Proxies
+from imprint.study.proxies import Block, Part, UnitProxies
 from imprint.study.sharing import is_known
 from imprint.study.tree import Batch, Decision, Tree
 
@@ -45,7 +45,7 @@ class Decided(NamedTuple):
     seconds: float
 
 
-def decide(tree: Tree, proxies: Proxies, queries: Array) -> Iterator[tuple[int, Decided]]:
+def decide(tree: Tree, proxies: UnitProxies, queries: Array) -> Iterator[tuple[int, Decided]]:
     """What came of each decision of a tree, with its number, in any order."""
     extreme = lengths(queries) is None
     known = [i for i, d in enumerate(tree.decisions) if not extreme and is_known(tree.method(d))]
@@ -60,7 +60,7 @@ def decide(tree: Tree, proxies: Proxies, queries: Array) -> Iterator[tuple[int, 
         proxies.forget_finished()
 
 
-def _held_together(tree: Tree, proxies: Proxies, numbers: Iterable[int]) -> Iterator[list[int]]:
+def _held_together(tree: Tree, proxies: UnitProxies, numbers: Iterable[int]) -> Iterator[list[int]]:
     """Decisions in groups whose proxies fit into memory; those of one seed after each other, as they share most."""
     by_maker: dict[int, list[int]] = defaultdict(list)
     for i in numbers:
@@ -100,7 +100,7 @@ class Question:
             yield number, Decided(right, claimed, int(near), sum(part.size for part in self.sets[key]), 0.0)
 
 
-def _together(tree: Tree, proxies: Proxies, queries: Array, numbers: list[int]) -> dict[int, Decided]:
+def _together(tree: Tree, proxies: UnitProxies, queries: Array, numbers: list[int]) -> dict[int, Decided]:
     """Make decisions together: test rows that take part in the same line-ups, one way of comparing after another."""
     questions = _questions(tree, proxies, numbers)
     for batch in tree.batches():
@@ -112,7 +112,7 @@ def _together(tree: Tree, proxies: Proxies, queries: Array, numbers: list[int]) 
     return dict(answer for q in questions.values() for answer in q.answers())
 
 
-def _questions(tree: Tree, proxies: Proxies, numbers: list[int]) -> dict[tuple[str, int], Question]:
+def _questions(tree: Tree, proxies: UnitProxies, numbers: list[int]) -> dict[tuple[str, int], Question]:
     """Decisions by how they compare queries with proxies, and by line-up."""
     found: dict[tuple[str, int], Question] = {}
     for i in numbers:
@@ -176,7 +176,7 @@ def _stack(questions: Sequence[Question]) -> tuple[Stack, dict[Part, int]]:
 class Plain:
     """Decisions as a fresh `Head` makes them, from states of classes that experiments share."""
 
-    def __init__(self, tree: Tree, proxies: Proxies, queries: Array) -> None:
+    def __init__(self, tree: Tree, proxies: UnitProxies, queries: Array) -> None:
         self.tree, self.proxies, self.queries = tree, proxies, queries
         self._sums: dict[object, State] = {}
 

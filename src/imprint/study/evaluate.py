@@ -7,7 +7,7 @@ from imprint.core.memory import peak_memory, reset_peak
 from imprint.core.types import Array
 from imprint.study.decide import Decided, decide
 from imprint.study.plan import Unit
-from imprint.study.proxies import Proxies
+from imprint.study.proxies import UnitProxies
 from imprint.study.tree import grow
 
 COLUMNS = {
@@ -26,17 +26,17 @@ MEASUREMENTS = ("seconds_generation", "seconds_evaluation", "peak_memory")  # al
 
 
 def evaluate(unit: Unit) -> dict[str, Array]:
-    """The columns of a unit, one row per experiment in the order of `unit.cells`."""
+    """The columns of a unit, one row per experiment in the order of `unit.experiments`."""
     reset_peak()
     data = unit.source.open(unit.backbone, unit.dataset)
     if data.fingerprint != unit.fingerprint:
         raise ImprintError(f"{unit}: the embeddings have changed since the study was planned.")
     tree = grow(unit, data.y, data.y_test)
-    proxies = Proxies(tree, np.asarray(data.X))
-    columns = {name: np.zeros(len(unit.cells), dtype) for name, dtype in COLUMNS.items()}
+    proxies = UnitProxies(tree, np.asarray(data.X))
+    columns = {name: np.zeros(len(unit.experiments), dtype) for name, dtype in COLUMNS.items()}
     makers: list[list[int]] = [[] for _ in tree.makers]
     for i, found in decide(tree, proxies, np.asarray(data.X_test)):
-        own, lineup = tree.cells[i], tree.lineups[tree.decisions[i].lineup]
+        own, lineup = tree.experiments[i], tree.lineups[tree.decisions[i].lineup]
         for name, value in _scores(found, lineup.truth).items():
             columns[name][own] = value
         columns["seconds_evaluation"][own] = found.seconds / len(own)

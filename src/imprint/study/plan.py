@@ -34,7 +34,7 @@ class Unit:
     tasks: tuple[str, ...]
     methods: tuple[Method, ...]
     seeds: tuple[int, ...]
-    cells: Array  # (n, 3) of each experiment the places of its task, method and seed in the lists above
+    experiments: Array  # (n, 3) of each experiment the places of its task, method and seed in the lists above
     keys: bytes  # the content keys of the experiments, 16 bytes each
     work: float  # multiplications, roughly
 
@@ -62,9 +62,9 @@ class Plan:
     fingerprints: dict[str, str]
 
     @property
-    def cells(self) -> int:
+    def to_do(self) -> int:
         """How many experiments are left to do."""
-        return sum(len(u.cells) for u in self.units)
+        return sum(len(u.experiments) for u in self.units)
 
 
 def check_size(study: Study, limit: int | None = LIMIT) -> None:
@@ -95,10 +95,10 @@ def plan(study: Study, source: Source, done: Container[bytes] = frozenset(), lim
         for members in groups.values():
             own = tuple(methods[i] for i in members)
             wanted = np.argwhere(possible[:, members])
-            cells, keys = _missing(wanted, [texts[i] for i in members], data.fingerprint, task_texts, study.seeds, done)
-            if len(cells):
+            todo, keys = _missing(wanted, [texts[i] for i in members], data.fingerprint, task_texts, study.seeds, done)
+            if len(todo):
                 names = (source, backbone, dataset, data.fingerprint, task_texts, own, study.seeds)
-                units.append(Unit(*names, cells, keys, _work(own, cells, data)))
+                units.append(Unit(*names, todo, keys, _work(own, todo, data)))
     return Plan(named, left_out, tuple(sorted(units, key=lambda u: -u.work)), prints)
 
 
@@ -110,7 +110,7 @@ def _missing(
 
     A key is a digest of the embeddings, task, method and seed: the same on every machine.
     """
-    cells, keys = [], []
+    missing, keys = [], []
     endings = [f"\n{seed}".encode() for seed in seeds]
     starts = [hashlib.sha256(f"{SEMANTICS}\n{fingerprint}\n{task}\n".encode()) for task in task_texts]
     for t, m in wanted.tolist():
@@ -121,9 +121,9 @@ def _missing(
             whole.update(ending)
             key = whole.digest()[:16]
             if key not in done:
-                cells.append((t, m, s))
+                missing.append((t, m, s))
                 keys.append(key)
-    return np.array(cells, dtype=np.int32).reshape(-1, 3), b"".join(keys)
+    return np.array(missing, dtype=np.int32).reshape(-1, 3), b"".join(keys)
 
 
 def _possible(study: Study, methods: tuple[Method, ...], data: Data, where: str, texts: tuple[str, ...]) -> Array:
@@ -160,11 +160,11 @@ def _class_sizes(where: str, text: str, data: Data, seed: int) -> Array:
     return np.unique(labels, return_counts=True)[1]
 
 
-def _work(methods: tuple[Method, ...], cells: Array, data: Data) -> float:
+def _work(methods: tuple[Method, ...], experiments: Array, data: Data) -> float:
     """A rough count of multiplications, to start long units first: what proxies take and what deciding takes."""
     n, d = data.X.shape
     makers = dict.fromkeys((m.norm_pre, m.generator) for m in methods)
-    used = np.bincount(cells[:, 1], minlength=len(methods)).tolist()
+    used = np.bincount(experiments[:, 1], minlength=len(methods)).tolist()
     deciding = sum(count * sharing.deciding_work(m, len(data.X_test)) for m, count in zip(methods, used))
     return float(deciding) + sum(sharing.work(generator, n, d) for _, generator in makers)
 
@@ -190,4 +190,4 @@ def estimate(plan: Plan, workers: int) -> Estimate:
         memory = max(memory, BASE_MEMORY + 16 * (data.X.size + data.X_test.size))
     work = sum(u.work for u in plan.units)
     seconds = work / SPEED / max(1, min(workers, len(plan.units)))
-    return Estimate(plan.experiments, plan.left_out, plan.cells, computations, len(plan.units), seconds, memory)
+    return Estimate(plan.experiments, plan.left_out, plan.to_do, computations, len(plan.units), seconds, memory)

@@ -56,7 +56,7 @@ class Part(NamedTuple):
         return (self.block.unit if self.unit else self.block.rows)[: self.size]
 
 
-class Proxies:
+class UnitProxies:
     """States of all classes of a tree, and the proxies that experiments make of them."""
 
     def __init__(self, tree: Tree, X: Array) -> None:
@@ -103,7 +103,7 @@ class Proxies:
         return Block(np.asarray(rows, dtype=self.X.dtype))
 
     def _raw_parts(self, maker: int, lineup: int) -> list[Part]:
-        """Proxies as their generator made them."""
+        """UnitProxies as their generator made them."""
         classes = self.tree.lineups[lineup].classes
         generator = self.tree.makers[maker].generator
         if isinstance(generator, PerClassGenerator):
@@ -115,7 +115,7 @@ class Proxies:
         return [self._finished[key] for key in keys]
 
     def _divided(self, part: Part, norm: Normaliser) -> Part:
-        """Proxies after `none` or `l2`."""
+        """UnitProxies after `none` or `l2`."""
         if type(norm) is NoNorm:
             return part
         if part.block.divisors is not None:
@@ -125,7 +125,7 @@ class Proxies:
         return self._finished[norm, part]
 
     def _after_quantile(self, raw: Sequence[Part]) -> list[Part]:
-        """Proxies after `quantile`; line-ups that begin with the same classes share what comes of them.
+        """UnitProxies after `quantile`; line-ups that begin with the same classes share what comes of them.
 
         The first class stays as it is, and its values alone decide what those of the others become.
         """

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from imprint.core.errors import ParameterError
 from imprint.core.family import unknown
-from imprint.kernels import engine as cpu
+from imprint.kernels import cpu
 from imprint.study.plan import LIMIT, Outcome, Plan, check_size, plan
 from imprint.study.source import Packs, Source
 from imprint.study.study import Study
@@ -88,17 +88,17 @@ def _keep(store: "Store", todo: Plan, finished: Iterator[Outcome], progress: Cal
     def report() -> None:
         seconds = time.monotonic() - start
         left = seconds * (work - worked) / worked if worked else float("inf") if todo.units else 0.0
-        progress(Progress(done, todo.cells, failed, seconds, left))
+        progress(Progress(done, todo.to_do, failed, seconds, left))
 
     report()
     for unit, outcome in finished:
         if isinstance(outcome, str):
             store.fail(unit, outcome)
             failures.append(f"{unit}: {outcome}")
-            failed += len(unit.cells)
+            failed += len(unit.experiments)
         else:
             store.write(unit, outcome)
-            done += len(unit.cells)
+            done += len(unit.experiments)
         worked += unit.work
         report()
     return Summary(todo.experiments, done, failed, time.monotonic() - start, tuple(failures))

@@ -25,7 +25,7 @@ from imprint.generators.kmedoids import KMedoids, medoid_state
 from imprint.generators.least_squares import LeastSquares
 from imprint.generators.mean import Mean
 from imprint.generators.random import Random
-from imprint.kernels.engine import one_blas_thread
+from imprint.kernels.cpu import one_blas_thread
 from imprint.kernels.kmeans import Problem, kmeans_many
 from imprint.kernels.medoids import MEMORY, Pairwise
 from imprint.kernels.ridge import moments

@@ -81,12 +81,13 @@ class Store:
 
     def fail(self, unit: Unit, reason: str) -> None:
         """Keep the reason why a unit did not finish; the next run tries it again."""
-        note = {"unit": str(unit), "cells": len(unit.cells), "reason": reason}
+        note = {"unit": str(unit), "experiments": len(unit.experiments), "reason": reason}
         write_note(self.folder / FAILURES / f"{unit.key}.json", note)
 
     def failures(self) -> list[dict[str, Any]]:
         """Units that did not finish, with their reasons."""
-        return [read_note(path) for path in sorted((self.folder / FAILURES).glob("*.json"))]
+        notes = [read_note(path) for path in sorted((self.folder / FAILURES).glob("*.json"))]
+        return [{"experiments": note.get("cells"), **note} for note in notes]  # `cells` in folders of earlier versions
 
     def describe(self, study: Study, plan: Plan) -> None:
         """Write the manifest: the study, the embeddings it used, and what ran it."""
@@ -124,8 +125,8 @@ def schema() -> pa.Schema:
 
 def to_table(unit: Unit, columns: dict[str, Array]) -> pa.Table:
     """A unit's experiments with what they are and what came out."""
-    tasks, methods, seeds = unit.cells.T
-    nothing = np.zeros(len(unit.cells), dtype=np.int32)
+    tasks, methods, seeds = unit.experiments.T
+    nothing = np.zeros(len(unit.experiments), dtype=np.int32)
     texts = {
         "backbone": (nothing, [unit.backbone]),
         "dataset": (nothing, [unit.dataset]),
@@ -137,7 +138,7 @@ def to_table(unit: Unit, columns: dict[str, Array]) -> pa.Table:
         place = {v: i for i, v in enumerate(dict.fromkeys(values))}
         texts[part] = np.array([place[v] for v in values], dtype=np.int32)[methods], list(place)
     numbers = {"seed": np.array(unit.seeds, dtype=np.int64)[seeds], **columns}
-    keys = pa.Array.from_buffers(pa.binary(16), len(unit.cells), [None, pa.py_buffer(unit.keys)])
+    keys = pa.Array.from_buffers(pa.binary(16), len(unit.experiments), [None, pa.py_buffer(unit.keys)])
     arrays = {name: _texts(codes, values) for name, (codes, values) in texts.items()}
     arrays |= {name: _numbers(values) for name, values in numbers.items()} | {"key": keys}
     return pa.table([arrays[name] for name in schema().names], schema=schema())

@@ -70,8 +70,8 @@ class Tree:
         self.lineups: list[Lineup] = []
         self.makers: list[Maker] = []
         self.decisions: list[Decision] = []
-        self.cells: list[list[int]] = []
-        """For each decision the experiments that it answers, as places in `unit.cells`."""
+        self.experiments: list[list[int]] = []
+        """For each decision the experiments that it answers, as places in `unit.experiments`."""
 
     def requests(self) -> dict[tuple[int, Normaliser], dict[int, Request]]:
         """For each class and norm before generation, what every maker asks for."""
@@ -122,7 +122,7 @@ def grow(unit: "Unit", y: Array, y_test: Array) -> Tree:
     seeded = [sharing.uses_seed(m.generator) for m in methods]
     makers: dict[tuple[int, int, int | None], int] = {}
     known: dict[tuple[int, ...], int] = {}
-    for index, (task, m, s) in enumerate(unit.cells.tolist()):
+    for index, (task, m, s) in enumerate(unit.experiments.tolist()):
         method, (pre, generator, *others) = methods[m], parts[m]
         seed = unit.seeds[s] if seeded[m] else None
         maker = makers.setdefault((pre, generator, seed), len(makers))
@@ -132,8 +132,8 @@ def grow(unit: "Unit", y: Array, y_test: Array) -> Tree:
         decision = known.setdefault((maker, lineup, *others), len(known))
         if decision == len(tree.decisions):
             tree.decisions.append(Decision(maker, method.norm_post, method.norm_inf, method.aggregator, lineup))
-            tree.cells.append([])
-        tree.cells[decision].append(index)
+            tree.experiments.append([])
+        tree.experiments[decision].append(index)
     return tree
 
 
@@ -144,7 +144,7 @@ def _lineups(unit: "Unit", y: Array, y_test: Array, tree: Tree) -> dict[tuple[in
     places: dict[tuple[int, int], int] = {}
     labels_of_data = np.unique(y).tolist()
     first_seed: dict[int, int] = {}
-    for t, s in dict.fromkeys(map(tuple, unit.cells[:, [0, 2]].tolist())):
+    for t, s in dict.fromkeys(map(tuple, unit.experiments[:, [0, 2]].tolist())):
         task = tasks.resolve(unit.tasks[t])
         if task.queries() == task and t in first_seed:  # it takes all rows, whatever the seed
             places[t, s] = places[t, first_seed[t]]

@@ -16,7 +16,7 @@ from typing import Any
 from imprint.core.errors import ImprintError
 from imprint.core.extras import missing
 from imprint.core.types import Array
-from imprint.kernels.engine import limit_for_good, one_thread
+from imprint.kernels.cpu import limit_for_good, one_thread
 from imprint.study.evaluate import evaluate
 from imprint.study.plan import Outcome, Unit
 

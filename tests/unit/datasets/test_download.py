@@ -14,7 +14,7 @@ import pytest
 from imprint.core.errors import FileError, ImprintError, ParameterError
 from imprint.datasets import download, load, record
 from imprint.datasets.download import fetch
-from imprint.datasets.record import Source
+from imprint.datasets.record import PublishedFile
 
 CONTENT = bytes(range(256)) * 4000  # about a megabyte
 
@@ -69,7 +69,9 @@ def server(monkeypatch):
 
 def source(server, content=CONTENT, **changes):
     url = f"http://127.0.0.1:{server.server_address[1]}/file.bin"
-    return Source(**{"urls": (url,), "sha256": hashlib.sha256(content).hexdigest(), "size": len(content)} | changes)
+    return PublishedFile(
+        **{"urls": (url,), "sha256": hashlib.sha256(content).hexdigest(), "size": len(content)} | changes
+    )
 
 
 def test_a_file_arrives_whole_and_says_how_far_it_is(server, tmp_path):
@@ -140,7 +142,7 @@ def test_a_refusal_names_the_file_the_place_and_the_reason(server, tmp_path, sta
 
 def test_a_mirror_stands_in(server, tmp_path):
     good = source(server)
-    other = Source(urls=("http://127.0.0.1:9/file.bin", *good.urls), sha256=good.sha256)
+    other = PublishedFile(urls=("http://127.0.0.1:9/file.bin", *good.urls), sha256=good.sha256)
     assert fetch(other, tmp_path).read_bytes() == CONTENT
 
 
@@ -190,7 +192,7 @@ def test_a_mirror_stands_in_for_one_that_sends_something_else(server, tmp_path):
     with Server() as bad:
         bad.content = b"<html>Moved</html>"
         threading.Thread(target=bad.serve_forever, args=(0.01,), daemon=True).start()
-        both = Source(urls=(*source(bad).urls, *good.urls), sha256=good.sha256, size=good.size)
+        both = PublishedFile(urls=(*source(bad).urls, *good.urls), sha256=good.sha256, size=good.size)
         assert fetch(both, tmp_path).read_bytes() == CONTENT
         bad.shutdown()
 
@@ -201,7 +203,7 @@ def test_only_http_is_followed(server, tmp_path, address):
     with pytest.raises(FileError, match=r"^Cannot download file\.bin: .*does not answer"):
         fetch(source(server), tmp_path)
     with pytest.raises(FileError, match=r"^Cannot download .*unknown url type: "):
-        fetch(Source(urls=(address + "/file.bin",), sha256="0" * 64), tmp_path)
+        fetch(PublishedFile(urls=(address + "/file.bin",), sha256="0" * 64), tmp_path)
 
 
 def test_a_server_that_drips_is_given_up_and_what_came_is_kept(server, tmp_path, monkeypatch):

@@ -9,7 +9,7 @@ import pytest
 
 from imprint.core.errors import FileError, ImprintError, ParameterError
 from imprint.core.locks import exclusive
-from imprint.embeddings import Progress, extract
+from imprint.embeddings import EmbeddingProgress, extract
 
 
 @pytest.mark.parametrize("batch_size", [1, 7, 50, 64])
@@ -138,7 +138,7 @@ def test_texts_reach_the_backbone_as_they_are(make_backbone, make_split, tmp_pat
 
 
 def test_progress_counts_up_and_estimates(make_backbone, make_split, tmp_path):
-    seen: list[Progress] = []
+    seen: list[EmbeddingProgress] = []
     extract(make_backbone(), make_split(50, unreadable=[0]), batch_size=20, folder=tmp_path, progress=seen.append)
     assert [(p.done, p.total, p.skipped) for p in seen] == [(0, 50, 0), (20, 50, 1), (40, 50, 1), (50, 50, 1)]
     assert seen[0].rate is None

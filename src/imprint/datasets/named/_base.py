@@ -15,7 +15,7 @@ from imprint.core.errors import FileError, MissingExtraError
 from imprint.core.home import home
 from imprint.core.types import Array
 from imprint.datasets.packs import load_pack
-from imprint.datasets.record import Progress, Record
+from imprint.datasets.record import DatasetRecord, DownloadProgress
 from imprint.datasets.split import Numbered, Split, classes_of, plain_labels
 
 T = TypeVar("T")
@@ -39,14 +39,14 @@ class Dataset(Component):
     """A data set that is loaded by its name."""
 
     family: ClassVar[str] = "imprint.datasets.named"
-    record: ClassVar[Record]
+    record: ClassVar[DatasetRecord]
 
     @property
     def name(self) -> str:
         return type(self).__module__.rsplit(".", 1)[1]
 
     @abstractmethod
-    def load(self, split: str, progress: Progress | None = None) -> Split:
+    def load(self, split: str, progress: DownloadProgress | None = None) -> Split:
         """One split, `train` or `test`."""
 
 
@@ -58,7 +58,7 @@ class PackedDataset(Dataset):
     def convert(self, files: Mapping[str, Path]) -> Tables:
         """Both splits from the published files, by file name."""
 
-    def load(self, split: str, progress: Progress | None = None) -> Split:
+    def load(self, split: str, progress: DownloadProgress | None = None) -> Split:
         from imprint.datasets.download import fetch
 
         pack = home() / "data" / f"{self.name}.npz"
@@ -78,7 +78,7 @@ class TextDataset(Dataset):
     def read(self, files: Mapping[str, Path], split: str) -> tuple[list[str], list[str]]:
         """Texts and labels of one split."""
 
-    def load(self, split: str, progress: Progress | None = None) -> Split:
+    def load(self, split: str, progress: DownloadProgress | None = None) -> Split:
         from imprint.datasets.download import fetch
 
         folder = home() / "data" / "text" / self.name

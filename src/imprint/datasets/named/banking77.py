@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from imprint.datasets.named._base import TextDataset
-from imprint.datasets.record import Record, Source
+from imprint.datasets.record import DatasetRecord, PublishedFile
 from imprint.datasets.tables import load_table
 
 FOLDER = "https://raw.githubusercontent.com/PolyAI-LDN/task-specific-datasets/master/banking_data"
@@ -14,7 +14,7 @@ FOLDER = "https://raw.githubusercontent.com/PolyAI-LDN/task-specific-datasets/ma
 class Banking77(TextDataset):
     """Questions to a bank and what they are about."""
 
-    record: ClassVar[Record] = Record(
+    record: ClassVar[DatasetRecord] = DatasetRecord(
         title="BANKING77",
         modality="text",
         classes=77,
@@ -25,12 +25,12 @@ class Banking77(TextDataset):
         citation="I. Casanueva, T. Temčinas, D. Gerz, M. Henderson, I. Vulić: Efficient intent detection with dual "
         "sentence encoders. NLP4ConvAI, 2020.",
         sources=(
-            Source(
+            PublishedFile(
                 urls=(f"{FOLDER}/train.csv",),
                 size=839_073,
                 sha256="b06e26ac675513959a63135f11b94ea7786ed02da65db93a5650d8838cbc664b",
             ),
-            Source(
+            PublishedFile(
                 urls=(f"{FOLDER}/test.csv",),
                 size=239_961,
                 sha256="d12d6e3bc4c3103966ae786dc435913c0c563dfa328f5a3646d0e62cfeeb474d",

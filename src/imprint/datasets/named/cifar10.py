@@ -9,7 +9,7 @@ import numpy as np
 from imprint.core.errors import FileError
 from imprint.core.types import Array
 from imprint.datasets.named._base import PackedDataset, Tables
-from imprint.datasets.record import Record, Source
+from imprint.datasets.record import DatasetRecord, PublishedFile
 
 ROW = 1 + 3 * 32 * 32  # a label, then the red, green and blue planes
 
@@ -18,7 +18,7 @@ ROW = 1 + 3 * 32 * 32  # a label, then the red, green and blue planes
 class Cifar10(PackedDataset):
     """Photographs of ten kinds of animals and vehicles, colour, 32 x 32; read from the binary version."""
 
-    record: ClassVar[Record] = Record(
+    record: ClassVar[DatasetRecord] = DatasetRecord(
         title="CIFAR-10",
         modality="image",
         classes=10,
@@ -42,7 +42,7 @@ class Cifar10(PackedDataset):
         citation="A. Krizhevsky: Learning multiple layers of features from tiny images. Technical report, "
         "University of Toronto, 2009.",
         sources=(
-            Source(
+            PublishedFile(
                 urls=("https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz",),
                 size=170_052_171,
                 sha256="c4a38c50a1bc5f3a1c5537f2155ab9d68f9f25eb1ed8d9ddda3db29a59bca1dd",

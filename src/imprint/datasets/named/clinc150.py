@@ -5,14 +5,14 @@ from pathlib import Path
 from typing import ClassVar
 
 from imprint.datasets.named._base import TextDataset
-from imprint.datasets.record import Record, Source
+from imprint.datasets.record import DatasetRecord, PublishedFile
 
 
 @dataclass(frozen=True, kw_only=True)
 class Clinc150(TextDataset):
     """Requests to an assistant and their 150 intents; without the out-of-scope and validation rows."""
 
-    record: ClassVar[Record] = Record(
+    record: ClassVar[DatasetRecord] = DatasetRecord(
         title="CLINC150, in-scope intents",
         modality="text",
         classes=150,
@@ -23,7 +23,7 @@ class Clinc150(TextDataset):
         citation="S. Larson et al.: An evaluation dataset for intent classification and out-of-scope prediction. "
         "EMNLP-IJCNLP, 2019.",
         sources=(
-            Source(
+            PublishedFile(
                 urls=("https://raw.githubusercontent.com/clinc/oos-eval/master/data/data_full.json",),
                 size=2_495_390,
                 sha256="36923c3705a59e08fe9c3883d8bc2dd966ef93e22cb78ac41171782a698d56e0",

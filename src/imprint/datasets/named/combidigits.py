@@ -8,7 +8,7 @@ from imprint.datasets.named.mnist import Mnist
 from imprint.datasets.named.mnistm import MnistM
 from imprint.datasets.named.svhn import Svhn
 from imprint.datasets.named.usps import Usps
-from imprint.datasets.record import Progress, Record
+from imprint.datasets.record import DatasetRecord, DownloadProgress
 from imprint.datasets.split import Joined, Split, classes_of
 
 PARTS = (Mnist(), MnistM(), Svhn(), Usps())
@@ -21,7 +21,7 @@ class CombiDigits(Dataset):
     Every picture keeps its own size and colours.
     """
 
-    record: ClassVar[Record] = Record(
+    record: ClassVar[DatasetRecord] = DatasetRecord(
         title="CombiDigits: MNIST, MNIST-M, SVHN and USPS merged",
         modality="image",
         classes=10,
@@ -34,7 +34,7 @@ class CombiDigits(Dataset):
         note="Downloads its four parts.",
     )
 
-    def load(self, split: str, progress: Progress | None = None) -> Split:
+    def load(self, split: str, progress: DownloadProgress | None = None) -> Split:
         parts = [p.load(split, progress) for p in PARTS]
         labels = np.concatenate([p.labels for p in parts])
         return Split(

@@ -4,7 +4,7 @@ from typing import ClassVar
 import numpy as np
 
 from imprint.datasets.named._base import Dataset
-from imprint.datasets.record import Progress, Record
+from imprint.datasets.record import DatasetRecord, DownloadProgress
 from imprint.datasets.split import Numbered, Split, classes_of
 
 EVERY = 5
@@ -17,7 +17,7 @@ class Digits(Dataset):
     The set has no published split. Within each class, in the order of the set, every fifth row is `test`.
     """
 
-    record: ClassVar[Record] = Record(
+    record: ClassVar[DatasetRecord] = DatasetRecord(
         title="Optical recognition of handwritten digits",
         modality="image",
         classes=10,
@@ -31,7 +31,7 @@ class Digits(Dataset):
         note="Values from 0 to 16 become bytes by rounding x * 255 / 16.",
     )
 
-    def load(self, split: str, progress: Progress | None = None) -> Split:
+    def load(self, split: str, progress: DownloadProgress | None = None) -> Split:
         from sklearn.datasets import load_digits
 
         data = load_digits()

@@ -5,19 +5,19 @@ from typing import ClassVar
 
 from imprint.datasets.idx import read_idx_pairs
 from imprint.datasets.named._base import PackedDataset, Tables
-from imprint.datasets.record import Record, Source
+from imprint.datasets.record import DatasetRecord, PublishedFile
 
 
-def _source(file: str, size: int, sha256: str) -> Source:
+def _source(file: str, size: int, sha256: str) -> PublishedFile:
     url = f"http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/{file}"
-    return Source(urls=(url,), size=size, sha256=sha256)
+    return PublishedFile(urls=(url,), size=size, sha256=sha256)
 
 
 @dataclass(frozen=True, kw_only=True)
 class FashionMnist(PackedDataset):
     """Articles of clothing, grey, 28 x 28."""
 
-    record: ClassVar[Record] = Record(
+    record: ClassVar[DatasetRecord] = DatasetRecord(
         title="Fashion-MNIST",
         modality="image",
         classes=10,

@@ -4,7 +4,7 @@ from typing import ClassVar
 from imprint.core.errors import FileError
 from imprint.core.home import home
 from imprint.datasets.named._base import Dataset
-from imprint.datasets.record import Progress, Record
+from imprint.datasets.record import DatasetRecord, DownloadProgress
 from imprint.datasets.split import Split
 
 
@@ -16,7 +16,7 @@ class ImageNet(Dataset):
     `data/imagenet` in `IMPRINT_HOME`.
     """
 
-    record: ClassVar[Record] = Record(
+    record: ClassVar[DatasetRecord] = DatasetRecord(
         title="ImageNet, ILSVRC 2012",
         modality="image",
         classes=1000,
@@ -29,7 +29,7 @@ class ImageNet(Dataset):
         note="Cannot be downloaded for you. Classes are the names of the sub-folders (WordNet ids), in order.",
     )
 
-    def load(self, split: str, progress: Progress | None = None) -> Split:
+    def load(self, split: str, progress: DownloadProgress | None = None) -> Split:
         from imprint.datasets.folder import load_folder
 
         folder = home() / "data" / "imagenet"

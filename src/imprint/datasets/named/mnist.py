@@ -5,19 +5,19 @@ from typing import ClassVar
 
 from imprint.datasets.idx import read_idx_pairs
 from imprint.datasets.named._base import PackedDataset, Tables
-from imprint.datasets.record import Record, Source
+from imprint.datasets.record import DatasetRecord, PublishedFile
 
 
-def _source(file: str, size: int, sha256: str) -> Source:
+def _source(file: str, size: int, sha256: str) -> PublishedFile:
     mirrors = ("https://ossci-datasets.s3.amazonaws.com/mnist", "https://storage.googleapis.com/cvdf-datasets/mnist")
-    return Source(urls=tuple(f"{m}/{file}" for m in mirrors), size=size, sha256=sha256)
+    return PublishedFile(urls=tuple(f"{m}/{file}" for m in mirrors), size=size, sha256=sha256)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Mnist(PackedDataset):
     """Handwritten digits, grey, 28 x 28."""
 
-    record: ClassVar[Record] = Record(
+    record: ClassVar[DatasetRecord] = DatasetRecord(
         title="MNIST handwritten digits",
         modality="image",
         classes=10,

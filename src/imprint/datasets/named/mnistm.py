@@ -8,7 +8,7 @@ from imprint.core.errors import FileError
 from imprint.core.extras import missing
 from imprint.core.types import Array
 from imprint.datasets.named._base import PackedDataset, Tables
-from imprint.datasets.record import Record, Source
+from imprint.datasets.record import DatasetRecord, PublishedFile
 
 FOLDER = "https://github.com/liyxi/mnist-m/releases/download/data"
 
@@ -21,7 +21,7 @@ class MnistM(PackedDataset):
     one behind the numbers of the paper; converting them needs torch once, the pack does not.
     """
 
-    record: ClassVar[Record] = Record(
+    record: ClassVar[DatasetRecord] = DatasetRecord(
         title="MNIST-M",
         modality="image",
         classes=10,
@@ -33,8 +33,8 @@ class MnistM(PackedDataset):
         citation="Y. Ganin, E. Ustinova, H. Ajakan, P. Germain, H. Larochelle, F. Laviolette, M. Marchand, "
         "V. Lempitsky: Domain-adversarial training of neural networks. JMLR 17(59), 2016.",
         sources=(
-            Source(urls=(f"{FOLDER}/mnist_m_train.pt.tar.gz",), md5="191ed53db9933bd85cc9700558847391"),
-            Source(urls=(f"{FOLDER}/mnist_m_test.pt.tar.gz",), md5="e11cb4d7fff76d7ec588b1134907db59"),
+            PublishedFile(urls=(f"{FOLDER}/mnist_m_train.pt.tar.gz",), md5="191ed53db9933bd85cc9700558847391"),
+            PublishedFile(urls=(f"{FOLDER}/mnist_m_test.pt.tar.gz",), md5="e11cb4d7fff76d7ec588b1134907db59"),
         ),
         note="A re-creation: the authors' own files are no longer online. Converting it needs torch.",
     )

@@ -8,14 +8,14 @@ import numpy as np
 from imprint.core.errors import FileError
 from imprint.core.types import Array
 from imprint.datasets.named._base import PackedDataset, Tables
-from imprint.datasets.record import Record, Source
+from imprint.datasets.record import DatasetRecord, PublishedFile
 
 
 @dataclass(frozen=True, kw_only=True)
 class Svhn(PackedDataset):
     """Digits cropped from photographs of house numbers, colour, 32 x 32; the label 10 becomes 0."""
 
-    record: ClassVar[Record] = Record(
+    record: ClassVar[DatasetRecord] = DatasetRecord(
         title="Street View House Numbers, cropped digits",
         modality="image",
         classes=10,
@@ -27,13 +27,13 @@ class Svhn(PackedDataset):
         citation="Y. Netzer, T. Wang, A. Coates, A. Bissacco, B. Wu, A. Y. Ng: Reading digits in natural images with "
         "unsupervised feature learning. NIPS workshop on deep learning and unsupervised feature learning, 2011.",
         sources=(
-            Source(
+            PublishedFile(
                 urls=("http://ufldl.stanford.edu/housenumbers/train_32x32.mat",),
                 size=182_040_794,
                 sha256="435e94d69a87fde4fd4d7f3dd208dfc32cb6ae8af2240d066de1df7508d083b8",
                 md5="e26dedcc434d2e4c54c9b2d4a06d8373",
             ),
-            Source(
+            PublishedFile(
                 urls=("http://ufldl.stanford.edu/housenumbers/test_32x32.mat",),
                 size=64_275_384,
                 sha256="cdce80dfb2a2c4c6160906d0bd7c68ec5a99d7ca4831afa54f09182025b6a75b",

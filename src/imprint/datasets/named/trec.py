@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from imprint.datasets.named._base import TextDataset
-from imprint.datasets.record import Record, Source
+from imprint.datasets.record import DatasetRecord, PublishedFile
 
 FOLDER = "https://cogcomp.seas.upenn.edu/Data/QA/QC"
 
@@ -13,7 +13,7 @@ FOLDER = "https://cogcomp.seas.upenn.edu/Data/QA/QC"
 class Trec(TextDataset):
     """Questions and the kind of answer they ask for, six coarse classes."""
 
-    record: ClassVar[Record] = Record(
+    record: ClassVar[DatasetRecord] = DatasetRecord(
         title="TREC question classification, coarse classes",
         modality="text",
         classes=6,
@@ -23,12 +23,12 @@ class Trec(TextDataset):
         licence="not stated",
         citation="X. Li, D. Roth: Learning question classifiers. COLING, 2002.",
         sources=(
-            Source(
+            PublishedFile(
                 urls=(f"{FOLDER}/train_5500.label",),
                 size=335_858,
                 sha256="9e4c8bdcaffb96ed61041bd64b564183d52793a8e91d84fc3a8646885f466ec3",
             ),
-            Source(
+            PublishedFile(
                 urls=(f"{FOLDER}/TREC_10.label",),
                 size=23_354,
                 sha256="033f22c028c2bbba9ca682f68ffe204dc1aa6e1cf35dd6207f2d4ca67f0d0e8e",

@@ -9,7 +9,7 @@ import numpy as np
 from imprint.core.errors import FileError
 from imprint.core.types import Array
 from imprint.datasets.named._base import PackedDataset, Tables
-from imprint.datasets.record import Record, Source
+from imprint.datasets.record import DatasetRecord, PublishedFile
 
 FOLDER = "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/multiclass"
 
@@ -18,7 +18,7 @@ FOLDER = "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/multiclass"
 class Usps(PackedDataset):
     """Digits scanned from envelopes, grey, 16 x 16; read from the LIBSVM version."""
 
-    record: ClassVar[Record] = Record(
+    record: ClassVar[DatasetRecord] = DatasetRecord(
         title="USPS handwritten digits",
         modality="image",
         classes=10,
@@ -30,8 +30,8 @@ class Usps(PackedDataset):
         citation="J. J. Hull: A database for handwritten text recognition research. IEEE Transactions on Pattern "
         "Analysis and Machine Intelligence 16(5), 1994.",
         sources=(
-            Source(urls=(f"{FOLDER}/usps.bz2",), md5="ec16c51db3855ca6c91edd34d0e9b197"),
-            Source(urls=(f"{FOLDER}/usps.t.bz2",), md5="8ea070ee2aca1ac39742fdd1ef5ed118"),
+            PublishedFile(urls=(f"{FOLDER}/usps.bz2",), md5="ec16c51db3855ca6c91edd34d0e9b197"),
+            PublishedFile(urls=(f"{FOLDER}/usps.t.bz2",), md5="8ea070ee2aca1ac39742fdd1ef5ed118"),
         ),
         note="Grey values from -1 to 1 become bytes by (x + 1) / 2 * 255, cut to an integer.",
     )

@@ -1,1 +1,1 @@
-"""Loops that NumPy cannot express, compiled by numba; imported only where `kernels.engine` says so."""
+"""Loops that NumPy cannot express, compiled by numba; imported only where `kernels.cpu` says so."""

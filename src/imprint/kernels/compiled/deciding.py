@@ -165,14 +165,14 @@ def vote(
             votes[:], heads[:], earliest[:] = 0, 0, 0
             way = 0
             for j in range(min(total, m[-1])):
-                owner = 0
+                label = 0
                 for c in range(1, n_classes):
-                    owner = c if head[c] < head[owner] else owner
-                votes[owner] += 1 / (head[owner] + smallest)
-                earliest[owner] = j if heads[owner] == 0 else earliest[owner]
-                heads[owner] += 1
-                at[owner] += 1
-                head[owner] = lists[i, at[owner]] if at[owner] < end[owner] else np.inf
+                    label = c if head[c] < head[label] else label
+                votes[label] += 1 / (head[label] + smallest)
+                earliest[label] = j if heads[label] == 0 else earliest[label]
+                heads[label] += 1
+                at[label] += 1
+                head[label] = lists[i, at[label]] if at[label] < end[label] else np.inf
                 while way < len(m) and m[way] == j + 1:
                     best, second, winner = -1.0, -1.0, 0
                     for c in range(n_classes):

@@ -10,7 +10,7 @@ from imprint.kernels.compiled.sketch import near_mean
 
 EPS = 2.0**-53  # half a unit in the last place of float64
 UNIT = 2.0**-24  # and of float32
-LEAST = 1e-9  # of all mass: clusters of less are left to another engine
+LEAST = 1e-9  # of all mass: clusters of less are left to the other forms of rows
 
 
 @jit_sums

@@ -1,4 +1,4 @@
-"""The engine of compiled loops for `kernels.lloyd`."""
+"""The `Rows` of `kernels.lloyd` in compiled loops."""
 
 import numpy as np
 

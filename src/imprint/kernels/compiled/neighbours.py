@@ -6,7 +6,7 @@ from imprint.core.types import Array
 from imprint.kernels.compiled.jit import jit, jit_sums
 from imprint.kernels.compiled.products import squared_lengths
 from imprint.kernels.compiled.sketch import EPS, Sketch
-from imprint.kernels.engine import on_all_cores, one_blas_thread
+from imprint.kernels.cpu import on_all_cores, one_blas_thread
 
 QUERIES = 256
 CHUNK = 4096

@@ -35,7 +35,7 @@ class Found(NamedTuple):
     steps: Tensor  # (p,)
 
 
-class Engine(Protocol):
+class Solver(Protocol):
     """The passes over the data, for one batch."""
 
     def seed(self) -> Tensor:
@@ -57,7 +57,7 @@ def kmeans_many(
     results: dict[int, KMeansResult] = {}
     for chosen in _batches(rows, problems):
         batch = _pack(rows, [problems[i] for i in chosen], tol)
-        results.update(zip(chosen, _solve(batch, _engine(batch), max_iter)))
+        results.update(zip(chosen, _solve(batch, _solver(batch), max_iter)))
     return [results[i] for i in range(len(problems))]
 
 
@@ -85,7 +85,7 @@ def _pack(rows: Sequence[Tensor], problems: Sequence[Problem], tol: float) -> Ba
     return Batch([rows[c] for c in used], owner, k, draws, [trials(p.k) for p in problems], tol)
 
 
-def _engine(batch: Batch) -> Engine:
+def _solver(batch: Batch) -> Solver:
     if batch.rows[0].is_cuda and batch.rows[0].dtype == torch.float32:
         from imprint.kernels.tensor.fused import Fused
 
@@ -95,8 +95,8 @@ def _engine(batch: Batch) -> Engine:
     return Plain(batch)
 
 
-def _solve(batch: Batch, engine: Engine, max_iter: int) -> list[KMeansResult]:
-    found = engine.iterate(engine.seed(), max_iter)
+def _solve(batch: Batch, solver: Solver, max_iter: int) -> list[KMeansResult]:
+    found = solver.iterate(solver.seed(), max_iter)
     kept, results = found.counts > 0, []
     rank = kept.cumsum(1) - 1
     small = (found.centres, found.counts, found.scatter, found.steps)

@@ -1,10 +1,10 @@
-"""Which engine runs a kernel, NumPy alone or loops compiled by numba, and on how many threads."""
+"""How a kernel runs: as NumPy alone or in loops compiled by numba, and on how many threads."""
 
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
@@ -29,12 +29,15 @@ def numba_installed() -> bool:
 
 
 def compiled(work: float) -> bool:
-    """Whether a problem of so many multiplications runs in compiled loops."""
-    return work >= COMPILED_FROM and numba_installed()
+    """Whether a problem of so many multiplications runs in compiled loops; if so, the BLAS that they call is loaded."""
+    if work < COMPILED_FROM or not numba_installed():
+        return False
+    load_scipy_blas()
+    return True
 
 
 def loaded() -> bool:
-    """Whether compiled loops cost no import any more; for kernels whose engines agree bit for bit."""
+    """Whether compiled loops cost no import any more; for kernels where both ways agree bit for bit."""
     return "numba" in sys.modules
 
 
@@ -59,8 +62,8 @@ def on_all_cores(function: Callable[[T], R], items: Iterable[T]) -> list[R]:
 
 
 @cache
-def _controller() -> ThreadpoolController:
-    import_module("scipy.linalg")  # compiled loops use its BLAS, which can be limited once it is loaded
+def _controller(with_scipy: bool) -> ThreadpoolController:
+    """The BLAS libraries that are loaded: NumPy's and, once that is imported, SciPy's."""
     return ThreadpoolController()
 
 
@@ -68,8 +71,13 @@ class _Held:
     """How many callers want one thread at the moment; the first sets the limit, the last lifts it."""
 
     def __init__(self) -> None:
-        self.lock, self.depth = Lock(), 0
-        self.limit: AbstractContextManager[object] = nullcontext()
+        self.lock, self.depth, self.limits = Lock(), 0, ExitStack()
+
+    def limit(self) -> None:
+        """Keep every BLAS that is loaded to one thread until the last caller has gone."""
+        if not _limited:
+            loaded = _controller("scipy.linalg" in sys.modules)
+            self.limits.enter_context(loaded.limit(limits=1, user_api="blas"))
 
 
 _held = _Held()
@@ -80,8 +88,7 @@ def one_blas_thread() -> Iterator[None]:
     """Keep BLAS to one thread: its rounding may depend on how many share a product. May be nested at no cost."""
     with _held.lock:
         if _held.depth == 0:
-            _held.limit = nullcontext() if _limited else _controller().limit(limits=1, user_api="blas")
-            _held.limit.__enter__()
+            _held.limit()
         _held.depth += 1
     try:
         yield
@@ -89,7 +96,16 @@ def one_blas_thread() -> Iterator[None]:
         with _held.lock:
             _held.depth -= 1
             if _held.depth == 0:
-                _held.limit.__exit__(None, None, None)
+                _held.limits.close()
+
+
+def load_scipy_blas() -> None:
+    """Import `scipy.linalg`, which brings a BLAS of its own; one thread is kept to there as well where it is wanted."""
+    if "scipy.linalg" not in sys.modules:
+        with _held.lock:
+            import_module("scipy.linalg")
+            if _held.depth:
+                _held.limit()
 
 
 @contextmanager
