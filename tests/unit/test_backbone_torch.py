@@ -1,6 +1,7 @@
 """torchvision and timm adapters, with random weights: nothing is downloaded."""
 
 import hashlib
+import re
 import sys
 from dataclasses import replace
 
@@ -139,6 +140,50 @@ def test_weights_in_the_cache_are_checked_and_used(torchvision, hub, monkeypatch
     assert location(mine) == path
 
 
+@pytest.mark.parametrize("name", PAPER)
+def test_by_its_name_in_torchvision_a_network_has_the_same_record(torchvision, name):
+    from imprint.backbones.adapters import torchvision as adapter
+
+    found, ours = adapter.describe(name), record(name)
+    assert found.name == f"torchvision:{name}"
+    for key in ("width", "preprocess", "file", "source", "top1", "licence", "pretraining"):
+        assert getattr(found, key) == getattr(ours, key), key
+    assert ours.sha256.startswith(found.sha256)
+
+
+@pytest.mark.parametrize("name", ["mobilenet_v2", "efficientnet_b0"])
+def test_any_network_of_torchvision_by_its_name(torchvision, hub, monkeypatch, rng, name):
+    from imprint.backbones.adapters import torchvision as adapter
+
+    told = adapter.describe(name)
+    monkeypatch.setattr(adapter, "describe", lambda name: replace(told, sha256=None))
+    network, seen = adapter.architecture(told), []
+    network.load_state_dict(random_state(network), assign=True)
+    hub.mkdir(parents=True)
+    torch.save(network.state_dict(), hub / told.file)
+    network.classifier[-1].register_forward_hook(lambda module, given, out: seen.append(given[0].detach().numpy()))
+    backbone = load(f"torchvision:{name}", threads=1)
+    x = np.stack([backbone.prepare(p) for p in rng.integers(0, 256, (2, 40, 50, 3), dtype=np.uint8)])
+    with torch.inference_mode():
+        network.eval()(torch.from_numpy(backbone.preprocess.arrange(x)))
+    np.testing.assert_allclose(backbone.embed(x), seen[0], rtol=1e-5, atol=1e-6)
+    assert backbone.width == 1280
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("mobilenetv2", "Unknown torchvision model 'mobilenetv2'. Did you mean 'mobilenet_v2'?"),
+        ("vit_h_14", "no weights IMAGENET1K_V1"),
+        ("squeezenet1_0", "its last layer is no linear one"),
+        ("inception_v3", "changes its input"),
+    ],
+)
+def test_a_network_of_torchvision_that_cannot_serve_is_refused(torchvision, name, message):
+    with pytest.raises(ParameterError, match=re.escape(message)):
+        load(f"torchvision:{name}")
+
+
 def test_a_file_that_is_no_weights_is_refused(torchvision, hub):
     from imprint.backbones.adapters import torchvision as adapter
 
@@ -159,6 +204,11 @@ def test_a_device_that_is_not_there_is_refused(torchvision, device, message):
     [
         ("resnet18", "torch", "resnet18 needs torch: pip install 'weight-imprinting[torch]'."),
         ("resnet18", "torchvision.models", "resnet18 needs torchvision: pip install 'weight-imprinting[torch]'."),
+        (
+            "torchvision:resnet18",
+            "torchvision.models",
+            "torchvision:resnet18 needs torchvision: pip install 'weight-imprinting[torch]'.",
+        ),
         ("timm:resnet18", "timm", "timm:resnet18 needs timm: pip install 'weight-imprinting[timm]'."),
         (
             "sentence:x",

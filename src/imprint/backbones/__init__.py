@@ -28,7 +28,7 @@ __all__ = [
     "stated_fingerprint",
 ]
 
-PREFIXES = {"onnx": "FILE", "tflite": "FILE", "timm": "NAME", "sentence": "NAME"}
+PREFIXES = {"onnx": "FILE", "tflite": "FILE", "torchvision": "NAME", "timm": "NAME", "sentence": "NAME"}
 """Texts with a colon: the adapter, and what stands behind it."""
 
 DEFAULTS = {"image": "efficientnet_lite0", "text": "minilm"}
@@ -72,8 +72,8 @@ def record(spec: str) -> Record:
 def stated_fingerprint(spec: str, device: str = "cpu") -> str | None:
     """The fingerprint that `load(spec, device)` would have, from the record and the file's digest alone.
 
-    Nothing is imported, opened or downloaded for it. None where only the loaded model can tell: `timm:NAME`,
-    `sentence:NAME`, and weights that are not here and whose whole digest is not known.
+    Nothing is imported, opened or downloaded for it. None where only the loaded model can tell:
+    `torchvision:NAME`, `timm:NAME`, `sentence:NAME`, and weights that are not here and whose whole digest is not known.
 
     >>> stated_fingerprint("tinynet") == load("tinynet").fingerprint, stated_fingerprint("timm:vit")
     (True, None)
@@ -88,7 +88,7 @@ def stated_fingerprint(spec: str, device: str = "cpu") -> str | None:
 
 
 def load(spec: str, device: str = "cpu", threads: int | None = None) -> Backbone:
-    """Open a backbone by its name, or `onnx:FILE`, `tflite:FILE`, `timm:NAME`, `sentence:NAME`.
+    """Open a backbone by its name, or `onnx:FILE`, `tflite:FILE`, `torchvision:NAME`, `timm:NAME`, `sentence:NAME`.
 
     `threads` is the number of cores one `embed` uses; None takes all that the process may use.
 

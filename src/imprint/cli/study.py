@@ -1,4 +1,4 @@
-"""`imprint study run` and `imprint study report`."""
+"""`imprint study run`, `imprint study report` and `imprint study export`."""
 
 from pathlib import Path
 from typing import Annotated
@@ -118,6 +118,38 @@ def report(
         terminal.write(as_text(tables))
         others = ", ".join(f.name for f in files if f.suffix != ".html")
         terminal.note(f"Also written: {next(f for f in files if f.suffix == '.html')}; beside it {others}.")
+
+
+@app.command()
+def export(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Where studies were run.", show_default=False)],
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output", "-o", metavar="FILE", help="A .parquet or .csv; `results.parquet` in DIR, unless told."
+        ),
+    ] = None,
+    json: options.Json = False,
+) -> None:
+    """Write every result to one file for pandas, polars, R or a spreadsheet.
+
+    One row for each experiment: what it is, what came out, what it cost. A Parquet file says of each column what it
+    holds; `--json` says it too.
+    """
+    from imprint.cli._files import check_place
+    from imprint.study.export import MEANINGS
+    from imprint.study.export import export as write
+
+    if output is not None:
+        check_place(output)
+    path = output or folder / "results.parquet"
+    table = write(folder, path)
+    if json:
+        columns = [{"name": f.name, "type": str(f.type), "meaning": MEANINGS[f.name]} for f in table.schema]
+        terminal.emit({"file": str(path), "rows": len(table), "columns": columns})
+    else:
+        size = f"{terminal.count(len(table), 'experiment')}, {len(MEANINGS)} columns, {terminal.bytes_of(path)}"
+        terminal.note(f"{path}: {size}.")
 
 
 def _names(text: str) -> list[str]:

@@ -42,6 +42,7 @@ WRONG = {
     "collapse": ["collapse", "nowhere"],
     "study run": ["study", "run", "nowhere.yaml", "--out", "out"],
     "study report": ["study", "report", "nowhere"],
+    "study export": ["study", "export", "nowhere"],
     "list": ["list", "generators", "--measure"],
     "demo": ["demo", "--out", "photos/dark/0.png"],
 }

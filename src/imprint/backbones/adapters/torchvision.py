@@ -1,42 +1,100 @@
-"""The four networks of the paper, from torchvision with its IMAGENET1K_V1 weights."""
+"""Networks of torchvision with its IMAGENET1K_V1 weights: the four of the paper, and any other by its name there."""
 
 import os
 import pickle
+import re
 import sys
+from dataclasses import replace
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
 from imprint.backbones.backbone import extra, reason
+from imprint.backbones.preprocess import Preprocess
 from imprint.backbones.record import Record, verified
 from imprint.backbones.torch_backbone import TorchBackbone, check_device, torch_module
-from imprint.core.errors import FileError
+from imprint.core.errors import FileError, ParameterError
+from imprint.core.family import unknown
 
 VERSION = 2
+PREFIX = "torchvision:"
+CHANGE_INPUT = ("googlenet", "inception_v3")  # with published weights alone, so an empty network differs
 
 
-def load(source: Record, device: str, threads: int | None) -> TorchBackbone:
+def load(source: Record | str, device: str, threads: int | None) -> TorchBackbone:
     """Build the network, read its weights from torch's cache (downloaded where missing) and drop the classifier."""
-    network = architecture(source)
-    check_device(source.name, device)
-    path = _cached(source)
-    weights = verified(path, source.sha256)
+    record = source if isinstance(source, Record) else describe(source)
+    network = architecture(record)
+    check_device(record.name, device)
+    path = _cached(record)
+    weights = verified(path, record.sha256)
     network.load_state_dict(_state(path), assign=True)
-    return TorchBackbone(source, without_classifier(network), weights, VERSION, device, threads)
+    return TorchBackbone(record, without_classifier(network), weights, VERSION, device, threads)
+
+
+def describe(name: str) -> Record:
+    """The record of a network that has none here, from what torchvision says of its weights."""
+    spec = PREFIX + name
+    models = _models(spec)
+    known = models.list_models(module=models)
+    if name not in known:
+        raise unknown("torchvision model", name, get_close_matches(name, known, 8, 0.5) or known)
+    weights = getattr(models.get_model_weights(name), "IMAGENET1K_V1", None)
+    if weights is None:
+        raise ParameterError(f"load({spec!r}): torchvision has no weights IMAGENET1K_V1 of it.")
+    if name in CHANGE_INPUT:
+        raise ParameterError(f"load({spec!r}): it changes its input in a way of its own, which is not supported.")
+    rule, file = weights.transforms(), weights.url.rsplit("/", 1)[-1]
+    digits = re.search(r"-([0-9a-f]{8})\.pth$", file)
+    bare = Record(
+        name=spec,
+        adapter="torchvision",
+        width=1,
+        preprocess=Preprocess(
+            size=(rule.crop_size[0], rule.crop_size[0]),
+            resize=rule.resize_size[0],
+            filter=rule.interpolation.value,
+            divide=255.0,
+            mean=tuple(rule.mean),
+            std=tuple(rule.std),
+            layout="NCHW",
+            dtype="float32",
+        ),
+        file=file,
+        source=weights.url,
+        sha256=digits and digits[1],
+        licence="BSD-3-Clause (torchvision); the pre-training pictures have ImageNet's terms",
+        pretraining="ImageNet-1K (ILSVRC 2012), torchvision IMAGENET1K_V1",
+        top1=weights.meta["_metrics"]["ImageNet-1K"]["acc@1"],
+    )
+    network = architecture(bare)
+    return replace(bare, width=network.get_submodule(_classifier(spec, network)).in_features)
 
 
 def architecture(record: Record) -> Any:
     """The network, classifier included, its parameters still without memory."""
-    torch = extra("torch", "torch", record.name)
-    models = extra("torchvision.models", "torch", record.name)
+    torch, models = extra("torch", "torch", record.name), _models(record.name)
     with torch.device("meta"):
-        return models.get_model(record.name, weights=None)
+        return models.get_model(record.name.removeprefix(PREFIX), weights=None)
 
 
 def without_classifier(network: Any) -> Any:
-    """The network up to its penultimate features."""
-    (name,) = (n for n in ("fc", "heads", "head") if hasattr(network, n))
-    setattr(network, name, torch_module().nn.Identity())
+    """The network up to what enters its last layer."""
+    network.set_submodule(_classifier(type(network).__name__, network), torch_module().nn.Identity())
     return network
+
+
+def _classifier(spec: str, network: Any) -> str:
+    """The name of the last layer, where it is a linear one."""
+    layers = [(n, m) for n, m in network.named_modules() if getattr(m, "weight", None) is not None]
+    name, last = layers[-1]
+    if not isinstance(last, torch_module().nn.Linear):
+        raise ParameterError(f"load({spec!r}): its last layer is no linear one, so it has no embedding.")
+    return str(name)
+
+
+def _models(spec: str) -> Any:
+    return extra("torchvision.models", "torch", spec)
 
 
 def _state(path: Path) -> Any:

@@ -1,0 +1,78 @@
+"""Top-1 accuracy of a backbone with its own classifier on ImageNet's validation pictures: is the port the network?
+
+    python benchmarks/top1.py PICTURES efficientnet_lite0
+    python benchmarks/top1.py PICTURES torchvision:mobilenet_v2
+    python benchmarks/top1.py PICTURES resnet50_keras --weights whole.npz      # of benchmarks/resnet50.py --classifier
+
+PICTURES has one folder for each of the 1,000 classes, 000 to 999 in the order of their WordNet ids.
+"""
+
+import argparse
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+from PIL import Image
+
+from imprint import backbones
+from imprint.backbones import Preprocess
+from imprint.backbones.record import location
+
+Scores = Callable[[np.ndarray], np.ndarray]
+KERAS = Preprocess(size=(224, 224), resize=256)
+
+
+def keras(weights: Path) -> tuple[Preprocess, Scores]:
+    """The restated ResNet-50."""
+    import torch
+    from resnet50 import ResNet50
+
+    network = ResNet50(weights)
+
+    def scores(batch: np.ndarray) -> np.ndarray:
+        pictures = torch.from_numpy(batch).permute(0, 3, 1, 2).float()
+        return network.scores(network.embed(pictures)).numpy()
+
+    return KERAS, scores
+
+
+def shipped(name: str) -> tuple[Preprocess, Scores]:
+    """A backbone whose classifier ships with the package."""
+    backbone, head = backbones.load(name), backbones.head(name)
+    return backbone.record.preprocess, lambda batch: backbone.embed(batch) @ head.weights.T + head.bias
+
+
+def torchvision(spec: str) -> tuple[Preprocess, Scores]:
+    """A network of torchvision: its last layer lies at the end of its file."""
+    import torch
+
+    backbone = backbones.load(spec)
+    state = torch.load(location(backbone.record), weights_only=True)
+    weights, bias = (tensor.numpy() for tensor in list(state.values())[-2:])
+    return backbone.record.preprocess, lambda batch: backbone.embed(batch) @ weights.T + bias
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("pictures", type=Path)
+    parser.add_argument("network")
+    parser.add_argument("--weights", type=Path)
+    parser.add_argument("--batch", type=int, default=20)
+    given = parser.parse_args()
+    if given.network == "resnet50_keras":
+        rule, scores = keras(given.weights)
+    else:
+        rule, scores = (torchvision if given.network.startswith("torchvision:") else shipped)(given.network)
+    files = sorted(given.pictures.glob("*/*"))
+    right = 0
+    for start in range(0, len(files), given.batch):
+        part = files[start : start + given.batch]
+        batch = np.stack([rule.picture(np.asarray(Image.open(path).convert("RGB"))) for path in part])
+        right += sum(scores(batch).argmax(axis=1) == [int(path.parent.name) for path in part])
+        done = start + len(part)
+        if done % 500 == 0 or done == len(files):
+            print(f"{given.network}: {100 * right / done:.2f} % of {done:,} pictures", flush=True)
+
+
+if __name__ == "__main__":
+    main()

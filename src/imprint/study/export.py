@@ -1,0 +1,122 @@
+"""The results of a study as one table for other tools: plain texts and numbers, every column explained in the file."""
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv
+import pyarrow.parquet as pq
+
+from imprint.core.atomic import atomic_write
+from imprint.core.errors import FileError, ParameterError
+from imprint.method import FAMILIES, PARTS
+from imprint.study.store import MANIFEST, TEXTS, Store
+from imprint.study.study import Study
+
+MEANINGS = {
+    "study": "name of the study; of studies of the paper, the part that the data set plays",
+    "backbone": "network that made the embeddings",
+    "dataset": "data set",
+    "task": "which rows of the data set take part, and under which labels",
+    "method": "the five parts of the method, with ' / ' between them",
+    "norm_pre": "how training rows are scaled before proxies are made",
+    "generator": "how the proxies of a class are made",
+    "norm_post": "how proxies are scaled",
+    "norm_inf": "how test rows are scaled",
+    "aggregator": "how proxies decide",
+    "k": "proxies of a class at most, of the generator; null where it has no such parameter",
+    "m": "nearest proxies that vote, of the aggregator; null where it has no such parameter",
+    "seed": "what random choices were drawn from",
+    "accuracy": "share of test rows that were called right, 0 to 1",
+    "macro_f1": "F1 averaged over classes, each counting the same, 0 to 1",
+    "weighted_f1": "F1 averaged over classes by their test rows, 0 to 1",
+    "near_ties": "test rows whose two best scores lie within float rounding",
+    "proxies": "proxies of all classes together",
+    "test_rows": "test rows that were decided",
+    "seconds_generation": "processor seconds for making proxies; shared work is divided among those who share it",
+    "seconds_evaluation": "processor seconds for deciding; shared work is divided among those who share it",
+    "peak_memory": "bytes that the process held at most while the unit of this experiment ran",
+    "fingerprint": "digest of the embeddings",
+    "key": "digest of embeddings, task, method and seed: equal keys are the same computation",
+}
+"""The data dictionary: every column of an exported table, in its order, and what it holds."""
+FORMATS = (".parquet", ".csv")
+
+
+def export(folder: str | os.PathLike[str], path: str | os.PathLike[str]) -> pa.Table:
+    """Write the results that lie in a folder to one `.parquet` or `.csv` file, and return them as a table.
+
+    A Parquet file carries `MEANINGS` as `description` of its columns, and the manifests of the study as `imprint`.
+    """
+    path = Path(path)
+    if path.suffix not in FORMATS:
+        raise ParameterError(f"export({os.fspath(path)!r}): the name must end in {' or '.join(FORMATS)}.")
+    table = results_table(folder)
+    with atomic_write(path) as f:
+        if path.suffix == ".csv":
+            pyarrow.csv.write_csv(table, f)
+        else:
+            pq.write_table(table, f, compression="zstd")
+    return table
+
+
+def results_table(folder: str | os.PathLike[str]) -> pa.Table:
+    """The results in the folder of a study, or of all studies whose folders lie in it; columns as in `MEANINGS`."""
+    parts = [_plain(name, table) for name, table in _tables(Path(folder))]
+    manifests = {store.folder.name: store.manifest() for store in _stores(Path(folder))}
+    return pa.concat_tables(parts).replace_schema_metadata({"imprint": json.dumps(manifests)})
+
+
+def _stores(folder: Path) -> list[Store]:
+    if (folder / MANIFEST).exists():
+        return [Store(folder)]
+    stores = [Store(place.parent) for place in sorted(folder.glob(f"*/{MANIFEST}"))]
+    if not stores:
+        raise FileError(f"{folder}: no study has been run into this folder.")
+    return stores
+
+
+def _tables(folder: Path) -> list[tuple[str, pa.Table]]:
+    """One study in its own order; or, where several share stores, all that is finished."""
+    stores = _stores(folder)
+    if stores[0].folder == folder:
+        study = Study.of(stores[0].manifest()["study"])
+        return [(study.name, study.results(folder))]
+    return [(store.folder.name, _whole(store)) for store in stores]
+
+
+def _whole(store: Store) -> pa.Table:
+    """Every finished experiment on the present embeddings."""
+    table, prints = store.table(), store.manifest()["embeddings"]
+    names = zip(*(table[name].to_pylist() for name in ("backbone", "dataset", "fingerprint")))
+    kept = table.filter(pa.array([prints.get(f"{b}-{d}") == f for b, d, f in names], pa.bool_()))
+    order = pa.table({**{name: kept[name].cast(pa.string()) for name in TEXTS}, "seed": kept["seed"]})
+    return kept.take(pc.sort_indices(order, [(name, "ascending") for name in order.column_names]))
+
+
+def _plain(name: str, table: pa.Table) -> pa.Table:
+    """A table of a store with texts as texts, and what its components say of themselves in columns of their own."""
+    columns: dict[str, Any] = {c: table[c] for c in table.column_names}
+    texts = {c: table[c].cast(pa.string()) for c in (*TEXTS, "fingerprint")}
+    columns |= texts | {
+        "study": pa.repeat(name, len(table)),
+        "method": pc.binary_join_element_wise(*(texts[part] for part in PARTS), " / "),
+        "k": _parameter("generator", "k", texts),
+        "m": _parameter("aggregator", "m", texts),
+        "key": pa.array([key.hex() for key in table["key"].to_pylist()], pa.string()),
+    }
+    return pa.table({c: columns[c] for c in MEANINGS}, schema=_schema(columns))
+
+
+def _parameter(part: str, name: str, texts: dict[str, Any]) -> pa.Array:
+    """A parameter of the components in a column, null where they have none of this name."""
+    values = texts[part].to_pylist()
+    known = {text: getattr(FAMILIES[part].resolve(text), name, None) for text in set(values)}
+    return pa.array([known[text] for text in values], pa.int32())
+
+
+def _schema(columns: dict[str, Any]) -> pa.Schema:
+    return pa.schema([pa.field(c, columns[c].type, metadata={"description": MEANINGS[c]}) for c in MEANINGS])
