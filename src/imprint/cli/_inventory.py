@@ -37,6 +37,8 @@ def _text(column: str, value: object) -> str:
         return f"{value / 1e6:.0f} MB"
     if column == "top1" and isinstance(value, float):
         return f"{value:.1f}"
+    if isinstance(value, list):
+        return ", ".join(value)
     if column == "licence":
         return re.split(r"[ ;]|-Clause", str(value))[0]
     return "" if value is None else f"{value:,}" if isinstance(value, int) else str(value)
@@ -142,6 +144,16 @@ def studies() -> Inventory:
     if find_spec("imprint.paper") is None:
         return Inventory([], ["name", "title"])
     return Inventory(import_module("imprint.paper").listing(), ["name", "title"])
+
+
+def overview() -> Inventory:
+    """The names of everything that can be listed."""
+    from imprint import aggregators, backbones, datasets, generators, normalisers, recipes
+
+    families = {"generators": generators.family, "normalisers": normalisers.family, "aggregators": aggregators.family}
+    named = {"backbones": backbones, "datasets": datasets, "recipes": recipes, **families}
+    objects = [{"name": kind, "members": list(of.names())} for kind, of in named.items()]
+    return Inventory(objects, ["name", "members"], footnote="`imprint list NAME` says more; also of studies.")
 
 
 LISTS: dict[str, Callable[[], Inventory]] = {

@@ -22,19 +22,19 @@ class Kind(StrEnum):
 
 
 def command(
-    what: Annotated[Kind, typer.Argument(help="What to list.", show_default=False)],
+    what: Annotated[Kind | None, typer.Argument(help="What to list; without it, the names of all.")] = None,
     measure: Annotated[
         bool, typer.Option("--measure", help="Of backbones: time each that is installed; some seconds.")
     ] = False,
     json: options.Json = False,
 ) -> None:
     """List backbones, datasets, recipes and other parts."""
-    from imprint.cli._inventory import LISTS, measured
+    from imprint.cli._inventory import LISTS, measured, overview
     from imprint.core.errors import ParameterError
 
     if measure and what != Kind.backbones:
-        raise ParameterError(f"list {what.value} --measure: only backbones can be measured.")
-    found = LISTS[what]()
+        raise ParameterError(f"list {what or ''} --measure: only backbones can be measured.")
+    found = LISTS[what]() if what else overview()
     if measure:
         found = measured(found)
     if json:

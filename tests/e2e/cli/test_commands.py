@@ -113,6 +113,13 @@ def test_collapse_measures_what_the_library_measures(imprint, photos):
     assert "nc1" in imprint("collapse", photos, "-b", "raw").out
 
 
+def test_list_names_everything_there_is(imprint):
+    found = {kind["name"]: kind["members"] for kind in json.loads(imprint("list", "--json").out)}
+    assert "kmeans" in found["generators"]
+    assert "digits" in found["datasets"]
+    assert all(name in imprint("list").out for names in found.values() for name in names)
+
+
 @pytest.mark.parametrize(
     ("what", "some"),
     [
