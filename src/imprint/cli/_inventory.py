@@ -150,9 +150,15 @@ def overview() -> Inventory:
     """The names of everything that can be listed."""
     from imprint import aggregators, backbones, datasets, generators, normalisers, recipes
 
-    families = {"generators": generators.family, "normalisers": normalisers.family, "aggregators": aggregators.family}
-    named = {"backbones": backbones, "datasets": datasets, "recipes": recipes, **families}
-    objects = [{"name": kind, "members": list(of.names())} for kind, of in named.items()]
+    names = {
+        "backbones": backbones.names,
+        "datasets": datasets.names,
+        "recipes": recipes.names,
+        "generators": generators.family.names,
+        "normalisers": normalisers.family.names,
+        "aggregators": aggregators.family.names,
+    }
+    objects = [{"name": kind, "members": list(of())} for kind, of in names.items()]
     return Inventory(objects, ["name", "members"], footnote="`imprint list NAME` says more; also of studies.")
 
 
