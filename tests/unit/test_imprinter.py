@@ -195,6 +195,19 @@ def test_a_training_picture_is_explained_by_itself(photos, aggregator, measure, 
     assert (second.value <= first.value) if measure == "similarity" else (second.value >= first.value)
 
 
+def test_what_speaks_for_the_answer_comes_before_what_speaks_against_it(photos):
+    model = raw(recipe="kernel", generator="kmeans(k=3)").fit(photos)
+    values = [r.value for r in model.why(photos / "middle" / "3.png", 99)]
+    signs = [v > 0 for v in values]
+    assert model.measure == "weight"
+    assert signs == sorted(signs, reverse=True)
+    assert set(signs) == {True, False}
+    split = signs.index(False)
+    assert values[:split] == sorted(values[:split], reverse=True)
+    assert values[split:] == sorted(values[split:])
+    assert abs(values[split]) > values[split - 1]  # by size alone this one would have come earlier
+
+
 def test_reasons_name_the_training_picture_nearest_to_the_proxy(photos):
     model = raw().fit(photos)
     rows = model.embed(photos)

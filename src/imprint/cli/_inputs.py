@@ -2,13 +2,14 @@
 
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from imprint import datasets
 from imprint.core.errors import FileError, ParameterError
 from imprint.datasets import Split
-from imprint.datasets.split import NO_LABELS
+from imprint.datasets.split import NO_LABELS, Numbered, RowsOf
 from imprint.datasets.tables import SUFFIXES
 
 STANDARD_INPUT = "-"
@@ -40,4 +41,7 @@ def _table(words: Sequence[str], text_column: str | None) -> Split:
     if not Path(words[0]).exists():
         raise FileError(f"There is no file {words[0]}; a model of embeddings takes a table, a .npz or a .npy file.")
     columns: dict[str, Any] = {"text_column": text_column}
-    return datasets.load(words[0], "train", labelled=False, **columns)
+    found = datasets.load(words[0], "train", labelled=False, **columns)
+    if isinstance(found.names, Numbered):  # of a pack or a matrix, which are called after their part alone
+        return replace(found, names=RowsOf(found.origin, range(1, len(found) + 1)))
+    return found

@@ -46,6 +46,28 @@ class Numbered(Sequence[str]):
         return f"{self.prefix}/{rows}" if isinstance(rows, int) else [f"{self.prefix}/{r}" for r in rows]
 
 
+class RowsOf(Sequence[str]):
+    """The names of rows of a file, `mails.csv, row 2`: counted as messages about the file count them.
+
+    >>> RowsOf("mails.csv", range(2, 5))[-1]
+    'mails.csv, row 4'
+    """
+
+    def __init__(self, file: str, rows: Sequence[int]):
+        self.file, self.rows = file, rows
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @overload
+    def __getitem__(self, i: int) -> str: ...
+    @overload
+    def __getitem__(self, i: slice) -> list[str]: ...
+    def __getitem__(self, i: int | slice) -> str | list[str]:
+        rows = self.rows[i]
+        return f"{self.file}, row {rows}" if isinstance(rows, int) else [f"{self.file}, row {r}" for r in rows]
+
+
 class Joined(Sequence[Any]):
     """Several sequences as one, in order."""
 
@@ -97,7 +119,8 @@ class Split:
         return len(self.inputs)
 
     def __repr__(self) -> str:
-        return f"Split({len(self)} {self.modality}s, {len(self.classes)} classes)"
+        inputs, classes = len(self), len(self.classes)
+        return f"Split({inputs} {self.modality}{'s' * (inputs != 1)}, {classes} class{'es' * (classes != 1)})"
 
     @property
     def found(self) -> str:

@@ -48,8 +48,9 @@ def _whole(head: AnyHead, network: Backbone) -> Any:
         g = Graph()
         decide(g, g.add("Flatten", _arranged(g, rule), axis=1), head)
         return _model(g, _tensor(PICTURES, np.uint8, ["n", *rule.size, rule.channels]), head)
-    advice = "export the head alone: head_only=True, --head-only on the command line"
-    raise ParameterError(f"export(to='onnx'): {record.name} is no ONNX network; {advice}.")
+    whole = "one graph can hold the pixels themselves or a picture network that ONNX Runtime runs"
+    advice = "export the head, which takes embeddings: head_only=True, --head-only on the command line"
+    raise ParameterError(f"export(to='onnx'): {whole}, not {record.name}; {advice}.")
 
 
 def _joined(head: AnyHead, content: bytes, rule: Preprocess, layer: str | None) -> Any:

@@ -74,13 +74,17 @@ def _closest(head: Head, weights: Array, pictures: Array) -> Array:
 
 
 def reasons(head: AnyHead, shelves: dict[Any, Shelf], x: Array, n: int) -> list[Reason]:
-    """The `n` proxies that count most for one embedding.  # x: (d,)"""
+    """The `n` proxies that count most for one embedding; weights for the answer come before those against it.
+
+    # x: (d,)
+    """
     proxies, measure = head.proxies, head.measure
     values = head.evidence(x.astype(proxies.weights.dtype))
-    key = values if measure == "distance" else -values if measure == "similarity" else -np.abs(values)
+    strength = -values if measure == "distance" else values if measure == "similarity" else np.abs(values)
+    against = (values <= 0) & (measure == "weight")
     starts, labels = proxies.starts, head.classes.tolist()
     found = []
-    for i in np.argsort(key, kind="stable")[:n].tolist():
+    for i in np.lexsort((-strength, against))[:n].tolist():
         label, place = labels[proxies.labels[i]], i - starts[proxies.labels[i]]
         shelf = shelves.get(label)
         found.append(Reason(label, float(values[i]), shelf.names[shelf.beside[place]] if shelf else None))

@@ -120,6 +120,19 @@ def test_list_names_everything_there_is(imprint):
     assert all(name in imprint("list").out for names in found.values() for name in names)
 
 
+def test_rows_without_a_name_are_called_after_their_file(imprint, tmp_path):
+    import numpy as np
+
+    X, y = np.eye(3, dtype=np.float32).repeat(4, axis=0), np.arange(3).repeat(4)
+    np.savez(tmp_path / "old.npz", train=X, train_labels=y)
+    np.save(tmp_path / "new.npy", X[:2])
+    (tmp_path / "new.csv").write_text("a,b,c\n1,0,0\n0,1,0\n")
+    assert imprint("fit", tmp_path / "old.npz", "-o", tmp_path / "m.imprint").code == 0
+    for file, rows in (("new.csv", (2, 3)), ("new.npy", (1, 2)), ("old.npz", (1, 2))):
+        answers = json.loads(imprint("predict", tmp_path / "m.imprint", tmp_path / file, "--json").out)
+        assert [a["path"] for a in answers][:2] == [f"{file}, row {row}" for row in rows]
+
+
 @pytest.mark.parametrize(
     ("what", "some"),
     [

@@ -113,6 +113,7 @@ def test_the_width_of_integers_does_not_count():
     splits = [Split(IMAGES, LABELS.astype(kind), Numbered("x", 6), (0, 1, 2), "image") for kind in ("u1", ">i4", "<i8")]
     assert len({s.fingerprint for s in splits}) == 1
     assert repr(splits[0]) == "Split(6 images, 3 classes)"
+    assert repr(Split(IMAGES[:1], LABELS[:1], Numbered("x", 1), (0,), "image")) == "Split(1 image, 1 class)"
 
 
 def test_the_error_of_an_input_survives_the_way_between_processes():

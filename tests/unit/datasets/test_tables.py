@@ -10,6 +10,7 @@ import pytest
 from imprint.core.errors import FileError
 from imprint.datasets import load
 from imprint.datasets.tables import blocks
+from imprint.datasets.tables.rows import read_rows
 
 X = np.random.default_rng(0).normal(size=(7, 3)).astype(np.float32)
 Y = [2, 0, 1, 1, 2, 0, 0]
@@ -73,6 +74,8 @@ def test_labels_are_not_needed_and_never_taken_for_numbers(tmp_path, name):
     split = load(tmp_path / name, labelled=False)
     np.testing.assert_array_equal(split.inputs, X)
     assert (len(split.labels), split.classes, split.found) == (0, (), f"7 embeddings, 3 wide ({name})")
+    assert list(split.names) == [f"{name}, row {number}" for number, _ in read_rows(tmp_path / name)]
+    assert name != "a.csv" or split.names[0] == "a.csv, row 2"  # the header is row 1
 
 
 @pytest.mark.parametrize("name", ["a.csv", "a.parquet", "lists.parquet"])
