@@ -14,7 +14,7 @@ from timing import HEADER, Row, compare
 from imprint.kernels.farthest import farthest_points
 from imprint.kernels.kmeans import Problem, kmeans, kmeans_many
 from imprint.kernels.maxima import class_maxima
-from imprint.kernels.medoids import alternate, fasterpam
+from imprint.kernels.medoids import Pairwise, alternate, fasterpam
 from imprint.kernels.neighbours import nearest
 from imprint.kernels.ridge import gram
 
@@ -103,8 +103,8 @@ def other_rows(repeats: int, whole: bool) -> Iterator[Row]:
     )  # fmt: skip
     X = E.classes()[0]
     for name, method in {
-        "fasterpam": lambda s: fasterpam(X, 20, np.random.default_rng(s)),
-        "alternate": lambda s: alternate(X, 20),
+        "fasterpam": lambda s: fasterpam(Pairwise(X), 20, np.random.default_rng(s), np.ones(len(X))),
+        "alternate": lambda s: alternate(Pairwise(X), 20, np.ones(len(X))),
     }.items():
         yield compare(
             name, f"{len(X):,} x 512, k = 20", "published k-medoids (restated)",
@@ -155,7 +155,7 @@ def warm() -> None:
     nearest(X, X, 5, "cosine")
     nearest(X, X, 5, "manhattan")
     kmeans(X, 9, np.random.default_rng(0))
-    fasterpam(X[:1000], 9, np.random.default_rng(0))
+    fasterpam(Pairwise(X[:1000]), 9, np.random.default_rng(0), np.ones(1000))
     farthest_points(X, 9, 0)
 
 

@@ -90,7 +90,10 @@ def class_section(cls: type) -> Iterator[str]:
     held = field_rows(cls)
     if held and "Parameters" not in (cls.__doc__ or ""):
         yield from ("| field | holds | meaning |", "|---|---|---|", *held, "")
-    for name, member in sorted(vars(cls).items(), key=lambda item: item[0] != "fit"):
+    ours = {
+        k: v for base in reversed(cls.__mro__) if base.__module__.startswith("imprint") for k, v in vars(base).items()
+    }
+    for name, member in sorted(ours.items(), key=lambda item: item[0] != "fit"):
         about = inspect.getdoc(getattr(member, "__func__", member))
         if name.startswith("_") or not about or name in getattr(cls, "_fields", ()):
             continue

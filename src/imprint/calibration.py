@@ -1,7 +1,7 @@
 """From out-of-fold answers to what they tell: true probabilities, an accuracy to expect, and what is not known."""
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
 
@@ -69,6 +69,17 @@ class Calibration:
     def p_values(self, S: Array, doubt: Array | None) -> Array:
         """For every query the share of known rows that look no more familiar, in (0, 1].  # (n,)"""
         return self.familiarity.p_values(S, doubt)
+
+
+class Assessor(Protocol):
+    """What is learnt beside a head in order to say how good it is; `imprint.folds` has it."""
+
+    @property
+    def calibration(self) -> Calibration: ...
+    @property
+    def answers(self) -> OutOfFold: ...
+    def learn(self, X: Array, y: Array) -> Self: ...
+    def forget(self, label: Any) -> Self: ...
 
 
 def calibrate(answers: OutOfFold) -> Calibration:

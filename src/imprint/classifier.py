@@ -2,23 +2,24 @@
 
 import os
 from contextlib import suppress
-from dataclasses import asdict
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import ClassifierMixin
 from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import check_is_fitted
 
 from imprint.core import sealed
 from imprint.core.errors import FileError, ParameterError
 from imprint.core.inkind import all_finite, dtype_name, labels_at, like, on_gpu, to_numpy
+from imprint.core.labels import plain
 from imprint.core.swap import swap
 from imprint.core.types import Array, Proxies
 from imprint.folds import Folds
-from imprint.head import Head, plain
+from imprint.head import Head
 from imprint.inputs import FLOATS, Columns, check_same_kind, read_labels, read_seed
-from imprint.method import FAMILIES, PARTS, Method
+from imprint.method import Method
+from imprint.parameters import MethodParameters, as_parameters
 from imprint.persistence import head_from_parts, head_to_parts
 
 
@@ -30,7 +31,7 @@ class Learnt(NamedTuple):
     """The names of the columns, where the training data were a table that has them."""
 
 
-class ImprintClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class ImprintClassifier(ClassifierMixin, MethodParameters):  # type: ignore[misc]
     """Classify embeddings by proxies made from the embeddings of each class, with no gradient steps.
 
     Parameters
@@ -101,33 +102,6 @@ class ImprintClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.aggregator = aggregator
         self.calibrate = calibrate
         self.random_state = random_state
-
-    # Parameters
-
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """The constructor's arguments; deep, also those of the components, such as `generator__k`."""
-        params: dict[str, Any] = super().get_params(deep=False)
-        if deep:
-            for part in PARTS:
-                with suppress(ParameterError):
-                    own = asdict(FAMILIES[part].resolve(params[part]))
-                    params |= {f"{part}__{name}": value for name, value in own.items()}
-        return params
-
-    def set_params(self, **params: Any) -> Self:
-        """Change arguments, or one of a component: `set_params(generator__k=5)`. A fitted model stays as it is."""
-        super().set_params(**{name: value for name, value in params.items() if "__" not in name})
-        for name, value in params.items():
-            part, _, inner = name.partition("__")
-            if inner:
-                if part not in PARTS:
-                    raise ParameterError(
-                        f"set_params({name}=...): there is no part {part!r}; parts: {', '.join(PARTS)}."
-                    )
-                before = getattr(self, part)
-                after = FAMILIES[part].changed(before, {inner: value})
-                setattr(self, part, str(after) if isinstance(before, str) else after)
-        return self
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
         """The parameters; where `set_params` has changed them since `fit`, also the method that was fitted."""
@@ -277,8 +251,7 @@ class ImprintClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     @classmethod
     def of_head(cls, head: Head, columns: tuple[str, ...] | None = None) -> Self:
         """The scikit-learn face of something learnt elsewhere."""
-        parts = {part: _as_given(getattr(head.method, part)) for part in PARTS}
-        self = cls(**parts, calibrate=head.folds is not None, random_state=head.seed)
+        self = cls(**as_parameters(head.method), calibrate=head.folds is not None, random_state=head.seed)
         self._learnt = Learnt(head, columns)
         return self
 
@@ -289,9 +262,6 @@ class ImprintClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         with suppress(ParameterError):  # with few features, quantiles leave proxies hardly a difference
             tags.classifier_tags.poor_score = self._method().norm_post.uses_reference
         return tags
-
-    def _method(self) -> Method:
-        return Method.of(**{part: getattr(self, part) for part in PARTS})
 
     def _empty(self, method: Method, dtype: str) -> Head:
         if not isinstance(self.calibrate, bool | np.bool_):
@@ -326,11 +296,6 @@ class ImprintClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             rule = "scale the rows down or use norm_inf='l2'"
             raise ParameterError(f"{call}: the scores overflow {dtype_name(S)}; {rule}.")
         return head, S
-
-
-def _as_given(component: Any) -> Any:
-    """A component as its text, where the text leads back to it."""
-    return str(component) if component.public_name() else component
 
 
 def _columns(names: Any, source: str | os.PathLike[str]) -> tuple[str, ...] | None:

@@ -10,9 +10,10 @@ from imprint.calibration import Calibration, OutOfFold, calibrate
 from imprint.core.digest import class_entropy
 from imprint.core.errors import ParameterError
 from imprint.core.inkind import all_finite, dtype_name, kept, rows_at, to_numpy
+from imprint.core.labels import as_labels
 from imprint.core.layout import Entry, Layout
 from imprint.core.types import Array, State
-from imprint.head import Head, as_labels
+from imprint.head import Head
 from imprint.method import Method
 
 FOLDS = 5

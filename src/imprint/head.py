@@ -2,16 +2,17 @@
 
 from collections.abc import Hashable, Iterable, Sequence
 from functools import cached_property
-from threading import Lock
-from typing import Any, Protocol, Self
+from typing import Any
 
 import numpy as np
 
 from imprint.aggregators._base import Before
-from imprint.calibration import Calibration, OutOfFold
+from imprint.arrivals import Arrivals
+from imprint.calibration import Assessor, Calibration
 from imprint.core.errors import NotFittedError, ParameterError
 from imprint.core.family import unknown
 from imprint.core.inkind import all_finite, cut, dtype_name, joined, rows_at, to_numpy
+from imprint.core.labels import as_labels
 from imprint.core.types import Array, Proxies, State
 from imprint.kernels.softmax import keep_winners
 from imprint.method import ClassState, Method
@@ -20,40 +21,6 @@ SCORES = 2**24  # held at a time where only the winners are asked for
 
 STANDS_FOR = (("mass", 1.0), ("spread", 0.0))
 """What a proxy stands for where its state does not say: one row, itself."""
-
-
-class Assessor(Protocol):
-    """What is learnt beside a head in order to say how good it is; `imprint.folds` has it."""
-
-    @property
-    def calibration(self) -> Calibration: ...
-    @property
-    def answers(self) -> OutOfFold: ...
-    def learn(self, X: Array, y: Array) -> Self: ...
-    def forget(self, label: Any) -> Self: ...
-
-
-class _Arrivals:
-    """Classes in the order of imprinting, appended to and never changed otherwise.
-
-    Heads that only added classes share one of these, each with its own length, so that adding costs the same however
-    many classes there are.
-    """
-
-    def __init__(self, labels: Iterable[Any] = (), states: Iterable[ClassState] = ()):
-        self.labels, self.states = list(labels), list(states)
-        self.places = {label: i for i, label in enumerate(self.labels)}
-        self.lock = Lock()
-
-    def followed_by(self, length: int, labels: Sequence[Any], states: Sequence[ClassState]) -> "_Arrivals":
-        """The first `length` classes and some more: these very arrivals where nobody else has added to them yet."""
-        with self.lock:
-            if len(self.labels) == length:
-                self.states += states
-                self.places.update({label: length + i for i, label in enumerate(labels)})
-                self.labels += labels
-                return self
-        return _Arrivals([*self.labels[:length], *labels], [*self.states[:length], *states])
 
 
 class Head:
@@ -84,7 +51,7 @@ class Head:
         self.width, self.folds = width, folds
         self.method, self.seed, self.dtype = method, seed, np.dtype(dtype)
         self.label_type = None if label_type is None else np.dtype(label_type)
-        self._arrivals = _Arrivals(labels, states)
+        self._arrivals = Arrivals(labels, states)
         self._length = len(self._arrivals.labels)
         self._origin: Head | None = None
 
@@ -133,7 +100,7 @@ class Head:
         for label in known:
             states[label] = self.method.extend(states[label], rows[label], self.seed, label)
         states.update(zip(new, made))
-        return self._child(_Arrivals(states, states.values()), len(states), label_type, X.shape[1])
+        return self._child(Arrivals(states, states.values()), len(states), label_type, X.shape[1])
 
     def forget(self, label: Any) -> "Head":
         """This head without a class, exactly as if it had never been there."""
@@ -142,11 +109,11 @@ class Head:
         if len(self) == 1:
             raise ParameterError(f"forget({label!r}): it is the only class; a classifier needs at least one.")
         left = {k: s for k, s in zip(self.labels, self.states) if k != label}
-        other = self._child(_Arrivals(left, left.values()), len(left), self.label_type, self.width)
+        other = self._child(Arrivals(left, left.values()), len(left), self.label_type, self.width)
         other.folds = None if self.folds is None else self.folds.forget(label)
         return other
 
-    def _child(self, arrivals: _Arrivals, length: int, label_type: Any, width: int | None) -> "Head":
+    def _child(self, arrivals: Arrivals, length: int, label_type: Any, width: int | None) -> "Head":
         """A head with other classes. It remembers the nearest ancestor that is prepared, to prepare itself from."""
         other = Head(self.method, self.seed, self.dtype, label_type=label_type, width=width)
         other._arrivals, other._length = arrivals, length
@@ -257,17 +224,6 @@ class Head:
         winner = int(self.winners(x[None, :])[0])
         q = self.method.norm_inf.apply(x[None, :])[0]
         return self.method.aggregator.evidence(q, self.proxies, self.prepared, winner)
-
-
-def plain(label: Any) -> Any:
-    """A label as the plain Python value it stands for."""
-    return label.item() if isinstance(label, np.generic) else label
-
-
-def as_labels(values: Sequence[Any], dtype: Any) -> Array:
-    """Labels as an array of a type; text as wide as its longest."""
-    text = dtype is None or np.dtype(dtype).kind == "U"
-    return np.array(values, dtype=str if text else dtype)
 
 
 def largest(S: Any) -> Any:

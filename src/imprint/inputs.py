@@ -10,8 +10,8 @@ from sklearn.utils.validation import column_or_1d, validate_data
 
 from imprint.core.errors import KindError, ParameterError
 from imprint.core.inkind import all_finite, dtype_name, on_gpu, to_numpy
+from imprint.core.labels import plain
 from imprint.core.types import Array
-from imprint.head import plain
 
 FLOATS = (np.float64, np.float32)
 LABEL_KINDS = "biufU"  # of NumPy's types: booleans, whole numbers, text

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from imprint.kernels import cpu
-from imprint.kernels.decisions import Counts, count_decisions, count_many
-from imprint.kernels.votes import Vote, by_distance, by_heads, count_votes
+from imprint.kernels.decisions import Counts, Vote, by_distance, by_heads, count_decisions, count_many, count_votes
 
 
 @pytest.fixture(params=[False, True], ids=["numpy", "compiled"], autouse=True)

@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
 
-from imprint.core.errors import ParameterError
 from imprint.kernels import cpu
-from imprint.kernels.medoids import alternate, fasterpam
+from imprint.kernels.medoids import Pairwise, alternate, fasterpam
 
 
 @pytest.fixture(params=[0, float("inf")], ids=["compiled", "numpy"], autouse=True)
@@ -43,7 +42,7 @@ def published(D, k):
 def test_no_swap_lowers_the_cost(k, weighted):
     X = blobs(80)
     mass = np.random.default_rng(1).uniform(size=80) if weighted else np.ones(80)
-    medoids, labels, found = fasterpam(X, k, np.random.default_rng(0), mass=mass)
+    medoids, labels, found = fasterpam(Pairwise(X), k, np.random.default_rng(0), mass)
     D = cdist(X, X)
     assert found == pytest.approx(cost(D, medoids, mass), rel=1e-5)
     assert np.array_equal(labels, np.argmin(D[medoids], axis=0))
@@ -57,7 +56,7 @@ def test_no_swap_lowers_the_cost(k, weighted):
 
 def test_finds_separated_groups():
     X = np.repeat(np.arange(4) * 100.0, 30)[:, None] + np.random.default_rng(0).normal(size=(120, 1))
-    medoids, labels, _ = fasterpam(X, 4, np.random.default_rng(0))
+    medoids, labels, _ = fasterpam(Pairwise(X), 4, np.random.default_rng(0), np.ones(120))
     assert sorted(medoids // 30) == [0, 1, 2, 3]
     assert len(np.unique(labels.reshape(4, 30), axis=1)[0]) == 1
 
@@ -65,7 +64,7 @@ def test_finds_separated_groups():
 @pytest.mark.parametrize("k", [1, 3, 8])
 def test_alternate_is_the_published_iteration(k):
     X = blobs(300)
-    medoids, labels, found = alternate(X, k)
+    medoids, labels, found = alternate(Pairwise(X), k, np.ones(300))
     D = cdist(X, X)
     assert np.array_equal(medoids, published(D, k))
     assert np.array_equal(labels, np.argmin(D[medoids], axis=0))
@@ -74,9 +73,11 @@ def test_alternate_is_the_published_iteration(k):
 
 def test_limited_memory_gives_the_same_medoids():
     X = blobs(1300)
-    for method in (lambda memory: fasterpam(X, 5, np.random.default_rng(2), memory=memory),
-                   lambda memory: alternate(X, 5, memory=memory)):  # fmt: skip
-        held, computed = method(2**30), method(1000)
+    for method in (
+        lambda pairs: fasterpam(pairs, 5, np.random.default_rng(2), np.ones(1300)),
+        lambda pairs: alternate(pairs, 5, np.ones(1300)),
+    ):
+        held, computed = method(Pairwise(X, 2**30)), method(Pairwise(X, 1000))
         assert np.array_equal(held[0], computed[0])
         assert np.array_equal(held[1], computed[1])
 
@@ -84,13 +85,8 @@ def test_limited_memory_gives_the_same_medoids():
 def test_duplicates_and_large_k():
     X = blobs(3)[np.arange(20) % 3]
     for k in (3, 5, 20, 50):
-        medoids, labels, found = fasterpam(X, k, np.random.default_rng(0))
+        medoids, labels, found = fasterpam(Pairwise(X), k, np.random.default_rng(0), np.ones(20))
         assert len(medoids) <= 3
         assert np.array_equal(np.unique(labels), np.arange(len(medoids)))
         if k >= 20:
             assert found == 0
-
-
-def test_k_must_be_positive():
-    with pytest.raises(ParameterError, match="k must be int >= 1"):
-        alternate(blobs(5), 0)

@@ -8,9 +8,9 @@ from imprint.core.component import param
 from imprint.core.errors import ParameterError
 from imprint.core.inkind import in_type_of, like, rows_at
 from imprint.core.types import Array, Proxies, State
+from imprint.kernels.decisions import SMALLEST, by_distance, by_heads
 from imprint.kernels.neighbours import METRICS, nearest
 from imprint.kernels.softmax import shares
-from imprint.kernels.votes import SMALLEST, by_distance, by_heads
 
 WEIGHTINGS = ("distance", "uniform")
 

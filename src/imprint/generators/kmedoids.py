@@ -8,7 +8,7 @@ from imprint.core.layout import Layout
 from imprint.core.types import Array, State
 from imprint.generators._base import MASS, ROWS, SPREAD, PerClassGenerator
 from imprint.kernels.cpu import one_blas_thread
-from imprint.kernels.medoids import MEMORY, Pairwise, alternate_medoids, swap_medoids
+from imprint.kernels.medoids import Pairwise, alternate, fasterpam
 from imprint.kernels.rows import squared_distances
 
 METHODS = ("fasterpam", "alternate")
@@ -40,12 +40,12 @@ class KMedoids(PerClassGenerator):
     def search(self, pairs: Pairwise, mass: Array, rng: np.random.Generator) -> tuple[Array, Array]:
         """The medoids among rows whose distances are at hand, and which of them is nearest to each row."""
         if self.method == "alternate":
-            return alternate_medoids(pairs, self.k, mass)[:2]
-        return swap_medoids(pairs, self.k, rng, mass)[:2]
+            return alternate(pairs, self.k, mass)[:2]
+        return fasterpam(pairs, self.k, rng, mass)[:2]
 
     def _keep(self, rows: Array, mass: Array, spread: Array, rng: np.random.Generator) -> State:
         with one_blas_thread():
-            return medoid_state(rows, mass, spread, *self.search(Pairwise(rows, MEMORY), mass, rng))
+            return medoid_state(rows, mass, spread, *self.search(Pairwise(rows), mass, rng))
 
 
 def medoid_state(rows: Array, mass: Array, spread: Array, medoids: Array, labels: Array) -> State:

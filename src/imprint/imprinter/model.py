@@ -11,16 +11,18 @@ import numpy as np
 from imprint import backbones, recipes
 from imprint.core import sealed
 from imprint.core.errors import FileError, NotFittedError, ParameterError, UnreadableInput
+from imprint.core.labels import plain
 from imprint.core.locks import exclusive
 from imprint.core.swap import swap
 from imprint.core.types import Array
 from imprint.folds import Folds
-from imprint.head import Head, plain
+from imprint.head import Head
 from imprint.imprinter import gallery, keeping
 from imprint.imprinter.embedder import ROWS, Embedder, Report
 from imprint.imprinter.gallery import Reason, Shelf
 from imprint.imprinter.items import Embedded
-from imprint.kept_head import AnyHead, KeptHead
+from imprint.imprinter.learnt import Learnt
+from imprint.kept_head import KeptHead
 from imprint.method import PARTS, Method
 
 if TYPE_CHECKING:
@@ -34,13 +36,6 @@ class Guess(NamedTuple):
 
     label: Any
     probability: float
-
-
-class Learnt(NamedTuple):
-    """What an `Imprinter` knows, behind one reference: whoever holds it may read it while another learns."""
-
-    head: AnyHead
-    shelves: dict[Any, Shelf]
 
 
 class Imprinter:
@@ -178,35 +173,22 @@ class Imprinter:
         rows = self.embed(data, progress)
         folds = Folds.new(self._method, self._seed, rows.X.dtype) if self._calibrate else None
         empty = Head(self._method, self._seed, rows.X.dtype, folds=folds)
-        head = (self._keep.beside(empty) if self._keep else empty).learn(rows.X, np.asarray(rows.y))
-        head.prepared  # noqa: B018 - what cannot decide is refused here, not by the first prediction
-        self._learnt = Learnt(head, gallery.shelve(head.imprinted, {}, rows))
+        learnt = Learnt(self._keep.beside(empty) if self._keep else empty, {}).taught(rows)
+        learnt.head.prepared  # noqa: B018 - what cannot decide is refused here, not by the first prediction
+        self._learnt = learnt
         return self
 
     def add(self, data: Any, progress: Report | None = None) -> Self:
         """Imprint new classes, and more items of known ones; the other classes stay as they are."""
         _ = self.learnt  # refused before the work where there is nothing to add to
         rows = self.embed(data, progress)
-
-        def more(known: Learnt) -> Learnt:
-            _same_kind(known.head, np.asarray(rows.y))
-            head = known.head.learn(rows.X.astype(known.head.dtype, copy=False), np.asarray(rows.y))
-            return Learnt(head, gallery.shelve(head.imprinted, known.shelves, rows))
-
-        swap(self, "_learnt", more)
+        swap(self, "_learnt", lambda learnt: learnt.taught(rows))
         return self
 
     def forget(self, label: Any) -> Self:
         """Drop a class, exactly as if it had never been seen."""
-        gone, _ = plain(label), self.learnt
-
-        def without(known: Learnt) -> Learnt:
-            head = known.head.forget(gone)
-            kept = {k: shelf for k, shelf in known.shelves.items() if k != gone}
-            nothing = Embedded(np.empty((0, head.width or 0), np.float32), [], (), np.empty(0, head.classes.dtype))
-            return Learnt(head, gallery.shelve(head.imprinted, kept, nothing))
-
-        swap(self, "_learnt", without)
+        _ = self.learnt  # refused where there is nothing to forget
+        swap(self, "_learnt", lambda learnt: learnt.without(plain(label)))
         return self
 
     # Deciding
@@ -257,15 +239,10 @@ class Imprinter:
         It holds the classifier, the backbone's record and fingerprint (not its weights), and of the training
         pictures the names and embeddings of those nearest to a proxy.
         """
-        head, shelves = self.learnt
-        document, arrays = keeping.to_parts(head)
-        names, kept = gallery.to_parts(head.imprinted.classes.tolist(), shelves)
-        own = (
-            {"kind": "classifier"}
-            if self.modality == "embedding"
-            else {"kind": "imprinter", "backbone": self.embedder.origin()}
-        )
-        sealed.write(path, {**document, **own, "pictures": names}, {**arrays, **kept})
+        document, arrays = self.learnt.to_parts()
+        rows = self.modality == "embedding"
+        own = {"kind": "classifier"} if rows else {"kind": "imprinter", "backbone": self.embedder.origin()}
+        sealed.write(path, {**document, **own}, arrays)
 
     @classmethod
     def load(
@@ -287,9 +264,8 @@ class Imprinter:
         imprinted = head.imprinted
         try:
             stated = document.get("backbone", {"spec": ROWS})
-            names = document.get("pictures", [[] for _ in range(len(imprinted))])
             self = cls(backbone or str(stated["spec"]), cache=cache, device=device, threads=threads)
-            shelves = gallery.from_parts(imprinted, names, arrays)
+            learnt = Learnt.of_parts(head, document, arrays)
             if "backbone" in document:
                 made_with = str(stated["spec"]), str(stated["fingerprint"])
                 self.embedder.check_origin(path, *made_with, named=backbone is not None)
@@ -299,7 +275,7 @@ class Imprinter:
             raise sealed.foreign(path) from None
         self._method, self._seed, self._calibrate = imprinted.method, imprinted.seed, imprinted.folds is not None
         self._keep = keeping.Keep.again(head, str(stated["spec"]))
-        self._learnt = Learnt(head, shelves)
+        self._learnt = learnt
         return self
 
     @classmethod
@@ -342,10 +318,3 @@ def _seed(random_state: Any) -> int:
     if isinstance(random_state, bool) or not isinstance(random_state, int | np.integer) or random_state < 0:
         raise ParameterError(f"Imprinter(random_state={random_state!r}): random_state must be int >= 0.")
     return int(random_state)
-
-
-def _same_kind(head: AnyHead, y: Array) -> None:
-    text = [np.dtype(dtype).kind == "U" for dtype in (head.label_type, y.dtype)]
-    if text[0] != text[1]:
-        kinds = ["text" if is_text else "number" for is_text in text]
-        raise ParameterError(f"add(data): the data have {kinds[1]} labels, the model {kinds[0]} labels.")

@@ -5,10 +5,8 @@ from typing import Protocol
 
 import numpy as np
 
-from imprint.core.errors import ParameterError
 from imprint.core.types import Array
 from imprint.kernels import cpu
-from imprint.kernels.cpu import one_blas_thread
 from imprint.kernels.rows import squared_norms
 
 MEMORY = 256 * 2**20
@@ -16,9 +14,12 @@ BLOCK = 512
 
 
 class Pairwise:
-    """Euclidean distances between all rows in float32, held or computed again; to be used with one thread of BLAS."""
+    """Euclidean distances between all rows in float32; to be used with one thread of BLAS.
 
-    def __init__(self, X: Array, memory: int) -> None:
+    They are held where they fit `memory` bytes, and computed again whenever they are needed where not.
+    """
+
+    def __init__(self, X: Array, memory: int = MEMORY) -> None:
         self.X = np.ascontiguousarray(X - X.mean(axis=0, dtype=np.float64).astype(X.dtype))
         self.norms = squared_norms(self.X)
         self.indices = np.arange(len(X))
@@ -75,24 +76,15 @@ class Pairwise:
         return products
 
 
-def fasterpam(
-    X: Array, k: int, rng: np.random.Generator, *, mass: Array | None = None, memory: int = MEMORY
-) -> tuple[Array, Array, float]:
+def fasterpam(pairs: Pairwise, k: int, rng: np.random.Generator, weight: Array) -> tuple[Array, Array, float]:
     """Medoids that no single swap improves, by eager swaps (Schubert and Rousseeuw, 2021).
 
-    Returns the rows chosen, the medoid of every row and the total distance. Distances between all rows are held in
-    float32 where they fit `memory` bytes, and computed again whenever they are needed where not.
+    Returns the rows chosen, the medoid of every row and the total distance. To be run with BLAS kept to one thread.
 
-    >>> fasterpam(np.array([[0.0], [1.0], [2.0], [10.0]]), 2, np.random.default_rng(0))[2]
+    >>> X = np.array([[0.0], [1.0], [2.0], [10.0]])
+    >>> fasterpam(Pairwise(X), 2, np.random.default_rng(0), np.ones(4))[2]
     2.0
     """
-    weight = _weights(X, k, mass)
-    with one_blas_thread():
-        return swap_medoids(Pairwise(X, memory), k, rng, weight)
-
-
-def swap_medoids(pairs: Pairwise, k: int, rng: np.random.Generator, weight: Array) -> tuple[Array, Array, float]:
-    """`fasterpam` where distances are at hand; to be run with BLAS kept to one thread."""
     n = len(weight)
     if k == 1:
         return _result(pairs, weight, np.argmin(pairs.totals(weight), keepdims=True))
@@ -144,21 +136,12 @@ class _PlainSwaps:
         return np.argmin(self.M, axis=0), self.M.min(axis=0)
 
 
-def alternate(
-    X: Array, k: int, *, mass: Array | None = None, max_iter: int = 300, memory: int = MEMORY
-) -> tuple[Array, Array, float]:
+def alternate(pairs: Pairwise, k: int, weight: Array, max_iter: int = 300) -> tuple[Array, Array, float]:
     """Assign rows to medoids and medoids to clusters in turn, from the `k` most central rows.
 
-    >>> alternate(np.array([[0.0], [1.0], [2.0], [10.0], [11.0]]), 2)[0]
+    >>> alternate(Pairwise(np.array([[0.0], [1.0], [2.0], [10.0], [11.0]])), 2, np.ones(5))[0]
     array([3, 1])
     """
-    weight = _weights(X, k, mass)
-    with one_blas_thread():
-        return alternate_medoids(Pairwise(X, memory), k, weight, max_iter)
-
-
-def alternate_medoids(pairs: Pairwise, k: int, weight: Array, max_iter: int = 300) -> tuple[Array, Array, float]:
-    """`alternate` where distances are at hand; to be run with BLAS kept to one thread."""
     medoids = np.argsort(pairs.totals(weight), kind="stable")[:k]
     for _ in range(max_iter):
         labels = np.argmin(pairs.rows(medoids), axis=0)
@@ -167,12 +150,6 @@ def alternate_medoids(pairs: Pairwise, k: int, weight: Array, max_iter: int = 30
             break
         medoids = best
     return _result(pairs, weight, medoids)
-
-
-def _weights(X: Array, k: int, mass: Array | None) -> Array:
-    if k < 1:
-        raise ParameterError(f"medoids(k={k}): k must be int >= 1.")
-    return np.ones(len(X)) if mass is None else np.asarray(mass, dtype=np.float64)
 
 
 def _centre(pairs: Pairwise, weight: Array, members: Array, medoid: int) -> int:

@@ -28,7 +28,7 @@ def nearest(Q: Any, W: Array, m: int, metric: str = "euclidean") -> tuple[Any, A
         raise ParameterError(f"nearest(m={m}): m must be int >= 1.")
     if is_torch(Q):
         from imprint.kernels.tensor import neighbours
-        from imprint.kernels.tensor.residence import on_device_of
+        from imprint.kernels.tensor.device import on_device_of
 
         return neighbours.nearest(Q, on_device_of(W, Q), m, metric)
     m = min(m, len(W))

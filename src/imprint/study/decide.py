@@ -12,11 +12,9 @@ from imprint.aggregators.nearest import Nearest
 from imprint.core.errors import ParameterError
 from imprint.core.types import Array, State
 from imprint.head import Head
-from imprint.kernels.class_neighbours import Neighbours
-from imprint.kernels.decisions import Counts, count_decisions, count_many
+from imprint.kernels.decisions import Counts, Vote, count_decisions, count_many, count_votes
 from imprint.kernels.rows import lengths
-from imprint.kernels.spans import Stack, span_maxima, stacked
-from imprint.kernels.votes import Vote, count_votes
+from imprint.kernels.stacks import Neighbours, Stack, span_maxima, stacked
 from imprint.method import ClassState, Method
 from imprint.normalisers.l2 import L2
 from imprint.study.proxies import Block, Part, UnitProxies

@@ -27,7 +27,7 @@ from imprint.generators.mean import Mean
 from imprint.generators.random import Random
 from imprint.kernels.cpu import one_blas_thread
 from imprint.kernels.kmeans import Problem, kmeans_many
-from imprint.kernels.medoids import MEMORY, Pairwise
+from imprint.kernels.medoids import Pairwise
 from imprint.kernels.ridge import moments
 from imprint.method import Method
 from imprint.normalisers.l2 import L2
@@ -167,7 +167,7 @@ def _k_least_squares(X: Array, requests: Sequence[Request]) -> list[State]:
 def _kmedoids(X: Array, requests: Sequence[Request]) -> list[State]:
     one, none, found = np.ones(len(X)), np.zeros(len(X)), []
     with one_blas_thread():
-        pairs = Pairwise(X, MEMORY)
+        pairs = Pairwise(X)
         for generator, entropy in requests:
             medoids = generator.search(pairs, one, np.random.default_rng(entropy))  # type: ignore[attr-defined]
             found.append(medoid_state(X, one, none, *medoids))

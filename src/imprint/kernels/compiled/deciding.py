@@ -1,11 +1,11 @@
-"""The loops of `kernels.decisions`, `kernels.spans`, `kernels.class_neighbours` and `kernels.votes`."""
+"""The loops of `kernels.decisions` and `kernels.stacks`."""
 
 from typing import Any
 
 import numpy as np
 
 from imprint.core.types import Array
-from imprint.kernels.compiled.jit import jit, jit_sums
+from imprint.kernels.compiled import jit, jit_sums
 
 
 @jit

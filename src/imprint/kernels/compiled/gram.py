@@ -3,7 +3,7 @@
 import numpy as np
 
 from imprint.core.types import Array
-from imprint.kernels.compiled.jit import jit, jit_sums
+from imprint.kernels.compiled import jit, jit_sums
 from imprint.kernels.compiled.lloyd import add_rows, move_rows, nearest
 from imprint.kernels.compiled.products import distances_to_own, squared_distance
 from imprint.kernels.compiled.sketch import near_mean

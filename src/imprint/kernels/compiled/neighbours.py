@@ -3,7 +3,7 @@
 import numpy as np
 
 from imprint.core.types import Array
-from imprint.kernels.compiled.jit import jit, jit_sums
+from imprint.kernels.compiled import jit, jit_sums
 from imprint.kernels.compiled.products import squared_lengths
 from imprint.kernels.compiled.sketch import EPS, Sketch
 from imprint.kernels.cpu import on_all_cores, one_blas_thread

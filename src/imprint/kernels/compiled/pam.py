@@ -3,7 +3,7 @@
 import numpy as np
 
 from imprint.core.types import Array
-from imprint.kernels.compiled.jit import jit, jit_sums
+from imprint.kernels.compiled import jit, jit_sums
 from imprint.kernels.compiled.products import squared_distance
 
 # Every choice in a loop over rows is between two values: LLVM 22 vectorises choices within choices wrongly.

@@ -3,7 +3,7 @@
 import numpy as np
 
 from imprint.core.types import Array
-from imprint.kernels.compiled.jit import jit, jit_sums
+from imprint.kernels.compiled import jit, jit_sums
 
 
 @jit_sums

@@ -3,7 +3,7 @@
 import numpy as np
 
 from imprint.core.types import Array
-from imprint.kernels.compiled.jit import jit
+from imprint.kernels.compiled import jit
 
 
 @jit

@@ -12,8 +12,8 @@ import triton
 from torch import Tensor
 
 from imprint.kernels.tensor import programs
+from imprint.kernels.tensor.device import recorded
 from imprint.kernels.tensor.kmeans import Batch, Found, by_label, relocate
-from imprint.kernels.tensor.recording import recorded
 
 RECORDED = 4  # iterations that are recorded, to be replayed as one call
 CHECK_EVERY = 3  # replays between two looks at whether everything has converged

@@ -4,8 +4,7 @@ import torch
 from torch import Tensor
 
 from imprint.core.types import Array
-from imprint.kernels.tensor.precision import exact_float32
-from imprint.kernels.tensor.residence import on_device_of
+from imprint.kernels.tensor.device import exact_float32, on_device_of
 
 CHUNK = 2**27  # kernels held at once
 

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from imprint.kernels.tensor.precision import exact_float32
+from imprint.kernels.tensor.device import exact_float32
 
 CHUNK = 2**28  # scores held at once
 SPARE = 8  # candidates beyond m

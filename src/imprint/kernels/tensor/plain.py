@@ -3,8 +3,8 @@
 import torch
 from torch import Tensor
 
+from imprint.kernels.tensor.device import exact_float32
 from imprint.kernels.tensor.kmeans import Batch, Found, by_label, relocate
-from imprint.kernels.tensor.precision import exact_float32
 
 
 class Plain:

@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 
 from imprint.kernels import cpu
-from imprint.kernels.class_neighbours import Neighbours
 from imprint.kernels.neighbours import nearest
 from imprint.kernels.rows import lengths, unit_rows
-from imprint.kernels.spans import stacked
+from imprint.kernels.stacks import Neighbours, stacked
 
 rng = np.random.default_rng(0)
 BLOCKS = [(rng.normal(size=(n, 30)) + 3).astype(np.float32) for n in (40, 5, 1)]

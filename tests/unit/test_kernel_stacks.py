@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from imprint.kernels import cpu, spans
+from imprint.kernels import cpu, stacks
 from imprint.kernels.rows import lengths, unit_rows
-from imprint.kernels.spans import span_maxima, stacked
+from imprint.kernels.stacks import span_maxima, stacked
 
 
 @pytest.fixture(params=[0, float("inf")], ids=["compiled", "numpy"], autouse=True)
@@ -16,8 +16,8 @@ def each_engine(request, monkeypatch):
 @pytest.mark.parametrize("scores", [1, 99999])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_equals_the_products_of_every_set_alone(scores, dtype, monkeypatch):
-    monkeypatch.setattr(spans, "SCORES", scores)
-    monkeypatch.setattr(spans, "LEAST", 5)
+    monkeypatch.setattr(stacks, "SCORES", scores)
+    monkeypatch.setattr(stacks, "LEAST", 5)
     rng = np.random.default_rng(0)
     Q = rng.normal(size=(23, 7)).astype(dtype)
     blocks = [-np.abs(rng.normal(size=(n, 7))).astype(dtype) for n in (8, 1, 15)]

@@ -1,0 +1,54 @@
+"""What an `Imprinter` knows, as one value."""
+
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+
+from imprint.core.errors import ParameterError
+from imprint.core.types import Array
+from imprint.imprinter import gallery, keeping
+from imprint.imprinter.gallery import Shelf
+from imprint.imprinter.items import Embedded
+from imprint.kept_head import AnyHead
+
+
+class Learnt(NamedTuple):
+    """A head and the pictures beside its proxies, behind one reference: whoever holds it may read it while another
+    learns."""
+
+    head: AnyHead
+    shelves: dict[Any, Shelf]
+
+    def taught(self, rows: Embedded) -> Self:
+        """The same after new classes and more rows of known ones."""
+        y = np.asarray(rows.y)
+        if len(self.head.imprinted):
+            _same_kind(self.head, y)
+        head = self.head.learn(rows.X.astype(self.head.dtype, copy=False), y)
+        return type(self)(head, gallery.shelve(head.imprinted, self.shelves, rows))
+
+    def without(self, label: Any) -> Self:
+        """The same without a class."""
+        head = self.head.forget(label)
+        kept = {k: shelf for k, shelf in self.shelves.items() if k != label}
+        nothing = Embedded(np.empty((0, head.width or 0), np.float32), [], (), np.empty(0, head.classes.dtype))
+        return type(self)(head, gallery.shelve(head.imprinted, kept, nothing))
+
+    def to_parts(self) -> tuple[dict[str, Any], dict[str, Array]]:
+        """A JSON document and named arrays."""
+        document, arrays = keeping.to_parts(self.head)
+        names, pictures = gallery.to_parts(self.head.imprinted.classes.tolist(), self.shelves)
+        return {**document, "pictures": names}, {**arrays, **pictures}
+
+    @classmethod
+    def of_parts(cls, head: AnyHead, document: dict[str, Any], arrays: dict[str, Array]) -> Self:
+        """A head with the pictures that `to_parts` described; KeyError, TypeError or ValueError for anything else."""
+        names = document.get("pictures", [[] for _ in range(len(head.imprinted))])
+        return cls(head, gallery.from_parts(head.imprinted, names, arrays))
+
+
+def _same_kind(head: AnyHead, y: Array) -> None:
+    text = [np.dtype(dtype).kind == "U" for dtype in (head.label_type, y.dtype)]
+    if text[0] != text[1]:
+        kinds = ["text" if is_text else "number" for is_text in text]
+        raise ParameterError(f"add(data): the data have {kinds[1]} labels, the model {kinds[0]} labels.")

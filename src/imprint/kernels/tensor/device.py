@@ -1,0 +1,52 @@
+"""What tensors need of their device: products of whole float32, work replayed without the host, arrays beside them."""
+
+import weakref
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from imprint.core.types import Array
+
+
+@contextmanager
+def exact_float32() -> Iterator[None]:
+    """Products of float32 matrices keep all their bits inside, whatever the caller has allowed outside."""
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("highest")
+    try:
+        yield
+    finally:
+        torch.set_float32_matmul_precision(before)
+
+
+def recorded(work: Callable[[], object], device: torch.device) -> Callable[[], object]:
+    """A call that repeats `work`, which must have run once, so that it is compiled, and must not wait for the host.
+
+    Keep the call as long as a replay may be under way.
+    """
+    if device.type != "cuda":
+        return work
+    graph, side = torch.cuda.CUDAGraph(), torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
+    side.wait_stream(torch.cuda.current_stream(device))
+    with torch.cuda.stream(side):
+        graph.capture_begin()
+        work()
+        graph.capture_end()
+    torch.cuda.current_stream(device).wait_stream(side)
+    return graph.replay
+
+
+_resident: dict[tuple[int, torch.device], tuple[weakref.ref[Any], Tensor]] = {}
+
+
+def on_device_of(array: Array, x: Tensor) -> Tensor:
+    """The array as a tensor where x lies. It is copied once: arrays of a model never change."""
+    key = id(array), x.device
+    known = _resident.get(key)
+    if known is None or known[0]() is not array:
+        gone = weakref.ref(array, lambda _: _resident.pop(key, None))
+        known = _resident[key] = gone, torch.tensor(array, device=x.device)
+    return known[1]
