@@ -154,7 +154,7 @@ def test_tables_of_embeddings(imprint, tmp_path):
     lines += [f"{label}," + ",".join(f"{v:.6f}" for v in row) for label, row in zip(y, X)]
     (tmp_path / "rows.csv").write_text("\n".join([*lines, lines[7]]) + "\n")
     found = json.loads(imprint("check", "rows.csv", "--json", "--page", "c.html").out)
-    assert found["duplicates"] == [["rows/train/6", "rows/train/40"]]
+    assert found["duplicates"] == [["rows.csv, row 8", "rows.csv, row 42"]]
     assert imprint("fit", "rows.csv", "-o", "m.imprint").code == 0
     assert json.loads(imprint("evaluate", "m.imprint", "rows.csv", "--json", "--page", "e.html").out)["rows"] == 41
 

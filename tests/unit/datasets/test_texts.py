@@ -19,7 +19,7 @@ def test_csv(tmp_path):
     assert split.labels.tolist() == ["spam", "7"]
     assert split.classes == ("7", "spam")
     assert split.modality == "text"
-    assert split.names[1] == "mail/train/1"
+    assert split.names[1] == "mail.csv, row 3"
 
 
 def test_json_lines_keep_integers(tmp_path):

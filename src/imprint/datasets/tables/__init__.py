@@ -6,7 +6,7 @@ from typing import Any
 
 from imprint.core.errors import FileError
 from imprint.datasets.growing import GrowingRows
-from imprint.datasets.split import NO_LABELS, SPLITS, Modality, Numbered, RowsOf, Split, classes_of
+from imprint.datasets.split import NO_LABELS, SPLITS, Modality, RowsOf, Split, classes_of
 from imprint.datasets.tables.blocks import Block, Doubt, careful_blocks, fast_blocks
 from imprint.datasets.tables.layout import Layout, choose_layout
 from imprint.datasets.tables.rows import SUFFIXES as SUFFIXES
@@ -71,16 +71,14 @@ class _Table:
             self.labels.extend(block.beside[self.labels.column], block.rows)
         if self.layout.name is not None:
             self.names += map(str, block.beside[self.layout.name])
-        elif self.labels is None:
+        else:
             self.rows += block.rows
         return block.inputs
 
     def as_split(self) -> Split:
         """The finished rows."""
         labels = self.labels.array() if self.labels is not None else NO_LABELS
-        prefix = f"{self.path.stem}/{self.wanted}" if self.wanted else self.path.stem
-        unnamed = RowsOf(self.path.name, self.rows) if self.labels is None else Numbered(prefix, len(self.inputs))
-        names: Sequence[str] = tuple(self.names) or unnamed
+        names: Sequence[str] = tuple(self.names) or RowsOf(self.path.name, self.rows)
         modality: Modality = "text" if self.layout.kind == "text" else "embedding"
         parts = tuple(part for part in SPLITS if part in self.parts)
         return Split(self.inputs, labels, names, classes_of(labels), modality, origin=self.path.name, parts=parts)

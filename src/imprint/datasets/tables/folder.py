@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from imprint.core.errors import FileError
-from imprint.datasets.split import SPLITS, Numbered, Split
+from imprint.datasets.split import SPLITS, Split
 from imprint.datasets.tables import SUFFIXES, load_table
 
 
@@ -21,9 +21,7 @@ def load_table_folder(folder: Path, split: str, **how: Any) -> Split:
         raise FileError(f"{folder} has no test split; put it there as test.csv or test.jsonl.")
     found = load_table(path, None, **how)
     parts = tuple(part for part in SPLITS if _table(folder, part) is not None)
-    name = folder.resolve().name
-    names = Numbered(f"{name}/{split}", len(found)) if isinstance(found.names, Numbered) else found.names
-    return replace(found, names=names, origin=name, parts=parts)
+    return replace(found, origin=folder.resolve().name, parts=parts)
 
 
 def _table(folder: Path, split: str) -> Path | None:
