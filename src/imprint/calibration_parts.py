@@ -11,8 +11,8 @@ from imprint.core.types import Array
 
 POSITIVE = ("temperature", "score_spread", "doubt_spread", "heaviest")
 SHARES = ("floor", "expected", "low", "high")
-ARRAYS = ("usual", "reference", "below")
 PREFIX = "calibration/"
+ARRAYS = tuple(f"{PREFIX}{name}" for name in ("usual", "reference", "below"))
 
 
 def calibration_to_parts(found: Calibration) -> tuple[dict[str, Any], dict[str, Array]]:
@@ -28,7 +28,7 @@ def calibration_to_parts(found: Calibration) -> tuple[dict[str, Any], dict[str, 
         "doubt_spread": seen.doubt_spread,
         "heaviest": seen.heaviest,
     }
-    return numbers, {f"{PREFIX}{name}": getattr(seen, name) for name in ARRAYS}
+    return numbers, {name: getattr(seen, name.removeprefix(PREFIX)) for name in ARRAYS}
 
 
 def calibration_from_parts(numbers: dict[str, Any], arrays: dict[str, Array], classes: int) -> Calibration:
@@ -37,7 +37,7 @@ def calibration_from_parts(numbers: dict[str, Any], arrays: dict[str, Array], cl
     values = {**numbers, "expected": 0.0 if numbers["expected"] is None else numbers["expected"]}
     require(all(type(value) is float and np.isfinite(value) for value in values.values()))
     require(all(values[name] > 0 for name in POSITIVE) and all(0 <= values[name] <= 1 for name in SHARES))
-    usual, reference, below = (arrays[f"{PREFIX}{name}"] for name in ARRAYS)
+    usual, reference, below = (arrays[name] for name in ARRAYS)
     require(usual.shape == (classes,) and reference.ndim == 1 and below.shape == (len(reference) + 1,))
     for array in (usual, reference, below):
         require(array.dtype == np.float64 and bool(np.isfinite(array).all()))

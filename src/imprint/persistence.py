@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from imprint.calibration_parts import ARRAYS as CALIBRATION_ARRAYS
 from imprint.calibration_parts import calibration_from_parts, calibration_to_parts
 from imprint.core.errors import FileError, ParameterError
 from imprint.core.layout import Layout, Stack, fits
@@ -26,6 +27,12 @@ from imprint.method import PARTS, ClassState, Method
 LABELS = {"U": (str,), "b": (bool,), "i": (int,), "u": (int,), "f": (int, float)}
 """The plain types of labels for each kind of NumPy's."""
 WIDEST = 2**31
+HELD_BY_HEAD = ("parts", "seed", "dtype", "width", "labels", "calibration")
+HELD_BESIDE = ("kind", "written_by", "features", "backbone", "pictures", "kept")
+"""The keys of a document: those of a head, and those of whoever keeps one in a file."""
+PICTURES = "pictures."
+"""How the names of arrays begin that remember pictures."""
+ENDS = ("values", "shapes")
 
 
 def head_to_parts(head: Head) -> tuple[dict[str, Any], dict[str, Array]]:
@@ -75,10 +82,34 @@ def head_from_parts(document: dict[str, Any], arrays: dict[str, Array], source: 
         raise foreign(source) from None
     except ParameterError as e:
         raise FileError(f"{source}: {e}") from None
+    if strange := _unknown(method, document, arrays):
+        raise FileError(
+            f"{source}: it holds {strange[0]!r}, which this imprint does not know and so cannot take into account; fit "
+            f"the model again, or use the imprint that wrote it ({document.get('written_by', 'unknown')!r:.20})."
+        )
     try:
         return _head(method, document, arrays)
     except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError):
         raise foreign(source) from None
+
+
+def _unknown(method: Method, document: dict[str, Any], arrays: dict[str, Array]) -> list[str]:
+    """The names in a file that no part of it is read by; in order."""
+    calibrated = "calibration" in document
+    folds = [f"fold{f}/" for f in range(FOLDS)] if calibrated else []
+    kinds = [f"{before}{kind}/" for before in ("", *folds) for kind in ("state", "sums")] + ["held/"] * calibrated
+    single = {f"{fold}classes" for fold in folds} | ({*CALIBRATION_ARRAYS} if calibrated else set())
+    single |= set() if method.per_class else {"weights", "sizes"}
+
+    def is_known(name: str) -> bool:
+        if name in single or (name.startswith(PICTURES) and "pictures" in document):
+            return True
+        array, _, end = name.rpartition("/")
+        return name.startswith(tuple(kinds)) and end in ENDS and all(f"{array}/{e}" in arrays for e in ENDS)
+
+    places = [(document, (*HELD_BY_HEAD, *HELD_BESIDE)), (document["parts"], PARTS)]
+    strange = [key for place, known in places if isinstance(place, dict) for key in place if key not in known]
+    return sorted(strange) + sorted(name for name in arrays if not is_known(name))
 
 
 def _head(method: Method, document: dict[str, Any], arrays: dict[str, Array]) -> Head:

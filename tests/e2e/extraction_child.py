@@ -1,6 +1,7 @@
-"""A process that extracts and may be killed: `python extraction_child.py STORE LOG PAUSE`.
+"""A process that extracts and may be killed: `python extraction_child.py STORE LOG PAUSE [ENGINE]`.
 
-Each batch that is embedded adds a line to LOG; PAUSE seconds pass in each, so that there is something to kill.
+Each batch that is embedded adds a line to LOG: its digest and the session that computed it, which on a Ray cluster
+tells the node. PAUSE seconds pass in each, so that there is something to kill.
 """
 
 import os
@@ -18,10 +19,16 @@ INPUTS, BATCH, WIDTH = 4000, 16, 64
 
 
 class Inputs:
+    def __init__(self, places):
+        self.places = places
+
     def __len__(self):
-        return INPUTS
+        return len(self.places)
 
     def __getitem__(self, i):
+        if isinstance(i, slice):
+            return Inputs(self.places[i])
+        i = self.places[i]
         if i % 97 == 5:
             raise UnreadableInput(f"{i}.png", "the file is truncated")
         return np.random.default_rng(i).integers(0, 256, (8, 8), np.uint8)
@@ -33,21 +40,27 @@ class Backbone:
     fingerprint = digest([matrix])
 
     def __init__(self, log, pause):
+        self.pickled = Backbone, (log, pause)
         self.log, self.pause = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT), pause
+
+    def __reduce__(self):
+        return self.pickled
 
     def prepare(self, item):
         return item.astype(np.float32).ravel() / 255
 
     def embed(self, batch):
         time.sleep(self.pause)
-        os.write(self.log, digest([batch])[:16].encode() + b"\n")
+        session = os.getsid(0) if hasattr(os, "getsid") else 0
+        os.write(self.log, f"{digest([batch])[:16]} {session}\n".encode())
         return np.tanh(batch @ self.matrix)
 
 
 if __name__ == "__main__":
-    store, log, pause = sys.argv[1:]
+    store, log, pause, *engine = sys.argv[1:]
     names = [f"{i}.png" for i in range(INPUTS)]
-    split = SimpleNamespace(inputs=Inputs(), labels=np.arange(INPUTS) % 7, names=names, fingerprint="d0")
+    split = SimpleNamespace(inputs=Inputs(range(INPUTS)), labels=np.arange(INPUTS) % 7, names=names, fingerprint="d0")
     sys.stdout.write("ready\n")
     sys.stdout.flush()
-    extract(Backbone(log, float(pause)), split, batch_size=BATCH, folder=store, workers=2)
+    how = {"engine": engine[0]} if engine else {"workers": 2}
+    extract(Backbone(log, float(pause)), split, batch_size=BATCH, folder=store, **how)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
+from imprint.core.component import Component
 from imprint.core.errors import FileError, ParameterError
 from imprint.generators.mean import Mean
 from imprint.study import Grid, Held, Packs, Study, plan
@@ -176,6 +177,17 @@ def test_a_million_experiments_are_planned_in_seconds():
     start = time.process_time()
     assert plan(study, SOURCE).to_do == 1_000_000
     assert time.process_time() - start < 3
+
+
+def test_many_methods_take_the_texts_of_few_components(monkeypatch):
+    """As many texts as the parts have components: a method's is put together from theirs."""
+    grid = Grid(norm_pre=["none", "l2"], generator="random", k=[*range(1, 51)], aggregator="nearest", m=[*range(1, 51)])
+    study, made = Study(**WHERE, grid=grid, rules=["matching_norms", "enough_proxies"]), []
+    honest = Component.__str__
+    monkeypatch.setattr(Component, "__str__", lambda self: made.append(1) or honest(self))
+    assert plan(study, SOURCE).experiments == 4_216  # m <= 3 k, for three classes
+    assert len(made) <= 50 + 50 + 2 + 1 + 1 + 10
+    assert study.method_texts[-1] == str(study.methods[-1]) == "l2 / random(k=50) / l2 / l2 / nearest(m=50)"
 
 
 def test_a_component_of_ones_own_cannot_pass_for_another():

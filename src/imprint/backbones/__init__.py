@@ -1,5 +1,6 @@
 """Backbones: one record, one file; `load` turns a text such as `tinynet` or `onnx:FILE` into embeddings."""
 
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -90,7 +91,8 @@ def stated_fingerprint(spec: str, device: str = "cpu") -> str | None:
 def load(spec: str, device: str = "cpu", threads: int | None = None) -> Backbone:
     """Open a backbone by its name, or `onnx:FILE`, `tflite:FILE`, `torchvision:NAME`, `timm:NAME`, `sentence:NAME`.
 
-    `threads` is the number of cores one `embed` uses; None takes all that the process may use.
+    `threads` is the number of cores one `embed` uses; None takes all that the process may use. A loaded backbone is
+    pickled as these arguments, and loaded again by whoever unpickles it.
 
     >>> import numpy as np
     >>> pixels = load("raw")
@@ -103,6 +105,8 @@ def load(spec: str, device: str = "cpu", threads: int | None = None) -> Backbone
     source = rest if PREFIXES.get(prefix) == "NAME" else record(spec)
     adapter = source.adapter if isinstance(source, Record) else prefix
     backbone: Backbone = _adapter(adapter).load(source, device, threads)
+    place = f"{prefix}:{Path(rest).expanduser().absolute()}" if PREFIXES.get(prefix) == "FILE" else spec
+    backbone.reload = partial(load, place, device, threads)
     return backbone
 
 

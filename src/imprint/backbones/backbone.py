@@ -3,7 +3,7 @@
 import os
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import Any
 
@@ -21,9 +21,16 @@ class Backbone(ABC):
     `prepare` may be called from many threads at once; `embed` from one at a time.
     """
 
+    device = "cpu"
+    reload: Callable[[], "Backbone"]
+    """Loads it again, in whatever process; what is pickled in its place."""
+
     def __init__(self, record: Record, weights: str, version: int, precision: str = "float32"):
         self.record = record
         self.fingerprint = record.fingerprint(weights, version, precision)
+
+    def __reduce__(self) -> tuple[Any, tuple[()]]:
+        return self.reload, ()
 
     @property
     def width(self) -> int:

@@ -11,16 +11,25 @@ from imprint.cli._files import check_home
 from imprint.core.atomic import atomic_write
 from imprint.core.errors import FileError
 from imprint.embeddings import Embeddings, extract
+from imprint.embeddings.extract import check_engine
 from imprint.imprinter import Embedded
 from imprint.imprinter.embedder import Embedder
 
 
 def embed_splits(
-    spec: str, backbone: str | None, device: str, threads: int | None, tests: bool, columns: dict[str, Any]
+    spec: str,
+    backbone: str | None,
+    device: str,
+    threads: int | None,
+    tests: bool,
+    columns: dict[str, Any],
+    engine: str = "local",
 ) -> dict[str, Embeddings | Embedded]:
     """The `train` split and, if there is one and it is wanted, the `test` split."""
     check_home(optional=False)
-    embedder = Embedder(backbone, True, device, threads)
+    check_engine(engine)
+    cores = (threads or 1) if engine == "ray" else threads  # a node has a process for every core
+    embedder = Embedder(backbone, True, device, cores)
     found: dict[str, Embeddings | Embedded] = {}
     with terminal.bars() as bars:
         for name in ("train", "test") if tests else ("train",):
@@ -34,7 +43,9 @@ def embed_splits(
             if split.modality == "embedding":
                 found[name] = embedder.labelled(split)
             else:
-                found[name] = extract(embedder.backbone, split, progress=bars.embedding(f"Embedding {name}"))
+                progress = bars.embedding(f"Embedding {name}")
+                workers = cores if engine == "ray" else None
+                found[name] = extract(embedder.backbone, split, progress=progress, workers=workers, engine=engine)
     return found
 
 

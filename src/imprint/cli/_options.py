@@ -87,6 +87,7 @@ Calibrate = Annotated[
 Seed = Annotated[int, typer.Option(help="The same pictures and seed give the same model.", min=0)]
 Device = Annotated[str, typer.Option(help="Where the backbone runs: cpu or cuda.")]
 Threads = Annotated[int | None, typer.Option(help="Cores the backbone may use; all, unless told.", min=1)]
+Engine = Annotated[str, typer.Option(help="local, or ray for the cluster that RAY_ADDRESS names.")]
 Cache = Annotated[bool, typer.Option("--cache/--no-cache", help="Keep the embeddings, so that a repeat is fast.")]
 Json = Annotated[bool, typer.Option("--json", help="For programs: JSON on standard output.")]
 Page = Annotated[Path | None, typer.Option(metavar="FILE", help="Write one HTML page to look at.")]

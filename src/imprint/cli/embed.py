@@ -18,12 +18,15 @@ def command(
     backbone: options.Network = None,
     device: options.Device = "cpu",
     threads: options.Threads = None,
+    engine: options.Engine = "local",
     json: options.Json = False,
 ) -> None:
     """Write the embeddings of a data set to a .npz file.
 
     It holds `train`, `train_labels` and `train_names`, and the same for `test` where there is a test split. What
     cannot be read is named and left out. Interrupted, the same command goes on where it stopped.
+
+    With --engine ray the nodes of a cluster compute; each takes one core for a batch, or as many as --threads says.
     """
     from imprint.cli._embed import embed_splits, write
     from imprint.cli._files import check_place
@@ -33,7 +36,7 @@ def command(
     if output.suffix != ".npz":
         raise FileError(f"Cannot write {output}: its name must end in .npz.")
     columns = {"labels": labels, "label_column": label_column, "text_column": text_column}
-    splits = embed_splits(data, backbone, device, threads, tests=True, columns=columns)
+    splits = embed_splits(data, backbone, device, threads, tests=True, columns=columns, engine=engine)
     write(output, splits)
     for split in splits.values():
         terminal.skipped(split.skipped)

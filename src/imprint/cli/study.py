@@ -30,7 +30,7 @@ def run(
         int | None,
         typer.Option(help="Processes; unless told, one for every core, a single one for little work.", min=1),
     ] = None,
-    engine: Annotated[str, typer.Option(help="local, or ray for the cluster that RAY_ADDRESS names.")] = "local",
+    engine: options.Engine = "local",
     limit: Annotated[int, typer.Option(help="The most experiments that a study may name.", min=1)] = 2_000_000,
     dry: Annotated[bool, typer.Option("--dry", help="Say what there is to do, and do nothing.")] = False,
     backbones: Annotated[str, typer.Option(help="For paper/...: only these, with commas between them.")] = "",

@@ -20,8 +20,7 @@ DAMAGE = (
     SyntaxError,
     ArithmeticError,
     MemoryError,
-    RecursionError,
-    NotImplementedError,
+    RuntimeError,  # among them zipfile's for what claims to be encrypted
     tokenize.TokenError,
     zipfile.BadZipFile,
     zlib.error,

@@ -4,6 +4,8 @@ Pictures are `train_images` and `train_labels`. Embeddings are `train`, `train_l
 `imprint embed` writes them; rows of unsigned bytes come with a `scale` and perhaps an `offset`.
 """
 
+import os
+import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,6 +17,8 @@ from imprint.core.errors import FileError, ParameterError
 from imprint.core.types import Array
 from imprint.datasets.matrices import DAMAGE, float_rows
 from imprint.datasets.split import NO_LABELS, SPLITS, Modality, Numbered, Split, classes_of, plain_labels
+
+LAST = 65_557  # bytes at the end of a .zip file, among which is the number of its entries
 
 
 def load_pack(path: Path, split: str, name: str | None = None, *, labelled: bool = True) -> Split:
@@ -45,6 +49,20 @@ def to_float(rows: Array, factors: Mapping[str, Array]) -> Array:
     if "offset" in factors:
         X += factors["offset"].astype(np.float32)
     return X
+
+
+def check_entries(pack: Any) -> None:
+    """Refuse a pack with fewer arrays than it says, or other names for them in its two lists of names.
+
+    An array that may be missing, such as `offset`, would else be lost with one bit of what leads to it.
+    """
+    entries, file = pack.zip.infolist(), pack.zip.fp
+    for entry in entries:
+        pack.zip.open(entry).close()  # compares the name here with that in the list at the end
+    file.seek(-min(LAST, file.seek(0, os.SEEK_END)), os.SEEK_END)
+    end = file.read().rpartition(b"PK\5\6")[2]
+    if len(entries) != int.from_bytes(end[6:8], "little"):
+        raise zipfile.BadZipFile("it has lost an array")
 
 
 def _pictures(path: Path, key: str) -> Array:
@@ -102,6 +120,7 @@ def _opened(path: Path) -> Iterator[Any]:
             pack = np.load(f, allow_pickle=False)
             if not isinstance(pack, np.lib.npyio.NpzFile):
                 raise FileError(f"{path} is not a pack: it holds one array.")
+            check_entries(pack)
             yield pack
     except FileError:
         raise

@@ -11,7 +11,8 @@ import numpy as np
 
 from imprint.core.errors import UnreadableInput
 from imprint.core.types import Array
-from imprint.embeddings.extract import Report, check_counts, embed_batch, prepared_batches
+from imprint.embeddings.batches import embed_batch, prepared_batches
+from imprint.embeddings.extract import Report, check_counts
 from imprint.embeddings.items import ItemStore, item_key
 from imprint.embeddings.types import Backbone, EmbeddingProgress, Skipped, Unlabelled
 

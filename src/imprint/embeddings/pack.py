@@ -15,7 +15,7 @@ from imprint.core.digest import digest
 from imprint.core.errors import FileError, ParameterError
 from imprint.core.types import Array
 from imprint.datasets.matrices import DAMAGE
-from imprint.datasets.packs import to_float
+from imprint.datasets.packs import check_entries, to_float
 
 ARRAYS = ("train", "train_labels", "test", "test_labels")
 FACTORS = ("scale", "offset")
@@ -74,6 +74,7 @@ def _load(path: Path) -> dict[str, Array]:
             npz = np.load(f, allow_pickle=False)
             if not isinstance(npz, np.lib.npyio.NpzFile):
                 raise ValueError
+            check_entries(npz)
             return {name: npz[name] for name in ARRAYS + FACTORS if name in npz.files}
     except OSError as e:
         raise FileError(f"Cannot read {path}: {e.strerror or e}.") from None

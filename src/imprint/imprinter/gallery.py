@@ -10,8 +10,8 @@ from imprint.imprinter.items import Embedded
 from imprint.kept_head import AnyHead
 from imprint.kernels.neighbours import nearest
 from imprint.kernels.rows import squared_norms
+from imprint.persistence import PICTURES
 
-PREFIX = "pictures."  # of the names of arrays in a model file
 BLOCK = 1024  # proxies that are compared with a class's pictures at once
 FEW = 1 << 18  # distances up to which a search for neighbours takes longer to prepare than to compare all
 
@@ -95,7 +95,7 @@ def to_parts(labels: list[Any], shelves: dict[Any, Shelf]) -> tuple[list[list[st
     """Shelves as JSON and named arrays, in the order of the labels."""
     kept = {i: shelves[label] for i, label in enumerate(labels) if label in shelves}
     names = [list(kept[i].names) if i in kept else [] for i in range(len(labels))]
-    arrays = {f"{PREFIX}{i}.{k}": v for i, s in kept.items() for k, v in (("X", s.X), ("beside", s.beside))}
+    arrays = {f"{PICTURES}{i}.{k}": v for i, s in kept.items() for k, v in (("X", s.X), ("beside", s.beside))}
     return names, arrays
 
 
@@ -104,11 +104,11 @@ def from_parts(head: Head, names: list[list[str]], arrays: dict[str, Array]) -> 
     shelves, proxies = {}, np.bincount(head.proxies.labels)
     for i, (label, own) in enumerate(zip(head.classes.tolist(), names, strict=True)):
         if own:
-            shelf = Shelf(tuple(map(str, own)), arrays[f"{PREFIX}{i}.X"], arrays[f"{PREFIX}{i}.beside"])
+            shelf = Shelf(tuple(map(str, own)), arrays[f"{PICTURES}{i}.X"], arrays[f"{PICTURES}{i}.beside"])
             if not _sound(shelf, int(proxies[i]), head.proxies.weights.shape[1]):
                 raise ValueError
             shelves[label] = shelf
-    if 2 * len(shelves) != sum(name.startswith(PREFIX) for name in arrays):
+    if 2 * len(shelves) != sum(name.startswith(PICTURES) for name in arrays):
         raise ValueError
     return shelves
 

@@ -12,6 +12,7 @@ from imprint.core.component import Component
 from imprint.core.errors import ParameterError
 from imprint.core.family import Family, unknown
 from imprint.method import FAMILIES, PARTS, Method
+from imprint.normalisers.none import NoNorm
 
 OPEN = {"generator": "k", "aggregator": "m"}
 """The parameter of a part that a grid fills in where a text leaves it open."""
@@ -62,7 +63,7 @@ class Rule(NamedTuple):
 RULES = {
     "matching_norms": Rule(
         "norm_inf is norm_pre, unless norm_pre is none: proxies of normalised rows meet normalised queries",
-        lambda m: str(m.norm_pre) in ("none", str(m.norm_inf)),
+        lambda m: isinstance(m.norm_pre, NoNorm) or m.norm_pre == m.norm_inf,
     ),
     "enough_proxies": Rule("an aggregator is left out where a task has fewer proxies than it looks at"),
 }
@@ -75,7 +76,7 @@ class Grid:
     A part is a text, or a component of one's own.
 
     >>> grid = Grid(generator=["mean", "kmeans", "random(k=7)"], k=[1, 5], aggregator=["max", "nearest"], m=[1, 3])
-    >>> [str(m.generator) for m in grid.methods()][::3]
+    >>> [str(method.generator) for text, method in grid.methods()][::3]
     ['mean', 'kmeans(k=1)', 'kmeans(k=5)', 'random(k=7)']
     """
 
@@ -105,10 +106,12 @@ class Grid:
         """How many combinations there are; equal ones count as often as they are named."""
         return math.prod(len(axis) for axis in self._axes)
 
-    def methods(self) -> Iterator[Method]:
-        """All combinations in a fixed order, the last part fastest."""
-        for point in product(*self._axes):
-            yield Method(**dict(zip(PARTS, point)))
+    def methods(self) -> Iterator[tuple[str, Method]]:
+        """All combinations with their texts, in a fixed order, the last part fastest."""
+        texts = [[str(component) for component in axis] for axis in self._axes]  # once, and not for every combination
+        for names, (pre, generator, post, inf, aggregator) in zip(product(*texts), product(*self._axes)):
+            method = Method(norm_pre=pre, generator=generator, norm_post=post, norm_inf=inf, aggregator=aggregator)
+            yield " / ".join(names), method
 
     @cached_property
     def _axes(self) -> list[list[Any]]:

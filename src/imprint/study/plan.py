@@ -2,9 +2,10 @@
 
 import hashlib
 from collections import defaultdict
-from collections.abc import Container
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, TypeAlias
+from itertools import compress
+from typing import NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -21,6 +22,8 @@ SEMANTICS = "1"  # part of every key; changes when the same text comes to mean a
 LIMIT = 2_000_000  # experiments that a study may name, unless it is told otherwise
 SPEED = 2e10  # multiplications per second of one core, roughly
 BASE_MEMORY = 300e6  # bytes of a process that has loaded the libraries
+
+C = TypeVar("C")
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,40 +113,41 @@ def _missing(
 
     A key is a digest of the embeddings, task, method and seed: the same on every machine.
     """
-    missing, keys = [], []
+    starts = [f"{SEMANTICS}\n{fingerprint}\n{task}\n".encode() for task in task_texts]
+    middles = [text.encode() for text in texts]
     endings = [f"\n{seed}".encode() for seed in seeds]
-    starts = [hashlib.sha256(f"{SEMANTICS}\n{fingerprint}\n{task}\n".encode()) for task in task_texts]
-    for t, m in wanted.tolist():
-        start = starts[t].copy()
-        start.update(texts[m].encode())
-        for s, ending in enumerate(endings):
-            whole = start.copy()
-            whole.update(ending)
-            key = whole.digest()[:16]
-            if key not in done:
-                missing.append((t, m, s))
-                keys.append(key)
-    return np.array(missing, dtype=np.int32).reshape(-1, 3), b"".join(keys)
+    pairs = zip(*wanted.T.tolist())
+    keys = [hashlib.sha256(starts[t] + middles[m] + end).digest()[:16] for t, m in pairs for end in endings]
+    left = np.fromiter((key not in done for key in keys), dtype=bool, count=len(keys))
+    experiments = np.column_stack([np.repeat(wanted, len(seeds), axis=0), np.tile(np.arange(len(seeds)), len(wanted))])
+    return experiments[left].astype(np.int32), b"".join(compress(keys, left))
 
 
 def _possible(study: Study, methods: tuple[Method, ...], data: Data, where: str, texts: tuple[str, ...]) -> Array:
     """Which methods have the proxies they need on which tasks; a lack that no rule allows is refused.  # (t, m)"""
-    generators = {g: i for i, g in enumerate(dict.fromkeys(m.generator for m in methods))}
-    which = np.array([generators[m.generator] for m in methods])
-    needed = np.array([sharing.proxies_needed(m.aggregator) for m in methods])
+    generators, which = _distinct([m.generator for m in methods])
+    aggregators, deciding = _distinct([m.aggregator for m in methods])
+    needed = np.array([sharing.proxies_needed(a) for a in aggregators])[deciding]
     kept = np.ones((len(texts), len(methods)), dtype=bool)
     for t, text in enumerate(texts):
         sizes = _class_sizes(f"{where}, {text}", text, data, study.seeds[0])
         most = np.array([sharing.most_proxies(g, sizes) for g in generators])
         kept[t] = needed <= most[which]
         if not kept[t].all() and "enough_proxies" not in study.rules:
-            method = methods[int(np.argmin(kept[t]))]
-            found = int(most[generators[method.generator]])
+            first = int(np.argmin(kept[t]))
+            method, found = methods[first], int(most[which[first]])
             raise ParameterError(
                 f"{where}, {text}: {method} looks at {sharing.proxies_needed(method.aggregator)} proxies and there are "
                 f"{found}; change it, or leave such points out with the rule enough_proxies."
             )
     return kept
+
+
+def _distinct(components: Sequence[C]) -> tuple[list[C], Array]:
+    """Components that are not the same object, and the place of each one among them: many methods share few."""
+    ids = np.fromiter(map(id, components), dtype=np.uint64, count=len(components))
+    _, first, places = np.unique(ids, return_index=True, return_inverse=True)
+    return [components[i] for i in first.tolist()], places
 
 
 def _class_sizes(where: str, text: str, data: Data, seed: int) -> Array:
@@ -163,7 +167,10 @@ def _class_sizes(where: str, text: str, data: Data, seed: int) -> Array:
 def _work(methods: tuple[Method, ...], experiments: Array, data: Data) -> float:
     """A rough count of multiplications, to start long units first: what proxies take and what deciding takes."""
     n, d = data.X.shape
-    makers = dict.fromkeys((m.norm_pre, m.generator) for m in methods)
+    norms, norm = _distinct([m.norm_pre for m in methods])
+    generators, generator = _distinct([m.generator for m in methods])
+    pairs = np.unique(norm * len(generators) + generator).tolist()
+    makers = dict.fromkeys((norms[p // len(generators)], generators[p % len(generators)]) for p in pairs)
     used = np.bincount(experiments[:, 1], minlength=len(methods)).tolist()
     deciding = sum(count * sharing.deciding_work(m, len(data.X_test)) for m, count in zip(methods, used))
     return float(deciding) + sum(sharing.work(generator, n, d) for _, generator in makers)

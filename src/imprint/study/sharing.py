@@ -40,8 +40,7 @@ ROWS_AS_THEY_ARE = (All, Random, FPS, CovMax, KMedoids)
 """Proxies are rows of the class, unchanged."""
 DIVISIONS = (NoNorm, L2)
 """Norms that change the length of a row, if anything, and never its direction."""
-
-
+NORMS_OF_PROXIES = (*DIVISIONS, Quantile)
 GENERATORS = (*ROWS_AS_THEY_ARE, Mean, KMeans, LeastSquares, KLeastSquares)
 
 
@@ -51,7 +50,7 @@ def is_known(method: Method) -> bool:
     return (
         type(method.norm_pre) in DIVISIONS
         and type(method.generator) in GENERATORS
-        and type(method.norm_post) in (*DIVISIONS, Quantile)
+        and type(method.norm_post) in NORMS_OF_PROXIES
         and type(method.norm_inf) in DIVISIONS
         and (type(aggregator) is Max or (type(aggregator) is Nearest and aggregator.metric != "manhattan"))
     )

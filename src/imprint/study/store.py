@@ -205,14 +205,22 @@ def _digest(content: bytes) -> str:
 
 
 def _read(path: Path) -> pa.Table:
-    """A shard whose bytes are those that were written."""
+    """A shard whose bytes are those that were written, and whose columns are those of a shard."""
     try:
         content = path.read_bytes()
     except OSError as e:
         raise FileError(f"Cannot read {path}: {e.strerror}.") from None
+    damaged = FileError(f"{path}: this shard is damaged; delete it and run the study again.")
     if path.stem.rpartition("-")[2] != _digest(content):
-        raise FileError(f"{path}: this shard is damaged; delete it and run the study again.")
-    return pq.read_table(pa.BufferReader(content), schema=schema(), use_threads=False)
+        raise damaged
+    try:
+        table = pq.ParquetFile(pa.BufferReader(content)).read(use_threads=False)
+        table.validate(full=True)
+    except (pa.ArrowException, OSError):
+        raise damaged from None
+    if not table.schema.equals(schema()) or any(column.null_count for column in table.columns):
+        raise damaged
+    return table
 
 
 def _versions() -> Iterator[tuple[str, str]]:

@@ -1,7 +1,9 @@
 """What is studied: backbones x data sets x tasks x methods x seeds, as one frozen value."""
 
+import gc
 import os
 import runpy
+from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from itertools import product
@@ -12,7 +14,7 @@ from imprint import tasks
 from imprint.core.component import Component
 from imprint.core.errors import FileError, ParameterError
 from imprint.core.family import unknown
-from imprint.method import PARTS, Method
+from imprint.method import Method
 from imprint.study.grid import GRID_KEYS, RULES, TEXT, Grid, Holds, checked, known_keys, method_from_text
 
 if TYPE_CHECKING:
@@ -105,20 +107,15 @@ class Study:
 
     @cached_property
     def _by_text(self) -> dict[str, Method]:
-        known: dict[int, tuple[Component, str]] = {}  # methods are many and have few components, whose texts take time
-        found: dict[str, Method] = {}
-        for method in self._kept():
-            parts = [getattr(method, part) for part in PARTS]
-            known.update((id(c), (c, str(c))) for c in parts if id(c) not in known)
-            found.setdefault(" / ".join([known[id(c)][1] for c in parts]), method)
-        return found
+        with _growing():
+            return dict(self._kept())
 
-    def _kept(self) -> "Iterator[Method]":
-        """The methods that the rules keep, equal ones as often as they are named."""
-        named = (method_from_text(text) for text in self.recipes)
-        keeps = [RULES[rule].keeps for rule in self.rules]
+    def _kept(self) -> "Iterator[tuple[str, Method]]":
+        """The methods that the rules keep, with their texts; equal ones as often as they are named."""
+        named = ((str(method), method) for method in map(method_from_text, self.recipes))
+        keeps = [keep for rule in self.rules if (keep := RULES[rule].keeps) is not None]
         for methods in (named, *(g.methods() for g in self.grid)):
-            yield from (m for m in methods if all(keep is None or keep(m) for keep in keeps))
+            yield from (pair for pair in methods if all(keep(pair[1]) for keep in keeps)) if keeps else methods
 
     @property
     def instances(self) -> tuple[Instance, ...]:
@@ -161,6 +158,18 @@ class Study:
         from imprint.study.store import results
 
         return results(self, folder)
+
+
+@contextmanager
+def _growing() -> "Iterator[None]":
+    """While a million values are made that all stay, Python does not look among them for some to drop."""
+    looking = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if looking:
+            gc.enable()
 
 
 def _plain(value: Any) -> Any:

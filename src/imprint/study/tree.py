@@ -75,7 +75,8 @@ class Tree:
 
     def requests(self) -> dict[tuple[int, Normaliser], dict[int, Request]]:
         """For each class and norm before generation, what every maker asks for."""
-        used = dict.fromkeys((d.maker, c) for d in self.decisions for c in self.lineups[d.lineup].classes)
+        pairs = dict.fromkeys((d.maker, d.lineup) for d in self.decisions)  # far fewer than decisions
+        used = dict.fromkeys((maker, c) for maker, lineup in pairs for c in self.lineups[lineup].classes)
         found: dict[tuple[int, Normaliser], dict[int, Request]] = {}
         for m, c in used:
             norm_pre, generator, seed = self.makers[m]

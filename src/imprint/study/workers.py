@@ -4,7 +4,6 @@ import gc
 import multiprocessing
 import os
 import signal
-import socket
 import threading
 from collections.abc import Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, ThreadPoolExecutor, wait
@@ -13,15 +12,11 @@ from contextlib import contextmanager
 from multiprocessing.connection import Connection
 from typing import Any
 
-from imprint.core.errors import ImprintError
-from imprint.core.extras import missing
+from imprint.core.cluster import AHEAD, RETRIES, joined, room
 from imprint.core.types import Array
 from imprint.kernels.cpu import limit_for_good, one_thread
 from imprint.study.evaluate import evaluate
 from imprint.study.plan import Outcome, Unit
-
-RETRIES = 3  # of a unit whose node was lost
-AHEAD = 2  # units on their way for every core of a cluster
 
 
 @contextmanager
@@ -122,43 +117,16 @@ def ray_runner(units: tuple[Unit, ...], workers: int) -> Iterator[Iterator[Outco
 
     The nodes must see the embeddings under the same path. A unit whose node dies is given to another.
     """
-    try:
-        import ray
-    except ImportError:
-        raise missing("ray", "The ray engine needs ray") from None
-    mine = not ray.is_initialized()
-    if mine:
-        _join(ray, workers)
-    try:
+    with joined(workers) as ray:
         yield _ray_outcomes(ray, units)
-    finally:
-        if mine:
-            ray.shutdown()
-
-
-def _join(ray: Any, workers: int) -> None:
-    quiet = dict(log_to_driver=False, logging_level="ERROR")
-    address = os.environ.get("RAY_ADDRESS", "")
-    if not address:
-        local = dict(include_dashboard=False, _node_ip_address="127.0.0.1")
-        ray.init(address="local", num_cpus=workers, **local, **quiet)
-        return
-    host, _, port = address.rpartition(":")
-    try:
-        if port.isdigit() and "/" not in host:  # ray itself would try for minutes
-            socket.create_connection((host, int(port)), timeout=10).close()
-        ray.init(**quiet)
-    except (ConnectionError, TimeoutError, socket.gaierror):
-        raise ImprintError(f"RAY_ADDRESS={address}: no Ray cluster answers there.") from None
 
 
 def _ray_outcomes(ray: Any, units: tuple[Unit, ...]) -> Iterator[Outcome]:
     task = ray.remote(num_cpus=1, max_retries=RETRIES, retry_exceptions=False)(_evaluate_alone)
     left = list(reversed(units))
     busy: dict[Any, Unit] = {}
-    room = AHEAD * max(1, int(ray.cluster_resources().get("CPU", 1)))
     while left or busy:
-        while left and len(busy) < room:
+        while left and len(busy) < AHEAD * room(ray):
             unit = left.pop()
             busy[task.remote(unit)] = unit
         (reference,), _ = ray.wait(list(busy), num_returns=1)

@@ -6,6 +6,7 @@ import pytest
 from imprint.core.errors import FileError
 from imprint.datasets import Split, UnreadableInput, load
 from imprint.datasets.split import Joined, Numbered
+from imprint.embeddings import write_pack
 
 IMAGES = np.random.default_rng(0).integers(0, 256, (6, 4, 5, 3), dtype=np.uint8)
 LABELS = np.array([2, 0, 1, 1, 2, 0], dtype=np.uint8)
@@ -82,6 +83,41 @@ def test_a_flipped_byte_is_noticed(tmp_path):
     path.write_bytes(bytes(data))
     with pytest.raises(FileError, match="not a readable pack"):
         load(path)
+
+
+def pack_of_bytes(path):
+    X = np.random.default_rng(0).normal(size=(24, 6)).astype(np.float32)
+    write_pack(path, X, np.arange(24) % 3, X[:6], np.arange(6) % 3, as_bytes=True)
+
+
+def pack_with_names(path):
+    rows = {"train": np.eye(6, dtype=np.float32), "train_labels": np.array(list("abcabc"))}
+    np.savez(path, **rows, train_names=np.array([f"n{i}" for i in range(6)]))
+
+
+@pytest.mark.parametrize("make", [write, pack_of_bytes, pack_with_names])
+def test_600_flipped_bits_change_nothing_in_silence(tmp_path, make):
+    """300 anywhere, and 300 in the list of names at the end, where an array that may be missing could be lost."""
+    path = tmp_path / "a.npz"
+    make(path)
+
+    def read():
+        split = load(path)
+        return np.asarray(split.inputs).tobytes(), split.labels.tolist(), list(split.names), split.parts
+
+    whole, content, draw, said = read(), path.read_bytes(), np.random.default_rng(0), []
+    listed = content.index(b"PK\1\2")
+    for first in (0, listed):
+        for bit in draw.integers(8 * first, 8 * len(content), size=300).tolist():
+            damaged = bytearray(content)
+            damaged[bit // 8] ^= 1 << bit % 8
+            path.write_bytes(damaged)
+            try:
+                assert read() == whole, bit
+            except FileError as e:
+                said.append(str(e))
+    assert len(said) > 200
+    assert not any("\n" in sentence for sentence in said)
 
 
 def test_other_files_are_refused(tmp_path):

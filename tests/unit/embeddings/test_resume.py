@@ -2,6 +2,7 @@
 
 import errno
 import itertools
+import json
 import random
 import shutil
 import sys
@@ -121,6 +122,29 @@ def test_lost_pages_are_found_and_computed_again(stop_after, finish, undisturbed
     stored, repeated = finish(tmp_path / "a")
     assert stored == undisturbed
     assert 3 <= repeated <= 7
+
+
+@pytest.mark.parametrize("name", [journal.JOURNAL, journal.ROWS])
+def test_300_flipped_bits_are_300_batches_or_more_to_compute_again(stop_after, tmp_path, name):
+    """Whatever is flipped, what the journal counts as done is what was written."""
+    partial = stop_after(tmp_path / "a", 6)
+    files = {path: path.read_bytes() for path in partial.iterdir()}
+    identity = json.loads(files[partial / journal.JOURNAL].splitlines()[0].partition(b" ")[2])
+    with journal.Journal(partial, identity) as whole:
+        assert (whole.done, whole.rows) == (48, 46)
+    for seed in range(300):
+        for path, content in files.items():
+            path.write_bytes(content)
+        first = 8 * journal.HEADER if name == journal.ROWS else 0  # the header is written last
+        bit = int(np.random.default_rng(seed).integers(first, 8 * len(files[partial / name])))
+        damaged = bytearray(files[partial / name])
+        damaged[bit // 8] ^= 1 << bit % 8
+        (partial / name).write_bytes(damaged)
+        with journal.Journal(partial, identity) as again:
+            assert again.done < 48
+            assert again.skipped == whole.skipped[: len(again.skipped)]
+            size = journal.HEADER + 4 * again.rows * again.width
+        assert (partial / journal.ROWS).read_bytes() == files[partial / journal.ROWS][:size]
 
 
 @pytest.mark.parametrize("step", ["_write_labels", "write_names", "write_manifest", "publish", "rename", "unlink"])

@@ -41,7 +41,7 @@ def test_another_process_reads_the_same(stored):
 def test_every_flipped_bit_is_found(stored, name):
     path = stored.folder / name
     raw = path.read_bytes()
-    for place in np.linspace(0, len(raw) - 1, 25).astype(int):
+    for place in np.linspace(0, len(raw) - 1, 300).astype(int):
         damaged = bytearray(raw)
         damaged[place] ^= 4
         path.write_bytes(damaged)

@@ -23,6 +23,7 @@ class OnnxBackbone(PictureBackbone):
     def __init__(self, record: Record, device: str, threads: int | None):
         content, digest = weights(record)
         super().__init__(record, digest, VERSION)
+        self.device = device
         self._session = session(record.name, content, device, threads)
         inputs, outputs = self._session.get_inputs(), [o.name for o in self._session.get_outputs()]
         if len(inputs) != 1:

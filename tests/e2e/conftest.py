@@ -1,0 +1,79 @@
+"""A Ray cluster of two nodes on this machine, each of which can be killed as when a machine goes down."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+
+class Cluster:
+    """`ray start` processes bound to 127.0.0.1, each in its own session."""
+
+    def __init__(self, folder):
+        with socket.socket() as s:
+            s.bind(("127.0.0.1", 0))
+            self.port = s.getsockname()[1]
+        self.folder, self.nodes = folder, []
+        self.env = {**os.environ, "RAY_USAGE_STATS_ENABLED": "0", "PYTHONPATH": os.pathsep.join(sys.path)}
+        self.add("--head", f"--port={self.port}", "--include-dashboard=false", f"--temp-dir={folder}")
+        self.add(f"--address=127.0.0.1:{self.port}")
+
+    def add(self, *options):
+        ray = Path(sys.executable).parent / "ray"
+        common = "--node-ip-address=127.0.0.1", "--num-cpus=1", "--object-store-memory=100000000", "--block"
+        with open(self.folder / f"node{len(self.nodes)}.log", "wb") as log:
+            node = subprocess.Popen(
+                [ray, "start", *options, *common], env=self.env, stdout=log, stderr=log, start_new_session=True
+            )
+        self.nodes.append(node)
+
+    def wait(self):
+        import ray
+
+        deadline = time.monotonic() + 120
+        while True:
+            try:
+                ray.init(log_to_driver=False, logging_level="ERROR")
+                break
+            except ConnectionError:
+                assert time.monotonic() < deadline, self.logs()
+                time.sleep(0.5)
+        while ray.cluster_resources().get("CPU") != 2:
+            assert time.monotonic() < deadline, self.logs()
+            time.sleep(0.2)
+
+    def logs(self):
+        return [p.read_text()[-2000:] for p in sorted(self.folder.glob("node*.log"))]
+
+    def kill(self, node):
+        """All processes of a node at once, as when a machine goes down."""
+        for pid in sorted(int(p.name) for p in Path("/proc").iterdir() if p.name.isdigit()):
+            with suppress(ProcessLookupError):
+                if os.getsid(pid) == node.pid:
+                    os.kill(pid, signal.SIGKILL)
+        node.wait()
+
+
+@pytest.fixture
+def cluster(tmp_path, monkeypatch):
+    import ray
+
+    short = Path(f"/tmp/r{os.getpid()}")  # sockets live in it, and their paths must be short
+    short.mkdir()
+    monkeypatch.setenv("RAY_AUTH_MODE", "disabled")  # a token in the home folder would bind the nodes but not us
+    made = Cluster(short)
+    monkeypatch.setenv("RAY_ADDRESS", f"127.0.0.1:{made.port}")
+    try:
+        made.wait()
+        yield made
+    finally:
+        ray.shutdown()
+        for node in reversed(made.nodes):
+            made.kill(node)
+        subprocess.run(["rm", "-rf", str(short)], check=True)

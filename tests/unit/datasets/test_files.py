@@ -1,0 +1,62 @@
+"""Inputs in files: what a fingerprint was taken of is what is read, here and on other machines."""
+
+import pickle
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from imprint.core.errors import FileError
+from imprint.datasets import files, load
+
+
+@pytest.fixture(autouse=True)
+def own_home(tmp_path, monkeypatch):
+    monkeypatch.setenv("IMPRINT_HOME", str(tmp_path / "home"))
+    return tmp_path / "home"
+
+
+def picture(path, shade):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    Image.new("L", (6, 5), shade).save(path)
+
+
+@pytest.fixture
+def photos(tmp_path):
+    for i in range(6):
+        picture(tmp_path / "photos" / f"class {i % 2}" / f"{i}.png", 40 * i)
+    return tmp_path / "photos"
+
+
+def test_300_flipped_bits_of_a_remembered_fingerprint(photos, monkeypatch, own_home):
+    monkeypatch.setattr(files, "SETTLED", -1e9)
+    first = load(photos).fingerprint
+    (note,) = (own_home / "fingerprints").iterdir()
+    content = note.read_bytes()
+    assert len(files._recall(note)) == 6
+    for bit in np.random.default_rng(0).integers(8 * len(content), size=300).tolist():
+        damaged = bytearray(content)
+        damaged[bit // 8] ^= 1 << bit % 8
+        note.write_bytes(damaged)
+        assert files._recall(note) == []
+    assert load(photos).fingerprint == first
+
+
+def test_a_file_must_be_the_one_whose_fingerprint_was_taken(photos):
+    """In a slice too, as nodes of a cluster get it."""
+    split = load(photos)
+    assert len(split.fingerprint) == 64
+    part = pickle.loads(pickle.dumps(split.inputs[1:3]))
+    assert np.array_equal(part[0], split.inputs[1])
+    path = photos / split.names[1]
+    content = path.read_bytes()
+    for change in (lambda: picture(path, 77), lambda: path.write_bytes(b""), path.unlink, path.mkdir):
+        change()
+        for inputs, i in ((split.inputs, 1), (part, 0)):
+            with pytest.raises(
+                FileError, match=r"is not the file whose fingerprint was taken: it has changed, or is an"
+            ):
+                inputs[i]
+    path.rmdir()
+    path.write_bytes(content)
+    assert np.array_equal(part[0], split.inputs[1])

@@ -1,0 +1,70 @@
+"""A model file with something inside that this version does not read: refused, for what it means is not known."""
+
+import numpy as np
+import pytest
+
+from imprint import ImprintClassifier, Imprinter
+from imprint.core import sealed
+from imprint.core.errors import FileError
+from imprint.persistence import head_to_parts
+
+RNG = np.random.default_rng(0)
+X, Y = RNG.normal(size=(30, 4)), np.array(["ant", "bee", "cow"])[np.arange(30) % 3]
+
+
+def fitted(generator="kmeans(k=2)", calibrate=True):
+    return ImprintClassifier(generator=generator, calibrate=calibrate, random_state=0).fit(X, Y)
+
+
+def uncalibrated(document, arrays):
+    """As an earlier layout would have it: what the folds tell lies under a name of its own."""
+    return {("folds" if k == "calibration" else k): v for k, v in document.items()}, arrays
+
+
+def lost_calibration(document, arrays):
+    return {k: v for k, v in document.items() if k != "calibration"}, arrays
+
+
+def with_array(name):
+    return lambda document, arrays: (document, {**arrays, name: np.zeros(3)})
+
+
+def without_values(document, arrays):
+    return document, {**arrays, "state/more/shapes": np.zeros((3, 2), dtype=np.int64)}
+
+
+CHANGES = {
+    "folds": uncalibrated,
+    "calibration/below": lost_calibration,
+    "margin": lambda d, a: ({**d, "margin": 0.5}, a),
+    "norm_out": lambda d, a: ({**d, "parts": {**d["parts"], "norm_out": "l2"}}, a),
+    "weights": with_array("weights"),
+    "temperature": with_array("temperature"),
+    "fold5/classes": with_array("fold5/classes"),
+    "state/rows": with_array("state/rows"),
+    "pictures.0.X": with_array("pictures.0.X"),
+    "state/more/shapes": without_values,
+}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_what_is_not_known_is_refused_with_what_to_do(tmp_path, name):
+    document, arrays = CHANGES[name](*head_to_parts(fitted().head_))
+    sealed.write(tmp_path / "m", {**document, "kind": "classifier"}, arrays)
+    for load in (ImprintClassifier.load, Imprinter.load):
+        with pytest.raises(
+            FileError, match=rf"m: it holds '{name}', which this imprint does not know .* fit the model"
+        ):
+            load(tmp_path / "m")
+
+
+@pytest.mark.parametrize("calibrate", [False, True])
+@pytest.mark.parametrize("generator", ["mean", "kmeans(k=2)", "least_squares", "random(k=2)"])
+def test_whatever_is_written_is_known(tmp_path, generator, calibrate):
+    aggregator = "max" if generator == "least_squares" else "kernel"
+    for post in ("none", "quantile"):
+        clf = ImprintClassifier(
+            generator=generator, aggregator=aggregator, norm_post=post, calibrate=calibrate, random_state=0
+        ).fit(X, Y)
+        clf.save(tmp_path / "m")
+        assert np.array_equal(ImprintClassifier.load(tmp_path / "m").predict_proba(X), clf.predict_proba(X))
