@@ -18,7 +18,7 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the scripts are
 
 
 def call(*words: object, **options) -> str:
-    done = subprocess.run([str(w) for w in words], capture_output=True, text=True, timeout=300, **options)
+    done = subprocess.run([str(w) for w in words], capture_output=True, text=True, timeout=380, **options)
     assert done.returncode == 0, f"{words}\n{done.stdout}\n{done.stderr}"
     return done.stdout
 
