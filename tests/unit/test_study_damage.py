@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from imprint.core.errors import FileError, ImprintError, ParameterError
+from imprint.core.notes import write_note
 from imprint.embeddings import write_pack
 from imprint.study import Grid, Held, Packs, Study, run
 from imprint.study.store import Store
@@ -133,6 +134,22 @@ def test_300_flipped_bits_of_a_manifest_are_300_sentences(folder):
 def test_a_damaged_note_of_a_failure_is_named(folder):
     (folder / "failures" / "abc.json").write_text('{"unit": 3')
     with pytest.raises(FileError, match=r"abc\.json: it is damaged"):
+        Store(folder).failures()
+
+
+@pytest.mark.parametrize(
+    "change", [{"study": 3}, {"study": None}, {"embeddings": None}, {"libraries": 3}, {"python": []}]
+)
+def test_a_sealed_manifest_of_something_else_is_one_sentence(folder, change):
+    path = folder / "manifest.json"
+    write_note(path, {**Store(folder).manifest(), **change})
+    (key,) = change
+    with pytest.raises(
+        FileError, match=rf"manifest\.json: its '{key}' is missing or not what this imprint writes there"
+    ):
+        STUDY.results(folder)
+    write_note(folder / "failures" / "abc.json", {"unit": "a", "reason": 3})
+    with pytest.raises(FileError, match=r"abc\.json: its 'cells' is missing"):
         Store(folder).failures()
 
 

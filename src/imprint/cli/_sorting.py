@@ -25,7 +25,7 @@ def sort_into(folder: Path, files: Iterable[tuple[str, object]], link: bool) -> 
             place.mkdir(parents=True, exist_ok=True)
             done += _put(source, place, link)
     except OSError as e:
-        raise FileError(f"Cannot write {e.filename or folder}: {e.strerror}.") from None
+        raise FileError(f"Cannot write {folder}: {e.strerror or e}.") from None
     return done
 
 

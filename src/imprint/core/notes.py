@@ -2,6 +2,7 @@
 
 import json
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,13 +19,13 @@ def write_note(path: str | os.PathLike[str], values: dict[str, Any]) -> None:
         f.write(json.dumps({**values, SEAL: _seal(values)}, indent=1, sort_keys=True).encode() + b"\n")
 
 
-def read_note(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """What `write_note` wrote; a file that is damaged or was altered is refused.
+def read_note(path: str | os.PathLike[str], holds: Mapping[str, type]) -> dict[str, Any]:
+    """What `write_note` wrote; a file that is damaged, was altered, or does not hold values of these types is refused.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     write_note(Path(folder) / "a.json", {"b": [1, 2]})
-    ...     read_note(Path(folder) / "a.json")
+    ...     read_note(Path(folder) / "a.json", {"b": list})
     {'b': [1, 2]}
     """
     try:
@@ -36,6 +37,9 @@ def read_note(path: str | os.PathLike[str]) -> dict[str, Any]:
         raise _damaged(path) from None
     if seal != _seal(found):
         raise _damaged(path)
+    for key, kind in holds.items():
+        if type(found.get(key)) is not kind:
+            raise FileError(f"{path}: its {key!r} is missing or not what this imprint writes there.")
     return dict(found)
 
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from imprint.core.errors import FileError
 from imprint.core.notes import read_note, write_note
+from imprint.core.types import Array
 from imprint.embeddings.pack import Pack, read_pack
 
 ARRAYS = ("X", "y", "X_test", "y_test")
@@ -55,11 +56,18 @@ def _digest(path: Path, *state: int) -> str:
 def _verified(place: Path) -> str | None:
     """The fingerprint of the pack that was unpacked there, if every byte is as it was written."""
     try:
-        note = read_note(place / NOTE)
+        note = read_note(place / NOTE, {"fingerprint": str, "files": dict})
         whole = all(_digest(file, *_state(file)) == note["files"][file.name] for file in _files(place))
     except (OSError, KeyError):
         return None
     return str(note["fingerprint"]) if whole else None
+
+
+def _save(path: Path, array: Array) -> None:
+    """As `np.save`, which on a full disk says only how many values it wrote."""
+    with open(path, "wb") as f:
+        np.lib.format.write_array_header_1_0(f, np.lib.format.header_data_from_array_1_0(array))
+        f.write(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
 
 
 def _unpack(path: Path, place: Path) -> None:
@@ -70,7 +78,7 @@ def _unpack(path: Path, place: Path) -> None:
         made = Path(tempfile.mkdtemp(dir=place.parent, prefix=f".{place.name}."))
         try:
             for file, array in zip(_files(made), pack[:4]):
-                np.save(file, array)
+                _save(file, array)
             files = {file.name: _digest(file, *_state(file)) for file in _files(made)}
             write_note(made / NOTE, {"fingerprint": pack.fingerprint, "files": files})
             shutil.rmtree(place, ignore_errors=True)  # what is there is damaged

@@ -27,6 +27,10 @@ from imprint.study.study import Study
 
 MANIFEST, SHARDS, FAILURES, LOCK = "manifest.json", "shards", "failures", ".lock"
 FORMAT = 2
+MANIFEST_HOLDS = dict(
+    study=dict, experiments=int, embeddings=dict, imprint=str, python=str, libraries=dict, machine=str
+)
+FAILURE_HOLDS = dict(unit=str, experiments=int, reason=str)
 LIBRARIES = ("numpy", "scipy", "scikit-learn", "pyarrow", "numba", "torch", "ray")
 TEXTS = ("backbone", "dataset", "task", *PARTS)
 
@@ -86,8 +90,7 @@ class Store:
 
     def failures(self) -> list[dict[str, Any]]:
         """Units that did not finish, with their reasons."""
-        notes = [read_note(path) for path in sorted((self.folder / FAILURES).glob("*.json"))]
-        return [{"experiments": note.get("cells"), **note} for note in notes]  # `cells` in folders of earlier versions
+        return [read_note(path, FAILURE_HOLDS) for path in sorted((self.folder / FAILURES).glob("*.json"))]
 
     def describe(self, study: Study, plan: Plan) -> None:
         """Write the manifest: the study, the embeddings it used, and what ran it."""
@@ -106,13 +109,13 @@ class Store:
     def manifest(self) -> dict[str, Any]:
         """The manifest, or a sentence why there is none."""
         try:
-            found = read_note(self.folder / MANIFEST)
+            found = read_note(self.folder / MANIFEST, {"format": int})
         except FileNotFoundError:
             raise FileError(f"{self.folder}: no study has been run into this folder.") from None
         if found.get("format") != FORMAT:
             rule = f"this imprint reads format {FORMAT}"
             raise FileError(f"{self.folder / MANIFEST}: format {found.get('format')!r}; {rule}.")
-        return found
+        return read_note(self.folder / MANIFEST, MANIFEST_HOLDS)
 
 
 def schema() -> pa.Schema:

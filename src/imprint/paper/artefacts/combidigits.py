@@ -1,5 +1,6 @@
 """One class of CombiDigits: its pictures, and its embeddings by source."""
 
+import io
 import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -35,8 +36,10 @@ class Samples(Artefact):
     def measure(self, places: Places, folder: Path, report: Report) -> None:
         packs = list(_picture_packs(places))
         if len(packs) == len(SOURCES):
+            buffer = io.BytesIO()  # into a file, np.save may lose the end on a full disk without a word
+            np.save(buffer, np.stack([_samples(p) for p in packs]))
             with atomic_write(folder / FILE) as f:
-                np.save(f, np.stack([_samples(p) for p in packs]))
+                f.write(buffer.getbuffer())
         sources = _sources(places)
         if sources is not None:
             found = {b: _project(Packs(places.embeddings), b, sources) for b in places.combined.backbones}
