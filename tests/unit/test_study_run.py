@@ -9,11 +9,10 @@ import numpy as np
 import pytest
 
 from imprint.core.errors import FileError, ParameterError
-from imprint.core.notes import write_note
 from imprint.generators.kmeans import KMeans
 from imprint.study import Grid, Held, Study, run, sharing
 from imprint.study.evaluate import MEASUREMENTS
-from imprint.study.store import FAILURES, Store
+from imprint.study.store import Store
 
 rng = np.random.default_rng(1)
 Y = np.repeat(np.arange(4), 15)
@@ -112,12 +111,6 @@ def test_a_failing_unit_is_recorded_and_the_rest_goes_on(tmp_path, deadly, undis
     assert (again.computed, again.failed) == (half, 0)
     assert Store(tmp_path).failures() == []
     assert repeatable(STUDY.results(tmp_path)).equals(undisturbed)
-
-
-def test_failures_of_earlier_versions_are_read(tmp_path):
-    (tmp_path / FAILURES).mkdir()
-    write_note(tmp_path / FAILURES / "key.json", {"unit": "a, one", "cells": 3, "reason": "no disk"})
-    assert Store(tmp_path).failures()[0]["experiments"] == 3
 
 
 def test_a_failing_generator_takes_no_other_along(tmp_path, monkeypatch, undisturbed):
