@@ -37,8 +37,11 @@ WRONG = {
     "add": ["add", "nowhere.imprint", "photos"],
     "forget": ["forget", "MODEL", "zebra"],
     "predict": ["predict", "nowhere.imprint", "photos"],
+    "evaluate": ["evaluate", "nowhere.imprint", "photos"],
+    "check": ["check", "nowhere"],
+    "serve": ["serve", "nowhere.imprint", "--no-open"],
     "export": ["export", "nowhere.imprint", "--to", "numpy"],
-    "embed": ["embed", "nowhere", "-o", "x.npz"],
+    "embed": ["embed", "photos", "-o", "x.npz", "--engine", "spark"],
     "collapse": ["collapse", "nowhere"],
     "study run": ["study", "run", "nowhere.yaml", "--out", "out"],
     "study report": ["study", "report", "nowhere"],
@@ -51,11 +54,17 @@ DONE = {
     "add": ["add", "MODEL", "photos"],
     "forget": ["forget", "MODEL", "dark"],
     "predict": ["predict", "MODEL", "photos/dark/0.png"],
+    "evaluate": ["evaluate", "MODEL", "photos"],
+    "check": ["check", "photos", *RAW],
     "export": ["export", "MODEL", "--to", "numpy"],
     "embed": ["embed", "photos", "-o", "x.npz", *RAW],
     "collapse": ["collapse", "photos", *RAW],
     "list": ["list", "generators"],
 }
+
+
+def test_every_command_is_tried():
+    assert {" ".join(words) for words in commands()} == set(WRONG)
 
 
 @pytest.mark.parametrize("words", WRONG.values(), ids=WRONG)
@@ -75,6 +84,11 @@ def test_inputs_that_cannot_be_read_are_one(imprint, model, photos):
     assert (some.code, none.code) == (1, 1)
     assert "dark" in some.out
     assert none.out == ""
+    (photos / "bad.png").rename(photos / "dark" / "bad.png")
+    for words in (["evaluate", model, photos], ["check", photos, *RAW]):
+        done = imprint(*words)
+        assert done.code == 1, words
+        assert "bad.png" in done.out + done.err
 
 
 def test_an_experiment_that_fails_is_one(tmp_path, capsys):

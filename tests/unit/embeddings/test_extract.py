@@ -111,6 +111,12 @@ def test_counts_are_checked(make_backbone, make_split, tmp_path, name, bad):
         extract(make_backbone(), make_split(), folder=tmp_path, **{name: bad})
 
 
+def test_an_unknown_engine_is_refused(make_backbone, make_split, tmp_path):
+    with pytest.raises(ParameterError, match=r"Unknown engine 'spark'\. Known: local, ray\."):
+        extract(make_backbone(), make_split(), folder=tmp_path, engine="spark")
+    assert not list(tmp_path.iterdir())
+
+
 def test_empty_or_crooked_data_are_refused(make_backbone, make_split, tmp_path):
     crooked = make_split(5)
     crooked.names.append("one too many")
