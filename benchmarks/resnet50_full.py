@@ -3,6 +3,8 @@
     python benchmarks/resnet50_full.py --weights resnet50.npz --mnist mnist.npz --out resnet50_full.json
     python benchmarks/resnet50_full.py --weights resnet50.npz --mnist mnist.npz --out few.json --rows 600   # for a CPU
 
+    python benchmarks/resnet50_full.py --show docs/results/resnet50_full.json   # the table of a run
+
 `resnet50.npz` is written by `benchmarks/resnet50.py`; `mnist.npz` holds `train_images`, `train_labels`, `test_images`
 and `test_labels`, all uint8. Pictures reach the network as Pillow's bilinear filter enlarges them, to the last bit.
 Rows stay on the device; the file is written anew after every method, so a run that is stopped leaves what it has.
@@ -93,15 +95,36 @@ def methods() -> list[ImprintClassifier]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--weights", type=Path, required=True)
-    parser.add_argument("--mnist", type=Path, required=True)
-    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--weights", type=Path)
+    parser.add_argument("--mnist", type=Path)
+    parser.add_argument("--out", type=Path)
+    parser.add_argument("--show", type=Path, help="print the table of this file of an earlier run, and do nothing else")
     parser.add_argument("--rows", type=int, help="first training pictures; half as many test pictures")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--batch", type=int, default=256)
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     given = parser.parse_args()
-    run(given)
+    if given.show:
+        print("\n".join(table(json.loads(given.show.read_text()))))
+    elif given.weights and given.mnist and given.out:
+        run(given)
+    else:
+        parser.error("give --weights, --mnist and --out, or --show")
+
+
+def table(found: dict) -> list[str]:
+    """The curves of a run beside the published one, as a table in Markdown."""
+    medians = {each["method"]: each["median"] for each in found["accuracy"]}
+    rows = ["| k | published | `max` | difference | `kernel` |", "|---|---:|---:|---:|---:|"]
+    for k in COUNTS:
+        here, together = (
+            medians[f"l2 / kmeans(k={k}) / l2 / l2 / max"],
+            medians[f"l2 / kmeans(k={k}) / none / l2 / kernel"],
+        )
+        there = found["published"]["kmeans, max"].get(str(k))
+        beside = f"{there:.2f} | {here:.2f} | {here - there:+.2f}" if there else f"| {here:.2f} | "
+        rows.append(f"| {k} | {beside} | {together:.2f} |")
+    return rows
 
 
 def run(given: argparse.Namespace) -> None:
