@@ -5,11 +5,13 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from filelock import FileLock
 
 
 class Cluster:
@@ -65,15 +67,16 @@ def cluster(tmp_path, monkeypatch):
     import ray
 
     short = Path(f"/tmp/r{os.getpid()}")  # sockets live in it, and their paths must be short
-    short.mkdir()
     monkeypatch.setenv("RAY_AUTH_MODE", "disabled")  # a token in the home folder would bind the nodes but not us
-    made = Cluster(short)
-    monkeypatch.setenv("RAY_ADDRESS", f"127.0.0.1:{made.port}")
-    try:
-        made.wait()
-        yield made
-    finally:
-        ray.shutdown()
-        for node in reversed(made.nodes):
-            made.kill(node)
-        subprocess.run(["rm", "-rf", str(short)], check=True)
+    with FileLock(Path(tempfile.gettempdir()) / "imprint-tests-ray.lock"):  # two clusters would want the same ports
+        short.mkdir()
+        made = Cluster(short)
+        monkeypatch.setenv("RAY_ADDRESS", f"127.0.0.1:{made.port}")
+        try:
+            made.wait()
+            yield made
+        finally:
+            ray.shutdown()
+            for node in reversed(made.nodes):
+                made.kill(node)
+            subprocess.run(["rm", "-rf", str(short)], check=True)

@@ -1,7 +1,9 @@
-"""The most memory that this process held."""
+"""The most memory that this process held, and how it is made in large amounts."""
 
+import gc
 import sys
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 
@@ -26,3 +28,18 @@ def peak_memory() -> int:
     import resource
 
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+
+
+@contextmanager
+def growing() -> Iterator[None]:
+    """While millions of values are made that all stay, Python does not look among them for some to drop.
+
+    It would look at all of them again and again, which takes as long as making them.
+    """
+    looking = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if looking:
+            gc.enable()

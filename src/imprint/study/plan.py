@@ -11,6 +11,7 @@ import numpy as np
 
 from imprint import tasks
 from imprint.core.errors import ParameterError
+from imprint.core.memory import growing
 from imprint.core.types import Array
 from imprint.method import Method
 from imprint.study import sharing
@@ -79,6 +80,7 @@ def check_size(study: Study, limit: int | None = LIMIT) -> None:
         )
 
 
+@growing()
 def plan(study: Study, source: Source, done: Container[bytes] = frozenset(), limit: int | None = LIMIT) -> Plan:
     """The units of a study whose experiments are not `done` yet. Refuses points that make no sense, by name."""
     check_size(study, limit)
@@ -188,6 +190,7 @@ class Estimate(NamedTuple):
     memory: float
 
 
+@growing()
 def estimate(plan: Plan, workers: int) -> Estimate:
     """Count what the units of a plan compute, and guess how long it takes on so many workers."""
     computations, memory = 0, 0.0

@@ -1,9 +1,7 @@
 """What is studied: backbones x data sets x tasks x methods x seeds, as one frozen value."""
 
-import gc
 import os
 import runpy
-from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from itertools import product
@@ -107,8 +105,7 @@ class Study:
 
     @cached_property
     def _by_text(self) -> dict[str, Method]:
-        with _growing():
-            return dict(self._kept())
+        return dict(self._kept())
 
     def _kept(self) -> "Iterator[tuple[str, Method]]":
         """The methods that the rules keep, with their texts; equal ones as often as they are named."""
@@ -158,18 +155,6 @@ class Study:
         from imprint.study.store import results
 
         return results(self, folder)
-
-
-@contextmanager
-def _growing() -> "Iterator[None]":
-    """While a million values are made that all stay, Python does not look among them for some to drop."""
-    looking = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if looking:
-            gc.enable()
 
 
 def _plain(value: Any) -> Any:
