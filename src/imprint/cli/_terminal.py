@@ -78,6 +78,14 @@ def skipped(inputs: Sequence["Skipped"]) -> None:
         note(f"Skipped {len(inputs) - MOST_NAMED:,} more that cannot be read.")
 
 
+def end(failed: Iterable[object]) -> None:
+    """Exit code 1 where some inputs failed; what could be done with the others is done."""
+    import typer
+
+    if list(failed):
+        raise typer.Exit(1)
+
+
 def count(n: int, noun: str) -> str:
     """`1 class`, `2,000 classes`, `1 picture`, ...
 

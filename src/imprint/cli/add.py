@@ -3,6 +3,7 @@
 from typing import Any
 
 from imprint.cli import _options as options
+from imprint.cli import _terminal as terminal
 
 
 def command(
@@ -33,3 +34,4 @@ def command(
     with Imprinter.change(file, **network) as model:
         model.add(rows)
     state(model, file, rows, json)
+    terminal.end(rows.skipped)

@@ -2,8 +2,6 @@
 
 from typing import TYPE_CHECKING, Any
 
-import typer
-
 from imprint.cli import _options as options
 from imprint.cli import _terminal as terminal
 
@@ -57,8 +55,7 @@ def command(
         _show(found, len(rows.y))
     if page is not None:
         terminal.note(f"The page: {page}, {terminal.bytes_of(page)}.")
-    if rows.skipped:
-        raise typer.Exit(1)
+    terminal.end(rows.skipped)
 
 
 def _show(found: "Inspection", rows: int) -> None:

@@ -42,3 +42,4 @@ def command(
     else:
         lines = [(name, f"{round(value, 4) + 0.0:.4f}", MEANINGS[name]) for name, value in found.items()]
         terminal.table(["metric", "value", "meaning"], lines, right=["value"])
+    terminal.end(rows.skipped)

@@ -47,3 +47,4 @@ def command(
         rows = " and ".join(f"{len(s.X):,} {name}" for name, s in splits.items())
         width = splits["train"].X.shape[1]
         terminal.note(f"{output}: {rows} rows of {width} numbers, {terminal.bytes_of(output)}.")
+    terminal.end(s for split in splits.values() for s in split.skipped)

@@ -68,8 +68,7 @@ def command(
     terminal.skipped(rows.skipped)
     if page is not None:
         terminal.note(f"The page: {page}, {terminal.bytes_of(page)}.")
-    if rows.skipped:
-        raise typer.Exit(1)
+    terminal.end(rows.skipped)
 
 
 def _show(found: "Evaluation") -> None:

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from imprint.cli import _options as options
+from imprint.cli import _terminal as terminal
 
 
 def command(
@@ -62,6 +63,7 @@ def command(
     model.fit(rows).save(output)
     tested = on_test_part(model, data, columns) if "test" in parts_of_data else None
     state(model, output, rows, json, tested)
+    terminal.end([*rows.skipped, *(tested.unreadable if tested else [])])
 
 
 def _with_budget(generator: str, proxies: int) -> str:

@@ -82,8 +82,7 @@ def command(
     if sort_into is not None:
         _sort(sort_into, answers, link)
     terminal.skipped(seen.skipped)
-    if seen.skipped:
-        raise typer.Exit(1)
+    terminal.end(seen.skipped)
 
 
 def _answers(

@@ -47,7 +47,7 @@ def test_text_file_among_pictures(imprint, photos):
     (photos / "dark" / "notes.txt").write_text("remember")
     (photos / "dark" / "fake.jpg").write_text("not a picture")
     done = imprint("fit", photos, "-o", "m.imprint", *RAW)
-    assert done.code == 0
+    assert done.code == 1
     assert "Skipped dark/fake.jpg: not a picture" in done.err
     assert "Imprinted 15 pictures of 3 classes." in done.err
 

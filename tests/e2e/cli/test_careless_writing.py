@@ -127,7 +127,7 @@ def test_many_files_that_are_no_pictures_are_named_and_counted(imprint, photos):
     (photos / "dark" / "page.png").write_bytes(b"%PDF-1.4")
     Image.new("L", (12, 12), 20).save(photos / "dark" / "last.png")
     done = imprint("fit", photos, "-o", "m.imprint", *RAW)
-    assert done.code == 0
+    assert done.code == 1
     assert sum(line.startswith("Skipped dark/broken") for line in done.err.splitlines()) == 10
     assert "Skipped 6 more that cannot be read." in done.err
     assert "Imprinted 16 pictures of 3 classes." in done.err

@@ -85,10 +85,18 @@ def test_inputs_that_cannot_be_read_are_one(imprint, model, photos):
     assert "dark" in some.out
     assert none.out == ""
     (photos / "bad.png").rename(photos / "dark" / "bad.png")
-    for words in (["evaluate", model, photos], ["check", photos, *RAW]):
+    for words in (
+        ["evaluate", model, photos],
+        ["check", photos, *RAW],
+        ["fit", photos, "-o", "x.imprint", *RAW],
+        ["add", model, photos],
+        ["embed", photos, "-o", "x.npz", *RAW],
+        ["collapse", photos, *RAW],
+    ):
         done = imprint(*words)
         assert done.code == 1, words
         assert "bad.png" in done.out + done.err
+    assert imprint("predict", "x.imprint", photos / "dark" / "1.png").code == 0
 
 
 def test_an_experiment_that_fails_is_one(tmp_path, capsys):
