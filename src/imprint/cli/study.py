@@ -9,7 +9,7 @@ from imprint.cli import _options as options
 from imprint.cli import _studying as studying
 from imprint.cli import _terminal as terminal
 
-app = typer.Typer(no_args_is_help=True, help="Run many experiments, doing once what they share, and report on them.")
+app = typer.Typer(no_args_is_help=True, help="Run many experiments at once, and report on them.")
 
 
 @app.command()
