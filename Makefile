@@ -27,7 +27,7 @@ check: $(STAMP)
 	$(BIN)/lint-imports
 
 test: check
-	$(BIN)/pytest --numprocesses 2
+	$(BIN)/pytest --numprocesses 2 --dist worksteal
 
 docs: $(LIGHT)
 	$(PIP) --editable '.[docs]'

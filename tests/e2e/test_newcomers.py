@@ -33,7 +33,10 @@ def built(tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="session")
 def installed(built, tmp_path_factory) -> dict[str, str]:
-    """Environment variables of a fresh virtual environment: the wheel inside, other packages from the tests' own."""
+    """Environment variables of a fresh virtual environment: the wheel inside, other packages from the tests' own.
+
+    numba is not found there: a newcomer without the extra `fast` has none, and it would compile every loop anew.
+    """
     place = tmp_path_factory.mktemp("installed") / "venv"
     call(sys.executable, "-m", "venv", "--without-pip", place)
     python = place / "bin" / "python"
@@ -43,6 +46,7 @@ def installed(built, tmp_path_factory) -> dict[str, str]:
     (packages,) = place.glob("lib/*/site-packages")
     paths = dict.fromkeys(sysconfig.get_paths()[key] for key in ("purelib", "platlib"))
     (packages / "tests.pth").write_text("\n".join(paths) + "\n")
+    (packages / "sitecustomize.py").write_text("import sys\nsys.modules['numba'] = None\n")
     kept = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "PYTEST", "COV"))}
     return {**kept, "PATH": f"{python.parent}{os.pathsep}{os.environ['PATH']}", "OMP_NUM_THREADS": "1"}
 

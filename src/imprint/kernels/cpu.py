@@ -38,7 +38,7 @@ def compiled(work: float) -> bool:
 
 def loaded() -> bool:
     """Whether compiled loops cost no import any more; for kernels where both ways agree bit for bit."""
-    return "numba" in sys.modules
+    return sys.modules.get("numba") is not None
 
 
 def granted() -> int:

@@ -4,7 +4,7 @@ set -eu
 imprint list recipes
 imprint list studies
 imprint demo --out out --seeds 2 --json > demo.json
-imprint collapse digits --json > collapse.json
+imprint collapse digits --backbone tinynet --json > collapse.json
 
 mkdir packs
 imprint embed digits --backbone raw -o packs/raw-digits.npz
