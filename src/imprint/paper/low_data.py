@@ -45,9 +45,8 @@ class LowData(Artefact):
         ]
         tall = 2.5 if self.each else 3.4
         svg = draw(panels, "rows per class, n", "accuracy, %", log_x=True, columns=3, height=tall)
-        caption = (
-            "k-means, L2 throughout, max; bands are 95 % confidence intervals over five seeds. Only k ≤ n is shown."
-        )
+        bands = "bands are 95 % confidence intervals over five seeds"
+        caption = f"k-means, L2 throughout, {results.aggregator}; {bands}. Only k ≤ n is shown."
         text = f"Every class is cut to n rows, {len(SHOT_SEEDS)} draws; the smallest has {places.smallest:,}."
         claims = () if self.each else tuple(_claims(scores, places))
         return Section(name, self.title, self.where, text, (Picture(name, svg, caption),), claims)

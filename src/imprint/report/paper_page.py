@@ -54,14 +54,16 @@ def front(runs: Sequence[Run]) -> list[str]:
         f"{artefacts(runs)} of J. Westerhoff, G. Atefi, M. Koddenbrock, A. Figueroa, A. Löser, E. Rodner, F. "
         "A. Gers: Robust Weight Imprinting: Insights from Neural Collapse and Proxy-Based Aggregation (TMLR 2025), "
         "computed anew and set beside what was published.",
-        *(f"{run.name.capitalize() if len(runs) == 1 else run.name}: {run.scope} {_cost(run)}" for run in runs),
+        *(f"{run.name.capitalize() if len(runs) == 1 else run.name}: {run.scope}{_cost(run)}" for run in runs),
         other,
     ]
 
 
 def _cost(run: Run) -> str:
     wall = f" in {_minutes(run.wall)}" if run.wall else ""
-    return f"{run.experiments:,} experiments{wall} ({_minutes(run.processor)} of processor time)."
+    return (
+        "" if run.beside else f" {run.experiments:,} experiments{wall} ({_minutes(run.processor)} of processor time)."
+    )
 
 
 def _minutes(seconds: float) -> str:
@@ -70,10 +72,11 @@ def _minutes(seconds: float) -> str:
 
 def commands(runs: Sequence[Run]) -> str:
     """What makes the page."""
-    names = [f"-{as_file(run.name)}" if len(runs) > 1 else "" for run in runs]
+    own = [run for run in runs if not run.beside]
+    names = [f"-{as_file(run.name)}" if len(own) > 1 else "" for run in own]
     lines = [
         f"imprint study run paper/{study} --embeddings PACKS{name} --out RESULTS{name}{run.options}"
-        for name, run in zip(names, runs)
+        for name, run in zip(names, own)
         for study in (["all"] if run.whole else [section.name for section in run.sections])
     ]
     return "\n".join([*lines, f"imprint study report {' '.join(f'RESULTS{name}' for name in names)} --to docs"])
