@@ -88,8 +88,9 @@ def test_every_artefact_is_listed_once_in_the_order_of_the_paper():
         chosen("paper/table")
 
 
-def test_all_names_every_cell_of_every_artefact_once(folder):
-    places = discover(folder)
+@pytest.mark.parametrize("beside", ["", "kernel"])
+def test_all_names_every_cell_of_every_artefact_once(folder, beside):
+    places = discover(folder, beside=beside)
 
     def cells(ws):
         found = set()
@@ -97,7 +98,7 @@ def test_all_names_every_cell_of_every_artefact_once(folder):
             found |= set(product([role], study.instances, map(str, study.methods), study.seeds))
         return found
 
-    whole = [w for a in known().values() for w in a.studies(places)]
+    whole = [w for way in places.ways for a in known().values() if a.served(way) for w in a.studies(way)]
     assert cells(works("paper/all", places)) == cells(whole)
     twice = joined([*whole, *whole])
     assert len(in_pieces(twice)) == len(works("paper/all", places))

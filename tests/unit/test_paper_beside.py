@@ -112,6 +112,16 @@ def test_sets_of_a_hundred_classes_serve_the_benchmark_where_the_papers_sets_are
     assert discover(tmp_path).benchmark.datasets == ("mnist", "few")
 
 
+def test_the_table_of_kernel_is_made_where_it_is_asked_for(folder, tmp_path):
+    assert not works("paper/kernel", discover(folder))
+    assert not works("paper/kernel", discover(folder, beside="nearest(m=1)"))
+    run("paper/kernel", discover(folder, beside="kernel"), tmp_path, workers=1)
+    (section,) = sections(tmp_path, ["kernel"])
+    assert len(section.claims) == 5
+    run("paper/table1", discover(folder), tmp_path, workers=1)
+    assert "--beside kernel" in sections(tmp_path, ["kernel"])[0].text
+
+
 def made_up(means):
     """Scores of the rows of the kernel table, alike on twelve instances."""
     methods = [spelling(row.methods[0], "b") for row in kernel.artefact.rows]

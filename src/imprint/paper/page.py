@@ -94,7 +94,7 @@ def _scope(places: Places, whole: bool) -> str:
         group = places.group(role)
         if group:
             where.append(f"{', '.join(group.datasets)} {what} ({', '.join(group.backbones)})")
-    lacking = ", ".join(a.where for a in known().values() if whole and not a.served(places))
+    lacking = ", ".join(a.where for a in known().values() if whole and not places.group(a.needs))
     return "; ".join(where) + (f". There are no packs for {lacking}." if lacking else ".")
 
 

@@ -193,11 +193,12 @@ def _markdown_parts(section: Section) -> list[str]:
     return [
         line
         for part in section.parts
-        for line in (_markdown_cells(part) if isinstance(part, Cells) else _markdown_picture(part))
+        for line in (markdown_cells(part) if isinstance(part, Cells) else _markdown_picture(part))
     ]
 
 
-def _markdown_cells(cells: Cells) -> list[str]:
+def markdown_cells(cells: Cells) -> list[str]:
+    """A table in Markdown, line by line."""
     rule = ["---:" if cells.right(j) else "---" for j in range(len(cells.head))]
     lines = ["| " + " | ".join(map(_plain, row)) + " |" for row in (cells.head, rule, *cells.rows)]
     return [*lines, "", *([cells.caption, ""] if cells.caption else [])]

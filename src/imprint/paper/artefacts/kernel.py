@@ -1,11 +1,28 @@
 """Proxies that decide together, beside the best of the paper."""
 
+from dataclasses import dataclass
+
 from imprint.paper.norms import bare, cosine
+from imprint.paper.places import Places
+from imprint.paper.results import Results
 from imprint.paper.tables import Found, Row, Table
-from imprint.report.sections import Claim, verdict
+from imprint.report.sections import Claim, Section, verdict
 
 FIVE, TWENTY, ALL = "kernel, k = 5", "kernel, k = 20", "kernel, all"
 BEST, NEIGHBOURS, ORACLE = "max, k = 20", "5-nn, all", "oracle"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Together(Table):
+    """A table that the paper does not have; it is made where `kernel` is asked for beside `max`."""
+
+    def served(self, places: Places) -> bool:
+        return super().served(places) and places.beside == "kernel"
+
+    def section(self, name: str, results: Results) -> Section:
+        if results.places.beside != "kernel":
+            return self.missing(name, results, "Made with --beside kernel only.")
+        return super().section(name, results)
 
 
 def claims(found: Found) -> list[Claim]:
@@ -28,7 +45,7 @@ def claims(found: Found) -> list[Claim]:
     ]
 
 
-artefact = Table(
+artefact = Together(
     title="Proxies that decide together",
     where="Beyond the paper",
     order=75,
