@@ -144,6 +144,14 @@ def test_claims_about_proxies_that_decide_together_can_fail(means, hold):
     assert Verdict.UNTESTABLE not in {c.verdict for c in claims}
 
 
+def test_half_of_no_gap_is_not_testable():
+    found = find(kernel.artefact.rows, made_up((80, 85, 79, 82, 86, 91)))
+    assert found.closes_half(kernel.TWENTY, kernel.BEST, kernel.ORACLE) == (
+        Verdict.UNTESTABLE,
+        "there is no gap: oracle is 1.00 points below max, k = 20",
+    )
+
+
 def test_a_published_architecture_with_other_weights_is_compared_value_by_value(folder, tmp_path):
     run("paper/same_architecture", discover(folder), tmp_path, workers=1)
     (section,) = sections(tmp_path, ["same_architecture"])

@@ -63,8 +63,8 @@ def _show_results(out: Path, names: Sequence[str], beside: str) -> None:
     from imprint.report.sections import Cells, Run
 
     runs = [Run("here", "", tuple(sections(out, names)))]
-    if beside:
-        runs.append(Run(f"here, {beside}", "", tuple(sections(out, names, beside))))
+    if beside and (again := sections(out, names, beside)):
+        runs.append(Run(f"here, {beside}", "", tuple(again)))
     for one in (section for run in runs if len(names) == 1 for section in run.sections):
         terminal.note(f"{one.where}: {one.title}. {one.text} {one.note}".strip())
         for part in one.parts:

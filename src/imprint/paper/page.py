@@ -43,7 +43,9 @@ def write_page(runs: Sequence[Run], to: str | os.PathLike[str]) -> list[Path]:
     drawn = [part for part in parts if isinstance(part, Picture)]
     pictures = {f"results/{p.name}.svg": p.svg for p in drawn}
     pictures |= {f"results/{p.name}-narrow.svg": p.narrow for p in drawn if p.narrow}
-    files = {"results.html": as_html(runs).encode(), "results.md": as_markdown(runs).encode()}
+    more = "Further questions, on the same results: [beyond the paper](beyond.md).\n"
+    text = as_markdown(runs) + (f"\n{more}" if (Path(to) / "beyond.md").is_file() else "")
+    files = {"results.html": as_html(runs).encode(), "results.md": text.encode()}
     return write_files(Path(to), {**files, **pictures})
 
 

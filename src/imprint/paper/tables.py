@@ -63,6 +63,13 @@ class Found:
         least = 2.0 ** (1 - self.comparison.instances) * len(self.comparison.pairs)
         return Verdict.UNTESTABLE if least > self.comparison.alpha else verdict(significant)
 
+    def closes_half(self, label: str, low: str, high: str) -> tuple[Verdict, str]:
+        """Whether a row closes half of the gap between two others or more, and the figures."""
+        gap, closed = self.means[high] - self.means[low], self.means[label] - self.means[low]
+        if gap <= 0:
+            return Verdict.UNTESTABLE, f"there is no gap: {high} is {-gap:.2f} points below {low}"
+        return verdict(closed >= gap / 2), f"{100 * closed / gap:.0f} % of {gap:.2f} points"
+
     def worst_p(self, label: str, others: Sequence[str]) -> float:
         """The largest adjusted p of a row against the others."""
         return max(self.comparison.pair(label, o).adjusted for o in others)

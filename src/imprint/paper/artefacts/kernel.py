@@ -6,7 +6,7 @@ from imprint.paper.norms import bare, cosine
 from imprint.paper.places import Places
 from imprint.paper.results import Results
 from imprint.paper.tables import Found, Row, Table
-from imprint.report.sections import Claim, Section, verdict
+from imprint.report.sections import Claim, Section
 
 FIVE, TWENTY, ALL = "kernel, k = 5", "kernel, k = 20", "kernel, all"
 BEST, NEIGHBOURS, ORACLE = "max, k = 20", "5-nn, all", "oracle"
@@ -30,16 +30,13 @@ def claims(found: Found) -> list[Claim]:
         gap, p = found.means[label] - found.means[other], found.worst_p(label, [other])
         return Claim(text, found.judge(label, [other]), f"{gap:+.2f} points, adjusted p {p:.2g}")
 
-    gap = found.means[ORACLE] - found.means[BEST]
-    closed = (found.means[TWENTY] - found.means[BEST]) / gap if gap > 0 else float("nan")
     return [
         beats("20 proxies that decide together (kernel) beat 20 of which the best decides (max).", TWENTY, BEST),
         beats("5 proxies that decide together beat 20 of which the best decides.", FIVE, BEST),
         beats("20 proxies that decide together beat all embeddings with five neighbours.", TWENTY, NEIGHBOURS),
         Claim(
             "20 proxies that decide together close half of the gap between max and the oracle, or more.",
-            verdict(closed >= 0.5),
-            f"{100 * closed:.0f} % of {gap:.2f} points",
+            *found.closes_half(TWENTY, BEST, ORACLE),
         ),
         beats("All embeddings that decide together are above the oracle.", ALL, ORACLE),
     ]
