@@ -153,8 +153,10 @@ def test_half_of_no_gap_is_not_testable():
 
 
 def test_a_published_architecture_with_other_weights_is_compared_value_by_value(folder, tmp_path):
-    run("paper/same_architecture", discover(folder), tmp_path, workers=1)
-    (section,) = sections(tmp_path, ["same_architecture"])
+    for name in ("norm_pre_inf", "same_architecture"):
+        run(f"paper/{name}", discover(folder), tmp_path, workers=1)
+    before, section = sections(tmp_path, ["norm_pre_inf", "same_architecture"])
+    assert before.parts  # what was run before is still there
     picture, curve, values = section.parts
     assert isinstance(picture, Picture)
     assert isinstance(curve, Cells)

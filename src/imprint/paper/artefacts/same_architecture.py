@@ -1,7 +1,7 @@
 """A published architecture with other weights, value by value."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +11,7 @@ from imprint.paper.artefact import Artefact, Report
 from imprint.paper.collapse import measure, set_values
 from imprint.paper.modes import K
 from imprint.paper.norms import cosine
-from imprint.paper.places import Group, Places
+from imprint.paper.places import Places
 from imprint.paper.published import KMEDOIDS_3, NC1_OF_SETS, kmeans_over_k
 from imprint.paper.results import Results, Scores
 from imprint.paper.work import SEEDS, Work, work
@@ -48,8 +48,7 @@ class SameArchitecture(Artefact):
         return super().served(places) and bool(_alike(places))
 
     def studies(self, places: Places) -> list[Work]:
-        own = replace(places, benchmark=Group(_alike(places), places.benchmark.datasets))
-        return work(own, "benchmark", [*map(_method, K), MEDOIDS], ["all"], SEEDS)
+        return work(places, "benchmark", [*map(_method, K), MEDOIDS], ["all"], SEEDS)
 
     def measure(self, places: Places, folder: Path, report: Report) -> None:
         measure(places, folder, report)
