@@ -34,7 +34,7 @@ METHODS = {
     "all rows, `kernel`": "l2 / all / none / l2 / kernel",
     "least squares over all classes (oracle)": bare("least_squares(reg={reg})"),
 }
-REGIONS = ("here, all", "here, NC1 > 1", "here, NC1 > 1, d in 1")
+REGIONS = ("here, all", "here, d in 1", "here, NC1 > 1")
 
 
 def claims(runs: Sequence[Run], needed: str) -> str:
@@ -152,7 +152,7 @@ def main(subset: Path, texts: Path) -> None:
     page = (HERE / "beyond.md").read_text(encoding="utf-8")
     for name, text in parts.items():
         page, count = re.subn(
-            rf"(<!-- {name} -->\n).*?(\n<!-- end of {name} -->)", lambda m, t=text: m[1] + t + m[2], page, flags=re.S
+            rf"(<!-- {name} -->\n).*?(<!-- end of {name} -->)", lambda m, t=text: f"{m[1]}{t}\n{m[2]}", page, flags=re.S
         )
         if count != 1:
             raise SystemExit(f"beyond.md has {count} places for {name!r}.")

@@ -96,6 +96,7 @@ def published() -> list[Gain]:
 def _fits(points: list[Gain]) -> dict[str, GainFit | None]:
     regions = {
         "all": points,
+        "d in 1": [p for p in points if p.remapped],
         "NC1 < 1": [p for p in points if p.nc1 < 1],
         "NC1 > 1": [p for p in points if p.nc1 > 1],
         "NC1 > 1, d in 1": [p for p in points if p.nc1 > 1 and p.remapped],
