@@ -20,7 +20,7 @@ from imprint.paper.norms import bare, cosine
 from imprint.paper.page import read_runs
 from imprint.paper.results import Results
 from imprint.paper.tables import find
-from imprint.report.claims import as_html, rows, tally
+from imprint.report.claims import MARKS, as_html, rows, tally
 from imprint.report.paper_page import markdown_cells
 from imprint.report.sections import Cells, Picture, Run, Section, together
 
@@ -139,7 +139,7 @@ def main(subset: Path, texts: Path) -> None:
     parts = {
         "cost": cost(runs),
         "architecture": markdown(next(p for p in alike.parts[2:] if isinstance(p, Cells))),
-        "architecture claims": as_html(rows([[(PICTURES, alike)]]), [PICTURES]),
+        "architecture claims": "\n".join(f"- {MARKS[c.verdict]} {c.verdict}: {c.text} {c.figures}." for c in alike.claims),
         "together": markdown(together_table([subset, texts])),
         "kernel claims": claims([ours, joint], joint.name),
         "generators": markdown(table(joint, "generators_20")),
