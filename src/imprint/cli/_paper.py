@@ -16,7 +16,7 @@ def run_paper(
     name: str,
     out: Path | None,
     embeddings: Path | None,
-    only: tuple[list[str], list[str], int],
+    only: tuple[list[str], list[str], int, str],
     how: dict[str, Any],
     dry: bool,
     json: bool,
@@ -40,7 +40,7 @@ def run_paper(
     with terminal.bars() as bars:
         summary = run(name, places, out, progress=studying.progress(bars), measuring=bars.step, **how)
     if not json:
-        _show_results(out, names)
+        _show_results(out, names, places.beside)
     studying.show_summary(summary, out, json)
 
 
@@ -58,18 +58,19 @@ def report_paper(folders: Sequence[Path], to: Path, json: bool) -> None:
     terminal.note(f"Written: {files[0]}, {files[1]} and {terminal.count(len(files) - 2, 'picture')}.")
 
 
-def _show_results(out: Path, names: Sequence[str]) -> None:
+def _show_results(out: Path, names: Sequence[str], beside: str) -> None:
     from imprint.paper.page import sections
     from imprint.report.sections import Cells, Run
 
-    found = sections(out, names)
-    if len(found) == 1:
-        (one,) = found
+    runs = [Run("here", "", tuple(sections(out, names)))]
+    if beside and (again := sections(out, names, beside)):
+        runs.append(Run(f"here, {beside}", "", tuple(again)))
+    for one in (section for run in runs if len(names) == 1 for section in run.sections):
         terminal.note(f"{one.where}: {one.title}. {one.text} {one.note}".strip())
         for part in one.parts:
             if isinstance(part, Cells):
                 _show_cells(part)
-    _show_claims([Run("here", "", tuple(found))])
+    _show_claims(runs)
 
 
 def _show_cells(cells: "Cells") -> None:

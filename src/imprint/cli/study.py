@@ -36,6 +36,9 @@ def run(
     backbones: Annotated[str, typer.Option(help="For paper/...: only these, with commas between them.")] = "",
     datasets: Annotated[str, typer.Option(help="For paper/...: only these, with commas between them.")] = "",
     maps: Annotated[int, typer.Option(help='For paper/...: how many label maps of "d in 1".', min=1, max=10)] = 10,
+    beside: Annotated[
+        str, typer.Option(help="For paper/...: an aggregator that is asked the same as max, such as kernel.")
+    ] = "",
     json: options.Json = False,
 ) -> None:
     """Run a study, or the rest of it.
@@ -51,7 +54,7 @@ def run(
         from imprint.cli._paper import run_paper
 
         how = {"workers": workers, "engine": engine, "limit": limit}
-        run_paper(study, out, embeddings, (_names(backbones), _names(datasets), maps), how, dry, json)
+        run_paper(study, out, embeddings, (_names(backbones), _names(datasets), maps, beside), how, dry, json)
         return
     found = Study.read(study)
     if embeddings is not None:

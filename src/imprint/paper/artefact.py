@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from imprint.paper.places import ROLES, Places
+from imprint.paper.places import MAX, ROLES, Places
 from imprint.paper.results import Results, Scores
 from imprint.paper.work import Work
 from imprint.report.sections import Section
@@ -23,6 +23,12 @@ class Artefact(ABC):
     order: int
     needs: str = "benchmark"
     """The part that packs must play for it."""
+    again: bool = False
+    """Whether it asks of `max` what can be asked of another aggregator too."""
+
+    def served(self, places: Places) -> bool:
+        """Whether these places have what it needs."""
+        return bool(places.group(self.needs)) and (self.again or places.aggregator == MAX)
 
     def studies(self, places: Places) -> list[Work]:
         """The experiments it needs."""

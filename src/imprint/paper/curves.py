@@ -9,7 +9,7 @@ from imprint.core.types import Array
 from imprint.paper.artefact import Artefact
 from imprint.paper.curve_claims import CLAIMS
 from imprint.paper.modes import D, K, curve_studies, map_curves, set_curves
-from imprint.paper.places import Places
+from imprint.paper.places import MAX, Places
 from imprint.paper.published import kmeans_over_k
 from imprint.paper.results import Results
 from imprint.paper.work import Work
@@ -43,7 +43,7 @@ class Curves(Artefact):
         svg = draw(panels, "proxies per class, k", "accuracy, %", columns=3, height=3.6)
         maps = results.places.maps
         bands = "bands are 95 % confidence intervals over three seeds"
-        caption = f"{self.what}. Means over {maps} label maps, marked at k = d; {bands}."
+        caption = f"{self.what}, {results.aggregator}. Means over {maps} label maps, marked at k = d; {bands}."
         means = {b: curve_means(v) for b, v in curves.items()}
         parts: tuple[Cells | Picture, ...] = (Picture(name, svg, caption), _peaks(means))
         parts += tuple(self._values(means, sets, results.places))
@@ -51,8 +51,8 @@ class Curves(Artefact):
         return Section(name, self.title, self.where, text, parts, tuple(CLAIMS[self.kind](means)))
 
     def _values(self, means: Mapping[str, Array], sets: Mapping[tuple[str, str], Array], places: Places) -> list[Cells]:
-        """Value by value, where the same backbones saw the same data; published for L2 throughout only."""
-        if self.kind != "l2":
+        """Value by value, where the same backbones saw the same data; published for L2 throughout and `max` only."""
+        if self.kind != "l2" or places.aggregator != MAX:
             return []
         found = {key: np.median(values, axis=1) for key, values in sets.items()}
         if places.many.datasets[0] == PUBLISHED_POOL:

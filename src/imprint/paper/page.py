@@ -1,31 +1,40 @@
 """The page of the paper: a section for every artefact, from what runs left in their folders."""
 
 import os
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
 from imprint.core.version import __version__
 from imprint.paper import known
-from imprint.paper.places import MAPS, ROLES, Places
+from imprint.paper.places import MAPS, MAX, ROLES, Places
 from imprint.paper.results import Results, spent
 from imprint.report.paper_page import as_html, as_markdown, write_files
 from imprint.report.sections import Picture, Run, Section, together
 from imprint.study.store import Store
 
 
-def sections(folder: str | os.PathLike[str], names: Sequence[str] = ()) -> list[Section]:
-    """The sections of some artefacts, or of all, in the order of the paper."""
-    results = Results(Path(folder))
-    return [artefact.section(name, results) for name, artefact in known().items() if name in (names or [name])]
+def sections(folder: str | os.PathLike[str], names: Sequence[str] = (), aggregator: str = MAX) -> list[Section]:
+    """The sections of some artefacts, or of all, in the order of the paper; of `max` or of what stands beside it."""
+    results = Results(Path(folder), aggregator)
+    return [
+        artefact.section(name, results)
+        for name, artefact in known().items()
+        if name in (names or [name]) and (artefact.again or aggregator == MAX)
+    ]
 
 
 def read_runs(folders: Sequence[str | os.PathLike[str]]) -> list[Run]:
-    """What was run into some folders. A single run is called "here", several by the folders of their packs."""
+    """What was run into some folders, and beside it what was asked of another aggregator.
+
+    The run of a single folder is called "here", those of several by the folders of their packs.
+    """
     names: list[str] = []
     for folder in folders:
         name = Path(Results(Path(folder)).places.embeddings).name if len(folders) > 1 else "here"
         names.append(name if name not in names else f"{name} {len(names) + 1}")
-    return [_read(Path(folder), name) for folder, name in zip(folders, names)]
+    runs = (_read(Path(f), name, way) for f, name in zip(folders, names) for way in Results(Path(f)).places.ways)
+    return [run for run in runs if run.sections or not run.beside]
 
 
 def write_page(runs: Sequence[Run], to: str | os.PathLike[str]) -> list[Path]:
@@ -34,27 +43,36 @@ def write_page(runs: Sequence[Run], to: str | os.PathLike[str]) -> list[Path]:
     drawn = [part for part in parts if isinstance(part, Picture)]
     pictures = {f"results/{p.name}.svg": p.svg for p in drawn}
     pictures |= {f"results/{p.name}-narrow.svg": p.narrow for p in drawn if p.narrow}
-    files = {"results.html": as_html(runs).encode(), "results.md": as_markdown(runs).encode()}
+    more = "Further questions, on the same results: [beyond the paper](beyond.md).\n"
+    text = as_markdown(runs) + (f"\n{more}" if (Path(to) / "beyond.md").is_file() else "")
+    files = {"results.html": as_html(runs).encode(), "results.md": text.encode()}
     return write_files(Path(to), {**files, **pictures})
 
 
-def _read(folder: Path, name: str) -> Run:
-    results = Results(folder)
+def _read(folder: Path, name: str, places: Places) -> Run:
     counts, costs = zip(*(_cost(folder / role) for role in ROLES))
-    shown, whole = _shown(folder, results.places)
+    shown, whole = _shown(folder, places)
+    beside = "" if places.aggregator == MAX else places.aggregator
     return Run(
-        name,
-        _scope(results.places, whole),
+        f"{name}, {beside}" if beside else name,
+        f"the same studies with {beside} in the place of max." if beside else _scope(places, whole),
         shown,
-        brief=f"{_backbones(results.places)}, {results.places.smallest:,} rows per class or more",
+        brief=f"{_backbones(places)}, {places.smallest:,} rows per class or more",
         experiments=sum(counts),
         processor=sum(costs),
         wall=spent(folder),
-        same=results.places.published,
-        options="" if results.places.maps == MAPS or not results.places.many else f" --maps {results.places.maps}",
-        versions=_versions(results),
+        same=places.published,
+        options=_options(places),
+        versions=_versions(Results(folder)),
         whole=whole,
+        beside=beside,
     )
+
+
+def _options(places: Places) -> str:
+    """Of the command that runs the studies, where they are not the usual ones."""
+    maps = "" if places.maps == MAPS or not places.many else f" --maps {places.maps}"
+    return maps + (f" --beside {shlex.quote(places.beside)}" if places.beside else "")
 
 
 def _shown(folder: Path, places: Places) -> tuple[tuple[Section, ...], bool]:
@@ -62,9 +80,9 @@ def _shown(folder: Path, places: Places) -> tuple[tuple[Section, ...], bool]:
 
     Where only some artefacts were run, those that need no run are left out: nobody asked for them.
     """
-    found = {section.name: section for section in sections(folder)}
+    found = {section.name: section for section in sections(folder, aggregator=places.aggregator)}
     filled = [name for name, section in found.items() if section.parts or section.claims]
-    whole = all(name in filled for name, artefact in known().items() if places.group(artefact.needs))
+    whole = all(name in filled for name, artefact in known().items() if artefact.served(places))
     ran = [name for name in filled if not known()[name].needs_no_run]
     return tuple(found[name] for name in (filled if whole or not ran else ran)), whole
 

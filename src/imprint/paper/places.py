@@ -3,12 +3,13 @@
 import os
 import zipfile
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from imprint import aggregators
 from imprint.core.errors import FileError, ParameterError
 from imprint.core.family import unknown
 
@@ -16,6 +17,7 @@ PUBLISHED = ("resnet18", "resnet50", "vit_b_16", "swin_b")
 REGULARISATION = {"resnet18": 1e-4, "resnet50": 1e-4, "vit_b_16": 0.1, "swin_b": 0.05}
 BENCHMARK = ("mnist", "fashionmnist", "cifar10")
 COMBINED = "combidigits"
+MAX = "max"
 POOL = 100  # classes that "d in 1" draws from
 MAPS = 10  # label maps for every d
 ROLES = {
@@ -52,6 +54,10 @@ class Places:
     """Rows of the smallest training class of the benchmark."""
     maps: int = MAPS
     """How many of the ten label maps of "d in 1" are used."""
+    beside: str = ""
+    """An aggregator that is asked what the paper asks of `max`; none where empty."""
+    aggregator: str = MAX
+    """What lets proxies decide where the paper uses `max`."""
 
     def group(self, role: str) -> Group:
         """The packs that play a part."""
@@ -63,6 +69,11 @@ class Places:
         """Whether these are the backbones of the paper, so that values can be compared one by one."""
         return set(self.benchmark.backbones) == set(PUBLISHED)
 
+    @property
+    def ways(self) -> "list[Places]":
+        """These places as the paper has them, and with the other aggregator in the place of `max`."""
+        return [self, *([replace(self, aggregator=self.beside)] if self.beside else [])]
+
     def to_json(self) -> dict[str, Any]:
         """Plain values, which `of` reads."""
         return asdict(self)
@@ -71,7 +82,8 @@ class Places:
     def of(cls, values: dict[str, Any]) -> "Places":
         """What `to_json` gave."""
         benchmark, combined, many = (Group(tuple(values[r]["backbones"]), tuple(values[r]["datasets"])) for r in ROLES)
-        return cls(values["embeddings"], benchmark, combined, many, values["smallest"], values["maps"])
+        groups = benchmark, combined, many
+        return cls(values["embeddings"], *groups, values["smallest"], values["maps"], values.get("beside", ""))
 
 
 def regularisation(backbone: str) -> float:
@@ -80,15 +92,22 @@ def regularisation(backbone: str) -> float:
 
 
 def discover(
-    folder: str | os.PathLike[str], backbones: Sequence[str] = (), datasets: Sequence[str] = (), maps: int = MAPS
+    folder: str | os.PathLike[str],
+    backbones: Sequence[str] = (),
+    datasets: Sequence[str] = (),
+    maps: int = MAPS,
+    beside: str = "",
 ) -> Places:
     """The packs `BACKBONE-DATASET.npz` of a folder, or those of the named backbones and data sets.
 
-    A data set with a hundred classes or more serves "d in 1", `combidigits` itself, every other one the benchmark.
-    Each part takes the backbones that have all of its data sets.
+    A data set with a hundred classes or more serves "d in 1", `combidigits` itself, every other one the benchmark;
+    where none of the paper's ten-class sets is there, those of a hundred classes serve it too. Each part takes the
+    backbones that have all of its data sets. `beside` is an aggregator that is asked the same as `max`.
     """
     if not 1 <= maps <= MAPS:
         raise ParameterError(f"discover(maps={maps}): maps must be int from 1 to {MAPS}.")
+    if beside:
+        aggregators.family.resolve(beside)
     place = Path(folder)
     if not place.is_dir():
         raise FileError(f"There is no folder {place}.")
@@ -98,14 +117,15 @@ def discover(
     _check("backbone", backbones, {b for b, _ in classes}, place)
     _check("data set", datasets, {d for _, d in classes}, place)
     own = {(b, d): sizes for (b, d), sizes in classes.items() if b in (backbones or [b]) and d in (datasets or [d])}
-    many = [d for d in _known(own) if max(len(s) for (_, e), s in own.items() if e == d) >= POOL]
-    digits = [d for d in _known(own) if d == COMBINED]
-    rest = [d for d in _known(own) if d not in (*many, *digits)]
+    known = _known(own)
+    many = [d for d in known if max(len(s) for (_, e), s in own.items() if e == d) >= POOL]
+    digits = [d for d in known if d == COMBINED]
+    rest = [d for d in known if d not in digits and (d not in many or not {*BENCHMARK} & {*known})]
     benchmark, combined, classes_of_many = (_group(own, ds, backbones) for ds in (rest, digits, many))
     if not benchmark:
         raise ParameterError(f"{place}: no backbone has packs of all of {', '.join(rest) or 'the benchmark'}.")
     smallest = min(min(own[b, d]) for b in benchmark.backbones for d in benchmark.datasets)
-    return Places(os.fspath(place), benchmark, combined, classes_of_many, smallest, maps)
+    return Places(os.fspath(place), benchmark, combined, classes_of_many, smallest, maps, beside)
 
 
 def _check(kind: str, asked: Sequence[str], known: Iterable[str], place: Path) -> None:

@@ -3,7 +3,7 @@
 import json
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ import numpy as np
 from imprint.core.atomic import atomic_write
 from imprint.core.errors import FileError
 from imprint.core.types import Array
-from imprint.paper.places import Places
+from imprint.paper.places import MAX, Places
 from imprint.paper.work import Work, spelling
 from imprint.stats import Comparison, compare
 from imprint.stats.rank_tests import rank_rows
@@ -30,11 +30,14 @@ class Scores:
     instances: tuple[Instance, ...]
     methods: tuple[str, ...]
     values: Array  # (instances, methods, seeds)
+    aggregator: str = MAX
+    """What decides where a method is asked for with `max`."""
 
     def of(self, method: str) -> Array:
         """The accuracies of one method, with the weight decay of each backbone.  # (instances, seeds)"""
         places = {m: j for j, m in enumerate(self.methods)}
-        return np.stack([self.values[i, places[spelling(method, at.backbone)]] for i, at in enumerate(self.instances)])
+        texts = [spelling(method, at.backbone, self.aggregator) for at in self.instances]
+        return np.stack([self.values[i, places[text]] for i, text in enumerate(texts)])
 
     def medians(self, methods: Sequence[str]) -> Array:
         """The median over seeds of some methods.  # (instances, methods)"""
@@ -52,19 +55,20 @@ class Scores:
     def where(self, **fixed: str) -> "Scores":
         """The instances whose backbone, dataset or task is the given one."""
         kept = [i for i, at in enumerate(self.instances) if all(getattr(at, k) == v for k, v in fixed.items())]
-        return Scores(tuple(self.instances[i] for i in kept), self.methods, self.values[kept])
+        return replace(self, instances=tuple(self.instances[i] for i in kept), values=self.values[kept])
 
 
 @dataclass(frozen=True)
 class Results:
-    """The folder of a run of the paper."""
+    """The folder of a run of the paper, with the aggregator that is looked at where the paper uses `max`."""
 
     folder: Path
+    aggregator: str = MAX
 
     @cached_property
     def places(self) -> Places:
         """Where the studies ran."""
-        return Places.of(read_run(self.folder)["places"])
+        return replace(Places.of(read_run(self.folder)["places"]), aggregator=self.aggregator)
 
     def scores(self, work: Sequence[Work]) -> Scores | None:
         """The accuracies that a study asks for; None where some are missing."""
@@ -78,7 +82,7 @@ class Results:
         if len(table) != np.prod(shape):
             return None
         values = 100 * table["accuracy"].to_numpy().astype(np.float64).reshape(shape)
-        return Scores(study.instances, tuple(map(str, study.methods)), values)
+        return Scores(study.instances, tuple(map(str, study.methods)), values, self.aggregator)
 
     def measured(self, name: str) -> dict[str, Any]:
         """Other measurements of a run, by key."""

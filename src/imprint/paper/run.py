@@ -19,12 +19,13 @@ from imprint.study import run as run_study
 
 def served(name: str, places: Places) -> list[Artefact]:
     """What `paper/NAME` means, less what these packs cannot serve: that would cost time and show nothing."""
-    return [artefact for artefact in chosen(name).values() if places.group(artefact.needs)]
+    return [artefact for artefact in chosen(name).values() if artefact.served(places)]
 
 
 def works(name: str, places: Places) -> list[Work]:
     """The studies behind `paper/NAME`, experiments that several need named once."""
-    return in_pieces(joined(w for artefact in served(name, places) for w in artefact.studies(places)))
+    every = (w for way in places.ways for artefact in served(name, way) for w in artefact.studies(way))
+    return in_pieces(joined(every))
 
 
 def run(

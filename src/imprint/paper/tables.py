@@ -1,16 +1,18 @@
 """Tables over the benchmark: a row is a method, or the best of several; mean and deviation over 48 instances."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from imprint.paper.artefact import Artefact
-from imprint.paper.places import Places
+from imprint.paper.places import MAX, Places
 from imprint.paper.results import Results, Scores
-from imprint.paper.work import Work, work
+from imprint.paper.work import Work, decided_by, work
 from imprint.report.critical_difference import critical_difference
 from imprint.report.row_diagram import ranks_by_row
 from imprint.report.sections import Cells, Claim, Picture, Section, Verdict, verdict
 from imprint.stats import Comparison
+
+PARTS = "pre / generator / post / inf / aggregator"
 
 
 @dataclass(frozen=True)
@@ -61,6 +63,13 @@ class Found:
         least = 2.0 ** (1 - self.comparison.instances) * len(self.comparison.pairs)
         return Verdict.UNTESTABLE if least > self.comparison.alpha else verdict(significant)
 
+    def closes_half(self, label: str, low: str, high: str) -> tuple[Verdict, str]:
+        """Whether a row closes half of the gap between two others or more, and the figures."""
+        gap, closed = self.means[high] - self.means[low], self.means[label] - self.means[low]
+        if gap <= 0:
+            return Verdict.UNTESTABLE, f"there is no gap: {high} is {-gap:.2f} points below {low}"
+        return verdict(closed >= gap / 2), f"{100 * closed / gap:.0f} % of {gap:.2f} points"
+
     def worst_p(self, label: str, others: Sequence[str]) -> float:
         """The largest adjusted p of a row against the others."""
         return max(self.comparison.pair(label, o).adjusted for o in others)
@@ -76,35 +85,60 @@ class Table(Artefact):
     """A table of accuracies over the benchmark, with a diagram of ranks."""
 
     rows: tuple[Row, ...]
+    again_rows: tuple[Row, ...] = ()
+    """The same rows with fewer candidates, for an aggregator that takes longer than `max`."""
     claims: Callable[[Found], list[Claim]] = no_claims
     note: str = ""
 
     def studies(self, places: Places) -> list[Work]:
-        return work(places, "benchmark", dict.fromkeys(m for row in self.rows for m in row.methods))
+        return work(places, "benchmark", dict.fromkeys(m for row in self.rows_for(places) for m in row.methods))
+
+    def rows_for(self, places: Places) -> tuple[Row, ...]:
+        """The rows with the candidates that stand for them."""
+        return self.again_rows if self.again_rows and places.aggregator != MAX else self.rows
 
     def section(self, name: str, results: Results) -> Section:
         scores = self.scores(results)
         if scores is None:
             return self.missing(name, results)
-        found = find(self.rows, scores)
+        rows = self.rows_for(results.places)
+        found = find(rows, scores)
         caption = f"Average ranks over {len(scores.instances)} instances."
         picture = Picture(name, critical_difference(found.comparison), caption, ranks_by_row(found.comparison))
-        cells = self._cells(found, results.places.published)
+        cells = self._against_max(found, results) if results.aggregator != MAX else self._cells(found, results)
         text = f"{len(scores.instances)} instances, the median over {scores.values.shape[2]} seeds of each."
         claims = tuple(self.claims(found))
         return Section(name, self.title, self.where, text, (cells, picture), claims, self.note)
 
-    def _cells(self, found: Found, same: bool) -> Cells:
+    def _cells(self, found: Found, results: Results) -> Cells:
         lines = []
         for row, method in zip(self.rows, found.chosen):
-            here = f"{found.means[row.label]:.2f} ± {found.stds[row.label]:.2f}"
+            here = _percent(found, row.label)
             published = "" if row.mean is None else f"{row.mean:.2f}" + ("" if row.std is None else f" ± {row.std:.2f}")
             differs = "" if row.mean is None else f"{found.means[row.label] - row.mean:+.2f}"
             rank = f"{found.comparison.rank(row.label):.2f}"
             lines.append((row.label, published, here, differs, rank, readable(method)))
         head = ("", "published, %", "here, %", "difference", "rank here")
-        other = "" if same else "The published values are of other backbones: compare orders and margins, not values."
-        return Cells((*head, "pre / generator / post / inf / aggregator"), tuple(lines), 1, other, remarks=1)
+        other = "The published values are of other backbones: compare orders and margins, not values."
+        return Cells((*head, PARTS), tuple(lines), 1, "" if results.places.published else other, remarks=1)
+
+    def _against_max(self, found: Found, results: Results) -> Cells:
+        """The rows with another aggregator, beside the same with `max`; each with its own best candidate."""
+        name = results.aggregator
+        scores = self.scores(replace(results, aggregator=MAX))
+        before = None if scores is None else find(self.rows, scores)
+        lines = []
+        for label, method in zip(found.labels, found.chosen):
+            then = "" if before is None else _percent(before, label)
+            gained = "" if before is None else f"{found.means[label] - before.means[label]:+.2f}"
+            rank = f"{found.comparison.rank(label):.2f}"
+            lines.append((label, then, _percent(found, label), gained, rank, readable(decided_by(name, method))))
+        head = ("", "max, %", f"{name}, %", "difference", f"rank with {name}")
+        return Cells((*head, PARTS), tuple(lines), 1, remarks=1)
+
+
+def _percent(found: Found, label: str) -> str:
+    return f"{found.means[label]:.2f} ± {found.stds[label]:.2f}"
 
 
 def readable(method: str) -> str:

@@ -5,7 +5,7 @@ from dataclasses import replace
 from functools import cache
 from typing import NamedTuple
 
-from imprint.paper.places import Places, regularisation
+from imprint.paper.places import MAX, Places, regularisation
 from imprint.study import Study
 from imprint.study.grid import method_from_text
 
@@ -32,12 +32,12 @@ def work(
 ) -> list[Work]:
     """Methods on the packs of one part; nothing where no pack plays it.
 
-    `{reg}` in a method stands for the weight decay of the backbone at hand.
+    `{reg}` in a method stands for the weight decay of the backbone at hand, `max` for the aggregator of the places.
     """
     group = places.group(role)
     if not group:
         return []
-    texts = [t for method in methods for t in spellings(method, group.backbones)]
+    texts = [t for method in methods for t in spellings(method, group.backbones, places.aggregator)]
     study = Study(
         name=role,
         embeddings=places.embeddings,
@@ -51,19 +51,29 @@ def work(
     return [Work(role, study)]
 
 
-def spellings(method: str, backbones: Iterable[str]) -> list[str]:
+def spellings(method: str, backbones: Iterable[str], aggregator: str = MAX) -> list[str]:
     """A method for each weight decay that the backbones need, as results name it.
 
     >>> spellings("none / least_squares(reg={reg}) / none / none / max", ["resnet18", "swin_b"])[1]
     'none / least_squares(reg=0.05) / none / none / max'
     """
-    return list(dict.fromkeys(spelling(method, b) for b in backbones))
+    return list(dict.fromkeys(spelling(method, b, aggregator) for b in backbones))
 
 
 @cache
-def spelling(method: str, backbone: str) -> str:
+def spelling(method: str, backbone: str, aggregator: str = MAX) -> str:
     """A method as results name it for one backbone."""
-    return str(method_from_text(method.replace("{reg}", repr(regularisation(backbone)))))
+    return str(method_from_text(decided_by(aggregator, method).replace("{reg}", repr(regularisation(backbone)))))
+
+
+def decided_by(aggregator: str, method: str) -> str:
+    """The method with an aggregator in the place of `max`; another than `max` stays.
+
+    >>> decided_by("kernel", "l2 / mean / l2 / l2 / max")
+    'l2 / mean / l2 / l2 / kernel'
+    """
+    *parts, last = method.split(" / ")
+    return " / ".join([*parts, aggregator if last == MAX else last])
 
 
 def joined(works: Iterable[Work]) -> list[Work]:

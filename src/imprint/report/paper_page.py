@@ -54,14 +54,16 @@ def front(runs: Sequence[Run]) -> list[str]:
         f"{artefacts(runs)} of J. Westerhoff, G. Atefi, M. Koddenbrock, A. Figueroa, A. Löser, E. Rodner, F. "
         "A. Gers: Robust Weight Imprinting: Insights from Neural Collapse and Proxy-Based Aggregation (TMLR 2025), "
         "computed anew and set beside what was published.",
-        *(f"{run.name.capitalize() if len(runs) == 1 else run.name}: {run.scope} {_cost(run)}" for run in runs),
+        *(f"{run.name.capitalize() if len(runs) == 1 else run.name}: {run.scope}{_cost(run)}" for run in runs),
         other,
     ]
 
 
 def _cost(run: Run) -> str:
     wall = f" in {_minutes(run.wall)}" if run.wall else ""
-    return f"{run.experiments:,} experiments{wall} ({_minutes(run.processor)} of processor time)."
+    return (
+        "" if run.beside else f" {run.experiments:,} experiments{wall} ({_minutes(run.processor)} of processor time)."
+    )
 
 
 def _minutes(seconds: float) -> str:
@@ -70,10 +72,11 @@ def _minutes(seconds: float) -> str:
 
 def commands(runs: Sequence[Run]) -> str:
     """What makes the page."""
-    names = [f"-{as_file(run.name)}" if len(runs) > 1 else "" for run in runs]
+    own = [run for run in runs if not run.beside]
+    names = [f"-{as_file(run.name)}" if len(own) > 1 else "" for run in own]
     lines = [
         f"imprint study run paper/{study} --embeddings PACKS{name} --out RESULTS{name}{run.options}"
-        for name, run in zip(names, runs)
+        for name, run in zip(names, own)
         for study in (["all"] if run.whole else [section.name for section in run.sections])
     ]
     return "\n".join([*lines, f"imprint study report {' '.join(f'RESULTS{name}' for name in names)} --to docs"])
@@ -190,11 +193,12 @@ def _markdown_parts(section: Section) -> list[str]:
     return [
         line
         for part in section.parts
-        for line in (_markdown_cells(part) if isinstance(part, Cells) else _markdown_picture(part))
+        for line in (markdown_cells(part) if isinstance(part, Cells) else _markdown_picture(part))
     ]
 
 
-def _markdown_cells(cells: Cells) -> list[str]:
+def markdown_cells(cells: Cells) -> list[str]:
+    """A table in Markdown, line by line."""
     rule = ["---:" if cells.right(j) else "---" for j in range(len(cells.head))]
     lines = ["| " + " | ".join(map(_plain, row)) + " |" for row in (cells.head, rule, *cells.rows)]
     return [*lines, "", *([cells.caption, ""] if cells.caption else [])]

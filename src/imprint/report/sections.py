@@ -85,6 +85,8 @@ class Run:
     versions: str = ""
     whole: bool = True
     """Whether everything was run that the packs allow."""
+    beside: str = ""
+    """The aggregator that is looked at in the place of `max`; the run before it has the same packs and `max`."""
 
 
 Shown = list[tuple[str, Section]]

@@ -1,6 +1,6 @@
 """Generators with at most 20 proxies, each with its best norms."""
 
-from imprint.paper.generators import KMEDOIDS, OTHERS, rows
+from imprint.paper.generators import KMEDOIDS, OTHERS, fewer_rows, rows
 from imprint.paper.tables import Found, Table
 from imprint.report.sections import Claim, Verdict, verdict
 
@@ -57,6 +57,8 @@ artefact = Table(
     where="Table 2",
     order=20,
     rows=rows(PUBLISHED, 20),
+    again=True,
+    again_rows=fewer_rows(PUBLISHED, 20),
     claims=claims,
     note="The best number of proxies and the best norms stand for each row, chosen on test results as published; "
     "k-medoids is shown with the published search (alternate) and with FasterPAM.",

@@ -1,6 +1,6 @@
 """Generators with at most five proxies, each with its best norms."""
 
-from imprint.paper.generators import KMEDOIDS, OTHERS, rows
+from imprint.paper.generators import KMEDOIDS, OTHERS, fewer_rows, rows
 from imprint.paper.tables import Found, Table
 from imprint.report.sections import Claim, Verdict
 
@@ -31,6 +31,8 @@ artefact = Table(
     where="Table A.1",
     order=200,
     rows=rows(PUBLISHED, 5),
+    again=True,
+    again_rows=fewer_rows(PUBLISHED, 5),
     claims=claims,
     note="As in Table 2 with k ≤ 5.",
 )

@@ -7,6 +7,6 @@ artefact = Curves(
     where="Figure A.6a",
     order=240,
     method=lambda k: f"none / kmeans(k={k}) / l2 / l2 / max",
-    what="k-means, norm_pre none, else L2, max",
+    what="k-means, norm_pre none, else L2",
     kind="pre_none",
 )

@@ -32,4 +32,5 @@ artefact = Table(
         )
     ),
     claims=claims,
+    again=True,
 )

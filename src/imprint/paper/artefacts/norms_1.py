@@ -22,7 +22,7 @@ def claims(found: Found) -> list[Claim]:
     cost = found.means[bare[1]] - found.means[bare[0]]
     return [
         Claim(
-            "Without any normalisation max over means fails: L2 on the proxies is essential.",
+            "Without any normalisation means fail: L2 on the proxies is essential.",
             found.decide(found.beats(bare[1], bare[:1]) and cost > 5),
             f"{cost:.2f} points lost, adjusted p {found.worst_p(bare[1], bare[:1]):.2g}",
             Verdict.HOLDS,
@@ -45,4 +45,5 @@ artefact = Table(
     order=210,
     rows=norm_rows("mean", PUBLISHED),
     claims=claims,
+    again=True,
 )

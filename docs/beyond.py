@@ -1,0 +1,167 @@
+"""Write the tables and pictures of `beyond.md` anew: `python docs/beyond.py RESULTS-subset RESULTS-texts`.
+
+Both are folders of `imprint study run paper/... --beside kernel`. What stands between `<!-- NAME -->` and
+`<!-- end of NAME -->` is replaced; the words around it are written by hand.
+"""
+
+import re
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from imprint.paper import known
+from imprint.paper.artefacts import kernel
+from imprint.paper.collapse import set_values
+from imprint.paper.modes import set_curves
+from imprint.paper.norms import bare, cosine
+from imprint.paper.page import read_runs
+from imprint.paper.results import Results
+from imprint.paper.tables import find
+from imprint.report.claims import MARKS, as_html, rows, tally
+from imprint.report.paper_page import markdown_cells
+from imprint.report.sections import Cells, Picture, Run, Section, together
+
+HERE = Path(__file__).resolve().parent
+PICTURES, TEXTS, KERNEL = "pictures", "texts", "kernel"
+METHODS = {
+    "one mean, `max` (Qi et al.)": cosine("mean"),
+    "k-means, k = 20, `max` (the paper's)": cosine("kmeans(k=20)"),
+    "all rows, 5 nearest": cosine("all", "nearest(m=5)"),
+    "k-means, k = 20, `kernel`": "l2 / kmeans(k=20) / none / l2 / kernel",
+    "all rows, `kernel`": "l2 / all / none / l2 / kernel",
+    "least squares over all classes (oracle)": bare("least_squares(reg={reg})"),
+}
+REGIONS = ("here, all", "here, d in 1", "here, NC1 > 1")
+
+
+def claims(runs: Sequence[Run], needed: str) -> str:
+    """The claims that the run of this name answers, beside the answers of the others."""
+    names = [run.name for run in runs]
+    found = [row for row in rows(together(runs)) if needed in row.found]
+    return f"{tally(found, names)}\n\n{as_html(found, names)}"
+
+
+def markdown(cells: Cells) -> str:
+    return "\n".join(markdown_cells(cells)).strip()
+
+
+def section(run: Run, name: str) -> Section:
+    return next(s for s in run.sections if s.name == name)
+
+
+def table(run: Run, name: str) -> Cells:
+    return next(p for p in section(run, name).parts if isinstance(p, Cells))
+
+
+def picture(run: Run, name: str) -> Picture:
+    return next(p for p in section(run, name).parts if isinstance(p, Picture))
+
+
+def together_table(folders: Sequence[Path]) -> Cells:
+    """The table of proxies that decide together, for pictures and for texts."""
+    artefact, found = known()["kernel"], []
+    for folder in folders:
+        scores = artefact.scores(Results(folder))
+        if scores is None:
+            raise SystemExit(f"{folder}: run paper/kernel first.")
+        found.append(find(kernel.artefact.rows, scores))
+    lines = []
+    for label, method in zip(found[0].labels, found[0].chosen):
+        cells = (f"{f.means[label]:.2f} ± {f.stds[label]:.2f}" for f in found)
+        ranks = (f"{f.comparison.rank(label):.2f}" for f in found)
+        lines.append((label, *(v for pair in zip(cells, ranks) for v in pair), method.replace("reg={reg}", "reg=λ")))
+    head = (f"{name}, {what}" for name in (PICTURES, TEXTS) for what in ("%", "rank"))
+    return Cells(("", *head, "pre / generator / post / inf / aggregator"), tuple(lines), 1, remarks=1)
+
+
+def by_dataset(folder: Path) -> Cells:
+    """Accuracy on all classes of each data set of texts, the median over the seeds."""
+    results = Results(folder)
+    lines, datasets = [], results.places.benchmark.datasets
+    found = {}
+    for name in ("table1", "aggregators_all", "kernel"):
+        scores = known()[name].scores(results)
+        if scores is None:
+            raise SystemExit(f"{folder}: run paper/{name} first.")
+        whole = scores.where(task="all")
+        found |= {m: np.median(whole.of(m), axis=1) for m in METHODS.values() if m in _asked(name)}
+    for label, method in METHODS.items():
+        lines.append((label, *(f"{v:.2f}" for v in found[method])))
+    return Cells(("accuracy, %", *datasets), tuple(lines), 1)
+
+
+def _asked(name: str) -> set[str]:
+    return {m for row in known()[name].rows for m in row.methods}  # type: ignore[attr-defined]
+
+
+def gains(folders: dict[str, Path]) -> Cells:
+    """NC1 of every data set, and what five proxies gain over one."""
+    lines = []
+    for name, folder in folders.items():
+        nc1 = set_values(Results(folder))
+        curves = {a: set_curves(Results(folder, a), lambda k: cosine(f"kmeans(k={k})")) for a in ("max", KERNEL)}
+        for (backbone, dataset), value in sorted(nc1.items(), key=lambda item: item[1]):
+            own = [np.median(curves[a][backbone, dataset], axis=1) for a in ("max", KERNEL)]
+            gain = (f"{c[4] - c[0]:+.2f}" for c in own)
+            lines.append((f"{name}: {backbone}, {dataset}", f"{value:.2f}", *gain))
+    return Cells(("", "NC1", "gain with `max`", "gain with `kernel`"), tuple(lines), 1)
+
+
+def fits(runs: Sequence[Run]) -> Cells:
+    """How the gain follows NC1, in every run."""
+    lines = []
+    for run in runs:
+        cells = table(run, "gain")
+        lines += [(f"{run.name}, {row[0].removeprefix('here, ')}", *row[1:]) for row in cells.rows if row[0] in REGIONS]
+        head = cells.head
+    return Cells(("points", *head[1:]), tuple(lines), 1)
+
+
+def cost(runs: Sequence[Run]) -> str:
+    own = [run for run in runs if not run.beside]
+    return " ".join(
+        f"{run.name.capitalize()}: {run.experiments:,} experiments, {run.processor / 60:.1f} minutes of processor time."
+        for run in own
+    )
+
+
+def main(subset: Path, texts: Path) -> None:
+    found = read_runs([subset, texts])
+    names = (PICTURES, f"{PICTURES}, {KERNEL}", TEXTS, f"{TEXTS}, {KERNEL}")
+    runs = [replace(run, name=name) for run, name in zip(found, names)]
+    if [run.beside for run in runs] != ["", KERNEL, "", KERNEL]:
+        raise SystemExit("Both folders must hold results with --beside kernel.")
+    ours, joint, words, joint_words = runs
+    alike = section(ours, "same_architecture")
+    parts = {
+        "cost": cost(runs),
+        "architecture": markdown(next(p for p in alike.parts[2:] if isinstance(p, Cells))),
+        "architecture claims": "\n".join(
+            f"- {MARKS[c.verdict]} {c.verdict}: {c.text} {c.figures}." for c in alike.claims
+        ),
+        "together": markdown(together_table([subset, texts])),
+        "kernel claims": claims([ours, joint], joint.name),
+        "generators": markdown(table(joint, "generators_20")),
+        "norms": markdown(table(joint, "norms_20")),
+        "gains": markdown(gains({PICTURES: subset, TEXTS: texts})),
+        "fits": markdown(fits(runs)),
+        "texts": markdown(by_dataset(texts)),
+        "text claims": claims([ours, words, joint_words], words.name),
+    }
+    page = (HERE / "beyond.md").read_text(encoding="utf-8")
+    for name, text in parts.items():
+        page, count = re.subn(
+            rf"(<!-- {name} -->\n).*?(<!-- end of {name} -->)", lambda m, t=text: f"{m[1]}{t}\n{m[2]}", page, flags=re.S
+        )
+        if count != 1:
+            raise SystemExit(f"beyond.md has {count} places for {name!r}.")
+    (HERE / "beyond.md").write_text(page, encoding="utf-8")
+    for file, drawn in {"texts-modes": picture(words, "modes_l2"), "texts-gain": picture(words, "gain")}.items():
+        (HERE / "results" / f"{file}.svg").write_bytes(drawn.svg)
+
+
+if __name__ == "__main__":
+    main(*map(Path, sys.argv[1:3]))
