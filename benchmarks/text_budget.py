@@ -1,0 +1,31 @@
+"""How many proxies for texts? Accuracy of `kernel` over k: `python benchmarks/text_budget.py PACK.npz ...`.
+
+Packs as `imprint embed trec -b minilm -o trec.npz` writes them; one seed.
+"""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+
+from imprint import ImprintClassifier
+
+GENERATORS = (*(f"kmeans(k={k})" for k in (20, 50, 100, 200)), "all")
+
+
+def main() -> None:
+    print("| accuracy in %, `kernel` | k = 20 | 50 | 100 | 200 | all rows |")
+    print("|---|---:|---:|---:|---:|---:|")
+    for path in map(Path, sys.argv[1:]):
+        with np.load(path) as pack:
+            found = [
+                ImprintClassifier(generator=generator, random_state=0)
+                .fit(pack["train"], pack["train_labels"])
+                .score(pack["test"], pack["test_labels"])
+                for generator in GENERATORS
+            ]
+        print(f"| {path.stem} |", " | ".join(f"{100 * a:.1f}" for a in found), "|", flush=True)
+
+
+if __name__ == "__main__":
+    main()
