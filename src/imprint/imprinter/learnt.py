@@ -30,9 +30,8 @@ class Learnt(NamedTuple):
     def without(self, label: Any) -> Self:
         """The same without a class."""
         head = self.head.forget(label)
-        kept = {k: shelf for k, shelf in self.shelves.items() if k != label}
         nothing = Embedded(np.empty((0, head.width or 0), np.float32), [], (), np.empty(0, head.classes.dtype))
-        return type(self)(head, gallery.shelve(head.imprinted, kept, nothing))
+        return type(self)(head, gallery.shelve(head.imprinted, self.shelves, nothing))
 
     def to_parts(self) -> tuple[dict[str, Any], dict[str, Array]]:
         """A JSON document and named arrays."""

@@ -7,7 +7,7 @@ import pytest
 from scipy.io import wavfile
 
 from imprint.core.errors import FileError
-from imprint.datasets import UnreadableInput, load
+from imprint.datasets import UnreadableInput, load, load_files
 from imprint.datasets.sounds import read_sound
 
 WAVE = np.sin(np.arange(800) / 7)
@@ -88,3 +88,15 @@ def test_a_folder_of_sounds(tmp_path):
     (tmp_path / "dog" / "a.png").write_bytes(b"")
     with pytest.raises(FileError, match=r"has 3 sound\(s\) and 1 picture\(s\); keep one kind"):
         load(tmp_path)
+
+
+def test_sounds_given_one_by_one(tmp_path):
+    one, other = tmp_path / "1.wav", tmp_path / "2.WAV"
+    for path in (one, other):
+        wavfile.write(path, 8000, scaled(np.int16))
+    split = load_files([one, other])
+    assert split.modality == "sound"
+    np.testing.assert_allclose(split.inputs[1].samples, WAVE, atol=1e-4)
+    (tmp_path / "a.png").touch()
+    with pytest.raises(FileError, match="Pictures and sounds together cannot be read"):
+        load_files([one, tmp_path / "a.png"])
