@@ -140,7 +140,7 @@ def main(subset: Path, texts: Path) -> None:
         "cost": cost(runs),
         "architecture": markdown(next(p for p in alike.parts[2:] if isinstance(p, Cells))),
         "architecture claims": "\n".join(
-            f"- {MARKS[c.verdict]} {c.verdict}: {c.text} {c.figures}." for c in alike.claims
+            f"- {MARKS[c.verdict]} {c.verdict}: {c.text[:-1]} ({c.figures})." for c in alike.claims
         ),
         "together": markdown(together_table([subset, texts])),
         "kernel claims": claims([ours, joint], joint.name),

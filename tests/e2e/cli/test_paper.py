@@ -26,7 +26,8 @@ def test_a_table_runs_resumes_and_makes_a_page(imprint, packs, tmp_path):
     made = json.loads(imprint("study", "report", tmp_path / "out", "--to", tmp_path / "page", "--json").out)
     own = [c["verdict"] for c in made["claims"] if c["study"] == "table1"]
     assert own[0] == own[2] == "not testable here"  # eight instances are too few for ten significant pairs
-    assert sum(verdict in ("holds", "does not hold") for verdict in own) >= 1
+    assert own[1] in {"holds", "does not hold"}
+    assert own[3] == "not testable here"  # on these packs the oracle is no better than one mean per class
     assert {c["study"] for c in made["claims"]} == {"table1"}  # nothing else was run, so nothing else is named
     text = (tmp_path / "page" / "results.md").read_text()
     assert "# Table 1 of the paper" in text
