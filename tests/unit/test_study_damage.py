@@ -149,7 +149,7 @@ def test_a_sealed_manifest_of_something_else_is_one_sentence(folder, change):
     ):
         STUDY.results(folder)
     write_note(folder / "failures" / "abc.json", {"unit": "a", "reason": 3})
-    with pytest.raises(FileError, match=r"abc\.json: its 'cells' is missing"):
+    with pytest.raises(FileError, match=r"abc\.json: its 'experiments' is missing"):
         Store(folder).failures()
 
 
