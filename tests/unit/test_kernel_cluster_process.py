@@ -195,7 +195,7 @@ def test_real_rows_in_float32_and_as_restated(shared_folder, monkeypatch):
     X, y, Q, _ = restated.read(shared_folder / "embeddings" / "subset" / "deit_tiny-mnist.npz")
     model = restated.Kernel(X, y)
     noise = (model.factor**2).sum(axis=1) - 1
-    system = solve(model.centres, model.labels, noise, 1 / model.scale)
+    system = solve(model.centres, model.owners, noise, 1 / model.scale)
     scores, doubts = model.scores(Q)
     np.testing.assert_allclose(system.scores(Q), scores, atol=1e-9)
     np.testing.assert_allclose(system.doubt(Q), doubts, atol=1e-9)
