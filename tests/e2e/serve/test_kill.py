@@ -1,5 +1,6 @@
 """`kill -9` at any moment while pictures arrive: nothing acknowledged is lost, and the model is the right one."""
 
+import http.client
 import io
 import json
 import threading
@@ -34,7 +35,7 @@ def teach(server, counter, acknowledged, rng):
                 status, raw = server.ask("POST", f"/api/items?label={LABELS[seed % 3]}&name={seed}.png", picture(seed))
                 if status == 201:
                     acknowledged[json.loads(raw)["id"]] = f"{seed}.png"
-        except OSError:
+        except (OSError, http.client.HTTPException):  # also an answer of which only a part came
             return
 
 
