@@ -140,8 +140,8 @@ def export(
     holds; `--json` says it too.
     """
     from imprint.cli._files import check_place
-    from imprint.study.export import MEANINGS
-    from imprint.study.export import export as write
+    from imprint.report.results_file import MEANINGS
+    from imprint.report.results_file import export as write
 
     if output is not None:
         check_place(output)

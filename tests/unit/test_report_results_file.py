@@ -12,8 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from imprint.core.errors import FileError, ParameterError
+from imprint.report.results_file import MEANINGS, export, results_table
 from imprint.study import Grid, Held, Study, run
-from imprint.study.export import MEANINGS, export, results_table
 from imprint.study.store import schema
 
 ROOT = Path(__file__).parents[2]
