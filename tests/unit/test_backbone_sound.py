@@ -1,5 +1,6 @@
 """Sounds: WAV files become frames; YAMNet hears a pitch."""
 
+import json
 import os
 import wave
 from pathlib import Path
@@ -7,9 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from imprint import Imprinter
 from imprint.backbones import load, record
-from imprint.backbones.adapters.sound import RATE, read_wav
+from imprint.backbones.adapters.sound import RATE, resampled
+from imprint.cli import main
 from imprint.core.errors import ParameterError, UnreadableInput
+from imprint.datasets.sounds import read_sound
 
 SHARED = Path(os.environ.get("IMPRINT_SHARED", Path(__file__).resolve().parents[2].parent / "shared"))
 FRAME = 15_600
@@ -31,20 +35,24 @@ def write(path, samples, rate=RATE, channels=1, bits=16):
 
 
 @pytest.mark.parametrize(("rate", "channels", "bits"), [(16000, 1, 16), (44100, 2, 16), (8000, 1, 8), (48000, 1, 32)])
-def test_a_wav_file_becomes_mono_samples_at_the_networks_rate(tmp_path, rate, channels, bits):
-    found = read_wav(write(tmp_path / "a.wav", tone(0.5, rate), rate, channels, bits))
+def test_a_wav_file_becomes_samples_at_the_networks_rate(tmp_path, rate, channels, bits):
+    sound = read_sound(write(tmp_path / "a.wav", tone(0.5, rate), rate, channels, bits).read_bytes())
+    found = resampled(*sound)
     assert (found.dtype, len(found)) == (np.dtype(np.float32), RATE // 2)
     middle = slice(RATE // 8, RATE // 2 - RATE // 8)  # the filter of a resampling blurs the ends
     np.testing.assert_allclose(found[middle], tone(0.5, RATE)[middle], atol=0.02)
 
 
-@pytest.mark.parametrize("content", [b"", b"RIFF", b"no sound at all" * 9], ids=["empty", "cut", "text"])
-def test_what_is_no_wav_file_is_said(tmp_path, content):
-    (tmp_path / "a.wav").write_bytes(content)
-    with pytest.raises(UnreadableInput, match=r"Cannot read .*a\.wav: it is no WAV file"):
-        read_wav(tmp_path / "a.wav")
-    with pytest.raises(UnreadableInput, match="No such file"):
-        read_wav(tmp_path / "b.wav")
+def test_what_the_networks_rate_cannot_carry_is_filtered_out():
+    kept, lost = (resampled(tone(0.5, 48_000, pitch).astype(np.float32), 48_000) for pitch in (3_000.0, 11_000.0))
+    assert np.abs(kept).max() > 0.45
+    assert np.abs(lost[RATE // 8 : -RATE // 8]).max() < 0.01  # else it would be heard as 5,000
+
+
+@pytest.mark.parametrize("rate", [1, 999, 768_001, 2**32 - 1])
+def test_a_rate_that_no_recording_has_is_unreadable(rate):
+    with pytest.raises(UnreadableInput, match="samples a second; the rate must be 1,000 to 768,000"):
+        resampled(np.zeros(100, np.float32), rate)
 
 
 @pytest.fixture
@@ -59,8 +67,8 @@ def yamnet(tmp_path, monkeypatch):
 
 
 @pytest.mark.shared
-def test_a_recording_is_the_average_of_its_frames(yamnet, tmp_path):
-    frames = yamnet.prepare(write(tmp_path / "a.wav", np.concatenate([tone(1.2, RATE), tone(1.2, RATE, 2000.0)])))
+def test_a_recording_is_the_average_of_its_frames(yamnet):
+    frames = yamnet.prepare(np.concatenate([tone(1.2, RATE), tone(1.2, RATE, 2000.0)]).astype(np.float32))
     assert [len(f) for f in frames] == [FRAME, FRAME]
     assert len(yamnet.prepare(tone(2.5, RATE).astype(np.float32))) == 3
     assert len(yamnet.prepare(np.zeros(10, np.float32))) == 1
@@ -70,6 +78,8 @@ def test_a_recording_is_the_average_of_its_frames(yamnet, tmp_path):
     np.testing.assert_allclose(out[0], (out[1] + out[2]) / 2, rtol=1e-5, atol=1e-6)
     with pytest.raises(ParameterError, match="samples must be finite float32"):
         yamnet.prepare(np.array([np.nan], np.float32))
+    with pytest.raises(ParameterError, match=r"prepare\(str\): a sound must be samples, or samples and their rate"):
+        yamnet.prepare("a.wav")
 
 
 @pytest.mark.shared
@@ -79,3 +89,29 @@ def test_pitches_differ_more_than_recordings_of_one_pitch(yamnet):
     out = yamnet.embed([yamnet.prepare(x.astype(np.float32)) for _, x in heard])
     far = np.linalg.norm(out[:, None] - out[None], axis=2)
     assert all(np.argsort(far[i])[1] == i ^ 1 for i in range(len(heard)))
+
+
+@pytest.mark.shared
+def test_a_folder_of_recordings_is_learnt_and_new_ones_are_told(yamnet, tmp_path, capsys):
+    rng, kinds = np.random.default_rng(0), {"low": 220.0, "middle": 880.0, "high": 3000.0}
+    formats = [(8000, 1, 8), (16000, 1, 16), (44100, 2, 16), (48000, 1, 32)]
+    for name, pitch in kinds.items():
+        for i, (rate, channels, bits) in enumerate(formats):
+            folder = tmp_path / ("new" if i == 2 else "sounds") / name
+            folder.mkdir(parents=True, exist_ok=True)
+            noise = rng.normal(0, 0.01, int(1.2 * rate))
+            write(folder / f"{i}.wav", tone(1.2, rate, pitch) + noise, rate, channels, bits)
+    (tmp_path / "sounds/low/broken.wav").write_bytes(b"no sound")
+    model = Imprinter(backbone=None).fit(tmp_path / "sounds")
+    assert (model.modality, model.embedder.spec) == ("sound", "yamnet")
+    new = [tmp_path / "new" / name / "2.wav" for name in kinds]
+    assert model.predict(new).tolist() == list(kinds)
+    assert model.predict([read_sound(path.read_bytes()) for path in new]).tolist() == list(kinds)
+    assert model.predict([tone(1.2, RATE).astype(np.float32)]).tolist() == ["low"]
+    with pytest.raises(UnreadableInput, match=r"broken\.wav: not a WAV file"):
+        model.predict([tmp_path / "sounds/low/broken.wav"])
+    pairs = Imprinter().fit(([str(path) for path in new], list(kinds)))
+    assert pairs.predict([tmp_path / "sounds/high/0.wav"]).tolist() == ["high"]
+    assert main(["fit", str(tmp_path / "sounds"), "-o", str(tmp_path / "m.imprint")]) == 1  # one was left out
+    assert main(["predict", str(tmp_path / "m.imprint"), *map(str, new), "--json"]) == 0
+    assert [a["label"] for a in json.loads(capsys.readouterr().out)] == list(kinds)

@@ -57,6 +57,6 @@ def test_a_fingerprint_that_only_the_model_knows_is_not_stated(monkeypatch, tmp_
 
 
 def test_the_default_depends_on_what_is_read():
-    assert (default("image"), default("text")) == ("efficientnet_lite0", "minilm")
-    with pytest.raises(ParameterError, match=r"default\('film'\): modality must be one of 'image', 'text'"):
+    assert [default(m) for m in ("image", "text", "sound")] == ["efficientnet_lite0", "minilm", "yamnet"]
+    with pytest.raises(ParameterError, match=r"default\('film'\): modality must be one of 'image', 'text', 'sound'"):
         default("film")

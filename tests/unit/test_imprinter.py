@@ -240,7 +240,7 @@ def test_unreadable_pictures_are_skipped_in_fit_and_refused_in_predict(photos):
 def test_a_class_without_a_readable_picture_is_an_error(photos):
     (photos / "empty").mkdir()
     (photos / "empty" / "bad.png").write_bytes(b"")
-    with pytest.raises(ImprintError, match=r"No picture of the class 'empty' can be read; .*empty/bad\.png"):
+    with pytest.raises(ImprintError, match=r"Nothing of the class 'empty' can be read; .*empty/bad\.png"):
         raw().fit(photos)
 
 

@@ -32,14 +32,14 @@ __all__ = [
 PREFIXES = {"onnx": "FILE", "tflite": "FILE", "torchvision": "NAME", "timm": "NAME", "sentence": "NAME"}
 """Texts with a colon: the adapter, and what stands behind it."""
 
-DEFAULTS = {"image": "efficientnet_lite0", "text": "minilm"}
+DEFAULTS = {"image": "efficientnet_lite0", "text": "minilm", "sound": "yamnet"}
 
 
 def default(modality: str) -> str:
     """The backbone that is taken for inputs of a kind where none is named.
 
-    >>> default("image"), default("text")
-    ('efficientnet_lite0', 'minilm')
+    >>> default("image"), default("text"), default("sound")
+    ('efficientnet_lite0', 'minilm', 'yamnet')
     """
     if modality not in DEFAULTS:
         raise ParameterError(f"default({modality!r}): modality must be one of {', '.join(map(repr, DEFAULTS))}.")

@@ -47,7 +47,8 @@ Network = Annotated[
     typer.Option(
         "--backbone",
         "-b",
-        help="See `imprint list backbones`; unless told, efficientnet_lite0 for pictures and minilm for texts.",
+        help="See `imprint list backbones`; unless told, efficientnet_lite0 for pictures, minilm for texts, yamnet for "
+        "sounds.",
         autocompletion=_backbones,
     ),
 ]

@@ -12,6 +12,7 @@ from imprint import backbones, datasets
 from imprint.core.errors import FileError, ImprintError, ParameterError
 from imprint.core.types import Array
 from imprint.datasets import Split
+from imprint.datasets.sounds import SUFFIXES
 from imprint.datasets.split import Numbered, plain_labels
 from imprint.embeddings import EmbeddingProgress, embed
 from imprint.imprinter.items import BATCH, Embedded, embed_items, labelled_items
@@ -109,7 +110,7 @@ class Embedder:
         return rows
 
     def unlabelled(self, items: Any, progress: Report | None = None) -> Embedded:
-        """The rows of items: pictures as paths or uint8 arrays, texts, or a matrix of embeddings."""
+        """The rows of items: pictures or sounds as paths or arrays, texts, or a matrix of embeddings."""
         if isinstance(items, Embedded):
             return items
         if isinstance(items, Split):
@@ -123,8 +124,7 @@ class Embedder:
         if isinstance(items, np.ndarray) and items.ndim == 2 and items.dtype.kind == "f":
             self.choose("embedding")
         elif self.spec is None:
-            text = all(isinstance(item, str) and not Path(item).suffix for item in list(items)[:10])
-            self.choose("text" if text else "image")
+            self.choose(_kind_of(list(items)[:10]))
         if self.modality != "embedding":
             rows = labelled_items(self.backbone, items, labels)
             _complete(rows, np.unique(np.asarray(labels)).tolist())
@@ -161,14 +161,22 @@ def _matrix(rows: Any) -> Array:
     return X
 
 
+def _kind_of(first: Sequence[Any]) -> str:
+    """What the first of some items are, where no backbone says what it reads."""
+    if all(isinstance(item, str) and not Path(item).suffix for item in first):
+        return "text"
+    heard = all(isinstance(item, str | os.PathLike) and Path(item).suffix.lower() in SUFFIXES for item in first)
+    return "sound" if heard else "image"
+
+
 def _no_pair() -> Embedded:
     raise ParameterError("fit(data): a tuple must be a pair, (pictures, labels).")
 
 
 def _complete(rows: Embedded, wanted: Sequence[Any]) -> None:
-    """Refuse data in which a class has no picture that can be read."""
+    """Refuse data in which a class has no input that can be read."""
     found = set(np.unique(rows.y).tolist()) if rows.y is not None else set()
     for label in wanted:
         if label not in found:
             name, reason = rows.skipped[0].name, rows.skipped[0].reason
-            raise ImprintError(f"No picture of the class {label!r} can be read; the first failure is {name}: {reason}.")
+            raise ImprintError(f"Nothing of the class {label!r} can be read; the first failure is {name}: {reason}.")

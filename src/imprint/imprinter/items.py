@@ -1,4 +1,4 @@
-"""Pictures and texts, from wherever they are, as rows of embeddings."""
+"""Pictures, texts and sounds, from wherever they are, as rows of embeddings."""
 
 import os
 from collections.abc import Callable, Iterator, Sequence
@@ -10,6 +10,8 @@ import numpy as np
 from imprint.backbones import Backbone
 from imprint.core.errors import ParameterError, UnreadableInput
 from imprint.core.types import Array
+from imprint.datasets.files import FileInputs
+from imprint.datasets.sounds import read_sound
 from imprint.datasets.split import plain_labels
 from imprint.embeddings import EmbeddingProgress, Skipped
 
@@ -28,7 +30,7 @@ class Embedded(NamedTuple):
 def embed_items(
     backbone: Backbone, items: Any, progress: Callable[[EmbeddingProgress], object] | None = None
 ) -> Embedded:
-    """Embed pictures (paths, or uint8 arrays) or texts, in batches; nothing is stored.
+    """Embed pictures (paths, or uint8 arrays), texts, or sounds (paths, or samples), in batches; nothing is stored.
 
     What cannot be read is listed in `skipped`; `progress` hears of every batch.
     """
@@ -87,7 +89,10 @@ def _read(backbone: Backbone, item: Any) -> Any:
         if not isinstance(item, str):
             raise ParameterError(f"{backbone.record.name} reads texts, not {type(item).__name__}.")
         return item
-    if isinstance(item, str | os.PathLike):
+    is_path = isinstance(item, str | os.PathLike)
+    if backbone.modality == "sound":
+        return FileInputs("", (os.fspath(item),), read_sound)[0] if is_path else item
+    if is_path:
         from imprint.datasets.pictures import read_picture
 
         return read_picture(item)
@@ -98,5 +103,5 @@ def _read(backbone: Backbone, item: Any) -> Any:
 
 
 def _name(backbone: Backbone, item: Any, i: int) -> str:
-    is_path = isinstance(item, os.PathLike) or (isinstance(item, str) and backbone.modality == "image")
+    is_path = isinstance(item, os.PathLike) or (isinstance(item, str) and backbone.modality != "text")
     return os.fspath(item) if is_path else str(i)

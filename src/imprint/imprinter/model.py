@@ -46,7 +46,7 @@ class Imprinter:
     backbone : str, optional
         `efficientnet_lite0`, `minilm`, `tinynet`, `onnx:FILE`, `resnet50` and so on; see `imprint list backbones`.
         Unless named, the default for the data that are fitted: `efficientnet_lite0` for pictures, `minilm` for texts,
-        none for embeddings.
+        `yamnet` for sounds, none for embeddings.
     recipe : str, optional
         A published method, see `imprint list recipes`; `parts` replace some of its parts. Unless named, `kernel`.
     cache : bool or path
@@ -163,8 +163,8 @@ class Imprinter:
         """Labelled data as embeddings, which `fit` and `add` take as well.
 
         `data` is whatever `imprint.datasets.load` takes (a folder with one sub-folder per class, a table of texts or
-        embeddings, the name of a data set), a `Split`, or a pair (items, labels) with items as paths of pictures,
-        uint8 arrays, texts or a matrix.
+        embeddings, the name of a data set), a `Split`, or a pair (items, labels) with items as paths of pictures
+        or sounds, uint8 arrays, float32 samples, texts or a matrix.
         """
         return data if isinstance(data, Embedded) else self.embedder.labelled(data, progress)
 
