@@ -83,6 +83,22 @@ def test_a_recording_is_the_average_of_its_frames(yamnet):
 
 
 @pytest.mark.shared
+@pytest.mark.filterwarnings("ignore:Warning. Enabling .experimental_preserve_all_tensors")
+def test_an_embedding_is_the_values_of_the_layer_not_its_bytes(yamnet):
+    runtime = pytest.importorskip("ai_edge_litert.interpreter")
+    whole = runtime.Interpreter(str(SHARED / "models/yamnet.tflite"), experimental_preserve_all_tensors=True)
+    whole.allocate_tensors()
+    frame = tone(1, RATE).astype(np.float32)[:FRAME]
+    whole.set_tensor(whole.get_input_details()[0]["index"], frame)
+    whole.invoke()
+    layer = next(t for t in whole.get_tensor_details() if t["name"].split(";")[0] == record("yamnet").layer)
+    scale, zero = layer["quantization"]
+    values = (whole.get_tensor(layer["index"]).reshape(-1).astype(np.float64) - zero) * scale
+    assert (values >= 0).all()  # behind a ReLU
+    np.testing.assert_allclose(yamnet.embed([(frame,)])[0], values, rtol=1e-6)
+
+
+@pytest.mark.shared
 def test_pitches_differ_more_than_recordings_of_one_pitch(yamnet):
     pitches, noise = (220.0, 440.0, 2000.0), np.random.default_rng(0)
     heard = [(p, tone(1, RATE, p) + noise.normal(0, 0.01, RATE)) for p in pitches for _ in range(2)]

@@ -5,13 +5,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from imprint.backbones.adapters.tflite import ended_at
+from imprint.backbones.adapters.tflite import dequantised, ended_at
 from imprint.backbones.backbone import Backbone, extra, only_cpu, reason, thread_count
 from imprint.backbones.record import Record, weights
 from imprint.core.errors import FileError, ParameterError, UnreadableInput
 from imprint.core.types import Array
 
-VERSION = 1
+VERSION = 2  # 1 took the bytes of a quantised layer for its values
 RATE = 16_000  # samples a second that the network hears
 LOWEST, HIGHEST = 1_000, 768_000  # rates of a recording
 
@@ -32,6 +32,7 @@ class SoundBackbone(Backbone):
             raise FileError(f"{record.name} is not a model LiteRT can run: {reason(e)}.") from None
         given, found = self._interpreter.get_input_details()[0], self._interpreter.get_output_details()[0]
         self._input, self._output, self._samples = given["index"], found["index"], int(given["shape"][-1])
+        self._quantisation = found["quantization"]
 
     def prepare(self, item: Array | tuple[Array, int]) -> tuple[Array, ...]:
         """A recording as frames of the network's length: samples in [-1, 1] with their rate, or at 16,000 a second.
@@ -58,8 +59,7 @@ class SoundBackbone(Backbone):
     def _run(self, frame: Array) -> Array:
         self._interpreter.set_tensor(self._input, frame)
         self._interpreter.invoke()
-        out: Array = self._interpreter.get_tensor(self._output).reshape(-1)
-        return out
+        return dequantised(self._interpreter.get_tensor(self._output).reshape(-1), self._quantisation)
 
 
 def resampled(samples: Array, rate: int) -> Array:

@@ -23,7 +23,7 @@ class TfliteBackbone(PictureBackbone):
         self._interpreter = _interpreter(record, content, thread_count(threads))
         self._input = self._interpreter.get_input_details()[0]["index"]
         output = self._interpreter.get_output_details()[0]
-        self._output, (self._scale, self._zero) = output["index"], output["quantization"]
+        self._output, self._quantisation = output["index"], output["quantization"]
         self._rows = 0
 
     def _forward(self, batch: Array) -> Array:
@@ -35,9 +35,7 @@ class TfliteBackbone(PictureBackbone):
         self._interpreter.set_tensor(self._input, x)
         self._interpreter.invoke()
         out: Array = self._interpreter.get_tensor(self._output)
-        if not self._scale:
-            return out
-        return (out.astype(np.float32) - np.float32(self._zero)) * np.float32(self._scale)
+        return dequantised(out, self._quantisation)
 
 
 def _interpreter(record: Record, content: bytes, threads: int) -> Any:
@@ -53,6 +51,12 @@ def _interpreter(record: Record, content: bytes, threads: int) -> Any:
         found = ", ".join(np.dtype(d["dtype"]).name for d in details)
         raise ParameterError(f"The record of {record.name} feeds it {wanted}, but its inputs are: {found}.")
     return interpreter
+
+
+def dequantised(values: Array, quantisation: tuple[float, int]) -> Array:
+    """What the whole numbers of a quantised tensor stand for; other tensors, whose scale is 0, as they are."""
+    scale, zero = quantisation
+    return (values.astype(np.float32) - np.float32(zero)) * np.float32(scale) if scale else values
 
 
 def ended_at(content: bytes, record: Record) -> bytes:
