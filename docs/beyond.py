@@ -1,6 +1,6 @@
-"""Write the tables and pictures of `beyond.md` anew: `python docs/beyond.py RESULTS-subset RESULTS-texts`.
+"""Write the tables and pictures of `beyond.md`: `python docs/beyond.py RESULTS-subset RESULTS-texts RESULTS-sounds`.
 
-Both are folders of `imprint study run paper/... --beside kernel`. What stands between `<!-- NAME -->` and
+All three are folders of `imprint study run paper/... --beside kernel`. What stands between `<!-- NAME -->` and
 `<!-- end of NAME -->` is replaced; the words around it are written by hand.
 """
 
@@ -14,18 +14,20 @@ import numpy as np
 
 from imprint.paper import known
 from imprint.paper.artefacts import kernel
+from imprint.paper.artefacts.generators_over_k import GENERATORS, K
 from imprint.paper.collapse import set_values
-from imprint.paper.modes import set_curves
 from imprint.paper.norms import bare, cosine
 from imprint.paper.page import read_runs
 from imprint.paper.results import Results
 from imprint.paper.tables import find
+from imprint.paper.work import work
 from imprint.report.claims import MARKS, as_html, rows, tally
 from imprint.report.paper_page import markdown_cells
 from imprint.report.sections import Cells, Picture, Run, Section, together
 
 HERE = Path(__file__).resolve().parent
-PICTURES, TEXTS, KERNEL = "pictures", "texts", "kernel"
+PICTURES, TEXTS, SOUNDS, KERNEL = "pictures", "texts", "sounds", "kernel"
+KINDS = (PICTURES, TEXTS, SOUNDS)
 METHODS = {
     "one mean, `max` (Qi et al.)": cosine("mean"),
     "k-means, k = 20, `max` (the paper's)": cosine("kmeans(k=20)"),
@@ -61,7 +63,7 @@ def picture(run: Run, name: str) -> Picture:
 
 
 def together_table(folders: Sequence[Path]) -> Cells:
-    """The table of proxies that decide together, for pictures and for texts."""
+    """The table of proxies that decide together, a column for each kind of input."""
     artefact, found = known()["kernel"], []
     for folder in folders:
         scores = artefact.scores(Results(folder))
@@ -73,12 +75,12 @@ def together_table(folders: Sequence[Path]) -> Cells:
         cells = (f"{f.means[label]:.2f} ± {f.stds[label]:.2f}" for f in found)
         ranks = (f"{f.comparison.rank(label):.2f}" for f in found)
         lines.append((label, *(v for pair in zip(cells, ranks) for v in pair), method.replace("reg={reg}", "reg=λ")))
-    head = (f"{name}, {what}" for name in (PICTURES, TEXTS) for what in ("%", "rank"))
+    head = (f"{name}, {what}" for name in KINDS for what in ("%", "rank"))
     return Cells(("", *head, "pre / generator / post / inf / aggregator"), tuple(lines), 1, remarks=1)
 
 
 def by_dataset(folder: Path) -> Cells:
-    """Accuracy on all classes of each data set of texts, the median over the seeds."""
+    """Accuracy on all classes of each data set, the median over the seeds."""
     results = Results(folder)
     lines, datasets = [], results.places.benchmark.datasets
     found = {}
@@ -93,6 +95,22 @@ def by_dataset(folder: Path) -> Cells:
     return Cells(("accuracy, %", *datasets), tuple(lines), 1)
 
 
+def over_k(folder: Path) -> Cells:
+    """k-means over the number of proxies on all classes of each data set, and the best of the other generators."""
+    scores, lines = known()["generators_over_k"].scores(Results(folder)), []
+    if scores is None:
+        raise SystemExit(f"{folder}: run paper/generators_over_k first.")
+    for i, at in enumerate(scores.instances):
+        found = {
+            g: [float(np.median(scores.of(cosine(text.format(k=k)))[i])) for k in K] for g, text in GENERATORS.items()
+        }
+        others = [max(values) for values in zip(*(v for g, v in found.items() if g != "kmeans"))]
+        kept = float(np.median(scores.of(cosine("all"))[i]))
+        lines.append((f"{at.dataset}, k-means", *(f"{v:.2f}" for v in (*found["kmeans"], kept))))
+        lines.append((f"{at.dataset}, the best other", *(f"{v:.2f}" for v in others), ""))
+    return Cells(("accuracy, %", *(f"k = {k}" for k in K), "all rows"), tuple(lines), 1)
+
+
 def _asked(name: str) -> set[str]:
     return {m for row in known()[name].rows for m in row.methods}  # type: ignore[attr-defined]
 
@@ -102,12 +120,21 @@ def gains(folders: dict[str, Path]) -> Cells:
     lines = []
     for name, folder in folders.items():
         nc1 = set_values(Results(folder))
-        curves = {a: set_curves(Results(folder, a), lambda k: cosine(f"kmeans(k={k})")) for a in ("max", KERNEL)}
-        for (backbone, dataset), value in sorted(nc1.items(), key=lambda item: item[1]):
-            own = [np.median(curves[a][backbone, dataset], axis=1) for a in ("max", KERNEL)]
-            gain = (f"{c[4] - c[0]:+.2f}" for c in own)
-            lines.append((f"{name}: {backbone}, {dataset}", f"{value:.2f}", *gain))
+        found = [_gains(Results(folder, aggregator)) for aggregator in ("max", KERNEL)]
+        for at, value in sorted(nc1.items(), key=lambda item: item[1]):
+            lines.append((f"{name}: {', '.join(at)}", f"{value:.2f}", *(f"{own[at]:+.2f}" for own in found)))
     return Cells(("", "NC1", "gain with `max`", "gain with `kernel`"), tuple(lines), 1)
+
+
+def _gains(results: Results) -> dict[tuple[str, str], float]:
+    """Points gained by five k-means proxies over one on all classes, by backbone and data set."""
+    few, found = [cosine(f"kmeans(k={k})") for k in (1, 5)], {}
+    for role in ("benchmark", "combined"):
+        scores = results.scores(work(results.places, role, few, ["all"]))
+        if scores is not None:
+            one, five = (np.median(scores.of(method), axis=1) for method in few)
+            found |= {(at.backbone, at.dataset): g for at, g in zip(scores.instances, five - one)}
+    return found
 
 
 def fits(runs: Sequence[Run]) -> Cells:
@@ -128,13 +155,14 @@ def cost(runs: Sequence[Run]) -> str:
     )
 
 
-def main(subset: Path, texts: Path) -> None:
-    found = read_runs([subset, texts])
-    names = (PICTURES, f"{PICTURES}, {KERNEL}", TEXTS, f"{TEXTS}, {KERNEL}")
+def main(subset: Path, texts: Path, sounds: Path) -> None:
+    folders = dict(zip(KINDS, (subset, texts, sounds)))
+    found = read_runs(list(folders.values()))
+    if [run.beside for run in found] != ["", KERNEL] * len(folders):
+        raise SystemExit("Every folder must hold results with --beside kernel.")
+    names = (name for kind in KINDS for name in (kind, f"{kind}, {KERNEL}"))
     runs = [replace(run, name=name) for run, name in zip(found, names)]
-    if [run.beside for run in runs] != ["", KERNEL, "", KERNEL]:
-        raise SystemExit("Both folders must hold results with --beside kernel.")
-    ours, joint, words, joint_words = runs
+    ours, joint, words, joint_words, heard, joint_heard = runs
     alike = section(ours, "same_architecture")
     parts = {
         "cost": cost(runs),
@@ -142,14 +170,22 @@ def main(subset: Path, texts: Path) -> None:
         "architecture claims": "\n".join(
             f"- {MARKS[c.verdict]} {c.verdict}: {c.text[:-1]} ({c.figures})." for c in alike.claims
         ),
-        "together": markdown(together_table([subset, texts])),
+        "together": markdown(together_table(list(folders.values()))),
         "kernel claims": claims([ours, joint], joint.name),
         "generators": markdown(table(joint, "generators_20")),
         "norms": markdown(table(joint, "norms_20")),
-        "gains": markdown(gains({PICTURES: subset, TEXTS: texts})),
-        "fits": markdown(fits(runs)),
+        "gains": markdown(gains(folders)),
+        "fits": markdown(fits(runs[:4])),  # sounds have no set of a hundred classes
         "texts": markdown(by_dataset(texts)),
         "text claims": claims([ours, words, joint_words], words.name),
+        "text least squares": markdown(table(words, "least_squares")),
+        "text weight decay": markdown(table(words, "regularisation")),
+        "text run times": markdown(table(words, "runtime")),
+        "text generators over k": markdown(over_k(texts)),
+        "sounds": markdown(by_dataset(sounds)),
+        "sound generators over k": markdown(over_k(sounds)),
+        "sound claims": claims([ours, heard, joint_heard], heard.name),
+        "sound generators": markdown(table(heard, "generators_20")),
     }
     page = (HERE / "beyond.md").read_text(encoding="utf-8")
     for name, text in parts.items():
@@ -159,9 +195,14 @@ def main(subset: Path, texts: Path) -> None:
         if count != 1:
             raise SystemExit(f"beyond.md has {count} places for {name!r}.")
     (HERE / "beyond.md").write_text(page, encoding="utf-8")
-    for file, drawn in {"texts-modes": picture(words, "modes_l2"), "texts-gain": picture(words, "gain")}.items():
-        (HERE / "results" / f"{file}.svg").write_bytes(drawn.svg)
+    drawings = {
+        "texts-modes": (words, "modes_l2"),
+        "texts-gain": (words, "gain"),
+        "sounds-shots": (heard, "shots"),
+    }
+    for file, (run, name) in drawings.items():
+        (HERE / "results" / f"{file}.svg").write_bytes(picture(run, name).svg)
 
 
 if __name__ == "__main__":
-    main(*map(Path, sys.argv[1:3]))
+    main(*map(Path, sys.argv[1:4]))

@@ -59,6 +59,8 @@ def _table(sets: Sets, old: Sets) -> Cells:
         cells = (f"{sets[b, d]:.2f} ({old[b, d]:.2f})" if (b, d) in sets else "" for d in datasets)
         lines.append((b, *cells))
     for b, values in NC1_OF_SETS.items():
+        if not values.keys() & set(datasets):
+            continue
         lines.append((f"published: {b}", *(f"({values[d]:.2f})" if d in values else "" for d in datasets)))
     return Cells(("NC1 (published centring)", *datasets), tuple(lines))
 
