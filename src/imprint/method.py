@@ -127,4 +127,4 @@ class Method:
         return arrays
 
     def _sums(self, X: Array, scaled: Array) -> State:
-        return self.aggregator.sums(scaled, self.norm_inf.apply(X))
+        return self.aggregator.sums(scaled, scaled if self.norm_inf == self.norm_pre else self.norm_inf.apply(X))
