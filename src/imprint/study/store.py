@@ -136,10 +136,9 @@ def to_table(unit: Unit, columns: dict[str, Array]) -> pa.Table:
         "task": (tasks, list(unit.tasks)),
         "fingerprint": (nothing, [unit.fingerprint]),
     }
-    for part in PARTS:
-        values = [str(getattr(m, part)) for m in unit.methods]
-        place = {v: i for i, v in enumerate(dict.fromkeys(values))}
-        texts[part] = np.array([place[v] for v in values], dtype=np.int32)[methods], list(place)
+    for part, own, column in zip(PARTS, unit.methods.components, unit.methods.places.T):
+        used, codes = np.unique(column, return_inverse=True)
+        texts[part] = codes.astype(np.int32)[methods], [[*own][place] for place in used.tolist()]
     numbers = {"seed": np.array(unit.seeds, dtype=np.int64)[seeds], **columns}
     keys = pa.Array.from_buffers(pa.binary(16), len(unit.experiments), [None, pa.py_buffer(unit.keys)])
     arrays = {name: _texts(codes, values) for name, (codes, values) in texts.items()}
