@@ -13,6 +13,7 @@ import pytest
 from imprint.core.errors import FileError, ImprintError, ParameterError
 from imprint.core.notes import write_note
 from imprint.embeddings import write_pack
+from imprint.report.results_file import results_table
 from imprint.study import Grid, Held, Packs, Study, run
 from imprint.study.store import Store
 
@@ -151,6 +152,17 @@ def test_a_sealed_manifest_of_something_else_is_one_sentence(folder, change):
     write_note(folder / "failures" / "abc.json", {"unit": "a", "reason": 3})
     with pytest.raises(FileError, match=r"abc\.json: its 'experiments' is missing"):
         Store(folder).failures()
+
+
+@pytest.mark.parametrize(
+    "study", [{}, {"seeds": [-1]}, {"seeds": 2**70}, {"grid": {"k": "x"}}, {"recipes": ["nobody1999"]}]
+)
+def test_a_sealed_manifest_with_a_bad_study_is_named(folder, study):
+    manifest = Store(folder).manifest()
+    write_note(folder / "manifest.json", {**manifest, "study": {**manifest["study"], **study} if study else study})
+    for read in (Store(folder).study, lambda: results_table(folder)):
+        with pytest.raises(FileError, match=r"manifest\.json: \w.*\.$"):
+            read()
 
 
 def test_only_our_own_halves_are_removed(tmp_path):

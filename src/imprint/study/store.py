@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from imprint.core.atomic import atomic_write, remove_partials
-from imprint.core.errors import FileError
+from imprint.core.errors import FileError, ParameterError
 from imprint.core.locks import exclusive
 from imprint.core.notes import read_note, write_note
 from imprint.core.types import Array
@@ -116,6 +116,13 @@ class Store:
             rule = f"this imprint reads format {FORMAT}"
             raise FileError(f"{self.folder / MANIFEST}: format {found.get('format')!r}; {rule}.")
         return read_note(self.folder / MANIFEST, MANIFEST_HOLDS)
+
+    def study(self) -> Study:
+        """The study that was run into this folder, as its manifest says."""
+        try:
+            return Study.of(self.manifest()["study"])
+        except ParameterError as e:
+            raise FileError(f"{self.folder / MANIFEST}: {e}") from None
 
 
 def schema() -> pa.Schema:
