@@ -4,6 +4,7 @@ import hashlib
 import io
 import os
 import zlib
+from contextlib import suppress
 from pathlib import Path
 from threading import Lock
 
@@ -52,14 +53,15 @@ class Pictures:
 
     def shown(self, digest: str, kind: str) -> bytes:
         """A picture for the page: decoded and encoded anew as JPEG, so that nothing else of the file gets there."""
-        place = self.folder.parent / "shown" / kind / digest[:2] / f"{digest}.jpg"
-        try:
-            return place.read_bytes()
-        except OSError:
-            made = encoded(read_picture(self.read(digest), SIDES[kind]), SIDES[kind])
+        place = self.folder.parent / "shown" / kind / digest[:2] / digest
+        with suppress(OSError):
+            check, _, made = place.read_bytes().partition(b"\n")
+            if check == digest_of(made).encode():
+                return made
+        made = encoded(read_picture(self.read(digest), SIDES[kind]), SIDES[kind])
         place.parent.mkdir(parents=True, exist_ok=True)
         with atomic_write(place) as f:
-            f.write(made)
+            f.write(digest_of(made).encode() + b"\n" + made)
         return made
 
     def _place(self, digest: str) -> Path:
