@@ -53,6 +53,13 @@ class Store:
                 place.mkdir(parents=True, exist_ok=True)
         except OSError as e:
             raise FileError(f"Cannot write {self.folder}: {e.strerror}.") from None
+        try:
+            read_note(self.folder / MANIFEST, {"format": int})
+        except FileNotFoundError:
+            pass
+        except FileError:
+            rule = "it is no manifest of a study, or is damaged; choose another folder, or delete the file"
+            raise FileError(f"Cannot write {self.folder / MANIFEST}: {rule}.") from None
         with exclusive(self.folder / LOCK, self._busy):
             for place in places:
                 remove_partials(place)
