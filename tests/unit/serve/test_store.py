@@ -1,6 +1,8 @@
 """What a classroom keeps beside its journal is read back as it was written, is made again, or is refused."""
 
 import io
+import os
+from contextlib import contextmanager
 
 import numpy as np
 import pytest
@@ -18,6 +20,19 @@ def flipped(path, seed):
     place = int(np.random.default_rng(seed).integers(8 * len(raw)))
     raw[place // 8] ^= 1 << place % 8
     path.write_bytes(bytes(raw))
+
+
+@contextmanager
+def room_for(size):
+    """No file may grow beyond so many bytes; Python turns the signal into an error."""
+    import resource
+
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, limits[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
 
 
 @pytest.fixture
@@ -58,3 +73,24 @@ def test_flipped_bits_of_rows_are_rows_to_compute_again(tmp_path):
         assert all((rows[name] == row).all() for name, row in zip(names, X) if name in rows)
         rows.close()
         path.write_bytes(whole)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="POSIX limits the size of files")
+def test_a_full_disk_costs_time_or_is_one_sentence(tmp_path, raw):
+    pictures, rows = Pictures(tmp_path / "pictures"), Rows(tmp_path / "rows", 3)
+    digest, names = pictures.keep(raw), [digest_of(bytes([i])) for i in range(4)]
+    X = np.random.default_rng(0).normal(size=(4, 3)).astype(np.float32)
+    rows.keep(names[0], X[0])
+    with room_for(70):  # one record of 48 bytes, and half of the next
+        rows.keep(names[1], X[1])
+        assert Image.open(io.BytesIO(pictures.shown(digest, "thumbnail"))).size == (24, 20)
+        with pytest.raises(FileError, match=r"^Cannot write .*: File too large\.$"):
+            pictures.keep(raw + b"other")
+    rows.keep(names[2], X[2])
+    rows.close()
+    again = Rows(tmp_path / "rows", 3)
+    assert [name in again for name in names] == [True, False, True, False]
+    again.close()
+    (tmp_path / "file").write_text("no folder")
+    with pytest.raises(FileError, match=r"^Cannot write .*: Not a directory\.$"):
+        Pictures(tmp_path / "file" / "pictures").keep(raw)
