@@ -4,6 +4,7 @@ import hashlib
 import io
 import os
 import time
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -14,7 +15,8 @@ from imprint.core.errors import FileError, ImprintError, ParameterError
 from imprint.core.notes import write_note
 from imprint.embeddings import write_pack
 from imprint.report.results_file import results_table
-from imprint.study import Grid, Held, Packs, Study, run
+from imprint.study import Grid, Held, Packs, Study, plan, run
+from imprint.study.evaluate import evaluate
 from imprint.study.store import Store
 
 LONGEST = 5.0  # seconds that one file may take
@@ -210,6 +212,14 @@ def test_a_damaged_cache_is_unpacked_anew(packs, tmp_path, monkeypatch):
             assert all(np.array_equal(ours, theirs) for ours, theirs in zip(again, whole))
     path.unlink()
     assert np.array_equal(packs.open("a", "one").X, whole[0])
+
+
+def test_a_unit_refuses_other_embeddings_than_it_was_planned_for(packs):
+    (unit,) = plan(replace(STUDY, grid=(), recipes="qi2018"), packs).units
+    assert len(evaluate(unit)["accuracy"]) == 1
+    write_pack(f"{packs.folder}/a-one.npz", X + 1, Y, X[::3], Y[::3])
+    with pytest.raises(ImprintError, match="the embeddings have changed since the study was planned"):
+        evaluate(unit)
 
 
 def test_other_contents_of_the_same_size_and_time_are_noticed(packs, tmp_path):
