@@ -97,7 +97,6 @@ def report(
     from imprint.report.forms import as_json, as_text
     from imprint.report.page import write_report
     from imprint.report.tables import tabulate
-    from imprint.study import Study
     from imprint.study.store import Store
 
     folder = folders[0]
@@ -111,10 +110,9 @@ def report(
     if len(folders) > 1:
         raise ParameterError(f"study report {folder} ...: several folders go together only for studies of the paper.")
     store = Store(folder)
-    manifest = store.manifest()
-    study = Study.of(manifest["study"])
+    study = store.study()
     tables = tabulate(study.results(folder), metric, best, study.recipes)
-    files = write_report(to or folder / "report", tables, manifest, store.failures())
+    files = write_report(to or folder / "report", tables, store.manifest(), store.failures())
     if json:
         terminal.emit({"experiments": tables.experiments, "files": [str(f) for f in files], **as_json(tables)})
     else:

@@ -154,6 +154,7 @@ def test_list(imprint, what, some):
 
 def test_the_demonstration_compares_the_recipes_and_writes_a_page(imprint, tmp_path):
     done = imprint("demo", "--out", tmp_path / "out", "--seeds", 2, "--json")
+    assert done.code == 0
     found = json.loads(done.out)
     accuracy = {r["name"]: r["accuracy"]["all"] for r in found["recipes"]}
     assert len(accuracy) == 6
