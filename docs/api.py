@@ -20,6 +20,7 @@ MODULES = (
 HIDDEN = {"__version__", "family"}
 SECTION = re.compile(r"^(Parameters|Attributes|Notes|Examples)\n-+\n", re.MULTILINE)
 SHORTER = (
+    (re.compile(r".*_SupportsArray\[.*"), "ArrayLike"),
     (re.compile(r"numpy\.ndarray\[tuple\[.*?\], numpy\.dtype\[.*?\]\]"), "Array"),
     (re.compile(r"<class '([^']+)'>"), r"\1"),
     (re.compile(r"\b(?:imprint|collections|typing|pathlib|enum|os|numpy|pyarrow)\.(?:\w+\.)*(\w+)"), r"\1"),
