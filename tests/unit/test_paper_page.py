@@ -70,9 +70,10 @@ def test_one_page_shows_both_runs_and_says_how_each_was_made():
 
 
 def test_one_run_is_here():
-    run = replace(SMALL, name="here", options=" --maps 3")
+    run = replace(SMALL, name="here", options=" --maps 3", processor=0.7)
     text = as_markdown([run])
-    assert "Here: four backbones." in text
+    assert "Here: four backbones. 10 experiments (1 second of processor time)." in text
+    assert "the results here bear out" in as_markdown([run, replace(run, name="here, kernel", beside="kernel")])
     assert "--embeddings PACKS --out RESULTS --maps 3\nimprint study report RESULTS --to docs" in text
     assert '<table class="claims">' in text
     assert "<th>claim</th><th>here</th><th>published results</th>" in text

@@ -82,8 +82,8 @@ def tied(text: str) -> str:
 
 def tally(found: Sequence[Row], runs: Sequence[str]) -> str:
     """How many claims are borne out by each run, and by the published results."""
-    where = "" if len(runs) == 1 else "on "
-    parts = [f"the results {where}{run} {_count(r.found.get(run) for r in found)}" for run in runs]
+    places = {run: run if run.startswith("here") else f"on {run}" for run in runs}
+    parts = [f"the results {places[run]} {_count(r.found.get(run) for r in found)}" for run in runs]
     return f"Of {len(found)} claims {'; '.join(parts)}; the published results {_count(r.published for r in found)}."
 
 
