@@ -132,7 +132,7 @@ def main(packs: Path, results: Path, rows: int) -> None:
     records = [json.loads(line) for line in results.read_text().splitlines()] if results.exists() else []
     done = {(r["instance"], r["method"]) for r in records}
     with threadpool_limits(1), results.open("a") as file:
-        measure(read(packs / "subset" / f"{BACKBONES[0]}-{DATASETS[0]}.npz").shots(20), "kernel, k = 20")  # compiles
+        measure(read(packs / "subset" / f"{BACKBONES[0]}-{DATASETS[0]}.npz").shots(rows), "max, k = 20")  # compiles
         for name in METHODS:
             for pack in (f"{b}-{d}" for d in DATASETS for b in BACKBONES):
                 for task in TASKS:
