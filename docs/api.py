@@ -14,8 +14,9 @@ from typing import Any
 NOTE = "<!-- Written by docs/generate.py from the code: change the code, then run `make docs`. -->"
 EXAMPLES = Path(__file__).resolve().parent / "examples"
 MODULES = (
-    "imprint", "imprint.imprinter", "imprint.collapse", "imprint.stats", "imprint.study", "imprint.tasks",
-    "imprint.datasets", "imprint.embeddings", "imprint.backbones", "imprint.assess", "imprint.export", "imprint.report",
+    "imprint", "imprint.imprinter", "imprint.recipes", "imprint.collapse", "imprint.stats", "imprint.study",
+    "imprint.tasks", "imprint.datasets", "imprint.embeddings", "imprint.backbones", "imprint.assess", "imprint.export",
+    "imprint.report", "imprint.core.errors",
 )  # fmt: skip
 HIDDEN = {"__version__", "family"}
 SECTION = re.compile(r"^(Parameters|Attributes|Notes|Examples)\n-+\n", re.MULTILINE)
@@ -36,7 +37,7 @@ def page_name(module: str) -> str:
 def public(module: str) -> dict[str, Any]:
     """What a module offers, in the order of its own list; what another page has is left out."""
     found = import_module(module)
-    elsewhere = {"Imprinter"} if module == "imprint.imprinter" else set()
+    elsewhere = {"imprint.imprinter": {"Imprinter"}, "imprint.recipes": {"recipe"}}.get(module, set())
     return {name: getattr(found, name) for name in found.__all__ if name not in HIDDEN | elsewhere}
 
 
@@ -87,7 +88,7 @@ def name_section(module: str, name: str, found: Any, example: str) -> Iterator[s
 
 def class_section(cls: type) -> Iterator[str]:
     """How it is made, what it is, what it holds and what it does."""
-    yield from (*block("py", signature(cls.__name__, cls)), *docstring(cls), *examples_of(cls))
+    yield from (*block("py", opening(cls)), *docstring(cls), *examples_of(cls))
     held = field_rows(cls)
     if held and "Parameters" not in (cls.__doc__ or ""):
         yield from ("| field | holds | meaning |", "|---|---|---|", *held, "")
@@ -104,6 +105,13 @@ def class_section(cls: type) -> Iterator[str]:
             function = getattr(member, "__func__", member)
             call = signature(name, function, own=not isinstance(member, staticmethod), wrap=False)
             yield from (f"- `{call}`: {one_line(about)}", "")
+
+
+def opening(cls: type) -> str:
+    """How an object is made; of an error, which takes only a message, what it is a kind of."""
+    if issubclass(cls, Exception) and "__init__" not in vars(cls):
+        return f"class {cls.__name__}({', '.join(base.__name__ for base in cls.__bases__)})"
+    return signature(cls.__name__, cls)
 
 
 def field_rows(cls: type) -> list[str]:
