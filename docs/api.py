@@ -115,7 +115,7 @@ def opening(cls: type) -> str:
 
 
 def field_rows(cls: type) -> list[str]:
-    """The fields of a dataclass or a named tuple, with the text that follows each in the source."""
+    """The fields of a dataclass or a named tuple, with the text that follows each in the source; none without any."""
     if is_dataclass(cls):
         types = {f.name: f.type for f in fields(cls) if not f.name.startswith("_")}
     elif hasattr(cls, "_fields"):
@@ -126,6 +126,8 @@ def field_rows(cls: type) -> list[str]:
     for base in reversed(cls.__mro__[:-1]):
         if base.__module__.startswith("imprint"):
             meanings |= field_docs(base)
+    if not any(meanings.get(name) for name in types):
+        return []
     return [escaped(f"| `{n}` | `{annotation(kind)}` | {meanings.get(n, '')} |") for n, kind in types.items()]
 
 
@@ -166,8 +168,8 @@ def shorter(text: str) -> str:
 
 
 def shown_parameters(function: Any, own: bool = False) -> list[inspect.Parameter]:
-    found = list(inspect.signature(function).parameters.values())
-    return found[1:] if own else found
+    found = list(inspect.signature(function).parameters.values())[1 if own else 0 :]
+    return [p for p in found if not p.name.startswith("_")]
 
 
 def signature(name: str, function: Any, own: bool = False, wrap: bool = True) -> str:
