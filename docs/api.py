@@ -108,9 +108,11 @@ def class_section(cls: type) -> Iterator[str]:
 
 
 def opening(cls: type) -> str:
-    """How an object is made; of an error, which takes only a message, what it is a kind of."""
+    """How an object is made; of an error or a protocol, what it is a kind of."""
     if issubclass(cls, Exception) and "__init__" not in vars(cls):
         return f"class {cls.__name__}({', '.join(base.__name__ for base in cls.__bases__)})"
+    if getattr(cls, "_is_protocol", False):
+        return f"class {cls.__name__}(Protocol)"
     return signature(cls.__name__, cls)
 
 
