@@ -3,7 +3,7 @@
 import re
 from dataclasses import replace
 
-from imprint.report.claims import as_cells, as_html, rows, tally
+from imprint.report.claims import as_cells, as_html, rows, tally, tied
 from imprint.report.paper_page import as_html as page
 from imprint.report.paper_page import as_markdown
 from imprint.report.sections import Cells, Claim, Picture, Run, Section, Verdict, together
@@ -52,6 +52,7 @@ def test_numbers_are_not_torn_apart():
     html = as_html(rows(together([SMALL])), ["subset"])
     assert "7.1e\N{NON-BREAKING HYPHEN}15" in html
     assert "5\N{NON-BREAKING HYPHEN}nn" in html
+    assert tied("deit_tiny/cifar10 < 1 / 2") == "deit_<wbr>tiny/<wbr>cifar10 &lt; 1 / 2"
 
 
 def test_one_page_shows_both_runs_and_says_how_each_was_made():
