@@ -82,7 +82,7 @@ def _whole(
     ] = False,
     debug: Annotated[bool, typer.Option(DEBUG, help="Show where an error comes from.")] = False,
 ) -> None:
-    """Make classifiers from pictures without training: weight imprinting.
+    """Make classifiers from pictures, texts or embeddings, without training.
 
     Start with `imprint demo`, or with a folder that has one sub-folder of pictures per class:
 

@@ -28,16 +28,18 @@ def run(
     ] = None,
     workers: Annotated[
         int | None,
-        typer.Option(help="Processes; unless told, one for every core, a single one for little work.", min=1),
+        typer.Option(help="How many processes; unless told, one per core, or one where there is little to do.", min=1),
     ] = None,
     engine: options.Engine = "local",
     limit: Annotated[int, typer.Option(help="The most experiments that a study may name.", min=1)] = 2_000_000,
     dry: Annotated[bool, typer.Option("--dry", help="Say what there is to do, and do nothing.")] = False,
     backbones: Annotated[str, typer.Option(help="For paper/...: only these, with commas between them.")] = "",
     datasets: Annotated[str, typer.Option(help="For paper/...: only these, with commas between them.")] = "",
-    maps: Annotated[int, typer.Option(help='For paper/...: how many label maps of "d in 1".', min=1, max=10)] = 10,
+    maps: Annotated[
+        int, typer.Option(help='For paper/...: how many of the ten label maps of "d in 1".', min=1, max=10)
+    ] = 10,
     beside: Annotated[
-        str, typer.Option(help="For paper/...: an aggregator that is asked the same as max, such as kernel.")
+        str, typer.Option(help="For paper/...: do all again with another aggregator than max, such as kernel.")
     ] = "",
     json: options.Json = False,
 ) -> None:
