@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from imprint.kernels.cluster_changes import scale, solve
-from imprint.kernels.cluster_process import System
+from imprint.cluster_process.changes import scale, solve
+from imprint.cluster_process.system import System
 from imprint.kernels.kmeans import kmeans
 from imprint.kernels.rows import squared_norms, unit_rows
 

@@ -14,7 +14,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from imprint.kernels.cluster_changes import added, removed, solve
+from imprint.cluster_process.changes import added, removed, solve
 from imprint.kernels.maxima import class_maxima
 from imprint.kernels.rows import unit_rows
 

@@ -14,12 +14,14 @@ from typing import Any
 NOTE = "<!-- Written by docs/generate.py from the code: change the code, then run `make docs`. -->"
 EXAMPLES = Path(__file__).resolve().parent / "examples"
 MODULES = (
-    "imprint", "imprint.imprinter", "imprint.collapse", "imprint.stats", "imprint.study", "imprint.tasks",
-    "imprint.datasets", "imprint.embeddings", "imprint.backbones", "imprint.assess", "imprint.export", "imprint.report",
+    "imprint", "imprint.imprinter", "imprint.recipes", "imprint.collapse", "imprint.stats", "imprint.study",
+    "imprint.tasks", "imprint.datasets", "imprint.embeddings", "imprint.backbones", "imprint.assess", "imprint.export",
+    "imprint.report", "imprint.core.errors",
 )  # fmt: skip
 HIDDEN = {"__version__", "family"}
 SECTION = re.compile(r"^(Parameters|Attributes|Notes|Examples)\n-+\n", re.MULTILINE)
 SHORTER = (
+    (re.compile(r".*_SupportsArray\[.*"), "ArrayLike"),
     (re.compile(r"numpy\.ndarray\[tuple\[.*?\], numpy\.dtype\[.*?\]\]"), "Array"),
     (re.compile(r"<class '([^']+)'>"), r"\1"),
     (re.compile(r"\b(?:imprint|collections|typing|pathlib|enum|os|numpy|pyarrow)\.(?:\w+\.)*(\w+)"), r"\1"),
@@ -35,7 +37,7 @@ def page_name(module: str) -> str:
 def public(module: str) -> dict[str, Any]:
     """What a module offers, in the order of its own list; what another page has is left out."""
     found = import_module(module)
-    elsewhere = {"Imprinter"} if module == "imprint.imprinter" else set()
+    elsewhere = {"imprint.imprinter": {"Imprinter"}, "imprint.recipes": {"recipe"}}.get(module, set())
     return {name: getattr(found, name) for name in found.__all__ if name not in HIDDEN | elsewhere}
 
 
@@ -86,7 +88,7 @@ def name_section(module: str, name: str, found: Any, example: str) -> Iterator[s
 
 def class_section(cls: type) -> Iterator[str]:
     """How it is made, what it is, what it holds and what it does."""
-    yield from (*block("py", signature(cls.__name__, cls)), *docstring(cls), *examples_of(cls))
+    yield from (*block("py", opening(cls)), *docstring(cls), *examples_of(cls))
     held = field_rows(cls)
     if held and "Parameters" not in (cls.__doc__ or ""):
         yield from ("| field | holds | meaning |", "|---|---|---|", *held, "")
@@ -105,8 +107,17 @@ def class_section(cls: type) -> Iterator[str]:
             yield from (f"- `{call}`: {one_line(about)}", "")
 
 
+def opening(cls: type) -> str:
+    """How an object is made; of an error or a protocol, what it is a kind of."""
+    if issubclass(cls, Exception) and "__init__" not in vars(cls):
+        return f"class {cls.__name__}({', '.join(base.__name__ for base in cls.__bases__)})"
+    if getattr(cls, "_is_protocol", False):
+        return f"class {cls.__name__}(Protocol)"
+    return signature(cls.__name__, cls)
+
+
 def field_rows(cls: type) -> list[str]:
-    """The fields of a dataclass or a named tuple, with the text that follows each in the source."""
+    """The fields of a dataclass or a named tuple, with the text that follows each in the source; none without any."""
     if is_dataclass(cls):
         types = {f.name: f.type for f in fields(cls) if not f.name.startswith("_")}
     elif hasattr(cls, "_fields"):
@@ -117,6 +128,8 @@ def field_rows(cls: type) -> list[str]:
     for base in reversed(cls.__mro__[:-1]):
         if base.__module__.startswith("imprint"):
             meanings |= field_docs(base)
+    if not any(meanings.get(name) for name in types):
+        return []
     return [escaped(f"| `{n}` | `{annotation(kind)}` | {meanings.get(n, '')} |") for n, kind in types.items()]
 
 
@@ -157,8 +170,8 @@ def shorter(text: str) -> str:
 
 
 def shown_parameters(function: Any, own: bool = False) -> list[inspect.Parameter]:
-    found = list(inspect.signature(function).parameters.values())
-    return found[1:] if own else found
+    found = list(inspect.signature(function).parameters.values())[1 if own else 0 :]
+    return [p for p in found if not p.name.startswith("_")]
 
 
 def signature(name: str, function: Any, own: bool = False, wrap: bool = True) -> str:

@@ -10,6 +10,7 @@ project, author, release = "imprint", "The imprint developers", __version__
 copyright = author
 extensions = ["myst_parser"]
 highlight_language = "text"
+smartquotes_action = "qe"  # quotes and ellipses; `--` stays two dashes, as options have
 myst_enable_extensions = ["colon_fence"]
 myst_heading_anchors = 3
 html_theme = "furo"

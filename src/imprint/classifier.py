@@ -2,19 +2,19 @@
 
 import os
 from contextlib import suppress
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import ClassifierMixin
 from sklearn.metrics import accuracy_score
-from sklearn.utils.validation import check_is_fitted
 
 from imprint.core import sealed
 from imprint.core.errors import FileError, ParameterError
 from imprint.core.inkind import all_finite, dtype_name, labels_at, like, on_gpu, to_numpy
 from imprint.core.labels import plain
 from imprint.core.swap import swap
-from imprint.core.types import Array, Proxies
+from imprint.core.types import Array
+from imprint.fitted import Fitted, Learnt, read_columns
 from imprint.folds import Folds
 from imprint.head import Head
 from imprint.inputs import FLOATS, Columns, check_same_kind, read_labels, read_seed
@@ -23,15 +23,7 @@ from imprint.parameters import MethodParameters, as_parameters
 from imprint.persistence import head_from_parts, head_to_parts
 
 
-class Learnt(NamedTuple):
-    """What a fitted classifier knows, behind one reference."""
-
-    head: Head
-    columns: tuple[str, ...] | None
-    """The names of the columns, where the training data were a table that has them."""
-
-
-class ImprintClassifier(ClassifierMixin, MethodParameters):  # type: ignore[misc]
+class ImprintClassifier(Fitted, ClassifierMixin, MethodParameters):  # type: ignore[misc]
     """Classify embeddings by proxies made from the embeddings of each class, with no gradient steps.
 
     Parameters
@@ -146,48 +138,9 @@ class ImprintClassifier(ClassifierMixin, MethodParameters):  # type: ignore[misc
 
     def forget(self, label: Any) -> Self:
         """Drop a class, exactly as if it had never been seen."""
-        check_is_fitted(self)
+        self._known()
         swap(self, "_learnt", lambda learnt: learnt._replace(head=learnt.head.forget(plain(label))))
         return self
-
-    # What was learnt
-
-    @property
-    def head_(self) -> Head:
-        """What was learnt, as one immutable value."""
-        return self._learnt.head
-
-    @property
-    def classes_(self) -> Array:
-        """The labels, sorted."""
-        return self._learnt.head.classes
-
-    @property
-    def proxies_(self) -> Proxies:
-        """The proxies, sorted by class."""
-        return self._learnt.head.proxies
-
-    @property
-    def n_features_in_(self) -> int:
-        """How many numbers a row has."""
-        return int(self._learnt.head.width or 0)
-
-    @property
-    def feature_names_in_(self) -> Array:
-        """The names of the columns, where the training data were a table that has them."""
-        if self._learnt.columns is None:
-            raise AttributeError("feature_names_in_: the training data had no names of columns.")
-        return np.array(self._learnt.columns, dtype=object)
-
-    @property
-    def expected_accuracy_(self) -> float:
-        """The share of new inputs that will be called right, by what was held back; NaN where that cannot be told."""
-        return self._learnt.head.calibration.expected_accuracy
-
-    @property
-    def expected_interval_(self) -> tuple[float, float]:
-        """Where the expected accuracy lies with 95 % confidence."""
-        return self._learnt.head.calibration.expected_interval
 
     # Deciding
 
@@ -228,8 +181,7 @@ class ImprintClassifier(ClassifierMixin, MethodParameters):  # type: ignore[misc
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to one file, whole or not at all. It holds no code: safetensors and JSON."""
-        check_is_fitted(self)
-        head, columns = self._learnt
+        head, columns = self._known()
         document, arrays = head_to_parts(head)
         if columns is not None:
             document["features"] = list(columns)
@@ -243,7 +195,7 @@ class ImprintClassifier(ClassifierMixin, MethodParameters):  # type: ignore[misc
             raise FileError(
                 f"{path} is a model with a backbone: use Imprinter.load; its `classifier` is what you want."
             )
-        head, columns = head_from_parts(document, arrays, path), _columns(document.get("features"), path)
+        head, columns = head_from_parts(document, arrays, path), read_columns(document.get("features"), path)
         if columns is not None and len(columns) != head.width:
             raise sealed.foreign(path)
         return cls.of_head(head, columns)
@@ -269,9 +221,6 @@ class ImprintClassifier(ClassifierMixin, MethodParameters):  # type: ignore[misc
         seed = read_seed(self.random_state)
         return Head(method, seed, dtype, folds=Folds.new(method, seed, dtype) if self.calibrate else None)
 
-    def __sklearn_is_fitted__(self) -> bool:
-        return "_learnt" in self.__dict__
-
     def _labelled(self, call: str, X: Any, y: Any, learnt: Learnt | None) -> tuple[Array, Array, Any]:
         """Rows and labels that fit what was learnt, or any where nothing was, and the names of the columns."""
         if y is None:
@@ -285,8 +234,7 @@ class ImprintClassifier(ClassifierMixin, MethodParameters):  # type: ignore[misc
 
     def _queries(self, call: str, X: Any) -> tuple[Head, Array]:
         """The head of this moment, and rows that were checked against it."""
-        check_is_fitted(self)
-        head, names = self._learnt
+        head, names = self._known()
         return head, Columns(head.width, names).read(call, X, head.dtype if on_gpu(X) else FLOATS)
 
     def _scores(self, call: str, X: Any) -> tuple[Head, Array]:
@@ -296,11 +244,3 @@ class ImprintClassifier(ClassifierMixin, MethodParameters):  # type: ignore[misc
             rule = "scale the rows down or use norm_inf='l2'"
             raise ParameterError(f"{call}: the scores overflow {dtype_name(S)}; {rule}.")
         return head, S
-
-
-def _columns(names: Any, source: str | os.PathLike[str]) -> tuple[str, ...] | None:
-    if names is None:
-        return None
-    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-        raise sealed.foreign(source)
-    return tuple(names)

@@ -88,6 +88,7 @@ class Head:
         if self.width not in (None, X.shape[1]):
             raise ParameterError(f"learn(X, y): X has {X.shape[1]} columns, the classes known so far {self.width}.")
         present, index = np.unique(y, return_inverse=True)
+        index = index.astype(np.min_scalar_type(len(present)))  # few classes are sorted in one pass
         parts = cut(rows_at(X, np.argsort(index, kind="stable")), np.bincount(index).tolist())
         rows = dict(zip(present.tolist(), parts))
         label_type = present.dtype if self.label_type is None else np.result_type(self.label_type, present.dtype)

@@ -8,6 +8,8 @@ from imprint.core.family import unknown
 if TYPE_CHECKING:
     from imprint.classifier import ImprintClassifier
 
+__all__ = ["Recipe", "describe", "names", "recipe"]
+
 
 @dataclass(frozen=True, kw_only=True)
 class Recipe:
@@ -17,6 +19,7 @@ class Recipe:
     title: str
     citation: str
     differs: str
+    """In what the method here is not that of the cited work."""
     norm_pre: str
     generator: str
     norm_post: str

@@ -15,7 +15,7 @@ from imprint.kernels.kmeans import Problem, kmeans_many
 from imprint.kernels.tensor import kmeans as tensors
 from imprint.kernels.tensor.fused import Fused
 
-tensors._engine = Fused
+tensors._solver = Fused
 rng = np.random.default_rng(0)
 
 

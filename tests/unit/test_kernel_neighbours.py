@@ -5,13 +5,8 @@ import pytest
 from sklearn.neighbors import NearestNeighbors
 
 from imprint.core.errors import ParameterError
-from imprint.kernels import cpu
+from imprint.kernels import neighbours
 from imprint.kernels.neighbours import METRICS, nearest
-
-
-@pytest.fixture(params=[0, float("inf")], ids=["compiled", "numpy"], autouse=True)
-def each_engine(request, monkeypatch):
-    monkeypatch.setattr(cpu, "COMPILED_FROM", request.param)
 
 
 def rows(n, d, rank, seed, dtype=np.float32):
@@ -61,10 +56,30 @@ def test_a_zero_row_is_at_cosine_distance_one():
     assert indices[1, 0] == 0
 
 
-def test_outliers_do_not_hide_neighbours():
+def compared_with_all(monkeypatch):
+    """How many queries were compared with all rows, by call."""
+    counts, whole = [], neighbours._among_all
+    monkeypatch.setattr(neighbours, "_among_all", lambda Q, *rest: (counts.append(len(Q)), whole(Q, *rest))[1])
+    return counts
+
+
+def test_an_outlier_neither_hides_neighbours_nor_costs_comparisons(monkeypatch):
     Q, W = rows(50, 130, 4, 1), rows(5000, 130, 4, 2)
     W[17] *= 1e4
-    assert np.array_equal(nearest(Q, W, 3)[1], nearest(Q.astype(np.float64), W.astype(np.float64), 3)[1])
+    expected = nearest(Q.astype(np.float64), W.astype(np.float64), 3)[1]
+    counts = compared_with_all(monkeypatch)
+    assert np.array_equal(nearest(Q, W, 3)[1], expected)
+    assert sum(counts) < 5
+
+
+def test_what_rounding_might_hide_is_compared_with_all_rows(monkeypatch):
+    """Rows so near each other that their products in float32 cannot tell which is nearest."""
+    W = rows(3000, 40, 5, 2)
+    W[100:200] = W[100] * (1 + 1e-7 * np.arange(100, dtype=np.float32)[:, None])
+    counts = compared_with_all(monkeypatch)
+    indices = nearest(W[100:101], W, 4)[1]
+    assert counts == [1]
+    assert np.array_equal(indices, nearest(W[100:101].astype(np.float64), W.astype(np.float64), 4)[1])
 
 
 def test_refuses_unknown_metrics_and_empty_lists():

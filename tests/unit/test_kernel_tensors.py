@@ -130,3 +130,17 @@ def test_the_callers_precision_is_left_alone():
         assert torch.get_float32_matmul_precision() == "highest"
     assert torch.get_float32_matmul_precision() == "medium"
     torch.set_float32_matmul_precision(before)
+
+
+@pytest.mark.parametrize("metric", ["euclidean", "cosine"])
+def test_neighbours_of_zero_rows_and_of_equals(metric):
+    """A zero row has the cosine distance one to every row; of more equals than are asked for the first are listed."""
+    from imprint.kernels.tensor.neighbours import nearest
+
+    W = np.concatenate([np.zeros((2, 4)), np.repeat(np.eye(4), 5, axis=0)])
+    Q = np.concatenate([np.zeros((1, 4)), np.eye(4)[:2]])
+    for m in (1, 3, 7):
+        distances, indices = nearest(*tensors([Q, W]), m, metric)
+        want, where = neighbours.nearest(Q, W, m, metric)
+        assert np.array_equal(indices, where)
+        np.testing.assert_allclose(distances, want, atol=1e-12)

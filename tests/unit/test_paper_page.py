@@ -3,7 +3,7 @@
 import re
 from dataclasses import replace
 
-from imprint.report.claims import as_cells, as_html, rows, tally
+from imprint.report.claims import as_cells, as_html, rows, tally, tied
 from imprint.report.paper_page import as_html as page
 from imprint.report.paper_page import as_markdown
 from imprint.report.sections import Cells, Claim, Picture, Run, Section, Verdict, together
@@ -52,6 +52,7 @@ def test_numbers_are_not_torn_apart():
     html = as_html(rows(together([SMALL])), ["subset"])
     assert "7.1e\N{NON-BREAKING HYPHEN}15" in html
     assert "5\N{NON-BREAKING HYPHEN}nn" in html
+    assert tied("deit_tiny/cifar10 < 1 / 2") == "deit_<wbr>tiny/<wbr>cifar10 &lt; 1 / 2"
 
 
 def test_one_page_shows_both_runs_and_says_how_each_was_made():
@@ -70,9 +71,10 @@ def test_one_page_shows_both_runs_and_says_how_each_was_made():
 
 
 def test_one_run_is_here():
-    run = replace(SMALL, name="here", options=" --maps 3")
+    run = replace(SMALL, name="here", options=" --maps 3", processor=0.7)
     text = as_markdown([run])
-    assert "Here: four backbones." in text
+    assert "Here: four backbones. 10 experiments (1 second of processor time)." in text
+    assert "the results here bear out" in as_markdown([run, replace(run, name="here, kernel", beside="kernel")])
     assert "--embeddings PACKS --out RESULTS --maps 3\nimprint study report RESULTS --to docs" in text
     assert '<table class="claims">' in text
     assert "<th>claim</th><th>here</th><th>published results</th>" in text

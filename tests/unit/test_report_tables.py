@@ -69,7 +69,7 @@ def test_every_form_says_the_same(table):
     assert r"norm\_pre" in as_latex(tables)
     assert "11 of 11,000 decisions were near ties" in as_text(tables)
     html = page(tables, MANIFEST, [{"unit": "u", "experiments": 3, "reason": "a < b"}])
-    assert '<td class="n">72.50 <small>± 10.61</small></td>' in html
+    assert "<span class=best>72.50</span> <small>± 10.61</small></td>" in html
     assert "<title>&lt;s&gt;</title>" in html
     assert "11 of 12 experiments" in html
     assert "a &lt; b" in html
@@ -114,7 +114,18 @@ def test_one_is_not_called_many(table):
     html = page(tabulate(one), {**MANIFEST, "experiments": 1})
     assert "<b>1</b><span>instance</span>" in html
     assert "near ties" not in html
+    assert "in %, on one instance" in html
+    assert "median over its seeds" not in html
     assert tabulate(one).breakdowns == ()
+
+
+def test_the_page_says_what_was_run_on_what(table):
+    study = {"name": "s", "backbones": ["b"], "datasets": ["x", "y"], "tasks": ["all"], "seeds": [0, 1, 2]}
+    html = page(tabulate(table), {**MANIFEST, "study": study})
+    assert "Backbones b; data sets x, y; tasks all; seeds 0, 1, 2." in html
+    assert "over 2 instances" in html
+    assert "median over its seeds" in html
+    assert "among the methods that have all instances" in html
 
 
 def test_nothing_to_report_is_said(table):

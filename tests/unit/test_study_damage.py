@@ -4,6 +4,7 @@ import hashlib
 import io
 import os
 import time
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -13,7 +14,9 @@ import pytest
 from imprint.core.errors import FileError, ImprintError, ParameterError
 from imprint.core.notes import write_note
 from imprint.embeddings import write_pack
-from imprint.study import Grid, Held, Packs, Study, run
+from imprint.report.results_file import results_table
+from imprint.study import Grid, Held, Packs, Study, plan, run
+from imprint.study.evaluate import evaluate
 from imprint.study.store import Store
 
 LONGEST = 5.0  # seconds that one file may take
@@ -153,6 +156,25 @@ def test_a_sealed_manifest_of_something_else_is_one_sentence(folder, change):
         Store(folder).failures()
 
 
+@pytest.mark.parametrize(
+    "study", [{}, {"seeds": [-1]}, {"seeds": 2**70}, {"grid": {"k": "x"}}, {"recipes": ["nobody1999"]}]
+)
+def test_a_sealed_manifest_with_a_bad_study_is_named(folder, study):
+    manifest = Store(folder).manifest()
+    write_note(folder / "manifest.json", {**manifest, "study": {**manifest["study"], **study} if study else study})
+    for read in (Store(folder).study, lambda: results_table(folder)):
+        with pytest.raises(FileError, match=r"manifest\.json: \w.*\.$"):
+            read()
+
+
+@pytest.mark.parametrize("content", ['{"name": "a web page", "icons": []}', "", '{"format": 2}'])
+def test_somebody_elses_manifest_is_not_written_over(tmp_path, content):
+    (tmp_path / "manifest.json").write_text(content)
+    with pytest.raises(FileError, match=r"Cannot write .*manifest\.json: it is no manifest of a study, or is damaged"):
+        run(STUDY, tmp_path, source=SOURCE, workers=1)
+    assert (tmp_path / "manifest.json").read_text() == content
+
+
 def test_only_our_own_halves_are_removed(tmp_path):
     strange = [
         ".pre-commit-config.yaml",
@@ -190,6 +212,14 @@ def test_a_damaged_cache_is_unpacked_anew(packs, tmp_path, monkeypatch):
             assert all(np.array_equal(ours, theirs) for ours, theirs in zip(again, whole))
     path.unlink()
     assert np.array_equal(packs.open("a", "one").X, whole[0])
+
+
+def test_a_unit_refuses_other_embeddings_than_it_was_planned_for(packs):
+    (unit,) = plan(replace(STUDY, grid=(), recipes="qi2018"), packs).units
+    assert len(evaluate(unit)["accuracy"]) == 1
+    write_pack(f"{packs.folder}/a-one.npz", X + 1, Y, X[::3], Y[::3])
+    with pytest.raises(ImprintError, match="the embeddings have changed since the study was planned"):
+        evaluate(unit)
 
 
 def test_other_contents_of_the_same_size_and_time_are_noticed(packs, tmp_path):

@@ -9,6 +9,7 @@ import pytest
 from imprint.core.component import Component
 from imprint.core.errors import FileError, ParameterError
 from imprint.generators.mean import Mean
+from imprint.method import Method
 from imprint.study import Grid, Held, Packs, Study, plan
 from imprint.study.plan import estimate
 
@@ -177,6 +178,20 @@ def test_a_million_experiments_are_planned_in_seconds():
     start = time.process_time()
     assert plan(study, SOURCE).to_do == 1_000_000
     assert time.process_time() - start < 3
+
+
+def test_distinct_methods_are_planned_without_making_them(monkeypatch):
+    """A study of forty thousand methods is planned and counted from the few components that they are made of."""
+    grid = Grid(
+        norm_pre=["none", "l2"], generator="random", k=[*range(1, 201)], aggregator="nearest", m=[*range(1, 101)]
+    )
+    study, made = Study(**WHERE, grid=grid, rules="enough_proxies"), []
+    honest = Method.__post_init__
+    monkeypatch.setattr(Method, "__post_init__", lambda self: made.append(1) or honest(self))
+    todo = plan(study, SOURCE)
+    assert len(study.methods) == todo.experiments + todo.left_out == 40_000
+    assert estimate(todo, 1).to_do == todo.to_do == 2 * (3 * sum(range(1, 20)) + 181 * 60)  # m <= 3 min(k, 20)
+    assert len(made) < 10
 
 
 def test_many_methods_take_the_texts_of_few_components(monkeypatch):

@@ -4,14 +4,14 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from imprint.aggregators._base import Aggregator, Before, Facts
+from imprint.cluster_process.changes import ANEW, added, removed, rounded_scale, scale, solve
+from imprint.cluster_process.landmarks import WHOLE, Landmarks, solve_by_landmarks
+from imprint.cluster_process.system import System
 from imprint.core.component import param
 from imprint.core.errors import ParameterError
 from imprint.core.layout import COUNTED, Entry, Layout
 from imprint.core.types import Array, Proxies, State
-from imprint.kernels.cluster_changes import ANEW, added, removed, rounded_scale, scale, solve
-from imprint.kernels.cluster_process import System
 from imprint.kernels.cpu import one_blas_thread
-from imprint.kernels.landmarks import WHOLE, Landmarks, solve_by_landmarks
 from imprint.kernels.rows import column_sums, squared_norms
 from imprint.kernels.softmax import softmax
 

@@ -1,10 +1,13 @@
 """The command line: every file here that does not start with `_` is one command."""
 
 import gc
+import sys
 from collections.abc import Sequence
 
 __all__ = ["main"]
 
+STOPPED = 130
+"""The exit code after Ctrl-C."""
 SELDOM = 20_000
 """New objects after which Python looks for garbage, instead of 700: what is imported stays, and looking takes long."""
 
@@ -12,6 +15,10 @@ SELDOM = 20_000
 def main(args: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code: 0 done, 1 some inputs failed, 2 wrong usage or input, 130 stopped."""
     gc.set_threshold(SELDOM)
-    from imprint.cli._run import run
+    try:
+        from imprint.cli._run import run
 
-    return run(args)
+        return run(args)
+    except KeyboardInterrupt:  # while the libraries are loaded, too
+        sys.stderr.write("Stopped.\n")
+        return STOPPED

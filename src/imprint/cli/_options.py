@@ -40,15 +40,18 @@ Data = Annotated[
 Labels = Annotated[
     Path | None, typer.Option("--labels", metavar="FILE", help="One label per row, for a .npy file of embeddings.")
 ]
-LabelColumn = Annotated[str | None, typer.Option(metavar="NAME", help="The column of labels in a table: label.")]
-TextColumn = Annotated[str | None, typer.Option(metavar="NAME", help="The column of texts in a table: text.")]
+LabelColumn = Annotated[
+    str | None, typer.Option(metavar="NAME", help="The column of labels in a table; unless told, label.")
+]
+TextColumn = Annotated[
+    str | None, typer.Option(metavar="NAME", help="The column of texts in a table; unless told, text.")
+]
 Network = Annotated[
     str | None,
     typer.Option(
         "--backbone",
         "-b",
-        help="See `imprint list backbones`; unless told, efficientnet_lite0 for pictures, minilm for texts, yamnet for "
-        "sounds.",
+        help="Network, see `imprint list backbones`; unless told, efficientnet_lite0 for pictures, minilm for texts, yamnet for sounds.",
         autocompletion=_backbones,
     ),
 ]
@@ -71,15 +74,19 @@ KeepHead = Annotated[
 ]
 KeepBy = Annotated[
     Way | None,
-    typer.Option(help="How they decide together: margin, unless told; qi; done. Implies --keep-head."),
+    typer.Option(help="How old and new classes share the answer; unless told, margin. Implies --keep-head."),
 ]
-Generator = Annotated[str | None, typer.Option(help="How proxies are made instead, such as 'kmeans(k=5)'.")]
+Generator = Annotated[
+    str | None, typer.Option(help="How proxies are made, such as 'kmeans(k=5)', instead of as the recipe says.")
+]
 Proxies = Annotated[
     int | None,
     typer.Option(min=1, help="At most so many proxies per class, a budget of memory and time; 50 with kernel."),
 ]
-Aggregator = Annotated[str | None, typer.Option(help="How proxies decide instead, such as 'nearest(m=3)'.")]
-NormPre = Annotated[str | None, typer.Option(help="How embeddings are scaled before that: none or l2.")]
+Aggregator = Annotated[
+    str | None, typer.Option(help="How proxies decide, such as 'nearest(m=3)', instead of as the recipe says.")
+]
+NormPre = Annotated[str | None, typer.Option(help="How embeddings are scaled before proxies are made: none or l2.")]
 NormPost = Annotated[str | None, typer.Option(help="How proxies are scaled: none, l2 or quantile.")]
 NormInf = Annotated[str | None, typer.Option(help="How the embeddings of new pictures are scaled: none or l2.")]
 Calibrate = Annotated[

@@ -18,8 +18,8 @@ from imprint.core.errors import ImprintError, UnreadableInput
 from imprint.core.extras import clash
 from imprint.core.version import __version__
 
-FAILED, REFUSED, STOPPED = 1, 2, 130
-"""Exit codes besides 0: something failed although it was asked for rightly, wrong usage or input, Ctrl-C."""
+FAILED, REFUSED = 1, 2
+"""Exit codes besides 0 and `cli.STOPPED`: something failed although it was asked for rightly, wrong usage or input."""
 DEBUG = "--debug"
 
 
@@ -44,11 +44,10 @@ def _call(words: list[str]) -> int:
         get_command(application())(args=words, prog_name="imprint")  # calling a Typer would set its own excepthook
     except SystemExit as e:
         code = e.code if isinstance(e.code, int) else FAILED
-    except KeyboardInterrupt:
-        code = STOPPED
-    if code == STOPPED:
-        _terminal.note("Stopped.")
-    return _flush(code)
+    code = _flush(code)
+    if code == cli.STOPPED:  # how typer ends a command after Ctrl-C
+        raise KeyboardInterrupt
+    return code
 
 
 def application() -> typer.Typer:
@@ -83,7 +82,7 @@ def _whole(
     ] = False,
     debug: Annotated[bool, typer.Option(DEBUG, help="Show where an error comes from.")] = False,
 ) -> None:
-    """Make classifiers from pictures without training: weight imprinting.
+    """Make classifiers from pictures, texts or embeddings, without training.
 
     Start with `imprint demo`, or with a folder that has one sub-folder of pictures per class:
 

@@ -25,8 +25,8 @@ def command(
 ) -> None:
     """Say what is wrong with labelled data.
 
-    Lists labels that are likely wrong, duplicates, outliers, and what cannot be read; if there is any of the last, the
-    exit code is 1. Data with a `train` and a `test` part are checked together.
+    Lists labels that are likely wrong, duplicates, outliers, and inputs that cannot be read (the exit code is 1 if
+    there are any). Data with a `train` and a `test` part are checked together.
     """
     from imprint.assess import inspect_rows
     from imprint.assess.rows import all_splits, gather

@@ -1,6 +1,8 @@
 """`imprint demo`."""
 
+from collections.abc import Iterator
 from pathlib import Path
+from statistics import fmean
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -18,9 +20,10 @@ def command(
     cache: options.Cache = True,
     json: options.Json = False,
 ) -> None:
-    """Compare the recipes on handwritten digits.
+    """Show the whole idea on handwritten digits.
 
-    It takes less than a minute and no network, prints a table and writes one HTML page.
+    Recipes are compared, an unknown digit is refused, one is forgotten, and proxies are counted as a budget. It takes
+    less than a minute and no network, prints a table and writes one HTML page.
     """
     from imprint.cli._files import check_home
     from imprint.demo import explore, write_page
@@ -41,7 +44,7 @@ def command(
 
 
 def _show(findings: "Findings") -> None:
-    from imprint.demo.findings import TASKS
+    from imprint.demo.findings import SHOTS, TASKS
     from imprint.demo.page import verdict
 
     order = findings.comparison.order
@@ -50,16 +53,26 @@ def _show(findings: "Findings") -> None:
         for name in order
     ]
     columns = ["recipe", "rank", *TASKS]
+    terminal.write(
+        f"Accuracy in % on all ten digits, the even, the odd, and 0 to 2; {SHOTS} pictures a class, "
+        f"mean of {findings.seeds} draws.\n\n"
+    )
     terminal.table(columns, rows, right=columns[1:])
-    k = findings.knowledge
-    lines = [
-        *verdict(findings),
-        "",
-        f"Taught the digits 0 to 8, kernel expects {100 * k.expected:.1f} % and has {100 * k.accuracy:.1f} %;",
-        f"it calls {100 * k.refused_unknown:.0f} % of the nines, which it has never seen, 'none of these', and "
-        f"{100 * k.refused_known:.0f} % of what it knows.",
-    ]
-    terminal.write("\n".join(["", *lines, ""]) + "\n")
+    terminal.write("\n".join(["", *verdict(findings), "", *_said(findings), ""]) + "\n")
+
+
+def _said(findings: "Findings") -> Iterator[str]:
+    """What the page shows beside the comparison, a line each."""
+    k, curve = findings.knowledge, findings.curves[next(iter(findings.yardsticks)), "kernel"]
+    budget = ", ".join(f"{100 * fmean(values):.1f}" for values in curve.values())
+    yield f"A budget: kernel with {', '.join(map(str, curve))} proxies a class has {budget} % (all pictures)."
+    yield f"Taught 0 to 8, it expects {100 * k.expected:.1f} % of itself and has {100 * k.accuracy:.1f} %."
+    yield (
+        f"It calls {100 * k.refused_unknown:.0f} % of the nines, never seen, 'none of these', "
+        f"and {100 * k.refused_known:.0f} % of what it knows."
+    )
+    as_if = "exactly as the model that never saw one" if k.forgets_exactly else "as the model that never saw one"
+    yield f"Taught all ten, it forgets the nine in {1000 * k.forgetting:.1f} ms and answers {as_if}."
 
 
 def _as_json(findings: "Findings", page: Path) -> dict[str, Any]:

@@ -34,9 +34,9 @@ def command(
 ) -> None:
     """Make a model from pictures, texts or embeddings.
 
-    A folder has one sub-folder per class, whose name is the label; a table has a column `label`. What the data are is
-    found from them, and said; of data with a `train` and a `test` part the model is fitted on the first and evaluated
-    on the second. A recipe says how proxies are made and used; options replace its parts one by one.
+    A folder has one sub-folder per class, whose name is the label; a table has a column `label`. The
+    kind of data is found out and said. Where there is a `train` and a `test` part, the model is fitted on the first
+    and evaluated on the second. A recipe says how proxies are made and used; options replace its parts one by one.
     """
     from imprint import recipes
     from imprint.cli._files import check_output

@@ -35,7 +35,7 @@ def command(
         float | None,
         typer.Option(
             metavar="P",
-            help=f"Call an input '{NONE}' that so few known ones would look as strange as, such as 0.05.",
+            help=f"Answer '{NONE}' where `known` is below P; with 0.05, 5 % of what does belong is refused too.",
             min=0,
             max=1,
         ),

@@ -19,14 +19,18 @@ def command(
         ),
     ] = None,
     port: Annotated[
-        int | None, typer.Option(help="The first free one from 8470 on, unless told.", min=0, max=65535)
+        int | None, typer.Option(help="The port; unless told, the first free one from 8470 on.", min=0, max=65535)
     ] = None,
     open_browser: Annotated[bool, typer.Option("--open/--no-open", help="Open the page in a browser.")] = True,
     folder: Annotated[
-        Path | None, typer.Option(help="Where what is taught is kept; below the home of imprint, unless told.")
+        Path | None, typer.Option(help="Where to keep what is taught; unless told, in imprint's own folder.")
     ] = None,
-    backbone: Annotated[str | None, typer.Option("--backbone", "-b", help="See `imprint list backbones`.")] = None,
-    recipe: Annotated[str | None, typer.Option("--recipe", "-r", help="See `imprint list recipes`.")] = None,
+    backbone: Annotated[
+        str | None, typer.Option("--backbone", "-b", help="The network, see `imprint list backbones`.")
+    ] = None,
+    recipe: Annotated[
+        str | None, typer.Option("--recipe", "-r", help="A method by name, see `imprint list recipes`.")
+    ] = None,
     threads: options.Threads = None,
     host: Annotated[str, typer.Option(help="Another address than this machine's own; needs TLS files.")] = "127.0.0.1",
     certificate: Annotated[Path | None, typer.Option(metavar="FILE", help="TLS certificate, PEM.")] = None,

@@ -28,16 +28,18 @@ def run(
     ] = None,
     workers: Annotated[
         int | None,
-        typer.Option(help="Processes; unless told, one for every core, a single one for little work.", min=1),
+        typer.Option(help="How many processes; unless told, one per core, or one where there is little to do.", min=1),
     ] = None,
     engine: options.Engine = "local",
     limit: Annotated[int, typer.Option(help="The most experiments that a study may name.", min=1)] = 2_000_000,
     dry: Annotated[bool, typer.Option("--dry", help="Say what there is to do, and do nothing.")] = False,
     backbones: Annotated[str, typer.Option(help="For paper/...: only these, with commas between them.")] = "",
     datasets: Annotated[str, typer.Option(help="For paper/...: only these, with commas between them.")] = "",
-    maps: Annotated[int, typer.Option(help='For paper/...: how many label maps of "d in 1".', min=1, max=10)] = 10,
+    maps: Annotated[
+        int, typer.Option(help='For paper/...: how many of the ten label maps of "d in 1".', min=1, max=10)
+    ] = 10,
     beside: Annotated[
-        str, typer.Option(help="For paper/...: an aggregator that is asked the same as max, such as kernel.")
+        str, typer.Option(help="For paper/...: do all again with another aggregator than max, such as kernel.")
     ] = "",
     json: options.Json = False,
 ) -> None:
@@ -97,7 +99,6 @@ def report(
     from imprint.report.forms import as_json, as_text
     from imprint.report.page import write_report
     from imprint.report.tables import tabulate
-    from imprint.study import Study
     from imprint.study.store import Store
 
     folder = folders[0]
@@ -111,10 +112,9 @@ def report(
     if len(folders) > 1:
         raise ParameterError(f"study report {folder} ...: several folders go together only for studies of the paper.")
     store = Store(folder)
-    manifest = store.manifest()
-    study = Study.of(manifest["study"])
+    study = store.study()
     tables = tabulate(study.results(folder), metric, best, study.recipes)
-    files = write_report(to or folder / "report", tables, manifest, store.failures())
+    files = write_report(to or folder / "report", tables, store.manifest(), store.failures())
     if json:
         terminal.emit({"experiments": tables.experiments, "files": [str(f) for f in files], **as_json(tables)})
     else:

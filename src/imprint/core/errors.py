@@ -1,5 +1,15 @@
 """One family of errors. Each message is a sentence: the call, then the rule."""
 
+__all__ = [
+    "FileError",
+    "ImprintError",
+    "KindError",
+    "MissingExtraError",
+    "NotFittedError",
+    "ParameterError",
+    "UnreadableInput",
+]
+
 
 class ImprintError(Exception):
     """Every error this library raises on purpose."""

@@ -6,12 +6,11 @@ import os
 import ssl
 import time
 import urllib.error
-import urllib.request
 from pathlib import Path
-from typing import Any
 
 from imprint.core.errors import FileError
 from imprint.core.locks import exclusive
+from imprint.datasets.opening import AddressError, TooLateError, open_address
 from imprint.datasets.record import DownloadProgress, PublishedFile
 
 ATTEMPTS = 4  # in a row without a new byte
@@ -66,7 +65,8 @@ def _download(source: PublishedFile, target: Path, progress: DownloadProgress | 
         except _RefusedError as e:
             failures.append(f"{url} {e}")
         except _BROKEN as e:
-            failures.append(f"{url} does not answer ({getattr(e, 'reason', '') or e or type(e).__name__})")
+            reason = str(getattr(e, "reason", "") or e or type(e).__name__)
+            failures.append(f"{url} does not answer ({' '.join(reason.split())})")
     raise FileError(f"Cannot download {target.name}: {'; '.join(failures)}; put the file into {target.parent}{hint}.")
 
 
@@ -85,6 +85,11 @@ def _resume(url: str, part: Path, source: PublishedFile, progress: DownloadProgr
             if e.code < 500:
                 raise
             failure: Exception = e
+        except AddressError as e:
+            raise _RefusedError(f"leads to an address that is none ({e})") from None
+        except TooLateError:
+            have = part.stat().st_size if part.exists() else 0
+            raise _RefusedError(f"is too slow ({have:,} bytes so far; the same call goes on after them)") from None
         except _BROKEN as e:
             failure = e
         left = ATTEMPTS if part.exists() and part.stat().st_size > have else left - 1
@@ -99,7 +104,7 @@ def _request(
     headers = {"User-Agent": "imprint", "Accept-Encoding": "identity"}
     if have:
         headers["Range"] = f"bytes={have}-"
-    with _opener().open(urllib.request.Request(url, headers=headers), timeout=TIMEOUT) as answer:
+    with open_address(url, headers, TIMEOUT, deadline) as answer:
         if answer.status != 206:
             have = 0  # the server sends everything again
         length = str(answer.headers.get("Content-Length", ""))
@@ -111,29 +116,11 @@ def _request(
                     f.close()
                     part.unlink()
                     raise _RefusedError(f"sends more than the {source.size or LARGEST:,} bytes of the file")
-                if time.monotonic() > deadline:
-                    raise _RefusedError(f"is too slow ({have:,} bytes so far; the same call goes on after them)")
                 f.write(block)
                 if progress is not None:
                     progress(source.file, have, total)
     if total is not None and have < total:
         raise ConnectionError(f"it ended after {have} of {total} bytes")
-
-
-def _opener() -> Any:
-    """What opens addresses: HTTP and HTTPS, through a proxy where one is set; nothing else, redirected or not."""
-    opener = urllib.request.OpenerDirector()
-    for handler in (
-        urllib.request.ProxyHandler,
-        urllib.request.HTTPHandler,
-        urllib.request.HTTPSHandler,
-        urllib.request.HTTPRedirectHandler,
-        urllib.request.HTTPErrorProcessor,
-        urllib.request.HTTPDefaultErrorHandler,
-        urllib.request.UnknownHandler,
-    ):
-        opener.add_handler(handler())
-    return opener
 
 
 def _problem(source: PublishedFile, path: Path) -> str | None:

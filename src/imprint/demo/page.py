@@ -14,10 +14,10 @@ from imprint.core.version import __version__
 from imprint.demo.figures import accuracy_over_k, gain_over_nc1
 from imprint.demo.findings import SHOTS, TASKS, Example, Findings, Knowledge
 from imprint.demo.template import PAGE
-from imprint.report import critical_difference
+from imprint.report import critical_difference, ranks_by_row
 
 WORDS = {5: "Five", 6: "Six", 7: "Seven"}
-NAMES = {"all": "all ten digits", "even": "even digits", "odd": "odd digits", "short": "0, 1, 2"}
+NAMES = {"all": "all ten digits", "even": "even digits", "odd": "odd digits", "short": "0 to 2"}
 
 
 def write_page(findings: Findings, folder: str | Path) -> Path:
@@ -48,19 +48,19 @@ def page(findings: Findings) -> str:
         shots=SHOTS,
         seeds=findings.seeds,
         instances=findings.comparison.instances,
-        head="".join(f"<th>{NAMES[t]}</th>" for t in TASKS),
+        head="".join(f'<th class="n">{NAMES[t]}</th>' for t in TASKS),
         rows="".join(_row(findings, name) for name in findings.comparison.order),
         verdict=escape(" ".join(verdict(findings))),
         ranks=_image(critical_difference(findings.comparison), "svg+xml", "Average ranks of the recipes"),
+        narrow_ranks=_image(ranks_by_row(findings.comparison), "svg+xml", "Average ranks of the recipes"),
         curve=_image(accuracy_over_k(findings), "svg+xml", "Accuracy against the number of proxies"),
         gains=_image(gain_over_nc1(findings), "svg+xml", "Gain of twenty proxies over one against NC1"),
         count=WORDS.get(len(findings.scores), str(len(findings.scores))),
-        count_small=WORDS.get(len(findings.scores), str(len(findings.scores))).lower(),
         **_knowledge(findings.knowledge),
         spearman=f"{fit.spearman:.2f}",
         p=_p(fit.p_value),
         slope=f"{fit.slope:.0f}",
-        collapse="".join(f"<td>{findings.nc1[t]:.2f}</td>" for t in TASKS),
+        collapse="".join(f'<td class="n">{findings.nc1[t]:.2f}</td>' for t in TASKS),
         examples="".join(map(_example, findings.examples)),
     )
 
@@ -115,12 +115,12 @@ def _row(findings: Findings, name: str) -> str:
         values = [100 * v for (t, _), v in findings.scores[name].items() if t == task]
         best = max(findings.accuracy(other, task) for other in findings.scores) == findings.accuracy(name, task)
         shown = f"{fmean(values):.1f}<small> ± {stdev(values):.1f}</small>"
-        cells.append(f"<td{' class=best' if best else ''}>{shown}</td>")
+        cells.append(f'<td class="n{" best" if best else ""}">{shown}</td>')
     recipe = recipes.describe(name)
     parts = escape(" / ".join(recipe.parts().values()))
     return (
-        f"<tr><th scope=row>{name}<small>{parts}</small></th><td>{findings.comparison.rank(name):.2f}</td>"
-        f"{''.join(cells)}</tr>"
+        f'<tr><th scope="row">{name}<small>{parts}</small></th>'
+        f'<td class="n">{findings.comparison.rank(name):.2f}</td>{"".join(cells)}</tr>'
     )
 
 

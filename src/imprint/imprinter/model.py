@@ -4,22 +4,22 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from imprint import backbones, recipes
 from imprint.core import sealed
-from imprint.core.errors import FileError, NotFittedError, ParameterError, UnreadableInput
+from imprint.core.errors import FileError, NotFittedError, ParameterError
 from imprint.core.labels import plain
 from imprint.core.locks import exclusive
 from imprint.core.swap import swap
-from imprint.core.types import Array
 from imprint.folds import Folds
 from imprint.head import Head
-from imprint.imprinter import gallery, keeping
+from imprint.imprinter import keeping
+from imprint.imprinter.answers import Answering
 from imprint.imprinter.embedder import ROWS, Embedder, Report
-from imprint.imprinter.gallery import Reason, Shelf
+from imprint.imprinter.gallery import Shelf
 from imprint.imprinter.items import Embedded
 from imprint.imprinter.learnt import Learnt
 from imprint.kept_head import KeptHead
@@ -31,14 +31,7 @@ if TYPE_CHECKING:
 DEFAULT = "kernel"
 
 
-class Guess(NamedTuple):
-    """A class and the probability the model gives it."""
-
-    label: Any
-    probability: float
-
-
-class Imprinter:
+class Imprinter(Answering):
     """A backbone and an `ImprintClassifier` in one: pictures, texts or embeddings in, labels out.
 
     Parameters
@@ -110,11 +103,6 @@ class Imprinter:
         return self.embedder.backbone
 
     @property
-    def modality(self) -> str:
-        """What the model reads: `image`, `text`, `sound` or `embedding`."""
-        return self.embedder.modality
-
-    @property
     def learnt(self) -> Learnt:
         """What the model knows now, as one immutable value."""
         if self._learnt is None:
@@ -130,32 +118,6 @@ class Imprinter:
         if isinstance(head, KeptHead):
             raise ParameterError("Imprinter.classifier: with keep_head the network's classes decide too; use predict.")
         return ImprintClassifier.of_head(head)
-
-    @property
-    def classes_(self) -> Array:
-        """The labels the model knows, sorted."""
-        return self.learnt.head.classes
-
-    @property
-    def calibrated(self) -> bool:
-        """Whether the model knows how good it is."""
-        return self.learnt.head.folds is not None
-
-    @property
-    def expected_accuracy_(self) -> float:
-        """The share of new inputs that will be called right; see `ImprintClassifier`."""
-        return self.learnt.head.calibration.expected_accuracy
-
-    @property
-    def expected_interval_(self) -> tuple[float, float]:
-        """Where the expected accuracy lies with 95 % confidence."""
-        return self.learnt.head.calibration.expected_interval
-
-    @property
-    def measure(self) -> str:
-        """What the values of `why` are: a `similarity` (more is nearer), a `distance` (less is nearer), or a `weight`
-        (how much a proxy adds to the score of the class that won)."""
-        return self.learnt.head.measure
 
     # Learning
 
@@ -190,46 +152,6 @@ class Imprinter:
         _ = self.learnt  # refused where there is nothing to forget
         swap(self, "_learnt", lambda learnt: learnt.without(plain(label)))
         return self
-
-    # Deciding
-
-    def look(self, items: Any, progress: Report | None = None) -> Embedded:
-        """Pictures (paths, or uint8 arrays) or texts as embeddings, which `predict` and its kin take as well.
-
-        What cannot be read is listed in `skipped` and has no row; `predict` refuses it instead.
-        """
-        return self.embedder.unlabelled(items, progress)
-
-    def predict(self, items: Any) -> Array:
-        """The label of every picture."""
-        head = self.learnt.head
-        return np.asarray(head.classes[head.winners(self._rows(items))])
-
-    def predict_proba(self, items: Any) -> Array:
-        """The probabilities of every picture, in the order of `classes_`.  # (n, C)"""
-        head = self.learnt.head
-        return head.probabilities(head.scores(self._rows(items)))
-
-    def top(self, items: Any, n: int = 3) -> list[list[Guess]]:
-        """For every picture the `n` most probable classes, best first; the first is what `predict` says."""
-        head = self.learnt.head
-        P, labels = head.probabilities(head.scores(self._rows(items))), head.classes.tolist()
-        order = np.argsort(-P, axis=1, kind="stable")[:, :n]
-        return [[Guess(labels[c], float(p[c])) for c in row] for p, row in zip(P, order)]
-
-    def known(self, items: Any) -> Array:
-        """For every picture the p-value that it belongs to a class the model knows, in (0, 1].  # (n,)
-
-        Refusing what is below 0.05 refuses at most about 5 % of what does belong.
-        """
-        return self.learnt.head.known(self._rows(items))
-
-    def why(self, item: Any, n: int = 5) -> list[Reason]:
-        """The `n` proxies that count most for one picture (a path, a uint8 array or its embedding); see `measure`."""
-        rows = item.X if isinstance(item, Embedded) else self._rows([item])
-        if len(rows) != 1:
-            raise ParameterError(f"why(item): {len(rows)} items; explain one at a time.")
-        return gallery.reasons(*self.learnt, rows[0], n)
 
     # Keeping
 
@@ -302,16 +224,6 @@ class Imprinter:
             self = cls.load(place, **options)
             yield self
             self.save(place)
-
-    # Within
-
-    def _rows(self, items: Any) -> Array:
-        found = self.look(items)
-        if found.skipped and not isinstance(items, Embedded):
-            raise UnreadableInput(found.skipped[0].name, found.skipped[0].reason)
-        if not len(found.X):
-            raise ParameterError("predict(items): there are no items.")
-        return found.X
 
 
 def _seed(random_state: Any) -> int:

@@ -78,9 +78,9 @@ def by_distance(distances: Any, labels: Any, n_classes: int) -> Any:
     >>> by_distance(np.array([[1.0], [3.0]]), np.array([[0], [1]]), 2).round(2).tolist()
     [[0.75], [0.25]]
     """
-    votes, queries = _empty(labels, n_classes)
-    for away, label in zip(distances, labels):
-        votes[label, queries] += 1 / (away + SMALLEST)
+    votes = _none(labels, n_classes)
+    for vote, label in zip(1 / (distances + SMALLEST), labels):
+        _add(votes, label, vote)
     return votes / votes.sum(axis=0)
 
 
@@ -90,19 +90,25 @@ def by_heads(labels: Any, n_classes: int) -> Any:
     >>> by_heads(np.array([[1], [0]]), 2).tolist()
     [[0.625], [0.75]]
     """
-    votes, queries = _empty(labels, n_classes)
-    m = len(labels)
+    votes, m = _none(labels, n_classes), len(labels)
     for j, label in enumerate(labels):
-        first = votes[label, queries] == 0
-        votes[label, queries] += 1 + first * (m - j) / (2 * m)
+        first = (labels[:j] != label).all(axis=0)
+        _add(votes, label, 1 + first * (m - j) / (2 * m))
     return votes / m
 
 
-def _empty(labels: Any, n_classes: int) -> tuple[Any, Any]:
-    if not is_torch(labels):
-        return np.zeros((n_classes, labels.shape[1])), np.arange(labels.shape[1])
-    votes = labels.new_zeros((n_classes, labels.shape[1])).double()
-    return votes, labels.new_ones(labels.shape[1]).cumsum(0) - 1
+def _none(labels: Any, n_classes: int) -> Any:
+    """No votes yet.  # (n_classes, q) float64"""
+    shape = n_classes, labels.shape[1]
+    return labels.new_zeros(shape).double() if is_torch(labels) else np.zeros(shape)
+
+
+def _add(votes: Any, labels: Any, more: Any) -> None:
+    """Give one vote of every query to a class."""
+    if is_torch(votes):
+        votes.scatter_add_(0, labels[None], more.to(votes.dtype)[None])
+    else:
+        votes[labels, np.arange(len(labels))] += more
 
 
 def count_votes(

@@ -19,7 +19,7 @@ def farthest_points(X: Array, k: int, first: int) -> Array:
     nearest = np.full(len(X), np.inf)
     chosen[0] = first
     if cpu.compiled(X.size * len(chosen)):
-        from imprint.kernels.compiled.farthest import traverse
+        from imprint.kernels.compiled.products import traverse
 
         traverse(X, chosen, nearest)
         return chosen

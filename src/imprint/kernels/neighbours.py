@@ -1,4 +1,4 @@
-"""Exact nearest neighbours."""
+"""Exact nearest neighbours: products in the data's type propose a few rows, float64 decides between them."""
 
 from typing import Any
 
@@ -7,10 +7,13 @@ import numpy as np
 from imprint.core.errors import ParameterError
 from imprint.core.inkind import is_torch
 from imprint.core.types import Array
-from imprint.kernels import cpu
-from imprint.kernels.rows import unit_rows
+from imprint.kernels.cpu import on_all_cores, one_blas_thread
+from imprint.kernels.rows import column_means, squared_norms, unit_rows
 
 METRICS = ("euclidean", "cosine", "manhattan")
+HELD = 2**23  # products held at a time by every core: fewer, and BLAS packs the rows again too often
+SPARE = 4  # rows proposed beyond those asked for, so that rounding seldom leaves doubt
+RUN = 64  # columns of which the least is found first
 
 
 def nearest(Q: Any, W: Array, m: int, metric: str = "euclidean") -> tuple[Any, Any]:
@@ -32,33 +35,109 @@ def nearest(Q: Any, W: Array, m: int, metric: str = "euclidean") -> tuple[Any, A
 
         return neighbours.nearest(Q, on_device_of(W, Q), m, metric)
     m = min(m, len(W))
-    if m <= max(64, len(W) // 64) and cpu.compiled(Q.size * len(W)):
-        return _compiled(np.ascontiguousarray(Q), np.ascontiguousarray(W), m, metric)
-    return _plain(Q, W, m, metric)
+    if metric == "manhattan" or 4 * (m + SPARE) > len(W):
+        return _among_all(Q, W, m, metric)
+    return _among_proposed(Q, W, m, metric)
 
 
-def _compiled(Q: Array, W: Array, m: int, metric: str) -> tuple[Array, Array]:
-    from imprint.kernels.compiled.neighbours import search
-
-    images = (unit_rows(Q), unit_rows(W)) if metric == "cosine" else (Q, W)
-    distances, indices = search(Q, W, m, METRICS.index(metric), images)
-    return (np.sqrt(distances) if metric == "euclidean" else distances), indices
-
-
-def _plain(Q: Array, W: Array, m: int, metric: str) -> tuple[Array, Array]:
+def _among_all(Q: Array, W: Array, m: int, metric: str) -> tuple[Array, Array]:
+    """By the distances to all rows."""
     from scipy.spatial.distance import cdist
 
-    distances = np.empty((len(Q), m))
-    indices = np.empty((len(Q), m), dtype=np.intp)
+    distances, indices = _room(Q, m)
     if metric == "cosine":
         Q, W = unit_rows(Q.astype(np.float64)), unit_rows(W.astype(np.float64))
-    rows = max(1, 8_000_000 // max(1, len(W)))
-    for i in range(0, len(Q), rows):
-        if metric == "cosine":
-            block = np.maximum(1 - Q[i : i + rows] @ W.T, 0)
-        else:
-            block = cdist(Q[i : i + rows], W, "euclidean" if metric == "euclidean" else "cityblock")
-        order = np.argsort(block, axis=1, kind="stable")[:, :m]
-        indices[i : i + rows] = order
-        distances[i : i + rows] = np.take_along_axis(block, order, axis=1)
+    name, step = {"euclidean": "euclidean", "cosine": "", "manhattan": "cityblock"}[metric], max(1, HELD // len(W))
+
+    def fill(start: int) -> None:
+        rows = slice(start, start + step)
+        between = cdist(Q[rows], W, name) if name else np.maximum(1 - Q[rows] @ W.T, 0)
+        order = np.argsort(between, axis=1, kind="stable")[:, :m]
+        distances[rows], indices[rows] = np.take_along_axis(between, order, axis=1), order
+
+    with one_blas_thread():
+        on_all_cores(fill, range(0, len(Q), step))
     return distances, indices
+
+
+def _among_proposed(Q: Array, W: Array, m: int, metric: str) -> tuple[Array, Array]:
+    """By the distances to a few rows; queries to which rounding might hide a nearer one are compared with all."""
+    distances, indices = _room(Q, m)
+    proposal = _Proposal(Q, W, metric)
+    step = max(1, HELD // len(W))
+
+    def fill(start: int) -> Array:
+        rows = slice(start, start + step)
+        proposed, beyond = proposal.of(rows, m + SPARE)
+        between = _squared(Q[rows], W[proposed], metric)
+        order = np.argsort(between, axis=1, kind="stable")[:, :m]
+        indices[rows] = np.take_along_axis(proposed, order, axis=1)
+        distances[rows] = found = np.take_along_axis(between, order, axis=1)
+        return start + np.flatnonzero(beyond <= found[:, -1])
+
+    with one_blas_thread():
+        doubtful = np.concatenate(on_all_cores(fill, range(0, len(Q), step)))
+    distances = distances / 2 if metric == "cosine" else np.sqrt(distances)
+    if len(doubtful):
+        distances[doubtful], indices[doubtful] = _among_all(Q[doubtful], W, m, metric)
+    return distances, indices
+
+
+def _room(Q: Array, m: int) -> tuple[Array, Array]:
+    return np.empty((len(Q), m)), np.empty((len(Q), m), dtype=np.intp)
+
+
+def _squared(Q: Array, W: Array, metric: str) -> Array:
+    """Squared Euclidean distances of every query to its own rows; for the cosine between unit rows.  # (q, r)"""
+    Q, W = Q.astype(np.float64), W.astype(np.float64)  # (q, d), (q, r, d)
+    if metric == "euclidean":
+        W -= Q[:, None]
+        return np.asarray(np.einsum("qrd,qrd->qr", W, W))
+    lengths = np.sqrt(squared_norms(Q))[:, None] * np.sqrt(np.einsum("qrd,qrd->qr", W, W))
+    cosines = np.einsum("qrd,qd->qr", W, Q) / np.where(lengths == 0, 1, lengths)
+    return np.asarray(2 * np.maximum(1 - cosines, 0))
+
+
+class _Proposal:
+    """Lower bounds of squared distances by one product, of rows about their common mean, where rounding matters least.
+
+    A product of two rows is wrong by a share of the sum of their squares; that share is taken off both.
+    """
+
+    def __init__(self, Q: Array, W: Array, metric: str) -> None:
+        if metric == "cosine":
+            self.Q, self.W = unit_rows(Q), unit_rows(W)
+            squares = np.ones(len(Q)), np.ones(len(W))
+        else:
+            mean = column_means(W).astype(W.dtype)
+            self.Q, self.W = Q - mean, W - mean
+            squares = squared_norms(self.Q), squared_norms(self.W)
+        dtype = np.result_type(Q, W)
+        share = 1 - 8 * (W.shape[1] ** 0.5 + 4) * np.finfo(dtype).eps
+        self.of_queries = share * squares[0]
+        self.Q = np.column_stack([-2 * self.Q, np.ones(len(Q), dtype)])
+        self.W = np.column_stack([self.W, (share * squares[1]).astype(dtype)])
+
+    def of(self, rows: slice, count: int) -> tuple[Array, Array]:
+        """Rows that seem nearest to some queries, by index, and what all others are at least away.  # (q, r), (q,)"""
+        proposed, last = _least(self.Q[rows] @ self.W.T, count)
+        return proposed, last + self.of_queries[rows]
+
+
+def _least(values: Array, count: int) -> tuple[Array, Array]:
+    """Columns of the least values of every row, sorted by column, and the largest of these.  # (q, count), (q,)
+
+    Runs of columns are compared by their least value first, so that most columns are looked at once.
+    """
+    n = values.shape[1]
+    runs = np.minimum.reduceat(values, np.arange(0, n, RUN), axis=1)
+    columns = np.broadcast_to(np.arange(n), values.shape)
+    if runs.shape[1] > 2 * count:
+        chosen = np.argpartition(runs, count - 1, axis=1)[:, :count]
+        columns = (chosen[:, :, None] * RUN + np.arange(RUN)).reshape(len(values), -1)
+        inside = columns < n
+        columns = np.minimum(columns, n - 1)
+        values = np.where(inside, np.take_along_axis(values, columns, axis=1), np.inf)
+    least = np.argpartition(values, count - 1, axis=1)[:, :count]
+    last = np.take_along_axis(values, least, axis=1).max(axis=1)
+    return np.sort(np.take_along_axis(columns, least, axis=1), axis=1), last

@@ -12,6 +12,7 @@ MARKS = {Verdict.HOLDS: "✓", Verdict.FAILS: "✗", Verdict.UNTESTABLE: "–"}
 CSS = {Verdict.HOLDS: "holds", Verdict.FAILS: "fails", Verdict.UNTESTABLE: "none"}
 PUBLISHED = "published results"
 TIED = re.compile(r"(?<=\de)-(?=\d)|(?<=\d)-(?=nn)|(?<= )-(?=\d)")  # hyphens at which no line may end
+LOOSE = re.compile(r"(?<=\w)[_/](?=\w)")  # within long names, behind which one may
 
 
 class Judgement(NamedTuple):
@@ -76,14 +77,14 @@ def as_html(found: Sequence[Row], runs: Sequence[str]) -> str:
 
 
 def tied(text: str) -> str:
-    """Text for HTML in which numbers such as 7.1e-15 stay on one line."""
-    return escape(TIED.sub("\N{NON-BREAKING HYPHEN}", text))
+    """Text for HTML in which numbers such as 7.1e-15 stay on one line, and names such as a_b/c may not."""
+    return LOOSE.sub(r"\g<0><wbr>", escape(TIED.sub("\N{NON-BREAKING HYPHEN}", text)))
 
 
 def tally(found: Sequence[Row], runs: Sequence[str]) -> str:
     """How many claims are borne out by each run, and by the published results."""
-    where = "" if len(runs) == 1 else "on "
-    parts = [f"the results {where}{run} {_count(r.found.get(run) for r in found)}" for run in runs]
+    places = {run: run if run.startswith("here") else f"on {run}" for run in runs}
+    parts = [f"the results {places[run]} {_count(r.found.get(run) for r in found)}" for run in runs]
     return f"Of {len(found)} claims {'; '.join(parts)}; the published results {_count(r.published for r in found)}."
 
 

@@ -1,7 +1,7 @@
 """The report of a study as files: text, CSV, LaTeX and one HTML page that needs nothing else."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -53,38 +53,58 @@ def write_report(
 
 def page(tables: Tables, manifest: Mapping[str, Any], failures: Sequence[Mapping[str, Any]] = ()) -> str:
     """The HTML page."""
-    left = len(tables.lines) - MOST
-    more = [f"The best {MOST} of {len(tables.lines):,} methods are shown." if left > 0 else "", forms.near_ties(tables)]
     return PAGE.substitute(
         title=escape(str(manifest["study"]["name"])),
         style=STYLE,
-        scope=_scope(tables, int(manifest["experiments"])),
+        scope=_scope(tables, manifest),
         facts=_facts(tables),
         failures=_failures(failures),
-        metric=escape(tables.metric.replace("_", " ").capitalize()),
-        more="".join(f" {sentence}" for sentence in filter(None, more)),
-        head=_heads(
-            [tables.what],
-            [tables.metric.replace("_", " "), "rank", "time", *(["instances"] if _some_lack(tables) else [])],
-        ),
-        rows="\n".join(_row(line, _some_lack(tables)) for line in tables.lines[:MOST]),
+        explained=escape(" ".join(_explained(tables))),
+        head=_heads([tables.what], [_metric(tables), "rank", "time", *(["instances"] if _some_lack(tables) else [])]),
+        rows="\n".join(_row(line, tables) for line in tables.lines[:MOST]),
         diagram=_diagram(tables.comparison),
-        breakdowns=_breakdowns(tables.breakdowns),
+        breakdowns=_breakdowns(tables),
         versions=escape(_versions(manifest)),
     )
 
 
-def _scope(tables: Tables, expected: int) -> str:
-    """What is not finished, and what methods have in common; nothing where there is neither."""
+def _metric(tables: Tables) -> str:
+    return tables.metric.replace("_", " ")
+
+
+def _scope(tables: Tables, manifest: Mapping[str, Any]) -> str:
+    """What was run on what, what is not finished, and what methods have in common."""
+    expected, study = int(manifest["experiments"]), manifest["study"]
+    ran = [(noun, study.get(noun.replace(" ", ""))) for noun in ("backbones", "data sets", "tasks", "seeds")]
+    lists = "; ".join(f"{noun} {', '.join(map(str, values))}" for noun, values in ran if values)
     unfinished = f"{tables.experiments:,} of {count(expected, 'experiment')} are finished."
-    said = [unfinished if expected > tables.experiments else "", forms.shared_parts(tables)]
+    said = [
+        f"{lists[0].upper()}{lists[1:]}." if lists else "",
+        unfinished if expected > tables.experiments else "",
+        forms.shared_parts(tables),
+    ]
     return f"<p>{escape(' '.join(filter(None, said)))}</p>" if any(said) else ""
 
 
+def _explained(tables: Tables) -> Iterator[str]:
+    """What the columns of the first table are, and what is left out."""
+    several = tables.instances > 1
+    over = f"mean ± standard deviation over {tables.instances:,} instances" if several else "on one instance"
+    yield f"{_metric(tables).capitalize()} in %, {over} (a backbone, a data set and a task)."
+    if tables.experiments > sum(line.instances for line in tables.lines):
+        yield "An instance counts with the median over its seeds."
+    among = "the methods that have all instances" if _some_lack(tables) else "the methods"
+    yield f"Rank: the place among {among}, 1 being the best{', averaged over instances' if several else ''}."
+    yield "Time: of a processor, for one experiment; work that several share is divided among them."
+    if len(tables.lines) > MOST:
+        yield f"The best {MOST} of {len(tables.lines):,} methods are shown."
+    yield from filter(None, [forms.near_ties(tables)])
+
+
 def _facts(tables: Tables) -> str:
-    best = tables.lines[0]
+    best, mean = tables.lines[0], "mean " if tables.instances > 1 else ""
     facts = (
-        (f"{100 * best.mean:.2f} %", f"mean {tables.metric.replace('_', ' ')} of {best.name}"),
+        (f"{100 * best.mean:.2f} %", f"{mean}{_metric(tables)} of {best.name}"),
         (f"{tables.experiments:,}", "experiment" if tables.experiments == 1 else "experiments"),
         (f"{len(tables.lines):,}", "method" if len(tables.lines) == 1 else "methods"),
         (f"{tables.instances:,}", "instance" if tables.instances == 1 else "instances"),
@@ -94,7 +114,12 @@ def _facts(tables: Tables) -> str:
 
 def _heads(texts: Sequence[str], numbers: Sequence[str]) -> str:
     cells = [*((t, "") for t in texts), *((n, ' class="n"') for n in numbers)]
-    return "".join(f"<th{css}>{escape(text)}</th>" for text, css in cells)
+    return "".join(f"<th{css}>{_breakable(text)}</th>" for text, css in cells)
+
+
+def _breakable(name: str) -> str:
+    """A name that may go on in the next line after an underscore."""
+    return escape(name).replace("_", "_<wbr>")
 
 
 def _some_lack(tables: Tables) -> bool:
@@ -102,16 +127,26 @@ def _some_lack(tables: Tables) -> bool:
     return any(line.instances < tables.instances for line in tables.lines)
 
 
-def _row(line: Line, counted: bool) -> str:
+def _row(line: Line, tables: Tables) -> str:
     parts = f"<small>{escape(line.method)}</small>" if line.name in recipes.names() else ""
     spread = f" <small>± {number(100 * line.std)}</small>" if line.std == line.std else ""
-    numbers = [f"{100 * line.mean:.2f}{spread}", number(line.rank), _time(line.seconds)]
-    cells = "".join(f'<td class="n">{n}</td>' for n in [*numbers, *([f"{line.instances}"] if counted else [])])
-    return f'<tr><th scope="row">{escape(line.name)}{parts}</th>{cells}</tr>'
+    best = line.instances == tables.instances and line.mean == max(
+        one.mean for one in tables.lines if one.instances == tables.instances
+    )
+    numbers = [number(line.rank), _time(line.seconds), *([f"{line.instances}"] if _some_lack(tables) else [])]
+    cells = "".join(f'<td class="n">{n}</td>' for n in numbers)
+    mean = f'<td class="n"><span{" class=best" if best else ""}>{100 * line.mean:.2f}</span>{spread}</td>'
+    return f'<tr><th scope="row">{_breakable(line.name)}{parts}</th>{mean}{cells}</tr>'
 
 
 def _time(seconds: float) -> str:
-    return f"{seconds:.2g} s" if seconds >= 1 else f"{1000 * seconds:.2g} ms"
+    """A time with two digits that count.
+
+    >>> _time(0.1234), _time(0.0056), _time(3.21), _time(321.0)
+    ('120 ms', '5.6 ms', '3.2 s', '320 s')
+    """
+    value, unit = (seconds, "s") if seconds >= 1 else (1000 * seconds, "ms")
+    return f"{float(f'{value:.2g}'):g} {unit}"
 
 
 def _diagram(comparison: Comparison | None) -> str:
@@ -125,7 +160,7 @@ def _diagram(comparison: Comparison | None) -> str:
             f'<td class="n{" best" if p.significant else ""}">{forms.p_value(p.adjusted)}</td>' if p else "<td></td>"
             for p in pairs
         )
-        rows.append(f'<tr><th scope="row">{i + 1}. {escape(name)}</th>{"".join(cells)}</tr>')
+        rows.append(f'<tr><th scope="row">{i + 1}. {_breakable(name)}</th>{"".join(cells)}</tr>')
     ranked = "ranked among themselves" if len(order) > 2 else "beside each other"
     return DIAGRAM.substitute(
         note=f"The {len(order)} methods with the best average rank, {ranked}.",
@@ -137,11 +172,12 @@ def _diagram(comparison: Comparison | None) -> str:
     )
 
 
-def _breakdowns(breakdowns: Sequence[Breakdown]) -> str:
-    return f'<div class="two">{"".join(map(_breakdown, breakdowns))}</div>' if breakdowns else ""
+def _breakdowns(tables: Tables) -> str:
+    sections = "".join(_breakdown(found, _metric(tables)) for found in tables.breakdowns)
+    return f'<div class="two">{sections}</div>' if sections else ""
 
 
-def _breakdown(found: Breakdown) -> str:
+def _breakdown(found: Breakdown, metric: str) -> str:
     head = _heads([""], [*found.columns, "mean", "rank"])
     shown = [(*row.values, row.mean) for row in found.rows]
     best = [max((v for v in column if v == v), default=None) for column in zip(*shown)]
@@ -149,9 +185,9 @@ def _breakdown(found: Breakdown) -> str:
     for row, values in list(zip(found.rows, shown))[:MOST_BROKEN_DOWN]:
         cells = (f'<td class="n{" best" if v == b else ""}">{number(100 * v)}</td>' for v, b in zip(values, best))
         rank = f'<td class="n">{number(row.rank)}</td>'
-        rows.append(f'<tr><th scope="row">{escape(row.name)}</th>{"".join(cells)}{rank}</tr>')
+        rows.append(f'<tr><th scope="row">{_breakable(row.name)}</th>{"".join(cells)}{rank}</tr>')
     more = "" if len(shown) <= MOST_BROKEN_DOWN else f" The best {MOST_BROKEN_DOWN} methods over all instances."
-    note = f"By {found.across}, in %; {count(found.instances, 'instance')}.{more}"
+    note = f"{metric.capitalize()} in % for every {found.across}; {count(found.instances, 'instance')}.{more}"
     body = f"<thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody>"
     title = f"{found.kind.capitalize()}: {escape(found.name)}"
     return f'<section><h2>{title}</h2><p class="pale">{note}</p><div class="wide"><table>{body}</table></div></section>'

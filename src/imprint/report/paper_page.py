@@ -10,6 +10,7 @@ from imprint.core.atomic import atomic_write
 from imprint.core.errors import FileError
 from imprint.report.claims import Row, rows, tally, tied
 from imprint.report.claims import as_html as claims_html
+from imprint.report.forms import count
 from imprint.report.sections import Cells, Picture, Run, Section, Shown, as_file, together
 from imprint.report.style import STYLE
 
@@ -67,7 +68,7 @@ def _cost(run: Run) -> str:
 
 
 def _minutes(seconds: float) -> str:
-    return f"{seconds:.0f} seconds" if seconds < 90 else f"{seconds / 60:.1f} minutes"
+    return count(max(round(seconds), 1), "second") if seconds < 90 else f"{seconds / 60:.1f} minutes"
 
 
 def commands(runs: Sequence[Run]) -> str:
@@ -145,7 +146,8 @@ def _html_parts(section: Section, text: str) -> str:
 def _html_cells(cells: Cells) -> str:
     def line(values: Sequence[str], tag: str) -> str:
         css = (' class="n"' if cells.right(j) else "" for j in range(len(values)))
-        return "<tr>" + "".join(f"<{tag}{c}>{escape(v)}</{tag}>" for v, c in zip(values, css)) + "</tr>"
+        texts = (escape(v).replace(" %", "&nbsp;%") for v in values)
+        return "<tr>" + "".join(f"<{tag}{c}>{v}</{tag}>" for v, c in zip(texts, css)) + "</tr>"
 
     body = "".join(line(row, "td") for row in cells.rows)
     note = f"<small>{escape(cells.caption)}</small>" if cells.caption else ""

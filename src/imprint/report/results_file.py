@@ -14,7 +14,6 @@ from imprint.core.atomic import atomic_write
 from imprint.core.errors import FileError, ParameterError
 from imprint.method import FAMILIES, PARTS
 from imprint.study.store import MANIFEST, TEXTS, Store
-from imprint.study.study import Study
 
 MEANINGS = {
     "study": "name of the study; of studies of the paper, the part that the data set plays",
@@ -83,7 +82,7 @@ def _tables(folder: Path) -> list[tuple[str, pa.Table]]:
     """One study in its own order; or, where several share stores, all that is finished."""
     stores = _stores(folder)
     if stores[0].folder == folder:
-        study = Study.of(stores[0].manifest()["study"])
+        study = stores[0].study()
         return [(study.name, study.results(folder))]
     return [(store.folder.name, _whole(store)) for store in stores]
 

@@ -12,9 +12,7 @@ $scope
 $failures
 <section>
 <h2>Methods</h2>
-<p>$metric in %, mean ± standard deviation over instances of the median over seeds. The rank is the average one among
-the methods that have all instances, 1 being the best. The time is that of a processor for one experiment; work that
-several share is divided among them.$more</p>
+<p>$explained</p>
 <div class="wide"><table class="whole"><thead><tr>$head</tr></thead><tbody>
 $rows
 </tbody></table></div>

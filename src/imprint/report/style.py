@@ -34,7 +34,8 @@ table { border-collapse: collapse; font-size: .875rem; font-variant-numeric: tab
 th, td { padding: .35rem .6rem; text-align: left; border-bottom: 1px solid var(--line); white-space: nowrap }
 th { color: var(--pale); font-weight: 600; vertical-align: bottom }
 tbody th { color: var(--ink); vertical-align: top }
-tbody th small { display: block; font-weight: normal; white-space: normal; min-width: 8rem }
+thead th { white-space: normal } tbody th { white-space: normal; min-width: 8rem; overflow-wrap: anywhere }
+tbody th small { display: block; font-weight: normal }
 .n { text-align: right } .best { font-weight: 700; color: var(--blue) } .whole { width: 100% }
 .claims { table-layout: fixed; width: 100%; min-width: 44rem }
 .claims td { white-space: normal; vertical-align: top; overflow-wrap: anywhere }
@@ -48,6 +49,7 @@ footer { margin-top: 1.5rem; font-size: .85rem }
 @media (max-width: 640px) {
   main { padding: 1.5rem .8rem 2rem } section { padding: .9rem }
   th, td { padding: .3rem .4rem } td small { display: none }
+  tbody th { position: sticky; left: 0; background: var(--card) }
   .claims { min-width: 0 }
   .claims, .claims tbody, .claims tr, .claims td { display: block; border: 0; padding: .1rem 0; width: 100% }
   .claims thead { display: none } .claims tr { border-bottom: 1px solid var(--line); padding: .6rem 0 }

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from imprint.core.errors import ParameterError
+from imprint.core.numbering import numbered
 from imprint.core.types import Array
 from imprint.method import PARTS
 from imprint.report.breakdown import Breakdown, break_down
@@ -117,12 +118,9 @@ def _groups(table: "pa.Table", columns: Sequence[str]) -> tuple[list[tuple[str, 
         values, code = np.unique(np.asarray(table[name].to_pylist(), dtype=str), return_inverse=True)
         texts.append(values)
         codes = codes * len(values) + code
-    _, first, inverse = np.unique(codes, return_index=True, return_inverse=True)
-    order = np.argsort(first)
-    rank = np.empty_like(order)
-    rank[order] = np.arange(len(order))
-    rows = table.select(list(columns)).take(first[order]).to_pylist()
-    return [tuple(row.values()) for row in rows], rank[inverse]
+    first, number = numbered(codes)
+    rows = table.select(list(columns)).take(first).to_pylist()
+    return [tuple(row.values()) for row in rows], number
 
 
 def _medians(place: Array, method: Array, values: Array, shape: tuple[int, int]) -> Array:

@@ -86,19 +86,31 @@ def _lines(raw: bytes, path: Path) -> list[Line]:
     """The whole lines of a journal; a damaged one is refused."""
     found: list[Line] = []
     mark = end = 0
-    for number, text in enumerate(raw.split(b"\n")[:-1], 1):
+    *lines, rest = raw.split(b"\n")
+    for text in lines:
+        if not _is_sound(text, mark):
+            raise _damaged(path, len(found) + 1, end)
         stated, _, entry = text.partition(b" ")
-        start, end = end, end + len(text) + 1
-        if stated != b"%08x" % zlib.crc32(entry, mark):
-            raise FileError(
-                f"{path}: line {number} is damaged, so that what follows cannot be trusted; put back a copy of the "
-                f"file, or cut it after byte {start:,} to lose that line and all after it."
-            )
-        mark = int(stated, 16)
+        mark, end = int(stated, 16), end + len(text) + 1
         found.append(Line(json.loads(entry), mark, end))
+    if _is_sound(rest[:-1], mark):  # a line that was cut short is no longer than its text: this end was another byte
+        raise _damaged(path, len(found) + 1, end)
     if found and found[0].entry != FORMAT:
         raise FileError(f"{path}: this journal has another format; use the imprint that wrote it.")
     return found
+
+
+def _is_sound(text: bytes, mark: int) -> bool:
+    """Whether a line, its end apart, states the checksum of its entry after the mark of the line before."""
+    stated, _, entry = text.partition(b" ")
+    return stated == b"%08x" % zlib.crc32(entry, mark)
+
+
+def _damaged(path: Path, number: int, start: int) -> FileError:
+    return FileError(
+        f"{path}: line {number} is damaged, so that what follows cannot be trusted; put back a copy of the file, "
+        f"or cut it after byte {start:,} to lose that line and all after it."
+    )
 
 
 def _failure(path: Path, error: OSError) -> FileError:

@@ -4,6 +4,7 @@ import hashlib
 import io
 import os
 import zlib
+from contextlib import suppress
 from pathlib import Path
 from threading import Lock
 
@@ -35,9 +36,7 @@ class Pictures:
         digest = digest_of(raw)
         place = self._place(digest)
         if not place.exists():
-            place.parent.mkdir(parents=True, exist_ok=True)
-            with atomic_write(place) as f:
-                f.write(raw)
+            _write(place, raw)
         return digest
 
     def read(self, digest: str) -> bytes:
@@ -52,18 +51,27 @@ class Pictures:
 
     def shown(self, digest: str, kind: str) -> bytes:
         """A picture for the page: decoded and encoded anew as JPEG, so that nothing else of the file gets there."""
-        place = self.folder.parent / "shown" / kind / digest[:2] / f"{digest}.jpg"
-        try:
-            return place.read_bytes()
-        except OSError:
-            made = encoded(read_picture(self.read(digest), SIDES[kind]), SIDES[kind])
-        place.parent.mkdir(parents=True, exist_ok=True)
-        with atomic_write(place) as f:
-            f.write(made)
+        place = self.folder.parent / "shown" / kind / digest[:2] / digest
+        with suppress(OSError):
+            check, _, made = place.read_bytes().partition(b"\n")
+            if check == digest_of(made).encode():
+                return made
+        made = encoded(read_picture(self.read(digest), SIDES[kind]), SIDES[kind])
+        with suppress(FileError):  # where there is no room it is made every time
+            _write(place, digest_of(made).encode() + b"\n" + made)
         return made
 
     def _place(self, digest: str) -> Path:
         return self.folder / digest[:2] / digest
+
+
+def _write(place: Path, raw: bytes) -> None:
+    try:
+        place.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as e:
+        raise FileError(f"Cannot write {place}: {e.strerror}.") from None
+    with atomic_write(place) as f:
+        f.write(raw)
 
 
 def encoded(picture: Array, side: int) -> bytes:
@@ -112,7 +120,16 @@ class Rows:
         with self._lock:
             if digest not in self._rows:
                 self._rows[digest] = np.array(row, np.float32)
-                self._file.write(record.tobytes())
+                self._append(record.tobytes())
+
+    def _append(self, raw: bytes) -> None:
+        """Write a record whole; where there is no room, not at all."""
+        end = self._file.tell()
+        with suppress(OSError):
+            if self._file.write(raw) == len(raw):
+                return
+        self._file.truncate(end)
+        self._file.seek(end)
 
     def close(self) -> None:
         """Let go of the file."""

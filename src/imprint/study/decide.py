@@ -46,10 +46,10 @@ class Decided(NamedTuple):
 def decide(tree: Tree, proxies: UnitProxies, queries: Array) -> Iterator[tuple[int, Decided]]:
     """What came of each decision of a tree, with its number, in any order."""
     extreme = lengths(queries) is None
-    known = [i for i, d in enumerate(tree.decisions) if not extreme and is_known(tree.method(d))]
+    known = [] if extreme else np.flatnonzero(is_known(tree.methods)).tolist()
     plain = Plain(tree, proxies, queries)
     for i in sorted({*range(len(tree.decisions))} - {*known}):
-        yield i, plain.decide(tree.decisions[i])
+        yield i, plain.decide(i)
     for numbers in _held_together(tree, proxies, known):
         start = time.process_time()
         found = _together(tree, proxies, queries, numbers)
@@ -178,10 +178,10 @@ class Plain:
         self.tree, self.proxies, self.queries = tree, proxies, queries
         self._sums: dict[object, State] = {}
 
-    def decide(self, decision: Decision) -> Decided:
+    def decide(self, number: int) -> Decided:
         """What came of one decision."""
         start = time.process_time()
-        head, lineup = self._head(decision), self.tree.lineups[decision.lineup]
+        head, lineup = self.head(number), self.tree.lineups[self.tree.lineup[number]]
         step = max(1, SCORES // len(lineup.classes))
         total = Counts.of(1, len(lineup.classes))
         for i in range(0, len(lineup.rows), step):
@@ -192,8 +192,10 @@ class Plain:
         count = len(head.proxies.labels)
         return Decided(total.right[0], total.claimed[0], int(total.near[0]), count, time.process_time() - start)
 
-    def _head(self, decision: Decision) -> Head:
-        method, classes = self.tree.method(decision), self.tree.lineups[decision.lineup].classes
+    def head(self, number: int) -> Head:
+        """The head that makes one decision."""
+        decision, method = self.tree.decisions[number], self.tree.methods[number]
+        classes = self.tree.lineups[decision.lineup].classes
         labels = [self.tree.classes[c].label for c in classes]
         states = [ClassState(self.proxies.states[c, decision.maker], self._sums_of(method, c)) for c in classes]
         return Head(method, self.tree.makers[decision.maker].seed or 0, self.queries.dtype, labels, states)

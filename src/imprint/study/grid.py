@@ -8,10 +8,13 @@ from functools import cached_property
 from itertools import product
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from imprint.core.component import Component
 from imprint.core.errors import ParameterError
 from imprint.core.family import Family, unknown
-from imprint.method import FAMILIES, PARTS, Method
+from imprint.method import FAMILIES, PARTS, Method, Methods
+from imprint.normalisers._base import Normaliser
 from imprint.normalisers.none import NoNorm
 
 OPEN = {"generator": "k", "aggregator": "m"}
@@ -57,13 +60,14 @@ class Rule(NamedTuple):
     """A named reason to leave points out of a product."""
 
     doc: str
-    keeps: Callable[[Method], bool] | None = None  # whether it keeps a method; None where that depends on the task
+    keeps: Callable[[Normaliser, Normaliser], bool] | None = None
+    """Whether it keeps methods with these `norm_pre` and `norm_inf`; None where that depends on the task."""
 
 
 RULES = {
     "matching_norms": Rule(
         "norm_inf is norm_pre, unless norm_pre is none: proxies of normalised rows meet normalised queries",
-        lambda m: isinstance(m.norm_pre, NoNorm) or m.norm_pre == m.norm_inf,
+        lambda pre, inf: isinstance(pre, NoNorm) or pre == inf,
     ),
     "enough_proxies": Rule("an aggregator is left out where a task has fewer proxies than it looks at"),
 }
@@ -76,7 +80,7 @@ class Grid:
     A part is a text, or a component of one's own.
 
     >>> grid = Grid(generator=["mean", "kmeans", "random(k=7)"], k=[1, 5], aggregator=["max", "nearest"], m=[1, 3])
-    >>> [str(method.generator) for text, method in grid.methods()][::3]
+    >>> [str(method.generator) for method in grid.methods()][::3]
     ['mean', 'kmeans(k=1)', 'kmeans(k=5)', 'random(k=7)']
     """
 
@@ -106,12 +110,15 @@ class Grid:
         """How many combinations there are; equal ones count as often as they are named."""
         return math.prod(len(axis) for axis in self._axes)
 
-    def methods(self) -> Iterator[tuple[str, Method]]:
-        """All combinations with their texts, in a fixed order, the last part fastest."""
-        texts = [[str(component) for component in axis] for axis in self._axes]  # once, and not for every combination
-        for names, (pre, generator, post, inf, aggregator) in zip(product(*texts), product(*self._axes)):
-            method = Method(norm_pre=pre, generator=generator, norm_post=post, norm_inf=inf, aggregator=aggregator)
-            yield " / ".join(names), method
+    def methods(self) -> Methods:
+        """All combinations, each once, in a fixed order, the last part fastest."""
+        components = tuple({str(c): c for c in axis} for axis in self._axes)
+        places = np.indices([len(own) for own in components], dtype=np.int32)
+        return Methods(components, places.reshape(len(PARTS), -1).T)
+
+    def norms(self) -> Iterator[tuple[Normaliser, Normaliser]]:
+        """The combinations of `norm_pre` and `norm_inf`."""
+        return product(*(self._axes[PARTS.index(part)] for part in ("norm_pre", "norm_inf")))
 
     @cached_property
     def _axes(self) -> list[list[Any]]:

@@ -1,19 +1,20 @@
 """From a study to units of work: which experiments are left to do, and which of them belong together."""
 
 import hashlib
-from collections import defaultdict
-from collections.abc import Container, Sequence
+from collections.abc import Container
 from dataclasses import dataclass
+from functools import partial
 from itertools import compress
-from typing import NamedTuple, TypeAlias, TypeVar
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
 from imprint import tasks
 from imprint.core.errors import ParameterError
 from imprint.core.memory import growing
+from imprint.core.numbering import numbered
 from imprint.core.types import Array
-from imprint.method import Method
+from imprint.method import Methods
 from imprint.study import sharing
 from imprint.study.source import Data, Source
 from imprint.study.study import Study
@@ -23,8 +24,6 @@ SEMANTICS = "1"  # part of every key; changes when the same text comes to mean a
 LIMIT = 2_000_000  # experiments that a study may name, unless it is told otherwise
 SPEED = 2e10  # multiplications per second of one core, roughly
 BASE_MEMORY = 300e6  # bytes of a process that has loaded the libraries
-
-C = TypeVar("C")
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,7 +35,7 @@ class Unit:
     dataset: str
     fingerprint: str
     tasks: tuple[str, ...]
-    methods: tuple[Method, ...]
+    methods: Methods
     seeds: tuple[int, ...]
     experiments: Array  # (n, 3) of each experiment the places of its task, method and seed in the lists above
     keys: bytes  # the content keys of the experiments, 16 bytes each
@@ -48,7 +47,7 @@ class Unit:
         return hashlib.sha256(self.keys).hexdigest()[:32]
 
     def __str__(self) -> str:
-        norms = " or ".join(dict.fromkeys(str(m.norm_pre) for m in self.methods))
+        norms = " or ".join(dict.fromkeys(self.methods.each("norm_pre", str).tolist()))
         return f"{self.backbone}, {self.dataset}, {norms} / {type(self.methods[0].generator).__name__}"
 
 
@@ -84,10 +83,10 @@ def check_size(study: Study, limit: int | None = LIMIT) -> None:
 def plan(study: Study, source: Source, done: Container[bytes] = frozenset(), limit: int | None = LIMIT) -> Plan:
     """The units of a study whose experiments are not `done` yet. Refuses points that make no sense, by name."""
     check_size(study, limit)
-    methods, texts, units = study.methods, study.method_texts, []
-    groups: dict[type, list[int]] = defaultdict(list)
-    for i, method in enumerate(methods):
-        groups[type(method.generator)].append(i)
+    methods, units = study.methods, []
+    texts = methods.texts(str.encode)
+    kinds: dict[type, int] = {}
+    kind = methods.each("generator", lambda g: kinds.setdefault(type(g), len(kinds)))
     prints, named, left_out = {}, 0, 0
     task_texts = tuple(dict.fromkeys(i.task for i in study.instances))
     for backbone, dataset in dict.fromkeys((i.backbone, i.dataset) for i in study.instances):
@@ -97,10 +96,10 @@ def plan(study: Study, source: Source, done: Container[bytes] = frozenset(), lim
         possible = _possible(study, methods, data, where, task_texts)  # (tasks, methods)
         named += int(possible.sum()) * len(study.seeds)
         left_out += int((~possible).sum()) * len(study.seeds)
-        for members in groups.values():
-            own = tuple(methods[i] for i in members)
-            wanted = np.argwhere(possible[:, members])
-            todo, keys = _missing(wanted, [texts[i] for i in members], data.fingerprint, task_texts, study.seeds, done)
+        for number in kinds.values():
+            members = np.flatnonzero(kind == number)
+            own, wanted = methods.take(members), np.argwhere(possible[:, members])
+            todo, keys = _missing(wanted, texts[members].tolist(), data.fingerprint, task_texts, study.seeds, done)
             if len(todo):
                 names = (source, backbone, dataset, data.fingerprint, task_texts, own, study.seeds)
                 units.append(Unit(*names, todo, keys, _work(own, todo, data)))
@@ -108,7 +107,7 @@ def plan(study: Study, source: Source, done: Container[bytes] = frozenset(), lim
 
 
 def _missing(
-    wanted: Array, texts: list[str], fingerprint: str, task_texts: tuple[str, ...], seeds: tuple[int, ...],
+    wanted: Array, middles: list[bytes], fingerprint: str, task_texts: tuple[str, ...], seeds: tuple[int, ...],
     done: Container[bytes],
 ) -> tuple[Array, bytes]:  # fmt: skip
     """The experiments of some pairs of task and method, for every seed, that are not done; and their keys.
@@ -116,40 +115,29 @@ def _missing(
     A key is a digest of the embeddings, task, method and seed: the same on every machine.
     """
     starts = [f"{SEMANTICS}\n{fingerprint}\n{task}\n".encode() for task in task_texts]
-    middles = [text.encode() for text in texts]
     endings = [f"\n{seed}".encode() for seed in seeds]
     pairs = zip(*wanted.T.tolist())
     keys = [hashlib.sha256(starts[t] + middles[m] + end).digest()[:16] for t, m in pairs for end in endings]
-    left = np.fromiter((key not in done for key in keys), dtype=bool, count=len(keys))
+    left = np.array([key not in done for key in keys], dtype=bool)
     experiments = np.column_stack([np.repeat(wanted, len(seeds), axis=0), np.tile(np.arange(len(seeds)), len(wanted))])
     return experiments[left].astype(np.int32), b"".join(compress(keys, left))
 
 
-def _possible(study: Study, methods: tuple[Method, ...], data: Data, where: str, texts: tuple[str, ...]) -> Array:
+def _possible(study: Study, methods: Methods, data: Data, where: str, texts: tuple[str, ...]) -> Array:
     """Which methods have the proxies they need on which tasks; a lack that no rule allows is refused.  # (t, m)"""
-    generators, which = _distinct([m.generator for m in methods])
-    aggregators, deciding = _distinct([m.aggregator for m in methods])
-    needed = np.array([sharing.proxies_needed(a) for a in aggregators])[deciding]
+    needed = methods.each("aggregator", sharing.proxies_needed)
     kept = np.ones((len(texts), len(methods)), dtype=bool)
     for t, text in enumerate(texts):
         sizes = _class_sizes(f"{where}, {text}", text, data, study.seeds[0])
-        most = np.array([sharing.most_proxies(g, sizes) for g in generators])
-        kept[t] = needed <= most[which]
+        most = methods.each("generator", partial(sharing.most_proxies, sizes=sizes))
+        kept[t] = needed <= most
         if not kept[t].all() and "enough_proxies" not in study.rules:
             first = int(np.argmin(kept[t]))
-            method, found = methods[first], int(most[which[first]])
             raise ParameterError(
-                f"{where}, {text}: {method} looks at {sharing.proxies_needed(method.aggregator)} proxies and there are "
-                f"{found}; change it, or leave such points out with the rule enough_proxies."
+                f"{where}, {text}: {methods[first]} looks at {needed[first]} proxies and there are "
+                f"{int(most[first])}; change it, or leave such points out with the rule enough_proxies."
             )
     return kept
-
-
-def _distinct(components: Sequence[C]) -> tuple[list[C], Array]:
-    """Components that are not the same object, and the place of each one among them: many methods share few."""
-    ids = np.fromiter(map(id, components), dtype=np.uint64, count=len(components))
-    _, first, places = np.unique(ids, return_index=True, return_inverse=True)
-    return [components[i] for i in first.tolist()], places
 
 
 def _class_sizes(where: str, text: str, data: Data, seed: int) -> Array:
@@ -166,16 +154,13 @@ def _class_sizes(where: str, text: str, data: Data, seed: int) -> Array:
     return np.unique(labels, return_counts=True)[1]
 
 
-def _work(methods: tuple[Method, ...], experiments: Array, data: Data) -> float:
+def _work(methods: Methods, experiments: Array, data: Data) -> float:
     """A rough count of multiplications, to start long units first: what proxies take and what deciding takes."""
     n, d = data.X.shape
-    norms, norm = _distinct([m.norm_pre for m in methods])
-    generators, generator = _distinct([m.generator for m in methods])
-    pairs = np.unique(norm * len(generators) + generator).tolist()
-    makers = dict.fromkeys((norms[p // len(generators)], generators[p % len(generators)]) for p in pairs)
-    used = np.bincount(experiments[:, 1], minlength=len(methods)).tolist()
-    deciding = sum(count * sharing.deciding_work(m, len(data.X_test)) for m, count in zip(methods, used))
-    return float(deciding) + sum(sharing.work(generator, n, d) for _, generator in makers)
+    pairs = np.ravel_multi_index(tuple(methods.places[:, :2].T), [len(own) for own in methods.components[:2]])
+    making = methods.take(numbered(pairs)[0]).each("generator", partial(sharing.work, n=n, d=d))
+    deciding = sharing.deciding_work(methods, len(data.X_test))[experiments[:, 1]]
+    return float(making.sum() + deciding.sum())
 
 
 class Estimate(NamedTuple):

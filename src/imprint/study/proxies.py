@@ -68,6 +68,7 @@ class UnitProxies:
         self._raw: dict[tuple[int, int], Part] = {}
         self._class_blocks: dict[int, Block] = {}
         self._finished: dict[object, Part] = {}
+        self._parts: dict[object, list[Part]] = {}
         for (c, norm_pre), requests in tree.requests().items():
             start = time.process_time()
             scaled = norm_pre.apply(X[tree.classes[c].rows])
@@ -90,14 +91,17 @@ class UnitProxies:
 
     def parts(self, maker: int, lineup: int, norm_post: Normaliser) -> list[Part]:
         """The finished proxies of the classes of a line-up; only for what `sharing.is_known` knows."""
-        raw = self._raw_parts(maker, lineup)
-        if type(norm_post) is Quantile:
-            return self._after_quantile(raw)
-        return [self._divided(part, norm_post) for part in raw]
+        key = maker, lineup, norm_post
+        if key not in self._parts:
+            raw = self._raw_parts(maker, lineup)
+            quantile = type(norm_post) is Quantile
+            self._parts[key] = self._after_quantile(raw) if quantile else [self._divided(p, norm_post) for p in raw]
+        return self._parts[key]
 
     def forget_finished(self) -> None:
         """Free the proxies that are easily made again."""
         self._finished.clear()
+        self._parts.clear()
 
     def _block(self, rows: Array) -> Block:
         return Block(np.asarray(rows, dtype=self.X.dtype))

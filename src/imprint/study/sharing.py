@@ -6,7 +6,6 @@ everything else is computed for each experiment by itself, as `Head` does it.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,7 +28,7 @@ from imprint.kernels.cpu import one_blas_thread
 from imprint.kernels.kmeans import Problem, kmeans_many
 from imprint.kernels.medoids import Pairwise
 from imprint.kernels.ridge import moments
-from imprint.method import Method
+from imprint.method import Methods
 from imprint.normalisers.l2 import L2
 from imprint.normalisers.none import NoNorm
 from imprint.normalisers.quantile import Quantile
@@ -44,15 +43,14 @@ NORMS_OF_PROXIES = (*DIVISIONS, Quantile)
 GENERATORS = (*ROWS_AS_THEY_ARE, Mean, KMeans, LeastSquares, KLeastSquares)
 
 
-def is_known(method: Method) -> bool:
-    """Whether the study may decide by itself, together with other experiments; if not, `Head` decides."""
-    aggregator = method.aggregator
+def is_known(methods: Methods) -> Array:
+    """Of which methods the study may decide by itself, together with other experiments; of others `Head` decides."""
     return (
-        type(method.norm_pre) in DIVISIONS
-        and type(method.generator) in GENERATORS
-        and type(method.norm_post) in NORMS_OF_PROXIES
-        and type(method.norm_inf) in DIVISIONS
-        and (type(aggregator) is Max or (type(aggregator) is Nearest and aggregator.metric != "manhattan"))
+        methods.each("norm_pre", lambda norm: type(norm) in DIVISIONS)
+        & methods.each("generator", lambda g: type(g) in GENERATORS)
+        & methods.each("norm_post", lambda norm: type(norm) in NORMS_OF_PROXIES)
+        & methods.each("norm_inf", lambda norm: type(norm) in DIVISIONS)
+        & methods.each("aggregator", lambda a: type(a) is Max or (type(a) is Nearest and a.metric != "manhattan"))
     )
 
 
@@ -70,23 +68,20 @@ def uses_seed(generator: Generator) -> bool:
     return type(generator) not in (All, Mean, CovMax, LeastSquares)
 
 
-def simplest(method: Method) -> Method:
-    """The method with the same decisions, but for rounding, from which whatever cannot matter has been taken out.
+def simplest(methods: Methods) -> Methods:
+    """Methods with the same decisions, but for rounding, from which whatever cannot matter has been taken out.
 
     `max` does not change with the lengths of queries, nor with its temperature; the cosine with no lengths at all. Rows
     that were normalised before generation, and taken as they are, need it no second time.
     """
-    changes: dict[str, Any] = {}
-    aggregator, post = method.aggregator, method.norm_post
-    if type(aggregator) is Max:
-        changes["aggregator"] = Max()
-    cosine = type(aggregator) is Nearest and aggregator.metric == "cosine"
-    if (type(aggregator) is Max or cosine) and type(method.norm_inf) in DIVISIONS:
-        changes["norm_inf"] = NoNorm()
-    already = type(method.norm_pre) is L2 and type(method.generator) in ROWS_AS_THEY_ARE
-    if type(post) is L2 and (cosine or already):
-        changes["norm_post"] = NoNorm()
-    return replace(method, **changes) if changes else method
+    best = methods.each("aggregator", lambda a: type(a) is Max)
+    cosine = methods.each("aggregator", lambda a: type(a) is Nearest and a.metric == "cosine")
+    division = methods.each("norm_inf", lambda norm: type(norm) in DIVISIONS)
+    as_they_are = methods.each("generator", lambda g: type(g) in ROWS_AS_THEY_ARE)
+    l2_before, l2_after = (methods.each(part, lambda norm: type(norm) is L2) for part in ("norm_pre", "norm_post"))
+    methods = methods.with_part("aggregator", Max(), best)
+    methods = methods.with_part("norm_inf", NoNorm(), (best | cosine) & division)
+    return methods.with_part("norm_post", NoNorm(), l2_after & (cosine | (l2_before & as_they_are)))
 
 
 def proxies_needed(aggregator: Aggregator) -> int:
@@ -188,6 +183,6 @@ def work(generator: Generator, n: int, d: int) -> float:
     return float(n * d * k) * (40 if type(generator) in (KMeans, KLeastSquares) else 1)
 
 
-def deciding_work(method: Method, queries: int) -> float:
-    """Roughly how many multiplications one decision takes."""
-    return queries * (1e4 if is_known(method) else 3e5)
+def deciding_work(methods: Methods, queries: int) -> Array:
+    """Roughly how many multiplications one decision of each method takes."""
+    return queries * np.where(is_known(methods), 1e4, 3e5)

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from imprint.core.atomic import atomic_write, remove_partials
-from imprint.core.errors import FileError
+from imprint.core.errors import FileError, ParameterError
 from imprint.core.locks import exclusive
 from imprint.core.notes import read_note, write_note
 from imprint.core.types import Array
@@ -53,6 +53,13 @@ class Store:
                 place.mkdir(parents=True, exist_ok=True)
         except OSError as e:
             raise FileError(f"Cannot write {self.folder}: {e.strerror}.") from None
+        try:
+            read_note(self.folder / MANIFEST, {"format": int})
+        except FileNotFoundError:
+            pass
+        except FileError:
+            rule = "it is no manifest of a study, or is damaged; choose another folder, or delete the file"
+            raise FileError(f"Cannot write {self.folder / MANIFEST}: {rule}.") from None
         with exclusive(self.folder / LOCK, self._busy):
             for place in places:
                 remove_partials(place)
@@ -117,6 +124,13 @@ class Store:
             raise FileError(f"{self.folder / MANIFEST}: format {found.get('format')!r}; {rule}.")
         return read_note(self.folder / MANIFEST, MANIFEST_HOLDS)
 
+    def study(self) -> Study:
+        """The study that was run into this folder, as its manifest says."""
+        try:
+            return Study.of(self.manifest()["study"])
+        except ParameterError as e:
+            raise FileError(f"{self.folder / MANIFEST}: {e}") from None
+
 
 def schema() -> pa.Schema:
     """The columns of a shard."""
@@ -136,10 +150,9 @@ def to_table(unit: Unit, columns: dict[str, Array]) -> pa.Table:
         "task": (tasks, list(unit.tasks)),
         "fingerprint": (nothing, [unit.fingerprint]),
     }
-    for part in PARTS:
-        values = [str(getattr(m, part)) for m in unit.methods]
-        place = {v: i for i, v in enumerate(dict.fromkeys(values))}
-        texts[part] = np.array([place[v] for v in values], dtype=np.int32)[methods], list(place)
+    for part, own, column in zip(PARTS, unit.methods.components, unit.methods.places.T):
+        used, codes = np.unique(column, return_inverse=True)
+        texts[part] = codes.astype(np.int32)[methods], [[*own][place] for place in used.tolist()]
     numbers = {"seed": np.array(unit.seeds, dtype=np.int64)[seeds], **columns}
     keys = pa.Array.from_buffers(pa.binary(16), len(unit.experiments), [None, pa.py_buffer(unit.keys)])
     arrays = {name: _texts(codes, values) for name, (codes, values) in texts.items()}

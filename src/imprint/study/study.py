@@ -4,19 +4,22 @@ import os
 import runpy
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from itertools import product
+from itertools import chain, product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
 
 from imprint import tasks
 from imprint.core.component import Component
 from imprint.core.errors import FileError, ParameterError
 from imprint.core.family import unknown
-from imprint.method import Method
+from imprint.method import Method, Methods
+from imprint.normalisers._base import Normaliser
 from imprint.study.grid import GRID_KEYS, RULES, TEXT, Grid, Holds, checked, known_keys, method_from_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
     import pyarrow
 
@@ -84,7 +87,8 @@ class Study:
         for rule in self.rules:
             if rule not in RULES:
                 raise unknown("rule", rule, RULES)
-        if next(self._kept(), None) is None:
+        norms = [(m.norm_pre, m.norm_inf) for m in self._named]
+        if not any(self._keeps(*pair) for pair in chain(norms, *(g.norms() for g in self.grid))):
             raise ParameterError(f"Study(rules={list(self.rules)}): the rules leave no method.")
 
     @property
@@ -94,25 +98,27 @@ class Study:
         return places * len(self.seeds) * (len(self.recipes) + sum(g.points for g in self.grid))
 
     @cached_property
-    def methods(self) -> tuple[Method, ...]:
+    def methods(self) -> Methods:
         """The methods in order, each once: recipes first, then the grid, its last axis fastest."""
-        return tuple(self._by_text.values())
+        every = [*map(Methods.of, self._named), *(g.methods() for g in self.grid)]
+        found = every[0] if len(every) == 1 else Methods.joined(every)
+        pre, _, _, inf, _ = (own.values() for own in found.components)
+        kept = np.array([[self._keeps(p, i) for i in inf] for p in pre])
+        return found.take(kept[found.places[:, 0], found.places[:, 3]])
 
     @property
     def method_texts(self) -> list[str]:
         """The texts of the methods."""
-        return list(self._by_text)
+        return list(self.methods.texts())
 
     @cached_property
-    def _by_text(self) -> dict[str, Method]:
-        return dict(self._kept())
+    def _named(self) -> list[Method]:
+        return [method_from_text(text) for text in self.recipes]
 
-    def _kept(self) -> "Iterator[tuple[str, Method]]":
-        """The methods that the rules keep, with their texts; equal ones as often as they are named."""
-        named = ((str(method), method) for method in map(method_from_text, self.recipes))
-        keeps = [keep for rule in self.rules if (keep := RULES[rule].keeps) is not None]
-        for methods in (named, *(g.methods() for g in self.grid)):
-            yield from (pair for pair in methods if all(keep(pair[1]) for keep in keeps)) if keeps else methods
+    def _keeps(self, norm_pre: Normaliser, norm_inf: Normaliser) -> bool:
+        """Whether the rules keep methods with these norms, as far as that depends on norms."""
+        keeps = (RULES[rule].keeps for rule in self.rules)
+        return all(keep is None or keep(norm_pre, norm_inf) for keep in keeps)
 
     @property
     def instances(self) -> tuple[Instance, ...]:

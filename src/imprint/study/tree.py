@@ -1,5 +1,7 @@
 """What the experiments of a unit have in common: classes, line-ups, makers of proxies, decisions."""
 
+from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -7,9 +9,10 @@ import numpy as np
 from imprint import tasks
 from imprint.aggregators._base import Aggregator
 from imprint.core.digest import class_entropy
+from imprint.core.numbering import numbered
 from imprint.core.types import Array
 from imprint.generators._base import Generator
-from imprint.method import PARTS, Method
+from imprint.method import Methods
 from imprint.normalisers._base import Normaliser
 from imprint.study import sharing
 from imprint.study.sharing import Request
@@ -62,21 +65,37 @@ class Batch(NamedTuple):
     lineups: tuple[int, ...]
 
 
+@dataclass(frozen=True, eq=False)
 class Tree:
     """What there is to compute for a unit. Numbers are places in these lists."""
 
-    def __init__(self) -> None:
-        self.classes: list[ClassRows] = []
-        self.lineups: list[Lineup] = []
-        self.makers: list[Maker] = []
-        self.decisions: list[Decision] = []
-        self.experiments: list[list[int]] = []
+    classes: list[ClassRows]
+    lineups: list[Lineup]
+    makers: list[Maker]
+    methods: Methods  # of each decision its method
+    maker: Array  # of each decision the number of its maker
+    lineup: Array  # of each decision the number of its line-up
+    decided_by: Array  # of each experiment the number of the decision that answers it
+
+    @cached_property
+    def decisions(self) -> list[Decision]:
+        """All decisions, one by one."""
+        parts = (self.methods.column(part) for part in ("norm_post", "norm_inf", "aggregator"))
+        return list(map(Decision, self.maker.tolist(), *parts, self.lineup.tolist()))
+
+    @cached_property
+    def experiments(self) -> list[list[int]]:
         """For each decision the experiments that it answers, as places in `unit.experiments`."""
+        found: list[list[int]] = [[] for _ in self.maker]
+        for experiment, decision in enumerate(self.decided_by.tolist()):
+            found[decision].append(experiment)
+        return found
 
     def requests(self) -> dict[tuple[int, Normaliser], dict[int, Request]]:
         """For each class and norm before generation, what every maker asks for."""
-        pairs = dict.fromkeys((d.maker, d.lineup) for d in self.decisions)  # far fewer than decisions
-        used = dict.fromkeys((maker, c) for maker, lineup in pairs for c in self.lineups[lineup].classes)
+        pairs, _ = numbered(self.maker * len(self.lineups) + self.lineup)  # far fewer than decisions
+        together = zip(self.maker[pairs].tolist(), self.lineup[pairs].tolist())
+        used = dict.fromkeys((maker, c) for maker, lineup in together for c in self.lineups[lineup].classes)
         found: dict[tuple[int, Normaliser], dict[int, Request]] = {}
         for m, c in used:
             norm_pre, generator, seed = self.makers[m]
@@ -84,18 +103,10 @@ class Tree:
             found.setdefault((c, norm_pre), {})[m] = Request(generator, entropy)
         return found
 
-    def method(self, decision: Decision) -> Method:
-        """The method that makes a decision."""
-        norm_pre, generator, _ = self.makers[decision.maker]
-        _, norm_post, norm_inf, aggregator, _ = decision
-        return Method(
-            norm_pre=norm_pre, generator=generator, norm_post=norm_post, norm_inf=norm_inf, aggregator=aggregator
-        )
-
     def computations(self) -> int:
         """How many states of classes and how many decisions are computed."""
         states = sum(len(set(sharing.leaders(list(asked.values())))) for asked in self.requests().values())
-        return states + len(self.decisions)
+        return states + len(self.maker)
 
     def batches(self) -> list[Batch]:
         """All test rows, those together that take part in the same line-ups."""
@@ -115,37 +126,33 @@ class Tree:
 
 def grow(unit: "Unit", y: Array, y_test: Array) -> Tree:
     """The tree of a unit, given the labels of its data."""
-    tree = Tree()
-    lineups = _lineups(unit, y, y_test, tree)
-    methods = [sharing.simplest(method) for method in unit.methods]
-    number: dict[object, int] = {}  # of equal parts the same: numbers are compared faster than components
-    parts = [[number.setdefault(part, len(number)) for part in (getattr(m, p) for p in PARTS)] for m in methods]
-    seeded = [sharing.uses_seed(m.generator) for m in methods]
-    makers: dict[tuple[int, int, int | None], int] = {}
-    known: dict[tuple[int, ...], int] = {}
-    for index, (task, m, s) in enumerate(unit.experiments.tolist()):
-        method, (pre, generator, *others) = methods[m], parts[m]
-        seed = unit.seeds[s] if seeded[m] else None
-        maker = makers.setdefault((pre, generator, seed), len(makers))
-        if maker == len(tree.makers):
-            tree.makers.append(Maker(method.norm_pre, method.generator, seed))
-        lineup = lineups[task, s]
-        decision = known.setdefault((maker, lineup, *others), len(known))
-        if decision == len(tree.decisions):
-            tree.decisions.append(Decision(maker, method.norm_post, method.norm_inf, method.aggregator, lineup))
-            tree.experiments.append([])
-        tree.experiments[decision].append(index)
-    return tree
+    classes: list[ClassRows] = []
+    lineups: list[Lineup] = []
+    task, m, s = unit.experiments.T
+    lineup = _lineups(unit, y, y_test, classes, lineups)[task, s]
+    methods = sharing.simplest(unit.methods)
+    pre, generator, post, inf, aggregator = methods.places[m].T
+    sizes = [len(own) for own in methods.components]
+    seeded = methods.each("generator", sharing.uses_seed)[m]
+    seed = np.where(seeded, s, 0)
+    first, maker = numbered(np.ravel_multi_index((pre, generator, seed), (*sizes[:2], len(unit.seeds))))
+    seeds = [unit.seeds[i] if drawn else None for i, drawn in zip(seed[first].tolist(), seeded[first].tolist())]
+    making = methods.take(m[first])
+    makers = list(map(Maker, making.column("norm_pre"), making.column("generator"), seeds))
+    shape = (len(makers), len(lineups), *sizes[2:])
+    one, decided_by = numbered(np.ravel_multi_index((maker, lineup, post, inf, aggregator), shape))
+    return Tree(classes, lineups, makers, methods.take(m[one]), maker[one], lineup[one], decided_by)
 
 
-def _lineups(unit: "Unit", y: Array, y_test: Array, tree: Tree) -> dict[tuple[int, int], int]:
-    """The line-up of every task and seed in use; equal ones are one."""
-    classes: dict[tuple[Any, bytes], int] = {}
+def _lineups(unit: "Unit", y: Array, y_test: Array, classes: list[ClassRows], lineups: list[Lineup]) -> Array:
+    """The line-up of every task and seed in use, added to the lists; equal ones are one.  # (tasks, seeds)"""
+    known_classes: dict[tuple[Any, bytes], int] = {}
     known: dict[tuple[int, tuple[int, ...]], int] = {}
-    places: dict[tuple[int, int], int] = {}
+    places = np.zeros((len(unit.tasks), len(unit.seeds)), dtype=np.int64)
     labels_of_data = np.unique(y).tolist()
     first_seed: dict[int, int] = {}
-    for t, s in dict.fromkeys(map(tuple, unit.experiments[:, [0, 2]].tolist())):
+    first, _ = numbered(unit.experiments[:, 0] * len(unit.seeds) + unit.experiments[:, 2])
+    for t, _, s in unit.experiments[first].tolist():
         task = tasks.resolve(unit.tasks[t])
         if task.queries() == task and t in first_seed:  # it takes all rows, whatever the seed
             places[t, s] = places[t, first_seed[t]]
@@ -153,11 +160,11 @@ def _lineups(unit: "Unit", y: Array, y_test: Array, tree: Tree) -> dict[tuple[in
         rows, labels = task.select(y, unit.seeds[s], labels_of_data)
         names, codes = np.unique(labels, return_inverse=True)
         own = [ClassRows(label, rows[codes == i]) for i, label in enumerate(names.tolist())]
-        numbers = [classes.setdefault((label, r.tobytes()), len(classes)) for label, r in own]
-        tree.classes += [c for c, number in zip(own, numbers) if number >= len(tree.classes)]
+        numbers = [known_classes.setdefault((label, r.tobytes()), len(known_classes)) for label, r in own]
+        classes += [c for c, number in zip(own, numbers) if number >= len(classes)]
         place = known.setdefault((t, tuple(numbers)), len(known))
-        if place == len(tree.lineups):
+        if place == len(lineups):
             test = task.queries().select(y_test, unit.seeds[s], labels_of_data)
-            tree.lineups.append(Lineup(tuple(numbers), test.rows, np.searchsorted(names, test.labels)))
+            lineups.append(Lineup(tuple(numbers), test.rows, np.searchsorted(names, test.labels)))
         places[t, s], first_seed[t] = place, s
     return places

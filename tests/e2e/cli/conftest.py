@@ -84,13 +84,13 @@ def imprint(capsys):
 
 @pytest.fixture
 def start():
-    """Start a command in a process of its own, with one thread per library."""
+    """Start a command in a process of its own, with one thread per library; or `code` that calls `main`."""
     running = []
 
-    def call(*args: object, **options) -> subprocess.Popen:
+    def call(*args: object, code: str | None = None, **options) -> subprocess.Popen:
         env = {**os.environ, "OMP_NUM_THREADS": "1", **options.pop("env", {})}
         pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-        words = [sys.executable, "-m", "imprint", *map(str, args)]
+        words = [sys.executable, *(["-m", "imprint"] if code is None else ["-c", code]), *map(str, args)]
         running.append(subprocess.Popen(words, env=env, **{**pipes, **options}))
         return running[-1]
 

@@ -154,6 +154,7 @@ def test_list(imprint, what, some):
 
 def test_the_demonstration_compares_the_recipes_and_writes_a_page(imprint, tmp_path):
     done = imprint("demo", "--out", tmp_path / "out", "--seeds", 2, "--json")
+    assert done.code == 0
     found = json.loads(done.out)
     accuracy = {r["name"]: r["accuracy"]["all"] for r in found["recipes"]}
     assert len(accuracy) == 6
@@ -162,7 +163,7 @@ def test_the_demonstration_compares_the_recipes_and_writes_a_page(imprint, tmp_p
     assert found["knowledge"]["forgets_exactly"]
     assert found["knowledge"]["refused_unknown"] > 3 * found["knowledge"]["refused_known"]
     page = (tmp_path / "out" / "demo.html").read_text("utf-8")
-    assert page.count("data:image/svg+xml") == 3
+    assert page.count("data:image/svg+xml") == 4
     assert "http" not in page.replace("http://www.w3.org", ""), "nothing is loaded from anywhere"
     assert "$" not in page
 

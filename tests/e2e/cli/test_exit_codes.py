@@ -4,99 +4,127 @@ import signal
 import sys
 import time
 from types import SimpleNamespace
+from typing import NamedTuple
 
+import numpy as np
 import pytest
 import typer
 
 from imprint.cli._run import application
 from imprint.cli._studying import show_summary
+from imprint.embeddings import write_pack
 
 RAW = ("--backbone", "raw")
+POSIX = pytest.mark.skipif(sys.platform == "win32", reason="Ctrl-C is sent as a POSIX signal")
 
 
-def commands() -> list[list[str]]:
-    """Every command and sub-command, found and not listed."""
-    root = typer.main.get_command(application())
-    found = []
-    for name, command in root.commands.items():
-        inner = getattr(command, "commands", None)
-        found += [[name, n] for n in inner] if inner else [[name]]
-    return found
+class Words(NamedTuple):
+    """A command that can be done, and one that is wrong by what it names."""
+
+    done: list[str]
+    wrong: list[str]
 
 
-@pytest.mark.parametrize("words", commands(), ids=" ".join)
-def test_wrong_usage_is_two(imprint, words):
-    done = imprint(*words, "--no-such-option")
-    assert (done.code, done.out) == (2, "")
-    assert "No such option" in done.err
-    assert imprint(*words, "--help").code == 0
-
-
-WRONG = {
-    "fit": ["fit", "nowhere", "-o", "x.imprint"],
-    "add": ["add", "nowhere.imprint", "photos"],
-    "forget": ["forget", "MODEL", "zebra"],
-    "predict": ["predict", "nowhere.imprint", "photos"],
-    "evaluate": ["evaluate", "nowhere.imprint", "photos"],
-    "check": ["check", "nowhere"],
-    "serve": ["serve", "nowhere.imprint", "--no-open"],
-    "export": ["export", "nowhere.imprint", "--to", "numpy"],
-    "embed": ["embed", "photos", "-o", "x.npz", "--engine", "spark"],
-    "collapse": ["collapse", "nowhere"],
-    "study run": ["study", "run", "nowhere.yaml", "--out", "out"],
-    "study report": ["study", "report", "nowhere"],
-    "study export": ["study", "export", "nowhere"],
-    "list": ["list", "generators", "--measure"],
-    "demo": ["demo", "--out", "photos/dark/0.png"],
+COMMANDS = {
+    "fit": Words(["photos", "-o", "x.imprint", *RAW], ["nowhere", "-o", "x.imprint"]),
+    "add": Words(["model.imprint", "photos"], ["nowhere.imprint", "photos"]),
+    "forget": Words(["model.imprint", "dark"], ["model.imprint", "zebra"]),
+    "predict": Words(["model.imprint", "photos/dark/0.png"], ["nowhere.imprint", "photos"]),
+    "evaluate": Words(["model.imprint", "photos"], ["nowhere.imprint", "photos"]),
+    "check": Words(["photos", *RAW], ["nowhere"]),
+    "serve": Words(["model.imprint", "--no-open", "--port", "0"], ["nowhere.imprint", "--no-open"]),
+    "export": Words(["model.imprint", "--to", "numpy"], ["nowhere.imprint", "--to", "numpy"]),
+    "embed": Words(["photos", "-o", "x.npz", *RAW], ["photos", "-o", "x.npz", "--engine", "spark"]),
+    "collapse": Words(["photos", *RAW], ["nowhere"]),
+    "study run": Words(["study.yaml", "--out", "new"], ["nowhere.yaml", "--out", "new"]),
+    "study report": Words(["results"], ["nowhere"]),
+    "study export": Words(["results"], ["nowhere"]),
+    "list": Words(["generators"], ["generators", "--measure"]),
+    "demo": Words(["--seeds", "2"], ["--out", "photos/dark/0.png"]),
 }
-DONE = {
-    "fit": ["fit", "photos", "-o", "x.imprint", *RAW],
-    "add": ["add", "MODEL", "photos"],
-    "forget": ["forget", "MODEL", "dark"],
-    "predict": ["predict", "MODEL", "photos/dark/0.png"],
-    "evaluate": ["evaluate", "MODEL", "photos"],
-    "check": ["check", "photos", *RAW],
-    "export": ["export", "MODEL", "--to", "numpy"],
-    "embed": ["embed", "photos", "-o", "x.npz", *RAW],
-    "collapse": ["collapse", "photos", *RAW],
-    "list": ["list", "generators"],
-}
+ENDLESS = {"serve"}  # it is done when it is interrupted, and says so
+LONG = {"demo"}  # done with exit code 0 in test_commands.py, once being enough
+INPUTS = ("fit", "add", "predict", "evaluate", "check", "embed", "collapse")
+"""The commands that go on without the inputs that cannot be read."""
+EVERY = pytest.mark.parametrize("name", COMMANDS)
+
+AT_WORK = """
+import sys, time
+from imprint.cli import main
+
+def at_work(frame, event, _):
+    inside = frame.f_globals.get("__name__", "").split(".")
+    if event == "call" and inside[0] == "imprint" and inside[1:2] not in (["cli"], ["core"]) \\
+            and frame.f_code.co_name != "<module>":
+        sys.setprofile(None)
+        print("At work.", file=sys.stderr, flush=True)
+        {happens}
+
+sys.setprofile(at_work)
+sys.exit(main())
+"""
+"""A process in which something happens when a command, having read its words, first calls what does the work."""
+
+
+@pytest.fixture
+def place(tmp_path, model, imprint):
+    """A folder with pictures, their model, a study and its results."""
+    rng = np.random.default_rng(0)
+    y = np.repeat([0, 1], 6)
+    X = (rng.normal(size=(12, 3)) + y[:, None]).astype(np.float32)
+    (tmp_path / "packs").mkdir()
+    write_pack(tmp_path / "packs" / "net-data.npz", X, y, X[::2], y[::2])
+    (tmp_path / "study.yaml").write_text("{embeddings: packs, backbones: net, datasets: data, recipes: qi2018}")
+    assert imprint("study", "run", "study.yaml", "--out", "results").code == 0
+    return tmp_path
+
+
+def kept(place):
+    """What is in every file of a folder, the cache apart."""
+    return {p: p.read_bytes() for p in place.rglob("*") if p.is_file() and "home" not in p.parts and p.name != ".lock"}
 
 
 def test_every_command_is_tried():
-    assert {" ".join(words) for words in commands()} == set(WRONG)
+    """Every command and sub-command, found and not listed; all others of this file go over the list above."""
+    found = set()
+    for name, command in typer.main.get_command(application()).commands.items():
+        found |= {f"{name} {inner}" for inner in getattr(command, "commands", {})} or {name}
+    assert found == set(COMMANDS)
 
 
-@pytest.mark.parametrize("words", WRONG.values(), ids=WRONG)
-def test_wrong_input_is_two_and_one_sentence(imprint, model, words):
-    imprint(*(model if w == "MODEL" else w for w in words)).refused()
+@EVERY
+def test_wrong_usage_is_two(imprint, name):
+    done = imprint(*name.split(), "--no-such-option")
+    assert (done.code, done.out) == (2, "")
+    assert "No such option" in done.err
+    assert imprint(*name.split(), "--help").code == 0
 
 
-@pytest.mark.parametrize("words", DONE.values(), ids=DONE)
-def test_done_is_zero(imprint, model, words):
-    done = imprint(*(model if w == "MODEL" else w for w in words))
+@EVERY
+def test_wrong_input_is_two_and_one_sentence(imprint, place, name):
+    before = kept(place)
+    imprint(*name.split(), *COMMANDS[name].wrong).refused()
+    assert kept(place) == before
+
+
+@pytest.mark.parametrize("name", sorted(set(COMMANDS) - ENDLESS - LONG))
+def test_done_is_zero(imprint, place, name):
+    done = imprint(*name.split(), *COMMANDS[name].done)
     assert done.code == 0, done.err
 
 
-def test_inputs_that_cannot_be_read_are_one(imprint, model, photos):
-    (photos / "bad.png").write_bytes(b"nothing")
-    some, none = (imprint("predict", model, *inputs) for inputs in ([photos], [photos / "bad.png"]))
-    assert (some.code, none.code) == (1, 1)
-    assert "dark" in some.out
-    assert none.out == ""
-    (photos / "bad.png").rename(photos / "dark" / "bad.png")
-    for words in (
-        ["evaluate", model, photos],
-        ["check", photos, *RAW],
-        ["fit", photos, "-o", "x.imprint", *RAW],
-        ["add", model, photos],
-        ["embed", photos, "-o", "x.npz", *RAW],
-        ["collapse", photos, *RAW],
-    ):
-        done = imprint(*words)
-        assert done.code == 1, words
-        assert "bad.png" in done.out + done.err
-    assert imprint("predict", "x.imprint", photos / "dark" / "1.png").code == 0
+@pytest.mark.parametrize("name", INPUTS)
+def test_inputs_that_cannot_be_read_are_one(imprint, place, photos, name):
+    (photos / "dark" / "bad.png").write_bytes(b"nothing")
+    words = [str(photos) if word.startswith("photos") else word for word in COMMANDS[name].done]
+    done = imprint(name, *words)
+    assert done.code == 1
+    assert "bad.png" in done.out + done.err
+    if name == "predict":
+        assert "dark" in done.out, "the others are answered"
+        assert imprint("predict", "model.imprint", photos / "dark" / "bad.png")[:2] == (1, "")
+    if name == "fit":
+        assert imprint("predict", "x.imprint", photos / "dark" / "1.png").code == 0, "the model of the others"
 
 
 def test_an_experiment_that_fails_is_one(tmp_path, capsys):
@@ -109,14 +137,53 @@ def test_an_experiment_that_fails_is_one(tmp_path, capsys):
     show_summary(done, tmp_path, json=False)
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="Ctrl-C is sent as a POSIX signal")
-@pytest.mark.parametrize("words", [["fit", "many", "-o", "x.imprint"], ["embed", "many", "-o", "x.npz"]])
-def test_interrupted_is_130(paint, tmp_path, start, finish, words):
+@EVERY
+def test_a_fault_of_imprint_is_one(place, start, finish, name):
+    before = kept(place)
+    done = finish(start(*name.split(), *COMMANDS[name].done, code=AT_WORK.format(happens="1 / 0")))
+    assert (done.code, done.out) == (1, "")
+    assert done.err.splitlines()[-1].startswith("Error: ZeroDivisionError: division by zero (this may be a fault")
+    assert "Traceback" not in done.err
+    assert kept(place) == before
+
+
+@POSIX
+@EVERY
+def test_interrupted_is_130(place, start, finish, name):
+    before = kept(place)
+    process = start(*name.split(), *COMMANDS[name].done, code=AT_WORK.format(happens="time.sleep(60)"))
+    while process.stderr.readline() not in ("At work.\n", ""):
+        pass
+    process.send_signal(signal.SIGINT)
+    assert finish(process) == (130, "", "Stopped.\n")
+    assert kept(place) == before
+
+
+@POSIX
+@pytest.mark.parametrize("name", sorted(ENDLESS))
+def test_what_never_ends_is_interrupted(place, start, finish, name):
+    process = start(*name.split(), *COMMANDS[name].done)
+    assert process.stdout.readline().startswith("http://127.0.0.1:")
+    process.send_signal(signal.SIGINT)
+    done = finish(process)
+    assert (done.code, done.err.splitlines()[-1]) == (130, "Stopped.")
+
+
+@POSIX
+def test_interrupted_while_embedding_is_130(paint, tmp_path, start, finish):
     paint(tmp_path / "many", ["dark", "light"], n=400)
-    process = start(*words, "--threads", 1, "--backbone", "tinynet")
+    process = start("embed", "many", "-o", "x.npz", "--threads", 1, "--backbone", "tinynet")
     store, deadline = tmp_path / "home" / "embeddings", time.monotonic() + 60
     while not any(store.rglob("*")) and time.monotonic() < deadline and process.poll() is None:
         time.sleep(0.01)
     process.send_signal(signal.SIGINT)
     stopped = finish(process)
     assert (stopped.code, stopped.out, stopped.err.splitlines()[-1]) == (130, "", "Stopped.")
+
+
+@POSIX
+def test_interrupted_while_it_starts_is_130(start, finish):
+    """The first Ctrl-C may come before a command has read its words."""
+    first = "import sys, signal\nfrom imprint.cli import main\nimport typer\ndel sys.modules['typer']\n"
+    hook = "sys.addaudithook(lambda event, args: event == 'import' and args[0] == 'typer' and signal.raise_signal(2))\n"
+    assert finish(start("list", code=f"{first}{hook}sys.exit(main())")) == (130, "", "Stopped.\n")

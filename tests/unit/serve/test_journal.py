@@ -40,11 +40,8 @@ def test_every_flipped_bit_is_noticed(path):
     for place in range(len(raw)):
         for bit in (0, 3, 6):
             path.write_bytes(raw[:place] + bytes([raw[place] ^ (1 << bit)]) + raw[place + 1 :])
-            if place == len(raw) - 1:  # a line without its end was never acknowledged
-                assert read(path) == ENTRIES[:4]
-            else:
-                with pytest.raises(FileError, match=r"damaged|format"):
-                    read(path)
+            with pytest.raises(FileError, match=r"damaged|format"):
+                read(path)
 
 
 def test_a_lost_a_repeated_and_a_swapped_line_are_noticed(path):

@@ -46,44 +46,6 @@ def rank_all(M: Array, near: Array, away: Array) -> None:
 
 
 @jit
-def replace(M: Array, j: int, distances: Array, a: int, near: Array, away: Array, rows: Array) -> None:
-    """Put the row at `distances[a]` in the place of medoid `j`; `rows` is room for a whole number of every row."""
-    slot = np.int32(j)
-    for o in range(M.shape[1]):
-        new, one, first, after = distances[a, o], near[o], away[0, o], away[1, o]
-        own = one == slot
-        stays = own & (new < after)
-        leads = (not own) & ((new < first) | ((new == first) & (slot < one)))
-        beside = new if new < after else after
-        beside = first if leads else beside
-        near[o] = slot if leads else one
-        away[0, o] = new if stays | leads else first
-        away[1, o] = after if stays else beside
-        rows[o] = (not stays) & (not leads) & (own | ((M[j, o] == after) & (new > after)))
-    M[j] = distances[a]
-    count = 0
-    for o in range(M.shape[1]):
-        open_ = rows[o]
-        rows[count] = o
-        count += open_
-    rank_some(M, near, away, rows, count)
-
-
-@jit_sums
-def rank_some(M: Array, near: Array, away: Array, rows: Array, count: int) -> None:
-    """What `rank_all` finds, for the rows listed."""
-    for i in range(count):
-        o = rows[i]
-        one, first, after = 0, M[0, o], np.float32(np.inf)
-        for slot in range(1, M.shape[0]):
-            new = M[slot, o]
-            one = slot if new < first else one
-            after = min(after, max(new, first))
-            first = min(new, first)
-        near[o], away[0, o], away[1, o] = one, first, after
-
-
-@jit
 def sums_by_medoid(values: Array, near: Array, sums: Array) -> None:
     """Fill `sums[0]` with the sum of the values of each medoid's rows."""
     rest = len(values) % LANES
@@ -139,7 +101,7 @@ def eager_swaps(
     float32 already rules out are passed over.
     """
     n, k = M.shape[1], M.shape[0]
-    sums, values, rows = np.empty((LANES, k)), np.empty(n), np.empty(n, np.int32)
+    sums, values = np.empty((LANES, k)), np.empty(n)
     heaviest = weight.max() if weight.max() > 0 else 1.0
     light = (weight / heaviest).astype(np.float32)
     slack = (n + 8) * 2.0**-24  # relative error of a sum of float32 of one sign
@@ -163,7 +125,8 @@ def eager_swaps(
             sums_by_medoid(values, near, sums)
             slot = int(np.argmin(sums[0]))
             if sums[0, slot] + shared < enough:
-                replace(M, slot, distances, a, near, away, rows)
+                M[slot] = distances[a]
+                rank_all(M, near, away)
                 medoids[slot] = start + a
                 fresh, idle = True, 0
         if distances.shape[0] < n:

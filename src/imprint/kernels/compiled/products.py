@@ -47,6 +47,18 @@ def distances_to_own(X: Array, C: Array, labels: Array) -> Array:
 
 
 @jit
+def traverse(X: Array, chosen: Array, nearest: Array) -> None:
+    """The loop of `kernels.farthest`; `nearest` holds squared distances to what is chosen, which begins with one."""
+    for step in range(len(chosen)):
+        row = chosen[step]
+        for i in range(X.shape[0]):
+            nearest[i] = min(nearest[i], squared_distance(X, i, X, row))
+        nearest[row] = -1
+        if step + 1 < len(chosen):
+            chosen[step + 1] = np.argmax(nearest)
+
+
+@jit
 def nearer(
     X: Array,
     candidates: Array,

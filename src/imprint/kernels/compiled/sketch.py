@@ -25,12 +25,6 @@ class Sketch:
         self.directions = np.eye(X.shape[1]) if whole else _main_directions(X, self.mean, width)
         self._project(X, norms)
 
-    def of(self, X: Array, norms: Array) -> "Sketch":
-        """Other rows about the same mean on the same directions."""
-        sketch = copy(self)
-        sketch._project(X, norms)
-        return sketch
-
     def extended(self, X: Array, norms: Array, C: Array) -> "Sketch":
         """The same rows with directions added on which these centres lie: they lose their tails."""
         tails = C - self.mean

@@ -11,7 +11,7 @@ import torch
 import triton
 from torch import Tensor
 
-from imprint.kernels.tensor import programs
+from imprint.kernels.tensor import iterating, seeding
 from imprint.kernels.tensor.device import recorded
 from imprint.kernels.tensor.kmeans import Batch, Found, by_label, relocate
 
@@ -58,7 +58,7 @@ class Fused:
         partial = self._room(c, groups, self.d, dtype=torch.float64)
         squares, largest = self._room(c, groups, dtype=torch.float64), self._room(c, groups)
         self.origin, self.spread = self._room(c, self.d), self._room(c, dtype=torch.float64)
-        programs.measure[(groups, c)](
+        seeding.measure[(groups, c)](
             self.where, self.sizes, partial, squares, largest, self.origin, self.spread, self.tickets, self.d, groups,
             BN=MEASURE.rows, BD=MEASURE.columns, num_warps=MEASURE.warps, num_stages=MEASURE.stages,
         )  # fmt: skip
@@ -82,7 +82,7 @@ class Fused:
         candidates = first[:, None].repeat(1, self.T)
 
         def choose_next() -> None:
-            programs.seed[(blocks, self.p)](
+            seeding.seed[(blocks, self.p)](
                 self.where, self.owner, self.sizes, candidates, closest, near, cost, chosen, draws, self.tried, turn,
                 self.tickets, self.K, self.n, self.d, self.T, blocks, TP=TP, BB=triton.next_power_of_2(blocks),
                 BN=SEED.rows, BD=SEED.columns, BC=1024, num_warps=SEED.warps, num_stages=SEED.stages,
@@ -104,7 +104,7 @@ class Fused:
         left, seen = 1, torch.empty(2, dtype=torch.int32, pin_memory=self.device.type == "cuda")
         several()
         while left:
-            programs.look[(1,)](self.done, self.counts, self.k, flags, self.p, KP=self.KP, BP=32)
+            iterating.look[(1,)](self.done, self.counts, self.k, flags, self.p, KP=self.KP, BP=32)
             seen.copy_(flags, non_blocking=True)
             copied = torch.cuda.Event() if self.device.type == "cuda" else None  # type: ignore[no-untyped-call]
             if copied is not None:
@@ -139,13 +139,13 @@ class Fused:
 
     def _place(self, chosen: Tensor, centres: Tensor | None = None) -> None:
         """Put the centres where the chosen rows or where the given centres are."""
-        programs.place[(self.K, self.p)](
+        iterating.place[(self.K, self.p)](
             self.where, self.origin, chosen, self.owner, self.k, centres, self.big, self.small, self.half, self.K,
             self.d, KP=self.KP, DP=triton.next_power_of_2(self.d), CHOSEN=centres is None,
         )  # fmt: skip
 
     def _nearest(self) -> None:
-        programs.assign[(triton.cdiv(self.n, ASSIGN.rows), self.p)](
+        iterating.assign[(triton.cdiv(self.n, ASSIGN.rows), self.p)](
             self.where, self.origin, self.big, self.small, self.half, self.scale, self.owner, self.sizes, self.done,
             self.labels, self.sums, self.counts, self.changed, self.n, self.d, KP=self.KP, BN=ASSIGN.rows,
             BD=ASSIGN.columns, DP=triton.next_power_of_2(self.d), num_warps=ASSIGN.warps, num_stages=ASSIGN.stages,
@@ -153,7 +153,7 @@ class Fused:
 
     def _step(self, most: int) -> None:
         self._nearest()
-        programs.move[(self.K, self.p)](
+        iterating.move[(self.K, self.p)](
             self.big, self.small, self.half, self.k, self.owner, self.done, self.sums, self.counts, self.scale,
             self.shift, self.changed, self.tickets, self.limit, self.steps, self.d, most,
             KP=self.KP, BD=min(512, triton.next_power_of_2(self.d)), num_warps=4,
@@ -170,7 +170,7 @@ class Fused:
     def _gaps(self) -> Tensor:
         """Squared distances to the centres.  # (p, n)"""
         out = self._room(self.p, self.n, dtype=torch.float64)
-        programs.gaps[(triton.cdiv(self.n, 32), self.p)](
+        iterating.gaps[(triton.cdiv(self.n, 32), self.p)](
             self.where, self.origin, self.big, self.small, self.owner, self.sizes, self.labels, out, self.n, self.d,
             KP=self.KP, BN=32, BD=64,
         )  # fmt: skip

@@ -12,7 +12,7 @@ CHUNK = 2**27  # kernels held at once
 def kernel_sums(Q: Tensor, centre: Array, lifted: Array, by_class: Array) -> Tensor:
     """Kernels of queries and lifted proxies, in the type of these, times the coefficients.  # (q, classes)
 
-    See `kernels.gaussian`: what the proxies say cancels, so their sum is float64.
+    See `cluster_process.gaussian`: what the proxies say cancels, so their sum is float64.
     """
     right, middle, coefficients = on_device_of(lifted, Q), on_device_of(centre, Q), on_device_of(by_class, Q).double()
     rows = max(1, CHUNK // len(lifted))

@@ -10,11 +10,11 @@ from functools import cached_property
 
 import numpy as np
 
+from imprint.cluster_process.cholesky import BLOCK, Factor
+from imprint.cluster_process.gaussian import centre_of, kernel_rows, lift_proxies, lift_queries
+from imprint.cluster_process.system import Process
 from imprint.core.types import Array
-from imprint.kernels.cholesky import BLOCK, Factor
-from imprint.kernels.cluster_process import Process
 from imprint.kernels.cpu import on_all_cores, one_blas_thread
-from imprint.kernels.gaussian import centre_of, kernel_rows, lift_proxies, lift_queries
 from imprint.kernels.rows import squared_norms
 
 WHOLE = 24_576

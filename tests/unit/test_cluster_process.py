@@ -8,9 +8,9 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF
 from threadpoolctl import threadpool_limits
 
-from imprint.kernels import cluster_changes
-from imprint.kernels.cluster_changes import added, removed, rounded_scale, scale, solve
-from imprint.kernels.landmarks import solve_by_landmarks
+from imprint.cluster_process import changes
+from imprint.cluster_process.changes import added, removed, rounded_scale, scale, solve
+from imprint.cluster_process.landmarks import solve_by_landmarks
 
 RATE = 0.04
 
@@ -39,7 +39,7 @@ def agree(system, W, labels, noise, Q):
 @pytest.fixture
 def by_blocks(monkeypatch):
     """Correct systems of every size by the block formulas."""
-    monkeypatch.setattr(cluster_changes, "ANEW", 0)
+    monkeypatch.setattr(changes, "ANEW", 0)
 
 
 @pytest.mark.parametrize(("classes", "per_class"), [(1, 1), (3, 1), (7, 20), (60, 20)])
@@ -61,7 +61,7 @@ def test_classes_come_and_go_exactly(changes):
         return np.searchsorted(present, labels[rows(classes)])
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(cluster_changes, "ANEW", 0)
+        patch.setattr(changes, "ANEW", 0)
         system = solve(W[rows(present)], places(present), noise[rows(present)], RATE)
         for comes, draw in changes:
             absent = sorted(set(range(70)) - set(present))

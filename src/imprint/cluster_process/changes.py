@@ -8,11 +8,11 @@ from dataclasses import replace
 
 import numpy as np
 
+from imprint.cluster_process.cholesky import BLOCK, Factor
+from imprint.cluster_process.gaussian import centre_of, kernel_rows, lift_proxies, lift_queries
+from imprint.cluster_process.system import System
 from imprint.core.types import Array
-from imprint.kernels.cholesky import BLOCK, Factor
-from imprint.kernels.cluster_process import System
 from imprint.kernels.cpu import one_blas_thread
-from imprint.kernels.gaussian import centre_of, kernel_rows, lift_proxies, lift_queries
 
 ANEW = 4096
 """Proxies up to which everything is solved again when classes come or go."""

@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
+from imprint.cluster_process.cholesky import Factor
+from imprint.cluster_process.gaussian import for_float32, kernel_rows, kernel_sums, lift_proxies, lift_queries
 from imprint.core.inkind import dtype_name, in_type_of, is_torch, like, to_numpy
 from imprint.core.types import Array
-from imprint.kernels.cholesky import Factor
 from imprint.kernels.cpu import one_blas_thread
-from imprint.kernels.gaussian import for_float32, kernel_rows, kernel_sums, lift_proxies, lift_queries
 from imprint.kernels.rows import squared_norms
 
 QUERIES = 512
@@ -75,7 +75,7 @@ class Process(ABC):
 
 @dataclass(frozen=True, eq=False)
 class System(Process):
-    """A solved system over proxies; `solve` of `imprint.kernels.cluster_changes` makes one.
+    """A solved system over proxies; `solve` of `imprint.cluster_process.changes` makes one.
 
     The rows of the factor keep the order in which they came, also those of classes that have gone (their coefficients
     are zero).

@@ -1,0 +1,109 @@
+"""What a model of pictures, texts or embeddings says of itself and of new inputs."""
+
+from abc import ABC, abstractmethod
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from imprint.core.errors import ParameterError, UnreadableInput
+from imprint.core.types import Array
+from imprint.imprinter import gallery
+from imprint.imprinter.embedder import Embedder, Report
+from imprint.imprinter.gallery import Reason
+from imprint.imprinter.items import Embedded
+from imprint.imprinter.learnt import Learnt
+
+
+class Guess(NamedTuple):
+    """A class and the probability the model gives it."""
+
+    label: Any
+    probability: float
+
+
+class Answering(ABC):
+    """Answers that need a network and something learnt, each read once."""
+
+    embedder: Embedder
+
+    @property
+    @abstractmethod
+    def learnt(self) -> Learnt:
+        """What the model knows now, as one immutable value."""
+
+    @property
+    def modality(self) -> str:
+        """What the model reads: `image`, `text`, `sound` or `embedding`."""
+        return self.embedder.modality
+
+    @property
+    def classes_(self) -> Array:
+        """The labels the model knows, sorted."""
+        return self.learnt.head.classes
+
+    @property
+    def calibrated(self) -> bool:
+        """Whether the model knows how good it is."""
+        return self.learnt.head.folds is not None
+
+    @property
+    def expected_accuracy_(self) -> float:
+        """The share of new inputs that will be called right; see `ImprintClassifier`."""
+        return self.learnt.head.calibration.expected_accuracy
+
+    @property
+    def expected_interval_(self) -> tuple[float, float]:
+        """Where the expected accuracy lies with 95 % confidence."""
+        return self.learnt.head.calibration.expected_interval
+
+    @property
+    def measure(self) -> str:
+        """What the values of `why` are: a `similarity` (more is nearer), a `distance` (less is nearer), or a `weight`
+        (how much a proxy adds to the score of the class that won)."""
+        return self.learnt.head.measure
+
+    def look(self, items: Any, progress: Report | None = None) -> Embedded:
+        """Pictures (paths, or uint8 arrays) or texts as embeddings, which `predict` and its kin take as well.
+
+        What cannot be read is listed in `skipped` and has no row; `predict` refuses it instead.
+        """
+        return self.embedder.unlabelled(items, progress)
+
+    def predict(self, items: Any) -> Array:
+        """The label of every picture."""
+        head = self.learnt.head
+        return np.asarray(head.classes[head.winners(self._rows(items))])
+
+    def predict_proba(self, items: Any) -> Array:
+        """The probabilities of every picture, in the order of `classes_`.  # (n, C)"""
+        head = self.learnt.head
+        return head.probabilities(head.scores(self._rows(items)))
+
+    def top(self, items: Any, n: int = 3) -> list[list[Guess]]:
+        """For every picture the `n` most probable classes, best first; the first is what `predict` says."""
+        head = self.learnt.head
+        P, labels = head.probabilities(head.scores(self._rows(items))), head.classes.tolist()
+        order = np.argsort(-P, axis=1, kind="stable")[:, :n]
+        return [[Guess(labels[c], float(p[c])) for c in row] for p, row in zip(P, order)]
+
+    def known(self, items: Any) -> Array:
+        """For every picture the p-value that it belongs to a class the model knows, in (0, 1].  # (n,)
+
+        Refusing what is below 0.05 refuses at most about 5 % of what does belong.
+        """
+        return self.learnt.head.known(self._rows(items))
+
+    def why(self, item: Any, n: int = 5) -> list[Reason]:
+        """The `n` proxies that count most for one picture (a path, a uint8 array or its embedding); see `measure`."""
+        rows = item.X if isinstance(item, Embedded) else self._rows([item])
+        if len(rows) != 1:
+            raise ParameterError(f"why(item): {len(rows)} items; explain one at a time.")
+        return gallery.reasons(*self.learnt, rows[0], n)
+
+    def _rows(self, items: Any) -> Array:
+        found = self.look(items)
+        if found.skipped and not isinstance(items, Embedded):
+            raise UnreadableInput(found.skipped[0].name, found.skipped[0].reason)
+        if not len(found.X):
+            raise ParameterError("predict(items): there are no items.")
+        return found.X
