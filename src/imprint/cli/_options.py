@@ -51,8 +51,8 @@ Network = Annotated[
     typer.Option(
         "--backbone",
         "-b",
-        help="Network, see `imprint list backbones`; unless told, efficientnet_lite0 for pictures, minilm for texts, yamnet "
-        "for sounds.",
+        help="Network, see `imprint list backbones`; unless told, efficientnet_lite0 for pictures, minilm for texts, "
+        "yamnet for sounds.",
         autocompletion=_backbones,
     ),
 ]
