@@ -3,6 +3,7 @@
 import ast
 import inspect
 import re
+import runpy
 import textwrap
 from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
@@ -20,13 +21,9 @@ MODULES = (
 )  # fmt: skip
 HIDDEN = {"__version__", "family"}
 SECTION = re.compile(r"^(Parameters|Attributes|Notes|Examples)\n-+\n", re.MULTILINE)
-SHORTER = (
-    (re.compile(r".*_SupportsArray\[.*"), "ArrayLike"),
-    (re.compile(r"numpy\.ndarray\[tuple\[.*?\], numpy\.dtype\[.*?\]\]"), "Array"),
-    (re.compile(r"<class '([^']+)'>"), r"\1"),
-    (re.compile(r"\b(?:imprint|collections|typing|pathlib|enum|os|numpy|pyarrow)\.(?:\w+\.)*(\w+)"), r"\1"),
-    (re.compile(r"'([\w.\[\], |]+)'(?=[,)\] |]|$)"), r"\1"),
-)
+calls = runpy.run_path(str(EXAMPLES.with_name("signatures.py")))
+annotation, default, opening = calls["annotation"], calls["default"], calls["opening"]
+shorter, shown_parameters, signature = calls["shorter"], calls["shown_parameters"], calls["signature"]
 
 
 def page_name(module: str) -> str:
@@ -107,15 +104,6 @@ def class_section(cls: type) -> Iterator[str]:
             yield from (f"- `{call}`: {one_line(about)}", "")
 
 
-def opening(cls: type) -> str:
-    """How an object is made; of an error or a protocol, what it is a kind of."""
-    if issubclass(cls, Exception) and "__init__" not in vars(cls):
-        return f"class {cls.__name__}({', '.join(base.__name__ for base in cls.__bases__)})"
-    if getattr(cls, "_is_protocol", False):
-        return f"class {cls.__name__}(Protocol)"
-    return signature(cls.__name__, cls)
-
-
 def field_rows(cls: type) -> list[str]:
     """The fields of a dataclass or a named tuple, with the text that follows each in the source; none without any."""
     if is_dataclass(cls):
@@ -156,47 +144,7 @@ def value_doc(module: str, name: str) -> str:
     return ""
 
 
-# Signatures
-
-
-def annotation(kind: Any) -> str:
-    return shorter(kind if isinstance(kind, str) else inspect.formatannotation(kind))
-
-
-def shorter(text: str) -> str:
-    for pattern, by in SHORTER:
-        text = pattern.sub(by, text)
-    return text
-
-
-def shown_parameters(function: Any, own: bool = False) -> list[inspect.Parameter]:
-    found = list(inspect.signature(function).parameters.values())[1 if own else 0 :]
-    return [p for p in found if not p.name.startswith("_")]
-
-
-def signature(name: str, function: Any, own: bool = False, wrap: bool = True) -> str:
-    """A call as it is written; one parameter a line where the call is long."""
-    found, texts, starred = inspect.signature(function), [], False
-    for p in shown_parameters(function, own):
-        if p.kind is p.KEYWORD_ONLY and not starred:
-            texts.append("*")
-        starred |= p.kind in (p.KEYWORD_ONLY, p.VAR_POSITIONAL)
-        stars = {p.VAR_POSITIONAL: "*", p.VAR_KEYWORD: "**"}.get(p.kind, "")
-        kind = "" if p.annotation in (p.empty, Any) or not wrap else f": {annotation(p.annotation)}"
-        equals = " = " if kind else "="
-        texts.append(stars + p.name + kind + ("" if p.default is p.empty else f"{equals}{default(p)}"))
-    back = found.return_annotation
-    gives = "" if back in (inspect.Signature.empty, None) or not wrap or inspect.isclass(function) else annotation(back)
-    arrow = f" -> {gives}" if gives else ""
-    line = f"{name}({', '.join(texts)}){arrow}"
-    if len(line) <= 88 or not wrap:
-        return line
-    return "\n".join([f"{name}(", *(f"    {text}," for text in texts), f"){arrow}"])
-
-
-def default(p: inspect.Parameter) -> str:
-    text = repr(p.default) if isinstance(p.default, str) else shorter(repr(p.default))
-    return "..." if " at 0x" in text or len(text) > 60 else text
+# Tables
 
 
 def parameters(function: Any) -> Iterator[str]:
