@@ -3,7 +3,7 @@
 import time
 from collections.abc import Sequence
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -67,8 +67,7 @@ class UnitProxies:
         """Processor time that each maker took; of work that several share, each has its part."""
         self._raw: dict[tuple[int, int], Part] = {}
         self._class_blocks: dict[int, Block] = {}
-        self._finished: dict[object, Part] = {}
-        self._parts: dict[object, list[Part]] = {}
+        self._finished: dict[object, Any] = {}
         for (c, norm_pre), requests in tree.requests().items():
             start = time.process_time()
             scaled = norm_pre.apply(X[tree.classes[c].rows])
@@ -92,22 +91,20 @@ class UnitProxies:
     def parts(self, maker: int, lineup: int, norm_post: Normaliser) -> list[Part]:
         """The finished proxies of the classes of a line-up; only for what `sharing.is_known` knows."""
         key = maker, lineup, norm_post
-        if key not in self._parts:
-            raw = self._raw_parts(maker, lineup)
-            quantile = type(norm_post) is Quantile
-            self._parts[key] = self._after_quantile(raw) if quantile else [self._divided(p, norm_post) for p in raw]
-        return self._parts[key]
+        if key not in self._finished:
+            raw, quantile = self._raw_parts(maker, lineup), type(norm_post) is Quantile
+            self._finished[key] = self._after_quantile(raw) if quantile else [self._divided(p, norm_post) for p in raw]
+        return self._finished[key]
 
     def forget_finished(self) -> None:
         """Free the proxies that are easily made again."""
         self._finished.clear()
-        self._parts.clear()
 
     def _block(self, rows: Array) -> Block:
         return Block(np.asarray(rows, dtype=self.X.dtype))
 
     def _raw_parts(self, maker: int, lineup: int) -> list[Part]:
-        """UnitProxies as their generator made them."""
+        """Proxies as their generator made them."""
         classes = self.tree.lineups[lineup].classes
         generator = self.tree.makers[maker].generator
         if isinstance(generator, PerClassGenerator):
@@ -119,7 +116,7 @@ class UnitProxies:
         return [self._finished[key] for key in keys]
 
     def _divided(self, part: Part, norm: Normaliser) -> Part:
-        """UnitProxies after `none` or `l2`."""
+        """Proxies after `none` or `l2`."""
         if type(norm) is NoNorm:
             return part
         if part.block.divisors is not None:
@@ -129,7 +126,7 @@ class UnitProxies:
         return self._finished[norm, part]
 
     def _after_quantile(self, raw: Sequence[Part]) -> list[Part]:
-        """UnitProxies after `quantile`; line-ups that begin with the same classes share what comes of them.
+        """Proxies after `quantile`; line-ups that begin with the same classes share what comes of them.
 
         The first class stays as it is, and its values alone decide what those of the others become.
         """

@@ -54,9 +54,8 @@ class Store:
         except OSError as e:
             raise FileError(f"Cannot write {self.folder}: {e.strerror}.") from None
         try:
-            read_note(self.folder / MANIFEST, {"format": int})
-        except FileNotFoundError:
-            pass
+            if (self.folder / MANIFEST).exists():
+                read_note(self.folder / MANIFEST, {"format": int})
         except FileError:
             rule = "it is no manifest of a study, or is damaged; choose another folder, or delete the file"
             raise FileError(f"Cannot write {self.folder / MANIFEST}: {rule}.") from None
