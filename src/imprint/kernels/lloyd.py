@@ -6,9 +6,7 @@ from typing import Protocol
 import numpy as np
 
 from imprint.core.types import Array
-from imprint.kernels.rows import squared_norms
-
-BLOCK = 1024
+from imprint.kernels.rows import squared_distances, squared_norms
 
 
 class Rows(Protocol):
@@ -110,27 +108,26 @@ def _relocated(rows: Rows, state: Clustering, centres: Array, empty: Array) -> t
 
 
 class PlainRows:
-    """Rows clustered by whole matrix products, anew in every iteration."""
+    """Rows clustered by whole matrix products in float64, anew in every iteration."""
 
     def __init__(self, X: Array, weight: Array) -> None:
         self.X, self.weight = X, weight
+        self.wide = X.astype(np.float64)
 
     @cached_property
     def spread(self) -> float:
-        return float(self.X.var(axis=0, dtype=np.float64).sum())
+        return float(self.wide.var(axis=0).sum())
 
     def nearer(self, candidates: Array, closest: Array) -> Array:
-        nearer = np.empty((len(candidates), len(closest)))
-        for out, row in zip(nearer, self.X[candidates]):
-            np.minimum(closest, squared_norms(self.X.astype(np.float64) - row), out=out)
-        return nearer
+        from scipy.spatial.distance import cdist
+
+        return np.minimum(closest, cdist(self.wide[candidates], self.wide, "sqeuclidean"))
 
     def clustering(self, centres: Array) -> "PlainClustering":
         return PlainClustering(self, centres)
 
     def distances(self, centres: Array, labels: Array) -> Array:
-        blocks = [slice(i, i + BLOCK) for i in range(0, len(self.X), BLOCK)]
-        return np.concatenate([squared_norms(self.X[b].astype(np.float64) - centres[labels[b]]) for b in blocks])
+        return squared_distances(self.wide, centres, labels)
 
 
 class PlainClustering:
@@ -141,19 +138,12 @@ class PlainClustering:
         self.assign(centres)
 
     def assign(self, centres: Array) -> tuple[int, float]:
-        X, weight, k = self.rows.X, self.rows.weight, len(centres)
-        C = centres.astype(np.float64)
+        rows, clusters, C = self.rows, np.arange(len(centres)), centres.astype(np.float64)
         shift = float(squared_norms(C - self.centres).sum())
         self.centres = C
-        half = squared_norms(C) / 2
-        blocks = [np.argmin(half - X[i : i + BLOCK] @ C.T, axis=1) for i in range(0, len(X), BLOCK)]
-        labels = np.concatenate(blocks).astype(np.int32)
+        labels = np.argmin(squared_norms(C) / 2 - rows.wide @ C.T, axis=1).astype(np.int32)
         changed = int(np.count_nonzero(labels != self.labels))
         self.labels = labels
-        self.total = np.bincount(labels, weight, minlength=k)
-        self.members = np.bincount(labels[weight > 0], minlength=k)
-        self.sums = np.zeros((k, X.shape[1]))
-        for j in np.flatnonzero(self.members):
-            mine = labels == j
-            self.sums[j] = weight[mine] @ X[mine].astype(np.float64)
+        mine = (labels == clusters[:, None]) * rows.weight  # (k, n)
+        self.sums, self.total, self.members = mine @ rows.wide, mine.sum(axis=1), (mine > 0).sum(axis=1)
         return changed, shift
