@@ -2,15 +2,18 @@
 
 import json
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
+from imprint.cli import main
 from imprint.core.errors import FileError, ParameterError
 from imprint.report.results_file import MEANINGS, export, results_table
 from imprint.study import Grid, Held, Study, run
@@ -37,6 +40,19 @@ def test_every_column_of_a_shard_is_there_and_explained(folder):
     assert table.column_names == list(MEANINGS)
     assert set(schema().names) <= set(MEANINGS)
     assert all(str(t) in ("string", "int32", "int64", "float", "double") for t in table.schema.types)
+
+
+def test_somebody_elses_results_are_not_written_over(folder, tmp_path, capsys):
+    """The name `results.parquet` was not chosen by whoever asks for an export into a folder."""
+    place = shutil.copytree(folder, tmp_path / "study")
+    assert main(["study", "export", str(place)]) == main(["study", "export", str(place)]) == 0, "our own is replaced"
+    for write in (lambda path: path.write_text("mine"), lambda path: pq.write_table(pa.table({"mine": [1]}), path)):
+        write(place / "results.parquet")
+        before = (place / "results.parquet").read_bytes()
+        assert main(["study", "export", str(place)]) == 2
+        assert "results.parquet: it exists and holds no results of a study" in capsys.readouterr().err
+        assert (place / "results.parquet").read_bytes() == before
+        assert main(["study", "export", str(place), "--output", str(place / "results.parquet")]) == 0, "it was chosen"
 
 
 def test_rows_are_those_of_the_study_in_its_order(folder):

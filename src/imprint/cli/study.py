@@ -140,12 +140,14 @@ def export(
     holds; `--json` says it too.
     """
     from imprint.cli._files import check_place
-    from imprint.report.results_file import MEANINGS
+    from imprint.report.results_file import MEANINGS, check_own
     from imprint.report.results_file import export as write
 
+    path = output or folder / "results.parquet"
     if output is not None:
         check_place(output)
-    path = output or folder / "results.parquet"
+    else:
+        check_own(path)
     table = write(folder, path)
     if json:
         columns = [{"name": f.name, "type": str(f.type), "meaning": MEANINGS[f.name]} for f in table.schema]

@@ -62,6 +62,18 @@ def export(folder: str | os.PathLike[str], path: str | os.PathLike[str]) -> pa.T
     return table
 
 
+def check_own(path: Path) -> None:
+    """Refuse to write over a file that `export` did not write; for a name that nobody chose."""
+    if not path.exists():
+        return
+    try:
+        known = b"imprint" in (pq.read_schema(path).metadata or {})
+    except (pa.ArrowException, OSError):
+        known = False
+    if not known:
+        raise FileError(f"Cannot write {path}: it exists and holds no results of a study; choose a name with --output.")
+
+
 def results_table(folder: str | os.PathLike[str]) -> pa.Table:
     """The results in the folder of a study, or of all studies whose folders lie in it; columns as in `MEANINGS`."""
     parts = [_plain(name, table) for name, table in _tables(Path(folder))]

@@ -83,8 +83,7 @@ def check_size(study: Study, limit: int | None = LIMIT) -> None:
 def plan(study: Study, source: Source, done: Container[bytes] = frozenset(), limit: int | None = LIMIT) -> Plan:
     """The units of a study whose experiments are not `done` yet. Refuses points that make no sense, by name."""
     check_size(study, limit)
-    methods, units = study.methods, []
-    texts = methods.texts(str.encode)
+    methods, texts, units = study.methods, study.methods.texts(str.encode), []
     kinds: dict[type, int] = {}
     kind = methods.each("generator", lambda g: kinds.setdefault(type(g), len(kinds)))
     prints, named, left_out = {}, 0, 0

@@ -51,14 +51,13 @@ class Store:
         try:
             for place in places:
                 place.mkdir(parents=True, exist_ok=True)
-        except OSError as e:
-            raise FileError(f"Cannot write {self.folder}: {e.strerror}.") from None
-        try:
-            if (self.folder / MANIFEST).exists():
+            with suppress(FileNotFoundError):
                 read_note(self.folder / MANIFEST, {"format": int})
         except FileError:
             rule = "it is no manifest of a study, or is damaged; choose another folder, or delete the file"
             raise FileError(f"Cannot write {self.folder / MANIFEST}: {rule}.") from None
+        except OSError as e:
+            raise FileError(f"Cannot write {self.folder}: {e.strerror}.") from None
         with exclusive(self.folder / LOCK, self._busy):
             for place in places:
                 remove_partials(place)
@@ -118,9 +117,8 @@ class Store:
             found = read_note(self.folder / MANIFEST, {"format": int})
         except FileNotFoundError:
             raise FileError(f"{self.folder}: no study has been run into this folder.") from None
-        if found.get("format") != FORMAT:
-            rule = f"this imprint reads format {FORMAT}"
-            raise FileError(f"{self.folder / MANIFEST}: format {found.get('format')!r}; {rule}.")
+        if found["format"] != FORMAT:
+            raise FileError(f"{self.folder / MANIFEST}: format {found['format']}; this imprint reads format {FORMAT}.")
         return read_note(self.folder / MANIFEST, MANIFEST_HOLDS)
 
     def study(self) -> Study:
