@@ -89,7 +89,7 @@ def test_kmeans_revives_empty_clusters(device):
 
 
 def test_class_maxima():
-    from imprint.kernels.tensor.maxima import class_maxima
+    from imprint.kernels.tensor.scores import class_maxima
 
     Q, W, starts = ROWS[0], ROWS[1], np.array([0, 100, 101, 150])
     ours = class_maxima(*tensors([Q, W]), starts)

@@ -69,7 +69,7 @@ def kernel_sums(Q: Any, centre: Array, right: Array, by_class: Array) -> Any:
     kernels differ from their mean is summed.
     """
     if is_torch(Q):
-        from imprint.kernels.tensor.gaussian import kernel_sums as of_tensors
+        from imprint.kernels.tensor.scores import kernel_sums as of_tensors
 
         return of_tensors(Q, centre, right, by_class)
     out = np.zeros((len(Q), len(by_class)))

@@ -22,10 +22,10 @@ def class_maxima(Q: Any, W: Array, starts: Array) -> Any:
     array([[3., 0.]])
     """
     if is_torch(Q):
-        from imprint.kernels.tensor import maxima
+        from imprint.kernels.tensor import scores
         from imprint.kernels.tensor.device import on_device_of
 
-        return maxima.class_maxima(Q, on_device_of(W, Q), starts)
+        return scores.class_maxima(Q, on_device_of(W, Q), starts)
     best = np.full((len(Q), len(starts)), -np.inf, dtype=np.result_type(Q, W))
 
     def fill(start: int) -> None:

@@ -4,9 +4,9 @@ import numpy as np
 
 from imprint.core.types import Array
 from imprint.kernels.compiled import jit, jit_sums
+from imprint.kernels.compiled.kmeans import near_mean
 from imprint.kernels.compiled.lloyd import add_rows, move_rows, nearest
 from imprint.kernels.compiled.products import distances_to_own, squared_distance
-from imprint.kernels.compiled.sketch import near_mean
 
 EPS = 2.0**-53  # half a unit in the last place of float64
 UNIT = 2.0**-24  # and of float32
