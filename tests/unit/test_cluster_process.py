@@ -50,7 +50,7 @@ def test_equals_a_gaussian_process(classes, per_class):
 
 @settings(max_examples=20)
 @given(st.lists(st.tuples(st.booleans(), st.integers(0, 99)), min_size=1, max_size=8))
-def test_classes_come_and_go_exactly(changes):
+def test_classes_come_and_go_exactly(steps):
     W, labels, noise, Q = drawn(70, 8)
     present = list(range(0, 70, 2))
 
@@ -63,7 +63,7 @@ def test_classes_come_and_go_exactly(changes):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(changes, "ANEW", 0)
         system = solve(W[rows(present)], places(present), noise[rows(present)], RATE)
-        for comes, draw in changes:
+        for comes, draw in steps:
             absent = sorted(set(range(70)) - set(present))
             if comes:
                 new = [absent[draw % len(absent)], absent[-1]]

@@ -14,6 +14,7 @@ from imprint.kernels.cpu import on_all_cores, one_blas_thread
 from imprint.kernels.rows import column_means, squared_norms
 
 SLICE = 128
+FEW = 2**25  # multiplications that take less time than starting threads
 QUERIES = 512
 PROXIES = 1024
 ERROR = 1e-5
@@ -52,13 +53,14 @@ def kernel(left: Array, right: Array) -> Array:
 def kernel_rows(left: Array, right: Array) -> Array:
     """The same on all cores.  # (n, p)"""
     out = np.empty((len(left), len(right)), dtype=left.dtype)
+    step = SLICE if len(left) * right.size > FEW else max(1, len(left))
 
     def fill(start: int) -> None:
-        part = np.matmul(left[start : start + SLICE], right.T, out=out[start : start + SLICE])
+        part = np.matmul(left[start : start + step], right.T, out=out[start : start + step])
         np.exp(part, out=part)
 
     with one_blas_thread():
-        on_all_cores(fill, range(0, len(left), SLICE))
+        on_all_cores(fill, range(0, len(left), step))
     return out
 
 
