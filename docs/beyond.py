@@ -198,6 +198,7 @@ def main(subset: Path, texts: Path, sounds: Path) -> None:
     drawings = {
         "texts-modes": (words, "modes_l2"),
         "texts-gain": (words, "gain"),
+        "texts-against_k_least_squares": (words, "against_k_least_squares"),
         "sounds-shots": (heard, "shots"),
     }
     for file, (run, name) in drawings.items():

@@ -23,7 +23,7 @@ def test_programs_get_every_backbone_with_what_the_table_shows():
     by_name = {o["name"]: o for o in objects}
     assert by_name["minilm"]["input"] == "128 tokens"
     assert by_name["resnet18"]["download"].startswith("https://")
-    assert [n for n in by_name if by_name[n]["default"]] == ["efficientnet_lite0", "minilm"]
+    assert [n for n in by_name if by_name[n]["default"]] == ["efficientnet_lite0", "minilm", "yamnet"]
 
 
 def test_listing_imports_nothing_heavy():
