@@ -8,8 +8,7 @@ from imprint.core.layout import Layout
 from imprint.core.types import Array, State
 from imprint.generators._base import MASS, ROWS, SPREAD, PerClassGenerator
 from imprint.kernels.cpu import one_blas_thread
-from imprint.kernels.medoids import Pairwise, alternate, fasterpam
-from imprint.kernels.rows import squared_distances
+from imprint.kernels.medoids import Medoids, Pairwise, alternate, fasterpam
 
 METHODS = ("fasterpam", "alternate")
 
@@ -37,19 +36,17 @@ class KMedoids(PerClassGenerator):
         mass = np.concatenate([state["mass"], np.ones(len(X))])
         return self._keep(rows, mass, np.concatenate([state["spread"], np.zeros(len(X))]), rng)
 
-    def search(self, pairs: Pairwise, mass: Array, rng: np.random.Generator) -> tuple[Array, Array]:
-        """The medoids among rows whose distances are at hand, and which of them is nearest to each row."""
-        if self.method == "alternate":
-            return alternate(pairs, self.k, mass)[:2]
-        return fasterpam(pairs, self.k, rng, mass)[:2]
+    def search(self, pairs: Pairwise, mass: Array, rng: np.random.Generator) -> Medoids:
+        """The medoids among rows whose distances are at hand."""
+        return alternate(pairs, self.k, mass) if self.method == "alternate" else fasterpam(pairs, self.k, rng, mass)
 
     def _keep(self, rows: Array, mass: Array, spread: Array, rng: np.random.Generator) -> State:
         with one_blas_thread():
-            return medoid_state(rows, mass, spread, *self.search(Pairwise(rows), mass, rng))
+            return medoid_state(rows, mass, spread, self.search(Pairwise(rows), mass, rng))
 
 
-def medoid_state(rows: Array, mass: Array, spread: Array, medoids: Array, labels: Array) -> State:
+def medoid_state(rows: Array, mass: Array, spread: Array, found: Medoids) -> State:
     """The medoids of rows that stand for `mass` rows each, and what the medoids stand for in turn."""
-    apart = squared_distances(rows, rows[medoids], labels) + spread
-    total, scatter = (np.bincount(labels, w, minlength=len(medoids)) for w in (mass, mass * apart))
-    return {"rows": rows[medoids], "mass": total, "spread": scatter / total}
+    apart = mass * (found.distances**2 + spread)
+    total, scatter = (np.bincount(found.labels, w, minlength=len(found.rows)) for w in (mass, apart))
+    return {"rows": rows[found.rows], "mass": total, "spread": scatter / total}

@@ -1,7 +1,7 @@
 """k-medoids under the Euclidean distance: FasterPAM and the alternating iteration."""
 
 from collections.abc import Iterator
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -11,6 +11,14 @@ from imprint.kernels.rows import squared_norms
 
 MEMORY = 256 * 2**20
 BLOCK = 512
+
+
+class Medoids(NamedTuple):
+    """Rows chosen, and of every row its nearest among them."""
+
+    rows: Array  # (k',) numbers of rows
+    labels: Array  # (n,) places in `rows`
+    distances: Array  # (n,) float64, of float32's exactness
 
 
 class Pairwise:
@@ -76,21 +84,21 @@ class Pairwise:
         return products
 
 
-def fasterpam(pairs: Pairwise, k: int, rng: np.random.Generator, weight: Array) -> tuple[Array, Array, float]:
+def fasterpam(pairs: Pairwise, k: int, rng: np.random.Generator, weight: Array) -> Medoids:
     """Medoids that no single swap improves, by eager swaps (Schubert and Rousseeuw, 2021).
 
-    Returns the rows chosen, the medoid of every row and the total distance. To be run with BLAS kept to one thread.
+    To be run with BLAS kept to one thread.
 
     >>> X = np.array([[0.0], [1.0], [2.0], [10.0]])
-    >>> fasterpam(Pairwise(X), 2, np.random.default_rng(0), np.ones(4))[2]
-    2.0
+    >>> fasterpam(Pairwise(X), 2, np.random.default_rng(0), np.ones(4)).distances
+    array([1., 0., 1., 0.])
     """
     n = len(weight)
     if k == 1:
-        return _result(pairs, weight, np.argmin(pairs.totals(weight), keepdims=True))
+        return _result(pairs, np.argmin(pairs.totals(weight), keepdims=True))
     medoids = rng.choice(n, size=min(k, n), replace=False)
     if len(medoids) == n:
-        return _result(pairs, weight, medoids)
+        return _result(pairs, medoids)
     swaps = _compiled_swaps(pairs, medoids) if pairs.compiled else _PlainSwaps(pairs, medoids)
     idle = 0
     while idle < n:  # until a whole round changes nothing
@@ -98,7 +106,7 @@ def fasterpam(pairs: Pairwise, k: int, rng: np.random.Generator, weight: Array) 
             idle = swaps.try_rows(block, start, weight, medoids, idle)
             if idle >= n:
                 break
-    return _clusters(weight, medoids, *swaps.nearest())
+    return _clusters(medoids, *swaps.nearest())
 
 
 class _Swaps(Protocol):
@@ -136,10 +144,10 @@ class _PlainSwaps:
         return np.argmin(self.M, axis=0), self.M.min(axis=0)
 
 
-def alternate(pairs: Pairwise, k: int, weight: Array, max_iter: int = 300) -> tuple[Array, Array, float]:
+def alternate(pairs: Pairwise, k: int, weight: Array, max_iter: int = 300) -> Medoids:
     """Assign rows to medoids and medoids to clusters in turn, from the `k` most central rows.
 
-    >>> alternate(Pairwise(np.array([[0.0], [1.0], [2.0], [10.0], [11.0]])), 2, np.ones(5))[0]
+    >>> alternate(Pairwise(np.array([[0.0], [1.0], [2.0], [10.0], [11.0]])), 2, np.ones(5)).rows
     array([3, 1])
     """
     medoids = np.argsort(pairs.totals(weight), kind="stable")[:k]
@@ -149,7 +157,7 @@ def alternate(pairs: Pairwise, k: int, weight: Array, max_iter: int = 300) -> tu
         if np.array_equal(best, medoids):
             break
         medoids = best
-    return _result(pairs, weight, medoids)
+    return _result(pairs, medoids)
 
 
 def _centre(pairs: Pairwise, weight: Array, members: Array, medoid: int) -> int:
@@ -162,14 +170,14 @@ def _centre(pairs: Pairwise, weight: Array, members: Array, medoid: int) -> int:
     return int(rows[best]) if costs[best] < costs[rows == medoid].min(initial=np.inf) else medoid
 
 
-def _result(pairs: Pairwise, weight: Array, medoids: Array) -> tuple[Array, Array, float]:
+def _result(pairs: Pairwise, medoids: Array) -> Medoids:
     distances = pairs.rows(medoids)
-    return _clusters(weight, medoids, np.argmin(distances, axis=0), distances.min(axis=0))
+    return _clusters(medoids, np.argmin(distances, axis=0), distances.min(axis=0))
 
 
-def _clusters(weight: Array, medoids: Array, labels: Array, distances: Array) -> tuple[Array, Array, float]:
-    """Medoids, labels and cost; a medoid whose rows all have an equal medoid before it is dropped."""
+def _clusters(medoids: Array, labels: Array, distances: Array) -> Medoids:
+    """The medoids that have rows; one whose rows all have an equal medoid before it is dropped."""
     used = np.bincount(labels, minlength=len(medoids)) > 0
     if not used.all():
         medoids, labels = medoids[used], (np.cumsum(used) - 1)[labels]
-    return medoids, labels, float(weight @ distances.astype(np.float64))
+    return Medoids(medoids, labels, distances.astype(np.float64))

@@ -164,7 +164,7 @@ def _kmedoids(X: Array, requests: Sequence[Request]) -> list[State]:
         pairs = Pairwise(X)
         for generator, entropy in requests:
             medoids = generator.search(pairs, one, np.random.default_rng(entropy))  # type: ignore[attr-defined]
-            found.append(medoid_state(X, one, none, *medoids))
+            found.append(medoid_state(X, one, none, medoids))
     return found
 
 
