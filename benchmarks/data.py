@@ -34,7 +34,7 @@ def load(width: int) -> Embeddings:
         return _synthetic(width)
     file = np.load(path)
     scale = file["scale"] if "scale" in file.files else np.float32(1)
-    train, test = (_unit(file[part].astype(np.float32) * scale) for part in ("train", "test"))
+    train, test = (_unit(file[part] * np.float32(scale)) for part in ("train", "test"))
     order = np.argsort(file["train_labels"], kind="stable")
     return Embeddings(path.stem, train[order], file["train_labels"][order], test, file["test_labels"])
 

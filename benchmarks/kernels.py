@@ -61,7 +61,7 @@ def kmeans_rows(repeats: int, whole: bool) -> Iterator[Row]:
 
 def neighbour_rows(repeats: int, whole: bool) -> Iterator[Row]:
     """Exact lists; the quality is the share of queries with the very list of float64 brute force."""
-    E = load(512)
+    E = load(256)
     Q = E.test if whole else E.test[:2000]
     truth = nearest(Q.astype(np.float64), E.train.astype(np.float64), 5)[1]
 
@@ -69,7 +69,7 @@ def neighbour_rows(repeats: int, whole: bool) -> Iterator[Row]:
         return float((found == truth).all(axis=1).mean())
 
     quality = ("equal lists", lambda r: share(r[1]), share)
-    setting = f"{len(E.train):,} x {len(Q):,} x 512, m = 5"
+    setting = f"{len(E.train):,} x {len(Q):,} x 256, m = 5"
     for peer, theirs in {
         "faiss IndexFlatL2": lambda _: peers.faiss_neighbours(Q, E.train, 5),
         "scikit-learn brute force": lambda _: peers.sklearn_neighbours(Q, E.train, 5),
@@ -79,7 +79,7 @@ def neighbour_rows(repeats: int, whole: bool) -> Iterator[Row]:
     for metric in ("cosine", "manhattan"):
         truth = nearest(Q.astype(np.float64), W.astype(np.float64), 5, metric)[1]
         yield compare(
-            "nearest", f"{len(W):,} x {len(Q):,} x 512, m = 5, {metric}", "scikit-learn brute force",
+            "nearest", f"{len(W):,} x {len(Q):,} x 256, m = 5, {metric}", "scikit-learn brute force",
             lambda _, metric=metric: nearest(Q, W, 5, metric),
             lambda _, metric=metric: peers.sklearn_neighbours(Q, W, 5, metric),
             quality, 1,

@@ -7,11 +7,12 @@ import numpy as np
 from imprint.core.errors import ParameterError
 from imprint.core.inkind import is_torch
 from imprint.core.types import Array
-from imprint.kernels.cpu import on_all_cores, one_blas_thread
+from imprint.kernels.cpu import cores, on_all_cores, one_blas_thread
 from imprint.kernels.rows import column_means, squared_norms, unit_rows
 
 METRICS = ("euclidean", "cosine", "manhattan")
-HELD = 2**23  # products held at a time by every core: fewer, and BLAS packs the rows again too often
+HELD = 2**24  # products held at a time by every core: fewer, and BLAS packs the rows again too often
+MANY = 32  # queries from which proposals repay their preparation
 SPARE = 4  # rows proposed beyond those asked for, so that rounding seldom leaves doubt
 RUN = 64  # columns of which the least is found first
 
@@ -35,7 +36,7 @@ def nearest(Q: Any, W: Array, m: int, metric: str = "euclidean") -> tuple[Any, A
 
         return neighbours.nearest(Q, on_device_of(W, Q), m, metric)
     m = min(m, len(W))
-    if metric == "manhattan" or 4 * (m + SPARE) > len(W):
+    if metric == "manhattan" or len(Q) < MANY or 4 * (m + SPARE) > len(W):
         return _among_all(Q, W, m, metric)
     return _among_proposed(Q, W, m, metric)
 
@@ -47,7 +48,8 @@ def _among_all(Q: Array, W: Array, m: int, metric: str) -> tuple[Array, Array]:
     distances, indices = _room(Q, m)
     if metric == "cosine":
         Q, W = unit_rows(Q.astype(np.float64)), unit_rows(W.astype(np.float64))
-    name, step = {"euclidean": "euclidean", "cosine": "", "manhattan": "cityblock"}[metric], max(1, HELD // len(W))
+    name = {"euclidean": "euclidean", "cosine": "", "manhattan": "cityblock"}[metric]
+    step = max(1, min(HELD // len(W), -(-len(Q) // cores())))
 
     def fill(start: int) -> None:
         rows = slice(start, start + step)
@@ -105,18 +107,21 @@ class _Proposal:
     """
 
     def __init__(self, Q: Array, W: Array, metric: str) -> None:
+        dtype, shape = np.result_type(Q, W), W.shape[1] + 1
+        self.Q, self.W = np.empty((len(Q), shape), dtype), np.empty((len(W), shape), dtype)
+        left, right = self.Q[:, :-1], self.W[:, :-1]
         if metric == "cosine":
-            self.Q, self.W = unit_rows(Q), unit_rows(W)
+            left[:], right[:] = unit_rows(Q), unit_rows(W)
             squares = np.ones(len(Q)), np.ones(len(W))
         else:
-            mean = column_means(W).astype(W.dtype)
-            self.Q, self.W = Q - mean, W - mean
-            squares = squared_norms(self.Q), squared_norms(self.W)
-        dtype = np.result_type(Q, W)
+            mean = column_means(W).astype(dtype)
+            np.subtract(Q, mean, out=left)
+            np.subtract(W, mean, out=right)
+            squares = squared_norms(left), squared_norms(right)
         share = 1 - 8 * (W.shape[1] ** 0.5 + 4) * np.finfo(dtype).eps
+        left *= -2
+        self.Q[:, -1], self.W[:, -1] = 1, share * squares[1]
         self.of_queries = share * squares[0]
-        self.Q = np.column_stack([-2 * self.Q, np.ones(len(Q), dtype)])
-        self.W = np.column_stack([self.W, (share * squares[1]).astype(dtype)])
 
     def of(self, rows: slice, count: int) -> tuple[Array, Array]:
         """Rows that seem nearest to some queries, by index, and what all others are at least away.  # (q, r), (q,)"""
