@@ -70,6 +70,8 @@ def _teach(classroom: Classroom, folder: Path, progress: Callable[[int, int], ob
     if classroom.modality != "image":
         raise ParameterError(f"{folder} holds pictures, and {classroom.backbone.record.name} reads texts.")
     split = load_folder(folder, "train")
+    if split.modality != "image":
+        raise ParameterError(f"imprint serve: {folder} holds {split.modality}s; the page has pictures and texts alone.")
     root, unreadable = Path(split.inputs.root), list[str]()  # type: ignore[attr-defined]
     names, labels = list(split.names), split.labels.tolist()
     asked: list[tuple[str, Future[Outcome]]] = []

@@ -7,11 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from imprint.core.errors import ImprintError
+from imprint.core.errors import ImprintError, ParameterError
 from imprint.head import Head
 from imprint.method import Method
 from imprint.serve.history import History, replayed
 from imprint.serve.learnt import Basis, Learnt, relearnt
+from imprint.serve.start import opened
 
 METHOD = Method.of(norm_pre="l2", generator="kmeans(k=3)", norm_post="none", norm_inf="l2", aggregator="kernel")
 LABELS = ("ant", "bee", "cat")
@@ -101,3 +102,13 @@ def test_what_came_in_one_drop_is_undone_together():
 def test_labels_that_cannot_name_a_folder_are_refused(bad):
     with pytest.raises(ImprintError):
         History().after({"do": "create", "label": bad})
+
+
+def test_a_folder_of_sounds_is_refused_once(tmp_path):
+    from scipy.io import wavfile
+
+    for name in ("a", "b"):
+        (tmp_path / "sounds" / name).mkdir(parents=True)
+        wavfile.write(tmp_path / "sounds" / name / "1.wav", 8000, np.zeros(800, dtype=np.int16))
+    with pytest.raises(ParameterError, match=r"sounds holds sounds; the page has pictures and texts alone\."):
+        opened(tmp_path / "sounds", tmp_path / "classroom", "raw")
