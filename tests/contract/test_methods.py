@@ -225,3 +225,24 @@ def test_aggregators_that_need_points_are_refused_where_there_are_none():
     for g, a in clash:
         with pytest.raises(ParameterError, match=r"decides by distances, and these proxies are directions, no points"):
             ImprintClassifier(generator=g, aggregator=a).fit(X, y)
+
+
+@pytest.mark.parametrize("classes", [200, 256, 257, 300])
+def test_more_classes_than_a_byte_counts(classes):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(2 * classes, 12)), np.tile(np.arange(classes), 2)
+    method = Method.of(norm_pre="none", generator="all", norm_post="none", norm_inf="none", aggregator="nearest(m=1)")
+    head = Head(method, 0, X.dtype).learn(X, y)
+    assert np.array_equal(head.classes[head.winners(X)], y)
+
+
+def test_an_aggregator_sees_rows_as_queries_will_be():
+    """`max` measures scores in units of a query of usual length: as they come, not as rows were before generation."""
+    rng = np.random.default_rng(1)
+    X, y = rng.normal(size=(60, 5)) + 4, np.arange(60) % 3
+    for pre, inf in (("l2", "none"), ("none", "l2"), ("l2", "l2"), ("none", "none")):
+        method = Method.of(norm_pre=pre, generator="mean", norm_post="none", norm_inf=inf, aggregator="max")
+        head = Head(method, 0, X.dtype).learn(X, y)
+        lengths = np.linalg.norm(X, axis=1).mean() if inf == "none" else 1
+        longest = np.linalg.norm(head.proxies.weights, axis=1).max()
+        assert head.prepared.reach == pytest.approx(lengths * longest)

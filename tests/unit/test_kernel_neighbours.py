@@ -76,10 +76,11 @@ def test_what_rounding_might_hide_is_compared_with_all_rows(monkeypatch):
     """Rows so near each other that their products in float32 cannot tell which is nearest."""
     W = rows(3000, 40, 5, 2)
     W[100:200] = W[100] * (1 + 1e-7 * np.arange(100, dtype=np.float32)[:, None])
+    Q = W[np.r_[100:110, 200:300]]
+    expected = nearest(Q.astype(np.float64), W.astype(np.float64), 4)[1]
     counts = compared_with_all(monkeypatch)
-    indices = nearest(W[100:101], W, 4)[1]
-    assert counts == [1]
-    assert np.array_equal(indices, nearest(W[100:101].astype(np.float64), W.astype(np.float64), 4)[1])
+    assert np.array_equal(nearest(Q, W, 4)[1], expected)
+    assert counts == [10]
 
 
 def test_refuses_unknown_metrics_and_empty_lists():

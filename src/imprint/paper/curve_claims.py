@@ -129,7 +129,7 @@ def _dips(values: Array) -> float:
 
 
 def _transformer(backbone: str) -> bool:
-    return any(word in backbone for word in ("vit", "swin", "deit"))
+    return any(word in backbone for word in ("vit", "swin", "deit", "minilm"))
 
 
 CLAIMS = {"l2": l2, "pre_none": pre_none, "k_least_squares": k_least_squares}
