@@ -3,7 +3,6 @@
 from typing import Any
 
 import numpy as np
-from scipy.spatial.distance import pdist
 
 from imprint.collapse.means import DOUBLE, Means, class_means
 from imprint.collapse.rows import Rows, group, in_threads, narrow_product
@@ -84,6 +83,8 @@ def cdnv(X: Any, y: Any) -> float:
 
 
 def cdnv_from(means: Means, variances: Array) -> float:
+    from scipy.spatial.distance import pdist
+
     distances = pdist(means.centred, "sqeuclidean")
     first, second = np.triu_indices(len(variances), k=1)
     closest = int(distances.argmin())

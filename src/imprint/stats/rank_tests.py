@@ -4,7 +4,6 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import chdtrc, ndtr
 
 from imprint.core.errors import ParameterError
 from imprint.core.types import Array
@@ -65,6 +64,8 @@ def friedman(scores: ArrayLike) -> Friedman:
         return Friedman(0.0, 1.0)
     between = ((ranks.sum(axis=0) - n * expected) ** 2).sum()
     statistic = (m - 1) * between / spread
+    from scipy.special import chdtrc
+
     return Friedman(float(statistic), float(chdtrc(m - 1, statistic)))
 
 
@@ -97,6 +98,8 @@ def _two_sided(ranks: Array, smaller: float) -> float:
     if len(ranks) <= EXACT_UP_TO:
         return min(1.0, 2 * _lower_tail(np.rint(2 * ranks).astype(np.intp), round(2 * smaller)))
     z = (smaller - ranks.sum() / 2) / np.sqrt((ranks**2).sum() / 4)
+    from scipy.special import ndtr
+
     return min(1.0, 2 * float(ndtr(z)))
 
 
