@@ -94,13 +94,13 @@ class Method:
             raise ParameterError(f"{self.generator}: it does not compute on tensors of this device; give X.cpu().")
         scaled = [self.norm_pre.apply(X) for X in parts]
         kept = self.generator.summarise_all(scaled, [class_rng(seed, label) for label in labels])
-        return [ClassState(self._finite(state), self._sums(X, s)) for X, s, state in zip(parts, scaled, kept)]
+        return [ClassState(self._finite(state), self.sums(X, s)) for X, s, state in zip(parts, scaled, kept)]
 
     def extend(self, state: ClassState, X: Array, seed: int, label: object) -> ClassState:
         """The state of a class after more of its rows."""
         X = to_numpy(X)  # the rows kept before are NumPy arrays
         scaled = self.norm_pre.apply(X)
-        more = self._sums(X, scaled)
+        more = self.sums(X, scaled)
         kept = self.generator.extend(state.kept, scaled, class_rng(seed, label))
         return ClassState(self._finite(kept), self._finite({name: state.sums[name] + more[name] for name in more}))
 
@@ -129,7 +129,8 @@ class Method:
             raise ParameterError(f"{self.generator}: the rows are too large to calculate with; scale them down.")
         return arrays
 
-    def _sums(self, X: Array, scaled: Array) -> State:
+    def sums(self, X: Array, scaled: Array) -> State:
+        """What the aggregator wants to know of the rows of a class, given also as they are before generation."""
         return self.aggregator.sums(scaled, scaled if self.norm_inf == self.norm_pre else self.norm_inf.apply(X))
 
 

@@ -26,8 +26,8 @@ def command(
     less than a minute and no network, prints a table and writes one HTML page.
     """
     from imprint.cli._files import check_home
+    from imprint.core.atomic import make_folder
     from imprint.demo import explore, write_page
-    from imprint.demo.page import make_folder
 
     make_folder(out)
     if cache:

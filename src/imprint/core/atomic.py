@@ -47,6 +47,15 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
             os.unlink(name)
 
 
+def make_folder(folder: Path) -> Path:
+    """The folder, made if need be with those it lies in, or a sentence why not."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as e:
+        raise FileError(f"Cannot make the folder {folder}: {e.strerror}.") from None
+    return folder
+
+
 def remove_partials(folder: Path) -> None:
     """Remove what writers that were killed left in a folder; only for who knows that nobody writes there now."""
     for partial in folder.glob(f".*{PARTIAL}"):

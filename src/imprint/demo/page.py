@@ -7,8 +7,7 @@ from pathlib import Path
 from statistics import fmean, stdev
 
 from imprint import recipes
-from imprint.core.atomic import atomic_write
-from imprint.core.errors import FileError
+from imprint.core.atomic import atomic_write, make_folder
 from imprint.core.types import Array
 from imprint.core.version import __version__
 from imprint.demo.figures import accuracy_over_k, gain_over_nc1
@@ -26,15 +25,6 @@ def write_page(findings: Findings, folder: str | Path) -> Path:
     with atomic_write(target) as f:
         f.write(page(findings).encode())
     return target
-
-
-def make_folder(folder: Path) -> Path:
-    """The folder, made if need be, or a sentence why not."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as e:
-        raise FileError(f"Cannot make the folder {folder}: {e.strerror}.") from None
-    return folder
 
 
 def page(findings: Findings) -> str:

@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from imprint import recipes
-from imprint.core.atomic import atomic_write
-from imprint.core.errors import FileError
+from imprint.core.atomic import atomic_write, make_folder
 from imprint.report import forms
 from imprint.report.breakdown import Breakdown
 from imprint.report.critical_difference import critical_difference
@@ -30,10 +29,7 @@ def write_report(
 ) -> list[Path]:
     """Write the tables as `report.txt`, `.csv`, `.tex` and `.html`, pairs and breakdowns as CSV, and the diagram."""
     place = Path(folder)
-    try:
-        place.mkdir(parents=True, exist_ok=True)
-    except OSError as e:
-        raise FileError(f"Cannot make the folder {place}: {e.strerror}.") from None
+    make_folder(place)
     files = {
         "report.txt": (forms.as_text(tables) + forms.breakdowns_text(tables.breakdowns)).encode(),
         "report.csv": forms.as_csv(tables).encode(),

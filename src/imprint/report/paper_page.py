@@ -6,8 +6,7 @@ from html import escape
 from pathlib import Path
 from string import Template
 
-from imprint.core.atomic import atomic_write
-from imprint.core.errors import FileError
+from imprint.core.atomic import atomic_write, make_folder
 from imprint.report.claims import Row, rows, tally, tied
 from imprint.report.claims import as_html as claims_html
 from imprint.report.forms import count
@@ -222,10 +221,7 @@ def write_files(folder: Path, files: Mapping[str, bytes]) -> list[Path]:
     """Write files, each whole or not at all, by their names within a folder."""
     for name, content in files.items():
         path = folder / name
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-        except OSError as e:
-            raise FileError(f"Cannot make the folder {path.parent}: {e.strerror}.") from None
+        make_folder(path.parent)
         with atomic_write(path) as f:
             f.write(content)
     return [folder / name for name in files]

@@ -10,7 +10,7 @@ from threading import Lock
 
 import numpy as np
 
-from imprint.core.atomic import atomic_write
+from imprint.core.atomic import atomic_write, make_folder
 from imprint.core.errors import FileError
 from imprint.core.types import Array
 from imprint.datasets.pictures import read_picture
@@ -66,10 +66,7 @@ class Pictures:
 
 
 def _write(place: Path, raw: bytes) -> None:
-    try:
-        place.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as e:
-        raise FileError(f"Cannot write {place}: {e.strerror}.") from None
+    make_folder(place.parent)
     with atomic_write(place) as f:
         f.write(raw)
 

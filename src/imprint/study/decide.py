@@ -205,5 +205,5 @@ class Plain:
         key = method.aggregator, method.norm_pre, method.norm_inf, c
         if key not in self._sums:
             X = self.proxies.X[self.tree.classes[c].rows]
-            self._sums[key] = method.aggregator.sums(method.norm_pre.apply(X), method.norm_inf.apply(X))
+            self._sums[key] = method.sums(X, method.norm_pre.apply(X))
         return self._sums[key]
