@@ -92,5 +92,5 @@ def test_a_full_disk_costs_time_or_is_one_sentence(tmp_path, raw):
     assert [name in again for name in names] == [True, False, True, False]
     again.close()
     (tmp_path / "file").write_text("no folder")
-    with pytest.raises(FileError, match=r"^Cannot write .*: Not a directory\.$"):
+    with pytest.raises(FileError, match=r"^Cannot make the folder .*: Not a directory\.$"):
         Pictures(tmp_path / "file" / "pictures").keep(raw)
