@@ -13,9 +13,9 @@ import numpy as np
 from data import SHARED
 
 from imprint import recipes
-from imprint.assess.duplicates import duplicates
-from imprint.assess.mislabelled import doubt_of_labels, mislabelled
-from imprint.assess.outliers import outliers
+from imprint.evaluation.duplicates import duplicates
+from imprint.evaluation.mislabelled import doubt_of_labels, mislabelled
+from imprint.evaluation.outliers import outliers
 from imprint.folds import out_of_fold
 from imprint.method import Method
 

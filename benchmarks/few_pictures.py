@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from imprint.core.atomic import atomic_write
+from imprint.core.files.atomic import atomic_write
 from imprint.datasets import load
 
 

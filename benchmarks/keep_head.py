@@ -16,9 +16,9 @@ from imprint import backbones, kept_ways
 from imprint.folds import Folds
 from imprint.head import Head
 from imprint.imprinter.items import embed_items
-from imprint.imprinter.keeping import Keep
-from imprint.kept_head import KeptHead
+from imprint.imprinter.pretrained import Keep
 from imprint.method import Method
+from imprint.pretrained_classes.head import KeptHead
 
 BACKBONE = "efficientnet_lite0"
 WAYS = {"qi": ("qi", 0.99), "done": ("done", 0.99), "margin": ("margin", 0.99), "margin, 95 %": ("margin", 0.95)}
@@ -90,7 +90,7 @@ def measure(case: Case, way: str, share: float) -> list[float]:
 
 
 def main(imagenet: str, cifar10: str, rows: str) -> None:
-    from imprint.kept_head import Own
+    from imprint.pretrained_classes.head import Own
 
     old, new = embedded(Path(imagenet), Path(cifar10), Path(rows))
     names = np.array(Own.of(backbones.head(BACKBONE)).labels)

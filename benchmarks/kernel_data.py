@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from imprint.cluster_process.changes import scale, solve
-from imprint.cluster_process.system import System
+from imprint.gaussian_process.posterior import Posterior
+from imprint.gaussian_process.update import scale, solve
 from imprint.kernels.kmeans import kmeans
 from imprint.kernels.rows import squared_norms, unit_rows
 
@@ -79,7 +79,7 @@ def clusters(instance: Instance, k: int | None, seed: int = 0) -> Clusters:
     return Clusters(*(np.concatenate(column) for column in zip(*parts)), s)
 
 
-def system(of: Clusters, gamma: float = 1.0, noise: float = 0.1, spread: float = 0.2) -> System:
+def system(of: Clusters, gamma: float = 1.0, noise: float = 0.1, spread: float = 0.2) -> Posterior:
     return solve(of.weights, of.labels, noise / of.mass + spread * of.spread / of.scale, gamma / of.scale)
 
 

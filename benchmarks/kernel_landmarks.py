@@ -12,7 +12,7 @@ from pathlib import Path
 
 from kernel_data import Instance, accuracy, clusters, read, system
 
-from imprint.cluster_process.landmarks import solve_by_landmarks
+from imprint.gaussian_process.nystroem import solve_by_landmarks
 
 COUNTS = (1000, 2000, 4096)
 

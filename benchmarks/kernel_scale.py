@@ -14,7 +14,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from imprint.cluster_process.changes import added, removed, solve
+from imprint.gaussian_process.update import added, removed, solve
 from imprint.kernels.maxima import class_maxima
 from imprint.kernels.rows import unit_rows
 

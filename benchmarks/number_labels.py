@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from imprint.core.atomic import atomic_write
+from imprint.core.files.atomic import atomic_write
 
 
 def main(packs: Path) -> None:

@@ -16,7 +16,8 @@ NOTE = "<!-- Written by docs/generate.py from the code: change the code, then ru
 EXAMPLES = Path(__file__).resolve().parent / "examples"
 MODULES = (
     "imprint", "imprint.imprinter", "imprint.recipes", "imprint.collapse", "imprint.stats", "imprint.study",
-    "imprint.tasks", "imprint.datasets", "imprint.embeddings", "imprint.backbones", "imprint.assess", "imprint.export",
+    "imprint.tasks", "imprint.datasets", "imprint.embeddings", "imprint.backbones", "imprint.evaluation",
+    "imprint.export",
     "imprint.report", "imprint.core.errors",
 )  # fmt: skip
 HIDDEN = {"__version__", "family"}

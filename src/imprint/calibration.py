@@ -6,7 +6,7 @@ from typing import Any, NamedTuple, Protocol, Self
 import numpy as np
 
 from imprint.conformal import Familiarity, familiarity
-from imprint.core.inkind import is_torch
+from imprint.core.arrays import is_torch
 from imprint.core.types import Array
 from imprint.kernels.softmax import softmax
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from imprint.calibration import Calibration
 from imprint.conformal import Familiarity
-from imprint.core.sealed import require
+from imprint.core.files.container import require
 from imprint.core.types import Array
 
 POSITIVE = ("temperature", "score_spread", "doubt_spread", "heaviest")

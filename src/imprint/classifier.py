@@ -8,11 +8,11 @@ import numpy as np
 from sklearn.base import ClassifierMixin
 from sklearn.metrics import accuracy_score
 
-from imprint.core import sealed
+from imprint.core.arrays import all_finite, dtype_name, labels_at, like, on_gpu, to_numpy
+from imprint.core.compare_and_set import compare_and_set
 from imprint.core.errors import FileError, ParameterError
-from imprint.core.inkind import all_finite, dtype_name, labels_at, like, on_gpu, to_numpy
+from imprint.core.files import container
 from imprint.core.labels import plain
-from imprint.core.swap import swap
 from imprint.core.types import Array
 from imprint.fitted import Fitted, Learnt, read_columns
 from imprint.folds import Folds
@@ -133,13 +133,13 @@ class ImprintClassifier(Fitted, ClassifierMixin, MethodParameters):  # type: ign
                 return learnt._replace(head=learnt.head.learn(rows, labels))
             return Learnt(self._empty(self._method(), dtype_name(rows)).learn(rows, labels), columns)
 
-        swap(self, "_learnt", learn)
+        compare_and_set(self, "_learnt", learn)
         return self
 
     def forget(self, label: Any) -> Self:
         """Drop a class, exactly as if it had never been seen."""
         self._known()
-        swap(self, "_learnt", lambda learnt: learnt._replace(head=learnt.head.forget(plain(label))))
+        compare_and_set(self, "_learnt", lambda learnt: learnt._replace(head=learnt.head.forget(plain(label))))
         return self
 
     # Deciding
@@ -185,19 +185,19 @@ class ImprintClassifier(Fitted, ClassifierMixin, MethodParameters):  # type: ign
         document, arrays = head_to_parts(head)
         if columns is not None:
             document["features"] = list(columns)
-        sealed.write(path, {**document, "kind": "classifier"}, arrays)
+        container.write(path, {**document, "kind": "classifier"}, arrays)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
         """Read a model written by `save`; a damaged, altered or foreign file is refused."""
-        document, arrays = sealed.read(path)
+        document, arrays = container.read(path)
         if document.get("kind") == "imprinter":
             raise FileError(
                 f"{path} is a model with a backbone: use Imprinter.load; its `classifier` is what you want."
             )
         head, columns = head_from_parts(document, arrays, path), read_columns(document.get("features"), path)
         if columns is not None and len(columns) != head.width:
-            raise sealed.foreign(path)
+            raise container.foreign(path)
         return cls.of_head(head, columns)
 
     @classmethod

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from imprint.core import sealed
+from imprint.core.files import container
 from imprint.core.types import Array, Proxies
 from imprint.head import Head
 
@@ -76,5 +76,5 @@ def read_columns(names: Any, source: str | os.PathLike[str]) -> tuple[str, ...] 
     if names is None:
         return None
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-        raise sealed.foreign(source)
+        raise container.foreign(source)
     return tuple(names)

@@ -7,9 +7,9 @@ from typing import Any, cast
 import numpy as np
 
 from imprint.calibration import Calibration, OutOfFold, calibrate
+from imprint.core.arrays import all_finite, dtype_name, kept, rows_at, to_numpy
 from imprint.core.digest import class_entropy
 from imprint.core.errors import ParameterError
-from imprint.core.inkind import all_finite, dtype_name, kept, rows_at, to_numpy
 from imprint.core.labels import as_labels
 from imprint.core.layout import Entry, Layout
 from imprint.core.types import Array, State

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from imprint.aggregators._base import Before
+from imprint.aggregators._base import Predecessor
 from imprint.arrivals import Arrivals
 from imprint.calibration import Assessor, Calibration
+from imprint.core.arrays import all_finite, cut, dtype_name, joined, rows_at, to_numpy
 from imprint.core.errors import NotFittedError, ParameterError
 from imprint.core.family import unknown
-from imprint.core.inkind import all_finite, cut, dtype_name, joined, rows_at, to_numpy
 from imprint.core.labels import as_labels
 from imprint.core.types import Array, Proxies, State
 from imprint.kernels.softmax import keep_winners
@@ -19,7 +19,7 @@ from imprint.method import ClassState, Method
 
 SCORES = 2**24  # held at a time where only the winners are asked for
 
-STANDS_FOR = (("mass", 1.0), ("spread", 0.0))
+PROXY_DEFAULTS = (("mass", 1.0), ("spread", 0.0))
 """What a proxy stands for where its state does not say: one row, itself."""
 
 
@@ -137,14 +137,14 @@ class Head:
         arrival = np.argsort(order).tolist()
         kept = [states[i].kept for i in order]
         weights, sizes = self.method.weights(kept, arrival, self.dtype)
-        mass, spread = (_each(kept, sizes, name, usual) for name, usual in STANDS_FOR)
+        mass, spread = (_each(kept, sizes, name, usual) for name, usual in PROXY_DEFAULTS)
         return Proxies(weights, np.repeat(np.arange(len(sizes)), sizes), mass, spread)
 
     def with_weights(self, weights: Array, sizes: Array) -> "Head":
         """The same with finished proxies that were computed before and kept, so many for each class."""
         other = Head(*self.__reduce__()[1])
         states = [s.kept for _, s in sorted(zip(self.labels, self.states), key=lambda pair: pair[0])]
-        mass, spread = (_each(states, sizes.tolist(), name, usual) for name, usual in STANDS_FOR)
+        mass, spread = (_each(states, sizes.tolist(), name, usual) for name, usual in PROXY_DEFAULTS)
         other.__dict__["proxies"] = Proxies(weights, np.repeat(np.arange(len(sizes)), sizes), mass, spread)
         return other
 
@@ -160,7 +160,7 @@ class Head:
         states = [s.sums for _, s in sorted(zip(self.labels, self.states), key=lambda pair: pair[0])]
         return {name: np.sum([s[name] for s in states], axis=0) for name in states[0]}
 
-    def _before(self, then: "Head | None") -> Before | None:
+    def _before(self, then: "Head | None") -> Predecessor | None:
         """What an ancestor prepared, and the proxies of the classes whose states are still the very same."""
         if then is None:
             return None
@@ -171,7 +171,7 @@ class Head:
         if not pairs:
             return None
         old, new = (np.concatenate(side) for side in zip(*pairs))
-        return Before(then.prepared, old, new)
+        return Predecessor(then.prepared, old, new)
 
     # Deciding
 

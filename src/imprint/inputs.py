@@ -8,8 +8,8 @@ from sklearn.utils import assert_all_finite, check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d, validate_data
 
+from imprint.core.arrays import all_finite, dtype_name, on_gpu, to_numpy
 from imprint.core.errors import KindError, ParameterError
-from imprint.core.inkind import all_finite, dtype_name, on_gpu, to_numpy
 from imprint.core.labels import plain
 from imprint.core.types import Array
 

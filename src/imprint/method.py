@@ -9,12 +9,11 @@ import numpy as np
 
 from imprint import aggregators, generators, normalisers
 from imprint.aggregators._base import Aggregator
+from imprint.core.arrays import factorize, is_torch, to_numpy
 from imprint.core.component import Component
 from imprint.core.digest import class_rng
 from imprint.core.errors import ParameterError
 from imprint.core.family import Family
-from imprint.core.inkind import is_torch, to_numpy
-from imprint.core.numbering import numbered
 from imprint.core.types import Array, State
 from imprint.generators._base import Generator, PerClassGenerator
 from imprint.normalisers._base import POSITIONS, Normaliser
@@ -159,7 +158,7 @@ class Methods:
             for m in many
         ]
         every = np.concatenate(rows, axis=1, dtype=np.int32)
-        first, _ = numbered(np.ravel_multi_index(tuple(every), [len(part) for part in components]))
+        first, _ = factorize(np.ravel_multi_index(tuple(every), [len(part) for part in components]))
         return cls(components, every.T[first])
 
     def __len__(self) -> int:

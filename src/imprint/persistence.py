@@ -1,4 +1,4 @@
-"""A head as a JSON document and named arrays, which `core.sealed` keeps in one safe file.
+"""A head as a JSON document and named arrays, which `core.files.container` keeps in one safe file.
 
 States of classes are stored together: for each name all values in turn, and a table with a line for each class, its
 number and its shape. Proxies are stored only where they do not follow from each class alone. Of a calibrated head also
@@ -15,8 +15,8 @@ import numpy as np
 from imprint.calibration_parts import ARRAYS as CALIBRATION_ARRAYS
 from imprint.calibration_parts import calibration_from_parts, calibration_to_parts
 from imprint.core.errors import FileError, ParameterError
+from imprint.core.files.container import foreign, require
 from imprint.core.layout import Layout, Stack, fits
-from imprint.core.sealed import foreign, require
 from imprint.core.types import Array, State
 from imprint.folds import FOLDS, HELD, Folds
 from imprint.folds import LAYOUT as HELD_LAYOUT

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from imprint.aggregators._base import Before
+from imprint.aggregators._base import Predecessor
 from imprint.core.layout import fits
 from imprint.core.types import Proxies
 from imprint.export.graph import Graph
@@ -89,7 +89,7 @@ def test_what_was_prepared_before_only_saves_work(a):
     few = Proxies(P.weights[:10], P.labels[:10], P.mass[:10], P.spread[:10])
     rows = np.random.default_rng(8).normal(size=(50, 7))
     sums = a.sums(rows, rows)
-    before = Before(a.prepare(few, sums), np.arange(10), np.arange(10))
+    before = Predecessor(a.prepare(few, sums), np.arange(10), np.arange(10))
     np.testing.assert_allclose(a.scores(Q, a.prepare(P, sums, before)), a.scores(Q, a.prepare(P, sums)), rtol=1e-9)
 
 

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from imprint.assess.page.document import WEB
 from imprint.cli import main
+from imprint.evaluation.page.document import WEB
 
 FLAGS = (
     "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "

@@ -201,14 +201,14 @@ def test_a_saved_model_goes_on_knowing(parts, tmp_path):
     ],
 )
 def test_hostile_folds_are_refused(change, tmp_path):
-    from imprint.core import sealed
+    from imprint.core.files import container
 
     X, y, _ = blobs([9, 9])
     ImprintClassifier(calibrate=True, random_state=0).fit(X, y).save(tmp_path / "m")
-    document, arrays = sealed.read(tmp_path / "m")
+    document, arrays = container.read(tmp_path / "m")
     arrays = {name: array.copy() for name, array in arrays.items()}
     change(arrays)
-    sealed.write(tmp_path / "m", document, arrays)
+    container.write(tmp_path / "m", document, arrays)
     with pytest.raises(FileError, match="not an imprint model"):
         ImprintClassifier.load(tmp_path / "m")
 
@@ -217,13 +217,13 @@ def test_hostile_folds_are_refused(change, tmp_path):
     ("name", "value"), [("temperature", 0.0), ("floor", 1.5), ("expected", "all"), ("high", float("inf")), ("low", 1)]
 )
 def test_hostile_claims_are_refused(name, value, tmp_path):
-    from imprint.core import sealed
+    from imprint.core.files import container
 
     X, y, _ = blobs([9, 9])
     ImprintClassifier(calibrate=True, random_state=0).fit(X, y).save(tmp_path / "m")
-    document, arrays = sealed.read(tmp_path / "m")
+    document, arrays = container.read(tmp_path / "m")
     document["calibration"][name] = value
-    sealed.write(tmp_path / "m", document, arrays)
+    container.write(tmp_path / "m", document, arrays)
     with pytest.raises(FileError, match="not an imprint model"):
         ImprintClassifier.load(tmp_path / "m")
 

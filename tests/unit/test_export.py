@@ -16,8 +16,8 @@ from safetensors.torch import load_file
 from sklearn.datasets import load_digits
 
 from imprint import ImprintClassifier, Imprinter
-from imprint.core import sealed
 from imprint.core.errors import FileError, MissingExtraError, ParameterError
+from imprint.core.files import container
 from imprint.export import export, export_file
 
 QI = {"generator": "mean", "norm_post": "l2", "aggregator": "max"}
@@ -225,9 +225,9 @@ def test_every_pixel_keeps_its_place(shades, tmp_path):
 def test_a_head_is_exported_without_its_backbone(shades, tmp_path):
     model = Imprinter("raw", generator="mean").fit(shades)
     model.save(tmp_path / "m.imprint")
-    document, arrays = sealed.read(tmp_path / "m.imprint")
+    document, arrays = container.read(tmp_path / "m.imprint")
     document["backbone"]["spec"] = "onnx:gone.onnx"
-    sealed.write(tmp_path / "m.imprint", document, arrays)
+    container.write(tmp_path / "m.imprint", document, arrays)
     for to, name in (("numpy", "h.npz"), ("torch", "h.safetensors")):
         assert export_file(tmp_path / "m.imprint", tmp_path / name, to).backbone is None
     export_file(tmp_path / "m.imprint", tmp_path / "h.onnx", head_only=True)

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from imprint import ImprintClassifier, Imprinter
-from imprint.core import sealed
 from imprint.core.errors import ImprintError
-from imprint.imprinter import gallery
+from imprint.core.files import container
+from imprint.imprinter import exemplars
 from imprint.persistence import head_to_parts
 
 FILES = 2240  # of which some twenty in a block come out as they were
@@ -193,7 +193,7 @@ def test_resealed_files_with_anything_inside(block, tmp_path):
     for seed in range(block, FILES, 8):
         document, arrays = mutant(seed)
         try:
-            sealed.write(path, document, arrays)
+            container.write(path, document, arrays)
         except (TypeError, ValueError, KeyError):
             continue  # not even JSON or safetensors
         changed += not same(original(seed), (document, arrays))
@@ -213,7 +213,7 @@ def pictures():
     model = Imprinter("embeddings", generator="kmeans(k=2)").fit(
         (X, np.array(["ant", "bee", "cow"])[np.arange(15) % 3])
     )
-    names, kept = gallery.to_parts(model.classes_.tolist(), model.learnt.shelves)
+    names, kept = exemplars.to_parts(model.classes_.tolist(), model.learnt.shelves)
     document, arrays = head_to_parts(model.learnt.head)
     return {**document, "kind": "classifier", "pictures": names}, {**arrays, **kept}
 
@@ -229,7 +229,7 @@ def test_resealed_files_with_any_pictures_inside(tmp_path):
         else:
             kept = {k: v for k, v in arrays.items() if k.startswith("pictures")}
             arrays = {**{k: v for k, v in arrays.items() if k not in kept}, **change_arrays(kept, draw)}
-        sealed.write(path, document, arrays)
+        container.write(path, document, arrays)
         try:
             model = Imprinter.load(path)
             loaded += 1

@@ -8,8 +8,8 @@ import pytest
 from PIL import Image
 
 from imprint import ImprintClassifier, Imprinter, backbones
-from imprint.core import sealed
 from imprint.core.errors import FileError, ImprintError, ParameterError, UnreadableInput
+from imprint.core.files import container
 
 SHADES = {"dark": 20, "middle": 120, "light": 230}
 
@@ -125,9 +125,9 @@ def test_refitting_a_loaded_model_keeps_its_method(tmp_path, photos):
 def test_a_model_of_another_backbone_is_refused(tmp_path, photos):
     path = tmp_path / "a.imprint"
     raw().fit(photos).save(path)
-    document, arrays = sealed.read(path)
+    document, arrays = container.read(path)
     document["backbone"]["fingerprint"] = "f" * 64
-    sealed.write(path, document, arrays)
+    container.write(path, document, arrays)
     with pytest.raises(FileError, match="made with the backbone raw of fingerprint ffffffff; raw has"):
         Imprinter.load(path)
     with pytest.raises(FileError, match="tinynet has"):
@@ -166,7 +166,7 @@ def test_a_foreign_document_is_refused(tmp_path, photos):
     raw().fit(photos).save(path)
     with pytest.raises(FileError, match=r"with a backbone: use Imprinter\.load"):
         ImprintClassifier.load(path)
-    document, arrays = sealed.read(path)
+    document, arrays = container.read(path)
     for broken in (
         {"pictures": [["a"], [], []]},
         {"pictures": [["a", "b"], ["c"], ["d"]]},
@@ -174,11 +174,11 @@ def test_a_foreign_document_is_refused(tmp_path, photos):
         {"pictures": 3},
         {"backbone": {}},
     ):
-        sealed.write(path, {**document, **broken}, arrays)
+        container.write(path, {**document, **broken}, arrays)
         with pytest.raises(FileError, match="not an imprint model"):
             Imprinter.load(path)
     far = {**arrays, "pictures.0.beside": arrays["pictures.0.beside"] + 99}
-    sealed.write(path, document, far)
+    container.write(path, document, far)
     with pytest.raises(FileError, match="not an imprint model"):
         Imprinter.load(path)
 

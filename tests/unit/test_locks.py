@@ -5,8 +5,8 @@ import time
 
 import pytest
 
-from imprint.core import locks
 from imprint.core.errors import FileError
+from imprint.core.files import locks
 
 
 @pytest.mark.parametrize("remove", [False, True])

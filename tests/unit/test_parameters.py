@@ -7,8 +7,8 @@ from sklearn.model_selection import GridSearchCV
 
 import imprint
 from imprint import ImprintClassifier, Imprinter
-from imprint.core import sealed
 from imprint.core.errors import ParameterError
+from imprint.core.files import container
 from imprint.export import export
 from imprint.generators.kmeans import KMeans
 
@@ -61,7 +61,7 @@ def test_a_fitted_model_follows_the_method_it_was_fitted_with(tmp_path):
         clf.set_params(generator="mean", norm_post="l2", norm_inf="l2", aggregator="max", random_state=0)
         clf.fit(X, Y)
         assert repr(clf) == text
-    assert sealed.read(tmp_path / "after")[0]["parts"]["generator"] == "mean"
+    assert container.read(tmp_path / "after")[0]["parts"]["generator"] == "mean"
 
 
 def test_an_imprinter_explains_by_the_method_it_was_fitted_with():

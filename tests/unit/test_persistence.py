@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from imprint import ImprintClassifier
-from imprint.core import sealed
 from imprint.core.errors import FileError, ParameterError
+from imprint.core.files import container
 
 RNG = np.random.default_rng(0)
 X, Y = RNG.normal(size=(30, 5)).astype(np.float32), np.repeat(["ant", "bee", "ünïcode 🐝"], 10)
@@ -106,9 +106,9 @@ def test_another_programs_safetensors_is_refused(tmp_path):
 
 def rewritten(model, change):
     """The same file with another document, sealed as if we had written it: a hostile author, not an accident."""
-    document, arrays = sealed.read(model)
+    document, arrays = container.read(model)
     document, arrays = change(document, dict(arrays))
-    sealed.write(model, document, arrays)
+    container.write(model, document, arrays)
 
 
 def part(d, **changed):
@@ -206,19 +206,19 @@ def test_a_file_holds_nothing_twice(tmp_path):
     """Proxies that follow from each class alone are not stored beside it, so they cannot contradict it."""
     for generator, stored in (("mean", False), ("kmeans(k=2)", False), ("least_squares", True)):
         ImprintClassifier(generator=generator, aggregator="max").fit(X, Y).save(tmp_path / "m")
-        assert ("weights" in sealed.read(tmp_path / "m")[1]) is stored
+        assert ("weights" in container.read(tmp_path / "m")[1]) is stored
 
 
 def test_a_document_that_is_no_document_is_refused(tmp_path):
     from safetensors.numpy import save_file
 
     head = {
-        "format": sealed.FORMAT,
-        "version": sealed.VERSION,
+        "format": container.FORMAT,
+        "version": container.VERSION,
         "document": "[]",
-        "sha256": sealed._seal("[]", {"w": X}),
+        "sha256": container._seal("[]", {"w": X}),
     }
-    save_file({"w": X}, tmp_path / "f", metadata={sealed.FORMAT: json.dumps(head)})
+    save_file({"w": X}, tmp_path / "f", metadata={container.FORMAT: json.dumps(head)})
     with pytest.raises(FileError, match="not an imprint model"):
         ImprintClassifier.load(tmp_path / "f")
 
@@ -227,8 +227,8 @@ def test_a_bottomless_document_is_refused(tmp_path):
     from safetensors.numpy import save_file
 
     text = "[" * 100_000
-    head = {"format": sealed.FORMAT, "version": sealed.VERSION, "document": text, "sha256": ""}
-    save_file({"w": X}, tmp_path / "f", metadata={sealed.FORMAT: json.dumps(head)})
+    head = {"format": container.FORMAT, "version": container.VERSION, "document": text, "sha256": ""}
+    save_file({"w": X}, tmp_path / "f", metadata={container.FORMAT: json.dumps(head)})
     with pytest.raises(FileError, match="damaged"):
         ImprintClassifier.load(tmp_path / "f")
 
@@ -272,7 +272,7 @@ def test_the_longest_name_a_file_may_have(tmp_path):
 
 
 def test_a_newer_format_says_so(model, monkeypatch):
-    monkeypatch.setattr(sealed, "VERSION", 3)
+    monkeypatch.setattr(container, "VERSION", 3)
     ImprintClassifier(generator="mean").fit(X, Y).save(model)
     monkeypatch.undo()
     with pytest.raises(FileError, match="format version 3 and this imprint reads version 2"):
@@ -284,7 +284,7 @@ def test_missing_folder_and_oversized(tmp_path, monkeypatch, model):
         ImprintClassifier.load(tmp_path / "none")
     with pytest.raises(FileError, match="is a folder"):
         ImprintClassifier.load(tmp_path)
-    monkeypatch.setattr(sealed, "LARGEST_FILE", 100)
+    monkeypatch.setattr(container, "LARGEST_FILE", 100)
     with pytest.raises(FileError, match="more than a model may have"):
         ImprintClassifier.load(model)
 
@@ -292,7 +292,7 @@ def test_missing_folder_and_oversized(tmp_path, monkeypatch, model):
 @pytest.mark.parametrize("limit", ["LARGEST_FILE", "LARGEST_HEADER"])
 def test_what_could_not_be_read_again_is_not_written(model, monkeypatch, limit):
     old = model.read_bytes()
-    monkeypatch.setattr(sealed, limit, 100)
+    monkeypatch.setattr(container, limit, 100)
     with pytest.raises(FileError, match=r"^Cannot write .*m.imprint: the model is larger than a file may be\.$"):
         ImprintClassifier(generator="mean").fit(X, Y).save(model)
     assert model.read_bytes() == old

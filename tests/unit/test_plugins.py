@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from imprint import ImprintClassifier, Imprinter, aggregators, generators, normalisers
-from imprint.core import plugins, sealed
+from imprint.core import plugins
 from imprint.core.errors import FileError, ParameterError
+from imprint.core.files import container
 from imprint.export import export
 from tests.contract.minimal import Closest, Corners, Halve
 
@@ -135,7 +136,7 @@ def test_a_broken_entry_point_is_named(site, points, says):
 def test_a_file_never_decides_what_is_imported(site, tmp_path):
     site("", evil="raise SystemExit('imported')\n")
     ImprintClassifier(generator="mean").fit(X, Y).save(tmp_path / "m")
-    document, arrays = sealed.read(tmp_path / "m")
+    document, arrays = container.read(tmp_path / "m")
     for text in (
         "mypkg.evil",
         "mypkg.evil:Evil",
@@ -144,7 +145,7 @@ def test_a_file_never_decides_what_is_imported(site, tmp_path):
         "mean(k=__import__('mypkg.evil'))",
     ):
         for part in ("generator", "aggregator", "norm_pre"):
-            sealed.write(tmp_path / "m", {**document, "parts": {**document["parts"], part: text}}, arrays)
+            container.write(tmp_path / "m", {**document, "parts": {**document["parts"], part: text}}, arrays)
             with pytest.raises(FileError):
                 ImprintClassifier.load(tmp_path / "m")
     assert "mypkg.evil" not in sys.modules

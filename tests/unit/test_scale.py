@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from imprint import ImprintClassifier
-from imprint.core import sealed
+from imprint.core.files import container
 from imprint.head import Head
 from imprint.method import ClassState, Method
 
@@ -106,6 +106,6 @@ def test_files_grow_by_numbers_and_not_by_names(tmp_path):
         clf = known(classes)
         steps.append(operations(lambda clf=clf, n=classes: clf.save(tmp_path / str(n))) / classes)
         steps.append(operations(lambda n=classes: ImprintClassifier.load(tmp_path / str(n))) / classes)
-        sizes.append(len(sealed.read(tmp_path / str(classes))[1]))
+        sizes.append(len(container.read(tmp_path / str(classes))[1]))
     assert sizes[0] == sizes[1]
     assert max(steps[2:]) <= max(steps[:2]) <= 30

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from imprint import ImprintClassifier, Imprinter
-from imprint.core import sealed
 from imprint.core.errors import FileError
+from imprint.core.files import container
 from imprint.persistence import head_to_parts
 
 RNG = np.random.default_rng(0)
@@ -50,7 +50,7 @@ CHANGES = {
 @pytest.mark.parametrize("name", CHANGES)
 def test_what_is_not_known_is_refused_with_what_to_do(tmp_path, name):
     document, arrays = CHANGES[name](*head_to_parts(fitted().head_))
-    sealed.write(tmp_path / "m", {**document, "kind": "classifier"}, arrays)
+    container.write(tmp_path / "m", {**document, "kind": "classifier"}, arrays)
     for load in (ImprintClassifier.load, Imprinter.load):
         with pytest.raises(
             FileError, match=rf"m: it holds '{name}', which this imprint does not know .* fit the model"

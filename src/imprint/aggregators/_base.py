@@ -8,7 +8,7 @@ from imprint.core.types import Array, Proxies, State
 from imprint.kernels.rows import squared_distances
 
 
-class Before(NamedTuple):
+class Predecessor(NamedTuple):
     """What was prepared for the model this one came from, and the proxies that both have."""
 
     prepared: Any
@@ -45,7 +45,7 @@ class Aggregator(Component):
         """
         return {}
 
-    def prepare(self, proxies: Proxies, sums: State, before: Before | None = None) -> Any:
+    def prepare(self, proxies: Proxies, sums: State, before: Predecessor | None = None) -> Any:
         """What can be computed once from the proxies, for `scores`; by itself the proxies as they are."""
         return proxies
 

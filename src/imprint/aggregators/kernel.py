@@ -3,14 +3,14 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from imprint.aggregators._base import Aggregator, Before, Facts
-from imprint.cluster_process.changes import ANEW, added, removed, rounded_scale, scale, solve
-from imprint.cluster_process.landmarks import WHOLE, Landmarks, solve_by_landmarks
-from imprint.cluster_process.system import System
+from imprint.aggregators._base import Aggregator, Facts, Predecessor
 from imprint.core.component import param
 from imprint.core.errors import ParameterError
 from imprint.core.layout import COUNTED, Entry, Layout
 from imprint.core.types import Array, Proxies, State
+from imprint.gaussian_process.nystroem import WHOLE, Landmarks, solve_by_landmarks
+from imprint.gaussian_process.posterior import Posterior
+from imprint.gaussian_process.update import ANEW, added, removed, rounded_scale, scale, solve
 from imprint.kernels.cpu import one_blas_thread
 from imprint.kernels.rows import column_sums, squared_norms
 from imprint.kernels.softmax import softmax
@@ -19,7 +19,7 @@ from imprint.kernels.softmax import softmax
 class Prepared(NamedTuple):
     """The solved system, the scale of distances it was solved for, and the class of every proxy."""
 
-    system: System | Landmarks
+    system: Posterior | Landmarks
     scale: float
     labels: Array
 
@@ -61,7 +61,7 @@ class Kernel(Aggregator):
             "rows": np.array([float(len(X))]),
         }
 
-    def prepare(self, proxies: Proxies, sums: State, before: Before | None = None) -> Prepared:
+    def prepare(self, proxies: Proxies, sums: State, before: Predecessor | None = None) -> Prepared:
         s = scale(float(sums["square"][0]), sums["total"], int(sums["rows"][0]))
         if not np.isfinite(s):
             raise ParameterError(f"{self}: the squares of the rows overflow; scale them down or use norm_pre='l2'.")
@@ -73,11 +73,10 @@ class Kernel(Aggregator):
         except np.linalg.LinAlgError:
             raise ParameterError(f"{self}: proxies lie too close together for this noise; use a larger one.") from None
 
-    def _system(self, proxies: Proxies, noise: Array, s: float, before: Before | None) -> System | Landmarks:
+    def _system(self, proxies: Proxies, noise: Array, s: float, before: Predecessor | None) -> Posterior | Landmarks:
         if len(proxies.labels) > WHOLE:
             return solve_by_landmarks(proxies.weights, proxies.labels, noise, self.gamma / s)
-        large = before is not None and len(proxies.labels) > ANEW
-        if before is not None and large and before.prepared.scale == s and isinstance(before.prepared.system, System):
+        if before is not None and len(proxies.labels) > ANEW and _can_correct(before.prepared, s):
             return _changed(before, proxies, noise)
         return solve(proxies.weights, proxies.labels, noise, self.gamma / s)
 
@@ -120,7 +119,12 @@ class Kernel(Aggregator):
         return g.cast(S, dtype), g.cast(P, dtype)
 
 
-def _changed(before: Before, proxies: Proxies, noise: Array) -> System:
+def _can_correct(prepared: Prepared, s: float) -> bool:
+    """Whether an exact solution at the same scale is there to be corrected."""
+    return prepared.scale == s and isinstance(prepared.system, Posterior)
+
+
+def _changed(before: Predecessor, proxies: Proxies, noise: Array) -> Posterior:
     """The system before without the classes that have gone or changed, and with those that are new or have changed."""
     then = before.prepared
     gone = np.setdiff1d(then.labels, then.labels[before.old])

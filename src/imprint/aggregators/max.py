@@ -3,7 +3,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from imprint.aggregators._base import Aggregator, Before, Facts
+from imprint.aggregators._base import Aggregator, Facts, Predecessor
 from imprint.core.component import param
 from imprint.core.errors import ParameterError
 from imprint.core.layout import COUNTED, Entry, Layout
@@ -40,7 +40,7 @@ class Max(Aggregator):
             raise ParameterError(f"{self}: the lengths of the rows overflow; scale them down or use norm_inf='l2'.")
         return {"length": np.array([total]), "rows": np.array([float(len(Q))])}
 
-    def prepare(self, proxies: Proxies, sums: State, before: Before | None = None) -> Prepared:
+    def prepare(self, proxies: Proxies, sums: State, before: Predecessor | None = None) -> Prepared:
         longest = np.sqrt(squared_norms(proxies.weights).max())
         reach = float(sums["length"][0] / sums["rows"][0] * longest) or 1.0
         if not np.isfinite(reach):

@@ -3,10 +3,10 @@ from typing import Any
 
 import numpy as np
 
-from imprint.aggregators._base import Aggregator, Before, Facts
+from imprint.aggregators._base import Aggregator, Facts, Predecessor
+from imprint.core.arrays import in_type_of, like, rows_at
 from imprint.core.component import param
 from imprint.core.errors import ParameterError
-from imprint.core.inkind import in_type_of, like, rows_at
 from imprint.core.types import Array, Proxies, State
 from imprint.kernels.decisions import SMALLEST, by_distance, by_heads
 from imprint.kernels.neighbours import METRICS, nearest
@@ -26,7 +26,7 @@ class Nearest(Aggregator):
     metric: str = param("euclidean", "distance", choices=METRICS, detail=True)
     weighting: str = param("distance", "what a vote counts", choices=WEIGHTINGS, detail=True)
 
-    def prepare(self, proxies: Proxies, sums: State, before: Before | None = None) -> Proxies:
+    def prepare(self, proxies: Proxies, sums: State, before: Predecessor | None = None) -> Proxies:
         if self.m > len(proxies.labels):
             raise ParameterError(f"{self}: m must not exceed the {len(proxies.labels)} proxies.")
         return proxies

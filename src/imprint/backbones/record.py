@@ -13,7 +13,7 @@ from imprint.backbones.preprocess import Preprocess
 from imprint.core.digest import digest
 from imprint.core.errors import FileError, ParameterError
 from imprint.core.family import unknown
-from imprint.core.home import home
+from imprint.core.files.home import home
 
 RECORDS = Path(__file__).parent / "records"
 MODALITIES = ("image", "text", "sound")

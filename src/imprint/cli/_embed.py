@@ -8,8 +8,8 @@ import numpy as np
 from imprint import datasets
 from imprint.cli import _terminal as terminal
 from imprint.cli._files import check_home
-from imprint.core.atomic import atomic_write
 from imprint.core.errors import FileError
+from imprint.core.files.atomic import atomic_write
 from imprint.embeddings import Embeddings, extract
 from imprint.embeddings.extract import check_engine
 from imprint.imprinter import Embedded

@@ -6,9 +6,9 @@ import sys
 import tempfile
 from pathlib import Path
 
-from imprint.core import sealed
 from imprint.core.errors import FileError
-from imprint.core.home import home
+from imprint.core.files import container
+from imprint.core.files.home import home
 
 
 def words(*command: object) -> str:
@@ -39,7 +39,7 @@ def check_output(path: Path) -> None:
     check_place(path)
     if path.exists() and path.stat().st_size:
         try:
-            sealed.read(path)
+            container.read(path)
         except FileError:
             raise FileError(f"Cannot write {path}: it exists and is no imprint model; choose another name.") from None
 

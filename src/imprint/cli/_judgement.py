@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from imprint.calibration import OutOfFold
-from imprint.kept_head import AnyHead
+from imprint.pretrained_classes.head import AnyHead
 
 FEW = 10  # rows of a class below which more of them is the first advice
 

@@ -14,7 +14,7 @@ from imprint.imprinter import Embedded, Imprinter
 from imprint.imprinter.embedder import KINDS
 
 if TYPE_CHECKING:
-    from imprint.assess import Evaluation
+    from imprint.evaluation import Evaluation
 
 NEXT = {"image": "PICTURE", "text": "TEXT", "sound": "SOUND", "embedding": "TABLE"}
 
@@ -38,8 +38,8 @@ def embed(model: Imprinter, spec: str, **columns: Any) -> tuple[Embedded, tuple[
 
 def on_test_part(model: Imprinter, spec: str, columns: dict[str, Any]) -> "Evaluation":
     """How good the model is on the test part of the data."""
-    from imprint.assess import evaluation
-    from imprint.assess.rows import gather, test_split
+    from imprint.evaluation import evaluation
+    from imprint.evaluation.rows import gather, test_split
 
     with terminal.bars() as bars:
         rows = gather(model, [test_split(spec, **columns)[0]], bars.embedding("Testing"))

@@ -6,7 +6,7 @@ from imprint.cli import _options as options
 from imprint.cli import _terminal as terminal
 
 if TYPE_CHECKING:
-    from imprint.assess import Inspection
+    from imprint.evaluation import Inspection
 
 MOST = 10
 
@@ -28,9 +28,9 @@ def command(
     Lists labels that are likely wrong, duplicates, outliers, and inputs that cannot be read (the exit code is 1 if
     there are any). Data with a `train` and a `test` part are checked together.
     """
-    from imprint.assess import inspect_rows
-    from imprint.assess.rows import all_splits, gather
     from imprint.cli._files import check_home, check_place
+    from imprint.evaluation import inspect_rows
+    from imprint.evaluation.rows import all_splits, gather
     from imprint.imprinter import Imprinter
 
     if page is not None:
@@ -46,7 +46,7 @@ def command(
         rows = gather(model, splits, bars.embedding())
     found = inspect_rows(rows.X, rows.y, rows.paths, rows.skipped)
     if page is not None:
-        from imprint.assess.page import write_inspection
+        from imprint.evaluation.page import write_inspection
 
         write_inspection(page, f"What is wrong with {data}?", found, rows)
     if json:
@@ -59,28 +59,28 @@ def command(
 
 
 def _show(found: "Inspection", rows: int) -> None:
-    from imprint.core.visible import visible
+    from imprint.core.printable import printable
 
     if not (found.mislabelled or found.duplicates or found.outliers or found.unreadable):
         terminal.write(f"Nothing found in {terminal.count(rows, 'row')}.\n")
     if found.mislabelled:
         _title(f"{terminal.count(len(found.mislabelled), 'label')} likely wrong", len(found.mislabelled))
         lines = [
-            [visible(s.path), visible(s.label, 30), visible(s.suggested, 30), f"{100 * s.probability:.0f} %"]
+            [printable(s.path), printable(s.label, 30), printable(s.suggested, 30), f"{100 * s.probability:.0f} %"]
             for s in found.mislabelled[:MOST]
         ]
         terminal.table(["name", "label", "looks like", "probability"], lines, right=["probability"])
     if found.duplicates:
         _title(terminal.count(len(found.duplicates), "group") + " of duplicates", len(found.duplicates))
         for group in found.duplicates[:MOST]:
-            terminal.write("  " + "  =  ".join(visible(path) for path in group[:MOST]) + "\n")
+            terminal.write("  " + "  =  ".join(printable(path) for path in group[:MOST]) + "\n")
     for title, paths in (
         ("outlier", found.outliers),
         ("unreadable input", [f"{u['path']}: {u['reason']}" for u in found.unreadable]),
     ):
         if paths:
             _title(terminal.count(len(paths), title), len(paths))
-            terminal.write("".join(f"  {visible(path)}\n" for path in paths[:MOST]))
+            terminal.write("".join(f"  {printable(path)}\n" for path in paths[:MOST]))
 
 
 def _title(text: str, total: int) -> None:

@@ -26,7 +26,7 @@ def command(
     less than a minute and no network, prints a table and writes one HTML page.
     """
     from imprint.cli._files import check_home
-    from imprint.core.atomic import make_folder
+    from imprint.core.files.atomic import make_folder
     from imprint.demo import explore, write_page
 
     make_folder(out)

@@ -8,7 +8,7 @@ from imprint.cli import _options as options
 from imprint.cli import _terminal as terminal
 
 if TYPE_CHECKING:
-    from imprint.assess import Evaluation
+    from imprint.evaluation import Evaluation
 
 MOST_CLASSES, MOST_PAIRS = 20, 5
 BAR = 16  # characters
@@ -37,10 +37,10 @@ def command(
     mistakes, and are named. What cannot be read is named, the others still count, and the exit code is 1.
     """
     from imprint import datasets
-    from imprint.assess import evaluation
-    from imprint.assess.rows import gather, test_split
-    from imprint.assess.seen import seen_before
     from imprint.cli._files import check_model, check_place
+    from imprint.evaluation import evaluation
+    from imprint.evaluation.rows import gather, test_split
+    from imprint.evaluation.seen import seen_before
     from imprint.imprinter import Imprinter
 
     check_model(file)
@@ -56,7 +56,7 @@ def command(
     P = model.predict_proba(rows.embedded())
     found = evaluation(P, model.classes_, rows.y, rows.paths, rows.skipped)
     if page is not None:
-        from imprint.assess.page import write_evaluation
+        from imprint.evaluation.page import write_evaluation
 
         write_evaluation(page, f"{file.name} on {data}", found, model, rows, P, training)
     if json:
@@ -72,7 +72,7 @@ def command(
 
 
 def _show(found: "Evaluation") -> None:
-    from imprint.core.visible import visible
+    from imprint.core.printable import printable
 
     right = found.rows - len(found.mistakes)
     balanced = f"{100 * found.balanced_accuracy:.1f} % on the average of classes"
@@ -83,22 +83,22 @@ def _show(found: "Evaluation") -> None:
     if len(worst) < len(measured):
         terminal.write(f"The {len(worst)} classes of {len(measured)} that are found least:\n")
     lines = [
-        [visible(c.label, 30), c.rows, _bar(c.recall or 0), _percent(c.recall), _percent(c.precision)] for c in worst
+        [printable(c.label, 30), c.rows, _bar(c.recall or 0), _percent(c.recall), _percent(c.precision)] for c in worst
     ]
     terminal.table(["name", "rows", "", "found", "answers right"], lines, right=["rows", "found", "answers right"])
     if found.mistakes:
         terminal.write("\nConfused most:\n" + "".join(f"  {pair}\n" for pair in _pairs(found)))
     if found.unknown:
-        named = ", ".join(visible(label, 40) for label in found.unknown[:MOST_CLASSES])
+        named = ", ".join(printable(label, 40) for label in found.unknown[:MOST_CLASSES])
         terminal.note(f"The model does not know {named}: rows labelled so count as mistakes.")
 
 
 def _pairs(found: "Evaluation") -> list[str]:
-    from imprint.core.visible import visible
+    from imprint.core.printable import printable
 
     counts = {(i, j): n for i, row in enumerate(found.confusion) for j, n in enumerate(row) if i != j and n}
     most = sorted(counts, key=lambda pair: -counts[pair])[:MOST_PAIRS]
-    names = [visible(label, 40) for label in found.classes]
+    names = [printable(label, 40) for label in found.classes]
     return [f"{counts[i, j]:>5,}  {names[i]} called {names[j]}" for i, j in most]
 
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from imprint.core.arrays import to_numpy
 from imprint.core.errors import ParameterError
-from imprint.core.inkind import to_numpy
 from imprint.core.types import Array
 from imprint.kernels.cpu import cores, on_all_cores, one_blas_thread
 

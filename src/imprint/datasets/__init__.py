@@ -65,8 +65,8 @@ def load(
 
     The kind is found from the data: see `modality`, `found` and `parts` of the split. With `labelled=False` no labels
     are needed, and those there are are not read. A name goes before a path: write `./mnist` for a folder of that name.
-    Public sets are downloaded once, into the folder that `imprint.core.home.home()` names; `progress` hears of every
-    block.
+    Public sets are downloaded once, into the folder that `imprint.core.files.home.home()` names; `progress` is called
+    for every block.
 
     >>> load("digits"), load("digits", "test")
     (Split(1442 images, 10 classes), Split(355 images, 10 classes))

@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, overload
 
-from imprint.core.atomic import atomic_write
 from imprint.core.digest import digest
 from imprint.core.errors import FileError
-from imprint.core.home import home
+from imprint.core.files.atomic import atomic_write
+from imprint.core.files.home import home
 from imprint.datasets.split import UnreadableInput
 
 BLOCK = 1 << 20  # bytes that are hashed at once

@@ -7,7 +7,7 @@ from pathlib import Path
 from statistics import fmean, stdev
 
 from imprint import recipes
-from imprint.core.atomic import atomic_write, make_folder
+from imprint.core.files.atomic import atomic_write, make_folder
 from imprint.core.types import Array
 from imprint.core.version import __version__
 from imprint.demo.figures import accuracy_over_k, gain_over_nc1

@@ -9,7 +9,7 @@ from typing import Any
 
 from imprint.core.errors import ImprintError, ParameterError
 from imprint.core.family import unknown
-from imprint.core.locks import exclusive
+from imprint.core.files.locks import exclusive
 from imprint.embeddings.batches import local_batches
 from imprint.embeddings.journal import Journal, writing
 from imprint.embeddings.nodes import ray_batches

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from imprint.core.digest import digest
-from imprint.core.locks import exclusive
+from imprint.core.files.locks import exclusive
 from imprint.core.types import Array
 from imprint.embeddings.store import store_folder
 

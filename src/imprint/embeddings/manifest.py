@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from imprint.core.atomic import atomic_write
 from imprint.core.digest import digest
 from imprint.core.errors import FileError
+from imprint.core.files.atomic import atomic_write
 from imprint.embeddings.journal import HEADER, ROWS
 
 MANIFEST, LABELS, NAMES = "manifest.json", "labels.npy", "names.json"

@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from imprint.core.atomic import atomic_write
 from imprint.core.digest import digest
 from imprint.core.errors import FileError, ParameterError
+from imprint.core.files.atomic import atomic_write
 from imprint.core.types import Array
 from imprint.datasets.matrices import DAMAGE
 from imprint.datasets.packs import check_entries, to_float

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from imprint.core.atomic import atomic_write
+from imprint.core.files.atomic import atomic_write
 from imprint.core.version import __version__
 from imprint.embeddings.journal import JOURNAL, ROWS, Journal, writing
 from imprint.embeddings.manifest import LABELS, MANIFEST, NAMES, npy_header, write_manifest, write_names

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from imprint.core.errors import FileError
-from imprint.core.notes import read_note, write_note
+from imprint.core.files.notes import read_note, write_note
 from imprint.core.types import Array
 from imprint.embeddings.pack import Pack, read_pack
 

@@ -5,13 +5,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from imprint.backbones import Backbone, Record
-from imprint.core import sealed
 from imprint.core.errors import FileError, ParameterError
 from imprint.core.family import unknown
+from imprint.core.files import container
 from imprint.export import numpy, onnx, torch
 from imprint.export.head import MARK, Origin, Portable, portable
 from imprint.imprinter import Imprinter
-from imprint.imprinter.keeping import from_parts
+from imprint.imprinter.pretrained import from_parts
 
 if TYPE_CHECKING:
     from imprint.classifier import ImprintClassifier
@@ -72,7 +72,7 @@ def export_file(
     `backbone` says where the model's backbone lies now, for a file that has moved.
     """
     check_target(Path(path), to)
-    document, arrays = sealed.read(source)
+    document, arrays = container.read(source)
     stated = document.get("backbone")
     if stated is not None and to == "onnx" and not head_only:
         return export(Imprinter.load(source, backbone=backbone), path, to)
@@ -80,7 +80,7 @@ def export_file(
     try:
         origin = stated and Origin(Record.from_json(stated["record"]), str(stated["fingerprint"]))
     except (KeyError, TypeError, ParameterError):
-        raise sealed.foreign(source) from None
+        raise container.foreign(source) from None
     return _write(portable(head, origin), path, to, None)
 
 

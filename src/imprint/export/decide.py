@@ -5,7 +5,7 @@ import numpy as np
 from imprint.calibration import SMALLEST, Calibration
 from imprint.core.errors import ParameterError
 from imprint.export.graph import Graph
-from imprint.kept_head import AnyHead
+from imprint.pretrained_classes.head import AnyHead
 
 SCORES, PROBABILITIES = "scores", "probabilities"
 

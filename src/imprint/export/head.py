@@ -7,7 +7,7 @@ from imprint.backbones import Record
 from imprint.core.errors import ParameterError
 from imprint.core.types import Array
 from imprint.core.version import __version__
-from imprint.kept_head import AnyHead
+from imprint.pretrained_classes.head import AnyHead
 
 MARK = "imprint.export"
 """The key of the description in every exported file."""

@@ -9,12 +9,12 @@ import numpy as np
 from imprint.backbones import Backbone, Preprocess
 from imprint.backbones.backbone import extra
 from imprint.backbones.record import weights
-from imprint.core.atomic import atomic_write
 from imprint.core.errors import ParameterError
+from imprint.core.files.atomic import atomic_write
 from imprint.export.decide import PROBABILITIES, SCORES, decide
 from imprint.export.graph import OLDEST, OPSET, Graph, element
 from imprint.export.head import MARK, Portable
-from imprint.kept_head import AnyHead
+from imprint.pretrained_classes.head import AnyHead
 
 SUFFIX = ".onnx"
 PICTURES, EMBEDDINGS = "pictures", "embeddings"

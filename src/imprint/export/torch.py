@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 from safetensors.numpy import save
 
-from imprint.core.atomic import atomic_write
+from imprint.core.files.atomic import atomic_write
 from imprint.export.head import MARK, Portable
 
 SUFFIX = ".safetensors"

@@ -3,7 +3,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from imprint.core.inkind import kept
+from imprint.core.arrays import kept
 from imprint.core.layout import Layout
 from imprint.core.types import Array, State
 from imprint.generators._base import ROWS, PerClassGenerator

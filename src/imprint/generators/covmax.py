@@ -3,8 +3,8 @@ from typing import ClassVar
 
 import numpy as np
 
+from imprint.core.arrays import kept, rows_at
 from imprint.core.component import param
-from imprint.core.inkind import kept, rows_at
 from imprint.core.layout import Entry, Layout
 from imprint.core.types import Array, State
 from imprint.generators._base import ROWS, PerClassGenerator

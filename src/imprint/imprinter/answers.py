@@ -7,9 +7,9 @@ import numpy as np
 
 from imprint.core.errors import ParameterError, UnreadableInput
 from imprint.core.types import Array
-from imprint.imprinter import gallery
+from imprint.imprinter import exemplars
 from imprint.imprinter.embedder import Embedder, Report
-from imprint.imprinter.gallery import Reason
+from imprint.imprinter.exemplars import Reason
 from imprint.imprinter.items import Embedded
 from imprint.imprinter.learnt import Learnt
 
@@ -98,7 +98,7 @@ class Answering(ABC):
         rows = item.X if isinstance(item, Embedded) else self._rows([item])
         if len(rows) != 1:
             raise ParameterError(f"why(item): {len(rows)} items; explain one at a time.")
-        return gallery.reasons(*self.learnt, rows[0], n)
+        return exemplars.reasons(*self.learnt, rows[0], n)
 
     def _rows(self, items: Any) -> Array:
         found = self.look(items)

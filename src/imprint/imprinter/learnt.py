@@ -6,10 +6,10 @@ import numpy as np
 
 from imprint.core.errors import ParameterError
 from imprint.core.types import Array
-from imprint.imprinter import gallery, keeping
-from imprint.imprinter.gallery import Shelf
+from imprint.imprinter import exemplars, pretrained
+from imprint.imprinter.exemplars import Exemplars
 from imprint.imprinter.items import Embedded
-from imprint.kept_head import AnyHead
+from imprint.pretrained_classes.head import AnyHead
 
 
 class Learnt(NamedTuple):
@@ -17,7 +17,7 @@ class Learnt(NamedTuple):
     learns."""
 
     head: AnyHead
-    shelves: dict[Any, Shelf]
+    shelves: dict[Any, Exemplars]
 
     def taught(self, rows: Embedded) -> Self:
         """The same after new classes and more rows of known ones."""
@@ -25,25 +25,25 @@ class Learnt(NamedTuple):
         if len(self.head.imprinted):
             _same_kind(self.head, y)
         head = self.head.learn(rows.X.astype(self.head.dtype, copy=False), y)
-        return type(self)(head, gallery.shelve(head.imprinted, self.shelves, rows))
+        return type(self)(head, exemplars.shelve(head.imprinted, self.shelves, rows))
 
     def without(self, label: Any) -> Self:
         """The same without a class."""
         head = self.head.forget(label)
         nothing = Embedded(np.empty((0, head.width or 0), np.float32), [], (), np.empty(0, head.classes.dtype))
-        return type(self)(head, gallery.shelve(head.imprinted, self.shelves, nothing))
+        return type(self)(head, exemplars.shelve(head.imprinted, self.shelves, nothing))
 
     def to_parts(self) -> tuple[dict[str, Any], dict[str, Array]]:
         """A JSON document and named arrays."""
-        document, arrays = keeping.to_parts(self.head)
-        names, pictures = gallery.to_parts(self.head.imprinted.classes.tolist(), self.shelves)
+        document, arrays = pretrained.to_parts(self.head)
+        names, pictures = exemplars.to_parts(self.head.imprinted.classes.tolist(), self.shelves)
         return {**document, "pictures": names}, {**arrays, **pictures}
 
     @classmethod
     def of_parts(cls, head: AnyHead, document: dict[str, Any], arrays: dict[str, Array]) -> Self:
         """A head with the pictures that `to_parts` described; KeyError, TypeError or ValueError for anything else."""
         names = document.get("pictures", [[] for _ in range(len(head.imprinted))])
-        return cls(head, gallery.from_parts(head.imprinted, names, arrays))
+        return cls(head, exemplars.from_parts(head.imprinted, names, arrays))
 
 
 def _same_kind(head: AnyHead, y: Array) -> None:

@@ -9,21 +9,21 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from imprint import backbones, recipes
-from imprint.core import sealed
+from imprint.core.compare_and_set import compare_and_set
 from imprint.core.errors import FileError, NotFittedError, ParameterError
+from imprint.core.files import container
+from imprint.core.files.locks import exclusive
 from imprint.core.labels import plain
-from imprint.core.locks import exclusive
-from imprint.core.swap import swap
 from imprint.folds import Folds
 from imprint.head import Head
-from imprint.imprinter import keeping
+from imprint.imprinter import pretrained
 from imprint.imprinter.answers import Answering
 from imprint.imprinter.embedder import ROWS, Embedder, Report
-from imprint.imprinter.gallery import Shelf
+from imprint.imprinter.exemplars import Exemplars
 from imprint.imprinter.items import Embedded
 from imprint.imprinter.learnt import Learnt
-from imprint.kept_head import KeptHead
 from imprint.method import PARTS, Method
+from imprint.pretrained_classes.head import KeptHead
 
 if TYPE_CHECKING:
     from imprint.classifier import ImprintClassifier
@@ -84,7 +84,7 @@ class Imprinter(Answering):
         for name in parts:
             if name not in PARTS:
                 raise ParameterError(f"Imprinter({name}=...): there is no such part. It takes: {', '.join(PARTS)}.")
-        self._keep = keeping.Keep.of(keep_head, backbone, recipe, parts, calibrate)
+        self._keep = pretrained.Keep.of(keep_head, backbone, recipe, parts, calibrate)
         self.embedder = Embedder(self._keep.spec if self._keep else backbone, cache, device, threads)
         given = self._keep.parts if self._keep else recipes.describe(recipe or DEFAULT).parts()
         self._method, self._seed = Method.of(**{**given, **parts}), _seed(random_state)
@@ -144,13 +144,13 @@ class Imprinter(Answering):
         """Imprint new classes, and more items of known ones; the other classes stay as they are."""
         _ = self.learnt  # refused before the work where there is nothing to add to
         rows = self.embed(data, progress)
-        swap(self, "_learnt", lambda learnt: learnt.taught(rows))
+        compare_and_set(self, "_learnt", lambda learnt: learnt.taught(rows))
         return self
 
     def forget(self, label: Any) -> Self:
         """Drop a class, exactly as if it had never been seen."""
         _ = self.learnt  # refused where there is nothing to forget
-        swap(self, "_learnt", lambda learnt: learnt.without(plain(label)))
+        compare_and_set(self, "_learnt", lambda learnt: learnt.without(plain(label)))
         return self
 
     # Keeping
@@ -164,7 +164,7 @@ class Imprinter(Answering):
         document, arrays = self.learnt.to_parts()
         rows = self.modality == "embedding"
         own = {"kind": "classifier"} if rows else {"kind": "imprinter", "backbone": self.embedder.origin()}
-        sealed.write(path, {**document, **own}, arrays)
+        container.write(path, {**document, **own}, arrays)
 
     @classmethod
     def load(
@@ -181,8 +181,8 @@ class Imprinter(Answering):
         `backbone` says where that backbone lies now, for a file that has moved. The file alone never causes anything
         to be imported or downloaded: a backbone whose fingerprint cannot be told without that must be named.
         """
-        document, arrays = sealed.read(path)
-        head = keeping.from_parts(document, arrays, path)
+        document, arrays = container.read(path)
+        head = pretrained.from_parts(document, arrays, path)
         imprinted = head.imprinted
         try:
             stated = document.get("backbone", {"spec": ROWS})
@@ -194,14 +194,14 @@ class Imprinter(Answering):
         except (KeyError, TypeError, ValueError) as e:
             if isinstance(e, ParameterError):
                 raise FileError(f"{path}: {e}") from None
-            raise sealed.foreign(path) from None
+            raise container.foreign(path) from None
         self._method, self._seed, self._calibrate = imprinted.method, imprinted.seed, imprinted.folds is not None
-        self._keep = keeping.Keep.again(head, str(stated["spec"]))
+        self._keep = pretrained.Keep.again(head, str(stated["spec"]))
         self._learnt = learnt
         return self
 
     @classmethod
-    def of_head(cls, spec: str, backbone: backbones.Backbone, head: Head, shelves: dict[Any, Shelf]) -> Self:
+    def of_head(cls, spec: str, backbone: backbones.Backbone, head: Head, shelves: dict[Any, Exemplars]) -> Self:
         """A model of something learnt elsewhere from a loaded backbone's embeddings; `spec` is how that is named."""
         self = cls(spec)
         self.embedder.__dict__["backbone"] = backbone
@@ -218,7 +218,7 @@ class Imprinter(Answering):
         """
         place = Path(path)
         if not place.is_file():
-            sealed.read(place)  # raises the right sentence
+            container.read(place)  # raises the right sentence
         real = place.resolve()  # by whatever link it is named, it is one model
         with exclusive(real.with_name(f".{real.name}.lock"), remove=True):
             self = cls.load(place, **options)

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from imprint.core.inkind import is_torch
+from imprint.core.arrays import is_torch
 from imprint.core.types import Array
 from imprint.kernels import cpu
 

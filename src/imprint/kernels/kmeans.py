@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from imprint.core.arrays import is_torch
 from imprint.core.errors import ParameterError
-from imprint.core.inkind import is_torch
 from imprint.core.types import Array
 from imprint.kernels import cpu
 from imprint.kernels.lloyd import PlainRows, Rows, lloyd, seed_rows, trials

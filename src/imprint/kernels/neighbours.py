@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy as np
 
+from imprint.core.arrays import is_torch
 from imprint.core.errors import ParameterError
-from imprint.core.inkind import is_torch
 from imprint.core.types import Array
 from imprint.kernels.cpu import cores, on_all_cores, one_blas_thread
 from imprint.kernels.rows import column_means, squared_norms, unit_rows

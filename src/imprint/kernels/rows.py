@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from imprint.core.inkind import is_torch
+from imprint.core.arrays import is_torch
 from imprint.core.types import Array
 from imprint.kernels import cpu
 

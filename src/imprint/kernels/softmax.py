@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from imprint.core.inkind import is_torch
+from imprint.core.arrays import is_torch
 
 TINY = np.finfo(np.float64).tiny
 

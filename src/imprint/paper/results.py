@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from imprint.core.atomic import atomic_write
 from imprint.core.errors import FileError
+from imprint.core.files.atomic import atomic_write
 from imprint.core.types import Array
 from imprint.paper.places import MAX, Places
 from imprint.paper.work import Work, spelling

@@ -7,9 +7,9 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any
 
-from imprint.core.atomic import atomic_write
 from imprint.core.errors import ParameterError
 from imprint.core.extras import missing
+from imprint.core.files.atomic import atomic_write
 from imprint.report.diagram_caption import caption
 from imprint.report.diagram_layout import LEADING, MARGIN, SPREAD, Layout, lay_out
 from imprint.stats import Comparison

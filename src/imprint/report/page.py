@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from imprint import recipes
-from imprint.core.atomic import atomic_write, make_folder
+from imprint.core.files.atomic import atomic_write, make_folder
 from imprint.report import forms
 from imprint.report.breakdown import Breakdown
 from imprint.report.critical_difference import critical_difference

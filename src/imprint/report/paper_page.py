@@ -6,7 +6,7 @@ from html import escape
 from pathlib import Path
 from string import Template
 
-from imprint.core.atomic import atomic_write, make_folder
+from imprint.core.files.atomic import atomic_write, make_folder
 from imprint.report.claims import Row, rows, tally, tied
 from imprint.report.claims import as_html as claims_html
 from imprint.report.forms import count

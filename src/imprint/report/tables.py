@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from imprint.core.arrays import factorize
 from imprint.core.errors import ParameterError
-from imprint.core.numbering import numbered
 from imprint.core.types import Array
 from imprint.method import PARTS
 from imprint.report.breakdown import Breakdown, break_down
@@ -118,7 +118,7 @@ def _groups(table: "pa.Table", columns: Sequence[str]) -> tuple[list[tuple[str, 
         values, code = np.unique(np.asarray(table[name].to_pylist(), dtype=str), return_inverse=True)
         texts.append(values)
         codes = codes * len(values) + code
-    first, number = numbered(codes)
+    first, number = factorize(codes)
     rows = table.select(list(columns)).take(first).to_pylist()
     return [tuple(row.values()) for row in rows], number
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from imprint.core.errors import NotFittedError
 from imprint.core.types import Array
-from imprint.imprinter import gallery
+from imprint.imprinter import exemplars
 from imprint.serve.classroom import Model
 from imprint.serve.judge import Judgement
 
@@ -57,7 +57,7 @@ def _reasons(model: Model, row: Array) -> list[dict[str, Any]]:
     head, shelves = model.learnt
     assert head is not None
     items, found = model.history.taught.items, []
-    for reason in gallery.reasons(head, shelves, row, REASONS):
+    for reason in exemplars.reasons(head, shelves, row, REASONS):
         number = int(reason.picture) if reason.picture is not None and reason.picture.isdigit() else None
         item = items.get(number) if number is not None else None
         name = item.name if item else reason.picture

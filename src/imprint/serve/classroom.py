@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from imprint.backbones import Backbone
 from imprint.core.errors import FileError
-from imprint.core.locks import exclusive
+from imprint.core.files.locks import exclusive
 from imprint.core.types import Array
 from imprint.method import Method
 from imprint.serve import opened

@@ -6,10 +6,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from imprint.assess.duplicates import duplicates
-from imprint.assess.mislabelled import mislabelled
 from imprint.calibration import Calibration, OutOfFold
 from imprint.core.types import Array
+from imprint.evaluation.duplicates import duplicates
+from imprint.evaluation.mislabelled import mislabelled
 from imprint.folds import Folds, ask, folds_of
 from imprint.serve.learnt import Basis, Rows, in_order
 from imprint.serve.taught import Item, Taught

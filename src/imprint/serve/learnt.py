@@ -7,7 +7,7 @@ import numpy as np
 
 from imprint.core.types import Array
 from imprint.head import Head
-from imprint.imprinter import Embedded, gallery
+from imprint.imprinter import Embedded, exemplars
 from imprint.method import ClassState, Method
 from imprint.serve.taught import Item, Taught
 
@@ -24,14 +24,14 @@ class Basis(NamedTuple):
     method: Method
     seed: int = 0
     states: dict[str, ClassState] = {}  # noqa: RUF012 - never changed
-    shelves: dict[str, gallery.Shelf] = {}  # noqa: RUF012
+    shelves: dict[str, exemplars.Exemplars] = {}  # noqa: RUF012
 
 
 class Learnt(NamedTuple):
     """A head, and for every class the items that stand beside its proxies, named by their numbers."""
 
     head: Head | None = None
-    shelves: dict[Any, gallery.Shelf] = {}  # noqa: RUF012
+    shelves: dict[Any, exemplars.Exemplars] = {}  # noqa: RUF012
 
 
 def relearnt(before: Learnt, basis: Basis, taught: Taught, rows: Rows, labels: Iterable[str]) -> Learnt:
@@ -93,11 +93,11 @@ def _shelves(
     classes: Mapping[str, str | None],
     by_class: Mapping[str, list[Item]],
     rows: Rows,
-) -> dict[Any, gallery.Shelf]:
+) -> dict[Any, exemplars.Exemplars]:
     kept = {k: shelf for k, shelf in before.shelves.items() if k not in by_class}
     origins = {k: origin for k in by_class if (origin := classes.get(k)) is not None}
     kept |= {k: basis.shelves[origin] for k, origin in origins.items() if origin in basis.shelves}
     items = [item for own in by_class.values() for item in own]
     X = np.stack([rows[i.digest] for i in items]) if items else np.empty((0, head.proxies.weights.shape[1]), np.float32)
     y = np.array([i.label for i in items], dtype=str)
-    return gallery.shelve(head, kept, Embedded(X, [str(i.id) for i in items], (), y))
+    return exemplars.shelve(head, kept, Embedded(X, [str(i.id) for i in items], (), y))

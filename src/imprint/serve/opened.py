@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from imprint.backbones import Backbone
-from imprint.core import sealed
 from imprint.core.errors import FileError
+from imprint.core.files import container
 from imprint.head import Head
-from imprint.imprinter import gallery
+from imprint.imprinter import exemplars
 from imprint.persistence import head_from_parts
 from imprint.serve.learnt import Basis
 from imprint.serve.taught import clean_label
@@ -42,15 +42,15 @@ def basis(raw: bytes) -> Basis:
     return Basis(head.method, head.seed, states, {str(label): shelf for label, shelf in shelves.items()})
 
 
-def _read(raw: bytes, name: str) -> tuple[dict[str, Any], Head, dict[Any, gallery.Shelf]]:
+def _read(raw: bytes, name: str) -> tuple[dict[str, Any], Head, dict[Any, exemplars.Exemplars]]:
     document, arrays = _unsealed(raw, name)
     if not isinstance(document.get("backbone"), dict):
         raise FileError(f"{name} is a classifier of embeddings, without a backbone; this page needs one with.")
     head = head_from_parts(document, arrays, name)
     try:
-        return document, head, gallery.from_parts(head, document["pictures"], arrays)
+        return document, head, exemplars.from_parts(head, document["pictures"], arrays)
     except (KeyError, TypeError, ValueError):
-        raise sealed.foreign(name) from None
+        raise container.foreign(name) from None
 
 
 def _unsealed(raw: bytes, name: str) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -58,6 +58,6 @@ def _unsealed(raw: bytes, name: str) -> tuple[dict[str, Any], dict[str, Any]]:
         place = Path(folder) / "model.imprint"
         place.write_bytes(raw)
         try:
-            return sealed.read(place)
+            return container.read(place)
         except FileError as e:
             raise FileError(str(e).replace(os.fspath(place), name)) from None

@@ -10,8 +10,8 @@ from threading import Lock
 
 import numpy as np
 
-from imprint.core.atomic import atomic_write, make_folder
 from imprint.core.errors import FileError
+from imprint.core.files.atomic import atomic_write, make_folder
 from imprint.core.types import Array
 from imprint.datasets.pictures import read_picture
 

@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from imprint.assess import evaluation
-from imprint.assess.page.evaluated import evaluation_page
-from imprint.assess.projection import project
-from imprint.assess.rows import Rows
 from imprint.core.errors import NotFittedError
 from imprint.datasets.pictures import read_picture
+from imprint.evaluation import evaluation
+from imprint.evaluation.page.evaluated import evaluation_page
+from imprint.evaluation.projection import project
+from imprint.evaluation.rows import Rows
 from imprint.folds import Folds
 from imprint.head import Head
 from imprint.imprinter import Imprinter

@@ -10,9 +10,9 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from imprint import tasks
+from imprint.core.arrays import factorize
 from imprint.core.errors import ParameterError
 from imprint.core.memory import growing
-from imprint.core.numbering import numbered
 from imprint.core.types import Array
 from imprint.method import Methods
 from imprint.study import sharing
@@ -157,7 +157,7 @@ def _work(methods: Methods, experiments: Array, data: Data) -> float:
     """A rough count of multiplications, to start long units first: what proxies take and what deciding takes."""
     n, d = data.X.shape
     pairs = np.ravel_multi_index(tuple(methods.places[:, :2].T), [len(own) for own in methods.components[:2]])
-    making = methods.take(numbered(pairs)[0]).each("generator", partial(sharing.work, n=n, d=d))
+    making = methods.take(factorize(pairs)[0]).each("generator", partial(sharing.work, n=n, d=d))
     deciding = sharing.deciding_work(methods, len(data.X_test))[experiments[:, 1]]
     return float(making.sum() + deciding.sum())
 

@@ -14,10 +14,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from imprint.core.atomic import atomic_write, remove_partials
 from imprint.core.errors import FileError, ParameterError
-from imprint.core.locks import exclusive
-from imprint.core.notes import read_note, write_note
+from imprint.core.files.atomic import atomic_write, remove_partials
+from imprint.core.files.locks import exclusive
+from imprint.core.files.notes import read_note, write_note
 from imprint.core.types import Array
 from imprint.core.version import __version__
 from imprint.method import PARTS

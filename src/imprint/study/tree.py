@@ -8,8 +8,8 @@ import numpy as np
 
 from imprint import tasks
 from imprint.aggregators._base import Aggregator
+from imprint.core.arrays import factorize
 from imprint.core.digest import class_entropy
-from imprint.core.numbering import numbered
 from imprint.core.types import Array
 from imprint.generators._base import Generator
 from imprint.method import Methods
@@ -93,7 +93,7 @@ class Tree:
 
     def requests(self) -> dict[tuple[int, Normaliser], dict[int, Request]]:
         """For each class and norm before generation, what every maker asks for."""
-        pairs, _ = numbered(self.maker * len(self.lineups) + self.lineup)  # far fewer than decisions
+        pairs, _ = factorize(self.maker * len(self.lineups) + self.lineup)  # far fewer than decisions
         together = zip(self.maker[pairs].tolist(), self.lineup[pairs].tolist())
         used = dict.fromkeys((maker, c) for maker, lineup in together for c in self.lineups[lineup].classes)
         found: dict[tuple[int, Normaliser], dict[int, Request]] = {}
@@ -135,12 +135,12 @@ def grow(unit: "Unit", y: Array, y_test: Array) -> Tree:
     sizes = [len(own) for own in methods.components]
     seeded = methods.each("generator", sharing.uses_seed)[m]
     seed = np.where(seeded, s, 0)
-    first, maker = numbered(np.ravel_multi_index((pre, generator, seed), (*sizes[:2], len(unit.seeds))))
+    first, maker = factorize(np.ravel_multi_index((pre, generator, seed), (*sizes[:2], len(unit.seeds))))
     seeds = [unit.seeds[i] if drawn else None for i, drawn in zip(seed[first].tolist(), seeded[first].tolist())]
     making = methods.take(m[first])
     makers = list(map(Maker, making.column("norm_pre"), making.column("generator"), seeds))
     shape = (len(makers), len(lineups), *sizes[2:])
-    one, decided_by = numbered(np.ravel_multi_index((maker, lineup, post, inf, aggregator), shape))
+    one, decided_by = factorize(np.ravel_multi_index((maker, lineup, post, inf, aggregator), shape))
     return Tree(classes, lineups, makers, methods.take(m[one]), maker[one], lineup[one], decided_by)
 
 
@@ -151,7 +151,7 @@ def _lineups(unit: "Unit", y: Array, y_test: Array, classes: list[ClassRows], li
     places = np.zeros((len(unit.tasks), len(unit.seeds)), dtype=np.int64)
     labels_of_data = np.unique(y).tolist()
     first_seed: dict[int, int] = {}
-    first, _ = numbered(unit.experiments[:, 0] * len(unit.seeds) + unit.experiments[:, 2])
+    first, _ = factorize(unit.experiments[:, 0] * len(unit.seeds) + unit.experiments[:, 2])
     for t, _, s in unit.experiments[first].tolist():
         task = tasks.resolve(unit.tasks[t])
         if task.queries() == task and t in first_seed:  # it takes all rows, whatever the seed

@@ -9,7 +9,7 @@ import time
 import pytest
 
 from imprint import Imprinter
-from imprint.core import sealed
+from imprint.core.files import container
 
 RAW = ("--backbone", "raw", "--recipe", "janson2022")
 
@@ -64,9 +64,9 @@ def test_one_unreadable_picture_does_not_cost_the_others(imprint, model, photos)
 
 
 def test_model_from_another_backbone(imprint, model, photos):
-    document, arrays = sealed.read(model)
+    document, arrays = container.read(model)
     document["backbone"]["fingerprint"] = "0" * 64
-    sealed.write(model, document, arrays)
+    container.write(model, document, arrays)
     before = model.read_bytes()
     for words in (["predict", model, photos], ["add", model, photos], ["forget", model, "dark"]):
         imprint(*words).refused("was made with the backbone raw", "fit the model again")

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from imprint.core import sealed
+from imprint.core.files import container
 
 POSIX = pytest.mark.skipif(sys.platform == "win32", reason="limits and signals are POSIX")
 FORMATS = {"onnx": "model.onnx", "numpy": "model.npz"}
@@ -91,9 +91,9 @@ def test_an_export_never_replaces_anything_else(imprint, model, tmp_path):
 
 
 def test_a_model_from_another_backbone_is_not_joined_to_this_one(imprint, model, tmp_path):
-    document, arrays = sealed.read(model)
+    document, arrays = container.read(model)
     document["backbone"]["fingerprint"] = "0" * 64
-    sealed.write(model, document, arrays)
+    container.write(model, document, arrays)
     imprint("export", model, "--to", "onnx").refused("was made with the backbone raw", "fit the model again")
     assert not (tmp_path / "model.onnx").exists()
 

@@ -9,10 +9,10 @@ from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
-from imprint.core.atomic import atomic_write
 from imprint.core.component import Component
 from imprint.core.errors import FileError, MissingExtraError
-from imprint.core.home import home
+from imprint.core.files.atomic import atomic_write
+from imprint.core.files.home import home
 from imprint.core.types import Array
 from imprint.datasets.packs import load_pack
 from imprint.datasets.record import DatasetRecord, DownloadProgress

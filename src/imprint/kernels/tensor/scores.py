@@ -27,7 +27,7 @@ def _maxima(scores: Tensor, sizes: list[int]) -> Tensor:
 def kernel_sums(Q: Tensor, centre: Array, lifted: Array, by_class: Array) -> Tensor:
     """Kernels of queries and lifted proxies, in the type of these, times the coefficients.  # (q, classes)
 
-    See `cluster_process.gaussian`: what the proxies say cancels, so their sum is float64.
+    See `gaussian_process.gaussian`: what the proxies say cancels, so their sum is float64.
     """
     right, middle, coefficients = on_device_of(lifted, Q), on_device_of(centre, Q), on_device_of(by_class, Q).double()
     rows = max(1, CHUNK // len(lifted))

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import numpy as np
 
-from imprint.core.atomic import atomic_write
 from imprint.core.errors import FileError
-from imprint.core.home import home
+from imprint.core.files.atomic import atomic_write
+from imprint.core.files.home import home
 from imprint.core.types import Array
 from imprint.datasets.packs import load_pack
 from imprint.normalisers.l2 import L2

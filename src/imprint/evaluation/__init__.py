@@ -1,0 +1,7 @@
+"""How good a model is and what is wrong with data: pure functions of rows, labels and probabilities."""
+
+from imprint.evaluation.evaluation import Evaluation, Mistake, PerClass, evaluation
+from imprint.evaluation.inspection import Inspection, inspect_rows
+from imprint.evaluation.mislabelled import Suspect
+
+__all__ = ["Evaluation", "Inspection", "Mistake", "PerClass", "Suspect", "evaluation", "inspect_rows"]

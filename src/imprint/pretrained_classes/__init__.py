@@ -1,0 +1,1 @@
+"""New classes next to the classes that a network was trained on."""

@@ -1,0 +1,149 @@
+"""Evaluation, wrong labels, duplicates, outliers and the map, as pure functions."""
+
+import json
+
+import numpy as np
+import pytest
+
+from imprint.core.errors import ParameterError
+from imprint.embeddings import Skipped
+from imprint.evaluation import evaluation, inspect_rows
+from imprint.evaluation.duplicates import duplicates
+from imprint.evaluation.mislabelled import doubt_of_labels, mislabelled
+from imprint.evaluation.outliers import outliers
+from imprint.evaluation.projection import project
+
+KEYS = [
+    "accuracy",
+    "balanced_accuracy",
+    "rows",
+    "classes",
+    "confusion",
+    "per_class",
+    "calibration_error",
+    "mistakes",
+    "unreadable",
+]
+
+
+def test_an_evaluation_counts_what_is_called_what():
+    P = np.array([[0.7, 0.2, 0.1], [0.6, 0.3, 0.1], [0.1, 0.8, 0.1], [0.2, 0.7, 0.1], [0.9, 0.1, 0.0]])
+    y = np.array(["ant", "ant", "bee", "ant", "eel"])
+    found = evaluation(P, np.array(["ant", "bee", "cat"]), y, list("vwxyz"), [Skipped(5, "bad.png", "not a picture")])
+    assert found.classes == ["ant", "bee", "cat", "eel"]
+    assert found.confusion == [[2, 1, 0, 0], [0, 1, 0, 0], [0, 0, 0, 0], [1, 0, 0, 0]]
+    assert found.accuracy == pytest.approx(3 / 5)
+    assert found.balanced_accuracy == pytest.approx((2 / 3 + 1 + 0) / 3)  # "cat" has no rows
+    assert found.unknown == ["eel"]
+    assert [tuple(c) for c in found.per_class] == [
+        ("ant", 3, pytest.approx(2 / 3), pytest.approx(2 / 3)),
+        ("bee", 1, 1.0, 0.5),
+        ("cat", 0, None, None),
+        ("eel", 1, 0.0, None),
+    ]
+    assert [tuple(m) for m in found.mistakes] == [("z", "eel", "ant", 0.9), ("y", "ant", "bee", 0.7)]
+    assert found.calibration_error == pytest.approx((abs(0.3 - 0.7) + 0.4 + 0.2 + 0.9) / 5)
+    plain = found.as_json()
+    assert list(plain) == KEYS
+    assert json.loads(json.dumps(plain))["mistakes"][0] == {
+        "path": "z",
+        "label": "eel",
+        "predicted": "ant",
+        "probability": 0.9,
+    }
+    assert plain["unreadable"] == [{"path": "bad.png", "reason": "not a picture"}]
+
+
+def test_rows_of_unknown_classes_are_never_right_for_the_calibration():
+    P = np.tile([1.0, 0.0], (4, 1))
+    found = evaluation(P, np.array([1, 2]), np.array([0, 0, 0, 0]), list("abcd"))
+    assert (found.accuracy, found.calibration_error) == (0, 1)
+
+
+def test_labels_of_another_kind_are_refused():
+    with pytest.raises(ParameterError, match="the data have text labels, the model number labels"):
+        evaluation(np.eye(2), np.array([0, 1]), np.array(["0", "1"]), ["a", "b"])
+
+
+def scores_with_planted_labels(seed=0, n=600, classes=6, planted=30):
+    """Scores of classes of which the first two are alike, and some labels replaced."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(classes, size=n)
+    S = rng.normal(scale=0.15, size=(n, classes)) + np.eye(classes)[y]
+    alike = y < 2
+    S[alike, :2] += rng.normal(scale=0.7, size=(alike.sum(), 2))
+    chosen = rng.choice(np.flatnonzero(y > 1), planted, replace=False)
+    z = y.copy()
+    z[chosen] = 2 + (y[chosen] - 1) % (classes - 2)
+    P = np.exp(S / 0.2) / np.exp(S / 0.2).sum(axis=1, keepdims=True)
+    return S, P, z, chosen
+
+
+def test_planted_labels_are_found_before_classes_that_are_merely_alike():
+    S, P, z, chosen = scores_with_planted_labels()
+    first = np.argsort(-doubt_of_labels(S, P, z))[:30]
+    by_probability = np.argsort(P[np.arange(len(z)), z])[:30]
+    assert len(set(first) & set(chosen)) >= 26
+    assert len(set(first) & set(chosen)) >= 4 + len(set(by_probability) & set(chosen))
+    listed = mislabelled(S, P, z)
+    assert len({i for i, _ in listed} & set(chosen)) >= 28
+    assert len(listed) < 60
+    assert all(c == P[i].argmax() != z[i] for i, c in listed)
+
+
+def clusters(seed=0, n=200, width=16):
+    rng = np.random.default_rng(seed)
+    y = np.arange(n) % 4
+    return (3 * np.eye(4, width)[y] + rng.normal(size=(n, width)) * 0.5 + 1).astype(np.float32), y
+
+
+def test_duplicates_are_copies_and_near_copies_alone():
+    X, _ = clusters()
+    assert duplicates(X) == []
+    rng = np.random.default_rng(1)
+    near = X[7] * 2 + rng.normal(size=16).astype(np.float32) * 0.02  # lengths do not count
+    more = np.concatenate([X, X[[5, 5]], near[None]])
+    assert duplicates(more) == [[5, 200, 201], [7, 202]]
+    assert duplicates(np.tile(X[:3], (4, 1))) == [[0, 3, 6, 9], [1, 4, 7, 10], [2, 5, 8, 11]]
+
+
+def test_outliers_are_what_lies_far_out():
+    X, _ = clusters()
+    strange = -X[:1] * np.linspace(-3, 5, 16, dtype=np.float32)
+    found = outliers(np.concatenate([X, strange]))
+    assert found[0] == 200
+    assert len(found) <= 3
+    assert outliers(X[:10]) == []
+    assert outliers(np.ones((50, 4))) == []
+
+
+def test_an_inspection_names_rows_by_path():
+    X, y = clusters()
+    z = y.copy()
+    z[[3, 50]] = (z[[3, 50]] + 1) % 4
+    paths = [f"row {i}" for i in range(201)]
+    found = inspect_rows(np.concatenate([X, X[:1]]), np.append(z, z[0]), paths, [Skipped(9, "x", "empty")])
+    assert list(found.as_json()) == ["mislabelled", "duplicates", "outliers", "unreadable"]
+    assert {s.path for s in found.mislabelled} == {"row 3", "row 50"}
+    assert {s.path: s.suggested for s in found.mislabelled} == {"row 3": y[3], "row 50": y[50]}
+    assert found.duplicates == [["row 0", "row 200"]]
+
+
+@pytest.mark.parametrize("labels", [[0] * 6, [0, 1, 2, 3, 4, 5], [0, 0, 0, 0, 0, 1], [0, 0, 0, 1, 1, 1]])
+def test_few_rows_of_any_labels_are_inspected(labels):
+    X = np.random.default_rng(0).normal(size=(6, 3)).astype(np.float32)
+    inspect_rows(X, np.array(labels), list("abcdef"))
+
+
+@pytest.mark.parametrize("classes", [1, 2, 4])
+def test_the_map_is_linear_fixed_and_shows_the_classes_apart(classes):
+    X, y = clusters()
+    X, y = X[y < classes], y[y < classes]
+    order = np.random.default_rng(0).permutation(len(X))
+    plane, again = project(X, y), project(X[order], y[order])
+    np.testing.assert_allclose(plane.axes, again.axes, atol=1e-9)
+    np.testing.assert_allclose(plane.axes.T @ plane.axes, np.eye(2), atol=1e-9)
+    np.testing.assert_allclose(plane.place(5 * X[:3]), plane.place(X)[:3], atol=1e-6)
+    if classes == 2:
+        first = plane.place(X)[:, 0]
+        assert np.sign(first[y == 0]).mean() * np.sign(first[y == 1]).mean() < -0.9
