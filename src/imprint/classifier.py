@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.base import ClassifierMixin
 from sklearn.metrics import accuracy_score
 
+from imprint.active import Suggestions, suggest
 from imprint.core.arrays import all_finite, dtype_name, labels_at, like, on_gpu, to_numpy
 from imprint.core.compare_and_set import compare_and_set
 from imprint.core.errors import FileError, ParameterError
@@ -172,6 +173,11 @@ class ImprintClassifier(Fitted, ClassifierMixin, MethodParameters):  # type: ign
             return like(head.known(rows), X)
         except ParameterError as e:
             raise ParameterError(f"known(X): {e}") from None
+
+    def suggest(self, X_pool: Any, n: int = 10) -> Suggestions:
+        """Row numbers of the unlabelled pool, most useful to label first, with `reasons`; see `imprint.active`."""
+        head, rows = self._queries("suggest(X_pool)", X_pool)
+        return suggest(rows, n, head=head)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Share of rows whose predicted label is the given one."""

@@ -32,7 +32,7 @@ class Observations(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Pool:
+class CandidatePool:
     """Candidates, the first `targets` of which represent the pool, and the Gaussian kernel between the two."""
 
     rows: Array  # (c, d)
@@ -43,7 +43,7 @@ class Pool:
     """Largest squared distance between near-duplicates."""
 
     @classmethod
-    def of(cls, rows: Array, targets: int) -> "Pool":
+    def of(cls, rows: Array, targets: int) -> "CandidatePool":
         """The pool of candidates `rows`; the scale of the kernel is twice the variance of the targets."""
         represented = rows[:targets]
         scale = 2 * float(squared_distances(represented, column_means(represented)).mean())
@@ -66,7 +66,7 @@ class Pool:
 class Conditioned:
     """A pool given labelled rows: the covariance of candidates and targets, and the factor B of what they explain."""
 
-    pool: Pool
+    pool: CandidatePool
     covariance: Array  # (c, targets)
     explained: Array  # (c, p)
 
@@ -100,7 +100,7 @@ class Conditioned:
         return chosen
 
 
-def near_any(pool: Pool, rows: Array) -> Array:
+def near_any(pool: CandidatePool, rows: Array) -> Array:
     """Which candidates are near-duplicates of one of some rows.  # (c,) bool"""
     if not len(rows):
         return np.zeros(len(pool.rows), bool)

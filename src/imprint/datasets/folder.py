@@ -15,6 +15,8 @@ from imprint.datasets.files import FileInputs
 from imprint.datasets.split import NO_LABELS, Modality, Split
 
 TEST_NAMES = ("test", "val", "validation")
+UNLABELLED = "unlabelled"
+"""The sub-folder that is not a class but holds inputs to label; see `imprint suggest`."""
 IGNORED = frozenset({"thumbs.db", "desktop.ini", "__macosx"})
 
 
@@ -22,12 +24,14 @@ def load_folder(root: Path, split: str, *, labelled: bool = True) -> Split:
     """One split of a folder of pictures, or of sounds.
 
     Either the folder has `train` and `test` (or `val`) below it, with one sub-folder per class in each, or it has
-    one sub-folder per class itself and is all `train`. Without labels, it is everything below the folder.
+    one sub-folder per class itself and is all `train`. A sub-folder `unlabelled` is not a class. Without labels, it is
+    everything below the folder.
     """
     if not labelled:
         return _of_files(root, list(_files(root)), origin=root.name)
     folder, parts = _split_folder(root, split)
-    found = {e.name: [f"{e.name}/{name}" for name in _files(e.path)] for e in _entries(folder) if _is_folder(e)}
+    classes = [e for e in _entries(folder) if _is_folder(e) and e.name != UNLABELLED]
+    found = {e.name: [f"{e.name}/{name}" for name in _files(e.path)] for e in classes}
     loose = [e.name for e in _entries(folder) if not _is_folder(e)]
     if outside := [name for name in loose if _kind(name)]:
         raise FileError(
@@ -125,7 +129,7 @@ def _noun(kind: Modality | None) -> str:
 
 def _split_folder(root: Path, split: str) -> tuple[Path, tuple[str, ...]]:
     """The folder that holds the classes of one split, and the splits there are."""
-    below = {e.name for e in _entries(root) if _is_folder(e)}
+    below = {e.name for e in _entries(root) if _is_folder(e)} - {UNLABELLED}
     tests = [name for name in TEST_NAMES if name in below]
     if "train" in below and (tests or below == {"train"}):
         chosen = "train" if split == "train" else next(iter(tests), "test")

@@ -1,16 +1,19 @@
 """`suggest`: the rows of an unlabelled pool that are most useful to label next, with a reason for each."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from imprint.active.selection import NOISE, SPREAD, Observations, Pool, near_any
+from imprint.active.selection import NOISE, SPREAD, CandidatePool, Observations, near_any
 from imprint.core.arrays import all_finite, to_numpy
 from imprint.core.errors import ParameterError
 from imprint.core.types import Array
 from imprint.kernels.rows import unit_rows
 from imprint.pretrained_classes.head import AnyHead
+
+if TYPE_CHECKING:
+    from imprint.embeddings import Skipped
 
 TARGETS = 5_000
 """Rows over which the variance is reduced; a larger pool is represented by a random sample of this size."""
@@ -20,19 +23,28 @@ UNKNOWN = "far from what is known"
 
 
 class Suggestions(np.ndarray):
-    """Row numbers of the pool, most useful to label first; `reasons` holds one sentence for each of them."""
+    """Row numbers of the pool, most useful to label first.
+
+    `reasons` holds one reason for each of them; `unreadable` lists the inputs of the pool that could not be read.
+    """
 
     reasons: tuple[str, ...]
+    unreadable: tuple["Skipped", ...]
 
     @classmethod
-    def of(cls, rows: Any, reasons: Sequence[str]) -> "Suggestions":
-        """Row numbers and their reasons."""
+    def of(cls, rows: Any, reasons: Sequence[str], unreadable: Sequence["Skipped"] = ()) -> "Suggestions":
+        """Row numbers, their reasons, and the inputs without a row."""
         suggestions = np.asarray(rows, dtype=np.int64).view(cls)
-        suggestions.reasons = tuple(reasons)
+        suggestions.reasons, suggestions.unreadable = tuple(reasons), tuple(unreadable)
         return suggestions
 
     def __array_finalize__(self, source: Any) -> None:
-        self.reasons = ()
+        self.reasons, self.unreadable = (), ()
+
+    def among(self, rows: int, unreadable: Sequence["Skipped"]) -> "Suggestions":
+        """The same with the numbers of the inputs, of which some are unreadable and have no row among the `rows`."""
+        readable = np.delete(np.arange(rows + len(unreadable)), [s.index for s in unreadable])
+        return Suggestions.of(readable[np.asarray(self)], self.reasons, unreadable)
 
 
 def suggest(X_pool: Any, n: int = 10, *, head: AnyHead | None = None, random_state: int = 0) -> Suggestions:
@@ -48,14 +60,14 @@ def suggest(X_pool: Any, n: int = 10, *, head: AnyHead | None = None, random_sta
 
     >>> rows = suggest(np.array([[1, 0], [0.99, 0.01], [0, 1], [-1, 0.1]]), n=2)
     >>> rows.tolist(), rows.reasons
-    ([0, 2], ('far from what is known', 'far from what is known'))
+    ([1, 3], ('far from what is known', 'far from what is known'))
     """
     X = _pool_rows(X_pool, n)
     sample = np.random.default_rng(random_state).permutation(len(X))[:CANDIDATES] if len(X) > TARGETS else slice(None)
     index = np.arange(len(X))[sample]
     raw = X[sample]
     targets = min(len(raw), TARGETS)
-    pool = Pool.of(unit_rows(raw.astype(np.float32, copy=False)), targets)
+    pool = CandidatePool.of(unit_rows(raw.astype(np.float32, copy=False)), targets)
     if head is None:
         given, weights, excluded = pool.condition(None), np.ones(targets), np.zeros(len(raw), bool)
     else:
