@@ -196,8 +196,8 @@ class Plain:
         """The head that makes one decision."""
         decision, method = self.tree.decisions[number], self.tree.methods[number]
         classes = self.tree.lineups[decision.lineup].classes
-        labels = [self.tree.classes[c].label for c in classes]
-        states = [ClassState(self.proxies.states[c, decision.maker], self._sums_of(method, c)) for c in classes]
+        labels = tuple(self.tree.classes[c].label for c in classes)
+        states = tuple(ClassState(self.proxies.states[c, decision.maker], self._sums_of(method, c)) for c in classes)
         return Head(method, self.tree.makers[decision.maker].seed or 0, self.queries.dtype, labels, states)
 
     def _sums_of(self, method: Method, c: int) -> State:

@@ -14,8 +14,8 @@ from imprint.core.arrays import factorize
 from imprint.core.errors import ParameterError
 from imprint.core.memory import growing
 from imprint.core.types import Array
-from imprint.method import Methods
 from imprint.study import sharing
+from imprint.study.methods import Methods
 from imprint.study.source import Data, Source
 from imprint.study.study import Study
 from imprint.study.tree import grow

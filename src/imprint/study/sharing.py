@@ -28,10 +28,10 @@ from imprint.kernels.cpu import one_blas_thread
 from imprint.kernels.kmeans import Problem, kmeans_many
 from imprint.kernels.medoids import Pairwise
 from imprint.kernels.ridge import moments
-from imprint.method import Methods
 from imprint.normalisers.l2 import L2
 from imprint.normalisers.none import NoNorm
 from imprint.normalisers.quantile import Quantile
+from imprint.study.methods import Methods
 
 NESTED = (Random, FPS, CovMax)
 """The proxies for a smaller k are the first k of those for a larger one."""

@@ -14,9 +14,10 @@ from imprint import tasks
 from imprint.core.component import Component
 from imprint.core.errors import FileError, ParameterError
 from imprint.core.family import unknown
-from imprint.method import Method, Methods
+from imprint.method import Method
 from imprint.normalisers._base import Normaliser
 from imprint.study.grid import GRID_KEYS, RULES, TEXT, Grid, Holds, checked, known_keys, method_from_text
+from imprint.study.methods import Methods
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

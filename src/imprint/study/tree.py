@@ -12,9 +12,9 @@ from imprint.core.arrays import factorize
 from imprint.core.digest import class_entropy
 from imprint.core.types import Array
 from imprint.generators._base import Generator
-from imprint.method import Methods
 from imprint.normalisers._base import Normaliser
 from imprint.study import sharing
+from imprint.study.methods import Methods
 from imprint.study.sharing import Request
 
 if TYPE_CHECKING:
