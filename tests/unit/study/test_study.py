@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from imprint.study.tree import grow
 from sklearn.metrics import accuracy_score, f1_score
 
 from imprint import ImprintClassifier, aggregators, generators, normalisers, tasks
@@ -10,7 +11,6 @@ from imprint.method import PARTS
 from imprint.study import Grid, Held, Study, decide, plan, run
 from imprint.study.proxies import UnitProxies
 from imprint.study.sharing import is_known
-from imprint.study.tree import grow
 from tests.contract.minimal import Closest, Corners, Halve
 
 OWN = {str(component): component for component in (Halve(), Corners(), Closest())}
