@@ -9,8 +9,8 @@ import numpy as np
 from imprint.calibration import Calibration, CrossValidation, OutOfFold, predict_out_of_fold
 from imprint.calibration.cross_validation import folds_of
 from imprint.core.types import Array
-from imprint.evaluation.duplicates import duplicates
-from imprint.evaluation.mislabelled import mislabelled
+from imprint.evaluation.anomalies import duplicates
+from imprint.evaluation.label_errors import mislabelled
 from imprint.serve.learnt import Basis, Rows, in_order
 from imprint.serve.taught import Item, Taught
 

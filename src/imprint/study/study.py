@@ -101,11 +101,11 @@ class Study:
     @cached_property
     def methods(self) -> Methods:
         """The methods in order, each once: recipes first, then the grid, its last axis fastest."""
-        every = [*map(Methods.of, self._named), *(g.methods() for g in self.grid)]
-        found = every[0] if len(every) == 1 else Methods.joined(every)
+        every = [*map(Methods.single, self._named), *(g.methods() for g in self.grid)]
+        found = every[0] if len(every) == 1 else Methods.union(every)
         pre, _, _, inf, _ = (own.values() for own in found.components)
         kept = np.array([[self._keeps(p, i) for i in inf] for p in pre])
-        return found.take(kept[found.places[:, 0], found.places[:, 3]])
+        return found.take(kept[found.codes[:, 0], found.codes[:, 3]])
 
     @property
     def method_texts(self) -> list[str]:
