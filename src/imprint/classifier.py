@@ -198,9 +198,7 @@ class ImprintClassifier(Fitted, ClassifierMixin, MethodParameters):  # type: ign
         """Read a model written by `save`; a damaged, altered or foreign file is refused."""
         document, arrays = container.read(path)
         if document.get("kind") == "imprinter":
-            raise FileError(
-                f"{path} is a model with a backbone: use Imprinter.load; its `classifier` is what you want."
-            )
+            raise FileError(f"{path} is a model with a backbone: use Imprinter.load({str(path)!r}).classifier.")
         head, columns = head_from_parts(document, arrays, path), read_columns(document.get("features"), path)
         if columns is not None and len(columns) != head.width:
             raise container.foreign(path)

@@ -9,8 +9,8 @@ from imprint.active.selection import NOISE, SPREAD, CandidatePool, Observations,
 from imprint.core.arrays import all_finite, to_numpy
 from imprint.core.errors import ParameterError
 from imprint.core.types import Array
+from imprint.head import Decider
 from imprint.kernels.rows import unit_rows
-from imprint.pretrained_classes.head import AnyHead
 
 if TYPE_CHECKING:
     from imprint.embeddings import Skipped
@@ -47,7 +47,7 @@ class Suggestions(np.ndarray):
         return Suggestions.of(readable[np.asarray(self)], self.reasons, unreadable)
 
 
-def suggest(X_pool: Any, n: int = 10, *, head: AnyHead | None = None, random_state: int = 0) -> Suggestions:
+def suggest(X_pool: Any, n: int = 10, *, head: Decider | None = None, random_state: int = 0) -> Suggestions:
     """The n rows of an unlabelled pool that are most useful to label next, best first.
 
     The rows chosen reduce the posterior variance of a Gaussian process over the pool the most. With a fitted `head`,
@@ -93,7 +93,7 @@ def _pool_rows(X_pool: Any, n: Any) -> Array:
     return X
 
 
-def _observations(head: AnyHead) -> tuple[Observations | None, Array]:
+def _observations(head: Decider) -> tuple[Observations | None, Array]:
     """The proxies as observations, where they are points, and those of them that are single labelled rows."""
     imprinted = head.imprinted
     if not imprinted.method.generator.points:
@@ -105,7 +105,7 @@ def _observations(head: AnyHead) -> tuple[Observations | None, Array]:
     return Observations(rows, noise), rows[proxies.mass == 1]
 
 
-def _weights(head: AnyHead, rows: Array) -> Array:
+def _weights(head: Decider, rows: Array) -> Array:
     """(1 - margin)^2 of every row, 1 where the model has a single class.  # (t,)"""
     P = _probabilities(head, rows)
     if P.shape[1] < 2:
@@ -114,11 +114,11 @@ def _weights(head: AnyHead, rows: Array) -> Array:
     return np.asarray((1 - (top[:, 1] - top[:, 0])) ** 2)
 
 
-def _probabilities(head: AnyHead, rows: Array) -> Array:
-    return np.asarray(head.probabilities(head.scores(rows.astype(head.dtype, copy=False))), dtype=np.float64)
+def _probabilities(head: Decider, rows: Array) -> Array:
+    return np.asarray(head.probabilities(head.scores(rows.astype(head.imprinted.dtype, copy=False))), dtype=np.float64)
 
 
-def _reasons(head: AnyHead | None, rows: Array, far: Array) -> list[str]:
+def _reasons(head: Decider | None, rows: Array, far: Array) -> list[str]:
     """One reason per row: its posterior variance is large for the pool, or two classes compete for it."""
     if head is None or len(head.classes) < 2 or not len(rows):
         return [UNKNOWN] * len(rows)

@@ -11,8 +11,8 @@ from imprint.cli import _terminal as terminal
 if TYPE_CHECKING:
     from imprint.active import Suggestions
     from imprint.datasets import Split
+    from imprint.head import Decider
     from imprint.imprinter import Embedded, Imprinter
-    from imprint.pretrained_classes.head import AnyHead
 
 ASK_EVERY = 10
 """Answers after which the suggestions are computed again."""
@@ -91,7 +91,7 @@ def suggest_from(model: "Imprinter", embedded: "Embedded", n: int) -> "Suggestio
     return suggest(embedded.X, n, head=fitted_head(model)).among(len(embedded.X), embedded.skipped)
 
 
-def fitted_head(model: "Imprinter") -> "AnyHead | None":
+def fitted_head(model: "Imprinter") -> "Decider | None":
     """What a model has learnt; None before its first label."""
     from imprint.core.errors import NotFittedError
 
