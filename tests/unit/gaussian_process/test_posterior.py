@@ -8,7 +8,7 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF
 from threadpoolctl import threadpool_limits
 
-from imprint.gaussian_process import changes
+from imprint.gaussian_process import update
 from imprint.gaussian_process.nystroem import solve_by_landmarks
 from imprint.gaussian_process.update import added, removed, rounded_scale, scale, solve
 
@@ -39,7 +39,7 @@ def agree(system, W, labels, noise, Q):
 @pytest.fixture
 def by_blocks(monkeypatch):
     """Correct systems of every size by the block formulas."""
-    monkeypatch.setattr(changes, "ANEW", 0)
+    monkeypatch.setattr(update, "ANEW", 0)
 
 
 @pytest.mark.parametrize(("classes", "per_class"), [(1, 1), (3, 1), (7, 20), (60, 20)])
@@ -61,7 +61,7 @@ def test_classes_come_and_go_exactly(steps):
         return np.searchsorted(present, labels[rows(classes)])
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(changes, "ANEW", 0)
+        patch.setattr(update, "ANEW", 0)
         system = solve(W[rows(present)], places(present), noise[rows(present)], RATE)
         for comes, draw in steps:
             absent = sorted(set(range(70)) - set(present))
