@@ -158,7 +158,7 @@ class Head:
     def _sums(self) -> State:
         """The sums over all training rows, added up in the order of the labels."""
         states = [s.sums for _, s in sorted(zip(self.labels, self.states), key=lambda pair: pair[0])]
-        return {name: np.sum([s[name] for s in states], axis=0) for name in states[0]}
+        return self.method.aggregator.merge(states)
 
     def _before(self, then: "Head | None") -> Predecessor | None:
         """What an ancestor prepared, and the proxies of the classes whose states are still the very same."""

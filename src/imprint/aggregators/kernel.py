@@ -1,4 +1,4 @@
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
@@ -8,13 +8,14 @@ from imprint.aggregators._base import Aggregator, Facts, Predecessor
 from imprint.core.arrays import in_type_of, like
 from imprint.core.component import param
 from imprint.core.errors import ParameterError
-from imprint.core.layout import COUNTED, Entry, Layout
+from imprint.core.layout import COUNTED, SMALLEST_MASS, Entry, Layout
 from imprint.core.types import Array, Proxies, State
 from imprint.gaussian_process.nystroem import WHOLE, Landmarks, solve_by_landmarks
 from imprint.gaussian_process.posterior import Posterior
-from imprint.gaussian_process.update import ANEW, added, removed, rounded_scale, scale, solve
+from imprint.gaussian_process.scale import merge_moments, moments, rounded_scale, scale
+from imprint.gaussian_process.update import ANEW, added, removed, solve
 from imprint.kernels.cpu import one_blas_thread
-from imprint.kernels.rows import column_sums, squared_norms
+from imprint.kernels.rows import squared_norms
 from imprint.kernels.softmax import softmax
 
 
@@ -63,20 +64,21 @@ class Kernel(Aggregator):
     measure: ClassVar[str] = "weight"
     absent: ClassVar[Mapping[str, Any]] = {"balance": 0.0}
     layout: ClassVar[Layout] = {
-        "total": Entry("d"),
-        "square": Entry("1", least=0),
-        "rows": Entry("1", least=1, most=COUNTED),
+        "mean": Entry("d", instead_of="total"),
+        "scatter": Entry("1", least=0, instead_of="square"),
+        "rows": Entry("1", least=SMALLEST_MASS, most=COUNTED),
+        "total": Entry("d", instead_of="mean"),  # of files written before rows were centred: sums of rows
+        "square": Entry("1", least=0, instead_of="scatter"),  # and of their squared lengths
     }
 
-    def sums(self, X: Array, Q: Array) -> State:
-        return {
-            "total": column_sums(X),
-            "square": np.array([float(squared_norms(X).sum())]),
-            "rows": np.array([float(len(X))]),
-        }
+    def sums(self, X: Array, Q: Array, weight: Array | None = None) -> State:
+        return moments(X, weight)
+
+    def merge(self, parts: Sequence[State]) -> State:
+        return merge_moments(parts)
 
     def prepare(self, proxies: Proxies, sums: State, before: Predecessor | None = None) -> SolvedKernel:
-        s = scale(float(sums["square"][0]), sums["total"], int(sums["rows"][0]))
+        s = scale(sums)
         if not np.isfinite(s):
             raise ParameterError(f"{self}: the squares of the rows overflow; scale them down or use norm_pre='l2'.")
         s = rounded_scale(s) if len(proxies.labels) > ANEW else s

@@ -10,7 +10,8 @@ from threadpoolctl import threadpool_limits
 
 from imprint.gaussian_process import update
 from imprint.gaussian_process.nystroem import solve_by_landmarks
-from imprint.gaussian_process.update import added, removed, rounded_scale, scale, solve
+from imprint.gaussian_process.scale import merge_moments, moments, rounded_scale, scale
+from imprint.gaussian_process.update import added, removed, solve
 
 RATE = 0.04
 
@@ -177,9 +178,12 @@ def test_threads_change_no_bit():
 
 def test_scales():
     X = np.random.default_rng(0).normal(size=(50, 3)) + 5
-    s = scale(float((X * X).sum()), X.sum(axis=0), 50)
+    s = scale(merge_moments([moments(X[:20]), moments(X[20:])]))
     assert s == pytest.approx(2 * X.var(axis=0).sum())
-    assert scale(7 * 0.1**2, np.array([0.7]), 7) == 1.0
+    older = {"total": X.sum(axis=0), "square": np.array([(X * X).sum()]), "rows": np.array([50.0])}
+    assert scale(older) == pytest.approx(s)
+    assert scale(merge_moments([older, moments(X)])) == pytest.approx(s)
+    assert scale(moments(np.full((7, 1), 0.1))) == 1.0
     assert all(
         rounded_scale(2 ** (step / 4 + d)) == pytest.approx(2 ** (step / 4))
         for step in (-9, 0, 5)
