@@ -15,7 +15,7 @@ from imprint.datasets import Split
 from imprint.datasets.sounds import SUFFIXES
 from imprint.datasets.split import Numbered, plain_labels
 from imprint.embeddings import EmbeddingProgress, embed
-from imprint.imprinter.items import BATCH, Embedded, embed_items, labelled_items
+from imprint.imprinter.items import Embedded, embed_items, labelled_items
 
 Report = Callable[[EmbeddingProgress], object]
 ROWS = "embeddings"
@@ -141,7 +141,6 @@ class Embedder:
         found = embed(
             self.reader,
             split,
-            batch_size=BATCH,
             folder=None if isinstance(self.cache, bool) else Path(self.cache),
             progress=progress,
             remember=self.cache is not False,
