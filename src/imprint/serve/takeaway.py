@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from imprint.core.errors import NotFittedError
-from imprint.datasets.pictures import read_picture
 from imprint.evaluation import evaluation
 from imprint.evaluation.page.evaluated import evaluation_page
 from imprint.evaluation.projection import project
@@ -19,6 +18,7 @@ from imprint.evaluation.rows import Rows
 from imprint.folds import Folds
 from imprint.head import Head
 from imprint.imprinter import Imprinter
+from imprint.modalities.image import read_picture
 from imprint.serve.classroom import Classroom
 
 STAMP = (2000, 1, 1, 0, 0, 0)  # of files in the archive, so that the same lesson gives the same bytes

@@ -9,8 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image, ImageOps
 
-from imprint.datasets import UnreadableInput, pictures
-from imprint.datasets.pictures import MOST_PIXELS, formats, read_picture, suffixes
+from imprint.datasets import UnreadableInput
+from imprint.modalities.image import MOST_PIXELS, formats, read_picture
+from imprint.modalities.image import Image as ImageModality
 
 PIXELS = np.random.default_rng(0).integers(0, 256, (24, 17, 3), dtype=np.uint8)
 RGB = Image.fromarray(PIXELS)
@@ -126,7 +127,7 @@ def test_large_pictures_are_converted_in_strips_with_the_same_result(mode, monke
     image = Image.fromarray(PIXELS[:, :, 0].astype(np.uint16) * 200) if mode == "I;16" else RGB.convert(mode)
     data = saved(image, "PNG" if mode == "P" else "TIFF", **({"transparency": 3} if mode == "P" else {}))
     whole = read_picture(data)
-    monkeypatch.setattr(pictures, "STRIP", 17 * 5 + 3)
+    monkeypatch.setattr(image, "STRIP", 17 * 5 + 3)
     np.testing.assert_array_equal(read_picture(data), whole)
 
 
@@ -239,9 +240,9 @@ def test_damaged_files_give_a_picture_or_the_one_error(whole, changes, end):
 
 
 def test_the_list_of_endings_is_what_pillow_can_read():
-    assert {".jpg", ".jpeg", ".png", ".gif", ".bmp", ".tiff", ".webp"} <= suffixes()
+    assert {".jpg", ".jpeg", ".png", ".gif", ".bmp", ".tiff", ".webp"} <= ImageModality().suffixes()
     known = Image.registered_extensions()
-    assert all(known[s] in (*formats(), "MPO") for s in suffixes())
+    assert all(known[s] in (*formats(), "MPO") for s in ImageModality().suffixes())
 
 
 def test_the_reason_speaks_of_the_file_and_not_of_python():
