@@ -89,4 +89,5 @@ def read_file(path: str | os.PathLike[str]) -> bytes:
                 raise UnreadableInput(name, f"{facts.st_size:,} bytes; the limit is {LARGEST_FILE:,}")
             return f.read(LARGEST_FILE + 1)
     except (OSError, ValueError) as e:  # ValueError: a null character in the name
-        raise UnreadableInput(name, getattr(e, "strerror", None) or str(e)) from None
+        reason = "not a file" if isinstance(e, IsADirectoryError) else getattr(e, "strerror", None) or str(e)
+        raise UnreadableInput(name, reason) from None
