@@ -13,9 +13,8 @@ import numpy as np
 from data import SHARED
 
 from imprint import recipes
-from imprint.evaluation.duplicates import duplicates
-from imprint.evaluation.mislabelled import doubt_of_labels, mislabelled
-from imprint.evaluation.outliers import outliers
+from imprint.evaluation.anomalies import duplicates, outliers
+from imprint.evaluation.label_errors import doubt_of_labels, mislabelled
 from imprint.folds import out_of_fold
 from imprint.method import Method
 

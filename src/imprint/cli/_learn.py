@@ -38,7 +38,7 @@ def embed(model: Imprinter, spec: str, **columns: Any) -> tuple[Embedded, tuple[
 def on_test_part(model: Imprinter, spec: str, columns: dict[str, Any]) -> "Evaluation":
     """How good the model is on the test part of the data."""
     from imprint.evaluation import evaluation
-    from imprint.evaluation.rows import gather, test_split
+    from imprint.evaluation.labelled_rows import gather, test_split
 
     with terminal.bars() as bars:
         rows = gather(model, [test_split(spec, **columns)[0]], bars.embedding("Testing"))

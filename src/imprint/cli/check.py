@@ -30,7 +30,7 @@ def command(
     """
     from imprint.cli._files import check_home, check_place
     from imprint.evaluation import inspect_rows
-    from imprint.evaluation.rows import all_splits, gather
+    from imprint.evaluation.labelled_rows import all_splits, gather
     from imprint.imprinter import Imprinter
 
     if page is not None:

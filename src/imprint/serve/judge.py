@@ -8,8 +8,8 @@ import numpy as np
 
 from imprint.calibration import Calibration, OutOfFold
 from imprint.core.types import Array
-from imprint.evaluation.duplicates import duplicates
-from imprint.evaluation.mislabelled import mislabelled
+from imprint.evaluation.anomalies import duplicates
+from imprint.evaluation.label_errors import mislabelled
 from imprint.folds import Folds, ask, folds_of
 from imprint.serve.learnt import Basis, Rows, in_order
 from imprint.serve.taught import Item, Taught

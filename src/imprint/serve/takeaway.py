@@ -12,9 +12,9 @@ import numpy as np
 
 from imprint.core.errors import NotFittedError
 from imprint.evaluation import evaluation
-from imprint.evaluation.page.evaluated import evaluation_page
+from imprint.evaluation.labelled_rows import LabelledRows
+from imprint.evaluation.page import evaluation_page
 from imprint.evaluation.projection import project
-from imprint.evaluation.rows import Rows
 from imprint.folds import Folds
 from imprint.head import Head
 from imprint.imprinter import Imprinter
@@ -80,7 +80,7 @@ def evaluation_file(classroom: Classroom) -> bytes:
     def content(n: int) -> Any:
         return items[n].text if items[n].text is not None else read_picture(classroom.content(items[n]))
 
-    rows = Rows(X, y, paths, (), content, classroom.modality)
+    rows = LabelledRows(X, y, paths, (), content, classroom.modality)
     found = evaluation(P, answers.classes, y, paths)
     return evaluation_page(
         "What was taught", found, rows, P, answers.classes, project(X, answers.own[kept]), {}

@@ -51,7 +51,7 @@ TASKS = ["MNIST", "FashionMNIST", "CIFAR-10", "CombiDigits", *(f"ImageNet_{d}_in
 
 @pytest.mark.shared
 def test_the_figure_of_the_paper():
-    root = os.environ.get("IMPRINT_SHARED") or Path(__file__).resolve().parents[2].parent / "shared"
+    root = os.environ.get("IMPRINT_SHARED") or Path(__file__).resolve().parents[3].parent / "shared"
     path = Path(root) / "paper" / "fig11b_kmeans_l2_max.csv"
     if not path.exists():
         pytest.skip(f"{path} is absent")

@@ -19,7 +19,7 @@ from imprint.report.results_file import MEANINGS, export, results_table
 from imprint.study import Grid, Held, Study, run
 from imprint.study.store import schema
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 rng = np.random.default_rng(0)
 Y = np.repeat(np.arange(4), 15)
 X = (rng.normal(size=(4, 5))[Y] + rng.normal(size=(60, 5))).astype(np.float32)

@@ -1,4 +1,4 @@
-"""Pictures and texts as they appear on a page: small, and only so many."""
+"""Pictures and texts on a page: small, and a limited number of them."""
 
 import io
 from base64 import b64encode
@@ -10,44 +10,44 @@ import numpy as np
 from imprint.core.errors import UnreadableInput
 from imprint.core.printable import printable
 from imprint.core.types import Array
-from imprint.evaluation.rows import Rows
+from imprint.evaluation.labelled_rows import LabelledRows
 
 SIDE = 112  # pixels
-MOST = 400
-"""Pictures on one page, so that it stays a few megabytes."""
-TEXT = 240  # characters of a text
-PATH = 120  # characters of a path
+MAX_CONTENTS = 400
+"""Maximum number of pictures or texts on one page, so that it stays a few megabytes."""
+MAX_TEXT = 240  # characters
+MAX_PATH = 120  # characters
 
 
-class Shown:
-    """What a page shows of rows, each once: name, label, further facts, and the picture or text while there is room."""
+class PageItems:
+    """The rows on a page, each once: name, label, further facts, and the picture or text up to the maximum."""
 
-    def __init__(self, rows: Rows, facts: Callable[[int], dict[str, Any]] = lambda i: {}):
-        self.rows, self.facts, self.left = rows, facts, MOST
+    def __init__(self, rows: LabelledRows, facts: Callable[[int], dict[str, Any]] = lambda i: {}):
+        self.rows, self.facts, self.room = rows, facts, MAX_CONTENTS
         self.items: list[dict[str, Any]] = []
-        self._places: dict[int, int] = {}
+        self._index: dict[int, int] = {}
 
-    def place(self, i: int) -> int:
-        """The place in `items` of a row."""
-        if i not in self._places:
-            self._places[i] = len(self.items)
+    def index(self, i: int) -> int:
+        """The index in `items` of a row."""
+        if i not in self._index:
+            self._index[i] = len(self.items)
             item = {"name": shortened(self.rows.paths[i]), "label": printable(self.rows.y[i])}
             self.items.append({**item, **self.facts(i), **self._content(i)})
-        return self._places[i]
+        return self._index[i]
 
     def _content(self, i: int) -> dict[str, str]:
-        if self.left <= 0 or self.rows.modality not in ("image", "text"):
+        if self.room <= 0 or self.rows.modality not in ("image", "text"):
             return {}
-        self.left -= 1
+        self.room -= 1
         try:
             return content(self.rows.inputs(i))
-        except UnreadableInput:  # it could be read before, and has gone since
+        except UnreadableInput:  # it was deleted after it was embedded
             return {}
 
 
 def content(item: Any) -> dict[str, str]:
     """A picture as a small data URI, or a text."""
-    return {"text": printable(item, TEXT)} if isinstance(item, str) else {"picture": thumbnail(item)}
+    return {"text": printable(item, MAX_TEXT)} if isinstance(item, str) else {"picture": thumbnail(item)}
 
 
 def thumbnail(pixels: Array) -> str:
@@ -67,6 +67,6 @@ def thumbnail(pixels: Array) -> str:
 
 
 def shortened(path: str) -> str:
-    """A path as people can read it; of a long one the end."""
-    shown = printable(path, 10_000)
-    return shown if len(shown) <= PATH else "…" + shown[1 - PATH :]
+    """A printable path; a long one loses its middle."""
+    text, half = printable(path, 10_000), MAX_PATH // 2
+    return text if len(text) <= MAX_PATH else f"{text[: half - 1]}…{text[-half:]}"

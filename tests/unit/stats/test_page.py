@@ -3,7 +3,7 @@
 import doctest
 from pathlib import Path
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "statistics.md"
+PAGE = Path(__file__).resolve().parents[3] / "docs" / "statistics.md"
 
 
 def test_the_page_runs(tmp_path, monkeypatch):

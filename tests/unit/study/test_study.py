@@ -9,8 +9,8 @@ from imprint.kernels import cpu
 from imprint.method import PARTS
 from imprint.study import Grid, Held, Study, decide, plan, run
 from imprint.study.proxies import UnitProxies
-from imprint.study.sharing import is_known
-from imprint.study.tree import grow
+from imprint.study.sharing import is_shareable
+from imprint.study.work_graph import build
 from tests.contract.minimal import Closest, Corners, Halve
 
 OWN = {str(component): component for component in (Halve(), Corners(), Closest())}
@@ -113,14 +113,14 @@ def test_shared_proxies_are_those_of_a_head(source):
     known = 0
     for unit in plan(study, source).units:
         data = source.open("a", "one")
-        tree = grow(unit, data.y, data.y_test)
-        proxies = UnitProxies(tree, data.X)
-        plain_path = decide.Plain(tree, proxies, data.X_test)
+        graph = build(unit, data.y, data.y_test)
+        proxies = UnitProxies(graph, data.X)
+        plain_path = decide.PlainDecisions(graph, proxies, data.X_test)
         proxies_of: dict[object, int] = {}
-        for i in np.flatnonzero(is_known(tree.methods)).tolist():
-            d = tree.decisions[i]
-            if proxies_of.setdefault((d.maker, d.lineup, d.norm_post), i) == i:
-                shared = np.concatenate([part.rows for part in proxies.parts(d.maker, d.lineup, d.norm_post)])
+        for i in np.flatnonzero(is_shareable(graph.methods)).tolist():
+            d = graph.decisions[i]
+            if proxies_of.setdefault((d.spec, d.split, d.norm_post), i) == i:
+                shared = np.concatenate([part.rows for part in proxies.parts(d.spec, d.split, d.norm_post)])
                 np.testing.assert_allclose(shared, plain_path.head(i).proxies.weights, rtol=1e-5, atol=1e-7)
                 known += 1
     assert known > 300
