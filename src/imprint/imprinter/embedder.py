@@ -19,7 +19,6 @@ from imprint.modalities.embedding import matrix
 Report = Callable[[EmbeddingProgress], object]
 ROWS = "embeddings"
 """In the place of a backbone's name: inputs are embeddings already."""
-BATCH = 64
 
 
 class Deferred:
@@ -135,7 +134,6 @@ class BackboneEmbedder:
         rows = embed(
             self.reader,
             split,
-            batch_size=BATCH,
             folder=None if isinstance(self.cache, bool) else Path(self.cache),
             progress=progress,
             remember=self.cache is not False and not isinstance(split.inputs, GivenInputs),

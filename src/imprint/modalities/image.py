@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 MOST_PIXELS = 1 << 26
 """The largest picture that is decoded whole, 67 million pixels; larger JPEGs are decoded at 1/2, 1/4 or 1/8."""
+LONGEST_SIDE = 1 << 18  # pixels; Pillow keeps a pointer for every row
 STRIP = 1 << 22  # pixels that are converted at once
 SUFFIXES = {
     "JPEG": (".jpg", ".jpeg", ".jpe", ".jfif"),
@@ -171,6 +172,8 @@ def _shrink(image: "PilImage", file: BinaryIO, least_side: int | None) -> None:
         scale *= 2
     if 1 < scale <= 8 and image.format == "JPEG" and (not huge or _in_one_scan(file)):
         image.draft(None, (width // scale, height // scale))
+    if max(image.size) > LONGEST_SIDE:
+        raise _refused(f"{width} x {height} pixels; the limit of a side is {LONGEST_SIDE:,}")
     if image.size[0] * image.size[1] > MOST_PIXELS:
         raise _refused(f"{width} x {height} pixels; the limit is {MOST_PIXELS:,}, except for sequential JPEGs")
 

@@ -8,7 +8,7 @@ import pytest
 
 from imprint.backbones import head, load
 
-SHARED = Path(os.environ.get("IMPRINT_SHARED", Path(__file__).resolve().parents[2].parent / "shared"))
+SHARED = Path(os.environ.get("IMPRINT_SHARED", Path(__file__).resolve().parents[3].parent / "shared"))
 pytestmark = [
     pytest.mark.shared,
     pytest.mark.skipif(not (SHARED / "embeddings").is_dir(), reason=f"no real embeddings at {SHARED}"),

@@ -15,7 +15,7 @@ from imprint.cli import main
 from imprint.core.errors import ParameterError, UnreadableInput
 from imprint.modalities.sound import read_sound
 
-SHARED = Path(os.environ.get("IMPRINT_SHARED", Path(__file__).resolve().parents[2].parent / "shared"))
+SHARED = Path(os.environ.get("IMPRINT_SHARED", Path(__file__).resolve().parents[3].parent / "shared"))
 FRAME = 15_600
 
 

@@ -13,7 +13,7 @@ from imprint.backbones.record import RECORDS
 from imprint.core.errors import FileError, ParameterError
 
 TINYNET = RECORDS.parent / "weights/tinynet.onnx"
-ONE_BY_ONE = Path(__file__).parent / "fixtures/mean_of_one.onnx"  # float NCHW (1, 3, 4, 4), mean over pixels
+ONE_BY_ONE = Path(__file__).parents[1] / "fixtures/mean_of_one.onnx"  # float NCHW (1, 3, 4, 4), mean over pixels
 SIDECAR = {"width": 512, "layer": "embedding", "preprocess": {"size": 64}}
 
 
@@ -159,3 +159,59 @@ def test_loading_and_running_prints_nothing(capfd, pictures):
     b = load("tinynet")
     b.embed(batch(b, pictures))
     assert capfd.readouterr() == ("", "")
+
+
+def external_model(folder, location, where):
+    """A model whose weights are in another file: at the top of the graph, in a node, in a subgraph, or sparse."""
+    onnx = pytest.importorskip("onnx")
+    helper = onnx.helper
+    weights = helper.make_tensor("w", onnx.TensorProto.FLOAT, [1], [0.0])
+    weights.ClearField("float_data")
+    weights.data_location = onnx.TensorProto.EXTERNAL
+    weights.external_data.add(key="location", value=location)
+    x = helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, ["n", 3, 4, 4])
+    y = helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, None)
+    nodes, initialisers, sparse = [], [], []
+    if where == "initialiser":
+        initialisers = [weights]
+    elif where == "sparse":
+        indices = helper.make_tensor("i", onnx.TensorProto.INT64, [1], [0])
+        sparse = [helper.make_sparse_tensor(weights, indices, [1])]
+    else:
+        constant = helper.make_node("Constant", [], ["w"], value=weights)
+        if where == "subgraph":
+            output = helper.make_tensor_value_info("w", onnx.TensorProto.FLOAT, [1])
+            branch = helper.make_graph([constant], "branch", [], [output])
+            true = helper.make_tensor("c", onnx.TensorProto.BOOL, [], [True])
+            nodes = [helper.make_node("Constant", [], ["c"], value=true)]
+            nodes += [helper.make_node("If", ["c"], ["w"], then_branch=branch, else_branch=branch)]
+        else:
+            nodes = [constant]
+    nodes.append(helper.make_node("Add", ["x", "w"], ["y"]))
+    graph = helper.make_graph(nodes, "g", [x], [y], initialisers, sparse_initializer=sparse)
+    opsets = [helper.make_opsetid("", 15)]
+    (folder / "m.onnx").write_bytes(helper.make_model(graph, opset_imports=opsets, ir_version=8).SerializeToString())
+    (folder / "m.onnx.json").write_text(json.dumps({"width": 48, "preprocess": RULE}))
+    return f"onnx:{folder}/m.onnx"
+
+
+RULE = {"size": 4, "layout": "NCHW", "dtype": "float32"}
+
+
+@pytest.mark.parametrize("where", ["initialiser", "sparse", "node", "subgraph"])
+def test_weights_in_another_file_are_refused(tmp_path, monkeypatch, where):
+    """The fingerprint is that of the model file: other weights behind it would have the same one."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "w.bin").write_bytes(np.float32([1]).tobytes())
+    for location in ("w.bin", "../w.bin", str(tmp_path / "w.bin")):
+        with pytest.raises(FileError, match=r"m keeps its weights in another file \(external data\), which its finger"):
+            load(external_model(tmp_path, location, where))
+
+
+def test_a_tensor_called_location_is_not_external_data(tmp_path):
+    onnx = pytest.importorskip("onnx")
+    model = onnx.load(ONE_BY_ONE)
+    model.graph.doc_string = "location"
+    model.metadata_props.add(key="location", value="w.bin")
+    onnx.save(model, tmp_path / "a.onnx")
+    assert load(sidecar(tmp_path, {"width": 3, "preprocess": RULE}, tmp_path / "a.onnx")).width == 3

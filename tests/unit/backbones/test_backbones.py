@@ -9,9 +9,9 @@ import pytest
 from PIL import Image
 
 from imprint import backbones
-from imprint.backbones import Preprocess, Record, head, load, names, record, stated_fingerprint
+from imprint.backbones import Preprocess, Record, head, load, names, preprocess, record, stated_fingerprint
 from imprint.backbones.record import named
-from imprint.core.errors import FileError, ParameterError
+from imprint.core.errors import FileError, ParameterError, UnreadableInput
 
 
 @pytest.fixture
@@ -209,3 +209,48 @@ def test_a_missing_model_file_says_where_it_should_be(tmp_path, prefix):
 def test_a_named_model_has_its_record_only_once_loaded():
     with pytest.raises(ParameterError, match=r"use load\('timm:x'\)\.record"):
         record("timm:x")
+
+
+RULES = [
+    {"size": (224, 224), "resize": 256, "filter": "bilinear"},
+    {"size": (224, 224), "resize": 232, "filter": "bicubic"},
+    {"size": (28, 28), "colour": "grey"},
+    {"size": (64, 48), "filter": "lanczos"},
+    {"size": (32, 32), "crop": 0.875, "filter": "bicubic"},
+]
+
+
+@pytest.mark.parametrize("values", RULES, ids=str)
+@pytest.mark.parametrize("shape", [(30, 700, 3), (900, 20, 3), (300, 200), (5, 5, 3)], ids=str)
+def test_bounded_steps_give_the_pixels_of_the_direct_ones(rng, monkeypatch, values, shape):
+    picture, rule = rng.integers(90, 160, shape, dtype=np.uint8), Preprocess(**values)  # no overshoot is clipped
+    direct = rule.picture(picture).astype(int)
+    monkeypatch.setattr(preprocess, "LARGEST_STEP", 0)
+    assert np.abs(rule.picture(picture) - direct).max() <= 2  # each of the two steps rounds
+
+
+THIN = """
+import resource, sys, numpy as np
+from imprint.backbones.preprocess import Preprocess
+rules = [Preprocess(size=(224, 224), resize=256), Preprocess(size=(28, 28), colour="grey"), Preprocess(size=(224, 224))]
+shapes = (30_000, 1, 3), (1, 30_000, 3), (1 << 18, 255, 3), (255, 1 << 18, 3)
+pictures = [np.zeros(shape, np.uint8) for shape in shapes]
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+for rule in rules:
+    for picture in pictures:
+        picture.fill(1)
+        assert rule.picture(picture).shape[:2] == rule.size
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="memory is counted in kilobytes on Linux")
+def test_a_thin_picture_costs_little_memory():
+    out = subprocess.run([sys.executable, "-c", THIN], capture_output=True, text=True, check=True)
+    assert int(out.stdout) < 900_000  # kB: the pictures themselves are 200 MB, and 267 MB inside Pillow
+
+
+def test_a_picture_with_a_side_that_no_picture_has_is_unreadable():
+    for shape in ((1 << 18) + 1, 1, 3), (1, (1 << 18) + 1):
+        with pytest.raises(UnreadableInput, match=r"262,145.* pixels; the limit of a side is 262,144"):
+            Preprocess(size=(28, 28)).picture(np.zeros(shape, np.uint8))

@@ -12,7 +12,7 @@ from imprint import backbones
 from imprint.core import cluster
 from imprint.core.errors import ImprintError, ParameterError
 from imprint.datasets import load
-from imprint.embeddings import extract, nodes
+from imprint.embeddings import extract, ray_engine
 
 
 @pytest.fixture
@@ -28,9 +28,9 @@ def photos(tmp_path, monkeypatch):
 
 
 def compute(backbone, split, first, count, fingerprint=None):
-    part = nodes.Part(split.inputs[first : first + count], split.names[first : first + count])
+    part = ray_engine.BatchInputs(split.inputs[first : first + count], split.names[first : first + count])
     sent = pickle.dumps((pickle.dumps(backbone), fingerprint or backbone.fingerprint, part, first, 2))
-    return nodes._compute(*pickle.loads(sent))
+    return ray_engine._compute(*pickle.loads(sent))
 
 
 def test_batches_by_themselves_are_those_of_one_machine(photos, tmp_path):
@@ -70,7 +70,7 @@ def test_what_cannot_travel_is_refused(make_backbone):
     backbone = make_backbone()
     backbone.lock = socket.socket()
     with backbone.lock, pytest.raises(ParameterError, match="projection cannot be sent to other machines"):
-        nodes._pickled(SimpleNamespace(cloudpickle=pickle), backbone)
+        ray_engine._pickled(SimpleNamespace(cloudpickle=pickle), backbone)
 
 
 def test_a_cluster_without_room_is_said_and_not_waited_for_in_vain(monkeypatch):
