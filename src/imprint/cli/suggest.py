@@ -55,6 +55,7 @@ def command(
     """
     from imprint.cli._files import check_place
     from imprint.core.errors import ParameterError, UnreadableInput
+    from imprint.datasets.files import FileInputs
 
     if len(arguments) > 2:
         raise ParameterError(f"suggest: {len(arguments)} arguments; give [FILE] POOL, a model and one pool.")
@@ -64,8 +65,8 @@ def command(
     pool, embedded = _embed(model, arguments[-1], text_column)
     if not len(embedded.X):
         raise UnreadableInput(embedded.skipped[0].name, embedded.skipped[0].reason)
-    if copy_into is not None and pool.modality not in ("image", "sound"):
-        raise ParameterError("suggest(--copy-into): only pictures and sounds are files that can be copied.")
+    if copy_into is not None and not isinstance(pool.inputs, FileInputs):
+        raise ParameterError("suggest(--copy-into): the inputs of a table are not files that can be copied.")
     if ask:
         from imprint.cli._asking import ask_for_labels
 
@@ -134,8 +135,8 @@ def _embed(model: "Imprinter", path: str, text_column: str | None) -> tuple["Spl
     else:
         pool = numbered_rows(datasets.load(path, "train", labelled=False, text_column=text_column))
     with terminal.bars() as bars:
-        model.embedder.choose(pool.modality)
-        if model.embedder.cache and pool.modality != "embedding":
+        model.embedder.choose(pool.kind)
+        if model.embedder.cache and pool.kind.needs_backbone:
             check_home()
         return pool, model.look(pool, bars.embedding("Looking"))
 

@@ -9,7 +9,7 @@ from imprint.active import Suggestions, suggest
 from imprint.core.errors import ParameterError, UnreadableInput
 from imprint.core.types import Array
 from imprint.imprinter import exemplars
-from imprint.imprinter.embedder import Embedder, Report
+from imprint.imprinter.embedder import BackboneEmbedder, Report
 from imprint.imprinter.exemplars import Reason
 from imprint.imprinter.items import Embedded
 from imprint.imprinter.learnt import Learnt
@@ -25,7 +25,7 @@ class Guess(NamedTuple):
 class Answering(ABC):
     """Answers that need a network and something learnt, each read once."""
 
-    embedder: Embedder
+    embedder: BackboneEmbedder
 
     @property
     @abstractmethod
@@ -34,7 +34,7 @@ class Answering(ABC):
 
     @property
     def modality(self) -> str:
-        """What the model reads: `image`, `text`, `sound` or `embedding`."""
+        """What the model reads: `image`, `text`, `sound`, `embedding`, or the modality of a plug-in."""
         return self.embedder.modality
 
     @property
