@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from imprint.core.errors import FileError, ParameterError
-from imprint.paper import listing
+from imprint.paper import chosen, listing
 from imprint.paper.artefact import Results, Scores, spent
 from imprint.paper.artefacts import ARTEFACTS
 from imprint.paper.curve_claims import peaks, published
