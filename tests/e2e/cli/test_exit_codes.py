@@ -33,6 +33,7 @@ COMMANDS = {
     "evaluate": Words(["model.imprint", "photos"], ["nowhere.imprint", "photos"]),
     "check": Words(["photos", *RAW], ["nowhere"]),
     "suggest": Words(["photos", *RAW], ["nowhere"]),
+    "watch": Words(["model.imprint", "photos", "--once"], ["nowhere.imprint", "photos"]),
     "serve": Words(["model.imprint", "--no-open", "--port", "0"], ["nowhere.imprint", "--no-open"]),
     "export": Words(["model.imprint", "--to", "numpy"], ["nowhere.imprint", "--to", "numpy"]),
     "embed": Words(["photos", "-o", "x.npz", *RAW], ["photos", "-o", "x.npz", "--engine", "spark"]),
