@@ -7,7 +7,7 @@ from typing import Any
 
 from imprint.core.errors import FileError
 from imprint.datasets.growing import GrowingRows
-from imprint.datasets.split import NO_LABELS, SPLITS, Modality, RowsOf, Split, classes_of
+from imprint.datasets.split import NO_LABELS, SPLITS, RowsOf, Split, classes_of
 from imprint.datasets.tables.layout import TableLayout, choose_layout
 from imprint.datasets.tables.matrix import matrix_of
 from imprint.datasets.tables.reading import SUFFIXES, TableBatch, first_row, read_batches, table_suffix
@@ -79,7 +79,7 @@ class _TableRows:
         names = tuple(self.names) or RowsOf(self.path.name, self.rows)
         is_text = self.layout.kind == "text"
         inputs: Any = tuple(self.texts) if is_text else self.embeddings.array()
-        modality: Modality = "text" if is_text else "embedding"
+        modality = "text" if is_text else "embedding"
         parts = tuple(part for part in SPLITS if part in self.parts)
         return Split(inputs, labels, names, classes_of(labels), modality, origin=self.path.name, parts=parts)
 

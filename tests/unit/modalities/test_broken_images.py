@@ -9,7 +9,7 @@ import pytest
 from PIL import Image
 
 from imprint.datasets import UnreadableInput
-from imprint.datasets.pictures import MOST_PIXELS, formats, read_picture
+from imprint.modalities.image import MOST_PIXELS, formats, read_picture
 
 EACH = 40  # of every format, so 200 and more in all
 LONGEST = 5.0

@@ -9,8 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image, ImageOps
 
-from imprint.datasets import UnreadableInput, pictures
-from imprint.datasets.pictures import MOST_PIXELS, formats, read_picture, suffixes
+from imprint.datasets import UnreadableInput
+from imprint.modalities import image as image_module
+from imprint.modalities.image import MOST_PIXELS, formats, read_picture
+from imprint.modalities.image import Image as ImageModality
 
 PIXELS = np.random.default_rng(0).integers(0, 256, (24, 17, 3), dtype=np.uint8)
 RGB = Image.fromarray(PIXELS)
@@ -126,7 +128,7 @@ def test_large_pictures_are_converted_in_strips_with_the_same_result(mode, monke
     image = Image.fromarray(PIXELS[:, :, 0].astype(np.uint16) * 200) if mode == "I;16" else RGB.convert(mode)
     data = saved(image, "PNG" if mode == "P" else "TIFF", **({"transparency": 3} if mode == "P" else {}))
     whole = read_picture(data)
-    monkeypatch.setattr(pictures, "STRIP", 17 * 5 + 3)
+    monkeypatch.setattr(image_module, "STRIP", 17 * 5 + 3)
     np.testing.assert_array_equal(read_picture(data), whole)
 
 
@@ -239,11 +241,37 @@ def test_damaged_files_give_a_picture_or_the_one_error(whole, changes, end):
 
 
 def test_the_list_of_endings_is_what_pillow_can_read():
-    assert {".jpg", ".jpeg", ".png", ".gif", ".bmp", ".tiff", ".webp"} <= suffixes()
+    assert {".jpg", ".jpeg", ".png", ".gif", ".bmp", ".tiff", ".webp"} <= ImageModality().suffixes()
     known = Image.registered_extensions()
-    assert all(known[s] in (*formats(), "MPO") for s in suffixes())
+    assert all(known[s] in (*formats(), "MPO") for s in ImageModality().suffixes() - {".heic", ".heif", ".hif"})
 
 
 def test_the_reason_speaks_of_the_file_and_not_of_python():
-    with pytest.raises(UnreadableInput, match=r"the file is damaged\.$"):
+    with pytest.raises(UnreadableInput, match=r"not a readable picture \(the file is damaged\)\.$"):
         read_picture(b"\x89PNG\r\n\x1a\n")
+
+
+def chunk(kind, body):
+    return struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
+
+
+def test_any_exception_of_a_decoder_is_an_unreadable_picture(tmp_path, monkeypatch):
+    header = struct.pack(">IIBBBBB", 1, 1, 8, 3, 0, 0, 0)
+    small = b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(b"\0\0")) + chunk(b"IEND", b"")
+    assert len(small) <= 68, "colour type 3, and no palette: Pillow raises AssertionError"
+    with pytest.raises(UnreadableInput, match="not a readable picture"):
+        read_picture(small)
+
+    def fail(*args):
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(image_module, "_rgb", fail)
+    with pytest.raises(UnreadableInput, match="not a readable picture"):
+        read_picture(saved(RGB, "PNG"))
+
+
+def test_heic_without_its_extra_names_the_command(monkeypatch):
+    monkeypatch.setattr(image_module, "formats", lambda: ("JPEG", "PNG"))
+    with pytest.raises(UnreadableInput, match=r"HEIC pictures need an extra: pip install 'weight-imprinting\[heic\]'"):
+        read_picture(b"\0\0\0\x18ftypheic" + bytes(40))
+    assert ".heic" in ImageModality().suffixes()
