@@ -1,5 +1,6 @@
 """Tables of texts or of embeddings, and folders that hold `train` and `test` as tables."""
 
+from array import array
 from dataclasses import replace
 from itertools import compress
 from pathlib import Path
@@ -45,7 +46,7 @@ class _TableRows:
         self.path, self.layout = path, layout
         self.labels = LabelColumn(path, layout.label) if layout.label is not None else None
         self.names: list[str] = []
-        self.rows: list[int] = []
+        self.rows = array("q")
         self.parts: set[str] = set()
         self.texts: list[str] = []
         self.embeddings = GrowingRows()
@@ -67,7 +68,7 @@ class _TableRows:
             self.width = X.shape[1] if len(X) else self.width
             self.embeddings.add(X if all(keep) else X[keep])
         rows = list(compress(batch.rows, keep))
-        self.rows += rows
+        self.rows.extend(rows)
         if self.labels is not None:
             self.labels.extend(list(compress(batch.values(self.labels.column), keep)), rows)
         if self.layout.name is not None:

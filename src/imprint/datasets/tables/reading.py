@@ -9,6 +9,7 @@ import codecs
 import csv
 import gzip
 import json
+import re
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -115,17 +116,7 @@ def _delimited_batches(path: Path, columns: Sequence[str] | None) -> Iterator[Ta
     from pyarrow import csv as arrow_csv
 
     header, delimiter = _header(path)
-    problems: list[str] = []
-
-    def refuse(row: Any) -> str:
-        hint = "; is a quotation mark not closed?" if row.text.count('"') % 2 else "."
-        counts = f"{row.actual_columns} fields, but the header has {row.expected_columns} columns"
-        problems.append(f"row {row.number}: {counts}{hint}")
-        return "error"
-
-    parse = arrow_csv.ParseOptions(
-        delimiter=delimiter, newlines_in_values=True, ignore_empty_lines=False, invalid_row_handler=refuse
-    )
+    parse = arrow_csv.ParseOptions(delimiter=delimiter, newlines_in_values=True, ignore_empty_lines=False)
     convert = arrow_csv.ConvertOptions(
         column_types=dict.fromkeys(header, pa.string()), include_columns=list(columns or header), null_values=[]
     )
@@ -138,14 +129,17 @@ def _delimited_batches(path: Path, columns: Sequence[str] | None) -> Iterator[Ta
                 yield _without_blank_rows(TableBatch(range(first, first + len(batch)), by_name))
                 first += len(batch)
     except pa.ArrowInvalid as e:
-        if problems:
-            raise FileError(f"{path}, {problems[0]}") from None
+        if match := re.search(r"Row #(\d+): Expected (\d+) columns, got (\d+): (.*)", str(e), re.DOTALL):
+            row, columns_of_header, fields, text = match.groups()
+            hint = "; is a quotation mark not closed?" if text.count('"') % 2 else "."
+            raise FileError(
+                f"{path}, row {row}: {fields} fields, but the header has {columns_of_header} columns{hint}"
+            ) from None
         if "UTF8" in str(e):
             raise _not_utf8(path) from None
         if "straddl" in str(e):
-            raise FileError(
-                f"{path}, row {first} or later: it is longer than {BYTES >> 20} MB; is a quotation mark not closed?"
-            ) from None
+            limit = f"it is longer than {BYTES >> 20} MB"
+            raise FileError(f"{path}, row {first} or later: {limit}; is a quotation mark not closed?") from None
         raise
 
 
