@@ -1,16 +1,14 @@
 """A method is a composition of five small values: what is done to a class, to its proxies and to a query."""
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from itertools import chain
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from imprint import aggregators, generators, normalisers
 from imprint.aggregators._base import Aggregator
-from imprint.core.arrays import factorize, is_torch, to_numpy
-from imprint.core.component import Component
+from imprint.core.arrays import is_torch, to_numpy
 from imprint.core.digest import class_rng
 from imprint.core.errors import ParameterError
 from imprint.core.family import Family
@@ -28,7 +26,7 @@ FAMILIES: dict[str, Family[Any]] = {part: normalisers.family for part in PARTS i
 class ClassState(NamedTuple):
     """What a model keeps of one class: the generator's state, and what the aggregator wants to know of its rows."""
 
-    kept: State
+    summary: State
     sums: State
 
 
@@ -100,8 +98,8 @@ class Method:
         X = to_numpy(X)  # the rows kept before are NumPy arrays
         scaled = self.norm_pre.apply(X)
         more = self.sums(X, scaled)
-        kept = self.generator.extend(state.kept, scaled, class_rng(seed, label))
-        return ClassState(self._finite(kept), self._finite({name: state.sums[name] + more[name] for name in more}))
+        kept = self.generator.extend(state.summary, scaled, class_rng(seed, label))
+        return ClassState(self._finite(kept), self._finite(self.aggregator.merge([state.sums, more])))
 
     def weights(self, states: Sequence[State], arrival: Sequence[int], dtype: Any) -> tuple[Array, list[int]]:
         """The finished proxies, class by class, and how many each class has.  # (p, d), C numbers
@@ -131,70 +129,3 @@ class Method:
     def sums(self, X: Array, scaled: Array) -> State:
         """What the aggregator wants to know of the rows of a class, given also as they are before generation."""
         return self.aggregator.sums(scaled, scaled if self.norm_inf == self.norm_pre else self.norm_inf.apply(X))
-
-
-@dataclass(frozen=True, eq=False)
-class Methods:
-    """Many methods made of few components. A `Method` is made when it is asked for."""
-
-    components: tuple[dict[str, Any], ...]  # of each part, by their texts
-    places: Array  # (n, 5) of each method the places of its parts among these
-
-    @classmethod
-    def of(cls, method: Method) -> "Methods":
-        """One method."""
-        return cls(
-            tuple({str(c): c} for c in (getattr(method, part) for part in PARTS)),
-            np.zeros((1, len(PARTS)), dtype=np.int32),
-        )
-
-    @classmethod
-    def joined(cls, many: Sequence["Methods"]) -> "Methods":
-        """All of them, each once, in the order in which they come."""
-        components = tuple(dict(chain(*(own.items() for own in part))) for part in zip(*(m.components for m in many)))
-        place = [{text: i for i, text in enumerate(part)} for part in components]
-        rows = [
-            [np.array([place[j][text] for text in m.components[j]])[m.places[:, j]] for j in range(len(PARTS))]
-            for m in many
-        ]
-        every = np.concatenate(rows, axis=1, dtype=np.int32)
-        first, _ = factorize(np.ravel_multi_index(tuple(every), [len(part) for part in components]))
-        return cls(components, every.T[first])
-
-    def __len__(self) -> int:
-        return len(self.places)
-
-    def __getitem__(self, i: int) -> Method:
-        parts = (list(own.values())[place] for own, place in zip(self.components, self.places[i].tolist()))
-        return Method(**dict(zip(PARTS, parts)))
-
-    def __iter__(self) -> Iterator[Method]:
-        return (Method(**dict(zip(PARTS, parts))) for parts in zip(*map(self.column, PARTS)))
-
-    def column(self, part: str) -> list[Any]:
-        """That part of each method."""
-        j = PARTS.index(part)
-        components = list(self.components[j].values())
-        return [components[place] for place in self.places[:, j].tolist()]
-
-    def each(self, part: str, value: Callable[[Any], Any]) -> Array:
-        """A value of that part of each method, asked for once of every component.  # (n,)"""
-        j = PARTS.index(part)
-        return np.array([value(c) for c in self.components[j].values()])[self.places[:, j]]
-
-    def texts(self, form: Callable[[str], Any] = str) -> Array:
-        """The texts of all methods, as str or as `str.encode` makes them, put together from those of the components."""
-        first, *others = (np.array([form(text) for text in own], dtype=object) for own in self.components)
-        column, *columns = self.places.T
-        return sum(((form(" / ") + texts)[column] for texts, column in zip(others, columns)), first[column])
-
-    def take(self, chosen: Array) -> "Methods":
-        """Some of them, by number or by a truth value for each."""
-        return replace(self, places=self.places[chosen])
-
-    def with_part(self, part: str, component: Component, chosen: Array) -> "Methods":
-        """The same, the chosen ones with this component as that part."""
-        j = PARTS.index(part)
-        own, places = {**self.components[j], str(component): component}, self.places.copy()
-        places[chosen, j] = [*own].index(str(component))
-        return Methods((*self.components[:j], own, *self.components[j + 1 :]), places)

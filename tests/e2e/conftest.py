@@ -14,6 +14,19 @@ import pytest
 from filelock import FileLock
 
 
+@pytest.fixture(autouse=True)
+def children_receive_sigint():
+    """Let child processes react to SIGINT, which they would ignore if the tests run under nohup or in the background.
+
+    A child inherits an ignored signal across exec, and any other handler as the default.
+    """
+    handler = signal.getsignal(signal.SIGINT)
+    if handler is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, handler)
+
+
 class Cluster:
     """`ray start` processes bound to 127.0.0.1, each in its own session."""
 

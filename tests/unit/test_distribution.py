@@ -35,9 +35,7 @@ def test_no_other_place_says_how_to_install():
 def test_pages_name_the_right_distribution():
     for path in sources("*.md", "docs/**/*.md", "examples/**/*", "pretrain/*.md", "src/**/*.json"):
         if path.is_file() and path.name != "CHANGELOG.md":
-            wrong = re.findall(
-                r"pip install [^\n`]*(?<![\w-])imprint\b(?!/)|(?<![\w-])imprint\[\w+\]", path.read_text()
-            )
+            wrong = OTHERS.findall(path.read_text())
             assert not wrong, (path, wrong)
 
 

@@ -1,4 +1,4 @@
-"""From a picture to what a network eats, described as data so that it can be read, compared and hashed."""
+"""Preprocessing of pictures, described as data so that it can be read, compared and hashed."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
@@ -6,9 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from imprint.core.errors import ParameterError
+from imprint.core.errors import ParameterError, UnreadableInput
 from imprint.core.types import Array
 
+LARGEST_STEP = 1 << 24  # pixels that a resize may produce on its way; beyond, only the pixels in the crop are computed
+LONGEST_SIDE = 1 << 18  # pixels; Pillow keeps a pointer for every row
 FILTERS = ("nearest", "box", "bilinear", "hamming", "bicubic", "lanczos")
 CHOICES = {
     "filter": FILTERS,
@@ -20,7 +22,7 @@ CHOICES = {
 
 @dataclass(frozen=True, kw_only=True)
 class Preprocess:
-    """Resize with Pillow, perhaps only the centre, then `(pixel / divide - mean) / std`.
+    """Resize with Pillow, optionally with a central crop, then `(pixel / divide - mean) / std`.
 
     >>> rule = Preprocess(size=(4, 4), resize=6, dtype="float32", layout="NCHW", divide=255.0)
     >>> batch = rule.picture(np.full((12, 20), 51, np.uint8))[None]
@@ -33,7 +35,7 @@ class Preprocess:
     resize: int | None = None
     """Shorter side before the centre is cropped to `size`; None resizes straight to `size` without a crop."""
     crop: float | None = None
-    """Share of the shorter side that is kept: a square in the middle, cut before it is resized to `size`."""
+    """Share of the shorter side: a square in the middle that is cropped before it is resized to `size`."""
     filter: str = "bilinear"
     colour: str = "rgb"
     divide: float = 1.0
@@ -89,7 +91,7 @@ class Preprocess:
     def as_json(self) -> dict[str, Any]:
         """Plain values that `json.dumps` writes and `from_json` reads; `crop` only where there is one.
 
-        Fingerprints are made from this: a key that says nothing must not change them.
+        Fingerprints depend on this, so a key without effect must not appear.
         """
         values = {k: list(v) if isinstance(v, tuple) else v for k, v in asdict(self).items()}
         return values if self.crop is not None else {k: v for k, v in values.items() if k != "crop"}
@@ -106,6 +108,9 @@ class Preprocess:
         if not _is_picture(item):
             what = f"{item.dtype} {item.shape}" if isinstance(item, np.ndarray) else type(item).__name__
             raise ParameterError(f"prepare({what}): a picture must be a uint8 array (H, W, 3) or (H, W), not empty.")
+        if max(item.shape) > LONGEST_SIDE:
+            size = f"{item.shape[1]:,} x {item.shape[0]:,} pixels"
+            raise UnreadableInput("a picture", f"{size}; the limit of a side is {LONGEST_SIDE:,}")
         image: Image.Image = Image.fromarray(item)
         if self.colour == "grey" and image.mode != "L":
             image = image.convert("L")
@@ -115,24 +120,37 @@ class Preprocess:
         return np.asarray(image).reshape(*self.size, self.channels)
 
     def _sized(self, image: Any) -> Any:
-        from PIL import Image
-
-        resample = Image.Resampling[self.filter.upper()]
         height, width = self.size
         if self.resize is None:
-            return image.resize((width, height), resample, box=self._kept(image))
+            return self._resized(image, (width, height), self._crop_box(image))
         short = min(image.size)
-        image = image.resize(tuple(int(self.resize * side / short) for side in image.size), resample)
-        left, top = round((image.width - width) / 2), round((image.height - height) / 2)
+        columns, rows = (int(self.resize * side / short) for side in image.size)
+        left, top = round((columns - width) / 2), round((rows - height) / 2)
+        if columns * rows > LARGEST_STEP:
+            x, y = image.width / columns, image.height / rows
+            return self._resized(image, (width, height), (left * x, top * y, (left + width) * x, (top + height) * y))
+        image = self._resized(image, (columns, rows), None)
         return image.crop((left, top, left + width, top + height))
 
-    def _kept(self, image: Any) -> tuple[int, int, int, int] | None:
+    def _crop_box(self, image: Any) -> tuple[float, ...] | None:
         """The square in the middle that `crop` keeps; None for the whole picture."""
         if self.crop is None:
             return None
         side = max(1, int(self.crop * min(image.size)))
         left, top = (image.width - side + 1) // 2, (image.height - side + 1) // 2
         return left, top, left + side, top + side
+
+    def _resized(self, image: Any, size: tuple[int, int], box: tuple[float, ...] | None) -> Any:
+        """Resize the part in `box`. Pillow scales columns before rows; where that is large, rows go first."""
+        from PIL import Image
+
+        resample = Image.Resampling[self.filter.upper()]
+        left, top, right, bottom = box or (0, 0, *image.size)
+        right, bottom = min(right, image.width), min(bottom, image.height)
+        if size[0] * (bottom - top) > LARGEST_STEP:
+            image = image.resize((image.width, size[1]), resample, box=(0, top, image.width, bottom))
+            top, bottom = 0, size[1]
+        return image.resize(size, resample, box=(left, top, right, bottom))
 
     def arrange(self, batch: Array) -> Array:
         """Stacked pictures as the network's input: laid out, cast and normalised."""

@@ -7,13 +7,31 @@ import numpy as np
 
 from imprint import datasets
 from imprint.cli import _terminal as terminal
-from imprint.cli._files import check_home
+from imprint.cli._files import check_home, check_place
 from imprint.core.errors import FileError
 from imprint.core.files.atomic import atomic_write
+from imprint.datasets.matrices import DAMAGE
 from imprint.embeddings import Embeddings, extract
 from imprint.embeddings.extract import check_engine
 from imprint.imprinter import Embedded
-from imprint.imprinter.embedder import Embedder
+from imprint.imprinter.embedder import BackboneEmbedder
+
+ARRAYS = {f"{split}{what}" for split in ("train", "test") for what in ("", "_labels", "_names")}
+
+
+def check_target(path: Path) -> None:
+    """Refuse to write embeddings over a file that `imprint embed` did not write."""
+    check_place(path)
+    if path.suffix != ".npz":
+        raise FileError(f"Cannot write {path}: its name must end in .npz.")
+    if path.exists() and path.stat().st_size:
+        try:
+            with np.load(path, allow_pickle=False) as pack:
+                ours = {"train", "train_names"} <= set(pack.files) <= ARRAYS
+        except (OSError, *DAMAGE):
+            ours = False
+        if not ours:
+            raise FileError(f"Cannot write {path}: it exists and imprint embed did not write it; choose another name.")
 
 
 def embed_splits(
@@ -25,11 +43,11 @@ def embed_splits(
     columns: dict[str, Any],
     engine: str = "local",
 ) -> dict[str, Embeddings | Embedded]:
-    """The `train` split and, if there is one and it is wanted, the `test` split."""
+    """The `train` split and, with `tests`, the `test` split if there is one."""
     check_home(optional=False)
     check_engine(engine)
     cores = (threads or 1) if engine == "ray" else threads  # a node has a process for every core
-    embedder = Embedder(backbone, True, device, cores)
+    embedder = BackboneEmbedder(backbone, True, device, cores)
     found: dict[str, Embeddings | Embedded] = {}
     with terminal.bars() as bars:
         for name in ("train", "test") if tests else ("train",):
@@ -39,8 +57,8 @@ def embed_splits(
                 if name == "train":
                     raise
                 continue
-            embedder.choose(split.modality)
-            if split.modality == "embedding":
+            embedder.choose(split.kind)
+            if not split.kind.needs_backbone:
                 found[name] = embedder.labelled(split)
             else:
                 progress = bars.embedding(f"Embedding {name}")

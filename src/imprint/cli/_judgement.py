@@ -4,17 +4,18 @@ from typing import Any
 
 import numpy as np
 
-from imprint.calibration import OutOfFold
-from imprint.pretrained_classes.head import AnyHead
+from imprint.calibration import CrossValidation, OutOfFold
+from imprint.head import Decider
 
 FEW = 10  # rows of a class below which more of them is the first advice
 
 
-def judgement(head: AnyHead, things: str) -> list[str]:
+def judgement(head: Decider, things: str) -> list[str]:
     """Expected accuracy, the two classes it confuses most, and of what more would help."""
-    if head.folds is None:
+    folds = head.imprinted.folds
+    if not head.calibrated or not isinstance(folds, CrossValidation):
         return []
-    found, answers = head.calibration, head.folds.answers
+    found, answers = folds.calibration, folds.answers
     if len(head) == 1 or not np.isfinite(found.expected_accuracy):
         return [f"How accurate it is cannot be told from so few {things}; give at least five of every class."]
     low, high = found.expected_interval

@@ -30,7 +30,7 @@ def command(
     """
     from imprint.cli._files import check_home, check_place
     from imprint.evaluation import inspect_rows
-    from imprint.evaluation.rows import all_splits, gather
+    from imprint.evaluation.labelled_rows import all_splits, gather
     from imprint.imprinter import Imprinter
 
     if page is not None:
@@ -39,8 +39,8 @@ def command(
     columns: dict[str, Any] = {"label_column": label_column, "text_column": text_column}
     with terminal.bars() as bars:
         splits = all_splits(data, labels=labels, progress=bars.download, **columns)
-        model.embedder.choose(splits[0].modality)
-        if cache and model.modality != "embedding":
+        model.embedder.choose(splits[0].kind)
+        if cache and splits[0].kind.needs_backbone:
             check_home()
         terminal.note("; ".join(split.found for split in splits) + ".")
         rows = gather(model, splits, bars.embedding())

@@ -11,7 +11,7 @@ from imprint.cli import _terminal as terminal
 
 def command(
     data: options.Data,
-    output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="Where the .npz file goes.")],
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="The .npz file to write.")],
     labels: options.Labels = None,
     label_column: options.LabelColumn = None,
     text_column: options.TextColumn = None,
@@ -23,18 +23,14 @@ def command(
 ) -> None:
     """Write the embeddings of a data set to a .npz file.
 
-    It holds `train`, `train_labels` and `train_names`, and the same for `test` where there is a test split. What
-    cannot be read is named and left out. Interrupted, the same command goes on where it stopped.
+    It holds `train`, `train_labels` and `train_names`, and the same for `test` if there is a test split. Unreadable
+    inputs are named and left out. After an interruption, the same command resumes. It replaces only its own files.
 
-    With --engine ray the nodes of a cluster compute; each takes one core for a batch, or as many as --threads says.
+    With --engine ray the nodes of a cluster compute, on one core per batch, or as many as --threads says.
     """
-    from imprint.cli._embed import embed_splits, write
-    from imprint.cli._files import check_place
-    from imprint.core.errors import FileError
+    from imprint.cli._embed import check_target, embed_splits, write
 
-    check_place(output)
-    if output.suffix != ".npz":
-        raise FileError(f"Cannot write {output}: its name must end in .npz.")
+    check_target(output)
     columns = {"labels": labels, "label_column": label_column, "text_column": text_column}
     splits = embed_splits(data, backbone, device, threads, tests=True, columns=columns, engine=engine)
     write(output, splits)

@@ -39,8 +39,7 @@ def command(
     from imprint import datasets
     from imprint.cli._files import check_model, check_place
     from imprint.evaluation import evaluation
-    from imprint.evaluation.rows import gather, test_split
-    from imprint.evaluation.seen import seen_before
+    from imprint.evaluation.labelled_rows import count_training_rows, gather, test_split
     from imprint.imprinter import Imprinter
 
     check_model(file)
@@ -63,7 +62,7 @@ def command(
         terminal.emit(found.as_json())
     else:
         _show(found)
-    if known := seen_before(model, rows.X):
+    if known := count_training_rows(model, rows.X):
         terminal.note(f"The model was made of at least {known:,} of these; new ones tell more about it.")
     terminal.skipped(rows.skipped)
     if page is not None:

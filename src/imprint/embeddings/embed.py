@@ -1,20 +1,28 @@
-"""Embeddings in memory, of which those of inputs seen before are not computed again."""
+"""Embeddings in memory; those of inputs that were embedded before come from a cache."""
 
-import os
-import time
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from imprint.backbones import Backbone
+from imprint.backbones.backbone import thread_count
 from imprint.core.errors import UnreadableInput
 from imprint.core.types import Array
-from imprint.embeddings.batches import embed_batch, prepared_batches
-from imprint.embeddings.extract import Report, check_counts
 from imprint.embeddings.items import ItemStore, item_key
-from imprint.embeddings.types import Backbone, EmbeddingProgress, Skipped, Unlabelled
+from imprint.embeddings.pipeline import (
+    BATCH_SIZE,
+    EmbeddedBatch,
+    EmbeddingJob,
+    ProgressMeter,
+    Report,
+    local_batches,
+    run,
+)
+from imprint.embeddings.types import NamedInputs, Skipped
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,119 +30,113 @@ class EmbeddedInputs:
     """The embeddings of some inputs: row `i` of `X` is that of the input at `index[i]`."""
 
     X: Array = field(repr=False)  # (n, d) float32
-    index: Array = field(repr=False)  # (n,) ascending; without what was skipped
+    index: Array = field(repr=False)  # (n,) ascending; without the skipped inputs
     skipped: tuple[Skipped, ...]
     """The inputs that could not be read; they have no row."""
     known: int
-    """How many rows were remembered and not computed."""
+    """The number of rows that came from the cache."""
     problem: str | None = None
-    """Why the new rows could not be remembered, if so; they are right nevertheless."""
+    """Why the new rows could not be written to the cache, if so; they are correct nevertheless."""
 
 
 def embed(
     backbone: Backbone,
-    data: Unlabelled,
+    data: NamedInputs,
     *,
-    batch_size: int = 64,
+    batch_size: int = BATCH_SIZE,
     folder: str | Path | None = None,
     progress: Report | None = None,
     workers: int | None = None,
     remember: bool = True,
 ) -> EmbeddedInputs:
-    """The embeddings of the inputs of `data`, held in memory.
+    """The embeddings of the inputs of `data`, in memory.
 
-    Every input is looked up by its content (the bytes of its file, its text, its pixels), so that files which were
-    moved, renamed or joined by others are found again; what is new is computed in batches and remembered. With
-    `remember=False` nothing is looked up or kept. For more inputs than memory holds, see `extract`.
+    The cache is addressed by content (the bytes of a file, a text, pixels), so it finds files that were moved or
+    renamed. New inputs are embedded in batches and added to it. `remember=False` neither reads nor writes the cache.
+    For more inputs than fit into memory, see `extract`.
     """
-    threads = (os.cpu_count() or 1) if workers is None else workers
-    check_counts("embed", batch_size=batch_size, workers=threads)
-    report = progress or (lambda _: None)
+    EmbeddingJob(backbone, data, batch_size, workers).check("embed")
     total = len(data.inputs)
     store = ItemStore(backbone.fingerprint, backbone.width, folder) if remember else None
     X, known = np.zeros((total, backbone.width), np.float32), np.zeros(total, bool)
-    with ThreadPoolExecutor(threads, thread_name_prefix="imprint-prepare") as pool:
-        if store is not None and store.is_used():
+    if store is not None and store.is_used():
+        with ThreadPoolExecutor(thread_count(workers), thread_name_prefix="imprint-prepare") as pool:
             X, known = store.find(list(pool.map(lambda i: _key(data.inputs, i), range(total))))
-        report(EmbeddingProgress(int(known.sum()), total))
-        missing = _Missing(data, np.flatnonzero(~known).tolist())
-        problem = _compute(pool, threads, backbone, missing, batch_size, store, X, report)
-    skipped = tuple(missing.skipped)
-    index = np.delete(np.arange(total), [s.index for s in skipped])
-    return EmbeddedInputs(X[index] if skipped else X, index, skipped, int(known.sum()), problem)
+    unknown = _Unknown(data, np.flatnonzero(~known).tolist(), with_keys=store is not None)
+    sink = MemorySink(X, unknown, store)
+    meter = ProgressMeter(progress, total, int(known.sum()))
+    run(EmbeddingJob(backbone, unknown, batch_size, workers), local_batches, sink, meter)
+    index = np.delete(np.arange(total), [s.index for s in sink.skipped])
+    return EmbeddedInputs(X[index] if sink.skipped else X, index, tuple(sink.skipped), int(known.sum()), sink.problem)
 
 
-class _Missing:
-    """The inputs that are not known yet, as data of their own; the keys of those that were read are noted."""
+class _Unknown:
+    """The inputs that are not in the cache; notes the key of each input that is read."""
 
-    def __init__(self, data: Unlabelled, places: list[int]):
-        self.data, self.places = data, places
+    def __init__(self, data: NamedInputs, index: list[int], with_keys: bool):
+        self.data, self.index, self.with_keys = data, index, with_keys
         self.keys: dict[int, bytes] = {}
-        self.skipped: list[Skipped] = []
 
     @property
-    def inputs(self) -> "_Missing":
+    def inputs(self) -> "_Unknown":
         return self
 
     @property
-    def names(self) -> Any:
-        return _Picked(self.data.names, self.places)
+    def names(self) -> Sequence[str]:
+        return _Selected(self.data.names, self.index)
 
     def __len__(self) -> int:
-        return len(self.places)
+        return len(self.index)
 
     def __getitem__(self, i: int) -> Any:
-        """The input; its key is made of the very bytes that are decoded, whatever happens to the file meanwhile."""
-        inputs: Any = self.data.inputs
-        place = self.places[i]
-        if hasattr(inputs, "raw"):
-            raw = inputs.raw(place)
-            self.keys[i] = item_key(raw)
-            return inputs.decode(place, raw)
-        item = inputs[place]
-        self.keys[i] = item_key(item)
-        return item
+        """The input; its key is computed from the bytes that are decoded, even if the file changes meanwhile."""
+        inputs, at = self.data.inputs, self.index[i]
+        if not self.with_keys:
+            return inputs[at]
+        raw = _content(inputs, at)
+        self.keys[i] = item_key(raw)
+        return inputs.decode(at, raw) if hasattr(inputs, "raw") else raw
 
 
-class _Picked:
-    def __init__(self, names: Any, places: list[int]):
-        self._names, self._places = names, places
+class _Selected(Sequence[str]):
+    def __init__(self, names: Any, index: list[int]):
+        self._names, self._index = names, index
 
-    def __getitem__(self, i: int) -> str:
-        return str(self._names[self._places[i]])
+    def __len__(self) -> int:
+        return len(self._index)
+
+    def __getitem__(self, i: Any) -> Any:
+        return self._names[self._index[i]]
+
+
+def _content(inputs: Any, i: int) -> Any:
+    """What the key of an input is made of: the bytes of a file, otherwise the input."""
+    return inputs.raw(i) if hasattr(inputs, "raw") else inputs[i]
 
 
 def _key(inputs: Any, i: int) -> bytes:
-    """The key of an input; one that cannot be read has none, and says so when it is embedded."""
+    """The key of an input; an unreadable input has none, and is recorded when it is to be embedded."""
     try:
-        return item_key(inputs.raw(i) if hasattr(inputs, "raw") else inputs[i])
+        return item_key(_content(inputs, i))
     except UnreadableInput:
         return b""
 
 
-def _compute(
-    pool: ThreadPoolExecutor,
-    threads: int,
-    backbone: Backbone,
-    missing: _Missing,
-    batch_size: int,
-    store: ItemStore | None,
-    X: Array,
-    report: Report,
-) -> str | None:
-    """Fill the rows of `X` that are missing and remember them batch by batch; the problem with that, if any."""
-    problem, start, total = None, time.monotonic(), len(X)
-    for span, (kept, items, skipped) in prepared_batches(pool, threads, backbone, missing, 0, batch_size):
-        rows = embed_batch(backbone, missing, kept, items)
-        X[[missing.places[i] for i in kept]] = rows
-        missing.skipped += [replace(s, index=missing.places[s.index]) for s in skipped]
-        keys = [missing.keys.pop(i) for i in kept]
-        if store is not None and problem is None and kept:
-            try:
-                store.add(keys, rows)
-            except OSError as e:
-                problem = f"Cannot remember embeddings in {store.folder}: {str(e.strerror or e).rstrip('.')}."
-        done = total - len(missing) + span.stop
-        rate = span.stop / max(time.monotonic() - start, 1e-9)
-        report(EmbeddingProgress(done, total, len(missing.skipped), rate, (total - done) / rate))
-    return problem
+class MemorySink:
+    """Fills the rows of `X` that were not in the cache, and adds them to the cache."""
+
+    def __init__(self, X: Array, unknown: _Unknown, store: ItemStore | None):
+        self.X, self.unknown, self.store = X, unknown, store
+        self.skipped: list[Skipped] = []
+        self.problem: str | None = None
+
+    def __call__(self, batch: EmbeddedBatch) -> None:
+        index = self.unknown.index
+        self.X[[index[i] for i in batch.index]] = batch.rows
+        self.skipped += [Skipped(index[s.index], s.name, s.reason) for s in batch.skipped]
+        if self.store is None or self.problem is not None or not batch.index:
+            return
+        try:
+            self.store.add([self.unknown.keys.pop(i) for i in batch.index], batch.rows)
+        except OSError as e:
+            self.problem = f"Cannot remember embeddings in {self.store.folder}: {str(e.strerror or e).rstrip('.')}."

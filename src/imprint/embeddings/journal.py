@@ -1,26 +1,41 @@
-"""An extraction under way: rows go to one file, and a line in another commits each batch.
+"""An extraction in progress, and how it becomes a finished store.
 
-The order of the two writes makes a kill harmless: a batch without its line never happened. The line carries
-the rows' checksum, which makes a power failure harmless too: what did not reach the disk fails its checksum
-when the extraction goes on, and is computed again. So nothing has to wait for the disk between batches.
+Rows are appended to one file; then a line in the journal commits the batch with a checksum of its rows. A batch
+without its line does not count, so a kill is harmless. Rows that did not reach the disk in a power failure fail their
+checksum when the extraction resumes, and are computed again. So no batch has to wait for the disk.
 """
 
+import io
 import json
+import os
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import astuple
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import IO, Any
 
 import numpy as np
 
 from imprint.core.errors import FileError
-from imprint.core.types import Array
+from imprint.core.files.atomic import atomic_write
+from imprint.core.version import __version__
+from imprint.datasets import Split
+from imprint.embeddings.manifest import (
+    HEADER,
+    LABELS,
+    MANIFEST,
+    NAMES,
+    ROWS,
+    npy_header,
+    write_manifest,
+    write_names,
+)
+from imprint.embeddings.pipeline import EmbeddedBatch
 from imprint.embeddings.types import Skipped
 
-HEADER = 128  # bytes before the first row: the header of a .npy file, written last
-ROWS, JOURNAL = "rows.npy", "journal"
+JOURNAL = "journal"
+FORMAT = 1
 
 
 @contextmanager
@@ -37,20 +52,11 @@ def writing(folder: Path) -> Iterator[None]:
         ) from None
 
 
-class Batch(NamedTuple):
-    """One committed batch: inputs taken, rows given, the rows' checksum, what was skipped."""
-
-    inputs: int
-    rows: int
-    crc: int
-    skipped: list[Skipped]
-
-
-class Journal:
-    """The committed batches of one extraction; opening it takes up what an earlier process left."""
+class ExtractionJournal:
+    """The committed batches of one extraction; opening it resumes an earlier process's extraction."""
 
     def __init__(self, folder: Path, identity: dict[str, Any]):
-        """`identity` says what is extracted, `width` among it; another identity in the folder is refused."""
+        """`identity` describes the extraction, including `width`; a folder with another identity is refused."""
         self.folder, self.width = folder, int(identity["width"])
         self.done = self.rows = 0
         self.skipped: list[Skipped] = []
@@ -59,56 +65,55 @@ class Journal:
             self._journal = _open(folder / JOURNAL)
             self._rows = _open(folder / ROWS)
             try:
-                self._take_up(identity)
+                self._resume(identity)
             except BaseException:
                 self.close()
                 raise
 
-    def commit(self, inputs: int, rows: Array, skipped: list[Skipped]) -> None:
-        """Add a batch: its rows first, then the line that makes them count."""
-        raw = np.ascontiguousarray(rows, dtype="<f4").tobytes()
-        batch = Batch(inputs, len(rows), zlib.crc32(raw), skipped)
-        line = _line([*batch[:3], [astuple(s) for s in skipped]])
+    def commit(self, batch: EmbeddedBatch) -> None:
+        """Append a batch: its rows first, then the line that commits them."""
+        raw = np.ascontiguousarray(batch.rows, dtype="<f4").tobytes()
+        entry: list[Any] = [batch.inputs, len(batch.rows), zlib.crc32(raw), [astuple(s) for s in batch.skipped]]
         with writing(self.folder):
             _write(self._rows, raw)
-            _write(self._journal, line)
-        self._count(batch)
+            _write(self._journal, _line(entry))
+        self._count(*entry)
 
     def close(self) -> None:
-        """Let go of the files; everything committed stays."""
+        """Close the files; everything committed stays."""
         self._rows.close()
         self._journal.close()
 
-    def __enter__(self) -> "Journal":
+    def __enter__(self) -> "ExtractionJournal":
         return self
 
     def __exit__(self, *error: object) -> None:
         self.close()
 
-    def _count(self, batch: Batch) -> None:
-        self.done += batch.inputs
-        self.rows += batch.rows
-        self.skipped += batch.skipped
+    def _count(self, inputs: int, rows: int, crc: int, skipped: list[Any]) -> None:
+        self.done += inputs
+        self.rows += rows
+        self.skipped += [Skipped(*s) for s in skipped]
 
-    def _take_up(self, identity: dict[str, Any]) -> None:
+    def _resume(self, identity: dict[str, Any]) -> None:
+        """Count the batches whose line and rows are intact, and drop the rest."""
         lines = _lines(self._journal)
-        found, end = next(lines, (None, 0))
-        if found is not None and found != identity:
+        stored, end = next(lines, (None, 0))
+        if stored is not None and stored != identity:
             raise FileError(f"{self.folder} holds part of another extraction: delete that folder and extract again.")
         self._rows.seek(HEADER)
-        for fields, stop in lines:
-            batch = Batch(fields[0], fields[1], fields[2], [Skipped(*s) for s in fields[3]])
-            size = batch.rows * self.width * 4
-            if zlib.crc32(raw := self._rows.read(size)) != batch.crc or len(raw) != size:
+        for (inputs, rows, crc, skipped), stop in lines:
+            size = rows * self.width * 4
+            if zlib.crc32(raw := self._rows.read(size)) != crc or len(raw) != size:
                 break
-            self._count(batch)
+            self._count(inputs, rows, crc, skipped)
             end = stop
         self._cut(end)
-        if found is None:
+        if stored is None:
             _write(self._journal, _line(identity))
 
     def _cut(self, end: int) -> None:
-        """Drop what is not committed: half a line, rows without a line, lines whose rows were lost."""
+        """Drop what is not committed: an incomplete line, rows without a line, lines without their rows."""
         self._journal.truncate(end)
         self._journal.seek(end)
         size = HEADER + self.rows * self.width * 4
@@ -133,7 +138,7 @@ def _line(value: Any) -> bytes:
 
 
 def _lines(journal: IO[bytes]) -> Iterator[tuple[Any, int]]:
-    """The whole lines from the start, each with the place where it ends; stops at the first damaged one."""
+    """The intact lines from the start, each with the offset of its end; stops at the first damaged one."""
     end = 0
     with open(journal.fileno(), "rb", closefd=False) as f:
         for line in f:
@@ -142,3 +147,37 @@ def _lines(journal: IO[bytes]) -> Iterator[tuple[Any, int]]:
                 return
             end += len(line)
             yield json.loads(text), end
+
+
+def is_complete(partial: Path) -> bool:
+    """Whether only the renaming of the folder is left to do: the manifest is written last."""
+    return (partial / MANIFEST).is_file()
+
+
+def complete(partial: Path, identity: dict[str, Any], journal: ExtractionJournal, split: Split) -> None:
+    """Write header, labels, names and manifest; the rows reach the disk before the manifest does."""
+    names, readable = split.names, np.ones(len(split.inputs), bool)
+    readable[[s.index for s in journal.skipped]] = False
+    with writing(partial):
+        with open(partial / ROWS, "r+b") as f:
+            f.write(npy_header(journal.rows, journal.width))
+            f.flush()
+            os.fsync(f.fileno())
+        _write_labels(partial / LABELS, np.asarray(split.labels)[readable])
+        write_names(partial / NAMES, (names[i] for i in np.flatnonzero(readable).tolist()))
+        result = {"rows": journal.rows, "skipped": [astuple(s) for s in journal.skipped], "dtype": "<f4"}
+        write_manifest(partial, identity | result | {"format": FORMAT, "imprint": __version__})
+
+
+def publish(partial: Path, target: Path) -> None:
+    """Give a complete folder its name."""
+    with writing(partial):
+        (partial / JOURNAL).unlink(missing_ok=True)
+        os.rename(partial, target)
+
+
+def _write_labels(path: Path, labels: np.ndarray[Any, Any]) -> None:
+    buffer = io.BytesIO()
+    np.save(buffer, labels, allow_pickle=False)
+    with atomic_write(path) as f:
+        f.write(buffer.getbuffer())

@@ -9,9 +9,9 @@ from typing import Any
 from imprint.core.digest import digest
 from imprint.core.errors import FileError
 from imprint.core.files.atomic import atomic_write
-from imprint.embeddings.journal import HEADER, ROWS
 
-MANIFEST, LABELS, NAMES = "manifest.json", "labels.npy", "names.json"
+HEADER = 128  # bytes before the first row: the header of a .npy file, written last
+ROWS, MANIFEST, LABELS, NAMES = "rows.npy", "manifest.json", "labels.npy", "names.json"
 FILES = (ROWS, LABELS, NAMES)
 CHUNK = 1 << 20  # bytes; a checksum needs no more memory than this
 KINDS = dict(format=int, imprint=str, key=str, backbone=dict, data=dict, dtype=str, rows=int, width=int)

@@ -12,8 +12,16 @@ import numpy as np
 from imprint.core.digest import digest
 from imprint.core.errors import FileError, ParameterError
 from imprint.core.types import Array
-from imprint.embeddings.journal import HEADER, ROWS
-from imprint.embeddings.manifest import LABELS, MANIFEST, NAMES, read_manifest, read_names, verify_files
+from imprint.embeddings.manifest import (
+    HEADER,
+    LABELS,
+    MANIFEST,
+    NAMES,
+    ROWS,
+    read_manifest,
+    read_names,
+    verify_files,
+)
 from imprint.embeddings.types import Skipped
 
 LAYOUT = "embeddings 1"  # part of every key: another layout never meets this one's folders

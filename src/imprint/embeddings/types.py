@@ -1,73 +1,25 @@
-"""What extraction needs of a backbone and of data, and what it hands back."""
+"""What the pipeline takes, and what it reports."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
-from imprint.core.types import Array
 
+class NamedInputs(Protocol):
+    """Inputs with one name each.
 
-class Named(Protocol):
-    """A record with a name."""
-
-    @property
-    def name(self) -> str: ...
-
-
-class Backbone(Protocol):
-    """A frozen network. `prepare` runs in several threads at once, `embed` in one."""
+    `inputs[i]` may raise `UnreadableInput`, and several threads read at once. Inputs in files also have `raw(i)`, the
+    bytes of a file, and `decode(i, raw)`. The Ray engine needs both sequences to be sliceable.
+    """
 
     @property
-    def record(self) -> Named: ...
+    def inputs(self) -> Any: ...
     @property
-    def width(self) -> int: ...
-    @property
-    def fingerprint(self) -> str: ...
-    def prepare(self, item: Any, /) -> Any:
-        """One input as `embed` wants it: an array, or a text."""
-
-    def embed(self, batch: Any, /) -> Array:
-        """Stacked arrays, or a list of texts, as float32 (n, width)."""
-
-
-class Inputs(Protocol):
-    """Pictures or texts; `[i]` may raise `UnreadableInput` and runs in several threads at once."""
-
-    def __len__(self) -> int: ...
-    def __getitem__(self, index: int, /) -> Any: ...
-
-
-class NameOf(Protocol):
-    """What each input is called."""
-
-    def __getitem__(self, index: int, /) -> str: ...
-
-
-class Unlabelled(Protocol):
-    """Inputs with one name each."""
-
-    @property
-    def inputs(self) -> Inputs: ...
-    @property
-    def names(self) -> NameOf: ...
-
-
-class Split(Protocol):
-    """Labelled inputs with one name each, and a fingerprint of them all."""
-
-    @property
-    def inputs(self) -> Inputs: ...
-    @property
-    def labels(self) -> Array: ...
-    @property
-    def names(self) -> Sequence[str]: ...
-    @property
-    def fingerprint(self) -> str: ...
+    def names(self) -> Any: ...
 
 
 @dataclass(frozen=True)
 class Skipped:
-    """An input that could not be read: its place in the data, its name, and why."""
+    """An input that could not be read: its index in the data, its name, and the reason."""
 
     index: int
     name: str
@@ -75,7 +27,7 @@ class Skipped:
 
 
 class EmbeddingProgress(NamedTuple):
-    """How far an extraction is. `rate` is in inputs per second of this run; `eta` in seconds."""
+    """Progress of an embedding run. `rate` is in inputs per second of this run, `eta` in seconds."""
 
     done: int
     total: int
@@ -83,4 +35,4 @@ class EmbeddingProgress(NamedTuple):
     rate: float | None = None
     eta: float | None = None
     waiting: bool = False
-    """Another process is extracting the same embeddings, and this one waits for it."""
+    """Another process extracts the same embeddings, and this one waits for it."""

@@ -2,6 +2,6 @@
 
 from imprint.evaluation.evaluation import Evaluation, Mistake, PerClass, evaluation
 from imprint.evaluation.inspection import Inspection, inspect_rows
-from imprint.evaluation.mislabelled import Suspect
+from imprint.evaluation.label_errors import Suspect
 
 __all__ = ["Evaluation", "Inspection", "Mistake", "PerClass", "Suspect", "evaluation", "inspect_rows"]

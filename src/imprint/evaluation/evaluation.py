@@ -1,4 +1,4 @@
-"""How often a model is right on labelled rows, and where it is not."""
+"""Accuracy, confusion matrix and calibration of predictions on labelled rows."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -11,11 +11,13 @@ from imprint.core.errors import ParameterError
 from imprint.core.types import Array
 from imprint.embeddings import Skipped
 
+RELIABILITY_BINS = 10
+
 
 class PerClass(NamedTuple):
-    """One class: its rows, the share of them that are found, and the share of its answers that are right.
+    """Recall and precision of one class.
 
-    `recall` is None where there are no rows of the class, `precision` where the model never answers it.
+    `recall` is None where the class has no rows, `precision` where the model never predicts it.
     """
 
     label: Any
@@ -25,7 +27,7 @@ class PerClass(NamedTuple):
 
 
 class Mistake(NamedTuple):
-    """A row that got another label than its own, and the probability the model gave its answer."""
+    """A misclassified row, and the probability of the wrong answer."""
 
     path: str
     label: Any
@@ -35,7 +37,7 @@ class Mistake(NamedTuple):
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What a model does on labelled rows. Labels it does not know are classes of their own, never answered."""
+    """Results of a model on labelled rows. Rows of classes that the model does not have count as mistakes."""
 
     accuracy: float
     balanced_accuracy: float
@@ -44,15 +46,15 @@ class Evaluation:
     classes: list[Any]
     """The labels of the model and of the rows, sorted; the order of `confusion`."""
     confusion: list[list[int]]
-    """How many rows of the class i are called j: `confusion[i][j]`."""
+    """`confusion[i][j]` counts the rows of class i that are predicted as class j."""
     per_class: list[PerClass]
     calibration_error: float
-    """The expected calibration error of the probabilities of the answers."""
+    """The expected calibration error."""
     mistakes: list[Mistake]
-    """The surest first."""
+    """The most confident first."""
     unreadable: list[dict[str, str]]
     unknown: list[Any]
-    """Labels of the rows that the model does not know."""
+    """Labels of the rows that are not classes of the model."""
 
     def as_json(self) -> dict[str, Any]:
         """The public keys, with plain values."""
@@ -67,8 +69,8 @@ def evaluation(P: Array, classes: Array, y: Array, names: Sequence[str], skipped
     """Compare probabilities P (n, C), in the order of `classes`, with the labels `y` of the rows.
 
     >>> P = np.array([[0.9, 0.1], [0.2, 0.8], [0.4, 0.6]])
-    >>> found = evaluation(P, np.array(["cat", "dog"]), np.array(["cat", "dog", "cat"]), ["a", "b", "c"])
-    >>> found.confusion, found.balanced_accuracy, found.mistakes
+    >>> result = evaluation(P, np.array(["cat", "dog"]), np.array(["cat", "dog", "cat"]), ["a", "b", "c"])
+    >>> result.confusion, result.balanced_accuracy, result.mistakes
     ([[1, 1], [0, 1]], 0.75, [Mistake(path='c', label='cat', predicted='dog', probability=0.6)])
     """
     if not len(y):
@@ -77,27 +79,27 @@ def evaluation(P: Array, classes: Array, y: Array, names: Sequence[str], skipped
     truth, answers = np.searchsorted(labels, y), np.searchsorted(labels, classes[P.argmax(axis=1)])
     confusion = np.zeros((len(labels), len(labels)), dtype=np.int64)
     np.add.at(confusion, (truth, answers), 1)
-    right, sure = truth == answers, P.max(axis=1)
+    correct, confidence = truth == answers, P.max(axis=1)
     recalls = [_share(confusion[c, c], confusion[c].sum()) for c in range(len(labels))]
     precisions = [_share(confusion[c, c], confusion[:, c].sum()) for c in range(len(labels))]
-    wrong = sorted(np.flatnonzero(~right).tolist(), key=lambda i: -sure[i])
+    wrong = sorted(np.flatnonzero(~correct).tolist(), key=lambda i: -confidence[i])
     plain = labels.tolist()
     return Evaluation(
-        accuracy=float(right.mean()),
+        accuracy=float(correct.mean()),
         balanced_accuracy=float(np.mean([r for r in recalls if r is not None])),
         rows=len(y),
         classes=plain,
         confusion=confusion.tolist(),
         per_class=[PerClass(plain[c], int(confusion[c].sum()), recalls[c], precisions[c]) for c in range(len(plain))],
-        calibration_error=calibration_error(P, np.where(right, P.argmax(axis=1), -1)),
-        mistakes=[Mistake(names[i], plain[truth[i]], plain[answers[i]], float(sure[i])) for i in wrong],
+        calibration_error=calibration_error(P, np.where(correct, P.argmax(axis=1), -1)),
+        mistakes=[Mistake(names[i], plain[truth[i]], plain[answers[i]], float(confidence[i])) for i in wrong],
         unreadable=unreadable(skipped),
         unknown=sorted(set(np.unique(y).tolist()) - set(classes.tolist())),
     )
 
 
 def all_labels(classes: Array, y: Array) -> Array:
-    """The labels of a model and of rows together, sorted; refuses texts beside numbers."""
+    """The labels of the model and of the rows, sorted; text and number labels cannot be mixed."""
     if (classes.dtype.kind == "U") != (y.dtype.kind == "U"):
         kinds = ["text" if a.dtype.kind == "U" else "number" for a in (classes, y)]
         raise ParameterError(f"evaluation(): the data have {kinds[1]} labels, the model {kinds[0]} labels.")
@@ -105,8 +107,27 @@ def all_labels(classes: Array, y: Array) -> Array:
 
 
 def unreadable(skipped: Sequence[Skipped]) -> list[dict[str, str]]:
-    """What could not be read, for JSON."""
+    """Inputs that cannot be read, for JSON."""
     return [{"path": one.name, "reason": one.reason} for one in skipped]
+
+
+class ReliabilityBin(NamedTuple):
+    """Answers of similar probability: how many, their mean probability, and the share that is correct."""
+
+    rows: int
+    probability: float
+    correct: float
+
+
+def reliability(probability: Array, correct: Array, bins: int = RELIABILITY_BINS) -> list[ReliabilityBin]:
+    """Answers in bins of equal width, without empty bins.
+
+    >>> reliability(np.array([0.95, 0.5]), np.array([True, False]))[1]
+    ReliabilityBin(rows=1, probability=0.95, correct=1.0)
+    """
+    index = np.minimum((probability * bins).astype(np.intp), bins - 1)
+    groups = [np.flatnonzero(index == b) for b in np.unique(index)]
+    return [ReliabilityBin(len(g), float(probability[g].mean()), float(correct[g].mean())) for g in groups]
 
 
 def _share(part: int, whole: int) -> float | None:

@@ -17,9 +17,9 @@ from imprint.kernels.rows import lengths
 from imprint.kernels.stacks import Neighbours, Stack, span_maxima, stacked
 from imprint.method import ClassState, Method
 from imprint.normalisers.l2 import L2
-from imprint.study.proxies import Block, Part, UnitProxies
-from imprint.study.sharing import is_known
-from imprint.study.tree import Batch, Decision, Tree
+from imprint.study.proxies import ClassProxies, ProxyRows, UnitProxies
+from imprint.study.sharing import is_shareable
+from imprint.study.work_graph import Decision, QueryGroup, WorkGraph
 
 ROUNDING = 8 * float(np.finfo(np.float32).eps)
 """Two best scores that differ by less than this share of the best may change places by float32 rounding alone."""
@@ -33,8 +33,8 @@ DISTANCES = {
 }
 
 
-class Decided(NamedTuple):
-    """What came of one decision about all test rows of its line-up."""
+class DecisionCounts(NamedTuple):
+    """What came of one decision about all test rows of its task split."""
 
     right: Array  # (C,) of every class how many of its test rows were given to it
     claimed: Array  # (C,) how many test rows were given to every class
@@ -43,32 +43,32 @@ class Decided(NamedTuple):
     seconds: float
 
 
-def decide(tree: Tree, proxies: UnitProxies, queries: Array) -> Iterator[tuple[int, Decided]]:
-    """What came of each decision of a tree, with its number, in any order."""
+def decide(graph: WorkGraph, proxies: UnitProxies, queries: Array) -> Iterator[tuple[int, DecisionCounts]]:
+    """What came of each decision of a graph, with its number, in any order."""
     extreme = lengths(queries) is None
-    known = [] if extreme else np.flatnonzero(is_known(tree.methods)).tolist()
-    plain = Plain(tree, proxies, queries)
-    for i in sorted({*range(len(tree.decisions))} - {*known}):
+    known = [] if extreme else np.flatnonzero(is_shareable(graph.methods)).tolist()
+    plain = PlainDecisions(graph, proxies, queries)
+    for i in sorted({*range(len(graph.decisions))} - {*known}):
         yield i, plain.decide(i)
-    for numbers in _held_together(tree, proxies, known):
+    for numbers in _held_together(graph, proxies, known):
         start = time.process_time()
-        found = _together(tree, proxies, queries, numbers)
+        found = _together(graph, proxies, queries, numbers)
         each = (time.process_time() - start) / sum(one.proxies for one in found.values())
         yield from ((i, one._replace(seconds=each * one.proxies)) for i, one in found.items())
         proxies.forget_finished()
 
 
-def _held_together(tree: Tree, proxies: UnitProxies, numbers: Iterable[int]) -> Iterator[list[int]]:
+def _held_together(graph: WorkGraph, proxies: UnitProxies, numbers: Iterable[int]) -> Iterator[list[int]]:
     """Decisions in groups whose proxies fit into memory; those of one seed after each other, as they share most."""
-    by_maker: dict[int, list[int]] = defaultdict(list)
+    by_spec: dict[int, list[int]] = defaultdict(list)
     for i in numbers:
-        by_maker[tree.decisions[i].maker].append(i)
+        by_spec[graph.decisions[i].spec].append(i)
     group: list[int] = []
-    blocks: dict[Block, int] = {}
-    for m in sorted(by_maker, key=lambda m: (tree.makers[m].seed or 0, m)):
-        group += by_maker[m]
-        for lineup, norm_post in {(d.lineup, d.norm_post) for d in map(tree.decisions.__getitem__, by_maker[m])}:
-            blocks.update((part.block, part.block.rows.size) for part in proxies.parts(m, lineup, norm_post))
+    blocks: dict[ProxyRows, int] = {}
+    for m in sorted(by_spec, key=lambda m: (graph.specs[m].seed or 0, m)):
+        group += by_spec[m]
+        for split, norm_post in {(d.split, d.norm_post) for d in map(graph.decisions.__getitem__, by_spec[m])}:
+            blocks.update((part.block, part.block.rows.size) for part in proxies.parts(m, split, norm_post))
         if sum(blocks.values()) > HELD:
             yield group
             group, blocks = [], {}
@@ -77,53 +77,55 @@ def _held_together(tree: Tree, proxies: UnitProxies, numbers: Iterable[int]) -> 
 
 
 @dataclass
-class Question:
-    """Decisions of one line-up that compare queries and proxies in one way: sets of proxies x ways of voting."""
+class DecisionTable:
+    """Decisions of one task split that compare queries and proxies in one way: sets of proxies x ways of voting."""
 
-    lineup: int
-    sets: dict[object, list[Part]]
+    split: int
+    sets: dict[object, list[ClassProxies]]
     votes: dict[Vote, int]
     numbers: dict[tuple[object, Vote], int]  # the decision that a set and a way of voting answer
     counts: Any = None
 
-    def places(self, place: dict[Part, int]) -> Array:
+    def places(self, place: dict[ClassProxies, int]) -> Array:
         """Where the proxies of each set and class stand in a stack.  # (sets, C)"""
         return np.array([[place[part] for part in parts] for parts in self.sets.values()])
 
-    def answers(self) -> Iterator[tuple[int, Decided]]:
+    def answers(self) -> Iterator[tuple[int, DecisionCounts]]:
         """Every decision and what came of it."""
         first = {key: i * len(self.votes) for i, key in enumerate(self.sets)}
         for (key, vote), number in self.numbers.items():
             right, claimed, near = (column[first[key] + self.votes[vote]] for column in self.counts)
-            yield number, Decided(right, claimed, int(near), sum(part.size for part in self.sets[key]), 0.0)
+            yield number, DecisionCounts(right, claimed, int(near), sum(part.size for part in self.sets[key]), 0.0)
 
 
-def _together(tree: Tree, proxies: UnitProxies, queries: Array, numbers: list[int]) -> dict[int, Decided]:
-    """Make decisions together: test rows that take part in the same line-ups, one way of comparing after another."""
-    questions = _questions(tree, proxies, numbers)
-    for batch in tree.batches():
-        here = [(how, q) for (how, lineup), q in questions.items() if lineup in batch.lineups]
+def _together(graph: WorkGraph, proxies: UnitProxies, queries: Array, numbers: list[int]) -> dict[int, DecisionCounts]:
+    """Make decisions together: test rows that take part in the same task splits, one way of comparing after another."""
+    tables = _decision_tables(graph, proxies, numbers)
+    for batch in graph.batches():
+        here = [(how, q) for (how, split), q in tables.items() if split in batch.splits]
         if best := [q for how, q in here if how == BEST]:
-            _by_best_score(tree, queries, batch, best)
+            _by_best_score(graph, queries, batch, best)
         if near := [(how, q) for how, q in here if how != BEST]:
-            _by_neighbours(tree, queries, batch, near)
-    return dict(answer for q in questions.values() for answer in q.answers())
+            _by_neighbours(graph, queries, batch, near)
+    return dict(answer for q in tables.values() for answer in q.answers())
 
 
-def _questions(tree: Tree, proxies: UnitProxies, numbers: list[int]) -> dict[tuple[str, int], Question]:
-    """Decisions by how they compare queries with proxies, and by line-up."""
-    found: dict[tuple[str, int], Question] = {}
+def _decision_tables(
+    graph: WorkGraph, proxies: UnitProxies, numbers: list[int]
+) -> dict[tuple[str, int], DecisionTable]:
+    """Decisions by how they compare queries with proxies, and by task split."""
+    found: dict[tuple[str, int], DecisionTable] = {}
     for i in numbers:
-        d = tree.decisions[i]
+        d = graph.decisions[i]
         how, vote = _comparison(d)
-        q = found.setdefault((how, d.lineup), Question(d.lineup, {}, {}, {}))
-        key = d.maker, d.norm_post
+        q = found.setdefault((how, d.split), DecisionTable(d.split, {}, {}, {}))
+        key = d.spec, d.norm_post
         if key not in q.sets:
-            q.sets[key] = proxies.parts(d.maker, d.lineup, d.norm_post)
+            q.sets[key] = proxies.parts(d.spec, d.split, d.norm_post)
         q.votes.setdefault(vote, len(q.votes))
         q.numbers[key, vote] = i
     for q in found.values():
-        q.counts = Counts.of(len(q.sets) * len(q.votes), len(tree.lineups[q.lineup].classes))
+        q.counts = Counts.of(len(q.sets) * len(q.votes), len(graph.splits[q.split].classes))
     return found
 
 
@@ -136,33 +138,35 @@ def _comparison(decision: Decision) -> tuple[str, Vote]:
     return aggregator.metric + " to unit queries" * unit, Vote(aggregator.m, aggregator.weighting == "uniform")
 
 
-def _by_best_score(tree: Tree, queries: Array, batch: Batch, questions: list[Question]) -> None:
-    """One product for all proxies, maxima for every set of them, then one line-up after the other."""
-    stack, place = _stack(questions)
+def _by_best_score(graph: WorkGraph, queries: Array, batch: QueryGroup, tables: list[DecisionTable]) -> None:
+    """One product for all proxies, maxima for every set of them, then one task split after the other."""
+    stack, place = _stack(tables)
     best = span_maxima(queries[batch.rows], stack)
     if not np.isfinite(best).all():
         raise ParameterError("max: the scores overflow; scale the rows down or use norm_pre='l2'.")
-    for q in questions:
-        count_many(best, q.places(place), tree.lineups[q.lineup].truth_of(batch.rows), ROUNDING, q.counts)
+    for q in tables:
+        count_many(best, q.places(place), graph.splits[q.split].truth_of(batch.rows), ROUNDING, q.counts)
 
 
-def _by_neighbours(tree: Tree, queries: Array, batch: Batch, questions: list[tuple[str, Question]]) -> None:
+def _by_neighbours(
+    graph: WorkGraph, queries: Array, batch: QueryGroup, tables: list[tuple[str, DecisionTable]]
+) -> None:
     """One product for all proxies and metrics, some test rows at a time; then the nearest proxies vote."""
-    stack, place = _stack([q for _, q in questions])
-    deepest = max(vote.m for _, q in questions for vote in q.votes)
+    stack, place = _stack([q for _, q in tables])
+    deepest = max(vote.m for _, q in tables for vote in q.votes)
     step = max(16, SCORES // len(stack.rows))
     for rows in (batch.rows[i : i + step] for i in range(0, len(batch.rows), step)):
         neighbours = Neighbours(queries[rows], stack, deepest)
-        for how in dict.fromkeys(how for how, _ in questions):
+        for how in dict.fromkeys(how for how, _ in tables):
             lists = DISTANCES[how](neighbours, queries[rows])
-            for q in (q for other, q in questions if other == how):
-                truth, votes = tree.lineups[q.lineup].truth_of(rows), list(q.votes)
+            for q in (q for other, q in tables if other == how):
+                truth, votes = graph.splits[q.split].truth_of(rows), list(q.votes)
                 count_votes(lists, neighbours.starts, q.places(place), truth, votes, ROUNDING, q.counts)
 
 
-def _stack(questions: Sequence[Question]) -> tuple[Stack, dict[Part, int]]:
-    """The blocks of some questions below each other, and the place of every part among the sets of rows in it."""
-    parts = list(dict.fromkeys(part for q in questions for row in q.sets.values() for part in row))
+def _stack(tables: Sequence[DecisionTable]) -> tuple[Stack, dict[ClassProxies, int]]:
+    """The blocks of some tables below each other, and the place of every part among the sets of rows in it."""
+    parts = list(dict.fromkeys(part for q in tables for row in q.sets.values() for part in row))
     blocks = {block: i for i, block in enumerate(dict.fromkeys(part.block for part in parts))}
     divided = {part.block for part in parts if part.unit}
     divisors = [b.divisors if b in divided else None for b in blocks]
@@ -171,39 +175,39 @@ def _stack(questions: Sequence[Question]) -> tuple[Stack, dict[Part, int]]:
     return stack, dict(zip(parts, place.tolist()))
 
 
-class Plain:
+class PlainDecisions:
     """Decisions as a fresh `Head` makes them, from states of classes that experiments share."""
 
-    def __init__(self, tree: Tree, proxies: UnitProxies, queries: Array) -> None:
-        self.tree, self.proxies, self.queries = tree, proxies, queries
+    def __init__(self, graph: WorkGraph, proxies: UnitProxies, queries: Array) -> None:
+        self.graph, self.proxies, self.queries = graph, proxies, queries
         self._sums: dict[object, State] = {}
 
-    def decide(self, number: int) -> Decided:
+    def decide(self, number: int) -> DecisionCounts:
         """What came of one decision."""
         start = time.process_time()
-        head, lineup = self.head(number), self.tree.lineups[self.tree.lineup[number]]
-        step = max(1, SCORES // len(lineup.classes))
-        total = Counts.of(1, len(lineup.classes))
-        for i in range(0, len(lineup.rows), step):
-            scores = head.scores(self.queries[lineup.rows[i : i + step]])
+        head, split = self.head(number), self.graph.splits[self.graph.split[number]]
+        step = max(1, SCORES // len(split.classes))
+        total = Counts.of(1, len(split.classes))
+        for i in range(0, len(split.rows), step):
+            scores = head.scores(self.queries[split.rows[i : i + step]])
             if not np.isfinite(scores).all():
                 raise ParameterError(f"{head.method}: the scores overflow; scale the rows down or use norm_inf='l2'.")
-            count_decisions(scores.T, lineup.truth[i : i + step], ROUNDING, total)
+            count_decisions(scores.T, split.truth[i : i + step], ROUNDING, total)
         count = len(head.proxies.labels)
-        return Decided(total.right[0], total.claimed[0], int(total.near[0]), count, time.process_time() - start)
+        return DecisionCounts(total.right[0], total.claimed[0], int(total.near[0]), count, time.process_time() - start)
 
     def head(self, number: int) -> Head:
         """The head that makes one decision."""
-        decision, method = self.tree.decisions[number], self.tree.methods[number]
-        classes = self.tree.lineups[decision.lineup].classes
-        labels = [self.tree.classes[c].label for c in classes]
-        states = [ClassState(self.proxies.states[c, decision.maker], self._sums_of(method, c)) for c in classes]
-        return Head(method, self.tree.makers[decision.maker].seed or 0, self.queries.dtype, labels, states)
+        decision, method = self.graph.decisions[number], self.graph.methods[number]
+        classes = self.graph.splits[decision.split].classes
+        labels = tuple(self.graph.classes[c].label for c in classes)
+        states = tuple(ClassState(self.proxies.states[c, decision.spec], self._sums_of(method, c)) for c in classes)
+        return Head(method, self.graph.specs[decision.spec].seed or 0, self.queries.dtype, labels, states)
 
     def _sums_of(self, method: Method, c: int) -> State:
         """What an aggregator wants to know of the rows of a class."""
         key = method.aggregator, method.norm_pre, method.norm_inf, c
         if key not in self._sums:
-            X = self.proxies.X[self.tree.classes[c].rows]
+            X = self.proxies.X[self.graph.classes[c].rows]
             self._sums[key] = method.sums(X, method.norm_pre.apply(X))
         return self._sums[key]

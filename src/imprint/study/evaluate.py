@@ -5,10 +5,10 @@ import numpy as np
 from imprint.core.errors import ImprintError
 from imprint.core.memory import peak_memory, reset_peak
 from imprint.core.types import Array
-from imprint.study.decide import Decided, decide
+from imprint.study.decide import DecisionCounts, decide
 from imprint.study.plan import Unit
 from imprint.study.proxies import UnitProxies
-from imprint.study.tree import grow
+from imprint.study.work_graph import build
 
 COLUMNS = {
     "accuracy": np.float64,
@@ -31,23 +31,23 @@ def evaluate(unit: Unit) -> dict[str, Array]:
     data = unit.source.open(unit.backbone, unit.dataset)
     if data.fingerprint != unit.fingerprint:
         raise ImprintError(f"{unit}: the embeddings have changed since the study was planned.")
-    tree = grow(unit, data.y, data.y_test)
-    proxies = UnitProxies(tree, np.asarray(data.X))
+    graph = build(unit, data.y, data.y_test)
+    proxies = UnitProxies(graph, np.asarray(data.X))
     columns = {name: np.zeros(len(unit.experiments), dtype) for name, dtype in COLUMNS.items()}
-    makers: list[list[int]] = [[] for _ in tree.makers]
-    for i, found in decide(tree, proxies, np.asarray(data.X_test)):
-        own, lineup = tree.experiments[i], tree.lineups[tree.decisions[i].lineup]
-        for name, value in _scores(found, lineup.truth).items():
+    specs: list[list[int]] = [[] for _ in graph.specs]
+    for i, found in decide(graph, proxies, np.asarray(data.X_test)):
+        own, split = graph.experiments[i], graph.splits[graph.decisions[i].split]
+        for name, value in _scores(found, split.truth).items():
             columns[name][own] = value
         columns["seconds_evaluation"][own] = found.seconds / len(own)
-        makers[tree.decisions[i].maker] += own
-    for own, seconds in zip(makers, proxies.seconds):
+        specs[graph.decisions[i].spec] += own
+    for own, seconds in zip(specs, proxies.seconds):
         columns["seconds_generation"][own] = seconds / max(1, len(own))
     columns["peak_memory"][:] = peak_memory()
     return columns
 
 
-def _scores(found: Decided, truth: Array) -> dict[str, float]:
+def _scores(found: DecisionCounts, truth: Array) -> dict[str, float]:
     """The numbers of one decision, from how many rows of each class were decided, and rightly."""
     right, claimed = found.right, found.claimed
     true = np.bincount(truth, minlength=len(right))

@@ -13,9 +13,10 @@ import numpy as np
 from imprint.core.component import Component
 from imprint.core.errors import ParameterError
 from imprint.core.family import Family, unknown
-from imprint.method import FAMILIES, PARTS, Method, Methods
+from imprint.method import FAMILIES, PARTS, Method
 from imprint.normalisers._base import Normaliser
 from imprint.normalisers.none import NoNorm
+from imprint.study.methods import Methods
 
 OPEN = {"generator": "k", "aggregator": "m"}
 """The parameter of a part that a grid fills in where a text leaves it open."""

@@ -14,11 +14,11 @@ from imprint.core.arrays import factorize
 from imprint.core.errors import ParameterError
 from imprint.core.memory import growing
 from imprint.core.types import Array
-from imprint.method import Methods
 from imprint.study import sharing
+from imprint.study.methods import Methods
 from imprint.study.source import Data, Source
 from imprint.study.study import Study
-from imprint.study.tree import grow
+from imprint.study.work_graph import build
 
 SEMANTICS = "1"  # part of every key; changes when the same text comes to mean another computation
 LIMIT = 2_000_000  # experiments that a study may name, unless it is told otherwise
@@ -47,7 +47,7 @@ class Unit:
         return hashlib.sha256(self.keys).hexdigest()[:32]
 
     def __str__(self) -> str:
-        norms = " or ".join(dict.fromkeys(self.methods.each("norm_pre", str).tolist()))
+        norms = " or ".join(dict.fromkeys(self.methods.map_part("norm_pre", str).tolist()))
         return f"{self.backbone}, {self.dataset}, {norms} / {type(self.methods[0].generator).__name__}"
 
 
@@ -85,7 +85,7 @@ def plan(study: Study, source: Source, done: Container[bytes] = frozenset(), lim
     check_size(study, limit)
     methods, texts, units = study.methods, study.methods.texts(str.encode), []
     kinds: dict[type, int] = {}
-    kind = methods.each("generator", lambda g: kinds.setdefault(type(g), len(kinds)))
+    kind = methods.map_part("generator", lambda g: kinds.setdefault(type(g), len(kinds)))
     prints, named, left_out = {}, 0, 0
     task_texts = tuple(dict.fromkeys(i.task for i in study.instances))
     for backbone, dataset in dict.fromkeys((i.backbone, i.dataset) for i in study.instances):
@@ -124,11 +124,11 @@ def _missing(
 
 def _possible(study: Study, methods: Methods, data: Data, where: str, texts: tuple[str, ...]) -> Array:
     """Which methods have the proxies they need on which tasks; a lack that no rule allows is refused.  # (t, m)"""
-    needed = methods.each("aggregator", sharing.proxies_needed)
+    needed = methods.map_part("aggregator", sharing.proxies_needed)
     kept = np.ones((len(texts), len(methods)), dtype=bool)
     for t, text in enumerate(texts):
         sizes = _class_sizes(f"{where}, {text}", text, data, study.seeds[0])
-        most = methods.each("generator", partial(sharing.most_proxies, sizes=sizes))
+        most = methods.map_part("generator", partial(sharing.most_proxies, sizes=sizes))
         kept[t] = needed <= most
         if not kept[t].all() and "enough_proxies" not in study.rules:
             first = int(np.argmin(kept[t]))
@@ -156,8 +156,8 @@ def _class_sizes(where: str, text: str, data: Data, seed: int) -> Array:
 def _work(methods: Methods, experiments: Array, data: Data) -> float:
     """A rough count of multiplications, to start long units first: what proxies take and what deciding takes."""
     n, d = data.X.shape
-    pairs = np.ravel_multi_index(tuple(methods.places[:, :2].T), [len(own) for own in methods.components[:2]])
-    making = methods.take(factorize(pairs)[0]).each("generator", partial(sharing.work, n=n, d=d))
+    pairs = np.ravel_multi_index(tuple(methods.codes[:, :2].T), [len(own) for own in methods.components[:2]])
+    making = methods.take(factorize(pairs)[0]).map_part("generator", partial(sharing.work, n=n, d=d))
     deciding = sharing.deciding_work(methods, len(data.X_test))[experiments[:, 1]]
     return float(making.sum() + deciding.sum())
 
@@ -180,7 +180,7 @@ def estimate(plan: Plan, workers: int) -> Estimate:
     computations, memory = 0, 0.0
     for unit in plan.units:
         data = unit.source.open(unit.backbone, unit.dataset)
-        computations += grow(unit, data.y, data.y_test).computations()
+        computations += build(unit, data.y, data.y_test).computations()
         memory = max(memory, BASE_MEMORY + 16 * (data.X.size + data.X_test.size))
     work = sum(u.work for u in plan.units)
     seconds = work / SPEED / max(1, min(workers, len(plan.units)))

@@ -16,10 +16,11 @@ from imprint.normalisers._base import Normaliser
 from imprint.normalisers.none import NoNorm
 from imprint.normalisers.quantile import Quantile
 from imprint.study import sharing
-from imprint.study.tree import Tree
+from imprint.study.sharing import StateRequest
+from imprint.study.work_graph import WorkGraph
 
 
-class Block:
+class ProxyRows:
     """Rows of one class that proxies of several experiments are made of."""
 
     def __init__(self, rows: Array) -> None:
@@ -43,10 +44,10 @@ class Block:
         return self._ranks[unit]
 
 
-class Part(NamedTuple):
+class ClassProxies(NamedTuple):
     """The proxies of one class: the first rows of a block, as they are or after `l2`."""
 
-    block: Block
+    block: ProxyRows
     size: int
     unit: bool = False
 
@@ -57,42 +58,43 @@ class Part(NamedTuple):
 
 
 class UnitProxies:
-    """States of all classes of a tree, and the proxies that experiments make of them."""
+    """States of all classes of a graph, and the proxies that experiments make of them."""
 
-    def __init__(self, tree: Tree, X: Array) -> None:
-        self.tree, self.X = tree, X
+    def __init__(self, graph: WorkGraph, X: Array) -> None:
+        self.graph, self.X = graph, X
         self.states: dict[tuple[int, int], State] = {}
-        """What is kept of a class, by class and maker."""
-        self.seconds = np.zeros(len(tree.makers))
-        """Processor time that each maker took; of work that several share, each has its part."""
-        self._raw: dict[tuple[int, int], Part] = {}
-        self._class_blocks: dict[int, Block] = {}
+        """What is kept of a class, by class and spec."""
+        self.seconds = np.zeros(len(graph.specs))
+        """Processor time that each spec took; of work that several share, each has its part."""
+        self._raw: dict[tuple[int, int], ClassProxies] = {}
+        self._class_blocks: dict[int, ProxyRows] = {}
         self._finished: dict[object, Any] = {}
-        for (c, norm_pre), requests in tree.requests().items():
+        for (c, norm_pre), requests in graph.requests().items():
             start = time.process_time()
-            scaled = norm_pre.apply(X[tree.classes[c].rows])
-            self._keep(c, norm_pre, list(requests), sharing.summarise(scaled, list(requests.values())))
+            scaled = norm_pre.apply(X[graph.classes[c].rows])
+            self._keep(c, norm_pre, requests, sharing.summarise(scaled, list(requests.values())))
             self.seconds[list(requests)] += (time.process_time() - start) / len(requests)
 
-    def _keep(self, c: int, norm_pre: Normaliser, makers: list[int], found: list[tuple[State, State]]) -> None:
+    def _keep(
+        self, c: int, norm_pre: Normaliser, requests: dict[int, StateRequest], states: dict[StateRequest, State]
+    ) -> None:
         """Keep the states of a class; of generators that treat classes alone also the proxies, as parts of blocks."""
-        blocks: dict[int, Block] = {}
-        for m, (state, longest) in zip(makers, found):
-            self.states[c, m] = state
-            generator = self.tree.makers[m].generator
-            if type(generator) is All and type(norm_pre) in sharing.DIVISIONS:
-                block = self._class_blocks.setdefault(c, Block(self.X[self.tree.classes[c].rows]))
-                self._raw[c, m] = self._divided(Part(block, len(block.rows)), norm_pre)
-            elif isinstance(generator, PerClassGenerator):
-                if id(longest) not in blocks:
-                    blocks[id(longest)] = self._block(longest["rows"])
-                self._raw[c, m] = Part(blocks[id(longest)], len(state["rows"]))
+        blocks: dict[StateRequest, ProxyRows] = {}
+        for (m, request), serving in zip(requests.items(), sharing.serving_requests(list(requests.values()))):
+            self.states[c, m] = sharing.prefix(request.generator, states[serving])
+            if type(request.generator) is All and type(norm_pre) in sharing.ROW_SCALINGS:
+                block = self._class_blocks.setdefault(c, ProxyRows(self.X[self.graph.classes[c].rows]))
+                self._raw[c, m] = self._divided(ClassProxies(block, len(block.rows)), norm_pre)
+            elif isinstance(request.generator, PerClassGenerator):
+                if serving not in blocks:
+                    blocks[serving] = self._block(states[serving]["rows"])
+                self._raw[c, m] = ClassProxies(blocks[serving], len(self.states[c, m]["rows"]))
 
-    def parts(self, maker: int, lineup: int, norm_post: Normaliser) -> list[Part]:
-        """The finished proxies of the classes of a line-up; only for what `sharing.is_known` knows."""
-        key = maker, lineup, norm_post
+    def parts(self, spec: int, split: int, norm_post: Normaliser) -> list[ClassProxies]:
+        """The finished proxies of the classes of a task split; only for what `sharing.is_shareable` knows."""
+        key = spec, split, norm_post
         if key not in self._finished:
-            raw, quantile = self._raw_parts(maker, lineup), type(norm_post) is Quantile
+            raw, quantile = self._raw_parts(spec, split), type(norm_post) is Quantile
             self._finished[key] = self._after_quantile(raw) if quantile else [self._divided(p, norm_post) for p in raw]
         return self._finished[key]
 
@@ -100,33 +102,33 @@ class UnitProxies:
         """Free the proxies that are easily made again."""
         self._finished.clear()
 
-    def _block(self, rows: Array) -> Block:
-        return Block(np.asarray(rows, dtype=self.X.dtype))
+    def _block(self, rows: Array) -> ProxyRows:
+        return ProxyRows(np.asarray(rows, dtype=self.X.dtype))
 
-    def _raw_parts(self, maker: int, lineup: int) -> list[Part]:
+    def _raw_parts(self, spec: int, split: int) -> list[ClassProxies]:
         """Proxies as their generator made them."""
-        classes = self.tree.lineups[lineup].classes
-        generator = self.tree.makers[maker].generator
+        classes = self.graph.splits[split].classes
+        generator = self.graph.specs[spec].generator
         if isinstance(generator, PerClassGenerator):
-            return [self._raw[c, maker] for c in classes]
-        keys = [(maker, lineup, c) for c in classes]
+            return [self._raw[c, spec] for c in classes]
+        keys = [(spec, split, c) for c in classes]
         if keys[0] not in self._finished:
-            joint = generator.proxies([self.states[c, maker] for c in classes])
-            self._finished.update((key, Part(self._block(rows), len(rows))) for key, rows in zip(keys, joint))
+            joint = generator.proxies([self.states[c, spec] for c in classes])
+            self._finished.update((key, ClassProxies(self._block(rows), len(rows))) for key, rows in zip(keys, joint))
         return [self._finished[key] for key in keys]
 
-    def _divided(self, part: Part, norm: Normaliser) -> Part:
+    def _divided(self, part: ClassProxies, norm: Normaliser) -> ClassProxies:
         """Proxies after `none` or `l2`."""
         if type(norm) is NoNorm:
             return part
         if part.block.divisors is not None:
             return part._replace(unit=True)
         if (norm, part) not in self._finished:
-            self._finished[norm, part] = Part(Block(part.block.unit[: part.size]), part.size)
+            self._finished[norm, part] = ClassProxies(ProxyRows(part.block.unit[: part.size]), part.size)
         return self._finished[norm, part]
 
-    def _after_quantile(self, raw: Sequence[Part]) -> list[Part]:
-        """Proxies after `quantile`; line-ups that begin with the same classes share what comes of them.
+    def _after_quantile(self, raw: Sequence[ClassProxies]) -> list[ClassProxies]:
+        """Proxies after `quantile`; task splits that begin with the same classes share what comes of them.
 
         The first class stays as it is, and its values alone decide what those of the others become.
         """
@@ -138,5 +140,5 @@ class UnitProxies:
                 if key not in self._finished:
                     rows = np.empty((part.size, len(target)), dtype=target.dtype)
                     values_at(part.block.ranks(part.unit)[: part.size], target, rows)
-                    self._finished[key] = Part(Block(rows), part.size)
+                    self._finished[key] = ClassProxies(ProxyRows(rows), part.size)
         return [self._finished[key] for key in keys]

@@ -28,33 +28,33 @@ from imprint.kernels.cpu import one_blas_thread
 from imprint.kernels.kmeans import Problem, kmeans_many
 from imprint.kernels.medoids import Pairwise
 from imprint.kernels.ridge import moments
-from imprint.method import Methods
 from imprint.normalisers.l2 import L2
 from imprint.normalisers.none import NoNorm
 from imprint.normalisers.quantile import Quantile
+from imprint.study.methods import Methods
 
 NESTED = (Random, FPS, CovMax)
 """The proxies for a smaller k are the first k of those for a larger one."""
-ROWS_AS_THEY_ARE = (All, Random, FPS, CovMax, KMedoids)
+SELECTED_ROWS = (All, Random, FPS, CovMax, KMedoids)
 """Proxies are rows of the class, unchanged."""
-DIVISIONS = (NoNorm, L2)
+ROW_SCALINGS = (NoNorm, L2)
 """Norms that change the length of a row, if anything, and never its direction."""
-NORMS_OF_PROXIES = (*DIVISIONS, Quantile)
-GENERATORS = (*ROWS_AS_THEY_ARE, Mean, KMeans, LeastSquares, KLeastSquares)
+PROXY_NORMS = (*ROW_SCALINGS, Quantile)
+GENERATORS = (*SELECTED_ROWS, Mean, KMeans, LeastSquares, KLeastSquares)
 
 
-def is_known(methods: Methods) -> Array:
+def is_shareable(methods: Methods) -> Array:
     """Of which methods the study may decide by itself, together with other experiments; of others `Head` decides."""
     return (
-        methods.each("norm_pre", lambda norm: type(norm) in DIVISIONS)
-        & methods.each("generator", lambda g: type(g) in GENERATORS)
-        & methods.each("norm_post", lambda norm: type(norm) in NORMS_OF_PROXIES)
-        & methods.each("norm_inf", lambda norm: type(norm) in DIVISIONS)
-        & methods.each("aggregator", lambda a: type(a) is Max or (type(a) is Nearest and a.metric != "manhattan"))
+        methods.map_part("norm_pre", lambda norm: type(norm) in ROW_SCALINGS)
+        & methods.map_part("generator", lambda g: type(g) in GENERATORS)
+        & methods.map_part("norm_post", lambda norm: type(norm) in PROXY_NORMS)
+        & methods.map_part("norm_inf", lambda norm: type(norm) in ROW_SCALINGS)
+        & methods.map_part("aggregator", lambda a: type(a) is Max or (type(a) is Nearest and a.metric != "manhattan"))
     )
 
 
-class Request(NamedTuple):
+class StateRequest(NamedTuple):
     """A generator, and what `numpy.random.default_rng` is given for it; nothing where it draws nothing."""
 
     generator: Generator
@@ -68,17 +68,17 @@ def uses_seed(generator: Generator) -> bool:
     return type(generator) not in (All, Mean, CovMax, LeastSquares)
 
 
-def simplest(methods: Methods) -> Methods:
+def canonical(methods: Methods) -> Methods:
     """Methods with the same decisions, but for rounding, from which whatever cannot matter has been taken out.
 
     `max` does not change with the lengths of queries, nor with its temperature; the cosine with no lengths at all. Rows
     that were normalised before generation, and taken as they are, need it no second time.
     """
-    best = methods.each("aggregator", lambda a: type(a) is Max)
-    cosine = methods.each("aggregator", lambda a: type(a) is Nearest and a.metric == "cosine")
-    division = methods.each("norm_inf", lambda norm: type(norm) in DIVISIONS)
-    as_they_are = methods.each("generator", lambda g: type(g) in ROWS_AS_THEY_ARE)
-    l2_before, l2_after = (methods.each(part, lambda norm: type(norm) is L2) for part in ("norm_pre", "norm_post"))
+    best = methods.map_part("aggregator", lambda a: type(a) is Max)
+    cosine = methods.map_part("aggregator", lambda a: type(a) is Nearest and a.metric == "cosine")
+    division = methods.map_part("norm_inf", lambda norm: type(norm) in ROW_SCALINGS)
+    as_they_are = methods.map_part("generator", lambda g: type(g) in SELECTED_ROWS)
+    l2_before, l2_after = (methods.map_part(part, lambda norm: type(norm) is L2) for part in ("norm_pre", "norm_post"))
     methods = methods.with_part("aggregator", Max(), best)
     methods = methods.with_part("norm_inf", NoNorm(), (best | cosine) & division)
     return methods.with_part("norm_post", NoNorm(), l2_after & (cosine | (l2_before & as_they_are)))
@@ -100,9 +100,9 @@ def most_proxies(generator: Generator, sizes: Array) -> float:
     return float("inf")
 
 
-def leaders(requests: Sequence[Request]) -> list[Request]:
+def serving_requests(requests: Sequence[StateRequest]) -> list[StateRequest]:
     """For each request the one whose state serves it: of nested ones that with the largest k, of ridges any."""
-    largest: dict[object, Request] = {}
+    largest: dict[object, StateRequest] = {}
     keys = []
     for request in requests:
         g, entropy = request
@@ -119,46 +119,46 @@ def leaders(requests: Sequence[Request]) -> list[Request]:
     return [largest[key] for key in keys]
 
 
-def summarise(X: Array, requests: Sequence[Request]) -> list[tuple[State, State]]:
-    """The state of a class for each request, and the state that it is a beginning of: often itself.
+def summarise(X: Array, requests: Sequence[StateRequest]) -> dict[StateRequest, State]:
+    """The state of a class for each distinct request among `serving_requests(requests)`.
 
     Generators of one type work together where they can: k-means shares its seeding and the products of rows, k-medoids
     the distances between rows, ridges the sums of outer products.
     """
-    serving = leaders(requests)
-    by_type: dict[type, list[Request]] = {}
-    for request in dict.fromkeys(serving):
+    by_type: dict[type, list[StateRequest]] = {}
+    for request in dict.fromkeys(serving_requests(requests)):
         by_type.setdefault(type(request.generator), []).append(request)
-    found: dict[Request, State] = {}
-    for kind, own in by_type.items():
-        found.update(zip(own, TOGETHER.get(kind, _one_by_one)(X, own)))
-    return [(_beginning(request.generator, found[lead]), found[lead]) for request, lead in zip(requests, serving)]
+    states: dict[StateRequest, State] = {}
+    for kind, same_type in by_type.items():
+        states.update(zip(same_type, TOGETHER.get(kind, _one_by_one)(X, same_type)))
+    return states
 
 
-def _beginning(generator: Generator, state: State) -> State:
+def prefix(generator: Generator, state: State) -> State:
+    """The state of a generator, given the state that serves it; of nested generators its first k rows."""
     if type(generator) in NESTED:
         return {"rows": state["rows"][: generator.k]}  # type: ignore[attr-defined]
     return state
 
 
-def _one_by_one(X: Array, requests: Sequence[Request]) -> list[State]:
+def _one_by_one(X: Array, requests: Sequence[StateRequest]) -> list[State]:
     return [r.generator.summarise(X, np.random.default_rng(r.entropy)) for r in requests]
 
 
-def _clusterings(X: Array, requests: Sequence[Request]) -> Any:
+def _clusterings(X: Array, requests: Sequence[StateRequest]) -> Any:
     return kmeans_many([X], [Problem(0, r.generator.k, r.entropy) for r in requests])  # type: ignore[attr-defined]
 
 
-def _kmeans(X: Array, requests: Sequence[Request]) -> list[State]:
+def _kmeans(X: Array, requests: Sequence[StateRequest]) -> list[State]:
     return [{"rows": f.centres, "mass": f.mass, "spread": f.spread} for f in _clusterings(X, requests)]
 
 
-def _k_least_squares(X: Array, requests: Sequence[Request]) -> list[State]:
+def _k_least_squares(X: Array, requests: Sequence[StateRequest]) -> list[State]:
     shared, mass = moments(X), np.ones(len(X))
     return [{**cluster_means(X, mass, f.labels), **shared} for f in _clusterings(X, requests)]
 
 
-def _kmedoids(X: Array, requests: Sequence[Request]) -> list[State]:
+def _kmedoids(X: Array, requests: Sequence[StateRequest]) -> list[State]:
     one, none, found = np.ones(len(X)), np.zeros(len(X)), []
     with one_blas_thread():
         pairs = Pairwise(X)
@@ -168,7 +168,7 @@ def _kmedoids(X: Array, requests: Sequence[Request]) -> list[State]:
     return found
 
 
-TOGETHER: dict[type, Callable[[Array, Sequence[Request]], list[State]]] = {
+TOGETHER: dict[type, Callable[[Array, Sequence[StateRequest]], list[State]]] = {
     KMeans: _kmeans,
     KLeastSquares: _k_least_squares,
     KMedoids: _kmedoids,
@@ -185,4 +185,4 @@ def work(generator: Generator, n: int, d: int) -> float:
 
 def deciding_work(methods: Methods, queries: int) -> Array:
     """Roughly how many multiplications one decision of each method takes."""
-    return queries * np.where(is_known(methods), 1e4, 3e5)
+    return queries * np.where(is_shareable(methods), 1e4, 3e5)

@@ -147,7 +147,7 @@ def to_table(unit: Unit, columns: dict[str, Array]) -> pa.Table:
         "task": (tasks, list(unit.tasks)),
         "fingerprint": (nothing, [unit.fingerprint]),
     }
-    for part, own, column in zip(PARTS, unit.methods.components, unit.methods.places.T):
+    for part, own, column in zip(PARTS, unit.methods.components, unit.methods.codes.T):
         used, codes = np.unique(column, return_inverse=True)
         texts[part] = codes.astype(np.int32)[methods], [[*own][place] for place in used.tolist()]
     numbers = {"seed": np.array(unit.seeds, dtype=np.int64)[seeds], **columns}

@@ -14,9 +14,10 @@ from imprint import tasks
 from imprint.core.component import Component
 from imprint.core.errors import FileError, ParameterError
 from imprint.core.family import unknown
-from imprint.method import Method, Methods
+from imprint.method import Method
 from imprint.normalisers._base import Normaliser
 from imprint.study.grid import GRID_KEYS, RULES, TEXT, Grid, Holds, checked, known_keys, method_from_text
+from imprint.study.methods import Methods
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -100,11 +101,11 @@ class Study:
     @cached_property
     def methods(self) -> Methods:
         """The methods in order, each once: recipes first, then the grid, its last axis fastest."""
-        every = [*map(Methods.of, self._named), *(g.methods() for g in self.grid)]
-        found = every[0] if len(every) == 1 else Methods.joined(every)
+        every = [*map(Methods.single, self._named), *(g.methods() for g in self.grid)]
+        found = every[0] if len(every) == 1 else Methods.union(every)
         pre, _, _, inf, _ = (own.values() for own in found.components)
         kept = np.array([[self._keeps(p, i) for i in inf] for p in pre])
-        return found.take(kept[found.places[:, 0], found.places[:, 3]])
+        return found.take(kept[found.codes[:, 0], found.codes[:, 3]])
 
     @property
     def method_texts(self) -> list[str]:

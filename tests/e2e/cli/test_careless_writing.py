@@ -131,3 +131,17 @@ def test_many_files_that_are_no_pictures_are_named_and_counted(imprint, photos):
     assert sum(line.startswith("Skipped dark/broken") for line in done.err.splitlines()) == 10
     assert "Skipped 6 more that cannot be read." in done.err
     assert "Imprinted 16 pictures of 3 classes." in done.err
+
+
+def test_embed_replaces_only_what_embed_wrote(imprint, photos, tmp_path):
+    command = ("embed", photos, "-b", "raw", "-o", "a.npz")
+    assert imprint(*command).code == 0
+    assert imprint(*command).code == 0  # its own
+    for content in (b"thesis", {"data": np.arange(3)}, {"train": np.zeros((2, 2)), "train_labels": np.arange(2)}):
+        if isinstance(content, bytes):
+            (tmp_path / "a.npz").write_bytes(content)
+        else:
+            np.savez(tmp_path / "a.npz", **content)
+        before = (tmp_path / "a.npz").read_bytes()
+        imprint(*command).refused("Cannot write a.npz: it exists and imprint embed did not write it; choose another")
+        assert (tmp_path / "a.npz").read_bytes() == before

@@ -60,7 +60,7 @@ def test_evaluate_counts_and_names_mistakes(imprint, model, paint, tmp_path):
     assert (mistake["label"], mistake["predicted"]) == ("light", "dark")
     page = held(tmp_path / "page.html")
     assert page["items"][page["mistakes"][0]]["predicted"] == "dark"
-    assert {len(page["fields"][f]) for f in ("0,0", "1,0", "1,1")} == {2, 1, 3}
+    assert {len(page["cells"][f]) for f in ("0,0", "1,0", "1,1")} == {2, 1, 3}
     shown = imprint("evaluate", model, data)
     assert "83.3 % right: 5 of 6" in shown.out
     assert "1  light called dark" in shown.out

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from imprint.core.errors import FileError
-from imprint.embeddings import extract, journal, seal
+from imprint.embeddings import extract, journal
 
 BAD = (3, 21)
 
@@ -130,7 +130,7 @@ def test_300_flipped_bits_are_300_batches_or_more_to_compute_again(stop_after, t
     partial = stop_after(tmp_path / "a", 6)
     files = {path: path.read_bytes() for path in partial.iterdir()}
     identity = json.loads(files[partial / journal.JOURNAL].splitlines()[0].partition(b" ")[2])
-    with journal.Journal(partial, identity) as whole:
+    with journal.ExtractionJournal(partial, identity) as whole:
         assert (whole.done, whole.rows) == (48, 46)
     for seed in range(300):
         for path, content in files.items():
@@ -140,7 +140,7 @@ def test_300_flipped_bits_are_300_batches_or_more_to_compute_again(stop_after, t
         damaged = bytearray(files[partial / name])
         damaged[bit // 8] ^= 1 << bit % 8
         (partial / name).write_bytes(damaged)
-        with journal.Journal(partial, identity) as again:
+        with journal.ExtractionJournal(partial, identity) as again:
             assert again.done < 48
             assert again.skipped == whole.skipped[: len(again.skipped)]
             size = journal.HEADER + 4 * again.rows * again.width
@@ -160,7 +160,7 @@ def test_stopping_while_finishing(stop_after, finish, undisturbed, tmp_path, mon
         elif step == "unlink":
             m.setattr("pathlib.Path.unlink", stop)
         else:
-            m.setattr(seal, step, stop)
+            m.setattr(journal, step, stop)
         with pytest.raises(Stop):
             finish(tmp_path / "a")
     assert finish(tmp_path / "a") == (undisturbed, 0)
@@ -198,7 +198,7 @@ def test_another_batch_size_goes_on_from_there(stop_after, make_backbone, make_s
 def test_progress_goes_on_where_it_stopped(stop_after, make_backbone, make_split, tmp_path, monkeypatch):
     stop_after(tmp_path / "a", 3)
     clock = SimpleNamespace(monotonic=itertools.count().__next__)
-    monkeypatch.setattr(sys.modules["imprint.embeddings.extract"], "time", clock)
+    monkeypatch.setattr(sys.modules["imprint.embeddings.pipeline"], "time", clock)
     seen = []
     extract(make_backbone(), make_split(60, BAD), batch_size=8, folder=tmp_path / "a", progress=seen.append)
     assert [p.done for p in seen] == [24, 32, 40, 48, 56, 60]
@@ -210,4 +210,4 @@ def test_a_folder_with_another_extraction_is_refused(stop_after, make_backbone, 
     partial = stop_after(tmp_path / "a", 3)
     identity = {"key": "other", "width": 8}
     with pytest.raises(FileError, match="holds part of another extraction: delete that folder"):
-        journal.Journal(partial, identity)
+        journal.ExtractionJournal(partial, identity)

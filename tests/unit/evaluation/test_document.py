@@ -8,10 +8,10 @@ import pytest
 
 from imprint.core.printable import printable
 from imprint.evaluation import inspect_rows
+from imprint.evaluation.labelled_rows import LabelledRows
+from imprint.evaluation.page import inspection_page
 from imprint.evaluation.page.document import WEB, bundle
-from imprint.evaluation.page.inspected import inspection_page
-from imprint.evaluation.page.shown import MOST, Shown
-from imprint.evaluation.rows import Rows
+from imprint.evaluation.page.items import MAX_CONTENTS, PageItems
 
 HOSTILE = "</script><img src=x onerror=alert(1)>&amp;\x1b[31m\u202egnp.exe\udcff\u2028"
 
@@ -22,7 +22,7 @@ def rows(n=30, label=HOSTILE):
     pictures = rng.integers(0, 255, (n, 8, 8), dtype=np.uint8)
     X = rng.normal(size=(n, 5)).astype(np.float32)
     X[-1] = X[0]
-    return Rows(X, y, [f"{i}{label}" for i in range(n)], (), lambda i: pictures[i], "image")
+    return LabelledRows(X, y, [f"{i}{label}" for i in range(n)], (), lambda i: pictures[i], "image")
 
 
 def test_what_comes_from_data_is_inert():
@@ -39,13 +39,13 @@ def test_what_comes_from_data_is_inert():
 
 
 def test_the_number_of_pictures_is_bounded():
-    given = rows(n=MOST + 50, label="a")
-    shown = Shown(given)
-    for i in range(MOST + 50):
-        assert shown.place(i) == i
-    assert shown.place(3) == 3
-    assert sum("picture" in item for item in shown.items) == MOST
-    assert len(shown.items) == MOST + 50
+    given = rows(n=MAX_CONTENTS + 50, label="a")
+    shown = PageItems(given)
+    for i in range(MAX_CONTENTS + 50):
+        assert shown.index(i) == i
+    assert shown.index(3) == 3
+    assert sum("picture" in item for item in shown.items) == MAX_CONTENTS
+    assert len(shown.items) == MAX_CONTENTS + 50
 
 
 @pytest.mark.parametrize("scripts", [["dom", "numbers", "cards", "map", "check"]])

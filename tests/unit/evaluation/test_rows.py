@@ -8,9 +8,8 @@ import pytest
 from imprint.core.errors import ParameterError
 from imprint.embeddings import Skipped
 from imprint.evaluation import evaluation, inspect_rows
-from imprint.evaluation.duplicates import duplicates
-from imprint.evaluation.mislabelled import doubt_of_labels, mislabelled
-from imprint.evaluation.outliers import outliers
+from imprint.evaluation.anomalies import duplicates, outliers
+from imprint.evaluation.label_errors import doubt_of_labels, mislabelled
 from imprint.evaluation.projection import project
 
 KEYS = [

@@ -137,7 +137,7 @@ def test_the_report_is_one_page_of_what_was_judged(client):
     status, headers, raw = client.ask("GET", "/api/take/evaluation.html")
     assert status == 200
     assert headers["content-disposition"].startswith("attachment")
-    assert b"8 of 8 right" in raw
+    assert b"8 of 8 correct" in raw
     assert raw.count(b"data:image/png;base64,") == 8
 
 

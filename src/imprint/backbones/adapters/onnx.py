@@ -2,6 +2,7 @@
 
 import math
 import re
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,16 @@ from imprint.core.family import unknown
 from imprint.core.types import Array
 
 VERSION = 1
-VALUES = 2**20  # input values that go through the network at once; more no longer fit a processor's caches
+VALUES = 2**20  # input values that go through the network at once; more do not fit into a processor's caches
+MESSAGES: dict[str, dict[int, str]] = {  # fields of ONNX messages that lead to tensors: number and type
+    "Model": {7: "Graph", 25: "Function"},
+    "Graph": {1: "Node", 5: "Tensor", 15: "Sparse"},
+    "Function": {7: "Node", 11: "Attribute"},
+    "Node": {5: "Attribute"},
+    "Attribute": {5: "Tensor", 6: "Graph", 10: "Tensor", 11: "Graph", 22: "Sparse", 23: "Sparse"},
+    "Sparse": {1: "Tensor", 2: "Tensor"},
+    "Tensor": {13: "External"},
+}
 
 
 class OnnxBackbone(PictureBackbone):
@@ -56,10 +66,15 @@ def _check_input(name: str, node: Any, rule: Preprocess) -> None:
 
 
 def session(name: str, content: bytes, device: str, threads: int | None) -> Any:
-    """ONNX Runtime with the network opened; `name` stands in what is said of a file that it cannot run."""
+    """An ONNX Runtime session; `name` is what errors call the network."""
     import onnxruntime as ort
     from onnxruntime.capi import onnxruntime_pybind11_state as failures
 
+    if has_external_data(content):
+        raise FileError(
+            f"{name} keeps its weights in another file (external data), which its fingerprint would not cover: "
+            "save the model as one file, such as by onnx.save(onnx.load(FILE), NEW_FILE)."
+        )
     options = ort.SessionOptions()
     options.log_severity_level = 3
     options.intra_op_num_threads = thread_count(threads)
@@ -83,6 +98,48 @@ def _providers(ort: Any, name: str, device: str) -> list[Any]:
             "'cuda' needs the package onnxruntime-gpu in the place of onnxruntime."
         )
     return [("CUDAExecutionProvider", {"device_id": int(match[1] or 0)}), "CPUExecutionProvider"]
+
+
+def has_external_data(content: bytes) -> bool:
+    """Whether any tensor of a model refers to another file; also for what is not a model and cannot be parsed."""
+    if b"location" not in content:  # the key under which a tensor names the other file
+        return False
+    pending = [("Model", memoryview(content))]
+    while pending:
+        kind, message = pending.pop()
+        try:
+            parts = [(MESSAGES[kind][n], part) for n, part in _fields(message) if n in MESSAGES[kind]]
+        except IndexError:
+            return True
+        if any(name == "External" for name, _ in parts):
+            return True
+        pending += parts
+    return False
+
+
+def _fields(message: memoryview) -> Iterator[tuple[int, memoryview]]:
+    """The numbers and contents of a protobuf message's fields of variable length; IndexError where it is damaged."""
+    at = 0
+    while at < len(message):
+        tag, at = _varint(message, at)
+        if tag & 7 == 2:
+            length, at = _varint(message, at)
+            yield tag >> 3, message[at : at + length]
+        else:
+            length = {0: _varint(message, at)[1] - at, 1: 8, 5: 4}[tag & 7] if tag & 7 in (0, 1, 5) else len(message)
+        at += length
+    if at > len(message):
+        raise IndexError
+
+
+def _varint(message: memoryview, at: int) -> tuple[int, int]:
+    """An integer of variable length, and where it ends."""
+    value = shift = 0
+    while True:
+        value |= (message[at] & 127) << shift
+        at, shift = at + 1, shift + 7
+        if message[at - 1] < 128:
+            return value, at
 
 
 def load(source: Record, device: str, threads: int | None) -> OnnxBackbone:

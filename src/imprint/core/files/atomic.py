@@ -1,24 +1,24 @@
 """Files appear whole or not at all."""
 
 import os
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from secrets import token_hex
 from typing import IO
 
 from imprint.core.errors import FileError
 
 PARTIAL = ".imprint-partial"
-"""How the names of temporary files end; no other file is ever taken for one."""
+"""The suffix of temporary files; no other file is mistaken for one."""
 
 
 @contextmanager
 def atomic_write(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
-    """Open a temporary neighbour of `path`; it takes the name once the block ends without an error.
+    """Open a temporary file next to `path`; it is renamed to `path` once the block ends without an error.
 
-    A crash, a full disk or Ctrl-C leaves what stood there before, whole. A link stays one: what it points to is
-    replaced.
+    A crash, a full disk or Ctrl-C leaves the old file intact. A new file has the permissions of the process's umask, a
+    replaced one keeps its own. If `path` is a link, its target is replaced.
     """
     target = Path(os.path.realpath(path))
     if target.is_dir():
@@ -26,7 +26,7 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     if target.exists() and not target.is_file():
         raise FileError(f"Cannot write {path}: it is no ordinary file.")
     try:
-        handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name[:40]}.", suffix=PARTIAL)
+        handle, name = _temporary(target)
     except OSError as e:
         raise FileError(f"Cannot write {path}: {e.strerror}.") from None
     try:
@@ -35,7 +35,6 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
                 yield f
                 f.flush()
                 os.fsync(f.fileno())
-            os.chmod(name, _mode_for(target))
             os.replace(name, target)
             _sync_folder(target.parent)
         except FileError:
@@ -48,7 +47,7 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
 
 
 def make_folder(folder: Path) -> Path:
-    """The folder, made if need be with those it lies in, or a sentence why not."""
+    """Create the folder and its parents, or refuse in one sentence."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as e:
@@ -57,18 +56,23 @@ def make_folder(folder: Path) -> Path:
 
 
 def remove_partials(folder: Path) -> None:
-    """Remove what writers that were killed left in a folder; only for who knows that nobody writes there now."""
+    """Remove the temporary files of killed writers; the caller must know that nobody writes there now."""
     for partial in folder.glob(f".*{PARTIAL}"):
         with suppress(OSError):
             partial.unlink()
 
 
-def _mode_for(target: Path) -> int:
-    if target.exists():
-        return target.stat().st_mode & 0o777
-    mask = os.umask(0)
-    os.umask(mask)
-    return 0o666 & ~mask
+def _temporary(target: Path) -> tuple[int, Path]:
+    """A new, open file next to `target`. The system applies the umask, so that no thread has to read it."""
+    flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0) | getattr(os, "O_NOFOLLOW", 0)
+    replaced_mode = target.stat().st_mode & 0o777 if target.exists() else None
+    while True:
+        path = target.with_name(f".{target.name[:40]}.{token_hex(8)}{PARTIAL}")
+        with suppress(FileExistsError):
+            handle = os.open(path, flags, 0o666 if replaced_mode is None else replaced_mode | 0o600)
+            if replaced_mode is not None:
+                os.chmod(path, replaced_mode)
+            return handle, path
 
 
 def _sync_folder(folder: Path) -> None:

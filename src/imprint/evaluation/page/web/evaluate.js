@@ -22,7 +22,7 @@ function tiles() {
 }
 
 function behind(truth, answered) {
-  const found = rowsOf(data.fields[`${truth},${answered}`] ?? []);
+  const found = rowsOf(data.cells[`${truth},${answered}`] ?? []);
   const left = data.confusion[truth][answered] - found.length;
   const note = left > 0 ? element("p", { class: "pale" }, `${found.length} of them${truth === answered ? ", the least sure" : ", the surest"}.`) : null;
   return element("div", {}, note, cards(found, answer));

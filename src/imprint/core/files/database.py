@@ -1,0 +1,162 @@
+"""SQLite databases with a write-ahead log, a checksum per row, and one sentence for every failure.
+
+By convention the last column of every table is called `checksum` and holds `checksum(*the_other_columns)`: write rows
+with `insert`, and test them with `is_intact` after reading. SQLite itself does not notice a flipped bit inside a value.
+It takes damage at the end of the write-ahead log for a write that never finished: a program that must notice that too
+stores elsewhere how far it has written.
+"""
+
+import hashlib
+import os
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from threading import RLock
+from typing import Any
+
+from imprint.core.errors import FileError
+
+APPLICATION = 0x494D5052  # "IMPR", in the header of every database of ours
+WAIT = 60.0  # seconds to wait for another process before a call fails
+Value = None | int | float | str | bytes
+
+
+def checksum(*values: Value) -> bytes:
+    """Eight bytes that differ, for all practical purposes, if a value, its type or the order of values differs.
+
+    >>> checksum("ab", "c") == checksum("a", "bc"), len(checksum(1, None, b"x", 0.5))
+    (False, 8)
+    """
+    total = hashlib.blake2b(digest_size=8)
+    for value in values:
+        raw = value if isinstance(value, bytes) else repr(value).encode()
+        total.update(f"{type(value).__name__} {len(raw)} ".encode())
+        total.update(raw)
+    return total.digest()
+
+
+def is_intact(row: Sequence[Any]) -> bool:
+    """Whether the last value of a row is the checksum of the others."""
+    return bool(row[-1] == checksum(*row[:-1]))
+
+
+class Database:
+    """One SQLite file. Any thread may call it; calls run one after the other.
+
+    `tables` are the statements that create the tables of a new file, and `version` is the number of that format: a file
+    with another number is refused. With `durable`, a transaction is on the disk when it ends (full synchronisation).
+    Without it, a power failure may lose the last transactions, but it never damages the file.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     database = Database(Path(folder) / "a.sqlite", ["CREATE TABLE words (word TEXT, n INT, checksum BLOB)"], 1)
+    ...     with database.transaction():
+    ...         database.insert("words", "ant", 3)
+    ...     rows = database.read("SELECT * FROM words WHERE n > ?", 2)
+    ...     database.close()
+    >>> [(word, n) for word, n, _ in rows], all(map(is_intact, rows))
+    ([('ant', 3)], True)
+    """
+
+    def __init__(
+        self, path: Path, tables: Sequence[str], version: int, *, durable: bool = True, wait: float = WAIT
+    ) -> None:
+        self.path = path
+        self._lock = RLock()
+        with self._explained():
+            self._connection = sqlite3.connect(path, timeout=wait, isolation_level=None, check_same_thread=False)
+        try:
+            with self._explained():
+                for pragma in ("journal_mode = WAL", f"synchronous = {'FULL' if durable else 'NORMAL'}"):
+                    self._connection.execute(f"PRAGMA {pragma}").fetchall()
+                self._connection.execute("PRAGMA cell_size_check = ON")
+            self._create(tables, version)
+        except BaseException:
+            self._connection.close()
+            raise
+
+    def read(self, query: str, *values: Value) -> list[tuple[Any, ...]]:
+        """All rows of a query."""
+        with self._lock, self._explained():
+            return self._connection.execute(query, values).fetchall()
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """Make the writes of a block count together once it ends; an error in it undoes them all."""
+        with self._lock, self._explained():
+            self._connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield
+                self._connection.execute("COMMIT")
+            except BaseException:
+                with suppress(sqlite3.Error):  # SQLite has undone it already where the disk was full
+                    self._connection.execute("ROLLBACK")
+                raise
+
+    def insert(self, table: str, *values: Value) -> None:
+        """Write a row and its checksum, in the place of the row that has the same primary key."""
+        marks = ", ".join("?" * (len(values) + 1))
+        self.execute(f"INSERT OR REPLACE INTO {table} VALUES ({marks})", *values, checksum(*values))
+
+    def execute(self, statement: str, *values: Value) -> None:
+        """Run a statement that returns nothing."""
+        with self._lock, self._explained():
+            self._connection.execute(statement, values)
+
+    def damaged(self, what: str) -> FileError:
+        """The error for content that is not what was written; `what` names it."""
+        return FileError(f"{self.path}: {what} is damaged; put back a copy of the file.")
+
+    def close(self) -> None:
+        """Write the log into the file and let go of it."""
+        with self._lock, suppress(sqlite3.Error):  # what was committed stays in the log
+            self._connection.close()
+
+    def _create(self, tables: Sequence[str], version: int) -> None:
+        if self._stated() == (APPLICATION, version):
+            return
+        with self.transaction():  # alone: another process may have created the tables meanwhile
+            stated = self._stated()
+            if stated == (0, 0) and self.read("SELECT count(*) FROM sqlite_master") == [(0,)]:
+                for statement in (
+                    *tables,
+                    f"PRAGMA user_version = {version}",
+                    f"PRAGMA application_id = {APPLICATION}",
+                ):
+                    self.execute(statement)
+            elif stated != (APPLICATION, version):
+                raise FileError(
+                    f"{self.path}: this file is damaged or has another format (it states {stated[1]}, this imprint "
+                    f"reads {version}); use the imprint that wrote it, or put back a copy."
+                )
+
+    def _stated(self) -> tuple[int, int]:
+        ((application,),), ((version,),) = self.read("PRAGMA application_id"), self.read("PRAGMA user_version")
+        return application, version
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        """Turn an error of SQLite into one sentence."""
+        try:
+            yield
+        except sqlite3.Error as e:
+            raise _explanation(self.path, e) from None
+
+
+def remove_database(path: Path) -> None:
+    """Delete a database and its log, for content that can be computed again."""
+    for name in (path, Path(f"{path}-wal"), Path(f"{path}-shm")):
+        with suppress(FileNotFoundError):
+            os.unlink(name)
+
+
+def _explanation(path: Path, error: sqlite3.Error) -> FileError:
+    code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF  # without: a value could not be decoded
+    if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+        return FileError(f"{path} is in use by another process; try again when that one has finished.")
+    if code == sqlite3.SQLITE_FULL:
+        return FileError(f"Cannot write {path}: No space left on device.")
+    if code in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_IOERR):
+        return FileError(f"Cannot write {path}: {error}.")
+    return FileError(f"{path} is damaged ({error}); put back a copy of the file.")

@@ -1,0 +1,183 @@
+"""The one pipeline from inputs to embeddings: read, prepare, batch, embed, check; a sink takes the checked batches.
+
+An engine runs the middle stages: threads of this process (`local_batches`), or the nodes of a Ray cluster
+(`ray_engine.ray_batches`). Where a batch begins and ends depends on the data alone, so the engine does not matter.
+"""
+
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from imprint.backbones import Backbone
+from imprint.backbones.backbone import thread_count
+from imprint.core.errors import ImprintError, ParameterError, UnreadableInput
+from imprint.core.types import Array
+from imprint.embeddings.types import EmbeddingProgress, NamedInputs, Skipped
+
+BATCH_SIZE = 64
+AHEAD = 2  # batches prepared before they are needed: enough to overlap, few enough to bound memory
+Report = Callable[[EmbeddingProgress], object]
+
+
+@dataclass(frozen=True)
+class EmbeddingJob:
+    """What to embed, from the input `start` on, and in which batches; `workers` threads prepare."""
+
+    backbone: Backbone
+    data: NamedInputs
+    batch_size: int = BATCH_SIZE
+    workers: int | None = None  # None: one per core
+    start: int = 0
+
+    def check(self, call: str) -> "EmbeddingJob":
+        """Refuse counts that are not positive integers; the error names the call."""
+        for name, value in (("batch_size", self.batch_size), ("workers", self.workers)):
+            if value is None and name == "workers":
+                continue
+            if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+                raise ParameterError(f"{call}({name}={value!r}): {name} must be int >= 1.")
+        return self
+
+    def spans(self) -> Iterator[range]:
+        """The inputs of each batch, by index."""
+        total = len(self.data.inputs)
+        for first in range(self.start, total, self.batch_size):
+            yield range(first, min(first + self.batch_size, total))
+
+
+@dataclass(frozen=True)
+class PreparedInputs:
+    """Inputs as the backbone takes them, with their indices in the data, and the inputs that cannot be read."""
+
+    index: list[int]
+    items: list[Any]
+    skipped: list[Skipped]
+
+
+@dataclass(frozen=True)
+class EmbeddedBatch:
+    """One checked batch: `rows[i]` is the embedding of the input `index[i]`; `inputs` counts the skipped ones too."""
+
+    inputs: int
+    index: list[int]
+    rows: Array  # (n, width) float32, finite
+    skipped: list[Skipped]
+
+
+Sink = Callable[[EmbeddedBatch], object]
+Advance = Callable[[int], object]
+Engine = Callable[[EmbeddingJob, Advance], AbstractContextManager[Iterator[EmbeddedBatch]]]
+
+
+def run(job: EmbeddingJob, engine: Engine, sink: Sink, progress: "ProgressMeter") -> None:
+    """Hand every batch of the job to the sink, in order."""
+    if job.start < len(job.data.inputs):
+        with engine(job, progress.within_batch) as batches:
+            for batch in batches:
+                sink(batch)
+                progress.finish(batch)
+
+
+class ProgressMeter:
+    """Counts inputs and estimates the rate; `done` and `skipped` inputs were finished by an earlier run."""
+
+    def __init__(self, report: Report | None, total: int, done: int = 0, skipped: int = 0):
+        self._report = report or (lambda _: None)
+        self._total, self._before, self._done, self._skipped = total, done, done, skipped
+        self._start = time.monotonic()
+        self._report(EmbeddingProgress(done, total, skipped))
+
+    def finish(self, batch: EmbeddedBatch) -> None:
+        """A batch is in the sink."""
+        self._done += batch.inputs
+        self._skipped += len(batch.skipped)
+        self.within_batch(0)
+
+    def within_batch(self, rows: int) -> None:
+        """So many rows of the batch in hand are embedded: slow networks show progress within a batch."""
+        done = self._done + rows
+        rate = (done - self._before) / max(time.monotonic() - self._start, 1e-9)
+        self._report(EmbeddingProgress(done, self._total, self._skipped, rate, (self._total - done) / rate))
+
+
+@contextmanager
+def local_batches(job: EmbeddingJob, advance: Advance) -> Iterator[Iterator[EmbeddedBatch]]:
+    """The batches of a job, prepared by threads of this process while the backbone embeds the batch before."""
+    threads = thread_count(job.workers)
+    pool = ThreadPoolExecutor(threads, thread_name_prefix="imprint-prepare")
+    try:
+        yield (
+            EmbeddedBatch(len(span), p.index, embed_prepared(job, p, advance), p.skipped)
+            for span, p in _prepared_batches(pool, threads, job)
+        )
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _prepared_batches(
+    pool: ThreadPoolExecutor, threads: int, job: EmbeddingJob
+) -> Iterator[tuple[range, PreparedInputs]]:
+    """Batches in order, prepared in threads, never more than `AHEAD` of them before they are needed."""
+    waiting: deque[tuple[range, list[Future[PreparedInputs]]]] = deque()
+    for span in job.spans():
+        part = -(-len(span) // threads)
+        parts = [span[i : i + part] for i in range(0, len(span), part)]
+        waiting.append((span, [pool.submit(prepare, job, p) for p in parts]))
+        if len(waiting) > AHEAD:
+            yield _joined(*waiting.popleft())
+    while waiting:
+        yield _joined(*waiting.popleft())
+
+
+def _joined(span: range, parts: list[Future[PreparedInputs]]) -> tuple[range, PreparedInputs]:
+    whole = PreparedInputs([], [], [])
+    for part in (future.result() for future in parts):
+        whole.index.extend(part.index)
+        whole.items.extend(part.items)
+        whole.skipped.extend(part.skipped)
+    return span, whole
+
+
+def prepare(job: EmbeddingJob, span: Sequence[int]) -> PreparedInputs:
+    """Read and prepare inputs; record those that cannot be read."""
+    prepared = PreparedInputs([], [], [])
+    for i in span:
+        try:
+            prepared.items.append(job.backbone.prepare(job.data.inputs[i]))
+            prepared.index.append(i)
+        except UnreadableInput as e:
+            prepared.skipped.append(Skipped(i, job.data.names[i], e.reason))
+    return prepared
+
+
+def embed_prepared(job: EmbeddingJob, prepared: PreparedInputs, advance: Advance = lambda _: None) -> Array:
+    """The checked embeddings of prepared inputs; `advance` is called with the number of rows after each slice."""
+    total, names = len(prepared.items), [job.data.names[i] for i in prepared.index]
+    step = getattr(job.backbone, "slice_rows", None) or max(total, 1)
+    rows = np.empty((total, job.backbone.width), np.float32)
+    for first in range(0, total, step):
+        end = min(first + step, total)
+        rows[first:end] = embed_checked(job.backbone, prepared.items[first:end], names[first:end])
+        if end < total:
+            advance(end)
+    return rows
+
+
+def embed_checked(backbone: Backbone, items: Sequence[Any], names: Sequence[str]) -> Array:
+    """The embeddings of prepared inputs, refused where they are not finite float32 rows of the backbone's width."""
+    rows = backbone.embed(np.stack(items) if isinstance(items[0], np.ndarray) else items)
+    if rows.dtype != np.float32 or rows.shape != (len(items), backbone.width):
+        raise ImprintError(
+            f"{backbone.record.name} gave {rows.dtype} rows of shape {rows.shape}; "
+            f"they must be float32 of shape {(len(items), backbone.width)}."
+        )
+    finite = np.isfinite(rows).all(axis=1)
+    if not finite.all():
+        raise ImprintError(f"The embedding of {names[int(np.argmin(finite))]} by {backbone.record.name} is not finite.")
+    return rows

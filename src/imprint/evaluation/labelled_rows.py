@@ -1,0 +1,91 @@
+"""Labelled embeddings together with the inputs that they were computed from."""
+
+import os
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from imprint import datasets
+from imprint.core.errors import ImprintError, ParameterError
+from imprint.core.types import Array
+from imprint.datasets import Split
+from imprint.datasets.files import FileInputs
+from imprint.embeddings import EmbeddingProgress, Skipped
+from imprint.evaluation.anomalies import ROUNDING
+from imprint.imprinter import Embedded, Imprinter
+from imprint.kernels.neighbours import nearest
+from imprint.kernels.rows import unit_rows
+
+
+class LabelledRows(NamedTuple):
+    """Embeddings, labels, paths and inputs of everything that can be read, and a list of what cannot."""
+
+    X: Array  # (n, d)
+    y: Array  # (n,)
+    paths: list[str]
+    skipped: tuple[Skipped, ...]
+    inputs: Callable[[int], Any]
+    """The picture, text, sound or embedding behind a row."""
+    modality: str
+
+    def embedded(self) -> Embedded:
+        """The rows as an `Imprinter` takes them."""
+        return Embedded(self.X, self.paths, (), self.y)
+
+
+def test_split(data: str, **options: Any) -> tuple[Split, Split]:
+    """The split to evaluate on and the split that may be training data: test and train, or the whole data for both."""
+    train = datasets.load(data, "train", **options)
+    return (datasets.load(data, "test", **options), train) if "test" in train.parts else (train, train)
+
+
+def all_splits(data: str, **options: Any) -> list[Split]:
+    """Every split of the data."""
+    train = datasets.load(data, "train", **options)
+    return [train, datasets.load(data, "test", **options)] if "test" in train.parts else [train]
+
+
+def gather(
+    model: Imprinter, splits: Sequence[Split], progress: Callable[[EmbeddingProgress], object] | None = None
+) -> LabelledRows:
+    """Embed splits with the model's backbone. Paths are as a person would open them."""
+    parts = [_gather(model, split, progress) for split in splits]
+    ends = np.cumsum([len(part.X) for part in parts])
+
+    def inputs(i: int) -> Any:
+        part = int(np.searchsorted(ends, i, side="right"))
+        return parts[part].inputs(i - (int(ends[part - 1]) if part else 0))
+
+    if not ends[-1]:
+        first = parts[0].skipped[0]
+        raise ImprintError(f"Nothing can be read; the first failure is {first.name}: {first.reason}.")
+    X, y = (np.concatenate([getattr(part, name) for part in parts]) for name in ("X", "y"))
+    paths, skipped = [p for part in parts for p in part.paths], tuple(s for part in parts for s in part.skipped)
+    return LabelledRows(X, y, paths, skipped, inputs, splits[0].modality)
+
+
+def _gather(model: Imprinter, split: Split, progress: Callable[[EmbeddingProgress], object] | None) -> LabelledRows:
+    if not len(split.labels):
+        raise ParameterError("The data have no labels, so there is nothing to compare with.")
+    rows = model.look(split, progress)
+    readable = np.delete(np.arange(len(split)), [s.index for s in rows.skipped])
+    skipped = tuple(Skipped(s.index, path_of(split, s.index), s.reason) for s in rows.skipped)
+    paths = [path_of(split, i) for i in readable.tolist()]
+    y = split.labels[readable]
+    return LabelledRows(rows.X, y, paths, skipped, lambda i: split.inputs[int(readable[i])], split.modality)
+
+
+def path_of(split: Split, i: int) -> str:
+    """The path of an input's file, or the name of its row."""
+    return os.path.join(split.inputs.root, split.names[i]) if isinstance(split.inputs, FileInputs) else split.names[i]
+
+
+def count_training_rows(model: Imprinter, X: Array) -> int:
+    """How many rows are equal to a training row that the model file holds; a lower bound, it holds only some."""
+    exemplars = model.learnt.shelves.values()
+    if not exemplars:
+        return 0
+    training = unit_rows(np.concatenate([one.X for one in exemplars]).astype(np.float64))
+    distances, _ = nearest(unit_rows(X.astype(np.float64)), training, 1)
+    return int(np.sum(distances[:, 0] <= ROUNDING))

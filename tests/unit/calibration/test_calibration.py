@@ -1,0 +1,278 @@
+"""A model that knows how good it is: exact under every change, careful with little, the same wherever it is asked."""
+
+import pickle
+
+import numpy as np
+import pytest
+
+from imprint import ImprintClassifier
+from imprint.calibration import calibrate, calibration_error
+from imprint.calibration.cross_validation import ASSESSED, FOLDS, HELD, CrossValidation, out_of_fold
+from imprint.core.errors import FileError, ImprintError, NotFittedError, ParameterError
+from imprint.export import export
+from imprint.head import Head
+from imprint.method import Method
+from tests.contract.test_methods import DECIDE, OWN, data
+
+KERNEL = dict(norm_pre="l2", generator="kmeans(k=4)", norm_post="none", norm_inf="l2", aggregator="kernel")
+EXACT = [KERNEL | dict(generator=g) for g in ("all", "mean", "random(k=4)")] + [
+    KERNEL | dict(generator="least_squares", aggregator="max")
+]
+
+
+def blobs(counts, d=8, apart=1.5, seed=0):
+    """Rows of overlapping classes, and as many new ones of each."""
+    rng = np.random.default_rng(seed)
+    centres = apart * rng.normal(size=(len(counts), d))
+    y = np.repeat([f"class {c}" for c in range(len(counts))], counts)
+    codes = np.unique(y, return_inverse=True)[1]
+    draw = lambda: (rng.normal(size=(len(y), d)) + centres[codes]).astype(np.float32)  # noqa: E731
+    return draw(), y, draw()
+
+
+def same(a, b, Q, tolerance=0.0):
+    """Everything a calibrated model says about itself and about queries."""
+    one, other = a.head_.calibration, b.head_.calibration
+    for name in ("temperature", "floor", "expected_accuracy", "expected_interval"):
+        np.testing.assert_allclose(getattr(one, name), getattr(other, name), rtol=tolerance, atol=tolerance)
+    np.testing.assert_allclose(a.predict_proba(Q), b.predict_proba(Q), rtol=tolerance, atol=tolerance)
+    np.testing.assert_allclose(a.known(Q), b.known(Q), rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize("parts", DECIDE)
+def test_classes_come_in_any_order_and_go_without_a_trace(parts):
+    X, y, Q = data()
+    whole = ImprintClassifier(**parts, calibrate=True, random_state=7).fit(X, y)
+    grown = ImprintClassifier(**parts, calibrate=True, random_state=7)
+    order = sorted(set(y)) if parts["norm_post"] == "quantile" else ["emu", "cow", "ant", "bee", "dog"]
+    for label in order:
+        grown.partial_fit(X[y == label], y[y == label])
+    same(grown, whole, Q)
+    for gone in ("ant", "emu"):
+        never = ImprintClassifier(**parts, calibrate=True, random_state=7).fit(X[y != gone], y[y != gone])
+        same(ImprintClassifier.of_head(whole.head_).forget(gone), never, Q)
+
+
+@pytest.mark.parametrize("parts", EXACT, ids=lambda parts: parts["generator"])
+def test_rows_that_come_later_count_as_if_they_had_come_at_once(parts):
+    """Also a class that first has one row, which one of the folds then does not know."""
+    X, y, Q = blobs([130, 40, 7])
+    whole = ImprintClassifier(**parts, calibrate=True, random_state=1).fit(X, y)
+    grown = ImprintClassifier(**parts, calibrate=True, random_state=1)
+    for part in np.split(np.arange(len(y)), [50, 110, 171, 174]):
+        grown.partial_fit(X[part], y[part])
+    same(grown, whole, Q, tolerance=1e-4)
+    for mine, theirs in zip(grown.head_.folds.held.values(), whole.head_.folds.held.values()):
+        assert all(np.array_equal(mine[name], theirs[name]) for name in mine)
+
+
+def test_folds_are_even_and_depend_on_the_class_alone():
+    X, y, _ = blobs([33, 20, 1])
+    method = Method.of(**KERNEL)
+    answers, alone = out_of_fold(method, 3, X, y), out_of_fold(method, 3, X[y == "class 1"], y[y == "class 1"])
+    assert np.array_equal(answers.fold[y == "class 1"], alone.fold)
+    for c, n in enumerate((33, 20, 1)):
+        counts = np.bincount(answers.fold[answers.own == c], minlength=FOLDS)
+        assert counts.max() - counts.min() <= 1
+        assert counts.sum() == n
+    assert not np.array_equal(answers.fold[:20], answers.fold[33:53])
+    assert answers.assessed.sum() == 53
+
+
+def test_no_row_is_asked_about_by_a_model_that_saw_it():
+    """Labels of noise cannot be told by who has not seen them; who has seen them knows them by heart."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(400, 8)), rng.integers(0, 4, 400)
+    clf = ImprintClassifier(generator="all", aggregator="nearest(m=1)", calibrate=True, random_state=0).fit(X, y)
+    assert clf.score(X, y) == 1
+    assert clf.expected_accuracy_ == pytest.approx(0.25, abs=0.06)
+    assert clf.predict_proba(X).max() < 0.45
+    assert out_of_fold(clf.head_.method, 0, X, y).right.mean() == pytest.approx(clf.expected_accuracy_, abs=0.06)
+
+
+@pytest.mark.parametrize("aggregator", ["kernel", "max", "nearest(m=5)"])
+def test_what_it_says_comes_true(aggregator):
+    X, y, Q = blobs([150] * 6, apart=0.8)
+    clf = ImprintClassifier(**KERNEL | dict(aggregator=aggregator), calibrate=True, random_state=0).fit(X, y)
+    plain = ImprintClassifier(**KERNEL | dict(aggregator=aggregator), random_state=0).fit(X, y)
+    truth, own = clf.score(Q, y), np.unique(y, return_inverse=True)[1]
+    low, high = clf.expected_interval_
+    assert low < clf.expected_accuracy_ < high
+    assert low < truth < high
+    assert calibration_error(clf.predict_proba(Q), own) < min(0.06, calibration_error(plain.predict_proba(Q), own))
+    assert np.array_equal(clf.predict(Q), plain.predict(Q))
+    p = clf.known(Q)
+    assert p.min() > 0
+    assert p.max() <= 1
+    assert 0.02 < (p <= 0.05).mean() < 0.08
+    far = np.random.default_rng(1).normal(size=(200, 8)) * 6
+    assert (clf.known(far) <= 0.05).mean() > 2 * (p <= 0.05).mean()
+
+
+def test_little_to_learn_from_makes_no_false_confidence():
+    X, y, Q = blobs([1, 1, 1])
+    single = ImprintClassifier(calibrate=True, random_state=0).fit(X, y)
+    assert np.isnan(single.expected_accuracy_)
+    assert single.expected_interval_ == (0, 1)
+    assert single.known(Q).tolist() == [1, 1, 1]
+    assert single.predict_proba(X).max() < 0.7
+    one = ImprintClassifier(calibrate=True, random_state=0).fit(
+        X[:1].repeat(9, axis=0) + Q[:, :1].repeat(3, axis=0), ["a"] * 9
+    )
+    assert np.isnan(one.expected_accuracy_)
+    assert one.predict_proba(Q).tolist() == [[1], [1], [1]]
+    assert one.known(np.full((1, 8), -9.0)) <= 0.2
+    X, y, Q = blobs([2, 2])
+    two = ImprintClassifier(calibrate=True, random_state=0).fit(X, y)
+    assert two.expected_interval_[1] - two.expected_interval_[0] > 0.4
+    assert two.predict_proba(Q).max() < 0.95
+    assert two.known(Q).min() >= 1 / 5
+    few = ImprintClassifier(generator="all", aggregator="nearest(m=3)", calibrate=True).fit(X[:3], y[:3])
+    assert np.isnan(few.expected_accuracy_)  # no fold has three proxies
+    assert few.known(Q).tolist() == [1] * 4
+
+
+def test_a_class_of_one_row_among_large_ones_widens_the_interval_only():
+    X, y, Q = blobs([60, 60, 1])
+    with_it, without = (ImprintClassifier(calibrate=True, random_state=0).fit(X[:n], y[:n]) for n in (121, 120))
+    assert with_it.expected_accuracy_ == pytest.approx(without.expected_accuracy_, abs=0.03)
+    assert not with_it.head_.folds.answers.assessed[-1]
+    assert with_it.forget("class 2").expected_interval_ == without.expected_interval_
+    assert len(with_it.known(Q)) == 121
+
+
+def test_large_classes_count_by_their_rows_though_few_are_held():
+    X, y, _ = blobs([2000, 50], apart=0.6)
+    answers = ImprintClassifier(calibrate=True, random_state=0).fit(X, y).head_.folds.answers
+    assert np.bincount(answers.own).tolist() == [HELD, 50]
+    assert np.bincount(answers.own, answers.weight).tolist() == [2000, 50]
+    assert HELD * 10 <= ASSESSED
+
+
+def test_without_folds_one_sentence_says_what_to_do(tmp_path):
+    X, y, Q = blobs([9, 9])
+    clf = ImprintClassifier(random_state=0).fit(X, y)
+    assert clf.head_.folds is None
+    for ask in (lambda: clf.known(Q), lambda: clf.expected_accuracy_, lambda: clf.expected_interval_):
+        with pytest.raises(NotFittedError, match=r"^This model was not calibrated: fit it with calibrate=True\.$"):
+            ask()
+    assert not hasattr(clf, "expected_accuracy_")
+    with pytest.raises(ParameterError, match="calibrate must be True or False"):
+        ImprintClassifier(calibrate="yes").fit(X, y)
+    with pytest.raises(ImprintError, match="known"):
+        ImprintClassifier(calibrate=True).fit(X, y).known(Q[:, :3])
+
+
+@pytest.mark.parametrize("parts", [case for case in DECIDE if case is not OWN])
+def test_a_saved_model_goes_on_knowing(parts, tmp_path):
+    X, y, Q = data()
+    clf = ImprintClassifier(**parts, calibrate=True, random_state=7).fit(X, y)
+    clf.save(tmp_path / "m")
+    back = ImprintClassifier.load(tmp_path / "m")
+    assert back.calibrate
+    assert "answers" not in back.head_.folds.__dict__  # it is not asked again
+    again = CrossValidation(back.head_.folds.heads, back.head_.folds.held).calibration
+    assert again.temperature == back.head_.calibration.temperature
+    for c in (clf, back, pickle.loads(pickle.dumps(clf))):
+        same(c, clf, Q)
+    for c in (clf, back):
+        c.partial_fit(Q[:3], ["fox"] * 3).partial_fit(Q[5:9], ["bee"] * 4).forget("cow")
+    same(back, clf, Q)
+    clf.save(tmp_path / "a")
+    back.save(tmp_path / "b")
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda arrays: arrays.pop("fold3/classes"),
+        lambda arrays: arrays.update({"fold1/classes": np.array([0, 0])}),
+        lambda arrays: arrays.update({"fold1/classes": np.array([0, 7])}),
+        lambda arrays: arrays["held/fold/values"].__setitem__(0, FOLDS),
+        lambda arrays: arrays["held/seen/values"].__setitem__(0, 1),
+        lambda arrays: arrays["held/rows/values"].__setitem__(0, np.nan),
+        lambda arrays: arrays["held/keys/values"].__setitem__(0, 0.99999),
+        lambda arrays: arrays["fold0/state/mass/values"].__setitem__(0, -1),
+        lambda arrays: arrays["calibration/reference"].sort() or arrays["calibration/reference"][::-1].sort(),
+        lambda arrays: arrays["calibration/below"].__setitem__(0, -1),
+        lambda arrays: arrays.update({"calibration/usual": np.zeros(3)}),
+        lambda arrays: [arrays.pop(name) for name in list(arrays) if name.startswith("held")],
+    ],
+)
+def test_hostile_folds_are_refused(change, tmp_path):
+    from imprint.core.files import container
+
+    X, y, _ = blobs([9, 9])
+    ImprintClassifier(calibrate=True, random_state=0).fit(X, y).save(tmp_path / "m")
+    document, arrays = container.read(tmp_path / "m")
+    arrays = {name: array.copy() for name, array in arrays.items()}
+    change(arrays)
+    container.write(tmp_path / "m", document, arrays)
+    with pytest.raises(FileError, match="not an imprint model"):
+        ImprintClassifier.load(tmp_path / "m")
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("temperature", 0.0), ("floor", 1.5), ("expected", "all"), ("high", float("inf")), ("low", 1)]
+)
+def test_hostile_claims_are_refused(name, value, tmp_path):
+    from imprint.core.files import container
+
+    X, y, _ = blobs([9, 9])
+    ImprintClassifier(calibrate=True, random_state=0).fit(X, y).save(tmp_path / "m")
+    document, arrays = container.read(tmp_path / "m")
+    document["calibration"][name] = value
+    container.write(tmp_path / "m", document, arrays)
+    with pytest.raises(FileError, match="not an imprint model"):
+        ImprintClassifier.load(tmp_path / "m")
+
+
+@pytest.mark.parametrize("aggregator", ["kernel", "max", "nearest(m=3)", "nearest(m=3, weighting='uniform')"])
+def test_an_exported_model_gives_the_same_probabilities(aggregator, tmp_path):
+    import onnxruntime
+
+    pytest.importorskip("onnx")
+    X, y, Q = blobs([20, 20, 20], apart=0.7)
+    clf = ImprintClassifier(**KERNEL | dict(aggregator=aggregator), calibrate=True, random_state=0).fit(X, y)
+    plain = ImprintClassifier(**KERNEL | dict(aggregator=aggregator), random_state=0).fit(X, y)
+    export(clf, tmp_path / "m.onnx")
+    session = onnxruntime.InferenceSession(tmp_path / "m.onnx")
+    found = session.run(["probabilities"], {"embeddings": Q})[0]
+    np.testing.assert_allclose(found, clf.predict_proba(Q), atol=2e-6)
+    assert np.abs(found - plain.predict_proba(Q)).max() > 0.01
+    about = export(clf, tmp_path / "m.npz", "numpy").model.about
+    P = plain.predict_proba(Q).astype(np.float64) ** about["calibration"]["power"]
+    floor = about["calibration"]["floor"]
+    by_hand = (1 - floor) * P / P.sum(axis=1, keepdims=True) + floor / 3
+    np.testing.assert_allclose(by_hand, clf.predict_proba(Q), atol=1e-5)
+    assert repr(floor / 3) in about["use"]
+
+
+def test_the_temperature_is_the_likeliest():
+    """Against a plain search over temperature and floor."""
+    X, y, _ = blobs([200] * 4, apart=0.5)
+    answers = out_of_fold(Method.of(**KERNEL), 0, X, y)
+    found = calibrate(answers)
+
+    def loss(temperature, floor):
+        P = answers.shares ** (1 / temperature)
+        P = (1 - floor) * P / P.sum(axis=1, keepdims=True) + floor / 4
+        return -np.log(P[np.arange(len(P)), answers.own]).sum() - 0.25 * np.log(floor) + np.log(temperature) ** 2 / 2
+
+    best = min(loss(t, f) for t in np.geomspace(0.2, 5, 60) for f in np.linspace(0.001, 0.5, 60))
+    assert loss(found.temperature, found.floor) <= best + 1e-3
+
+
+def test_folds_never_change():
+    X, y, Q = blobs([20, 20, 20])
+    method = Method.of(**KERNEL)
+    head = Head(method, 0, X.dtype, folds=CrossValidation.new(method, 0, X.dtype)).learn(X[:40], y[:40])
+    before = head.known(Q), head.calibration.temperature
+    later = head.learn(X[40:], y[40:]), head.forget("class 0"), head.learn(Q[:9], y[:9])
+    assert [len(h.folds.held) for h in later] == [3, 1, 2]
+    assert later[2].folds.held["class 0"]["seen"] == 29
+    fresh = Head(method, 0, X.dtype, folds=CrossValidation.new(method, 0, X.dtype)).learn(X[:40], y[:40])
+    for again in (head, fresh):
+        assert np.array_equal(again.known(Q), before[0])
+        assert again.calibration.temperature == before[1]

@@ -1,0 +1,56 @@
+"""Files appear whole, with the permissions that the process's umask gives them, and the umask is never touched."""
+
+import os
+import stat
+import sys
+
+import pytest
+
+from imprint.core.files.atomic import atomic_write
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no umask")
+
+
+@pytest.fixture(params=[0o022, 0o077, 0o002])
+def umask(request, monkeypatch):
+    before = os.umask(request.param)
+
+    def touched(_):
+        raise AssertionError("the umask belongs to the whole process: no thread may set it")
+
+    with monkeypatch.context() as m:
+        m.setattr(os, "umask", touched)
+        yield request.param
+    os.umask(before)
+
+
+def mode(path):
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def test_a_new_file_has_the_permissions_of_the_umask(umask, tmp_path):
+    with atomic_write(tmp_path / "a") as f:
+        f.write(b"content")
+    assert (tmp_path / "a").read_bytes() == b"content"
+    assert mode(tmp_path / "a") == 0o666 & ~umask
+
+
+def test_a_replaced_file_keeps_its_permissions_also_while_it_is_written(umask, tmp_path):
+    path = tmp_path / "a"
+    path.write_bytes(b"old")
+    path.chmod(0o604)
+    with atomic_write(path) as f:
+        (temporary,) = tmp_path.glob(".a.*")
+        assert mode(temporary) == 0o604
+        f.write(b"new")
+    assert (path.read_bytes(), mode(path)) == (b"new", 0o604)
+    assert [p.name for p in tmp_path.iterdir()] == ["a"]
+
+
+def test_a_name_that_is_taken_is_not_overwritten(tmp_path, monkeypatch):
+    names = iter(["taken", "taken", "free"])
+    monkeypatch.setattr("imprint.core.files.atomic.token_hex", lambda _: next(names))
+    with atomic_write(tmp_path / "a") as first, atomic_write(tmp_path / "a") as second:
+        first.write(b"first")
+        second.write(b"second")
+    assert (tmp_path / "a").read_bytes() == b"first"  # it ends last

@@ -1,0 +1,92 @@
+"""What a node of a cluster does with one batch, and what is refused; no cluster is needed for it."""
+
+import pickle
+import socket
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from imprint import backbones
+from imprint.core import cluster
+from imprint.core.errors import ImprintError, ParameterError
+from imprint.datasets import load
+from imprint.embeddings import extract, ray_engine
+
+
+@pytest.fixture
+def photos(tmp_path, monkeypatch):
+    monkeypatch.setenv("IMPRINT_HOME", str(tmp_path / "home"))
+    rng = np.random.default_rng(0)
+    for i in range(20):
+        place = tmp_path / "photos" / f"class {i % 2}" / f"{i:02}.png"
+        place.parent.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(rng.integers(0, 256, (9, 9), np.uint8)).save(place)
+    (tmp_path / "photos" / "class 1" / "19.png").write_bytes(b"no picture")
+    return load(tmp_path / "photos")
+
+
+def compute(backbone, split, first, count, fingerprint=None):
+    part = ray_engine.BatchInputs(split.inputs[first : first + count], split.names[first : first + count])
+    sent = pickle.dumps((pickle.dumps(backbone), fingerprint or backbone.fingerprint, part, first, 2))
+    return ray_engine._compute(*pickle.loads(sent))
+
+
+def test_batches_by_themselves_are_those_of_one_machine(photos, tmp_path):
+    raw = backbones.load("raw")
+    whole = extract(raw, photos, batch_size=8, folder=tmp_path / "store")
+    parts = [compute(raw, photos, first, 8) for first in range(0, 20, 8)]
+    assert [p.inputs for p in parts] == [8, 8, 4]
+    assert np.concatenate([p.rows for p in parts]).tobytes() == np.asarray(whole.X).tobytes()
+    assert [s for p in parts for s in p.skipped] == list(whole.skipped)
+    assert whole.skipped[0].index == 19
+
+
+def test_a_node_says_who_it_is_and_what_it_lacks(photos, tmp_path):
+    raw = backbones.load("raw")
+    assert len(photos.fingerprint) == 64
+    with pytest.raises(
+        ImprintError, match=rf"^On the node {socket.gethostname()}: raw is not the backbone it is where"
+    ):
+        compute(raw, photos, 0, 8, fingerprint="another")
+    (tmp_path / "photos" / photos.names[3]).unlink()  # as where a folder is not the same on all nodes
+    with pytest.raises(ImprintError, match=r"^On the node .*06\.png is not the file whose fing"):
+        compute(raw, photos, 0, 8)
+
+
+def test_a_backbone_travels_as_what_loads_it():
+    tinynet = backbones.load("tinynet", threads=1)
+    content = pickle.dumps(tinynet)
+    assert len(content) < 1000
+    again = pickle.loads(content)
+    picture = np.random.default_rng(0).integers(0, 256, (30, 40, 3), np.uint8)
+    rows = [b.embed(b.prepare(picture)[None]) for b in (tinynet, again)]
+    assert again.fingerprint == tinynet.fingerprint
+    assert rows[0].tobytes() == rows[1].tobytes()
+
+
+def test_what_cannot_travel_is_refused(make_backbone):
+    backbone = make_backbone()
+    backbone.lock = socket.socket()
+    with backbone.lock, pytest.raises(ParameterError, match="projection cannot be sent to other machines"):
+        ray_engine._pickled(SimpleNamespace(cloudpickle=pickle), backbone)
+
+
+def test_a_cluster_without_room_is_said_and_not_waited_for_in_vain(monkeypatch):
+    def ray(*resources, alive=True):
+        return SimpleNamespace(nodes=lambda: [{"Alive": alive, "Resources": r} for r in resources])
+
+    assert cluster.room(ray({"CPU": 4.0}, {"CPU": 3.0, "GPU": 1.0}, {})) == 7
+    assert cluster.room(ray({"CPU": 4.0}, {"CPU": 3.0}), cores=2) == 3
+    assert cluster.room(ray({"CPU": 4.0}, {"CPU": 4.0, "GPU": 1.0}), cores=2, gpus=1) == 1
+    monkeypatch.setattr(cluster, "WAIT", 0.01)
+    monkeypatch.setattr(cluster, "PAUSE", 0.01)
+    with pytest.raises(
+        ImprintError, match=r"No node of the Ray cluster has 8 core\(s\); the largest has 4 core\(s\)\."
+    ):
+        cluster.room(ray({"CPU": 4.0}), cores=8)
+    with pytest.raises(ImprintError, match=r"has 1 core\(s\) and a GPU; the largest has 4"):
+        cluster.room(ray({"CPU": 4.0}), gpus=1)
+    with pytest.raises(ImprintError, match="the largest has 0"):
+        cluster.room(ray({"CPU": 4.0}, alive=False))

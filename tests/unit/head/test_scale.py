@@ -1,0 +1,112 @@
+"""What many classes cost, in operations and bytes, which are the same on every machine."""
+
+import sys
+import tracemalloc
+
+import numpy as np
+import pytest
+
+from imprint import ImprintClassifier
+from imprint.core.files import container
+from imprint.head import Head
+from imprint.method import ClassState, Method
+
+WIDTH = 8
+PARTS = dict(norm_pre="l2", generator="mean", norm_post="l2", norm_inf="l2", aggregator="max")
+
+
+def known(classes: int, width: int = WIDTH) -> ImprintClassifier:
+    """A model of many classes, put together without learning them one by one."""
+    means = np.random.default_rng(0).normal(size=(classes, 1, width))
+    one, two = np.array([5.0]), np.array([0.5])
+    states = [ClassState({"rows": m, "mass": one, "spread": two}, {"length": one, "rows": one}) for m in means]
+    return ImprintClassifier.of_head(Head(Method.of(**PARTS), 0, "float32", range(classes), states, "int64", width))
+
+
+def operations(call) -> int:
+    """How many functions a call enters, C functions included."""
+    count = 0
+
+    def see(frame, event, argument):
+        nonlocal count
+        count += event in ("call", "c_call")
+
+    sys.setprofile(see)
+    try:
+        call()
+    finally:
+        sys.setprofile(None)
+    return count
+
+
+def allocated(call) -> int:
+    """The most bytes that a call holds at once."""
+    tracemalloc.start()
+    try:
+        call()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+ROW = np.random.default_rng(1).normal(size=(1, WIDTH)).astype(np.float32)
+
+
+@pytest.mark.parametrize("prepared", [False, True], ids=["unread", "asked before"])
+def test_adding_a_class_copies_two_pointers_a_class_and_computes_nothing_else(prepared):
+    costs = []
+    for classes in (1000, 50_000):
+        clf = known(classes)
+        if prepared:
+            clf.predict(ROW)
+        clf.partial_fit(ROW, [10**6])  # whatever is imported or allocated once
+        steps = operations(lambda clf=clf: clf.partial_fit(ROW, [10**6 + 1]))
+        room = allocated(lambda clf=clf: clf.partial_fit(ROW, [10**6 + 2]))
+        costs.append((steps, room))
+    (few_steps, few_room), (many_steps, many_room) = costs
+    assert many_steps <= few_steps + 5
+    pointers = 2 * 8 * (50_000 - 1000)  # a head is a value: its labels and states are tuples of its own
+    assert many_room <= few_room + pointers + 4096
+
+
+def test_a_thousand_additions_are_linear():
+    clf = known(2000)
+    clf.predict(ROW)
+
+    def add(first, count):
+        for i in range(first, first + count):
+            clf.partial_fit(ROW, [i])
+
+    add(10**6, 5)
+    early, room = operations(lambda: add(2 * 10**6, 100)), allocated(lambda: add(3 * 10**6, 100))
+    add(4 * 10**6, 1000)
+    assert operations(lambda: add(5 * 10**6, 100)) <= 1.01 * early
+    assert allocated(lambda: add(6 * 10**6, 100)) <= 1.5 * room + 200_000  # a list that grows is copied now and then
+    assert len(clf.predict(ROW)) == 1
+
+
+def test_a_probability_of_one_row_costs_about_what_its_label_does():
+    clf = known(50_000)
+    clf.predict(ROW)
+    label, probability = (operations(lambda call=call: call(ROW)) for call in (clf.predict, clf.predict_proba))
+    assert probability <= 2 * label
+    label, probability = (allocated(lambda call=call: call(ROW)) for call in (clf.predict, clf.predict_proba))
+    assert probability <= 8 * label, "a few arrays of one number for each class"
+
+
+def test_predicting_many_rows_never_holds_all_scores():
+    clf, queries = known(20_000), np.random.default_rng(2).normal(size=(5000, WIDTH)).astype(np.float32)
+    clf.predict(ROW)
+    assert allocated(lambda: clf.predict(queries)) < 200e6 < queries.shape[0] * 20_000 * 4
+
+
+def test_files_grow_by_numbers_and_not_by_names(tmp_path):
+    """A file has as many arrays for many classes as for few; saving and loading enter as many functions for each."""
+    sizes, steps = [], []
+    for classes in (500, 5000):
+        clf = known(classes)
+        steps.append(operations(lambda clf=clf, n=classes: clf.save(tmp_path / str(n))) / classes)
+        steps.append(operations(lambda n=classes: ImprintClassifier.load(tmp_path / str(n))) / classes)
+        sizes.append(len(container.read(tmp_path / str(classes))[1]))
+    assert sizes[0] == sizes[1]
+    assert max(steps[2:]) <= max(steps[:2]) <= 30

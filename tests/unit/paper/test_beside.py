@@ -1,0 +1,208 @@
+"""The paper's questions asked of another aggregator, and a published architecture with other weights."""
+
+import numpy as np
+import pytest
+
+from imprint import ImprintClassifier
+from imprint.core.errors import ParameterError
+from imprint.paper import same_architecture, table_claims
+from imprint.paper.artefact import Results, Scores
+from imprint.paper.artefacts import ARTEFACTS
+from imprint.paper.page import read_runs, sections
+from imprint.paper.published import kmeans_over_k
+from imprint.paper.run import run, works
+from imprint.paper.setting import MAX, Setting, discover
+from imprint.paper.tables import find
+from imprint.paper.work import SEEDS, decided_by, spelling
+from imprint.report.claims import rows
+from imprint.report.paper_page import as_markdown
+from imprint.report.sections import Cells, Picture, Verdict, together
+from imprint.study import Instance
+from imprint.tasks import resolve
+
+
+def pack(path, classes, count, seed, width=6):
+    rng = np.random.default_rng(seed)
+    centres, arrays = 1.5 * rng.normal(size=(classes, width)), {}
+    for name, n in (("train", count), ("test", max(2, count // 2))):
+        y = np.repeat(np.arange(classes), n)
+        arrays[name] = (centres[y] + rng.normal(size=(len(y), width))).astype(np.float32)
+        arrays[f"{name}_labels"] = y
+    np.savez(path, **arrays)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    place, patch = tmp_path_factory.mktemp("packs"), pytest.MonkeyPatch()
+    patch.setenv("IMPRINT_HOME", str(tmp_path_factory.mktemp("home")))
+    pack(place / "one-mnist.npz", 10, 22, 1)
+    pack(place / "resnet50_keras-mnist.npz", 10, 16, 2)
+    yield place
+    patch.undo()
+
+
+@pytest.fixture(scope="module")
+def asked(folder, tmp_path_factory):
+    out = tmp_path_factory.mktemp("out")
+    for name in ("norm_pre_inf", "table1"):
+        run(f"paper/{name}", discover(folder, beside="kernel"), out, workers=1)
+    return out
+
+
+def test_an_aggregator_takes_the_place_of_max_alone():
+    assert decided_by("kernel", "none / mean / l2 / none / max") == "none / mean / l2 / none / kernel"
+    assert decided_by("kernel", "l2 / all / l2 / l2 / nearest(m=5)") == "l2 / all / l2 / l2 / nearest(m=5)"
+
+
+def test_only_what_can_be_asked_again_is(folder):
+    setting = discover(folder, beside="kernel")
+    assert Setting.of(setting.to_json()) == setting
+    assert [way.aggregator for way in setting.ways] == [MAX, "kernel"]
+
+    def deciding(name, setting):
+        return {type(m.aggregator).__name__ for _, study in works(name, setting) for m in study.methods}
+
+    assert deciding("paper/norms_20", setting) == {"Max", "Kernel"}
+    assert deciding("paper/norms_20", discover(folder)) == {"Max"}
+    assert deciding("paper/table1", setting) == {"Max", "Nearest"}
+    with pytest.raises(ParameterError, match=r"Unknown aggregator 'kernle'\. Did you mean 'kernel'"):
+        discover(folder, beside="kernle")
+
+
+def test_the_table_of_another_aggregator_equals_the_classifier(folder, asked):
+    (section,) = sections(asked, ["norm_pre_inf"], "kernel")
+    cells, _ = section.parts
+    assert cells.head[1:5] == ("max, %", "kernel, %", "difference", "rank with kernel")
+    (row,) = (r for r in cells.rows if r[0] == "pre none, inf none")
+    found = {}
+    for aggregator in ("max", "kernel"):
+        found[aggregator] = []
+        for backbone in ("one", "resnet50_keras"):
+            d = np.load(folder / f"{backbone}-mnist.npz")
+            for task in map(resolve, ("all", "even", "odd", "short")):
+                a, b = task.select(d["train_labels"]), task.select(d["test_labels"])
+                norms = {"norm_pre": "none", "norm_post": "l2", "norm_inf": "none"}
+                clf = ImprintClassifier(generator="mean", aggregator=aggregator, **norms)
+                clf.fit(d["train"][a.rows], a.labels)
+                found[aggregator].append(100 * clf.score(d["test"][b.rows], b.labels))
+    assert np.mean(found["max"]) != np.mean(found["kernel"])
+    shown = [f"{np.mean(v):.2f} ± {np.std(v, ddof=1):.2f}" for v in found.values()]
+    assert list(row[1:3]) == shown
+    assert row[5] == "none / mean / l2 / none / kernel"
+
+
+def test_both_answers_to_a_claim_share_a_row(asked):
+    runs = read_runs([asked])
+    assert [r.name for r in runs] == ["here", "here, kernel"]
+    assert [s.name for s in runs[1].sections] == ["norm_pre_inf"]  # Table 1 compares published methods
+    (row,) = (r for r in rows(together(runs)) if "norm_pre and norm_inf make no" in r.text)
+    assert list(row.found) == ["here", "here, kernel"]
+    text = as_markdown(runs)
+    assert text.count("--out RESULTS --beside kernel\n") == 2  # once for each artefact that was run
+    assert "here, kernel: the same studies with kernel in the place of max.\n" in text
+
+
+def test_sets_of_a_hundred_classes_serve_the_benchmark_where_the_papers_sets_are_missing(tmp_path):
+    pack(tmp_path / "words-many.npz", 100, 3, 1)
+    pack(tmp_path / "words-few.npz", 6, 5, 1)
+    setting = discover(tmp_path)
+    assert setting.benchmark.datasets == ("few", "many")
+    assert setting.many.datasets == ("many",)
+    pack(tmp_path / "words-mnist.npz", 10, 5, 1)
+    assert discover(tmp_path).benchmark.datasets == ("mnist", "few")
+
+
+def test_the_table_of_kernel_is_made_where_it_is_asked_for(folder, tmp_path):
+    assert not works("paper/kernel", discover(folder))
+    assert not works("paper/kernel", discover(folder, beside="nearest(m=1)"))
+    run("paper/kernel", discover(folder, beside="kernel"), tmp_path, workers=1)
+    (section,) = sections(tmp_path, ["kernel"])
+    assert len(section.claims) == 5
+    run("paper/table1", discover(folder), tmp_path, workers=1)
+    assert "--beside kernel" in sections(tmp_path, ["kernel"])[0].text
+
+
+def made_up(means):
+    """Scores of the rows of the kernel table, alike on twelve instances."""
+    methods = [spelling(row.methods[0], "b") for row in ARTEFACTS["kernel"].rows]
+    noise = np.random.default_rng(0).normal(size=(12, 1, 1))
+    values = np.array(means)[None, :, None] + noise
+    return Scores(tuple(Instance("b", "d", str(i)) for i in range(12)), tuple(methods), values)
+
+
+@pytest.mark.parametrize(
+    ("means", "hold"),
+    [
+        ((80, 85, 90, 82, 86, 91), [True, True, True, True, True]),
+        ((80, 85, 90, 79, 84, 89), [True, False, False, False, False]),
+        ((80, 85, 90, 79, 79.5, 89), [False] * 5),
+    ],
+)
+def test_claims_about_proxies_that_decide_together_can_fail(means, hold):
+    claims = table_claims.kernel(find(ARTEFACTS["kernel"].rows, made_up(means)))
+    assert [c.verdict == Verdict.HOLDS for c in claims] == hold
+    assert Verdict.UNTESTABLE not in {c.verdict for c in claims}
+
+
+def test_half_of_no_gap_is_not_testable():
+    found = find(ARTEFACTS["kernel"].rows, made_up((80, 85, 79, 82, 86, 91)))
+    assert found.closes_half(table_claims.TWENTY, table_claims.BEST, table_claims.ORACLE) == (
+        Verdict.UNTESTABLE,
+        "there is no gap: oracle is 1.00 points below max, k = 20",
+    )
+
+
+def test_a_published_architecture_with_other_weights_is_compared_value_by_value(folder, tmp_path):
+    for name in ("norm_pre_inf", "same_architecture"):
+        run(f"paper/{name}", discover(folder), tmp_path, workers=1)
+    before, section = sections(tmp_path, ["norm_pre_inf", "same_architecture"])
+    assert before.parts  # what was run before is still there
+    picture, curve, values = section.parts
+    assert isinstance(picture, Picture)
+    assert isinstance(curve, Cells)
+    d = np.load(folder / "resnet50_keras-mnist.npz")
+    medians = []
+    for k in (1, 5):
+        parts = {"generator": f"kmeans(k={k})", "norm_post": "l2", "aggregator": "max"}
+        fitted = (ImprintClassifier(**parts, random_state=s).fit(d["train"], d["train_labels"]) for s in SEEDS)
+        medians.append(np.median([100 * c.score(d["test"], d["test_labels"]) for c in fitted]))
+    theirs = kmeans_over_k()["resnet50", "mnist"]
+    assert [row[0] for row in curve.rows] == [str(k) for k in range(1, 16)]
+    assert curve.rows[4][1:] == (f"{theirs[4]:.2f}", f"{medians[1]:.2f}", f"{medians[1] - theirs[4]:+.2f}")
+    shown = {row[0]: row[1:] for row in values.rows}
+    assert shown["NC1 by the published computation, mnist"][0] == "5.42"
+    assert shown["points gained by k = 5 over k = 1, mnist"][1] == f"{medians[1] - medians[0]:.2f}"
+    assert shown["k-medoids, k = 3 (alternate), mnist"][0] == "76.55"
+    assert "other weights" in curve.head[2]
+
+
+def test_other_architectures_have_no_such_section(folder):
+    artefact = ARTEFACTS["same_architecture"]
+    assert artefact.served(discover(folder))
+    assert not artefact.served(discover(folder, ["one"]))
+    assert not works("paper/same_architecture", discover(folder, ["one"]))
+
+
+def pairs(shift, nc1):
+    found = {}
+    for dataset in ("mnist", "cifar10"):
+        theirs = same_architecture._published("resnet50", dataset)
+        ours = {key: value + shift for key, value in theirs.items()} | {"NC1": nc1[dataset]}
+        found[dataset] = same_architecture.DatasetPair(theirs, ours, np.zeros((15, 3)))
+    return found
+
+
+def test_claims_about_other_weights_can_fail():
+    near = same_architecture._claims("resnet50_keras", pairs(0.5, {"mnist": 5, "cifar10": 1}))
+    assert [c.verdict for c in near] == [Verdict.HOLDS] * 3
+    far = same_architecture._claims("resnet50_keras", pairs(9.0, {"mnist": 1, "cifar10": 5}))
+    assert [c.verdict for c in far] == [Verdict.FAILS, Verdict.FAILS, Verdict.HOLDS]
+    assert "mnist 0.50 against" in near[0].figures
+
+
+def test_results_of_two_aggregators_stay_apart(asked):
+    work = ARTEFACTS["norm_pre_inf"].studies(Results(asked, "kernel").setting)
+    assert all("/ kernel(" in text for text in work[0].study.recipes)
+    ours, theirs = (ARTEFACTS["norm_pre_inf"].scores(Results(asked, a)) for a in ("kernel", "max"))
+    method = "none / mean / l2 / none / max"
+    assert not np.array_equal(ours.of(method), theirs.of(method))

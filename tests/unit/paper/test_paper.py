@@ -1,0 +1,408 @@
+"""The paper's studies on made-up packs: discovery, runs, tables, claims, pages."""
+
+import json
+import re
+import shutil
+from itertools import product
+
+import numpy as np
+import pytest
+
+from imprint.core.errors import FileError, ParameterError
+from imprint.paper import chosen, listing
+from imprint.paper.artefact import Results, Scores, spent
+from imprint.paper.artefacts import ARTEFACTS
+from imprint.paper.curve_claims import peaks, published
+from imprint.paper.page import read_runs, sections, write_page
+from imprint.paper.run import run, works
+from imprint.paper.setting import Setting, discover
+from imprint.paper.tables import TableRow, find
+from imprint.paper.work import in_pieces, joined, work
+from imprint.report.sections import Cells, Verdict
+from imprint.study import Instance
+
+
+def pack(path, classes, rows, seed, width=6):
+    rng = np.random.default_rng(seed)
+    centres = 2 * rng.normal(size=(classes, width))
+    arrays = {}
+    for name, n in (("train", rows), ("test", max(2, rows // 2))):
+        y = np.repeat(np.arange(classes), n)
+        arrays[name] = (centres[y] + rng.normal(size=(len(y), width))).astype(np.float32)
+        arrays[f"{name}_labels"] = y
+    np.savez(path, **arrays)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    place = tmp_path_factory.mktemp("packs")
+    patch = pytest.MonkeyPatch()
+    patch.setenv("IMPRINT_HOME", str(tmp_path_factory.mktemp("home")))
+    for i, backbone in enumerate(("one", "two")):
+        for j, dataset in enumerate(("mnist", "cifar10")):
+            pack(place / f"{backbone}-{dataset}.npz", 10, 22, 10 * i + j)
+    pack(place / "one-combidigits.npz", 10, 16, 7)
+    pack(place / "one-hundred.npz", 100, 3, 8)
+    np.savez(place / "sources-combidigits.npz", train=np.zeros(160))
+    yield place
+    patch.undo()
+
+
+@pytest.fixture(scope="module")
+def table1(folder, tmp_path_factory):
+    out = tmp_path_factory.mktemp("out")
+    run("paper/table1", discover(folder), out, workers=1)
+    return out
+
+
+def test_packs_are_found_by_the_part_they_play(folder):
+    setting = discover(folder)
+    assert setting.benchmark.backbones == ("one", "two")
+    assert setting.benchmark.datasets == ("mnist", "cifar10")
+    assert setting.combined.backbones == ("one",)
+    assert setting.many.datasets == ("hundred",)
+    assert setting.smallest == 22
+    assert not setting.published
+    assert Setting.of(json.loads(json.dumps(setting.to_json()))) == setting
+
+
+def test_packs_can_be_chosen(folder):
+    setting = discover(folder, ["two"], ["mnist"])
+    assert (setting.benchmark.backbones, setting.benchmark.datasets) == (("two",), ("mnist",))
+    assert not setting.many
+    with pytest.raises(ParameterError, match="Did you mean 'two'"):
+        discover(folder, ["twoo"])
+    with pytest.raises(FileError, match="no folder"):
+        discover(folder / "nowhere")
+    with pytest.raises(FileError, match="has no packs"):
+        discover(folder.parent)
+
+
+def test_every_artefact_is_listed_once_in_the_order_of_the_paper():
+    names = [o["name"] for o in listing()]
+    assert names[0] == "paper/all"
+    assert names[1] == "paper/table1"
+    assert len(names) == len(set(names)) == len(ARTEFACTS) + 1
+    with pytest.raises(ParameterError, match="Did you mean 'table1'"):
+        chosen("paper/table")
+
+
+@pytest.mark.parametrize("beside", ["", "kernel"])
+def test_all_names_every_cell_of_every_artefact_once(folder, beside):
+    setting = discover(folder, beside=beside)
+
+    def cells(ws):
+        found = set()
+        for role, study in ws:
+            found |= set(product([role], study.instances, map(str, study.methods), study.seeds))
+        return found
+
+    whole = [w for way in setting.ways for a in ARTEFACTS.values() if a.served(way) for w in a.studies(way)]
+    assert cells(works("paper/all", setting)) == cells(whole)
+    twice = joined([*whole, *whole])
+    assert len(in_pieces(twice)) == len(works("paper/all", setting))
+    assert all(len(w.study.tasks) <= 20 for w in in_pieces(twice))
+
+
+def test_weight_decay_follows_the_backbone(folder):
+    setting = Setting.of(
+        {**discover(folder).to_json(), "benchmark": {"backbones": ["resnet18", "vit_b_16"], "datasets": ["mnist"]}}
+    )
+    (one,) = work(setting, "benchmark", ["none / least_squares(reg={reg}) / none / none / max"])
+    assert [str(m.generator) for m in one.study.methods] == ["least_squares(reg=0.0001)", "least_squares(reg=0.1)"]
+    instances = (Instance("resnet18", "mnist", "all"), Instance("vit_b_16", "mnist", "all"))
+    scores = Scores(instances, tuple(map(str, one.study.methods)), np.array([[[1.0], [2.0]], [[3.0], [4.0]]]))
+    assert scores.of("none / least_squares(reg={reg}) / none / none / max")[:, 0].tolist() == [1.0, 4.0]
+
+
+def test_table_equals_the_classifier(folder, table1):
+    from imprint import recipe
+    from imprint.tasks import resolve
+
+    (section,) = sections(table1, ["table1"])
+    cells = next(p for p in section.parts if isinstance(p, Cells))
+    row = next(r for r in cells.rows if r[0] == "Qi et al.")
+    found = []
+    for backbone in ("one", "two"):
+        for dataset in ("mnist", "cifar10"):
+            d = np.load(folder / f"{backbone}-{dataset}.npz")
+            for task in map(resolve, ("all", "even", "odd", "short")):
+                a, b = task.select(d["train_labels"]), task.select(d["test_labels"])
+                clf = recipe("qi2018").fit(d["train"][a.rows], a.labels)
+                found.append(100 * clf.score(d["test"][b.rows], b.labels))
+    assert row[2] == f"{np.mean(found):.2f} ± {np.std(found, ddof=1):.2f}"
+    assert row[1] == "86.79 ± 7.83"
+    assert len(section.claims) == 4
+
+
+def test_the_published_backbones_are_compared_value_by_value(table1):
+    import dataclasses
+
+    artefact, results = ARTEFACTS["table1"], Results(table1)
+    found = find(artefact.rows, artefact.scores(results))
+    cells = artefact._cells(found, results)
+    assert cells.head[3] == "difference"
+    assert float(cells.rows[3][3]) == pytest.approx(found.means["Ours"] - 91.06, abs=0.006)
+    assert [cells.right(j) for j in range(len(cells.head))] == [False, True, True, True, True, False]
+    four = dataclasses.replace(results.setting.benchmark, backbones=("swin_b", "resnet18", "vit_b_16", "resnet50"))
+    assert dataclasses.replace(results.setting, benchmark=four).published
+
+
+def test_a_second_run_computes_nothing_and_a_wider_one_only_what_is_new(folder, table1, tmp_path):
+    out = shutil.copytree(table1, tmp_path / "out")
+    assert run("paper/table1", discover(folder), out, workers=1).computed == 0
+    wider = run("paper/aggregators_20", discover(folder), out, workers=1)
+    assert wider.computed == wider.experiments - 16 * 3  # k-means with 20 proxies and max was there
+    assert sections(out, ["table1"])[0].parts
+
+
+def test_what_was_not_run_says_how_to_run_it(table1):
+    (section,) = sections(table1, ["generators_over_k"])
+    assert section.text == "Not run yet: imprint study run paper/generators_over_k"
+    assert not section.parts
+
+
+def test_missing_packs_are_named(folder, tmp_path):
+    run("paper/table1", discover(folder, ["two"]), tmp_path, workers=1)
+    (section,) = sections(tmp_path, ["modes_l2"])
+    assert "no packs of a data set of 100 classes or more" in section.text
+
+
+def test_what_packs_cannot_serve_is_not_computed(folder, tmp_path):
+    setting = discover(folder, ["two"])
+    assert not works("paper/modes_l2", setting)
+    methods = {str(m.generator) for _, study in works("paper/all", setting) for m in study.methods}
+    assert "kmeans(k=20)" in methods
+    assert "kmeans(k=4)" not in methods  # for curves that only "d in 1" has
+    assert run("paper/gain", setting, tmp_path, workers=1).experiments == 0
+    assert not (tmp_path / "collapse.json").exists()
+
+
+def test_progress_is_that_of_all_studies(folder, tmp_path):
+    setting, seen = discover(folder, ["two"], ["mnist"]), []
+    run("paper/table1", setting, tmp_path, workers=1)
+    assert len(works("paper/all", setting)) > 1
+    summary = run("paper/all", setting, tmp_path, workers=1, progress=seen.append)
+    assert [p.done for p in seen] == sorted(p.done for p in seen)
+    assert [p.total for p in seen] == sorted((p.total for p in seen), reverse=True)  # some turn out to be there
+    assert seen[-1].done == seen[-1].total == summary.computed > 0
+    assert seen[0].total > summary.computed
+    assert seen[-1].seconds_left == 0
+
+
+def test_time_adds_up_over_calls(folder, tmp_path):
+    setting = discover(folder, ["two"], ["mnist"])
+    run("paper/table1", setting, tmp_path, workers=1)
+    note = tmp_path / "paper.json"
+    known_before = json.loads(note.read_text())
+    note.write_text(json.dumps({**known_before, "seconds": 100.0}))
+    run("paper/table1", setting, tmp_path, workers=1)
+    assert 100 <= spent(tmp_path) < 130
+    assert read_runs([tmp_path])[0].wall == spent(tmp_path)
+
+
+def test_runs_are_named_by_their_packs(folder, table1, tmp_path):
+    run("paper/table1", discover(folder, ["two"]), tmp_path, workers=1)
+    assert [r.name for r in read_runs([table1])] == ["here"]
+    first, second = read_runs([table1, tmp_path])
+    assert "no packs" not in first.scope
+    assert (first.name, second.name) == (folder.name, f"{folder.name} 2")
+    files = write_page([first, second], tmp_path / "page")
+    assert {f.name for f in files} >= {"table1.svg", f"table1-{second.name.replace(' ', '-')}.svg"}
+
+
+def test_the_best_candidate_stands_for_a_row():
+    values = np.array([[[3.0], [2.0], [1.0]], [[3.0], [9.0], [1.0]], [[5.0], [4.0], [1.0]]])
+    methods = ("l2 / mean / l2 / l2 / max", "none / mean / l2 / l2 / max", "none / mean / none / none / max")
+    scores = Scores(tuple(Instance("a", "b", str(i)) for i in range(3)), methods, values)
+    found = find([TableRow("means", methods[:2], 50.0), TableRow("bare", methods[2:])], scores)
+    assert found.chosen == (methods[0], methods[2])
+    assert found.means == {"means": pytest.approx(11 / 3), "bare": 1.0}
+    assert found.published == {"means": 50.0}
+    assert found.winner == "means"
+    assert found.judge("means", ["bare"]) == Verdict.UNTESTABLE  # three instances can never be significant
+    many = Scores(scores.instances * 3, methods, np.tile(values, (3, 1, 1)))
+    assert (
+        find([TableRow("means", methods[:2]), TableRow("bare", methods[2:])], many).judge("means", ["bare"])
+        == Verdict.HOLDS
+    )
+
+
+@pytest.mark.parametrize("name", ["norms_20", "norm_pre_inf"])
+def test_few_instances_cannot_show_that_methods_are_alike(folder, tmp_path, name):
+    run(f"paper/{name}", discover(folder, ["two"], ["mnist"]), tmp_path, workers=1)
+    (section,) = sections(tmp_path, [name])
+    assert {c.verdict for c in section.claims} == {Verdict.UNTESTABLE}  # four instances
+
+
+def test_peaks_of_the_published_curves_are_those_read_off():
+    found = {b: peaks(v) for b, v in published().items()}
+    assert found["swin_b"] == list(range(1, 11))
+    assert found["vit_b_16"] == list(range(2, 11))
+    assert found["resnet50"] == list(range(1, 10))
+    assert found["resnet18"] == [1, 2, 3, 4]
+
+
+def test_published_gains_have_the_published_correlation():
+    from imprint.collapse import gain_fit
+    from imprint.paper.gain import published
+
+    points = published()
+    fit = gain_fit([p.nc1 for p in points], [p.gain for p in points])
+    assert len(points) == 56
+    assert fit.spearman == pytest.approx(0.8179, abs=0.02)
+    assert fit.r2 == pytest.approx(0.3559, abs=0.02)
+    large = [p for p in points if p.nc1 > 1]
+    assert abs(gain_fit([p.nc1 for p in large], [p.gain for p in large]).spearman) < 0.15
+
+
+def test_collapse_is_measured_once_and_both_ways(folder, tmp_path):
+    from imprint.collapse import nc1
+    from imprint.paper.collapse import map_values, measure, set_values
+
+    setting = discover(folder)
+    run("paper/table1", setting, tmp_path, workers=1)
+    measure(setting, tmp_path, lambda *_: None)
+    before = (tmp_path / "collapse.json").read_bytes()
+    measure(setting, tmp_path, lambda *_: None)
+    assert (tmp_path / "collapse.json").read_bytes() == before
+    results = Results(tmp_path)
+    d = np.load(folder / "two-cifar10.npz")
+    unit = d["train"] / np.linalg.norm(d["train"], axis=1, keepdims=True)
+    assert set_values(results)["two", "cifar10"] == pytest.approx(nc1(unit, d["train_labels"]), rel=1e-5)
+    assert set_values(results, "published")["two", "cifar10"] > set_values(results)["two", "cifar10"]
+    assert [len(v) for v in map_values(results)["one"]] == [10] * 10
+
+
+def test_the_page_stands_alone(table1, tmp_path):
+    files = write_page(read_runs([table1]), tmp_path)
+    page = (tmp_path / "results.html").read_text()
+    assert {f.name for f in files} >= {"results.html", "results.md", "table1.svg"}
+    assert not re.search(r'(?:src|href)="(?!#)', page)
+    ids = re.findall(r'\bid="([^"]+)"', page)
+    assert len(ids) == len(set(ids))
+    assert [name for name in ARTEFACTS if f"paper/{name}" in page] == ["table1"]
+    text = (tmp_path / "results.md").read_text()
+    assert all((tmp_path / link).is_file() for link in re.findall(r"\]\((results/[^)]+)\)", text))
+    assert str(table1) not in page + text
+    assert {str(v) for v in Verdict} >= set(re.findall(r'<span class="\w+">. ([a-z ]+)</span>', page))
+
+
+def test_a_memory_of_outer_products_is_the_head():
+    from imprint.paper.measurements import compare_with_head
+
+    rng = np.random.default_rng(0)
+    y = np.repeat(["a", "b", "c"], 9)
+    X = (rng.normal(size=(3, 5)).repeat(9, axis=0) + rng.normal(size=(27, 5))).astype(np.float32)
+    found = compare_with_head(X, y, X[::2])
+    assert found["agree"] == found["rows"] == 14
+    assert found["difference"] < 1e-6
+
+
+def digits(place):
+    for i, name in enumerate(("mnist", "mnistm", "svhn", "usps")):
+        images = np.full((12, 8, 8, 3)[: 3 + i % 2], 60 * i, dtype=np.uint8)
+        np.savez(place / f"{name}.npz", train_images=images, train_labels=np.repeat([6, 1], 6))
+
+
+@pytest.mark.parametrize("beside", [True, False])
+def test_samples_of_digits_lie_beside_the_embeddings_or_among_downloads(tmp_path, monkeypatch, beside):
+    packs, home = tmp_path / "packs", tmp_path / "home"
+    for place in (packs, home / "data"):
+        place.mkdir(parents=True)
+    monkeypatch.setenv("IMPRINT_HOME", str(home))
+    pack(packs / "one-mnist.npz", 10, 22, 1)
+    pack(packs / "one-combidigits.npz", 10, 16, 7)
+    run("paper/combidigits", discover(packs), tmp_path / "out", workers=1)
+    (before,) = sections(tmp_path / "out", ["combidigits"])
+    assert "sources-combidigits.npz" in before.text
+    assert not before.parts
+    digits(packs if beside else home / "data")
+    run("paper/combidigits", discover(packs), tmp_path / "out", workers=1)
+    shown = np.load(tmp_path / "out" / "combidigits.npy")
+    assert shown.shape == (4, 5, 32, 32, 3)
+    assert shown.reshape(4, -1)[:, 0].tolist() == [0, 60, 120, 180]
+    (after,) = sections(tmp_path / "out", ["combidigits"])
+    assert [p.name for p in after.parts] == ["combidigits"]
+
+
+def test_sources_of_digits_are_drawn_from_their_embeddings(tmp_path, monkeypatch):
+    monkeypatch.setenv("IMPRINT_HOME", str(tmp_path / "home"))
+    pack(tmp_path / "one-mnist.npz", 10, 22, 1)
+    pack(tmp_path / "one-combidigits.npz", 10, 16, 7)
+    setting, out = discover(tmp_path), tmp_path / "out"
+    np.savez(tmp_path / "sources-combidigits.npz", train=np.tile(np.repeat(range(4), 4), 10))
+    run("paper/combidigits", setting, out, workers=1)
+    (section,) = sections(out, ["combidigits"])
+    assert [p.name for p in section.parts] == ["combidigits_embeddings"]
+    found = Results(out).measured("combidigits")["one"]
+    d = np.load(tmp_path / "one-combidigits.npz")
+    rows = d["train"][d["train_labels"] == 6]
+    unit = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    spread = np.linalg.svd(unit - unit.mean(axis=0))[1]
+    flat = np.concatenate([found[s] for s in ("mnist", "mnistm", "svhn", "usps")], axis=1)  # (2, 16)
+    assert np.linalg.norm(flat, axis=1) == pytest.approx(spread[:2], rel=1e-3)
+    np.savez(tmp_path / "sources-combidigits.npz", train=np.zeros(3))
+    with pytest.raises(FileError, match="has 3 rows, the embeddings have 160"):
+        run("paper/combidigits", setting, out, workers=1)
+    np.savez(tmp_path / "sources-combidigits.npz", other=np.zeros(3))
+    with pytest.raises(FileError, match="must hold `train`"):
+        run("paper/combidigits", setting, out, workers=1)
+
+
+def test_classes_of_several_modes_from_studies_to_claims(folder, tmp_path):
+    setting = discover(folder, ["one"], maps=1)
+    for name in ("gain", "against_k_least_squares"):
+        run(f"paper/{name}", setting, tmp_path, workers=1)
+    curves, gain, against = sections(tmp_path, ["modes_l2", "gain", "against_k_least_squares"])
+    best = next(p for p in curves.parts if isinstance(p, Cells))
+    assert len(best.rows[0]) == 11
+    assert {c.verdict for c in curves.claims} <= {Verdict.HOLDS, Verdict.FAILS}
+    assert [c.published for c in curves.claims] == [Verdict.FAILS, Verdict.FAILS, Verdict.HOLDS]
+    fits = next(p for p in gain.parts if isinstance(p, Cells))
+    ours = dict((row[0], row[1]) for row in fits.rows)
+    assert ours["published, all"] == "56"
+    assert ours["here, all"] == str(10 + 2 + 1)  # d = 1 to 10, two ten-class sets, CombiDigits
+    assert len(against.claims) == 2
+    assert not sections(tmp_path, ["modes_pre_none"])[0].parts
+
+
+def test_curves_of_published_backbones_are_compared_value_by_value(tmp_path, monkeypatch):
+    from imprint import recipe
+    from imprint.paper.modes import _value_line
+    from imprint.paper.published import kmeans_over_k
+
+    monkeypatch.setenv("IMPRINT_HOME", str(tmp_path / "home"))
+    pack(tmp_path / "resnet18-mnist.npz", 10, 16, 1)
+    pack(tmp_path / "resnet18-imagenet.npz", 100, 3, 8)
+    run("paper/modes_l2", discover(tmp_path, maps=1), tmp_path / "out", workers=1)
+    (section,) = sections(tmp_path / "out", ["modes_l2"])
+    *_, cells = (p for p in section.parts if isinstance(p, Cells))
+    assert [row[0] for row in cells.rows] == ["resnet18, mnist", *(f"resnet18, {d}_in_1" for d in range(1, 11))]
+    d = np.load(tmp_path / "resnet18-mnist.npz")
+    ours = 100 * recipe("qi2018").fit(d["train"], d["train_labels"]).score(d["test"], d["test_labels"])
+    assert cells.rows[0][1:3] == ("84.64", f"{ours:.2f}")
+    assert cells.rows[10][1] == f"{kmeans_over_k()['resnet18', '10_in_1'][0]:.2f}"
+    theirs, ours_moved = np.full(15, 50.0), np.full(15, 51.0)
+    ours_moved[2] = 47.0
+    line = _value_line("resnet18", "mnist", ours_moved, theirs)
+    assert line == ("resnet18, mnist", "50.00", "51.00", "50.00", "51.00", "50.00", "51.00", "-3.00 at k = 3")
+
+
+def test_a_gain_is_that_of_five_proxies(folder, tmp_path):
+    from imprint import ImprintClassifier
+    from imprint.paper.gain import measured
+
+    setting = discover(folder, ["one"], maps=1)
+    run("paper/gain", setting, tmp_path, workers=1)
+    (point,) = (p for p in measured(Results(tmp_path)) if p.dataset == "mnist")
+    d = np.load(folder / "one-mnist.npz")
+    medians = []
+    for k in (5, 1):
+        fitted = (
+            ImprintClassifier(generator=f"kmeans(k={k})", norm_post="l2", aggregator="max", random_state=s)
+            for s in (17121997, 123987, 12412312)
+        )
+        scores = [100 * c.fit(d["train"], d["train_labels"]).score(d["test"], d["test_labels"]) for c in fitted]
+        medians.append(np.median(scores))
+    assert point.gain == pytest.approx(medians[0] - medians[1])
