@@ -10,7 +10,7 @@ from imprint import datasets
 from imprint.core.errors import FileError, ParameterError
 from imprint.datasets import Split
 from imprint.datasets.split import NO_LABELS, Numbered, RowsOf
-from imprint.datasets.tables import SUFFIXES
+from imprint.datasets.tables import table_suffix
 from imprint.modalities import Modality
 
 STANDARD_INPUT = "-"
@@ -33,7 +33,7 @@ def _lines() -> list[str]:
 
 
 def _is_table(word: str) -> bool:
-    return Path(word).suffix.lower() in SUFFIXES and Path(word).is_file()
+    return table_suffix(word) is not None and Path(word).is_file()
 
 
 def _table(words: Sequence[str], text_column: str | None) -> Split:
