@@ -70,7 +70,12 @@ class DriftMonitor:
         if head.imprinted.folds is None or head.imprinted is not head:
             return None
         calibration = head.calibration
-        weights = np.diff(calibration.familiarity.below) if isinstance(calibration, Calibration) else np.empty(0)
+        return cls.of_calibration(calibration) if isinstance(calibration, Calibration) else None
+
+    @classmethod
+    def of_calibration(cls, calibration: Calibration) -> "DriftMonitor":
+        """A monitor of p-values from a calibration; rows that represent several count by their effective number."""
+        weights = np.diff(calibration.familiarity.below)
         return cls(int(weights.sum() ** 2 / (weights**2).sum()) if len(weights) else 0)
 
     def observe(self, p_value: float, name: str, when: str = "") -> str | None:

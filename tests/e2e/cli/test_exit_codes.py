@@ -32,6 +32,7 @@ COMMANDS = {
     "predict": Words(["model.imprint", "photos/dark/0.png"], ["nowhere.imprint", "photos"]),
     "evaluate": Words(["model.imprint", "photos"], ["nowhere.imprint", "photos"]),
     "check": Words(["photos", *RAW], ["nowhere"]),
+    "card": Words(["model.imprint"], ["nowhere.imprint"]),
     "suggest": Words(["photos", *RAW], ["nowhere"]),
     "watch": Words(["model.imprint", "photos", "--once"], ["nowhere.imprint", "photos"]),
     "serve": Words(["model.imprint", "--no-open", "--port", "0"], ["nowhere.imprint", "--no-open"]),
