@@ -7,9 +7,11 @@ import { change, follow, listen, noun, refresh, store, total } from "./store.js"
 import { showTeach, teachDropped, teachInto } from "./teach.js";
 import { judgedAnew, showTry, tryOne } from "./try.js";
 import { showJudge } from "./judge.js";
+import { showDrift } from "./drift.js";
+import { evaluatedLabels, labelKey, poolFiles, showLabel } from "./label.js";
 import { showTake } from "./take.js";
 
-const TABS = ["teach", "try", "judge", "take"];
+const TABS = ["teach", "label", "try", "judge", "take"];
 const wide = matchMedia("(min-width: 62rem)");
 
 function select(name, focus = false) {
@@ -58,6 +60,7 @@ async function receive(transfer, target) {
     if (store.modality === "text" && text.trim() && !target.closest?.("textarea, input")) tryOne(text, "text");
     return;
   }
+  if (target.closest?.("#label")) { poolFiles(found); return; }
   const pictures = found.filter((one) => isPicture(one.file.name));
   if (!pictures.length) note(`No picture among ${count(found.length, "file")}.`, "error");
   else if (card) teachInto(pictures.map((one) => one.file), card.dataset.label);
@@ -104,9 +107,11 @@ drops();
 at("undo").addEventListener("click", () => redo("undo"));
 at("redo").addEventListener("click", () => redo("redo"));
 addEventListener("keydown", keys);
+addEventListener("keydown", labelKey);
 addEventListener("imprint:show", ({ detail }) => select(detail));
 listen((what) => {
-  if (what === "state") { head(); showTeach(); showTry(); showTake(); } else judgedAnew();
+  if (what === "drift") { showDrift(); return; }
+  if (what === "state") { head(); showTeach(); showLabel(); showTry(); showTake(); } else { judgedAnew(); evaluatedLabels(); }
   showJudge();
 });
 refresh().then(follow);

@@ -3,7 +3,7 @@
 import * as server from "./server.js";
 import { note } from "./dom.js";
 
-export const store = { revision: -1, modality: "image", backbone: "", undo: false, redo: false, classes: [], judgement: null };
+export const store = { revision: -1, modality: "image", backbone: "", undo: false, redo: false, classes: [], judgement: null, drift: null };
 const listeners = [];
 let running = null;
 let again = false;
@@ -45,6 +45,16 @@ async function rejudge() {
   }
 }
 
+/** Ask whether the inputs still look like the training data. */
+export async function checkDrift() {
+  try {
+    store.drift = await server.drift();
+    for (const listener of listeners) listener("drift");
+  } catch (error) {
+    note(error.message, "error");
+  }
+}
+
 /** Make a change; true if the server took it. */
 export async function change(entry) {
   try {
@@ -65,5 +75,6 @@ export function follow() {
     const news = JSON.parse(data);
     if (news.revision !== store.revision) refresh();
     if (news.judged !== judged) { judged = news.judged; rejudge(); }
+    checkDrift();
   };
 }
