@@ -13,9 +13,9 @@ import numpy as np
 from data import SHARED
 
 from imprint import recipes
+from imprint.calibration import out_of_fold
 from imprint.evaluation.anomalies import duplicates, outliers
 from imprint.evaluation.label_errors import doubt_of_labels, mislabelled
-from imprint.folds import out_of_fold
 from imprint.method import Method
 
 BACKBONES = ("tinynet", "deit_tiny", "mobilenet_v1_0.25_128", "mobilenet_v1_0.5_160", "resnet50_keras")

@@ -13,12 +13,12 @@ from typing import NamedTuple
 import numpy as np
 
 from imprint import backbones, kept_ways
-from imprint.folds import Folds
+from imprint.calibration import CrossValidation
 from imprint.head import Head
 from imprint.imprinter.items import embed_items
 from imprint.imprinter.pretrained import Keep
 from imprint.method import Method
-from imprint.pretrained_classes.head import KeptHead
+from imprint.pretrained_classes.head import PretrainedHead
 
 BACKBONE = "efficientnet_lite0"
 WAYS = {"qi": ("qi", 0.99), "done": ("done", 0.99), "margin": ("margin", 0.99), "margin, 95 %": ("margin", 0.95)}
@@ -81,19 +81,21 @@ def measure(case: Case, way: str, share: float) -> list[float]:
     kept_ways.SHARE = share
     keep = Keep.of(way, BACKBONE, None, {}, True)
     method = Method.of(**keep.parts)
-    empty = keep.beside(Head(method, 0, "float32", folds=Folds.new(method, 0, "float32")))
-    head = KeptHead(way, empty.own.without(set(case.gone)), empty.imprinted).learn(*case.train)
+    empty = keep.beside(Head(method, 0, "float32", folds=CrossValidation.new(method, 0, "float32")))
+    head = PretrainedHead(way, empty.pretrained.without(set(case.gone)), empty.imprinted).learn(*case.train)
     new, old = (head.classes[head.winners(X)] for X in (case.test[0], case.old[0]))
-    before = np.array(head.own.labels)[(case.old[0] @ head.own.weights.T + head.own.bias).argmax(axis=1)]
+    before = np.array(head.pretrained.labels)[
+        (case.old[0] @ head.pretrained.weights.T + head.pretrained.bias).argmax(axis=1)
+    ]
     found = new == case.test[1], before == case.old[1], old == case.old[1], np.char.startswith(old, "new ")
     return [100 * float(np.mean(right)) for right in found]
 
 
 def main(imagenet: str, cifar10: str, rows: str) -> None:
-    from imprint.pretrained_classes.head import Own
+    from imprint.pretrained_classes.head import PretrainedClasses
 
     old, new = embedded(Path(imagenet), Path(cifar10), Path(rows))
-    names = np.array(Own.of(backbones.head(BACKBONE)).labels)
+    names = np.array(PretrainedClasses.of(backbones.head(BACKBONE)).labels)
     print(f"The plain head on {len(old['X']):,} pictures: {100 * plain_accuracy(names, old):.1f} %\n")
     settings = {f"CIFAR-10, {n} per class": cifar_cases(names, old, new, n) for n in (1, 5, 20)}
     settings |= {f"{GONE} ImageNet classes, {n} per class": removed_cases(names, old, n) for n in (1, 4)}

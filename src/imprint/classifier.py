@@ -8,18 +8,18 @@ import numpy as np
 from sklearn.base import ClassifierMixin
 from sklearn.metrics import accuracy_score
 
+from imprint.calibration import CrossValidation
 from imprint.core.arrays import all_finite, dtype_name, labels_at, like, on_gpu, to_numpy
 from imprint.core.compare_and_set import compare_and_set
 from imprint.core.errors import FileError, ParameterError
 from imprint.core.files import container
 from imprint.core.labels import plain
 from imprint.core.types import Array
-from imprint.fitted import Fitted, Learnt, read_columns
-from imprint.folds import Folds
+from imprint.estimator.fitted import Fitted, FittedState, read_columns
+from imprint.estimator.inputs import FLOATS, Columns, check_same_kind, read_labels, read_seed
+from imprint.estimator.parameters import MethodParameters, as_parameters
 from imprint.head import Head
-from imprint.inputs import FLOATS, Columns, check_same_kind, read_labels, read_seed
 from imprint.method import Method
-from imprint.parameters import MethodParameters, as_parameters
 from imprint.persistence import head_from_parts, head_to_parts
 
 
@@ -98,7 +98,7 @@ class ImprintClassifier(Fitted, ClassifierMixin, MethodParameters):  # type: ign
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
         """The parameters; where `set_params` has changed them since `fit`, also the method that was fitted."""
         given = str(super().__repr__(N_CHAR_MAX))
-        learnt: Learnt | None = self.__dict__.get("_learnt")
+        learnt: FittedState | None = self.__dict__.get("_learnt")
         try:
             stale = learnt is not None and self._method() != learnt.head.method
         except ParameterError:
@@ -116,7 +116,7 @@ class ImprintClassifier(Fitted, ClassifierMixin, MethodParameters):  # type: ign
             head.prepared  # noqa: B018 - what cannot be prepared is refused here, not by the first prediction
         except ParameterError as e:
             raise ParameterError(f"fit(X, y) with {len(X)} sample{'s' * (len(X) > 1)}: {e}") from None
-        self._learnt = Learnt(head, columns)
+        self._learnt = FittedState(head, columns)
         return self
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
@@ -127,11 +127,11 @@ class ImprintClassifier(Fitted, ClassifierMixin, MethodParameters):  # type: ign
         which classes arrive matters, by definition. `classes` is accepted for scikit-learn's sake and not needed.
         """
 
-        def learn(learnt: Learnt | None) -> Learnt:
+        def learn(learnt: FittedState | None) -> FittedState:
             rows, labels, columns = self._labelled("partial_fit(X, y)", X, y, learnt)
             if learnt is not None:
                 return learnt._replace(head=learnt.head.learn(rows, labels))
-            return Learnt(self._empty(self._method(), dtype_name(rows)).learn(rows, labels), columns)
+            return FittedState(self._empty(self._method(), dtype_name(rows)).learn(rows, labels), columns)
 
         compare_and_set(self, "_learnt", learn)
         return self
@@ -204,7 +204,7 @@ class ImprintClassifier(Fitted, ClassifierMixin, MethodParameters):  # type: ign
     def of_head(cls, head: Head, columns: tuple[str, ...] | None = None) -> Self:
         """The scikit-learn face of something learnt elsewhere."""
         self = cls(**as_parameters(head.method), calibrate=head.folds is not None, random_state=head.seed)
-        self._learnt = Learnt(head, columns)
+        self._learnt = FittedState(head, columns)
         return self
 
     # Within
@@ -219,9 +219,9 @@ class ImprintClassifier(Fitted, ClassifierMixin, MethodParameters):  # type: ign
         if not isinstance(self.calibrate, bool | np.bool_):
             raise ParameterError(f"ImprintClassifier(calibrate={self.calibrate!r}): calibrate must be True or False.")
         seed = read_seed(self.random_state)
-        return Head(method, seed, dtype, folds=Folds.new(method, seed, dtype) if self.calibrate else None)
+        return Head(method, seed, dtype, folds=CrossValidation.new(method, seed, dtype) if self.calibrate else None)
 
-    def _labelled(self, call: str, X: Any, y: Any, learnt: Learnt | None) -> tuple[Array, Array, Any]:
+    def _labelled(self, call: str, X: Any, y: Any, learnt: FittedState | None) -> tuple[Array, Array, Any]:
         """Rows and labels that fit what was learnt, or any where nothing was, and the names of the columns."""
         if y is None:
             raise ParameterError(f"{call}: requires y to be passed, but the target y is None.")

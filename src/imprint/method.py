@@ -26,7 +26,7 @@ FAMILIES: dict[str, Family[Any]] = {part: normalisers.family for part in PARTS i
 class ClassState(NamedTuple):
     """What a model keeps of one class: the generator's state, and what the aggregator wants to know of its rows."""
 
-    kept: State
+    summary: State
     sums: State
 
 
@@ -98,7 +98,7 @@ class Method:
         X = to_numpy(X)  # the rows kept before are NumPy arrays
         scaled = self.norm_pre.apply(X)
         more = self.sums(X, scaled)
-        kept = self.generator.extend(state.kept, scaled, class_rng(seed, label))
+        kept = self.generator.extend(state.summary, scaled, class_rng(seed, label))
         return ClassState(self._finite(kept), self._finite({name: state.sums[name] + more[name] for name in more}))
 
     def weights(self, states: Sequence[State], arrival: Sequence[int], dtype: Any) -> tuple[Array, list[int]]:

@@ -8,18 +8,20 @@ long to compute.
 
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from imprint.calibration_parts import ARRAYS as CALIBRATION_ARRAYS
-from imprint.calibration_parts import calibration_from_parts, calibration_to_parts
+from imprint.calibration.calibration import Calibration
+from imprint.calibration.cross_validation import FOLDS, HELD, CrossValidation
+from imprint.calibration.cross_validation import LAYOUT as HELD_LAYOUT
+from imprint.calibration.stored import ARRAYS as CALIBRATION_ARRAYS
+from imprint.calibration.stored import calibration_from_parts, calibration_to_parts
 from imprint.core.errors import FileError, ParameterError
 from imprint.core.files.container import foreign, require
 from imprint.core.layout import Layout, Stack, fits
 from imprint.core.types import Array, State
-from imprint.folds import FOLDS, HELD, Folds
-from imprint.folds import LAYOUT as HELD_LAYOUT
 from imprint.generators._base import PerClassGenerator
 from imprint.head import Head
 from imprint.method import PARTS, ClassState, Method
@@ -42,12 +44,12 @@ def head_to_parts(head: Head) -> tuple[dict[str, Any], dict[str, Array]]:
         "seed": head.seed,
         "dtype": head.dtype.name,
         "width": head.width,
-        "labels": {"type": np.dtype(head.label_type).str, "imprinted": head.labels},
+        "labels": {"type": np.dtype(head.label_type).str, "imprinted": list(head.labels)},
     }
     arrays = _states_to_arrays(head)
     if not head.method.per_class:
         arrays |= {"weights": head.proxies.weights, "sizes": np.bincount(head.proxies.labels)}
-    if isinstance(head.folds, Folds):
+    if isinstance(head.folds, CrossValidation):
         document["calibration"], found = calibration_to_parts(head.folds.calibration)
         arrays |= _folds_to_arrays(head.labels, head.folds) | found
     return document, arrays
@@ -56,7 +58,7 @@ def head_to_parts(head: Head) -> tuple[dict[str, Any], dict[str, Array]]:
 def _states_to_arrays(head: Head, before: str = "") -> dict[str, Array]:
     """The states of all classes; `before` stands before every name."""
     kept, sums = f"{before}state", f"{before}sums"
-    arrays = {**_to_arrays(kept, [s.kept for s in head.states]), **_to_arrays(sums, [s.sums for s in head.states])}
+    arrays = {**_to_arrays(kept, [s.summary for s in head.states]), **_to_arrays(sums, [s.sums for s in head.states])}
     for component, kind in ((head.method.generator, kept), (head.method.aggregator, sums)):
         if not _fit(arrays, kind, component.layout, len(head), head.width or 0):
             rule = "finite numbers, and as its layout says where it has one"
@@ -64,7 +66,7 @@ def _states_to_arrays(head: Head, before: str = "") -> dict[str, Array]:
     return arrays
 
 
-def _folds_to_arrays(labels: list[Any], folds: Folds) -> dict[str, Array]:
+def _folds_to_arrays(labels: Sequence[Any], folds: CrossValidation) -> dict[str, Array]:
     arrays, places = _to_arrays("held", [folds.held[label] for label in labels]), {k: i for i, k in enumerate(labels)}
     for f, head in enumerate(folds.heads):
         arrays[f"fold{f}/classes"] = np.array([places[label] for label in head.labels], dtype=np.int64)
@@ -125,7 +127,7 @@ def _head(method: Method, document: dict[str, Any], arrays: dict[str, Array]) ->
     require(weights.dtype.name == dtype and weights.shape[1:] == (width,) and bool(np.isfinite(weights).all()))
     if "calibration" in document:
         calibration = calibration_from_parts(document["calibration"], arrays, len(head))
-        head.folds = _folds(head, arrays).with_calibration(calibration)
+        head = replace(head, folds=_folds(head, arrays, calibration))
     return head
 
 
@@ -134,11 +136,11 @@ def _from_states(empty: Head, arrays: dict[str, Array], labels: list[Any], befor
     method, width, count = empty.method, empty.width or 0, len(labels)
     require(_fit(arrays, f"{before}state", method.generator.layout, count, width))
     require(_fit(arrays, f"{before}sums", method.aggregator.layout, count, width))
-    states = map(ClassState, *(_states(_stacks(arrays, f"{before}{kind}"), count) for kind in ("state", "sums")))
-    return Head(method, empty.seed, empty.dtype, labels, states, empty.label_type, width)
+    states = tuple(map(ClassState, *(_states(_stacks(arrays, f"{before}{kind}"), count) for kind in ("state", "sums"))))
+    return replace(empty, labels=tuple(labels), states=states)
 
 
-def _folds(head: Head, arrays: dict[str, Array]) -> Folds:
+def _folds(head: Head, arrays: dict[str, Array], calibration: Calibration) -> CrossValidation:
     labels = head.labels
     require(_fit(arrays, "held", HELD_LAYOUT, len(labels), head.width or 0))
     held = dict(zip(labels, _states(_stacks(arrays, "held"), len(labels))))
@@ -154,14 +156,14 @@ def _folds(head: Head, arrays: dict[str, Array]) -> Folds:
         require(len(set(places)) == len(places) and all(0 <= i < len(labels) for i in places))
         known = [labels[i] for i in places]
         heads.append(_from_states(empty, arrays, known, f"fold{f}/") if known else empty)
-    return Folds(heads, held)
+    return CrossValidation(tuple(heads), held, calibration)
 
 
 def _with_weights(head: Head, weights: Array, sizes: Array) -> Head:
     require(sizes.dtype == np.int64 and sizes.shape == (len(head),) and bool((sizes > 0).all()))
     require(weights.ndim == 2 and int(sizes.sum()) == len(weights))
     if isinstance(head.method.generator, PerClassGenerator):
-        rows = {label: len(state.kept["rows"]) for label, state in zip(head.labels, head.states)}
+        rows = {label: len(state.summary["rows"]) for label, state in zip(head.labels, head.states)}
         require([rows[label] for label in sorted(rows)] == sizes.tolist())
     return head.with_weights(weights, sizes)
 

@@ -196,7 +196,7 @@ def test_a_head_never_changes():
     ]
     assert "dog" not in later[0]
     assert "cow" not in first
-    assert first.classes.tolist() == first.labels == ["ant", "bee"]
+    assert first.classes.tolist() == list(first.labels) == ["ant", "bee"]
     assert np.array_equal(first.scores(Q), before)
     unread = Head(method, 0, X.dtype).learn(X[y < "cow"], y[y < "cow"])
     unread.learn(X[y == "cow"], y[y == "cow"])

@@ -9,7 +9,7 @@ import numpy as np
 from imprint import datasets
 from imprint.cli import _terminal as terminal
 from imprint.cli._files import check_home, words
-from imprint.cli._judgement import judgement
+from imprint.evaluation.expected import describe_expected
 from imprint.imprinter import Embedded, Imprinter
 from imprint.imprinter.embedder import KINDS
 
@@ -67,7 +67,7 @@ def state(model: Imprinter, path: Path, rows: Embedded | None, json: bool, teste
         terminal.note(f"Imprinted {sum(counts):,} {what} of {terminal.count(len(labels), 'class')}.")
     size = f"{terminal.count(len(model.classes_), 'class')}, {_proxies(model)}"
     terminal.note(f"{path}: {size}, {terminal.bytes_of(path)}.")
-    for line in judgement(model.learnt.head, KINDS[model.modality]):
+    for line in describe_expected(model.learnt.head, KINDS[model.modality]):
         terminal.note(line)
     if tested is not None:
         right = tested.rows - len(tested.mistakes)

@@ -4,15 +4,16 @@ from typing import Any
 
 import numpy as np
 
-from imprint.calibration import OutOfFold
-from imprint.pretrained_classes.head import AnyHead
+from imprint.calibration import CrossValidation, OutOfFold
+from imprint.head import Decider
 
 
-def describe_expected(head: AnyHead, inputs: str) -> list[str]:
+def describe_expected(head: Decider, inputs: str) -> list[str]:
     """Expected accuracy with its interval, the most confused pair of classes, and the class that needs more rows."""
-    if head.folds is None:
+    folds = head.imprinted.folds
+    if not head.calibrated or not isinstance(folds, CrossValidation):
         return []
-    calibration, answers = head.calibration, head.folds.answers
+    calibration, answers = folds.calibration, folds.answers
     if len(head) == 1:
         return ["Expected accuracy: not available with one class; add a second class."]
     if not np.isfinite(calibration.expected_accuracy):

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 
 from imprint import recipes
+from imprint.calibration import out_of_fold
 from imprint.core.types import Array
 from imprint.embeddings import Skipped
 from imprint.evaluation.anomalies import duplicates, outliers
 from imprint.evaluation.evaluation import unreadable
 from imprint.evaluation.label_errors import Suspect, label_errors
-from imprint.folds import out_of_fold
 from imprint.method import Method
 
 RECIPE = "kernel"

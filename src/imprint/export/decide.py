@@ -2,17 +2,18 @@
 
 import numpy as np
 
-from imprint.calibration import SMALLEST, Calibration
+from imprint.calibration import Calibration, CrossValidation
+from imprint.calibration.temperature import SMALLEST
 from imprint.core.errors import ParameterError
 from imprint.export.graph import Graph
-from imprint.pretrained_classes.head import AnyHead
+from imprint.head import Decider
 
 SCORES, PROBABILITIES = "scores", "probabilities"
 
 
-def decide(g: Graph, x: str, head: AnyHead) -> None:
+def decide(g: Graph, x: str, head: Decider) -> None:
     """Add the nodes that turn embeddings `x` into the two outputs; the parts of the method know their own."""
-    norm, aggregator = head.method.norm_inf, head.method.aggregator
+    norm, aggregator = head.norm_inf, head.aggregator
     query = norm.graph(g, x, head.proxies.weights.dtype)
     if query is None:
         raise ParameterError(f"export(to='onnx'): {norm} has no graph.")
@@ -21,8 +22,8 @@ def decide(g: Graph, x: str, head: AnyHead) -> None:
         raise ParameterError(f"export(to='onnx'): {aggregator} has no graph.")
     S, P = found
     g.add("Identity", S, result=SCORES)
-    if head.folds is not None:
-        P = g.cast(_calibrated(g, P, head.calibration, len(head)), head.proxies.weights.dtype)
+    if isinstance(head.imprinted.folds, CrossValidation) and head.calibrated:
+        P = g.cast(_calibrated(g, P, head.imprinted.folds.calibration, len(head)), head.proxies.weights.dtype)
     g.add("Identity", P, result=PROBABILITIES)
 
 

@@ -4,10 +4,11 @@ from typing import Any, NamedTuple
 
 from imprint.aggregators._base import Facts
 from imprint.backbones import Record
+from imprint.calibration import CrossValidation
 from imprint.core.errors import ParameterError
 from imprint.core.types import Array
 from imprint.core.version import __version__
-from imprint.pretrained_classes.head import AnyHead
+from imprint.head import Decider
 
 MARK = "imprint.export"
 """The key of the description in every exported file."""
@@ -29,7 +30,7 @@ class Origin(NamedTuple):
 class Portable(NamedTuple):
     """A head as numbers and a few facts."""
 
-    head: AnyHead
+    head: Decider
     facts: Facts
     about: dict[str, Any]
     """A description that JSON can hold."""
@@ -40,19 +41,19 @@ class Portable(NamedTuple):
         return {"weights": proxies.weights, "owners": proxies.labels, **self.facts.tensors}
 
 
-def portable(head: AnyHead, origin: Origin | None) -> Portable:
+def portable(head: Decider, origin: Origin | None) -> Portable:
     """A head for other programs; refused where its parts do not say how they would work there."""
-    method, dtype = head.method, head.proxies.weights.dtype
-    facts, first = method.aggregator.facts(head.proxies, head.prepared), method.norm_inf.in_words()
+    aggregator, norm, dtype = head.aggregator, head.norm_inf, head.proxies.weights.dtype
+    facts, first = aggregator.facts(head.proxies, head.prepared), norm.in_words()
     if facts is None or first is None:
-        part = method.aggregator if facts is None else method.norm_inf
+        part = aggregator if facts is None else norm
         raise ParameterError(f"export: {part} does not say how it works by plain numbers.")
     about = {
         "version": 2,
         "written_by": f"imprint {__version__}",
-        "method": str(method),
-        "norm": str(method.norm_inf),
-        "aggregator": str(method.aggregator),
+        "method": head.description,
+        "norm": str(norm),
+        "aggregator": str(aggregator),
         "width": head.proxies.weights.shape[1],
         "dtype": dtype.name,
         "proxies": len(head.proxies.labels),
@@ -61,8 +62,9 @@ def portable(head: AnyHead, origin: Origin | None) -> Portable:
         **facts.numbers,
         "use": first + facts.use,
     }
-    if head.folds is not None:
-        power, floor = 1 / head.calibration.temperature, head.calibration.floor
+    folds = head.imprinted.folds
+    if head.calibrated and isinstance(folds, CrossValidation):
+        power, floor = 1 / folds.calibration.temperature, folds.calibration.floor
         about |= {"calibration": {"power": power, "floor": floor}}
         about["use"] += (
             f" Calibrated probabilities are these to the power {power!r}, over their sum, times {1 - floor!r}, "

@@ -14,7 +14,7 @@ from imprint.core.files.atomic import atomic_write
 from imprint.export.decide import PROBABILITIES, SCORES, decide
 from imprint.export.graph import OLDEST, OPSET, Graph, element
 from imprint.export.head import MARK, Portable
-from imprint.pretrained_classes.head import AnyHead
+from imprint.head import Decider
 
 SUFFIX = ".onnx"
 PICTURES, EMBEDDINGS = "pictures", "embeddings"
@@ -34,13 +34,13 @@ def write(path: Path, model: Portable, network: Backbone | None) -> None:
         f.write(graph.SerializeToString())
 
 
-def _head(head: AnyHead) -> Any:
+def _head(head: Decider) -> Any:
     g = Graph()
     decide(g, EMBEDDINGS, head)
-    return _model(g, _tensor(EMBEDDINGS, head.dtype, ["n", head.proxies.weights.shape[1]]), head)
+    return _model(g, _tensor(EMBEDDINGS, head.imprinted.dtype, ["n", head.proxies.weights.shape[1]]), head)
 
 
-def _whole(head: AnyHead, network: Backbone) -> Any:
+def _whole(head: Decider, network: Backbone) -> Any:
     record, rule = network.record, network.record.preprocess
     if record.adapter == "onnx" and rule is not None:
         return _joined(head, weights(record)[0], rule, record.layer)
@@ -53,7 +53,7 @@ def _whole(head: AnyHead, network: Backbone) -> Any:
     raise ParameterError(f"export(to='onnx'): {whole}, not {record.name}; {advice}.")
 
 
-def _joined(head: AnyHead, content: bytes, rule: Preprocess, layer: str | None) -> Any:
+def _joined(head: Decider, content: bytes, rule: Preprocess, layer: str | None) -> Any:
     """The network's own graph with the arrangement of pictures before it and the head behind it."""
     import onnx
     from onnx import compose
@@ -65,7 +65,7 @@ def _joined(head: AnyHead, content: bytes, rule: Preprocess, layer: str | None) 
     g = Graph(_opset(model))
     g.add("Identity", _arranged(g, rule), result=old.name)
     g.nodes.extend(graph.node)
-    found = g.cast(NETWORK + layer if layer else graph.output[0].name, head.dtype)
+    found = g.cast(NETWORK + layer if layer else graph.output[0].name, head.imprinted.dtype)
     decide(g, g.add("Flatten", found, axis=1), head)
     graph.input.remove(old)
     graph.input.insert(0, _tensor(PICTURES, np.uint8, [rows, *rule.size, rule.channels]))
@@ -94,15 +94,15 @@ def _arranged(g: Graph, rule: Preprocess) -> str:
     return g.add("Transpose", x, perm=[0, 3, 1, 2]) if rule.layout == "NCHW" else x
 
 
-def _model(g: Graph, given: Any, head: AnyHead) -> Any:
+def _model(g: Graph, given: Any, head: Decider) -> Any:
     from onnx import helper
 
     graph = helper.make_graph(g.nodes, "imprint", [given], _outputs(head, "n"), initializer=g.constants)
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", g.opset)], ir_version=IR)
 
 
-def _outputs(head: AnyHead, rows: int | str) -> list[Any]:
-    return [_tensor(name, head.dtype, [rows, len(head)]) for name in (SCORES, PROBABILITIES)]
+def _outputs(head: Decider, rows: int | str) -> list[Any]:
+    return [_tensor(name, head.imprinted.dtype, [rows, len(head)]) for name in (SCORES, PROBABILITIES)]
 
 
 def _tensor(name: str, dtype: Any, shape: list[int | str]) -> Any:

@@ -44,7 +44,7 @@ class Answering(ABC):
     @property
     def calibrated(self) -> bool:
         """Whether the model knows how good it is."""
-        return self.learnt.head.folds is not None
+        return self.learnt.head.calibrated
 
     @property
     def expected_accuracy_(self) -> float:

@@ -5,12 +5,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from imprint.core.types import Array
-from imprint.head import Head
+from imprint.head import Decider, Head
 from imprint.imprinter.items import Embedded
 from imprint.kernels.neighbours import nearest
 from imprint.kernels.rows import squared_norms
 from imprint.persistence import PICTURES
-from imprint.pretrained_classes.head import AnyHead
 
 BLOCK = 1024  # proxies that are compared with a class's pictures at once
 FEW = 1 << 18  # distances up to which a search for neighbours takes longer to prepare than to compare all
@@ -73,7 +72,7 @@ def _closest(head: Head, weights: Array, pictures: Array) -> Array:
     return np.asarray(np.argmax(weights @ pictures.T, axis=1))
 
 
-def reasons(head: AnyHead, shelves: dict[Any, Exemplars], x: Array, n: int) -> list[Reason]:
+def reasons(head: Decider, shelves: dict[Any, Exemplars], x: Array, n: int) -> list[Reason]:
     """The `n` proxies that count most for one embedding; weights for the answer come before those against it.
 
     # x: (d,)

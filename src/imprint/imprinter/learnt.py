@@ -6,17 +6,17 @@ import numpy as np
 
 from imprint.core.errors import ParameterError
 from imprint.core.types import Array
+from imprint.head import Decider
 from imprint.imprinter import exemplars, pretrained
 from imprint.imprinter.exemplars import Exemplars
 from imprint.imprinter.items import Embedded
-from imprint.pretrained_classes.head import AnyHead
 
 
 class Learnt(NamedTuple):
     """A head and the pictures beside its proxies, behind one reference: whoever holds it may read it while another
     learns."""
 
-    head: AnyHead
+    head: Decider
     shelves: dict[Any, Exemplars]
 
     def taught(self, rows: Embedded) -> Self:
@@ -24,13 +24,15 @@ class Learnt(NamedTuple):
         y = np.asarray(rows.y)
         if len(self.head.imprinted):
             _same_kind(self.head, y)
-        head = self.head.learn(rows.X.astype(self.head.dtype, copy=False), y)
+        head = self.head.learn(rows.X.astype(self.head.imprinted.dtype, copy=False), y)
         return type(self)(head, exemplars.shelve(head.imprinted, self.shelves, rows))
 
     def without(self, label: Any) -> Self:
         """The same without a class."""
         head = self.head.forget(label)
-        nothing = Embedded(np.empty((0, head.width or 0), np.float32), [], (), np.empty(0, head.classes.dtype))
+        nothing = Embedded(
+            np.empty((0, head.imprinted.width or 0), np.float32), [], (), np.empty(0, head.classes.dtype)
+        )
         return type(self)(head, exemplars.shelve(head.imprinted, self.shelves, nothing))
 
     def to_parts(self) -> tuple[dict[str, Any], dict[str, Array]]:
@@ -40,14 +42,14 @@ class Learnt(NamedTuple):
         return {**document, "pictures": names}, {**arrays, **pictures}
 
     @classmethod
-    def of_parts(cls, head: AnyHead, document: dict[str, Any], arrays: dict[str, Array]) -> Self:
+    def of_parts(cls, head: Decider, document: dict[str, Any], arrays: dict[str, Array]) -> Self:
         """A head with the pictures that `to_parts` described; KeyError, TypeError or ValueError for anything else."""
         names = document.get("pictures", [[] for _ in range(len(head.imprinted))])
         return cls(head, exemplars.from_parts(head.imprinted, names, arrays))
 
 
-def _same_kind(head: AnyHead, y: Array) -> None:
-    text = [np.dtype(dtype).kind == "U" for dtype in (head.label_type, y.dtype)]
+def _same_kind(head: Decider, y: Array) -> None:
+    text = [np.dtype(dtype).kind == "U" for dtype in (head.imprinted.label_type, y.dtype)]
     if text[0] != text[1]:
         kinds = ["text" if is_text else "number" for is_text in text]
         raise ParameterError(f"add(data): the data have {kinds[1]} labels, the model {kinds[0]} labels.")

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from imprint import backbones, recipes
+from imprint.calibration import CrossValidation
 from imprint.core.compare_and_set import compare_and_set
 from imprint.core.errors import FileError, NotFittedError, ParameterError
 from imprint.core.files import container
 from imprint.core.files.locks import exclusive
 from imprint.core.labels import plain
-from imprint.folds import Folds
 from imprint.head import Head
 from imprint.imprinter import pretrained
 from imprint.imprinter.answers import Answering
@@ -23,7 +23,7 @@ from imprint.imprinter.exemplars import Exemplars
 from imprint.imprinter.items import Embedded
 from imprint.imprinter.learnt import Learnt
 from imprint.method import PARTS, Method
-from imprint.pretrained_classes.head import KeptHead
+from imprint.pretrained_classes.head import PretrainedHead
 
 if TYPE_CHECKING:
     from imprint.classifier import ImprintClassifier
@@ -94,7 +94,7 @@ class Imprinter(Answering):
     def __repr__(self) -> str:
         learnt = self._learnt
         classes = f" with {len(learnt.head)} classes" if learnt else ""
-        method = learnt.head.method if learnt else self._method
+        method = learnt.head.description if learnt else self._method
         return f"<Imprinter: {self.embedder.spec or 'default backbone'} and {method}{classes}>"
 
     @property
@@ -115,9 +115,9 @@ class Imprinter(Answering):
         from imprint.classifier import ImprintClassifier
 
         head = self.learnt.head
-        if isinstance(head, KeptHead):
+        if isinstance(head, PretrainedHead):
             raise ParameterError("Imprinter.classifier: with keep_head the network's classes decide too; use predict.")
-        return ImprintClassifier.of_head(head)
+        return ImprintClassifier.of_head(head.imprinted)
 
     # Learning
 
@@ -133,7 +133,7 @@ class Imprinter(Answering):
     def fit(self, data: Any, progress: Report | None = None) -> Self:
         """Imprint every class of `data` (see `embed`), forgetting whatever was there before."""
         rows = self.embed(data, progress)
-        folds = Folds.new(self._method, self._seed, rows.X.dtype) if self._calibrate else None
+        folds = CrossValidation.new(self._method, self._seed, rows.X.dtype) if self._calibrate else None
         empty = Head(self._method, self._seed, rows.X.dtype, folds=folds)
         learnt = Learnt(self._keep.beside(empty) if self._keep else empty, {}).taught(rows)
         learnt.head.prepared  # noqa: B018 - what cannot decide is refused here, not by the first prediction

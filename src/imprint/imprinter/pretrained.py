@@ -5,17 +5,17 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple, Self
 
 from imprint import backbones, generators, recipes
+from imprint.calibration import CrossValidation
 from imprint.core.digest import digest
 from imprint.core.errors import FileError, ParameterError
 from imprint.core.family import unknown
 from imprint.core.files.container import foreign
 from imprint.core.types import Array
-from imprint.folds import Folds
-from imprint.head import Head
+from imprint.head import Decider, Head
 from imprint.imprinter.embedder import ROWS
 from imprint.persistence import head_from_parts, head_to_parts
-from imprint.pretrained_classes.head import AnyHead, KeptHead, Own
-from imprint.pretrained_classes.strategy import WAYS
+from imprint.pretrained_classes.head import PretrainedClasses, PretrainedHead
+from imprint.pretrained_classes.strategy import STRATEGIES
 
 RECIPES = {"qi": "qi2018", "done": "hosoda2024"}
 """The published methods that have a way of their own; `done` finishes proxies by the head, not by one another."""
@@ -37,8 +37,8 @@ class Keep(NamedTuple):
             return None
         way = "margin" if asked is True else asked
         call = f"Imprinter(keep_head={asked!r})"
-        if way not in WAYS:
-            raise unknown("way to keep the head", asked, WAYS)
+        if way not in STRATEGIES:
+            raise unknown("way to keep the head", asked, STRATEGIES)
         if spec == ROWS:
             raise ParameterError(f"{call}: embeddings come without a network, so there is no head to keep.")
         spec = spec or backbones.default("image")
@@ -56,26 +56,30 @@ class Keep(NamedTuple):
         return cls(way, spec, found)
 
     @classmethod
-    def again(cls, head: AnyHead, spec: str) -> Self | None:
+    def again(cls, head: Decider, spec: str) -> Self | None:
         """How a loaded model was asked for."""
-        return cls(head.way, spec, {}) if isinstance(head, KeptHead) else None
+        return cls(head.strategy, spec, {}) if isinstance(head, PretrainedHead) else None
 
-    def beside(self, new: Head) -> KeptHead:
+    def beside(self, new: Head) -> PretrainedHead:
         """The network's classes and a head of new ones."""
         if self.way != "margin":
             new = Head(new.method, new.seed, new.dtype)
-        return KeptHead(self.way, Own.of(backbones.head(self.spec)), new)
+        return PretrainedHead(self.way, PretrainedClasses.of(backbones.head(self.spec)), new)
 
 
-def to_parts(head: AnyHead) -> tuple[dict[str, Any], dict[str, Array]]:
+def to_parts(head: Decider) -> tuple[dict[str, Any], dict[str, Array]]:
     """A head as a JSON document and named arrays. Of a network's own classes it says which have been forgotten."""
     document, arrays = head_to_parts(head.imprinted)
-    if isinstance(head, KeptHead):
-        document["kept"] = {"way": head.way, "classes": list(head.own.labels), "digest": _digest(head.own)}
+    if isinstance(head, PretrainedHead):
+        document["kept"] = {
+            "way": head.strategy,
+            "classes": list(head.pretrained.labels),
+            "digest": _digest(head.pretrained),
+        }
     return document, arrays
 
 
-def from_parts(document: dict[str, Any], arrays: dict[str, Array], source: str | os.PathLike[str]) -> AnyHead:
+def from_parts(document: dict[str, Any], arrays: dict[str, Array], source: str | os.PathLike[str]) -> Decider:
     """The head that `to_parts` described; anything else is refused in one sentence."""
     rest = {key: value for key, value in document.items() if key != "kept"}
     new = head_from_parts(rest, arrays, source)
@@ -84,11 +88,11 @@ def from_parts(document: dict[str, Any], arrays: dict[str, Array], source: str |
     try:
         spec, kept = document["backbone"]["spec"], document["kept"]
         way, labels, made_with = kept["way"], kept["classes"], kept["digest"]
-        whole = Own.of(backbones.head(str(spec)))
+        whole = PretrainedClasses.of(backbones.head(str(spec)))
         own = whole.without({*whole.labels} - {*map(str, labels)})
-        if way not in WAYS or list(own.labels) != labels or not labels or {*labels} & {*new.labels}:
+        if way not in STRATEGIES or list(own.labels) != labels or not labels or {*labels} & {*new.labels}:
             raise ValueError
-        if way == "margin" and not isinstance(new.folds, Folds):
+        if way == "margin" and not isinstance(new.folds, CrossValidation):
             raise ValueError
     except ParameterError as e:
         raise FileError(f"{source}: {e}") from None
@@ -96,8 +100,8 @@ def from_parts(document: dict[str, Any], arrays: dict[str, Array], source: str |
         raise foreign(source) from None
     if _digest(own) != made_with:
         raise FileError(f"{source} was made with another head of {spec} than there is here: fit the model again.")
-    return KeptHead(str(way), own, new)
+    return PretrainedHead(str(way), own, new)
 
 
-def _digest(own: Own) -> str:
+def _digest(own: PretrainedClasses) -> str:
     return digest([own.weights, own.bias, *own.labels])

@@ -7,22 +7,22 @@ import numpy as np
 
 from imprint.aggregators._base import Aggregator, Facts
 from imprint.aggregators.max import own_proxies
+from imprint.calibration import CrossValidation
 from imprint.core.component import param
 from imprint.core.errors import ParameterError
 from imprint.core.types import Array, Proxies
-from imprint.folds import Folds
 from imprint.head import Head
 from imprint.kernels.maxima import class_maxima
 from imprint.kernels.quantiles import ranks, values_at
 from imprint.kernels.softmax import softmax
 
-WAYS = ("margin", "qi", "done")
+STRATEGIES = ("margin", "qi", "done")
 SHARE = 0.99
 """Of the new pictures, how many the margin lets through."""
 SMALLEST = 1e-37
 
 
-class Rows(NamedTuple):
+class LinearLayer(NamedTuple):
     """A linear layer whose classes may have several rows."""
 
     weights: Array  # (p, d) sorted by class
@@ -33,21 +33,21 @@ class Rows(NamedTuple):
 class Gated(NamedTuple):
     """The old layer, one row that stands for each new class, and the head that tells new classes apart."""
 
-    old: Rows
-    gate: Rows
+    old: LinearLayer
+    gate: LinearLayer
     new: Head
     places: Array  # (C,) of the old classes and then the new ones, where each stands among all
     bias: Array  # (C,)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Layer(Aggregator):
+class Logits(Aggregator):
     """A linear layer: a class scores the largest inner product of the query with its rows, plus its bias."""
 
     temperature: float = param(1.0, "divides the scores before their softmax", gt=0, detail=True)
     measure: ClassVar[str] = "similarity"
 
-    def scores(self, Q: Array, prepared: Rows) -> Array:
+    def scores(self, Q: Array, prepared: LinearLayer) -> Array:
         return class_maxima(Q, prepared.weights, prepared.starts) + prepared.bias
 
     def probabilities(self, S: Array, prepared: Any) -> Array:
@@ -56,7 +56,7 @@ class Layer(Aggregator):
     def evidence(self, q: Array, proxies: Proxies, prepared: Any, winner: int) -> Array:
         return np.asarray(proxies.weights @ q + prepared.bias[proxies.labels])
 
-    def facts(self, proxies: Proxies, prepared: Rows) -> Facts | None:
+    def facts(self, proxies: Proxies, prepared: LinearLayer) -> Facts | None:
         return Facts(
             "A class scores the largest inner product of the embedding with its rows of the weights, plus its bias; "
             "the largest score wins, the first class on a tie. Probabilities are the softmax of the scores over the "
@@ -65,7 +65,7 @@ class Layer(Aggregator):
             {"bias": prepared.bias},
         )
 
-    def graph(self, g: Any, x: str, proxies: Proxies, prepared: Rows) -> tuple[str, str] | None:
+    def graph(self, g: Any, x: str, proxies: Proxies, prepared: LinearLayer) -> tuple[str, str] | None:
         dtype = prepared.weights.dtype
         S = g.add("Gemm", x, g.constant(prepared.weights, dtype), transB=1)
         if len(prepared.weights) > len(prepared.starts):
@@ -75,7 +75,7 @@ class Layer(Aggregator):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Margin(Layer):
+class LogitsWithMargin(Logits):
     """Old classes score their logits. The best new class scores the logit of its gate, less the margin.
 
     The other new classes score less by as much as the logarithms of their probabilities among the new ones differ.
@@ -95,10 +95,10 @@ class Margin(Layer):
         return None
 
 
-def towards(weights: Array, W: Array) -> Array:
-    """Rows with their order of values and the values of other rows: the mean of those, each sorted.  # (n, d)
+def match_quantiles(weights: Array, W: Array) -> Array:
+    """LinearLayer with their order of values and the values of other rows: the mean of those, each sorted.  # (n, d)
 
-    >>> towards(np.array([[0.0, 1.0, 5.0], [4.0, 2.0, 3.0]]), np.array([[0.2, 0.9, 0.1]]))
+    >>> match_quantiles(np.array([[0.0, 1.0, 5.0], [4.0, 2.0, 3.0]]), np.array([[0.2, 0.9, 0.1]]))
     array([[2. , 4.5, 1. ]])
     """
     target = np.sort(weights, axis=1).mean(axis=0, dtype=np.float64).astype(W.dtype)
@@ -107,22 +107,22 @@ def towards(weights: Array, W: Array) -> Array:
     return out
 
 
-def gate(weights: Array, bias: Array, new: Head) -> Rows:
+def gate(weights: Array, bias: Array, new: Head) -> LinearLayer:
     """One row for every new class, its mean brought to the old weights, and their median bias."""
     proxies = new.proxies
     sums = np.add.reduceat(proxies.weights * proxies.mass[:, None], proxies.starts, axis=0)
     means = (sums / np.add.reduceat(proxies.mass, proxies.starts)[:, None]).astype(proxies.weights.dtype)
     level = np.full(len(means), np.median(bias), dtype=bias.dtype)
-    return Rows(towards(weights, means), np.arange(len(means)), level)
+    return LinearLayer(match_quantiles(weights, means), np.arange(len(means)), level)
 
 
-def margin(old: Rows, new: Head) -> float:
+def margin(old: LinearLayer, new: Head) -> float:
     """By how much the gates of new classes beat the old ones on pictures they have not seen, but for the worst 1 %.
 
     Never below 0, and 0 where no class has a second picture.
     """
-    layer, gaps = Layer(), [np.empty(0)]
-    if not isinstance(new.folds, Folds):
+    layer, gaps = Logits(), [np.empty(0)]
+    if not isinstance(new.folds, CrossValidation):
         raise ParameterError("keep_head='margin': the margin comes from pictures left out; it needs calibrate=True.")
     for f, head in enumerate(new.folds.heads):
         held = [state["rows"][state["fold"] == f] for label, state in new.folds.held.items() if label in head]

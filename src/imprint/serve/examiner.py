@@ -5,7 +5,7 @@ from collections.abc import Callable
 from threading import Condition, Thread
 from typing import TYPE_CHECKING
 
-from imprint.folds import Folds
+from imprint.calibration import CrossValidation
 from imprint.serve.judge import Judgement, judged, refolded
 from imprint.serve.learnt import Rows
 
@@ -23,7 +23,7 @@ class Examiner:
     def __init__(self, rows: Rows, model: "Callable[[], Model]", tell: Callable[[], object]):
         self.judgement = Judgement()
         self._rows, self._model, self._tell = rows, model, tell
-        self._folds: Folds | None = None
+        self._folds: CrossValidation | None = None
         self._changed, self._since, self._last, self._rested = set[str](), 0.0, 0.0, 0.0
         self._due, self._closed, self._hurry = False, False, False
         self._news = Condition()

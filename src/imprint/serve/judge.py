@@ -6,11 +6,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from imprint.calibration import Calibration, OutOfFold
+from imprint.calibration import Calibration, CrossValidation, OutOfFold, predict_out_of_fold
+from imprint.calibration.cross_validation import folds_of
 from imprint.core.types import Array
 from imprint.evaluation.anomalies import duplicates
-from imprint.evaluation.label_errors import mislabelled
-from imprint.folds import Folds, ask, folds_of
+from imprint.evaluation.label_errors import label_errors
 from imprint.serve.learnt import Basis, Rows, in_order
 from imprint.serve.taught import Item, Taught
 
@@ -23,7 +23,7 @@ class Judgement(NamedTuple):
     """What the folds say of every item, and what follows for the whole model."""
 
     revision: int = -1
-    folds: Folds | None = None
+    folds: CrossValidation | None = None
     items: tuple[Item, ...] = ()
     """Those that were judged, in the order of the answers."""
     answers: OutOfFold | None = None
@@ -41,9 +41,11 @@ class Judgement(NamedTuple):
         return self.folds.calibration if self.folds is not None and self.answers is not None else None
 
 
-def refolded(before: Folds | None, basis: Basis, taught: Taught, rows: Rows, labels: set[str]) -> Folds:
+def refolded(
+    before: CrossValidation | None, basis: Basis, taught: Taught, rows: Rows, labels: set[str]
+) -> CrossValidation:
     """The folds once these classes are learnt again, each from its own items alone."""
-    folds = before or Folds.new(basis.method, basis.seed, np.float32)
+    folds = before or CrossValidation.new(basis.method, basis.seed, np.float32)
     for label in labels:
         folds = folds.forget(label) if label in folds.held else folds
     items = [item for own in in_order(taught, labels).values() for item in own]
@@ -52,7 +54,7 @@ def refolded(before: Folds | None, basis: Basis, taught: Taught, rows: Rows, lab
     return folds.learn(np.stack([rows[i.digest] for i in items]), np.array([i.label for i in items]))
 
 
-def judged(folds: Folds, taught: Taught, rows: Rows, revision: int) -> Judgement:
+def judged(folds: CrossValidation, taught: Taught, rows: Rows, revision: int) -> Judgement:
     """Decide every item by the model that has not seen it."""
     by_class = in_order(taught, taught.classes)
     items = tuple(item for own in by_class.values() for item in own)
@@ -62,7 +64,7 @@ def judged(folds: Folds, taught: Taught, rows: Rows, revision: int) -> Judgement
     fold = np.concatenate([folds_of(seed, label, 0, len(own), n) for label, own in by_class.items() if own])
     X = np.stack([rows[i.digest] for i in items])
     classes, own = np.unique([i.label for i in items], return_inverse=True)
-    answers = ask(folds.heads, X, own, fold, classes, np.ones(len(items)))
+    answers = predict_out_of_fold(folds.heads, X, own, fold, classes, np.ones(len(items)))
     groups = tuple(tuple(items[n].id for n in group) for group in duplicates(X))
     return Judgement(revision, folds, items, answers, groups)
 
@@ -99,8 +101,8 @@ def _mislabelled(judgement: Judgement, P: Array) -> list[dict[str, Any]]:
     if answers is None:
         return []
     rows = np.flatnonzero(answers.assessed & np.isfinite(answers.scores).all(axis=1))
-    found = mislabelled(answers.scores[rows], answers.shares[rows], answers.own[rows])
-    return [_mistake(judgement.items[rows[n]], judgement.classes[c], P[rows[n], c]) for n, c in found]
+    found = label_errors(answers.scores[rows], answers.shares[rows], P[rows], answers.own[rows])
+    return [_mistake(judgement.items[rows[n]], judgement.classes[c], P[rows[n], c]) for n, c, _ in found]
 
 
 def _mistake(item: Item, predicted: str, probability: Array) -> dict[str, Any]:

@@ -83,7 +83,7 @@ def _with_states(head: Head | None, basis: Basis, opened: Mapping[str, ClassStat
     labels: Sequence[Any] = head.labels if head else []
     states = head.states if head else []
     dtype = head.dtype if head else np.float32
-    return Head(basis.method, basis.seed, dtype, [*labels, *opened], [*states, *opened.values()], np.dtype("U1"))
+    return Head(basis.method, basis.seed, dtype, (*labels, *opened), (*states, *opened.values()), np.dtype("U1"))
 
 
 def _shelves(

@@ -5,18 +5,19 @@ import io
 import tempfile
 import zipfile
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from imprint.calibration import CrossValidation
 from imprint.core.errors import NotFittedError
 from imprint.datasets.pictures import read_picture
 from imprint.evaluation import evaluation
 from imprint.evaluation.labelled_rows import LabelledRows
 from imprint.evaluation.page import evaluation_page
 from imprint.evaluation.projection import project
-from imprint.folds import Folds
 from imprint.head import Head
 from imprint.imprinter import Imprinter
 from imprint.serve.classroom import Classroom
@@ -39,9 +40,9 @@ def taken(classroom: Classroom) -> Imprinter:
     return Imprinter.of_head(classroom.spec, classroom.backbone, _with_folds(head, folds), shelves)
 
 
-def _with_folds(head: Head, folds: Folds | None) -> Head:
+def _with_folds(head: Head, folds: CrossValidation | None) -> Head:
     """A head whose own probabilities are the calibrated ones."""
-    return Head(head.method, head.seed, head.dtype, head.labels, head.states, head.label_type, head.width, folds)
+    return replace(head, folds=folds)
 
 
 def model_file(classroom: Classroom) -> bytes:

@@ -200,8 +200,8 @@ class PlainDecisions:
         """The head that makes one decision."""
         decision, method = self.graph.decisions[number], self.graph.methods[number]
         classes = self.graph.splits[decision.split].classes
-        labels = [self.graph.classes[c].label for c in classes]
-        states = [ClassState(self.proxies.states[c, decision.spec], self._sums_of(method, c)) for c in classes]
+        labels = tuple(self.graph.classes[c].label for c in classes)
+        states = tuple(ClassState(self.proxies.states[c, decision.spec], self._sums_of(method, c)) for c in classes)
         return Head(method, self.graph.specs[decision.spec].seed or 0, self.queries.dtype, labels, states)
 
     def _sums_of(self, method: Method, c: int) -> State:

@@ -11,7 +11,7 @@ from imprint.core.types import Array, Proxies
 from imprint.head import Head
 
 
-class Learnt(NamedTuple):
+class FittedState(NamedTuple):
     """What a fitted classifier knows, behind one reference."""
 
     head: Head
@@ -22,12 +22,12 @@ class Learnt(NamedTuple):
 class Fitted:
     """The attributes of an estimator that keeps what it has learnt as `_learnt`."""
 
-    _learnt: Learnt
+    _learnt: FittedState
 
     def __sklearn_is_fitted__(self) -> bool:
         return "_learnt" in self.__dict__
 
-    def _known(self) -> Learnt:
+    def _known(self) -> FittedState:
         """What was learnt; scikit-learn's error where nothing was."""
         if "_learnt" not in self.__dict__:
             check_is_fitted(self)  # raises; asked first it would read all parameters for every prediction

@@ -7,9 +7,9 @@ import pytest
 
 from imprint import ImprintClassifier
 from imprint.calibration import calibrate, calibration_error
+from imprint.calibration.cross_validation import ASSESSED, FOLDS, HELD, CrossValidation, out_of_fold
 from imprint.core.errors import FileError, ImprintError, NotFittedError, ParameterError
 from imprint.export import export
-from imprint.folds import ASSESSED, FOLDS, HELD, Folds, out_of_fold
 from imprint.head import Head
 from imprint.method import Method
 from tests.contract.test_methods import DECIDE, OWN, data
@@ -171,7 +171,7 @@ def test_a_saved_model_goes_on_knowing(parts, tmp_path):
     back = ImprintClassifier.load(tmp_path / "m")
     assert back.calibrate
     assert "answers" not in back.head_.folds.__dict__  # it is not asked again
-    again = Folds(back.head_.folds.heads, back.head_.folds.held).calibration
+    again = CrossValidation(back.head_.folds.heads, back.head_.folds.held).calibration
     assert again.temperature == back.head_.calibration.temperature
     for c in (clf, back, pickle.loads(pickle.dumps(clf))):
         same(c, clf, Q)
@@ -267,12 +267,12 @@ def test_the_temperature_is_the_likeliest():
 def test_folds_never_change():
     X, y, Q = blobs([20, 20, 20])
     method = Method.of(**KERNEL)
-    head = Head(method, 0, X.dtype, folds=Folds.new(method, 0, X.dtype)).learn(X[:40], y[:40])
+    head = Head(method, 0, X.dtype, folds=CrossValidation.new(method, 0, X.dtype)).learn(X[:40], y[:40])
     before = head.known(Q), head.calibration.temperature
     later = head.learn(X[40:], y[40:]), head.forget("class 0"), head.learn(Q[:9], y[:9])
     assert [len(h.folds.held) for h in later] == [3, 1, 2]
     assert later[2].folds.held["class 0"]["seen"] == 29
-    fresh = Head(method, 0, X.dtype, folds=Folds.new(method, 0, X.dtype)).learn(X[:40], y[:40])
+    fresh = Head(method, 0, X.dtype, folds=CrossValidation.new(method, 0, X.dtype)).learn(X[:40], y[:40])
     for again in (head, fresh):
         assert np.array_equal(again.known(Q), before[0])
         assert again.calibration.temperature == before[1]

@@ -1,11 +1,11 @@
-"""What out-of-fold answers tell, as JSON and named arrays for a model's file."""
+"""A calibration as JSON and named arrays for a model's file."""
 
 from typing import Any
 
 import numpy as np
 
-from imprint.calibration import Calibration
-from imprint.conformal import Familiarity
+from imprint.calibration.calibration import Calibration
+from imprint.calibration.conformal import Familiarity
 from imprint.core.files.container import require
 from imprint.core.types import Array
 

@@ -1,17 +1,18 @@
 """Models that each leave out one part of the rows, and some of those rows: what a head needs to know about itself."""
 
 from collections.abc import Mapping, Sequence
-from functools import cached_property
+from dataclasses import dataclass, field
 from typing import Any, cast
 
 import numpy as np
 
-from imprint.calibration import Calibration, OutOfFold, calibrate
+from imprint.calibration.calibration import Calibration, OutOfFold, calibrate
 from imprint.core.arrays import all_finite, dtype_name, kept, rows_at, to_numpy
 from imprint.core.digest import class_entropy
 from imprint.core.errors import ParameterError
 from imprint.core.labels import as_labels
 from imprint.core.layout import Entry, Layout
+from imprint.core.lazy import Lazy
 from imprint.core.types import Array, State
 from imprint.head import Head
 from imprint.method import Method
@@ -30,32 +31,32 @@ LAYOUT: Layout = {
 """What is held of a class: the rows with the smallest keys, ascending, and how many rows there have been."""
 
 
-class Folds:
-    """Five heads, each of which has not seen one fold of the rows, and of every class some rows to ask them about.
+@dataclass(frozen=True, eq=False)
+class CrossValidation:
+    """Five heads, each fitted without one fold of the rows, and some rows of every class to assess them with.
 
-    The fold and the key of a row follow from the seed, its label and how many rows of its class came before it; the
-    rows with the smallest keys are held. So this is a value like `Head`: learning and forgetting give another one, and
-    one that forgot a class equals one that never saw it. What the five say is asked when it is first needed.
+    The fold and the key of a row follow from the seed, its label and the number of rows of its class before it; the
+    rows with the smallest keys are held. So this is a value like `Head`: `learn` and `forget` return another one, and
+    one that forgot a class equals one that never saw it. Predictions are computed when first needed.
     """
 
-    def __init__(self, heads: Sequence[Head], held: Mapping[Any, State]):
-        self.heads, self.held = tuple(heads), dict(held)
+    heads: tuple[Head, ...]
+    held: Mapping[Any, State]
+    stored: Calibration | None = None
+    """The calibration where it was computed before, such as one from a file."""
+    derived: Lazy = field(default_factory=Lazy, init=False, repr=False)
 
     @classmethod
-    def new(cls, method: Method, seed: int, dtype: Any, folds: int = FOLDS) -> "Folds":
-        """Folds that have seen nothing."""
-        return cls([Head(method, seed, dtype)] * folds, {})
+    def new(cls, method: Method, seed: int, dtype: Any, folds: int = FOLDS) -> "CrossValidation":
+        """Folds that have seen no row."""
+        return cls((Head(method, seed, dtype),) * folds, {})
 
-    def __reduce__(self) -> Any:
-        return Folds, (self.heads, self.held), {k: v for k, v in self.__dict__.items() if k == "calibration"}
+    def __getstate__(self) -> dict[str, Any]:
+        """What is pickled: a calibration that was computed is stored."""
+        known = self.calibration if "calibration" in self.derived else self.stored
+        return {"heads": self.heads, "held": self.held, "stored": known, "derived": self.derived}
 
-    def with_calibration(self, calibration: Calibration) -> "Folds":
-        """The same with what the answers tell, computed before and kept."""
-        other = Folds(self.heads, self.held)
-        other.__dict__["calibration"] = calibration
-        return other
-
-    def learn(self, X: Array, y: Array) -> "Folds":
+    def learn(self, X: Array, y: Array) -> "CrossValidation":
         """These after new classes and more rows of known ones."""
         held, fold = dict(self.held), np.empty(len(y), dtype=np.int64)
         for label, mine in _rows_by_class(y).items():
@@ -65,29 +66,35 @@ class Folds:
             keys = _stream(self.heads[0].seed, label, "keys", seen).random(len(mine))
             few = mine[np.argsort(keys, kind="stable")[:HELD]]
             new = {"rows": kept(rows_at(X, few)), "fold": fold[few], "keys": np.sort(keys)[:HELD]}
-            held[label] = _joined(before, {**new, "seen": np.array([len(mine)])})
-        return Folds([_taught(head, X, y, fold != f) for f, head in enumerate(self.heads)], held)
+            held[label] = _merged(before, {**new, "seen": np.array([len(mine)])})
+        heads = tuple(_learn_some(head, X, y, fold != f) for f, head in enumerate(self.heads))
+        return CrossValidation(heads, held)
 
-    def forget(self, label: Any) -> "Folds":
+    def forget(self, label: Any) -> "CrossValidation":
         """These without a class, exactly as if it had never been there."""
-        heads = [_without(head, label) if label in head else head for head in self.heads]
-        return Folds(heads, {k: state for k, state in self.held.items() if k != label})
+        heads = tuple(_without(head, label) if label in head else head for head in self.heads)
+        return CrossValidation(heads, {k: state for k, state in self.held.items() if k != label})
 
-    @cached_property
+    @property
     def answers(self) -> OutOfFold:
-        """What the heads say about held rows they have not seen; of very many classes about fewer rows each."""
+        """Out-of-fold predictions of held rows; with very many classes of fewer rows each."""
+        return self.derived.get("answers", self._answers)
+
+    def _answers(self) -> OutOfFold:
         labels = sorted(self.held)
         states, most = [self.held[label] for label in labels], max(1, ASSESSED // len(labels))
         taken = [min(len(s["keys"]), most) for s in states]
         X, fold = (np.concatenate([s[name][:n] for s, n in zip(states, taken)]) for name in ("rows", "fold"))
         weight = np.repeat([s["seen"][0] / n for s, n in zip(states, taken)], taken)
         label_type = np.result_type(*(h.label_type for h in self.heads if h.label_type is not None))
-        return ask(self.heads, X, np.repeat(np.arange(len(labels)), taken), fold, as_labels(labels, label_type), weight)
+        return predict_out_of_fold(
+            self.heads, X, np.repeat(np.arange(len(labels)), taken), fold, as_labels(labels, label_type), weight
+        )
 
-    @cached_property
+    @property
     def calibration(self) -> Calibration:
-        """What the answers tell."""
-        return calibrate(self.answers)
+        """What the predictions tell."""
+        return self.stored or self.derived.get("calibration", lambda: calibrate(self.answers))
 
 
 def out_of_fold(method: Method, seed: int, X: Array, y: Array, folds: int = FOLDS) -> OutOfFold:
@@ -104,19 +111,21 @@ def out_of_fold(method: Method, seed: int, X: Array, y: Array, folds: int = FOLD
     fold = np.empty(len(y), dtype=np.int64)
     for label, mine in _rows_by_class(y).items():
         fold[mine] = folds_of(seed, label, 0, len(mine), folds)
-    heads = [_taught(Head(method, seed, dtype_name(X)), X, y, fold != f) for f in range(folds)]
+    heads = [_learn_some(Head(method, seed, dtype_name(X)), X, y, fold != f) for f in range(folds)]
     classes, own = np.unique(y, return_inverse=True)
-    return ask(heads, X, own, fold, classes, np.ones(len(y)))
+    return predict_out_of_fold(heads, X, own, fold, classes, np.ones(len(y)))
 
 
-def ask(heads: Sequence[Head], X: Array, own: Array, fold: Array, classes: Array, weight: Array) -> OutOfFold:
+def predict_out_of_fold(
+    heads: Sequence[Head], X: Array, own: Array, fold: Array, classes: Array, weight: Array
+) -> OutOfFold:
     """What every head says about the rows of its fold."""
     scores, shares = np.full((len(X), len(classes)), -np.inf), np.zeros((len(X), len(classes)))
     doubts, assessed = np.zeros(len(X)), np.zeros(len(X), dtype=bool)
     unsure, place = False, {label: c for c, label in enumerate(classes.tolist())}
     for f, head in enumerate(heads):
         rows = np.flatnonzero(fold == f)
-        said = _said(head, X[rows]) if len(rows) and len(head) else None
+        said = _predictions(head, X[rows]) if len(rows) and len(head) else None
         if said is not None:
             columns = np.array([place[label] for label in head.classes.tolist()])
             scores[np.ix_(rows, columns)], shares[np.ix_(rows, columns)] = said[:2]
@@ -126,7 +135,7 @@ def ask(heads: Sequence[Head], X: Array, own: Array, fold: Array, classes: Array
     return OutOfFold(classes, own, fold, scores, shares, doubts if unsure else None, assessed, weight)
 
 
-def _said(head: Head, X: Array) -> tuple[Array, Array, Array | None] | None:
+def _predictions(head: Head, X: Array) -> tuple[Array, Array, Array | None] | None:
     """Scores, probabilities and doubts of rows; None where so few proxies cannot decide, or scores overflow.
 
     What the aggregator prepares is not kept: it may be large, and five are not needed again soon.
@@ -141,7 +150,7 @@ def _said(head: Head, X: Array) -> tuple[Array, Array, Array | None] | None:
     return S, brief.method.aggregator.probabilities(S, brief.prepared), brief.doubt(X)
 
 
-def _taught(head: Head, X: Array, y: Array, these: Array) -> Head:
+def _learn_some(head: Head, X: Array, y: Array, these: Array) -> Head:
     return head.learn(rows_at(X, np.flatnonzero(these)), y[these]) if these.any() else head
 
 
@@ -172,7 +181,7 @@ def _stream(seed: int, label: Any, purpose: str, drawn: int) -> np.random.Genera
     return rng
 
 
-def _joined(before: State | None, new: State) -> State:
+def _merged(before: State | None, new: State) -> State:
     if before is None:
         return new
     both = {name: np.concatenate([before[name], new[name]]) for name in new}

@@ -21,7 +21,7 @@ from imprint.core.files import container
 from imprint.export import export, export_file
 
 QI = {"generator": "mean", "norm_post": "l2", "aggregator": "max"}
-ONE_BY_ONE = Path(__file__).parent / "fixtures/mean_of_one.onnx"  # float NCHW (1, 3, 4, 4), mean over pixels
+ONE_BY_ONE = Path(__file__).parents[1] / "fixtures/mean_of_one.onnx"  # float NCHW (1, 3, 4, 4), mean over pixels
 PLAIN = {"norm_pre": "none", "norm_post": "none", "norm_inf": "none"}
 DECIDERS = [
     {"generator": "mean"},

@@ -7,13 +7,13 @@ import torch
 from safetensors.torch import load_file
 
 from imprint import Imprinter, backbones, persistence
+from imprint.calibration import CrossValidation
 from imprint.core.errors import FileError, NotFittedError, ParameterError
 from imprint.core.files import container
 from imprint.export import export, export_file
-from imprint.folds import Folds
 from imprint.imprinter import Embedded
-from imprint.pretrained_classes.head import Own
-from imprint.pretrained_classes.strategy import WAYS
+from imprint.pretrained_classes.head import PretrainedClasses
+from imprint.pretrained_classes.strategy import STRATEGIES
 
 HEAD = backbones.head("tinynet")
 LABELS = ("zzz", "aardwolf", "m of many")  # before, after and among the network's own when sorted
@@ -116,7 +116,7 @@ def test_the_margin_is_what_nearly_all_pictures_reach_that_were_left_out():
     assert Imprinter("tinynet", keep_head=True).fit(embedded(LABELS, 1)).learnt.head.margin == 0
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", STRATEGIES)
 def test_classes_come_and_go_exactly_and_a_file_gives_them_back(way, tmp_path):
     def answers(model):
         return model.classes_.tolist(), model.predict_proba(asked()).tolist()
@@ -165,7 +165,7 @@ def test_explanations_name_training_pictures_of_new_classes_only():
 
 
 def test_names_that_occur_twice_are_told_apart():
-    labels = set(Own.of(backbones.head("efficientnet_lite0")).labels)
+    labels = set(PretrainedClasses.of(backbones.head("efficientnet_lite0")).labels)
     assert len(labels) == 1000
     assert labels & {"crane", "crane (n02012849)", "crane (n03126707)"} == {"crane (n02012849)", "crane (n03126707)"}
 
@@ -182,10 +182,10 @@ def test_names_that_occur_twice_are_told_apart():
         (lambda: Imprinter(keep_head=True, recipe="oracle"), "points, not directions"),
         (lambda: Imprinter("tinynet", keep_head=True).fit(embedded(["goldfish", "zzz"])), "'goldfish' is a class of"),
         (lambda: Imprinter("tinynet", keep_head=True).fit(embedded(["zzz"])._replace(y=np.zeros(12, int))), "text"),
-        (lambda: fitted("qi", ["zzz"]).forget("zzz"), "the only class beside the network's own"),
+        (lambda: fitted("qi", ["zzz"]).forget("zzz"), "the only class next to the network's own"),
         (lambda: fitted("qi").forget("zzzz"), "Did you mean 'zzz'"),
         (lambda: fitted("qi").classifier, "use predict"),
-        (lambda: export(fitted("margin"), "m.npz", "numpy"), "Margin does not say"),
+        (lambda: export(fitted("margin"), "m.npz", "numpy"), "LogitsWithMargin does not say"),
     ],
 )
 def test_what_cannot_be_is_refused_in_one_sentence(build, sentence):
@@ -197,7 +197,7 @@ def test_it_claims_nothing_about_itself():
     model = fitted("margin")
     assert not model.calibrated
     for question in (lambda: model.known(asked()), lambda: model.expected_accuracy_):
-        with pytest.raises(NotFittedError, match="no pictures of them"):
+        with pytest.raises(NotFittedError, match="has no pictures of the network"):
             question()
 
 
@@ -228,5 +228,5 @@ def test_a_file_that_claims_another_head_is_refused(change, sentence, tmp_path):
 
 
 def test_folds_are_kept_for_the_margin_alone():
-    assert isinstance(fitted("margin").learnt.head.imprinted.folds, Folds)
+    assert isinstance(fitted("margin").learnt.head.imprinted.folds, CrossValidation)
     assert fitted("done").learnt.head.imprinted.folds is None

@@ -1,0 +1,99 @@
+"""From out-of-fold predictions to a calibration: temperature, expected accuracy and conformal p-values."""
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from imprint.calibration.conformal import Familiarity, familiarity
+from imprint.calibration.temperature import fit_temperature, scale
+from imprint.core.types import Array
+
+NORMAL_QUANTILE = 1.959964  # two-sided, 95 %
+DEPENDENCE = 2.25
+"""The variance of the accuracy over five folds compared with independent rows: 1 + 5 n_test / n_train (Nadeau and
+Bengio, 2003)."""
+
+
+class OutOfFold(NamedTuple):
+    """Predictions of many rows, each by a model that was fitted without the row's fold.
+
+    Where a class has no row outside a fold, the fold's model lacks the class: its score is -inf, its share 0, and the
+    rows of that class in that fold are not `assessed`.
+    """
+
+    classes: Array  # (C,) labels, sorted
+    own: Array  # (n,) the index of each row's label in `classes`
+    fold: Array  # (n,) the fold whose model did not see the row
+    scores: Array  # (n, C)
+    shares: Array  # (n, C) the aggregator's probabilities, not calibrated
+    doubt: Array | None  # (n,)
+    assessed: Array  # (n,)
+    weight: Array  # (n,) how many rows of its class each row represents
+
+    @property
+    def winners(self) -> Array:
+        """The index in `classes` of every row's largest score.  # (n,)"""
+        return np.asarray(self.scores.argmax(axis=1))
+
+    @property
+    def right(self) -> Array:
+        """Whether the largest score is that of the row's own class.  # (n,)"""
+        return np.asarray(self.winners == self.own)
+
+    def probabilities(self) -> Array:
+        """Calibrated probabilities of every row.  # (n, C)"""
+        return np.asarray(calibrate(self).probabilities(self.shares))
+
+
+@dataclass(frozen=True, eq=False)
+class Calibration:
+    """What out-of-fold predictions tell about a model. `expected_accuracy` is NaN where no row was assessed."""
+
+    temperature: float
+    floor: float
+    expected_accuracy: float
+    expected_interval: tuple[float, float]
+    familiarity: Familiarity
+
+    def probabilities(self, P: Any) -> Any:
+        """Probabilities of the aggregator, calibrated.  # (n, C) float64"""
+        return scale(P, self.temperature, self.floor)
+
+    def p_values(self, S: Array, doubt: Array | None) -> Array:
+        """The conformal p-value that each query belongs to one of the classes, in (0, 1].  # (n,)"""
+        return self.familiarity.p_values(S, doubt)
+
+
+def calibrate(answers: OutOfFold) -> Calibration:
+    """Everything that out-of-fold predictions tell."""
+    rows = answers.assessed
+    own, weight = answers.own[rows], answers.weight[rows]
+    temperature, floor = fit_temperature(answers.shares[rows], own, weight)
+    expected, interval = _expected_accuracy(answers)
+    doubt = None if answers.doubt is None else answers.doubt[rows]
+    return Calibration(temperature, floor, expected, interval, familiarity(answers.scores[rows], doubt, own, weight))
+
+
+def _expected_accuracy(answers: OutOfFold) -> tuple[float, tuple[float, float]]:
+    """The accuracy over assessed rows and its 95 % interval after Wilson, with fewer effective rows than there are
+    because the fold models share most of their training rows.
+
+    Rows that were not assessed count as wrong for the lower end and as right for the upper end. With one class there
+    is no accuracy to expect.
+    """
+    weight, assessed = answers.weight, answers.assessed
+    if len(answers.classes) < 2 or not assessed.any():
+        return float("nan"), (0.0, 1.0)
+    size = float(weight.sum() ** 2 / (weight**2).sum()) / DEPENDENCE
+    right = float(weight[assessed & answers.right].sum() / weight.sum())
+    not_assessed = float(weight[~assessed].sum() / weight.sum())
+    interval = max(_wilson(right, size)[0], 0.0), min(_wilson(right + not_assessed, size)[1], 1.0)
+    return right / (1 - not_assessed), interval
+
+
+def _wilson(share: float, size: float) -> tuple[float, float]:
+    z = NORMAL_QUANTILE
+    middle = share + z**2 / (2 * size)
+    half = z * (share * (1 - share) / size + z**2 / (4 * size**2)) ** 0.5
+    return (middle - half) / (1 + z**2 / size), (middle + half) / (1 + z**2 / size)

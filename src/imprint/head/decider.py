@@ -1,0 +1,148 @@
+"""What decides: the interface that a `Head` and a head with pre-trained classes share."""
+
+from typing import TYPE_CHECKING, Any, Protocol, Self
+
+import numpy as np
+
+from imprint.aggregators._base import Aggregator
+from imprint.core.arrays import all_finite, dtype_name, joined, to_numpy
+from imprint.core.errors import ParameterError
+from imprint.core.types import Array, Proxies
+from imprint.kernels.softmax import keep_winners
+from imprint.normalisers._base import Normaliser
+
+if TYPE_CHECKING:
+    from imprint.head.head import Head
+
+SCORES_AT_ONCE = 2**24
+"""The largest number of scores in memory where only the winners are needed."""
+
+
+class Calibrated(Protocol):
+    """What cross-validation tells about a model; `imprint.calibration` computes it."""
+
+    @property
+    def expected_accuracy(self) -> float: ...
+    @property
+    def expected_interval(self) -> tuple[float, float]: ...
+    def probabilities(self, P: Any) -> Any: ...
+    def p_values(self, S: Array, doubt: Array | None) -> Array: ...
+
+
+class Assessor(Protocol):
+    """What is fitted together with a head in order to calibrate it: `imprint.calibration.CrossValidation`."""
+
+    @property
+    def calibration(self) -> Calibrated: ...
+    def learn(self, X: Array, y: Array) -> Self: ...
+    def forget(self, label: Any) -> Self: ...
+
+
+class Decider(Protocol):
+    """What turns embeddings into classes: `Head`, and a head next to the pre-trained classes of a network.
+
+    Scores follow from the normalised query, the aggregator and what the aggregator prepared.
+    """
+
+    @property
+    def imprinted(self) -> "Head":
+        """The part that was imprinted."""
+        ...
+
+    @property
+    def classes(self) -> Array:
+        """The labels, sorted."""
+        ...
+
+    @property
+    def proxies(self) -> Proxies:
+        """The finished proxies, sorted by class."""
+        ...
+
+    @property
+    def norm_inf(self) -> Normaliser:
+        """How queries are normalised."""
+        ...
+
+    @property
+    def aggregator(self) -> Aggregator:
+        """How proxies score classes."""
+        ...
+
+    @property
+    def prepared(self) -> Any:
+        """What the aggregator computes once from the proxies."""
+        ...
+
+    @property
+    def calibration(self) -> Calibrated:
+        """What cross-validation tells about this head; refused where it is not calibrated."""
+        ...
+
+    def learn(self, X: Array, y: Array) -> Self:
+        """This head after new classes and more rows of known ones."""
+        ...
+
+    def forget(self, label: Any) -> Self:
+        """This head without a class, identical to one that never saw it."""
+        ...
+
+    def __len__(self) -> int:
+        """The number of classes."""
+        return len(self.classes)
+
+    @property
+    def calibrated(self) -> bool:
+        """Whether there is a calibration."""
+        return False
+
+    @property
+    def description(self) -> str:
+        """The method in one line."""
+        return str(self.imprinted.method)
+
+    def scores(self, Q: Array) -> Array:
+        """Class scores of raw queries.  # (q, C)"""
+        return self.aggregator.scores(self.norm_inf.apply(Q), self.prepared)
+
+    def winners(self, Q: Any) -> Any:
+        """The index in `classes` of the largest score of every query; on a tie the first.  # (q,)"""
+        rows = max(1, SCORES_AT_ONCE // len(self))
+        return joined([largest(self.scores(Q[i : i + rows])) for i in range(0, len(Q), rows)])
+
+    def probabilities(self, S: Array) -> Array:
+        """Class scores as probabilities, calibrated where possible; the winner's is the largest.  # (q, C)"""
+        P = self.aggregator.probabilities(S, self.prepared)
+        return keep_winners(self.calibration.probabilities(P) if self.calibrated else P, S)
+
+    def doubt(self, Q: Array) -> Array | None:
+        """How little the proxies tell about queries; None where the aggregator cannot tell.  # (q,)"""
+        return self.aggregator.doubt(self.norm_inf.apply(Q), self.prepared)
+
+    def known(self, Q: Array) -> Array:
+        """The conformal p-value that each query belongs to one of the classes, in (0, 1].  # (q,) float64"""
+        calibration, rows = self.calibration, max(1, SCORES_AT_ONCE // len(self))
+        parts = []
+        for i in range(0, len(Q), rows):
+            S, doubt = self.scores(Q[i : i + rows]), self.doubt(Q[i : i + rows])
+            largest(S)  # refuses scores that overflow
+            parts.append(calibration.p_values(to_numpy(S), None if doubt is None else to_numpy(doubt)))
+        return np.concatenate(parts)
+
+    @property
+    def measure(self) -> str:
+        """What `evidence` is; see `Aggregator.measure`."""
+        return self.aggregator.measure
+
+    def evidence(self, x: Array) -> Array:
+        """The contribution of every proxy to the class that wins one raw query; see `Aggregator.evidence`.  # (p,)"""
+        winner = int(self.winners(x[None, :])[0])
+        q = self.norm_inf.apply(x[None, :])[0]
+        return self.aggregator.evidence(q, self.proxies, self.prepared, winner)
+
+
+def largest(S: Any) -> Any:
+    """The index of the largest score of every row; scores that overflow are refused."""
+    if not all_finite(S):
+        raise ParameterError(f"the scores overflow {dtype_name(S)}; scale the rows down or use norm_inf='l2'.")
+    return S.argmax(axis=1)
