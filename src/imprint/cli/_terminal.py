@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 MOST_NAMED = 10
 JOINERS = "\u200c\u200d"  # part of words and emoji
 UNLIMITED = 10_000  # columns of a pipe or file: nothing is cut
-NARROWEST, GAP = 8, 2  # columns of a text in a table, and between two columns of a table
+NARROWEST, SHORT, GAP = 8, 20, 2  # columns: of a cut text, of a text that is not cut first, between two texts
 
 
 def printable(text: object, keep: str = "") -> str:
@@ -82,16 +82,17 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, right: Se
 
 
 def _column_widths(columns: Sequence[str], cells: "list[list[Text]]", right: Sequence[str], room: int) -> list[int]:
-    """Numbers get the width they need; texts share the rest, the narrowest first."""
+    """Numbers get the width they need, then short texts such as classes, then the first column, then the others."""
     needed = [
         max(cell_width(name), *(row[i].cell_len for row in cells), 1) if cells else max(cell_width(name), 1)
         for i, name in enumerate(columns)
     ]
     widths = list(needed)
-    texts = sorted((i for i, name in enumerate(columns) if name not in right), key=lambda i: needed[i])
+    texts = [i for i, name in enumerate(columns) if name not in right]
+    texts.sort(key=lambda i: (needed[i] > SHORT, i if needed[i] > SHORT else needed[i]))
     free = room - GAP * (len(columns) - 1) - sum(needed[i] for i in range(len(columns)) if i not in texts)
     for left, i in zip(range(len(texts), 0, -1), texts):
-        widths[i] = min(needed[i], max(free // left, NARROWEST))
+        widths[i] = min(needed[i], max(free // left, min(free - NARROWEST * (left - 1), SHORT), NARROWEST))
         free -= widths[i]
     return widths
 
@@ -124,6 +125,13 @@ def _cut(cell: "Text", width: int) -> "Text":
     from rich.text import Text
 
     return Text(shortened(cell.plain, width), style=cell.style)
+
+
+def marked(value: object) -> "Text":
+    """A cell of a table that is probably wrong, red on a terminal."""
+    from rich.text import Text
+
+    return Text(printable(value), style="red")
 
 
 def heading(text: str) -> None:

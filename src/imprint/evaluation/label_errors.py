@@ -51,7 +51,7 @@ def label_errors(S: Array, shares: Array, P: Array, labels: Array) -> list[Label
     scores = label_error_scores(S, shares, labels)
     candidates = (best != labels) & (scores > -np.log(IMPLAUSIBLE))
     typical = candidates & (P[rows, best] >= CONFIDENT) & (_typicality(S, labels, best) >= TYPICAL)
-    count = round(int(typical.sum()) / (1 - TYPICAL))
+    count = int(np.ceil(typical.sum() / (1 - TYPICAL)))
     order = np.flatnonzero(candidates)
     order = order[np.argsort(-scores[order], kind="stable")][:count]
     return [LabelError(int(i), int(best[i]), float(scores[i])) for i in order]
