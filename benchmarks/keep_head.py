@@ -12,10 +12,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from imprint import backbones, kept_ways
+from imprint import Imprinter, backbones, kept_ways
 from imprint.calibration import CrossValidation
 from imprint.head import Head
-from imprint.imprinter.items import embed_items
 from imprint.imprinter.pretrained import Keep
 from imprint.method import Method
 from imprint.pretrained_classes.head import PretrainedHead
@@ -39,11 +38,11 @@ def embedded(imagenet: Path, cifar10: Path, rows: Path) -> tuple[dict[str, np.nd
     """The embeddings of both sets, from files where they are there."""
     rows.mkdir(parents=True, exist_ok=True)
     if not (rows / "imagenet.npz").is_file():
-        found = embed_items(backbones.load(BACKBONE), sorted(imagenet.glob("*/*.JPEG")))
+        found = Imprinter(BACKBONE, cache=False).look(sorted(imagenet.glob("*/*.JPEG")))
         np.savez(rows / "imagenet.npz", X=found.X, y=[int(Path(name).parent.name) for name in found.names])
     if not (rows / "cifar.npz").is_file():
-        pack, network = np.load(cifar10), backbones.load(BACKBONE)
-        made = {f"X{s[:2]}": embed_items(network, pack[f"{s}_images"]).X for s in ("train", "test")}
+        pack, network = np.load(cifar10), Imprinter(BACKBONE, cache=False)
+        made = {f"X{s[:2]}": network.look(pack[f"{s}_images"]).X for s in ("train", "test")}
         np.savez(rows / "cifar.npz", **made, ytr=pack["train_labels"], yte=pack["test_labels"])
     return tuple(dict(np.load(rows / name)) for name in ("imagenet.npz", "cifar.npz"))
 

@@ -5,6 +5,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from imprint import modalities
 from imprint.backbones.backbone import Backbone, thread_count
 from imprint.backbones.head import ClassifierHead, read_head
 from imprint.backbones.installed import is_installed
@@ -32,18 +33,17 @@ __all__ = [
 PREFIXES = {"onnx": "FILE", "tflite": "FILE", "torchvision": "NAME", "timm": "NAME", "sentence": "NAME"}
 """Texts with a colon: the adapter, and what stands behind it."""
 
-DEFAULTS = {"image": "efficientnet_lite0", "text": "minilm", "sound": "yamnet"}
-
 
 def default(modality: str) -> str:
-    """The backbone that is taken for inputs of a kind where none is named.
+    """The default backbone of a modality.
 
     >>> default("image"), default("text"), default("sound")
     ('efficientnet_lite0', 'minilm', 'yamnet')
     """
-    if modality not in DEFAULTS:
-        raise ParameterError(f"default({modality!r}): modality must be one of {', '.join(map(repr, DEFAULTS))}.")
-    return DEFAULTS[modality]
+    backbone = modalities.modality(modality).backbone
+    if backbone is None:
+        raise ParameterError(f"default({modality!r}): there is no default backbone; name one.")
+    return backbone
 
 
 def _split(spec: object) -> tuple[str, str]:

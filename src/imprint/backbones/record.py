@@ -14,9 +14,9 @@ from imprint.core.digest import digest
 from imprint.core.errors import FileError, ParameterError
 from imprint.core.family import unknown
 from imprint.core.files.home import home
+from imprint.modalities import modality
 
 RECORDS = Path(__file__).parent / "records"
-MODALITIES = ("image", "text", "sound")
 WHOLE_DIGEST = 64  # digits of a SHA-256
 NO_WEIGHTS = "no weights"  # what stands for the weights of a backbone that has none
 
@@ -29,7 +29,7 @@ class Record:
     adapter: str
     """The file in `adapters/` that runs it."""
     modality: str = "image"
-    """`image`, `text` or `sound`."""
+    """`image`, `text`, `sound`, or the modality of a plug-in."""
     width: int
     """Numbers in one embedding."""
     preprocess: Preprocess | None = None
@@ -58,9 +58,8 @@ class Record:
     citation: str | None = None
 
     def __post_init__(self) -> None:
-        if self.modality not in MODALITIES:
-            legal = ", ".join(map(repr, MODALITIES))
-            raise ParameterError(f"Record(modality={self.modality!r}): modality must be one of {legal}.")
+        if not modality(self.modality).needs_backbone:
+            raise ParameterError(f"Record(modality={self.modality!r}): {self.modality}s need no backbone.")
         if self.width < 1:
             raise ParameterError(f"Record(width={self.width!r}): width must be int >= 1.")
         if self.modality == "image" and self.preprocess is None:

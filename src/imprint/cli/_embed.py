@@ -14,7 +14,7 @@ from imprint.datasets.matrices import DAMAGE
 from imprint.embeddings import Embeddings, extract
 from imprint.embeddings.extract import check_engine
 from imprint.imprinter import Embedded
-from imprint.imprinter.embedder import Embedder
+from imprint.imprinter.embedder import BackboneEmbedder
 
 ARRAYS = {f"{split}{what}" for split in ("train", "test") for what in ("", "_labels", "_names")}
 
@@ -47,7 +47,7 @@ def embed_splits(
     check_home(optional=False)
     check_engine(engine)
     cores = (threads or 1) if engine == "ray" else threads  # a node has a process for every core
-    embedder = Embedder(backbone, True, device, cores)
+    embedder = BackboneEmbedder(backbone, True, device, cores)
     found: dict[str, Embeddings | Embedded] = {}
     with terminal.bars() as bars:
         for name in ("train", "test") if tests else ("train",):
@@ -57,8 +57,8 @@ def embed_splits(
                 if name == "train":
                     raise
                 continue
-            embedder.choose(split.modality)
-            if split.modality == "embedding":
+            embedder.choose(split.kind)
+            if not split.kind.needs_backbone:
                 found[name] = embedder.labelled(split)
             else:
                 progress = bars.embedding(f"Embedding {name}")

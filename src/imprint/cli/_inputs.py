@@ -11,20 +11,21 @@ from imprint.core.errors import FileError, ParameterError
 from imprint.datasets import Split
 from imprint.datasets.split import NO_LABELS, Numbered, RowsOf
 from imprint.datasets.tables import SUFFIXES
+from imprint.modalities import Modality
 
 STANDARD_INPUT = "-"
 
 
-def inputs(given: Sequence[str], modality: str, text_column: str | None = None) -> Split:
+def inputs(given: Sequence[str], kind: Modality, text_column: str | None = None) -> Split:
     """The inputs of a model that reads one kind of them, without labels."""
     words = [word for text in given for word in (_lines() if text == STANDARD_INPUT else [text])]
     if not words:
         raise ParameterError("predict: standard input has no lines.")
-    if modality in ("image", "sound"):
-        return datasets.load_files(words)
-    if modality == "embedding" or _is_table(words[0]):
+    if not kind.needs_backbone or (kind.typed and _is_table(words[0])):
         return _table(words, text_column)
-    return Split(tuple(words), NO_LABELS, tuple(words), (), "text")
+    if not kind.typed:
+        return datasets.load_files(words, kind.name)
+    return Split(tuple(words), NO_LABELS, tuple(words), (), kind.name)
 
 
 def _lines() -> list[str]:

@@ -46,15 +46,17 @@ def _text(column: str, value: object) -> str:
 
 def backbones() -> Inventory:
     """Every backbone with a name; `--measure` adds the column `per_second`."""
-    from imprint.backbones import DEFAULTS, PREFIXES, names, record
+    from imprint import modalities
+    from imprint.backbones import PREFIXES, names, record
     from imprint.backbones.installed import is_installed, lacks_extra
 
+    defaults = [kind.backbone for kind in modalities.family if kind.backbone]
     records = [record(name) for name in names()]
     objects = [
         {
             **r.as_json(),
             "input": _input(r),
-            "default": r.name in DEFAULTS.values(),
+            "default": r.name in defaults,
             "installed": is_installed(r),
             "needs": lacks_extra(r),
             "download": r.download,
@@ -62,7 +64,7 @@ def backbones() -> Inventory:
         for r in records
     ]
     also = ", ".join(f"{prefix}:{what}" for prefix, what in PREFIXES.items())
-    notes = [f"Defaults: {', '.join(DEFAULTS.values())}. Also: {also}.", *_absent(records)]
+    notes = [f"Defaults: {', '.join(defaults)}. Also: {also}.", *_absent(records)]
     return Inventory(objects, BACKBONE_COLUMNS, ["width", "size", "top1"], "\n".join(notes), {"installed": "here"})
 
 

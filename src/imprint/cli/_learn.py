@@ -11,12 +11,9 @@ from imprint.cli import _terminal as terminal
 from imprint.cli._files import check_home, words
 from imprint.evaluation.expected import describe_expected
 from imprint.imprinter import Embedded, Imprinter
-from imprint.imprinter.embedder import KINDS
 
 if TYPE_CHECKING:
     from imprint.evaluation import Evaluation
-
-NEXT = {"image": "PICTURE", "text": "TEXT", "sound": "SOUND", "embedding": "TABLE"}
 
 
 def embed(model: Imprinter, spec: str, **columns: Any) -> tuple[Embedded, tuple[str, ...]]:
@@ -26,12 +23,14 @@ def embed(model: Imprinter, spec: str, **columns: Any) -> tuple[Embedded, tuple[
     """
     with terminal.bars() as bars:
         split = datasets.load(spec, "train", progress=bars.download, **columns)
-        model.embedder.choose(split.modality)
-        by = "" if split.modality == "embedding" else f", by {model.embedder.spec}"
+        model.embedder.choose(split.kind)
+        by = f", by {model.embedder.spec}" if split.kind.needs_backbone else ""
         terminal.note(f"{split.found}{by}.")
-        if model.embedder.cache and split.modality != "embedding":
+        for line in split.omissions:
+            terminal.note(line)
+        if model.embedder.cache and split.kind.needs_backbone:
             check_home()
-        rows = model.embed(split, bars.embedding())
+        rows = model.embed(split, progress=bars.embedding())
     terminal.skipped(rows.skipped)
     return rows, split.parts
 
@@ -63,11 +62,10 @@ def state(model: Imprinter, path: Path, rows: Embedded | None, json: bool, teste
         )
         return
     if rows is not None:
-        what = KINDS[model.modality] if sum(counts) != 1 else KINDS[model.modality][:-1]
-        terminal.note(f"Imprinted {sum(counts):,} {what} of {terminal.count(len(labels), 'class')}.")
+        terminal.note(f"Imprinted {model.embedder.kind.count(sum(counts))} of {terminal.count(len(labels), 'class')}.")
     size = f"{terminal.count(len(model.classes_), 'class')}, {_proxies(model)}"
     terminal.note(f"{path}: {size}, {terminal.bytes_of(path)}.")
-    for line in describe_expected(model.learnt.head, KINDS[model.modality]):
+    for line in describe_expected(model.learnt.head, model.embedder.kind.plural):
         terminal.note(line)
     if tested is not None:
         right = tested.rows - len(tested.mistakes)
@@ -76,7 +74,12 @@ def state(model: Imprinter, path: Path, rows: Embedded | None, json: bool, teste
         terminal.note(f"One class alone: everything will be called {str(model.classes_[0])!r}.")
         terminal.note(f"Next: {words('imprint', 'add', path, 'DATA')}")
     else:
-        terminal.note(f"Next: {words('imprint', 'predict', path, NEXT[model.modality])}")
+        terminal.note(f"Next: {words('imprint', 'predict', path, _example(model))}")
+
+
+def _example(model: Imprinter) -> str:
+    kind = model.embedder.kind
+    return kind.noun.upper() if kind.needs_backbone else "TABLE"
 
 
 def _expected(model: Imprinter) -> dict[str, Any]:

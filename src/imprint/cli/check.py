@@ -40,8 +40,8 @@ def command(
     columns: dict[str, Any] = {"label_column": label_column, "text_column": text_column}
     with terminal.bars() as bars:
         splits = all_splits(data, labels=labels, progress=bars.download, **columns)
-        model.embedder.choose(splits[0].modality)
-        if cache and model.modality != "embedding":
+        model.embedder.choose(splits[0].kind)
+        if cache and splits[0].kind.needs_backbone:
             check_home()
         terminal.note("; ".join(split.found for split in splits) + ".")
         rows = gather(model, splits, bars.embedding(), root=data)

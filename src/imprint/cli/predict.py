@@ -66,10 +66,13 @@ def command(
 
     check_model(file)
     model = Imprinter.load(file, backbone=backbone, device=device, threads=threads, cache=cache)
-    if sort_into is not None and model.modality not in ("image", "sound"):
-        raise ParameterError("predict(--sort-into): only files of their own can be sorted, pictures or sounds.")
+    kind = model.embedder.kind
+    if sort_into is not None and (kind.typed or not kind.needs_backbone):
+        raise ParameterError(
+            f"--sort-into: only files, such as pictures, can be sorted; this model reads {kind.plural}."
+        )
     with terminal.bars() as bars:
-        seen = model.look(_inputs.inputs(inputs, model.modality, text_column), bars.embedding("Looking"))
+        seen = model.look(_inputs.inputs(inputs, kind, text_column), bars.embedding("Looking"))
     if not len(seen.X):
         raise UnreadableInput(seen.skipped[0].name, seen.skipped[0].reason)
     answers = _answers(model, seen, top, unknown, REASONS if why else 0)

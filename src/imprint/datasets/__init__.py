@@ -91,22 +91,26 @@ def load(
     return _load_file(path, split, None if labels is None else Path(labels).expanduser(), labelled, columns)
 
 
-def load_files(paths: Iterable[str | os.PathLike[str]]) -> Split:
-    """Pictures or sounds given one by one, without labels; a folder stands for everything below it.
+def load_files(paths: Iterable[str | os.PathLike[str]], kind: str | None = None) -> Split:
+    """Files given one by one, without labels; a folder stands for everything below it.
 
-    A file that is not there is refused; one that cannot be read says so when it is asked for.
+    They are read as the modality `kind`, by default that of their suffixes. A missing file is refused; one that
+    cannot be read raises `UnreadableInput` when it is used.
     """
     from imprint.datasets.folder import load_files
 
-    return load_files(paths)
+    return load_files(paths, kind)
 
 
 def _load_file(path: Path, split: str, labels: Path | None, labelled: bool, columns: dict[str, Any]) -> Split:
+    from imprint.datasets.folder import load_zip
     from imprint.datasets.matrices import load_matrix
     from imprint.datasets.packs import load_pack
     from imprint.datasets.tables import SUFFIXES, load_table
 
     suffix = path.suffix.lower()
+    if suffix == ".zip":
+        return load_zip(path, split, labelled=labelled)
     if suffix == ".npz":
         return load_pack(path, split, labelled=labelled)
     if suffix in SUFFIXES:

@@ -2,9 +2,11 @@
 
 import hashlib
 import os
-import stat
 import time
-from collections.abc import Callable, Iterator, Sequence
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any, overload
 
@@ -13,12 +15,15 @@ from imprint.core.errors import FileError
 from imprint.core.files.atomic import atomic_write
 from imprint.core.files.home import home
 from imprint.datasets.split import UnreadableInput
+from imprint.modalities import read_file
+from imprint.modalities._base import LARGEST_FILE
 
-BLOCK = 1 << 20  # bytes that are hashed at once
-LARGEST = 1 << 30  # bytes of one file
 SETTLED = 2.0  # seconds; a file changed more recently may change again within the clock's grain
-NO_FILE, UNREADABLE = "not a file", "unreadable"  # in the place of the digest of what has none
+SYSTEM_FILES = frozenset({"thumbs.db", "desktop.ini", "__macosx"})
+UNREADABLE = "unreadable"  # in the place of a digest
 Decode = Callable[[bytes], Any]
+ZIP_DAMAGE = (OSError, zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, KeyError)
+"""What zipfile raises on damaged or encrypted archives."""
 
 
 class FileInputs:
@@ -39,28 +44,23 @@ class FileInputs:
     def __getitem__(self, i: slice) -> "FileInputs": ...
     def __getitem__(self, i: int | slice) -> Any:
         if isinstance(i, slice):
-            return FileInputs(os.path.abspath(self.root), self.names[i], self._decode, self._digests[i])
+            return self._part(self.names[i], self._digests[i])
         return self.decode(i, self.raw(i))
+
+    def _part(self, names: Sequence[str], digests: Sequence[str]) -> "FileInputs":
+        return FileInputs(os.path.abspath(self.root), names, self._decode, digests)
 
     def raw(self, i: int) -> bytes:
         """The bytes of a file, as they are."""
         name, known = self.names[i], self._digests[i] if self._digests else None
         path = self._path(name)
         try:
-            facts = os.stat(path)
-            if not stat.S_ISREG(facts.st_mode):  # a pipe would wait for ever
-                raise UnreadableInput(name, "not a file") if known in (None, NO_FILE) else _changed(path)
-            if facts.st_size > LARGEST:
-                raise UnreadableInput(name, f"{facts.st_size:,} bytes; the limit is {LARGEST:,}")
-            with open(path, "rb", buffering=0) as f:
-                found = f.read()
-        except OSError as e:
-            raise (
-                UnreadableInput(name, e.strerror or str(e)) if known in (None, UNREADABLE) else _changed(path)
-            ) from None
-        if known is not None and hashlib.sha256(found).hexdigest() != known:
+            content = self._content(name)
+        except UnreadableInput as e:
+            raise UnreadableInput(name, e.reason) if known in (None, UNREADABLE) else _changed(path) from None
+        if known is not None and hashlib.sha256(content).hexdigest() != known:
             raise _changed(path)
-        return found
+        return content
 
     def decode(self, i: int, raw: bytes) -> Any:
         """The input that the bytes of file `i` hold."""
@@ -72,6 +72,9 @@ class FileInputs:
     def _path(self, name: str) -> str:
         return os.path.join(self.root, name)
 
+    def _content(self, name: str) -> bytes:
+        return read_file(self._path(name))
+
     def fingerprint(self) -> str:
         """The digest of the files' bytes in order.
 
@@ -79,10 +82,17 @@ class FileInputs:
         """
         note = home() / "fingerprints" / digest(self._marks())
         known, started = _recall(note), time.time()
-        self._digests = known or [_file_digest(self._path(name)) for name in self.names]
+        self._digests = known or [self._digest(name) for name in self.names]
         if not known and self._last_change() < started - SETTLED:
             _remember(note, self._digests)
         return digest(self._digests)
+
+    def _digest(self, name: str) -> str:
+        """The SHA-256 of a file's bytes, or `UNREADABLE`."""
+        try:
+            return hashlib.sha256(self._content(name)).hexdigest()
+        except UnreadableInput:
+            return UNREADABLE
 
     def _marks(self) -> Iterator[str | bytes]:
         yield os.fsencode(os.path.realpath(self.root))
@@ -101,24 +111,63 @@ class FileInputs:
                 yield name, None
 
 
+class ZipInputs(FileInputs):
+    """The inputs in the members of a `.zip` file, decoded when asked for."""
+
+    def __init__(self, path: str | Path, members: Mapping[str, str], *files: Any):
+        super().__init__(path, *files)
+        self._members = members
+
+    @staticmethod
+    def members(path: Path) -> dict[str, str]:
+        """The visible files of a `.zip` by relative path; a name that leads out of the archive is refused."""
+        with _opened(path) as archive:
+            names = [info.filename for info in archive.infolist() if not info.is_dir()]
+        shown = {name: name.replace("\\", "/") for name in names}
+        if outside := [name for name, path in shown.items() if path.startswith("/") or ".." in path.split("/")]:
+            raise FileError(f"{path}: {outside[0]!r} is not a relative path inside the archive.")
+        return {path: name for name, path in shown.items() if not _is_hidden(path)}
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {key: value for key, value in vars(self).items() if key != "_archive"}
+
+    def _part(self, names: Sequence[str], digests: Sequence[str]) -> "ZipInputs":
+        return ZipInputs(os.path.abspath(self.root), self._members, names, self._decode, digests)
+
+    @cached_property
+    def _archive(self) -> zipfile.ZipFile:
+        return _opened(Path(self.root))
+
+    def _content(self, name: str) -> bytes:
+        try:
+            info = self._archive.getinfo(self._members[name])
+            if info.file_size > LARGEST_FILE:
+                raise UnreadableInput(name, f"{info.file_size:,} bytes; the limit is {LARGEST_FILE:,}")
+            with self._archive.open(info) as member:
+                return member.read(LARGEST_FILE + 1)
+        except ZIP_DAMAGE as e:
+            raise UnreadableInput(name, str(e) or "the archive is damaged") from None
+
+    def _stats(self) -> Iterator[tuple[str, os.stat_result | None]]:
+        archive = os.stat(self.root)
+        return ((name, archive) for name in self.names)
+
+
+def _is_hidden(path: str) -> bool:
+    return any(part.startswith(".") or part.lower() in SYSTEM_FILES for part in path.split("/"))
+
+
+def _opened(path: Path) -> zipfile.ZipFile:
+    try:
+        return zipfile.ZipFile(path)
+    except ZIP_DAMAGE as e:
+        raise FileError(f"Cannot read {path}: {getattr(e, 'strerror', None) or e}.") from None
+
+
 def _changed(path: str) -> FileError:
     return FileError(
         f"{path} is not the file whose fingerprint was taken: it has changed, or is another on this machine."
     )
-
-
-def _file_digest(path: str) -> str:
-    """The SHA-256 of a file's bytes; what cannot be opened counts as such."""
-    try:
-        if not stat.S_ISREG(os.stat(path).st_mode):
-            return NO_FILE
-        with open(path, "rb", buffering=0) as f:
-            found = hashlib.sha256()
-            while block := f.read(BLOCK):
-                found.update(block)
-            return found.hexdigest()
-    except OSError:
-        return UNREADABLE
 
 
 def _remember(note: Path, digests: Sequence[str]) -> None:

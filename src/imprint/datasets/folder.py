@@ -1,149 +1,173 @@
-"""Folders of pictures or of sounds: one sub-folder per class, decoded when asked for."""
+"""Folders and `.zip` files with one sub-folder per class; each input is a file that is decoded when it is used."""
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from imprint.core.errors import FileError
-from imprint.core.types import Array
-from imprint.datasets import sounds
-from imprint.datasets.files import FileInputs
-from imprint.datasets.split import NO_LABELS, Modality, Split
+from imprint.datasets.files import SYSTEM_FILES, Decode, FileInputs, ZipInputs
+from imprint.datasets.split import NO_LABELS, Split
+from imprint.modalities import Modality, modality, of_file
 
 TEST_NAMES = ("test", "val", "validation")
-IGNORED = frozenset({"thumbs.db", "desktop.ini", "__macosx"})
+NAMED = 20  # files that one message names
+
+
+class Listing(NamedTuple):
+    """The files below a folder or inside a `.zip` by their relative paths, and its sub-folders, even empty ones."""
+
+    where: Path
+    files: list[str]
+    folders: set[str]
+    open: Callable[[Sequence[str], Decode], FileInputs]
 
 
 def load_folder(root: Path, split: str, *, labelled: bool = True) -> Split:
-    """One split of a folder of pictures, or of sounds.
+    """One split of a folder of pictures, sounds or texts.
 
     Either the folder has `train` and `test` (or `val`) below it, with one sub-folder per class in each, or it has
     one sub-folder per class itself and is all `train`. Without labels, it is everything below the folder.
     """
     if not labelled:
-        return _of_files(root, list(_files(root)), origin=root.name)
+        files = list(_files(root))
+        return _split_of(Listing(root, files, set(), partial(FileInputs, root)), labelled=False, origin=root.name)
     folder, parts = _split_folder(root, split)
-    found = {e.name: [f"{e.name}/{name}" for name in _files(e.path)] for e in _entries(folder) if _is_folder(e)}
-    loose = [e.name for e in _entries(folder) if not _is_folder(e)]
-    if outside := [name for name in loose if _kind(name)]:
-        raise FileError(
-            f"{folder} has {len(outside)} {_noun(_kind(outside[0]))}(s) outside any class, such as {outside[0]}; "
-            f"put every {_noun(_kind(outside[0]))} into the sub-folder of its class."
-        )
-    if not found:
-        raise FileError(f"{folder} has no sub-folders; make one per class and put its pictures there.")
-    for label, names in found.items():
-        if not any(map(_kind, names)):
-            raise _nothing_in(folder / label, names)
-    names = [name for inside in found.values() for name in inside]
-    labels = [label for label, inside in found.items() for name in inside if _kind(name)]
-    return _of_files(folder, names + loose, np.array(labels), origin=root.resolve().name, parts=parts)
+    return _split_of(_listing(folder), labelled=True, origin=root.resolve().name, parts=parts)
 
 
-def load_files(paths: Iterable[str | os.PathLike[str]]) -> Split:
-    """Pictures or sounds given one by one, without labels; a folder stands for all below it."""
+def load_zip(path: Path, split: str, *, labelled: bool = True) -> Split:
+    """One split of a `.zip` of folders, laid out as `load_folder` expects; a single folder around them is skipped."""
+    members = ZipInputs.members(path)
+    while len({name.split("/", 1)[0] for name in members}) == 1 and all(name.count("/") > 1 for name in members):
+        members = {name.split("/", 1)[1]: member for name, member in members.items()}
+    below = {name.split("/", 1)[0] for name in members if "/" in name}
+    part, parts = _part_of(path, below, split) if labelled else ("", ("train",))
+    prefix = f"{part}/" if part else ""
+    chosen = {n.removeprefix(prefix): m for n, m in sorted(members.items()) if n.startswith(prefix)}
+    folders = {name.split("/", 1)[0] for name in chosen if "/" in name}
+    listing = Listing(path, list(chosen), folders, partial(ZipInputs, path, chosen))
+    return _split_of(listing, labelled=labelled, origin=path.name, parts=parts)
+
+
+def load_files(paths: Iterable[str | os.PathLike[str]], kind: str | None = None) -> Split:
+    """Files given one by one, without labels; a folder stands for all files below it.
+
+    `kind` is the modality that they are read as; by default that of their suffixes, or else pictures.
+    """
     names: list[str] = []
     ignored: Counter[str] = Counter()
     for given in paths:
-        place = Path(given).expanduser()
-        if place.is_dir():
-            inside = load_folder(place, "train", labelled=False)
-            names += [os.path.join(place, name) for name in inside.names]
+        path = Path(given).expanduser()
+        if path.is_dir():
+            inside = load_folder(path, "train", labelled=False)
+            names += [os.path.join(path, name) for name in inside.names]
             ignored.update(inside.ignored)
-        elif not os.path.lexists(place):
+        elif not os.path.lexists(path):
             raise FileError(f"There is no file or folder {os.fspath(given)}.")
         else:
-            names.append(str(place))
-    kinds: set[Modality] = {"sound" if _ending(name) in sounds.SUFFIXES else "image" for name in names}
+            names.append(str(path))
+    kinds = {kind} if kind else {(of_file(name) or modality("image")).name for name in names}
+    if not names:
+        raise FileError("No files are given.")
     if len(kinds) != 1:
-        raise FileError("Pictures and sounds together cannot be read." if kinds else "No files are given.")
-    return _split_of("", names, NO_LABELS, kinds.pop(), ignored)
+        raise FileError(f"{_listed([modality(k).plural for k in sorted(kinds)])} cannot be read together.")
+    only = modality(kinds.pop())
+    return Split(FileInputs("", names, only.read), NO_LABELS, names, (), only.name, ignored=dict(ignored))
 
 
-def _of_files(
-    folder: Path, names: list[str], labels: Any = NO_LABELS, *, origin: str, parts: tuple[str, ...] = ("train",)
-) -> Split:
-    """A split of those of the files that can be read; the others are counted by their ending."""
-    kept = [name for name in names if _kind(name)]
-    kinds = Counter(map(_kind, kept))
-    if not kept:
-        raise _nothing_in(folder, names)
-    if len(kinds) > 1:
-        counts = " and ".join(f"{n:,} {_noun(kind)}(s)" for kind, n in kinds.items())
-        raise FileError(f"{folder} has {counts}; keep one kind.")
-    return _split_of(folder, kept, labels, _kind(kept[0]) or "image", _endings(names), origin=origin, parts=parts)
-
-
-def _split_of(
-    root: Path | str, names: Sequence[str], labels: Any, kind: Modality, ignored: dict[str, int], **facts: Any
-) -> Split:
-    decode = sounds.read_sound if kind == "sound" else _read_picture
-    inputs = FileInputs(root, tuple(names), decode)
+def _split_of(listing: Listing, *, labelled: bool, origin: str, parts: tuple[str, ...] = ("train",)) -> Split:
+    """The files of one modality. Other files, files outside any class and empty folders are left out and reported."""
+    if labelled and not listing.folders:
+        raise FileError(f"{listing.where} has no sub-folders; make one per class and put its inputs there.")
+    inside = [name for name in listing.files if "/" in name or not labelled]
+    kind = _modality(listing.where, inside)
+    names = tuple(name for name in inside if of_file(name) == kind)
+    labels = np.array([name.split("/", 1)[0] for name in names]) if labelled else NO_LABELS
     classes = tuple(dict.fromkeys(labels.tolist()))
-    return Split(inputs, labels, inputs.names, classes, kind, ignored=dict(ignored), **facts)
+    stray = [name for name in listing.files if labelled and "/" not in name and of_file(name) == kind]
+    empty = sorted(listing.folders - {*classes}) if labelled else []
+    omissions = [
+        *_omitted(stray, f"{kind.count(len(stray))} outside any class folder"),
+        *_omitted(empty, f"{len(empty):,} folder{'s' * (len(empty) != 1)} without {kind.plural}"),
+    ]
+    return Split(
+        listing.open(names, kind.read),
+        labels,
+        names,
+        classes,
+        kind.name,
+        origin=origin,
+        parts=parts,
+        ignored=_suffixes([name for name in listing.files if of_file(name) != kind]),
+        omissions=tuple(omissions),
+    )
 
 
-def _read_picture(raw: bytes) -> Array:
-    """Pillow is imported for the first picture that is decoded: those known by their bytes need none."""
-    from imprint.datasets.pictures import read_picture
-
-    return read_picture(raw)
-
-
-def _suffixes() -> frozenset[str]:
-    from imprint.datasets.pictures import suffixes
-
-    return suffixes()
-
-
-def _nothing_in(folder: Path, names: Sequence[str]) -> FileError:
-    others = ", ".join(f"{n:,} {ending or 'without ending'}" for ending, n in sorted(_endings(names).items())[:6])
-    it_has = f"; it has {others}" if others else ""
-    return FileError(f"{folder} has no pictures; they end in {', '.join(sorted(_suffixes()))}{it_has}.")
+def _modality(where: Path, names: Sequence[str]) -> Modality:
+    """What the files are. Texts count only where there is nothing else: notes lie in many folders of pictures."""
+    counts = Counter(kind for name in names if (kind := of_file(name)) is not None)
+    kinds = [kind for kind in counts if not kind.typed] or list(counts)
+    if not kinds:
+        others = ", ".join(f"{n:,} {suffix or 'without suffix'}" for suffix, n in sorted(_suffixes(names).items())[:6])
+        known = ", ".join(sorted(modality("image").suffixes()))
+        it_has = f"; it has {others}" if others else ""
+        raise FileError(f"{where} has no pictures, sounds or texts; pictures end in {known}{it_has}.")
+    if len(kinds) > 1:
+        raise FileError(f"{where} has {_listed([kind.count(counts[kind]) for kind in kinds])}; keep one kind.")
+    return kinds[0]
 
 
-def _endings(names: Iterable[str]) -> dict[str, int]:
-    """How many files are of no kind that is read, by their ending."""
-    return dict(Counter(_ending(name) for name in names if not _kind(name)))
+def _omitted(names: Sequence[str], what: str) -> list[str]:
+    more = f" and {len(names) - NAMED:,} more" if len(names) > NAMED else ""
+    return [f"Ignored {what}: {', '.join(names[:NAMED])}{more}."] if names else []
 
 
-def _ending(name: str) -> str:
-    return os.path.splitext(name)[1].lower()
+def _listed(phrases: Sequence[str]) -> str:
+    return " and ".join([", ".join(phrases[:-1]), phrases[-1]] if len(phrases) > 1 else phrases)
 
 
-def _kind(name: str) -> Modality | None:
-    return "sound" if _ending(name) in sounds.SUFFIXES else "image" if _ending(name) in _suffixes() else None
-
-
-def _noun(kind: Modality | None) -> str:
-    return "sound" if kind == "sound" else "picture"
+def _suffixes(names: Iterable[str]) -> dict[str, int]:
+    return dict(Counter(os.path.splitext(name)[1].lower() for name in names))
 
 
 def _split_folder(root: Path, split: str) -> tuple[Path, tuple[str, ...]]:
     """The folder that holds the classes of one split, and the splits there are."""
-    below = {e.name for e in _entries(root) if _is_folder(e)}
+    part, parts = _part_of(root, {e.name for e in _entries(root) if _is_folder(e)}, split)
+    return root / part, parts
+
+
+def _part_of(root: Path, below: set[str], split: str) -> tuple[str, tuple[str, ...]]:
     tests = [name for name in TEST_NAMES if name in below]
     if "train" in below and (tests or below == {"train"}):
         chosen = "train" if split == "train" else next(iter(tests), "test")
         if chosen in below:
-            return root / chosen, ("train", "test") if tests else ("train",)
+            return chosen, ("train", "test") if tests else ("train",)
     elif split == "train":
-        return root, ("train",)
+        return "", ("train",)
     raise FileError(f"{root} has no test split; put its classes below {root / 'train'} and {root / 'test'}.")
+
+
+def _listing(folder: Path) -> Listing:
+    entries = _entries(folder)
+    folders = [e for e in entries if _is_folder(e)]
+    files = [f"{e.name}/{name}" for e in folders for name in _files(e.path)]
+    loose = [e.name for e in entries if not _is_folder(e)]
+    return Listing(folder, files + loose, {e.name for e in folders}, partial(FileInputs, folder))
 
 
 def _entries(folder: Path | str) -> list[Any]:
     """What a person put into a folder, by name; hidden files and those of file managers are left out."""
     try:
-        with os.scandir(folder) as found:
-            kept = [e for e in found if not e.name.startswith(".") and e.name.lower() not in IGNORED]
+        with os.scandir(folder) as entries:
+            visible = [e for e in entries if not e.name.startswith(".") and e.name.lower() not in SYSTEM_FILES]
     except OSError as e:
         raise FileError(f"Cannot list {folder}: {e.strerror}.") from None
-    return sorted(kept, key=lambda e: e.name)
+    return sorted(visible, key=lambda e: e.name)
 
 
 def _files(folder: Path | str) -> Iterator[str]:

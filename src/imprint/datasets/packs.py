@@ -16,7 +16,7 @@ import numpy as np
 from imprint.core.errors import FileError, ParameterError
 from imprint.core.types import Array
 from imprint.datasets.matrices import DAMAGE, float_rows
-from imprint.datasets.split import NO_LABELS, SPLITS, Modality, Numbered, Split, classes_of, plain_labels
+from imprint.datasets.split import NO_LABELS, SPLITS, Numbered, Split, classes_of, plain_labels
 
 LAST = 65_557  # bytes at the end of a .zip file, among which is the number of its entries
 
@@ -37,7 +37,7 @@ def load_pack(path: Path, split: str, name: str | None = None, *, labelled: bool
     if f"{split}_names" in held and not images:
         names = _names(path, f"{split}_names", len(inputs))
     parts = tuple(s for s in SPLITS if (f"{s}_images" if images else s) in held)
-    modality: Modality = "image" if images else "embedding"
+    modality = "image" if images else "embedding"
     return Split(inputs, labels, names, classes_of(labels), modality, origin=name or path.name, parts=parts)
 
 

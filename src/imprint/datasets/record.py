@@ -4,8 +4,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from imprint.datasets.split import Modality
-
 DownloadProgress: TypeAlias = Callable[[str, int, int | None], None]
 """Called as `progress(file, bytes_so_far, bytes_in_all)`; the last is None where the server does not say."""
 
@@ -33,7 +31,7 @@ class DatasetRecord:
     """
 
     title: str
-    modality: Modality
+    modality: str
     classes: int
     train: int
     test: int

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal, Protocol, TypeAlias, overload
+from typing import Any, Protocol, TypeAlias, overload
 
 import numpy as np
 
@@ -11,13 +11,12 @@ from imprint.core.digest import digest
 from imprint.core.errors import ParameterError
 from imprint.core.errors import UnreadableInput as UnreadableInput
 from imprint.core.types import Array
+from imprint.modalities import Modality, modality
 
 Label: TypeAlias = int | str
-Modality: TypeAlias = Literal["image", "text", "sound", "embedding"]
 SPLITS = ("train", "test")
 NO_LABELS: Array = np.empty(0, dtype=np.int64)
 """The labels of inputs that have none."""
-PLURALS = {"image": "pictures", "text": "texts", "sound": "sounds", "embedding": "embeddings"}
 
 
 class Inputs(Protocol):
@@ -103,11 +102,12 @@ class Split:
     labels: Array  # (n,) int64 or str; (0,) where there are none
     names: Sequence[str]
     classes: tuple[Label, ...]
-    modality: Modality
+    modality: str  # `image`, `text`, `sound`, `embedding`, or that of a plug-in
     source: Array | None = None  # (n,) str: which data set a row of a merged set came from
     origin: str = ""  # what the data are called: a name, or the last part of a path
     parts: tuple[str, ...] = ("train",)  # the splits that the data have
-    ignored: Mapping[str, int] = field(default_factory=dict)  # files left out, by ending
+    ignored: Mapping[str, int] = field(default_factory=dict)  # files of another kind, by suffix
+    omissions: tuple[str, ...] = ()  # sentences about inputs that were left out or cut
 
     def __post_init__(self) -> None:
         sizes = {len(self.inputs), len(self.names)} | ({len(self.labels)} if len(self.labels) else set())
@@ -123,18 +123,23 @@ class Split:
         return f"Split({inputs} {self.modality}{'s' * (inputs != 1)}, {classes} class{'es' * (classes != 1)})"
 
     @property
+    def kind(self) -> Modality:
+        """What the inputs are."""
+        return modality(self.modality)
+
+    @property
     def found(self) -> str:
         """What the data are, in one line.
 
         >>> Split(("a", "b"), np.array(["x", "y"]), ("0", "1"), ("x", "y"), "text", origin="mail.csv").found
         '2 texts of 2 classes (mail.csv)'
         """
-        what = f"{len(self):,} {PLURALS[self.modality] if len(self) != 1 else PLURALS[self.modality][:-1]}"
+        what = self.kind.count(len(self))
         if self.classes:
             what += f" of {len(self.classes):,} class{'es' if len(self.classes) != 1 else ''}"
-        if self.modality == "embedding":
+        if not self.kind.needs_backbone:
             what += f", {len(self.inputs[0]):,} wide"
-        left = ", ".join(f"{n:,} {ending or 'without ending'}" for ending, n in sorted(self.ignored.items()))
+        left = ", ".join(f"{n:,} {suffix or 'without suffix'}" for suffix, n in sorted(self.ignored.items()))
         return what + (f" ({self.origin})" if self.origin else "") + (f"; ignored: {left}" if left else "")
 
     def blocks(self, rows: int = 65536) -> Iterator[tuple[Any, Array]]:

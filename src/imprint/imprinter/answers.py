@@ -8,7 +8,7 @@ import numpy as np
 from imprint.core.errors import ParameterError, UnreadableInput
 from imprint.core.types import Array
 from imprint.imprinter import exemplars
-from imprint.imprinter.embedder import Embedder, Report
+from imprint.imprinter.embedder import BackboneEmbedder, Report
 from imprint.imprinter.exemplars import Reason
 from imprint.imprinter.items import Embedded
 from imprint.imprinter.learnt import Learnt
@@ -24,7 +24,7 @@ class Guess(NamedTuple):
 class Answering(ABC):
     """Answers that need a network and something learnt, each read once."""
 
-    embedder: Embedder
+    embedder: BackboneEmbedder
 
     @property
     @abstractmethod
@@ -33,7 +33,7 @@ class Answering(ABC):
 
     @property
     def modality(self) -> str:
-        """What the model reads: `image`, `text`, `sound` or `embedding`."""
+        """What the model reads: `image`, `text`, `sound`, `embedding`, or the modality of a plug-in."""
         return self.embedder.modality
 
     @property

@@ -10,17 +10,15 @@ import numpy as np
 
 from imprint import backbones, datasets
 from imprint.core.errors import FileError, ImprintError, ParameterError
-from imprint.core.types import Array
 from imprint.datasets import Split
-from imprint.datasets.sounds import SUFFIXES
-from imprint.datasets.split import Numbered, plain_labels
 from imprint.embeddings import EmbeddingProgress, embed
-from imprint.imprinter.items import Embedded, embed_items, labelled_items
+from imprint.imprinter.items import Embedded, GivenInputs, given_split
+from imprint.modalities import Modality, modality
+from imprint.modalities.embedding import matrix
 
 Report = Callable[[EmbeddingProgress], object]
 ROWS = "embeddings"
 """In the place of a backbone's name: inputs are embeddings already."""
-KINDS = {"image": "pictures", "text": "texts", "sound": "sounds", "embedding": "embeddings"}
 
 
 class Deferred:
@@ -37,7 +35,7 @@ class Deferred:
         return getattr(self._load(), name)
 
 
-class Embedder:
+class BackboneEmbedder:
     """A backbone by name, loaded when first needed. None stands for the default of whatever data come first."""
 
     def __init__(self, spec: str | None, cache: bool | str | os.PathLike[str], device: str, threads: int | None):
@@ -60,16 +58,21 @@ class Embedder:
 
     @property
     def modality(self) -> str:
-        """What it reads: `image`, `text`, `sound` or `embedding`."""
-        return "embedding" if self.spec == ROWS else str(self.reader.modality)
+        """What it reads: `image`, `text`, `sound`, `embedding`, or the modality of a plug-in."""
+        return self.kind.name
 
-    def choose(self, modality: str) -> None:
-        """Take the default for a kind of data where none was named; refuse data of another kind than it reads."""
+    @property
+    def kind(self) -> Modality:
+        """What it reads."""
+        return modality("embedding" if self.spec == ROWS else str(self.reader.modality))
+
+    def choose(self, kind: Modality) -> None:
+        """Take the default backbone for some data where none was named; refuse data that it does not read."""
         if self.spec is None:
-            self.spec = ROWS if modality == "embedding" else backbones.default(modality)
-        if self.modality != modality:
+            self.spec = backbones.default(kind.name) if kind.needs_backbone else ROWS
+        if self.kind != kind:
             named = "This model" if self.spec == ROWS else self.reader.record.name
-            raise ParameterError(f"{named} reads {KINDS[self.modality]} and the data are {KINDS[modality]}.")
+            raise ParameterError(f"{named} reads {self.kind.plural} and the data are {kind.plural}.")
 
     def origin(self) -> dict[str, Any]:
         """What a model file says of the backbone: how it is named, its fingerprint and its record."""
@@ -99,83 +102,50 @@ class Embedder:
                 f"here, so its embeddings differ: fit the model again, or use the imprint that made it."
             )
 
-    def labelled(self, data: Any, progress: Report | None = None) -> Embedded:
-        """The rows of labelled data: a path or name, a `Split`, or a pair (items, labels)."""
-        if isinstance(data, tuple):
-            return self._pair(*data) if len(data) == 2 else _no_pair()
-        split = data if isinstance(data, Split) else datasets.load(data, "train")
-        self.choose(split.modality)
-        rows = self._split(split, progress)
+    def labelled(self, data: Any, labels: Any = None, progress: Report | None = None) -> Embedded:
+        """The rows of labelled data: a path or name, a split, a table, a pair (items, labels), or items and labels."""
+        if isinstance(data, tuple) and labels is None:
+            if len(data) != 2:
+                raise ParameterError("fit(data): a tuple must be a pair, (items, labels).")
+            data, labels = data
+        if labels is None and isinstance(data, str | os.PathLike):
+            data = datasets.load(data, "train")
+        split = self._split(data, labels)
+        if not len(split.labels):
+            raise ParameterError("fit(data): there are no labels; give them: fit(items, labels).")
+        rows = self._rows(split, progress)
         _complete(rows, split.classes)
         return rows
 
     def unlabelled(self, items: Any, progress: Report | None = None) -> Embedded:
         """The rows of items: pictures or sounds as paths or arrays, texts, or a matrix of embeddings."""
-        if isinstance(items, Embedded):
-            return items
-        if isinstance(items, Split):
-            self.choose(items.modality)
-            return self._split(items, progress)
-        if self.modality == "embedding":
-            return Embedded(_matrix(items), Numbered("row", len(items)), ())
-        return embed_items(self.backbone, items, progress)
+        return items if isinstance(items, Embedded) else self._rows(self._split(items), progress)
 
-    def _pair(self, items: Any, labels: Any) -> Embedded:
-        if isinstance(items, np.ndarray) and items.ndim == 2 and items.dtype.kind == "f":
-            self.choose("embedding")
-        elif self.spec is None:
-            self.choose(_kind_of(list(items)[:10]))
-        if self.modality != "embedding":
-            rows = labelled_items(self.backbone, items, labels)
-            _complete(rows, np.unique(np.asarray(labels)).tolist())
-            return rows
-        X, y = _matrix(items), plain_labels(labels)
-        if len(X) != len(y):
-            raise ParameterError(f"fit((items, labels)): {len(X)} items and {len(y)} labels; they must be as many.")
-        return Embedded(X, Numbered("row", len(X)), (), y)
+    def _split(self, data: Any, labels: Any = None) -> Split:
+        if not isinstance(data, Split):
+            data = given_split(data, labels, None if self.spec is None else self.kind)
+        self.choose(data.kind)
+        return data
 
-    def _split(self, split: Split, progress: Report | None) -> Embedded:
+    def _rows(self, split: Split, progress: Report | None) -> Embedded:
         y = split.labels if len(split.labels) else None
-        if split.modality == "embedding":
-            return Embedded(_matrix(split.inputs), split.names, (), y)
-        found = embed(
+        if not split.kind.needs_backbone:
+            return Embedded(matrix(split.inputs), split.names, (), y)
+        rows = embed(
             self.reader,
             split,
             folder=None if isinstance(self.cache, bool) else Path(self.cache),
             progress=progress,
-            remember=self.cache is not False,
+            remember=self.cache is not False and not isinstance(split.inputs, GivenInputs),
         )
-        kept = found.index.tolist()
-        return Embedded(found.X, [split.names[i] for i in kept], found.skipped, None if y is None else y[found.index])
+        names = [split.names[i] for i in rows.index.tolist()]
+        return Embedded(rows.X, names, rows.skipped, None if y is None else y[rows.index])
 
 
-def _matrix(rows: Any) -> Array:
-    X = np.asarray(rows)
-    if X.ndim != 2 or X.dtype.kind not in "fiu" or not len(X):
-        raise ParameterError(f"Embeddings must be rows of numbers (n, d), not {X.dtype} of shape {X.shape}.")
-    X = X if X.dtype in (np.float32, np.float64) else X.astype(np.float32)
-    if not np.isfinite(X).all():
-        row = int(np.flatnonzero(~np.isfinite(X).all(axis=1))[0])
-        raise ParameterError(f"Embeddings must be finite numbers; row {row} is not.")
-    return X
-
-
-def _kind_of(first: Sequence[Any]) -> str:
-    """What the first of some items are, where no backbone says what it reads."""
-    if all(isinstance(item, str) and not Path(item).suffix for item in first):
-        return "text"
-    heard = all(isinstance(item, str | os.PathLike) and Path(item).suffix.lower() in SUFFIXES for item in first)
-    return "sound" if heard else "image"
-
-
-def _no_pair() -> Embedded:
-    raise ParameterError("fit(data): a tuple must be a pair, (pictures, labels).")
-
-
-def _complete(rows: Embedded, wanted: Sequence[Any]) -> None:
+def _complete(rows: Embedded, classes: Sequence[Any]) -> None:
     """Refuse data in which a class has no input that can be read."""
-    found = set(np.unique(rows.y).tolist()) if rows.y is not None else set()
-    for label in wanted:
-        if label not in found:
+    readable = set(np.unique(rows.y).tolist()) if rows.y is not None else set()
+    for label in classes:
+        if label not in readable:
             name, reason = rows.skipped[0].name, rows.skipped[0].reason
             raise ImprintError(f"Nothing of the class {label!r} can be read; the first failure is {name}: {reason}.")

@@ -1,18 +1,22 @@
-"""Lists of pictures, texts and sounds as input to the embedding pipeline."""
+"""Inputs that a program passes as Python values, such as a list of paths or a data frame, as a `Split`."""
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from imprint.backbones import Backbone
 from imprint.core.errors import ParameterError
 from imprint.core.types import Array
-from imprint.datasets.files import FileInputs
-from imprint.datasets.sounds import read_sound
-from imprint.datasets.split import plain_labels
-from imprint.embeddings import EmbeddingProgress, Skipped, embed
+from imprint.datasets import Split
+from imprint.datasets.split import NO_LABELS, classes_of, plain_labels
+from imprint.embeddings import Skipped
+from imprint.modalities import Modality, family, modality, of_file, read_file
+from imprint.modalities.embedding import matrix
+
+LABEL_COLUMNS = ("label", "labels", "category", "target", "y")
+INPUT_COLUMNS = {"text": "text", "image": "image", "picture": "image", "audio": "sound", "sound": "sound"}
+"""Columns of a table that hold the inputs, and their modality."""
 
 
 class Embedded(NamedTuple):
@@ -24,68 +28,87 @@ class Embedded(NamedTuple):
     y: Array | None = None  # (n,)
 
 
-def embed_items(
-    backbone: Backbone, items: Any, progress: Callable[[EmbeddingProgress], object] | None = None
-) -> Embedded:
-    """Embed pictures (paths, or uint8 arrays), texts, or sounds (paths, or samples) without storing anything."""
-    data = ListedInputs(backbone, items)
-    result = embed(backbone, data, progress=progress, remember=False)
-    return Embedded(result.X, [data.names[i] for i in result.index.tolist()], result.skipped)
+class GivenInputs:
+    """Python values as inputs of one modality, converted when asked for."""
 
-
-def labelled_items(backbone: Backbone, items: Any, labels: Any) -> Embedded:
-    """Embed pictures or texts that come with one label each."""
-    y = plain_labels(labels)
-    count = len(items) if hasattr(items, "__len__") else len(items := list(items))
-    if count != len(y):
-        raise ParameterError(f"fit((items, labels)): {count} items and {len(y)} labels; they must be as many.")
-    rows = embed_items(backbone, items)
-    return rows._replace(y=np.delete(y, [s.index for s in rows.skipped]))
-
-
-class ListedInputs:
-    """Items that a caller gave in a list or an array, read one by one."""
-
-    def __init__(self, backbone: Backbone, items: Any):
-        if isinstance(items, str | os.PathLike):
-            raise ParameterError(f"{os.fspath(items)!r} is one item; give a list of them: [{os.fspath(items)!r}].")
-        self.backbone = backbone
-        self.items = items if isinstance(items, np.ndarray) else list(items)
-        if isinstance(self.items, np.ndarray) and self.items.ndim < 3 and backbone.modality == "image":
-            raise ParameterError(
-                f"Pictures in one array must be (n, height, width[, 3]), not of shape {self.items.shape}."
-            )
-        self.names = [_name(backbone, item, i) for i, item in enumerate(self.items)]
-
-    @property
-    def inputs(self) -> "ListedInputs":
-        return self
+    def __init__(self, kind: Modality, values: Sequence[Any]):
+        self.kind, self.values = kind, values
 
     def __len__(self) -> int:
-        return len(self.items)
+        return len(self.values)
 
     def __getitem__(self, i: int) -> Any:
-        return _read(self.backbone, self.items[i])
+        value = self.values[i]
+        if isinstance(value, Mapping) and (value.get("bytes") or value.get("path")):  # an undecoded Hugging Face image
+            value = value.get("bytes") or os.fspath(value["path"])
+        if isinstance(value, bytes):
+            return self.kind.read(value)
+        is_path = isinstance(value, os.PathLike) or (isinstance(value, str) and not self.kind.typed)
+        return self.kind.read(read_file(value)) if is_path else self.kind.convert(value)
 
 
-def _read(backbone: Backbone, item: Any) -> Any:
-    if backbone.modality == "text":
-        if not isinstance(item, str):
-            raise ParameterError(f"{backbone.record.name} reads texts, not {type(item).__name__}.")
-        return item
-    is_path = isinstance(item, str | os.PathLike)
-    if backbone.modality == "sound":
-        return FileInputs("", (os.fspath(item),), read_sound)[0] if is_path else item
-    if is_path:
-        from imprint.datasets.pictures import read_picture
-
-        return read_picture(item)
-    if isinstance(item, np.ndarray) and item.dtype == np.uint8:
-        return item
-    kind = f"{item.dtype} array" if isinstance(item, np.ndarray) else type(item).__name__
-    raise ParameterError(f"A picture must be a path or a uint8 array (height, width[, 3]), not a {kind}.")
+def given_split(values: Any, labels: Any = None, kind: Modality | None = None) -> Split:
+    """Values, and perhaps their labels, as a split; `kind` is what the model reads, None where it is still open."""
+    if _is_table(values):
+        values, labels, kind = _of_table(values, labels, kind)
+    values = _column(values)
+    kind = kind or _kind_of(values)
+    items = kind.listed(values)
+    names = [kind.name_of(value, i) for i, value in enumerate(items)]
+    y = NO_LABELS if labels is None else _labels(labels, len(items))
+    inputs = items if not kind.needs_backbone else GivenInputs(kind, items)
+    return Split(inputs, y, names, classes_of(y) if len(y) else (), kind.name)
 
 
-def _name(backbone: Backbone, item: Any, i: int) -> str:
-    is_path = isinstance(item, os.PathLike) or (isinstance(item, str) and backbone.modality != "text")
-    return os.fspath(item) if is_path else str(i)
+def _labels(labels: Any, rows: int) -> Array:
+    y = plain_labels(_column(labels))
+    if len(y) != rows:
+        raise ParameterError(f"fit(items, labels): {rows} items and {len(y)} labels; they must be as many.")
+    return y
+
+
+def _kind_of(values: Any) -> Modality:
+    """What some values are, where no backbone says what it reads."""
+    if isinstance(values, np.ndarray) and values.ndim == 2 and values.dtype != np.uint8:
+        return modality("embedding")
+    first = list(values[:10]) if isinstance(values, Sequence | np.ndarray) else [values]
+    if first and all(isinstance(value, str) for value in first):
+        files = {of_file(value) for value in first}
+        only = files.pop() if len(files) == 1 else None
+        return only if only is not None else modality("text")
+    if first and all(isinstance(value, os.PathLike) for value in first):
+        return of_file(first[0]) or modality("image")
+    kinds = [kind for kind in map(modality, family.names()) if first and all(map(kind.recognises, first))]
+    if not kinds:
+        what = type(first[0]).__name__ if first else "nothing"
+        raise ParameterError(f"Cannot tell what {what} is; name the backbone that reads it: Imprinter(backbone=...).")
+    return kinds[0]
+
+
+def _is_table(values: Any) -> bool:
+    return isinstance(values, Mapping) or hasattr(values, "column_names") or hasattr(values, "columns")
+
+
+def _of_table(table: Any, labels: Any, kind: Modality | None) -> tuple[Any, Any, Modality]:
+    """The inputs, labels and modality of a data frame, an Arrow table, a Hugging Face data set or a dict of columns."""
+    names = [str(n) for n in (table if isinstance(table, Mapping) else getattr(table, "column_names", table.columns))]
+    if labels is None and (column := next((name for name in LABEL_COLUMNS if name in names), None)):
+        labels = table[column]
+        names.remove(column)
+    if column := next((name for name in INPUT_COLUMNS if name in names), None):
+        return table[column], labels, kind or modality(INPUT_COLUMNS[column])
+    columns = [np.asarray(_column(table[name])) for name in names]
+    if not columns or any(c.dtype.kind not in "fiu" for c in columns):
+        raise ParameterError(
+            f"The table has neither a column {', '.join(INPUT_COLUMNS)} nor numbers alone; it has: {', '.join(names)}."
+        )
+    X = columns[0] if columns[0].ndim == 2 else np.stack(columns, axis=1)
+    return matrix(X), labels, modality("embedding")
+
+
+def _column(values: Any) -> Any:
+    """A column of pandas, polars, Arrow or torch as a list or an array; anything else as it is."""
+    for name in ("to_pylist", "to_list", "tolist"):
+        if not isinstance(values, np.ndarray | list | tuple) and hasattr(values, name) and not hasattr(values, "cpu"):
+            return getattr(values, name)()
+    return np.asarray(values.cpu()) if hasattr(values, "cpu") else values

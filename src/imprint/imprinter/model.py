@@ -18,7 +18,7 @@ from imprint.core.labels import plain
 from imprint.head import Head
 from imprint.imprinter import pretrained
 from imprint.imprinter.answers import Answering
-from imprint.imprinter.embedder import ROWS, Embedder, Report
+from imprint.imprinter.embedder import ROWS, BackboneEmbedder, Report
 from imprint.imprinter.exemplars import Exemplars
 from imprint.imprinter.items import Embedded
 from imprint.imprinter.learnt import Learnt
@@ -85,7 +85,7 @@ class Imprinter(Answering):
             if name not in PARTS:
                 raise ParameterError(f"Imprinter({name}=...): there is no such part. It takes: {', '.join(PARTS)}.")
         self._keep = pretrained.Keep.of(keep_head, backbone, recipe, parts, calibrate)
-        self.embedder = Embedder(self._keep.spec if self._keep else backbone, cache, device, threads)
+        self.embedder = BackboneEmbedder(self._keep.spec if self._keep else backbone, cache, device, threads)
         given = self._keep.parts if self._keep else recipes.describe(recipe or DEFAULT).parts()
         self._method, self._seed = Method.of(**{**given, **parts}), _seed(random_state)
         self._calibrate = calibrate
@@ -121,18 +121,19 @@ class Imprinter(Answering):
 
     # Learning
 
-    def embed(self, data: Any, progress: Report | None = None) -> Embedded:
+    def embed(self, data: Any, y: Any = None, *, progress: Report | None = None) -> Embedded:
         """Labelled data as embeddings, which `fit` and `add` take as well.
 
-        `data` is whatever `imprint.datasets.load` takes (a folder with one sub-folder per class, a table of texts or
-        embeddings, the name of a data set), a `Split`, or a pair (items, labels) with items as paths of pictures
-        or sounds, uint8 arrays, float32 samples, texts or a matrix.
+        Without `y`, `data` is whatever `imprint.datasets.load` takes (a folder with one sub-folder per class, a table
+        of texts or embeddings, the name of a data set), a `Split`, or a table with a column of labels: a data frame
+        of pandas or polars, an Arrow table, a Hugging Face data set or a dict of columns. With labels `y`, it is a
+        list or column of inputs: paths, bytes, Pillow images, uint8 arrays, float32 samples, texts, or a matrix.
         """
-        return data if isinstance(data, Embedded) else self.embedder.labelled(data, progress)
+        return data if isinstance(data, Embedded) else self.embedder.labelled(data, y, progress)
 
-    def fit(self, data: Any, progress: Report | None = None) -> Self:
+    def fit(self, data: Any, y: Any = None, *, progress: Report | None = None) -> Self:
         """Imprint every class of `data` (see `embed`), forgetting whatever was there before."""
-        rows = self.embed(data, progress)
+        rows = self.embed(data, y, progress=progress)
         folds = CrossValidation.new(self._method, self._seed, rows.X.dtype) if self._calibrate else None
         empty = Head(self._method, self._seed, rows.X.dtype, folds=folds)
         learnt = Learnt(self._keep.beside(empty) if self._keep else empty, {}).taught(rows)
@@ -140,10 +141,10 @@ class Imprinter(Answering):
         self._learnt = learnt
         return self
 
-    def add(self, data: Any, progress: Report | None = None) -> Self:
+    def add(self, data: Any, y: Any = None, *, progress: Report | None = None) -> Self:
         """Imprint new classes, and more items of known ones; the other classes stay as they are."""
         _ = self.learnt  # refused before the work where there is nothing to add to
-        rows = self.embed(data, progress)
+        rows = self.embed(data, y, progress=progress)
         compare_and_set(self, "_learnt", lambda learnt: learnt.taught(rows))
         return self
 
@@ -162,9 +163,9 @@ class Imprinter(Answering):
         pictures the names and embeddings of those nearest to a proxy.
         """
         document, arrays = self.learnt.to_parts()
-        rows = self.modality == "embedding"
-        own = {"kind": "classifier"} if rows else {"kind": "imprinter", "backbone": self.embedder.origin()}
-        container.write(path, {**document, **own}, arrays)
+        named = self.embedder.kind.needs_backbone
+        kind = {"kind": "imprinter", "backbone": self.embedder.origin()} if named else {"kind": "classifier"}
+        container.write(path, {**document, **kind}, arrays)
 
     @classmethod
     def load(

@@ -12,7 +12,7 @@ from starlette.routing import Route
 
 from imprint.core.errors import FileError, ImprintError, NotFittedError, ParameterError
 from imprint.core.version import __version__
-from imprint.datasets.pictures import read_picture
+from imprint.modalities.image import read_picture
 from imprint.serve import judge, takeaway
 from imprint.serve.answers import answer
 from imprint.serve.bodies import TooLargeError, body, json_body, number

@@ -9,7 +9,7 @@ from imprint.backbones import Backbone
 from imprint.backbones.backbone import thread_count
 from imprint.core.errors import ImprintError, ParameterError, UnreadableInput
 from imprint.core.types import Array
-from imprint.datasets.pictures import read_picture
+from imprint.modalities.image import read_picture
 from imprint.serve.batches import Batches
 
 BATCH = 64

@@ -13,7 +13,7 @@ import numpy as np
 from imprint.core.errors import FileError
 from imprint.core.files.atomic import atomic_write, make_folder
 from imprint.core.types import Array
-from imprint.datasets.pictures import read_picture
+from imprint.modalities.image import read_picture
 
 SIDES = {"thumbnail": 224, "picture": 1280}
 """The longest side of pictures that are shown."""

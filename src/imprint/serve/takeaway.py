@@ -13,13 +13,13 @@ import numpy as np
 
 from imprint.calibration import CrossValidation
 from imprint.core.errors import NotFittedError
-from imprint.datasets.pictures import read_picture
 from imprint.evaluation import evaluation
 from imprint.evaluation.labelled_rows import LabelledRows
 from imprint.evaluation.page import evaluation_page
 from imprint.evaluation.projection import project
 from imprint.head import Head
 from imprint.imprinter import Imprinter
+from imprint.modalities.image import read_picture
 from imprint.serve.classroom import Classroom
 
 STAMP = (2000, 1, 1, 0, 0, 0)  # of files in the archive, so that the same lesson gives the same bytes

@@ -204,5 +204,5 @@ def test_keep_head_keeps_the_network_s_own_classes(imprint, photos):
     assert all(f"/{a['label']}/" in a["path"].replace("\\", "/") and a["known"] is None for a in answers)
     assert imprint("forget", "m.imprint", "goldfish").code == 0
     assert len(Imprinter.load("m.imprint").classes_) == 202
-    imprint("predict", "m.imprint", photos, "--unknown", 0.05).refused("no pictures of them")
+    imprint("predict", "m.imprint", photos, "--unknown", 0.05).refused("no pictures of the network's own classes")
     imprint("fit", photos, "-o", "n.imprint", *RAW, "--keep-by", "margin").refused("no pre-training head")

@@ -13,7 +13,7 @@ from imprint.backbones import load, record
 from imprint.backbones.adapters.sound import RATE, resampled
 from imprint.cli import main
 from imprint.core.errors import ParameterError, UnreadableInput
-from imprint.datasets.sounds import read_sound
+from imprint.modalities.sound import read_sound
 
 SHARED = Path(os.environ.get("IMPRINT_SHARED", Path(__file__).resolve().parents[3].parent / "shared"))
 FRAME = 15_600

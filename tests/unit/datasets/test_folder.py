@@ -1,7 +1,10 @@
 import importlib.util
 import os
+import pickle
 import shutil
 import tracemalloc
+import zipfile
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -105,12 +108,75 @@ def test_unclear_folders_are_refused(photos, tmp_path):
     with pytest.raises(FileError, match="has no sub-folders"):
         load(tmp_path / "empty")
     (photos / "dog").mkdir()
-    with pytest.raises(FileError, match=r"dog has no pictures; they end in .*\.jpg"):
-        load(photos)
-    picture(photos / "dog" / "1.png")
+    for folder in (photos / "dog", tmp_path / "notes"):
+        (folder / "empty").mkdir(parents=True, exist_ok=True)
+    with pytest.raises(FileError, match=r"notes has no pictures, sounds or texts; pictures end in .*\.jpg"):
+        load(tmp_path / "notes")
+
+
+def test_stray_files_and_empty_folders_are_listed_and_left_out(photos):
+    names = list(load(photos).names)
+    for folder in ("dog", "owl"):
+        (photos / folder).mkdir()
+    (photos / "owl" / "1.qqq").write_bytes(b"x")
     picture(photos / "loose.png")
-    with pytest.raises(FileError, match=r"1 picture\(s\) outside any class, such as loose\.png"):
-        load(photos)
+    picture(photos / "stray.png")
+    split = load(photos)
+    assert list(split.names) == names
+    assert split.omissions == (
+        "Ignored 2 pictures outside any class folder: loose.png, stray.png.",
+        "Ignored 2 folders without pictures: dog, owl.",
+    )
+
+
+def test_a_zip_of_folders_is_read_like_the_folder(photos, tmp_path):
+    for name in (".hidden/1.png", "__MACOSX/cat/4.png"):
+        picture(photos / name)
+    whole = shutil.make_archive(str(tmp_path / "flat"), "zip", photos)
+    nested = shutil.make_archive(str(tmp_path / "nested"), "zip", tmp_path, "photos")
+    shutil.copytree(photos, tmp_path / "data" / "train")
+    picture(tmp_path / "data" / "val" / "cat" / "7.png", 7)
+    parted = shutil.make_archive(str(tmp_path / "parted"), "zip", tmp_path, "data")
+    for path in (whole, nested, parted):
+        split = load(path)
+        assert (list(split.names), split.labels.tolist()) == (list(load(photos).names), load(photos).labels.tolist())
+        np.testing.assert_array_equal(split.inputs[2], load(photos).inputs[2])
+        assert split.fingerprint == load(photos).fingerprint
+        again = pickle.loads(pickle.dumps(split.inputs[1:3]))
+        np.testing.assert_array_equal(again[1], split.inputs[2])
+    assert load(parted).parts == ("train", "test")
+    assert load(parted, "test").inputs[0][0, 0, 0] == 7
+    assert len(load(whole, labelled=False)) == 6
+
+
+def test_a_damaged_or_dangerous_zip_is_refused(photos, tmp_path):
+    path = tmp_path / "a.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("cat/../../evil.png", b"x")
+    with pytest.raises(FileError, match="not a relative path inside the archive"):
+        load(path)
+    path.write_bytes(b"PK nonsense")
+    with pytest.raises(FileError, match="not a zip file"):
+        load(path)
+    whole = shutil.make_archive(str(tmp_path / "whole"), "zip", photos)
+    raw = bytearray(Path(whole).read_bytes())
+    raw[raw.index(b"zebra/1.png") + 40] ^= 255
+    Path(whole).write_bytes(raw)
+    split = load(whole)
+    with pytest.raises(UnreadableInput, match=r"zebra/1\.png: .*"):
+        [split.inputs[i] for i in range(len(split))]
+
+
+def test_a_folder_of_text_files_is_texts(tmp_path):
+    for label, texts in {"complaint": ["it broke", "too late"], "praise": ["great. 5.0 of 5"]}.items():
+        (tmp_path / "mails" / label).mkdir(parents=True)
+        for i, text in enumerate(texts):
+            (tmp_path / "mails" / label / f"{i}.txt").write_text(text + "\n", "utf-8")
+    split = load(tmp_path / "mails")
+    assert (split.modality, split.found) == ("text", "3 texts of 2 classes (mails)")
+    assert [split.inputs[i] for i in range(3)] == ["it broke", "too late", "great. 5.0 of 5"]
+    picture(tmp_path / "mails" / "praise" / "logo.png")
+    assert (load(tmp_path / "mails").modality, load(tmp_path / "mails").ignored) == ("image", {".txt": 3})
 
 
 def test_an_unreadable_picture_is_named_when_it_is_asked_for(photos):
@@ -146,7 +212,7 @@ def test_an_unchanged_folder_is_not_read_again(photos, monkeypatch, own_home):
     first = load(photos).fingerprint
     assert len(list((own_home / "fingerprints").iterdir())) == 1
     with monkeypatch.context() as patch:
-        patch.setattr(files, "_file_digest", None)
+        patch.setattr(files, "read_file", None)
         assert load(photos).fingerprint == first
     path = photos / "cat" / "4.png"
     times = path.stat()
@@ -212,11 +278,11 @@ def test_what_is_left_out_is_counted_by_its_ending(photos):
         (photos / name).write_bytes(b"x")
     split = load(photos)
     assert split.ignored == {".qqq": 2, ".txt": 2, "": 1}
-    assert split.found == "6 pictures of 3 classes (photos); ignored: 1 without ending, 2 .qqq, 2 .txt"
-    (photos / "dog").mkdir()
-    (photos / "dog" / "1.qqq").write_bytes(b"x")
-    with pytest.raises(FileError, match=r"dog has no pictures; they end in .*; it has 1 \.qqq\.$"):
-        load(photos)
+    assert split.found == "6 pictures of 3 classes (photos); ignored: 1 without suffix, 2 .qqq, 2 .txt"
+    (photos / "other" / "dog").mkdir(parents=True)
+    (photos / "other" / "dog" / "1.qqq").write_bytes(b"x")
+    with pytest.raises(FileError, match=r"other has no pictures, sounds or texts; .*; it has 1 \.qqq\.$"):
+        load(photos / "other")
 
 
 def test_the_parts_are_named(photos, tmp_path):

@@ -6,7 +6,7 @@ from typing import Any
 
 from imprint.core.errors import FileError
 from imprint.datasets.growing import GrowingRows
-from imprint.datasets.split import NO_LABELS, SPLITS, Modality, RowsOf, Split, classes_of
+from imprint.datasets.split import NO_LABELS, SPLITS, RowsOf, Split, classes_of
 from imprint.datasets.tables.blocks import Block, Doubt, careful_blocks, fast_blocks
 from imprint.datasets.tables.layout import Layout, choose_layout
 from imprint.datasets.tables.rows import SUFFIXES as SUFFIXES
@@ -79,6 +79,6 @@ class _Table:
         """The finished rows."""
         labels = self.labels.array() if self.labels is not None else NO_LABELS
         names: Sequence[str] = tuple(self.names) or RowsOf(self.path.name, self.rows)
-        modality: Modality = "text" if self.layout.kind == "text" else "embedding"
+        modality = "text" if self.layout.kind == "text" else "embedding"
         parts = tuple(part for part in SPLITS if part in self.parts)
         return Split(self.inputs, labels, names, classes_of(labels), modality, origin=self.path.name, parts=parts)

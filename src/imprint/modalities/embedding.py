@@ -1,0 +1,47 @@
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from imprint.core.errors import ParameterError, UnreadableInput
+from imprint.core.types import Array
+from imprint.modalities._base import Modality
+
+
+@dataclass(frozen=True, kw_only=True)
+class Embedding(Modality):
+    """Rows of numbers that a backbone computed elsewhere."""
+
+    noun: ClassVar[str] = "embedding"
+    needs_backbone: ClassVar[bool] = False
+
+    def read(self, raw: bytes) -> Array:
+        raise UnreadableInput("the given bytes", "embeddings are rows of a table, not single files")
+
+    def convert(self, value: Any) -> Array:
+        return matrix([value])[0]
+
+    def recognises(self, value: Any) -> bool:
+        return isinstance(value, list | tuple | np.ndarray) and np.asarray(value).ndim == 1 and len(value) > 2
+
+    def listed(self, values: Any) -> Sequence[Any]:
+        return matrix(values)
+
+    def name_of(self, value: Any, i: int) -> str:
+        return f"row {i + 1}"
+
+
+def matrix(rows: Any) -> Any:
+    """Embeddings as finite float32 or float64 rows.  # (n, d)"""
+    try:
+        X = np.asarray(rows)
+    except ValueError:
+        raise ParameterError("Embeddings must be rows of numbers of one width.") from None
+    if X.ndim != 2 or X.dtype.kind not in "fiu" or not len(X):
+        raise ParameterError(f"Embeddings must be rows of numbers (n, d), not {X.dtype} of shape {X.shape}.")
+    X = X if X.dtype in (np.float32, np.float64) else X.astype(np.float32)
+    finite = np.isfinite(X).all(axis=1)
+    if not finite.all():
+        raise ParameterError(f"Embeddings must be finite numbers; row {int(np.argmin(finite)) + 1} is not.")
+    return X

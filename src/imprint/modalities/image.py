@@ -1,0 +1,235 @@
+import io
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar
+
+import numpy as np
+
+from imprint.core.errors import ParameterError, UnreadableInput
+from imprint.core.extras import install_hint
+from imprint.core.types import Array
+from imprint.modalities._base import Modality, read_file
+
+if TYPE_CHECKING:
+    from PIL.Image import Image as PilImage
+
+MOST_PIXELS = 1 << 26
+"""The largest picture that is decoded whole, 67 million pixels; larger JPEGs are decoded at 1/2, 1/4 or 1/8."""
+LONGEST_SIDE = 1 << 18  # pixels; Pillow keeps a pointer for every row
+STRIP = 1 << 22  # pixels that are converted at once
+SUFFIXES = {
+    "JPEG": (".jpg", ".jpeg", ".jpe", ".jfif"),
+    "PNG": (".png",),
+    "GIF": (".gif",),
+    "BMP": (".bmp",),
+    "TIFF": (".tif", ".tiff"),
+    "PPM": (".ppm", ".pgm", ".pbm", ".pnm"),
+    "WEBP": (".webp",),
+    "AVIF": (".avif",),
+    "HEIF": (".heic", ".heif", ".hif"),
+}
+CODECS = {"JPEG": "jpg", "PNG": "zlib", "WEBP": "webp", "AVIF": "avif"}
+HEIF_BRANDS = (b"heic", b"heix", b"hevc", b"mif1", b"msf1")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Image(Modality):
+    """Pictures: files, bytes, Pillow images, or uint8 arrays (height, width) and (height, width, 3)."""
+
+    noun: ClassVar[str] = "picture"
+    backbone: ClassVar[str | None] = "efficientnet_lite0"
+
+    def suffixes(self) -> frozenset[str]:
+        return frozenset(s for name in (*formats(), "HEIF") for s in SUFFIXES[name])
+
+    def read(self, raw: bytes) -> Array:
+        return read_picture(raw)
+
+    def convert(self, value: Any) -> Array:
+        if hasattr(value, "getexif") and hasattr(value, "convert"):  # a Pillow image
+            return _readable("the given picture", lambda: _rgb(value.copy()))
+        if isinstance(value, np.ndarray) and value.dtype == np.uint8 and _is_one(value):
+            return value
+        what = f"{value.dtype} array of shape {value.shape}" if isinstance(value, np.ndarray) else type(value).__name__
+        raise ParameterError(
+            f"A picture must be a path, bytes, a Pillow image or a uint8 array (height, width[, 3]), not {what}."
+        )
+
+    def recognises(self, value: Any) -> bool:
+        is_array = isinstance(value, np.ndarray) and value.dtype == np.uint8 and _is_one(value)
+        return is_array or hasattr(value, "getexif") or (isinstance(value, bytes) and not value.startswith(b"RIFF"))
+
+    def listed(self, values: Any) -> Sequence[Any]:
+        """An array (height, width, 3) is one picture, (n, height, width[, 3]) are several."""
+        if isinstance(values, np.ndarray) and values.ndim < 3:
+            raise ParameterError(
+                f"Pictures in one array must be (n, height, width[, 3]), not of shape {values.shape}; "
+                "give one grey picture as a list: [picture]."
+            )
+        is_one = hasattr(values, "getexif") or (isinstance(values, np.ndarray) and values.ndim == 3 and _is_one(values))
+        return [values] if is_one else super().listed(values)
+
+    def show(self, item: Any) -> Array:
+        return np.asarray(item)
+
+    def sample(self, size: int) -> list[Any]:
+        """Pictures of 500 x 375 pixels."""
+        return [np.random.default_rng(0).integers(0, 256, (375, 500, 3), dtype=np.uint8)] * size
+
+
+def _is_one(array: Array) -> bool:
+    return array.size > 0 and (array.ndim == 2 or (array.ndim == 3 and array.shape[2] == 3))
+
+
+@cache
+def formats() -> tuple[str, ...]:
+    """The formats that are read: those that the installed Pillow was built with, and HEIF by its extra."""
+    from PIL import (  # noqa: F401 - each registers its format
+        AvifImagePlugin,
+        BmpImagePlugin,
+        GifImagePlugin,
+        JpegImagePlugin,
+        PngImagePlugin,
+        PpmImagePlugin,
+        TiffImagePlugin,
+        WebPImagePlugin,
+        features,
+    )
+
+    built = tuple(f for f in SUFFIXES if f != "HEIF" and (f not in CODECS or features.check(CODECS[f])))
+    return (*built, "HEIF") if _has_heif() else built
+
+
+def _has_heif() -> bool:
+    """Make Pillow read HEIF, if the package for it is installed."""
+    try:
+        import pillow_heif
+    except ImportError:
+        return False
+    pillow_heif.register_heif_opener()
+    return True
+
+
+def read_picture(source: str | os.PathLike[str] | bytes, least_side: int | None = None) -> Array:
+    """A picture as uint8 RGB, (height, width, 3), as a viewer would show it on white.
+
+    EXIF rotation is applied. Transparency is laid on white. 16-bit grey is scaled to 8 bits. The first frame of an
+    animation is taken. Colour profiles are ignored. With `least_side`, a JPEG may be decoded at 1/2, 1/4 or 1/8
+    as long as no side falls below it, which is faster. What cannot be read raises `UnreadableInput`.
+    """
+    name, raw = ("the given bytes", source) if isinstance(source, bytes) else (os.fspath(source), read_file(source))
+
+    def decode() -> Array:
+        with io.BytesIO(raw) as file, _open(file) as image:
+            _shrink(image, file, least_side)
+            return _rgb(image)
+
+    return _readable(name, decode)
+
+
+def _readable(name: str, decode: Callable[[], Array]) -> Array:
+    """What `decode` returns. Decoders of other libraries raise anything on a damaged file, even AssertionError."""
+    try:
+        return decode()
+    except UnreadableInput as e:
+        raise UnreadableInput(name, e.reason) from None
+    except Exception as e:
+        words = str(e).splitlines()[0].rstrip(".") if isinstance(e, OSError) and str(e) else "the file is damaged"
+        raise UnreadableInput(name, f"not a readable picture ({words})") from None
+
+
+def _refused(reason: str) -> UnreadableInput:
+    return UnreadableInput("the given bytes", reason)
+
+
+def _open(file: BinaryIO) -> "PilImage":
+    """The picture with its header read; Pillow's own limit on pixels, a global, stays out of it."""
+    import PIL.Image
+
+    head = file.read(32)
+    if not head:
+        raise _refused("the file is empty")
+    for name in formats():
+        open_picture, accept = PIL.Image.OPEN[name]
+        if accept is None or accept(head) is True:
+            file.seek(0)
+            return open_picture(file, "")
+    if head[4:8] == b"ftyp" and head[8:12] in HEIF_BRANDS:
+        raise _refused(f"HEIC pictures need an extra: {install_hint('heic')}")
+    raise _refused(f"not a picture ({', '.join(formats())})")
+
+
+def _shrink(image: "PilImage", file: BinaryIO, least_side: int | None) -> None:
+    """Ask the JPEG decoder for fewer pixels where needed or wanted; refuse what stays too large."""
+    width, height = image.size
+    huge = width * height > MOST_PIXELS
+    scale = 1
+    while width * height > MOST_PIXELS * scale**2:
+        scale *= 2
+    while least_side is not None and scale < 8 and min(width, height) // (2 * scale) >= least_side:
+        scale *= 2
+    if 1 < scale <= 8 and image.format == "JPEG" and (not huge or _in_one_scan(file)):
+        image.draft(None, (width // scale, height // scale))
+    if max(image.size) > LONGEST_SIDE:
+        raise _refused(f"{width} x {height} pixels; the limit of a side is {LONGEST_SIDE:,}")
+    if image.size[0] * image.size[1] > MOST_PIXELS:
+        raise _refused(f"{width} x {height} pixels; the limit is {MOST_PIXELS:,}, except for sequential JPEGs")
+
+
+def _in_one_scan(file: BinaryIO) -> bool:
+    """Whether a JPEG is decoded row by row; progressive ones keep all coefficients in memory."""
+    place = file.tell()
+    try:
+        file.seek(2)
+        components = 0
+        while (marker := file.read(4)) and len(marker) == 4:
+            kind, length = marker[1], int.from_bytes(marker[2:], "big")
+            body = file.read(length - 2)
+            if kind in (0xC0, 0xC1):
+                components = body[5]
+            elif kind == 0xDA:
+                return components == body[0]
+            elif 0xC2 <= kind <= 0xCF and kind not in (0xC4, 0xC8, 0xCC):
+                return False
+        return False
+    finally:
+        file.seek(place)
+
+
+def _rgb(image: "PilImage") -> Array:
+    """The decoded pixels, converted in strips so that a large picture needs little more than its own size."""
+    from PIL import ImageOps
+
+    image.load()
+    ImageOps.exif_transpose(image, in_place=True)
+    width, height = image.size
+    rows = max(1, STRIP // width)
+    if rows >= height:
+        return _convert(image)
+    out = np.empty((height, width, 3), dtype=np.uint8)
+    for top in range(0, height, rows):
+        out[top : top + rows] = _convert(image.crop((0, top, width, min(height, top + rows))))
+    return out
+
+
+def _convert(image: "PilImage") -> Array:
+    if image.mode == "F" or image.mode.startswith("I"):
+        return np.repeat(_grey(image)[:, :, None], 3, axis=2)
+    if image.has_transparency_data:
+        from PIL.Image import new
+
+        colours = image.convert("RGBA")
+        image = new("RGB", colours.size, "white")
+        image.paste(colours, mask=colours)
+    return np.array(image if image.mode == "RGB" else image.convert("RGB"))
+
+
+def _grey(image: "PilImage") -> Array:
+    """Grey values of 16 bits as the nearest of 8 bits: 65535 is white."""
+    values = np.asarray(image)
+    if image.mode == "F" or values.min() < 0 or values.max() > 65535:
+        raise _refused("its samples of 32 bits have no stated range")
+    table: Array = np.rint(np.arange(65536) / 257).astype(np.uint8)
+    return np.take(table, values)

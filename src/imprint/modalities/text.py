@@ -1,0 +1,45 @@
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from imprint.core.errors import ParameterError, UnreadableInput
+from imprint.modalities._base import Modality
+
+SENTENCE = "where is the card that i ordered two weeks ago and why has nobody told me"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Text(Modality):
+    """Texts in UTF-8: sentences, titles, messages."""
+
+    noun: ClassVar[str] = "text"
+    backbone: ClassVar[str | None] = "minilm"
+    typed: ClassVar[bool] = True
+
+    def suffixes(self) -> frozenset[str]:
+        return frozenset({".txt"})
+
+    def read(self, raw: bytes) -> str:
+        try:
+            text = raw.decode("utf-8-sig").strip()
+        except UnicodeDecodeError:
+            raise UnreadableInput("the given bytes", "it is not UTF-8") from None
+        if not text:
+            raise UnreadableInput("the given bytes", "the text is empty")
+        return text
+
+    def convert(self, value: Any) -> str:
+        if not isinstance(value, str):
+            raise ParameterError(f"A text must be a str, not {type(value).__name__}.")
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            raise ParameterError(f"{value[:40]!r}: a text must be whole Unicode, without surrogates.") from None
+        return value
+
+    def show(self, item: Any) -> str:
+        return str(item)
+
+    def sample(self, size: int) -> list[Any]:
+        """Texts of 3 to 16 words."""
+        words = SENTENCE.split()
+        return [" ".join(words[: 3 + i % (len(words) - 2)]) for i in range(size)]

@@ -1,0 +1,209 @@
+"""Proxies that decide together: equal to a Gaussian process solved whole, also after classes have come and gone."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import RBF
+from threadpoolctl import threadpool_limits
+
+from imprint.gaussian_process import update
+from imprint.gaussian_process.nystroem import solve_by_landmarks
+from imprint.gaussian_process.scale import merge_moments, moments, rounded_scale, scale
+from imprint.gaussian_process.update import added, removed, solve
+
+RATE = 0.04
+
+
+def drawn(classes, per_class, width=12, seed=0):
+    """Proxies of some classes with their labels and noise, and queries about them."""
+    rng = np.random.default_rng(seed)
+    centres = rng.normal(size=(classes, 1, width))
+    W = (centres + rng.normal(size=(classes, per_class, width))).reshape(-1, width)
+    labels = np.repeat(np.arange(classes), per_class)
+    return W, labels, rng.uniform(0.01, 0.3, len(W)), rng.normal(size=(150, width))
+
+
+def whole(W, labels, noise):
+    """scikit-learn's Gaussian process on one-hot labels."""
+    process = GaussianProcessRegressor(RBF(np.sqrt(0.5 / RATE)), alpha=noise, optimizer=None)
+    return process.fit(W.astype(float), np.eye(labels.max() + 1)[labels])
+
+
+def agree(system, W, labels, noise, Q):
+    scores, doubts = whole(W, labels, noise).predict(Q, return_std=True)
+    np.testing.assert_allclose(system.scores(Q), scores.reshape(len(Q), -1), atol=1e-9)
+    np.testing.assert_allclose(system.doubt(Q), doubts.reshape(len(Q), -1)[:, 0], atol=1e-9)
+
+
+@pytest.fixture
+def by_blocks(monkeypatch):
+    """Correct systems of every size by the block formulas."""
+    monkeypatch.setattr(update, "ANEW", 0)
+
+
+@pytest.mark.parametrize(("classes", "per_class"), [(1, 1), (3, 1), (7, 20), (60, 20)])
+def test_equals_a_gaussian_process(classes, per_class):
+    W, labels, noise, Q = drawn(classes, per_class)
+    agree(solve(W, labels, noise, RATE), W, labels, noise, Q)
+
+
+@settings(max_examples=20)
+@given(st.lists(st.tuples(st.booleans(), st.integers(0, 99)), min_size=1, max_size=8))
+def test_classes_come_and_go_exactly(steps):
+    W, labels, noise, Q = drawn(70, 8)
+    present = list(range(0, 70, 2))
+
+    def rows(classes):
+        return np.isin(labels, classes)
+
+    def places(classes):
+        return np.searchsorted(present, labels[rows(classes)])
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(update, "ANEW", 0)
+        system = solve(W[rows(present)], places(present), noise[rows(present)], RATE)
+        for comes, draw in steps:
+            absent = sorted(set(range(70)) - set(present))
+            if comes:
+                new = [absent[draw % len(absent)], absent[-1]]
+                present = sorted({*present, *new})
+                system = added(system, W[rows(new)], places(new), noise[rows(new)])
+            else:
+                place = draw % len(present)
+                del present[place]
+                system = removed(system, [place])
+    agree(system, W[rows(present)], places(present), noise[rows(present)], Q)
+    fresh = solve(W[rows(present)], places(present), noise[rows(present)], RATE)
+    np.testing.assert_allclose(system.coefficients, fresh.coefficients, atol=1e-9)
+    np.testing.assert_allclose(system.contributions(Q, np.arange(150) % 5), fresh.contributions(Q, np.arange(150) % 5))
+
+
+@pytest.mark.usefixtures("by_blocks")
+def test_a_change_leaves_the_system_before_as_it_was_and_shares_its_factor():
+    W, labels, noise, Q = drawn(60, 20)
+    first = solve(W, labels, noise, RATE)
+    scores, blocks = first.scores(Q), [block.copy() for block in first.factor.beside]
+    more = removed(added(first, W[:5] + 0.1, np.full(5, 30), noise[:5]), [3, 4])
+    assert more.factor.beside[0] is first.factor.beside[0]
+    assert more.factor.beside[1] is first.factor.beside[1]
+    assert all(np.array_equal(a, b) for a, b in zip(blocks, first.factor.beside))
+    assert np.array_equal(scores, first.scores(Q))
+
+
+@pytest.mark.usefixtures("by_blocks")
+def test_factored_again_once_much_has_gone():
+    W, labels, noise, _ = drawn(40, 5)
+    system = solve(W, labels, noise, RATE)
+    sizes = []
+    for _ in range(7):
+        system = removed(system, [0])
+        sizes.append(len(system.factor))
+    assert sizes == [200, 200, 200, 200, 200, 170, 170]
+
+
+def test_small_systems_are_solved_again_bit_for_bit():
+    W, labels, noise, Q = drawn(9, 20)
+    kept = labels != 4
+    less = removed(solve(W, labels, noise, RATE), [4])
+    assert np.array_equal(
+        less.scores(Q), solve(W[kept], labels[kept] - (labels[kept] > 4), noise[kept], RATE).scores(Q)
+    )
+    again = added(less, W[~kept], labels[~kept], noise[~kept])
+    assert np.array_equal(again.scores(Q), solve(W, labels, noise, RATE).scores(Q))
+
+
+def test_contributions_sum_to_the_score():
+    W, labels, noise, Q = drawn(5, 4)
+    system = solve(W, labels, noise, RATE)
+    parts = system.contributions(Q, np.full(len(Q), 2))
+    assert parts.shape == (len(Q), len(W))
+    np.testing.assert_allclose(parts.sum(axis=1), system.scores(Q)[:, 2])
+
+
+def test_rows_that_nearly_coincide_far_from_zero():
+    rng = np.random.default_rng(0)
+    W = 1000 + rng.normal(size=(40, 30))
+    W[1::2] = W[::2] + 1e-5 * rng.normal(size=(20, 30))
+    labels, noise = np.arange(40) % 2, np.full(40, 1e-9)
+    Q = W + 1e-5
+    kernel = np.exp(-RATE * ((Q[:, None] - W) ** 2).sum(axis=2))
+    M = np.exp(-RATE * ((W[:, None] - W) ** 2).sum(axis=2)) + np.diag(noise)
+    expected = kernel @ np.linalg.solve(M, np.eye(2)[labels])
+    np.testing.assert_allclose(solve(W, labels, noise, RATE).scores(Q), expected, atol=1e-4)
+
+
+@pytest.mark.parametrize("classes", [3, 90])
+def test_landmarks_that_are_all_proxies_change_nothing(classes):
+    W, labels, noise, Q = drawn(classes, 10)
+    through = solve_by_landmarks(W, labels, noise, RATE, len(W))
+    assert np.array_equal(through.rows, np.arange(len(W)))
+    scores, doubts = whole(W, labels, noise).predict(Q, return_std=True)
+    np.testing.assert_allclose(through.scores(Q), scores, atol=1e-5)
+    np.testing.assert_allclose(through.doubt(Q), doubts[:, 0], atol=1e-5)
+    np.testing.assert_allclose(through.contributions(Q, np.zeros(150, dtype=int)).sum(axis=1), through.scores(Q)[:, 0])
+
+
+def test_some_landmarks_fit_all_proxies():
+    W, labels, noise, Q = drawn(6, 100, width=3)
+    through = solve_by_landmarks(W, labels, noise, RATE, 120)
+    assert np.array_equal(np.bincount(labels[through.rows]), np.full(6, 20))
+    np.testing.assert_allclose(through.scores(Q), solve(W, labels, noise, RATE).scores(Q), atol=2e-2)
+
+
+@pytest.mark.parametrize("classes", [3, 60])
+def test_float32_queries_of_few_and_many_classes(classes):
+    W, labels, noise, Q = drawn(classes, 20)
+    system = solve(W.astype(np.float32), labels, noise + 1, RATE)
+    Q = Q.astype(np.float32)
+    assert system.scores(Q).dtype == np.float32
+    np.testing.assert_allclose(system.scores(Q), system.scores(Q.astype(np.float64)), rtol=0, atol=5e-6)
+
+
+def test_too_little_noise_is_an_error():
+    with pytest.raises(np.linalg.LinAlgError):
+        solve(np.ones((3, 2)), np.arange(3), np.full(3, -1e-9), RATE)
+
+
+def test_threads_change_no_bit():
+    W, labels, noise, Q = drawn(80, 20)
+    found = []
+    for threads in (1, 2):
+        with threadpool_limits(threads, user_api="blas"):
+            system = solve(W, labels, noise, RATE)
+            found.append(np.c_[system.scores(Q), system.doubt(Q)])
+    assert np.array_equal(*found)
+
+
+def test_scales():
+    X = np.random.default_rng(0).normal(size=(50, 3)) + 5
+    s = scale(merge_moments([moments(X[:20]), moments(X[20:])]))
+    assert s == pytest.approx(2 * X.var(axis=0).sum())
+    older = {"total": X.sum(axis=0), "square": np.array([(X * X).sum()]), "rows": np.array([50.0])}
+    assert scale(older) == pytest.approx(s)
+    assert scale(merge_moments([older, moments(X)])) == pytest.approx(s)
+    assert scale(moments(np.full((7, 1), 0.1))) == 1.0
+    assert all(
+        rounded_scale(2 ** (step / 4 + d)) == pytest.approx(2 ** (step / 4))
+        for step in (-9, 0, 5)
+        for d in (-0.12, 0.12)
+    )
+
+
+@pytest.mark.shared
+def test_real_rows_in_float32_and_as_restated(shared_folder, monkeypatch):
+    monkeypatch.syspath_prepend(shared_folder / "kernel")
+    import restated
+
+    X, y, Q, _ = restated.read(shared_folder / "embeddings" / "subset" / "deit_tiny-mnist.npz")
+    model = restated.Kernel(X, y)
+    noise = (model.factor**2).sum(axis=1) - 1
+    system = solve(model.centres, model.owners, noise, 1 / model.scale)
+    scores, doubts = model.scores(Q)
+    np.testing.assert_allclose(system.scores(Q), scores, atol=1e-9)
+    np.testing.assert_allclose(system.doubt(Q), doubts, atol=1e-9)
+    Q = Q.astype(np.float32)
+    for rows in (slice(None, None, 30), slice(None)):
+        system = solve(X[rows].astype(np.float32), y[rows], np.full(len(X[rows]), 0.1), 1 / model.scale)
+        np.testing.assert_allclose(system.scores(Q), system.scores(Q.astype(np.float64)), atol=1e-5)

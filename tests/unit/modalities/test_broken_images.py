@@ -1,0 +1,68 @@
+"""Pictures that were cut, flipped, spliced or lied about: a picture, or a sentence; never anything else."""
+
+import io
+import struct
+import time
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from imprint.datasets import UnreadableInput
+from imprint.modalities.image import MOST_PIXELS, formats, read_picture
+
+EACH = 40  # of every format, so 200 and more in all
+LONGEST = 5.0
+PIXELS = np.random.default_rng(0).integers(0, 256, (33, 47, 3), dtype=np.uint8)
+
+
+def whole(kind: str) -> bytes:
+    out = io.BytesIO()
+    Image.fromarray(PIXELS).save(out, kind)
+    return out.getvalue()
+
+
+def broken(raw: bytes, other: bytes, draw: np.random.Generator) -> bytes:
+    """A picture after one accident or one lie."""
+    data, kind, at = bytearray(raw), draw.integers(7), int(draw.integers(len(raw)))
+    if kind == 0:
+        return raw[:at]
+    if kind == 1:
+        for place in draw.integers(len(data), size=draw.integers(1, 20)):
+            data[place] ^= 1 << draw.integers(8)
+        return bytes(data)
+    if kind == 2:
+        return raw[:at] + other[at:]
+    if kind == 3:
+        return raw[:at] + draw.bytes(64) + raw[at:]
+    if kind == 4:
+        size = struct.pack(">I", int(draw.choice([0, 2**31 - 1, 2**32 - 1, 60_000])))
+        place = int(draw.integers(min(64, len(data) - 4)))
+        return bytes(data[:place] + size + data[place + 4 :])
+    if kind == 5:
+        return raw[:12] + draw.bytes(200)
+    return raw[:at] + raw[at + int(draw.integers(1, 40)) :]
+
+
+@pytest.mark.parametrize("kind", sorted(formats()))
+def test_broken_pictures_are_read_or_refused_in_a_sentence(kind, tmp_path):
+    raw, draw = whole(kind), np.random.default_rng(sum(map(ord, kind)))
+    kinds, refused = sorted(formats()), 0
+    for i in range(EACH):
+        content = broken(raw, whole(kinds[i % len(kinds)]), draw)
+        path, start = tmp_path / f"{i}.png", time.monotonic()
+        path.write_bytes(content)
+        try:
+            picture = read_picture(path)
+            assert picture.dtype == np.uint8
+            assert picture.ndim == 3
+            assert picture.shape[2] == 3
+            assert picture.size <= 3 * MOST_PIXELS
+        except UnreadableInput as e:
+            refused += "\n" not in str(e) and str(e).startswith(f"Cannot read {path}: ")
+        assert time.monotonic() - start < LONGEST, (kind, i)
+    assert refused >= EACH // 4, "too few were broken to test anything"
+
+
+def test_there_are_two_hundred_of_them():
+    assert EACH * len(formats()) >= 200
