@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 MOST_NAMED = 10
 JOINERS = "\u200c\u200d"  # part of words and emoji
 UNLIMITED = 10_000  # columns of a pipe or file: nothing is cut
-NARROWEST, SHORT, GAP = 8, 20, 2  # columns: of a cut text, of a text that is not cut first, between two texts
+NARROWEST, NAME, SHORT, GAP = 8, 12, 20, 2
+"""Columns of a terminal: for a cut text, for a cut name, for a text that is cut last, and between two columns."""
 
 
 def printable(text: object, keep: str = "") -> str:
@@ -91,8 +92,9 @@ def _column_widths(columns: Sequence[str], cells: "list[list[Text]]", right: Seq
     texts = [i for i, name in enumerate(columns) if name not in right]
     texts.sort(key=lambda i: (needed[i] > SHORT, i if needed[i] > SHORT else needed[i]))
     free = room - GAP * (len(columns) - 1) - sum(needed[i] for i in range(len(columns)) if i not in texts)
-    for left, i in zip(range(len(texts), 0, -1), texts):
-        widths[i] = min(needed[i], max(free // left, min(free - NARROWEST * (left - 1), SHORT), NARROWEST))
+    for done, i in enumerate(texts, start=1):
+        reserved = sum(NAME if j == 0 else NARROWEST for j in texts[done:])
+        widths[i] = min(needed[i], max(free // (len(texts) - done + 1), min(free - reserved, SHORT), NARROWEST))
         free -= widths[i]
     return widths
 
