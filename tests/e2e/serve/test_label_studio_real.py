@@ -68,7 +68,7 @@ def studio(tmp_path):
         return
     port = "8123"
     environment = {**os.environ, "LABEL_STUDIO_ENABLE_LEGACY_API_TOKEN": "true", "COLLECT_ANALYTICS": "false"}
-    environment["SSRF_PROTECTION_ENABLED"] = "false"  # else it connects to no backend on this machine
+    environment["USE_DEFAULT_BANNED_SUBNETS"] = "false"  # else it refuses backends on this machine
     environment["LABEL_STUDIO_BASE_DATA_DIR"] = str(tmp_path / "studio")
     user = ["--username", "a@example.com", "--password", "secret-pass-1", "--user-token", KEY]
     with open(tmp_path / "studio.log", "wb") as log:

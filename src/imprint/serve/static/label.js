@@ -9,12 +9,13 @@ import { change, noun, refresh, store, total } from "./store.js";
 import { Uploads } from "./uploads.js";
 
 const AHEAD = 30; // inputs asked for at once
-const LOW = 12; // left in the queue when more are asked for
+const EVERY = 5; // answers after which the order is asked for again
 const files = new Map(); // digest -> File
 const answered = []; // {entry, label}, the newest last
 const curve = []; // {labels, accuracy}
 let queue = [];
 let asking = null;
+let drawn = "";
 let before = false; // whether the prediction is shown before the answer
 
 const uploads = new Uploads(async (file, label, name, group, signal) => {
@@ -80,6 +81,9 @@ function draw() {
   const place = at("label-item");
   if (!place) return;
   const entry = queue[0];
+  const mark = JSON.stringify([entry, store.classes.map((one) => one.label), before, answered.length, entry ? 0 : [asking === null, files.size === 0]]);
+  if (mark === drawn) return; // what is being typed stays
+  drawn = mark;
   if (!entry) {
     place.replaceChildren(h("p", { class: "muted" }, asking ? "Choosing…" : files.size ? "Everything is labelled or skipped." : `Drop a folder of unlabelled ${noun()}s here. The most useful ones come first.`));
     return;
@@ -124,7 +128,7 @@ function answer(label) {
   const file = files.get(entry.digest);
   answered.push({ entry, label });
   server.add(file, label, file.name).then(() => refresh()).catch((error) => note(error.message, "error"));
-  if (queue.length < LOW) ask();
+  if (queue.length < EVERY || answered.length % EVERY === 0) ask();
   draw();
 }
 
@@ -133,7 +137,7 @@ function skip() {
   if (!entry) return;
   answered.push({ entry, label: null });
   server.skipInPool(entry.digest, true).catch((error) => note(error.message, "error"));
-  if (queue.length < LOW) ask();
+  if (queue.length < EVERY || answered.length % EVERY === 0) ask();
   draw();
 }
 
