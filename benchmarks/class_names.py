@@ -2,8 +2,9 @@
 
     python benchmarks/class_names.py FOLDER
 
-FOLDER holds `banking77.npz`, `clinc150.npz` and `trec.npz`, embeddings by `minilm` (`imprint embed`). For each number of rows per class it
-prints the accuracy and the mean rank of the names, which decides whether names are used by default (below 1/2 by two standard deviations).
+FOLDER holds `banking77.npz`, `clinc150.npz` and `trec.npz`, embeddings by `minilm` (`imprint embed`). For each number
+of rows per class it prints the accuracy and the mean rank of the names. Names are used by default where that rank is
+below 1/2 by two standard deviations.
 """
 
 import sys
