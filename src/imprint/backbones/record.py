@@ -14,8 +14,10 @@ from imprint.core.digest import digest
 from imprint.core.errors import FileError, ParameterError
 from imprint.core.family import unknown
 from imprint.core.files.home import home
+from imprint.core.plugins import registered
 from imprint.modalities import modality
 
+PLUGINS = "imprint.backbones"  # the group of entry points
 RECORDS = Path(__file__).parent / "records"
 WHOLE_DIGEST = 64  # digits of a SHA-256
 NO_WEIGHTS = "no weights"  # what stands for the weights of a backbone that has none
@@ -111,15 +113,31 @@ class Record:
 
 
 def names() -> list[str]:
-    """Every backbone with a name of its own."""
+    """Every backbone with a name of its own, also those of plug-ins."""
+    return sorted({*builtin_names(), *registered(PLUGINS)})
+
+
+def builtin_names() -> list[str]:
+    """The backbones whose records ship with the package."""
     return sorted(path.stem for path in RECORDS.glob("*.json"))
 
 
 def named(name: str) -> Record:
     """The record of one of `names()`."""
-    if name not in names():
+    if name in builtin_names():
+        return _read(RECORDS / f"{name}.json", {"name": name})
+    record: Record = plugin(name).RECORD
+    return record
+
+
+def plugin(name: str) -> Any:
+    """The module of an installed entry point: it has `RECORD`, `VERSION` and `load(record, device, threads)`."""
+    if name not in registered(PLUGINS):
         raise unknown("backbone", name, names())
-    return _read(RECORDS / f"{name}.json", {"name": name})
+    try:
+        return registered(PLUGINS)[name].load()
+    except (ImportError, AttributeError) as e:
+        raise ParameterError(f"The entry point {name} of {PLUGINS} cannot be loaded: {e}.") from e
 
 
 def of_file(path: Path, adapter: str) -> Record:
@@ -138,7 +156,7 @@ def of_file(path: Path, adapter: str) -> Record:
 
 def _known(path: Path, adapter: str) -> Record | None:
     found = verified(path)
-    return next((r for r in map(named, names()) if (r.sha256, r.adapter) == (found, adapter)), None)
+    return next((r for r in map(named, builtin_names()) if (r.sha256, r.adapter) == (found, adapter)), None)
 
 
 def location(record: Record) -> Path:

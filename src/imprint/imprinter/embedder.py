@@ -138,7 +138,8 @@ class BackboneEmbedder:
             progress=progress,
             remember=self.cache is not False and not isinstance(split.inputs, GivenInputs),
         )
-        names = [split.names[i] for i in rows.index.tolist()]
+        known = split.names if y is None else split.captions  # what the model remembers of its training data
+        names = [known[i] for i in rows.index.tolist()]
         return Embedded(rows.X, names, rows.skipped, None if y is None else y[rows.index])
 
 
