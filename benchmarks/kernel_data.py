@@ -7,7 +7,8 @@ from typing import NamedTuple
 import numpy as np
 
 from imprint.gaussian_process.posterior import Posterior
-from imprint.gaussian_process.update import scale, solve
+from imprint.gaussian_process.scale import moments, scale
+from imprint.gaussian_process.update import solve
 from imprint.kernels.kmeans import kmeans
 from imprint.kernels.rows import squared_norms, unit_rows
 
@@ -66,7 +67,7 @@ def ten_class_packs(folder: Path) -> Iterator[Path]:
 def clusters(instance: Instance, k: int | None, seed: int = 0) -> Clusters:
     """k-means proxies, or every row for None."""
     X, y = instance.X, instance.y
-    s = scale(float(squared_norms(X).sum()), X.sum(axis=0, dtype=np.float64), len(X))
+    s = scale(moments(X))
     if k is None:
         return Clusters(X, y, np.ones(len(X)), np.zeros(len(X)), s)
     parts = []

@@ -1,63 +1,58 @@
-"""`kernel` where classes are very unequal: 600 rows of the first down to 6 of the tenth, and what might help.
+"""`kernel` where some classes have few rows: recall of those classes, of the others and of all, by `balance`.
 
     python benchmarks/kernel_unequal.py PACKS
 
-Two accuracies in %, means over 15 packs: classes counting equally, and counting by their share of the training rows.
+Seven settings (rows and number of the small classes, rows of the others) on six packs with two draws, k = 50. The last
+line is the mean of the seven means over all classes.
 """
 
 import sys
 from pathlib import Path
 
 import numpy as np
-from kernel_data import Instance, clusters, read, ten_class_packs
-from kernel_defaults import CHOOSE, distances
-from scipy.linalg import cho_factor, cho_solve
+from kernel_data import Instance, read
 
-SIZES = np.geomspace(600, 6, 10).astype(int)
-SHARE = SIZES / SIZES.sum()
+from imprint.head import Head
+from imprint.method import Method
 
-
-def variants(instance: Instance, k: int) -> dict[str, np.ndarray]:
-    """Scores by name."""
-    found = clusters(instance, k)
-    among, across = distances(instance, found)
-    K, q, Y = np.exp(-among), np.exp(-across), np.eye(10)[found.labels]
-    noise = 0.1 / found.mass + 0.2 * found.spread / found.scale
-
-    def solved(noise: np.ndarray, Y: np.ndarray) -> np.ndarray:
-        return q @ cho_solve(cho_factor(K + np.diag(noise)), Y)
-
-    plain = solved(noise, Y)
-    unit = found.weights / np.linalg.norm(found.weights, axis=1, keepdims=True)
-    starts = np.unique(found.labels, return_index=True)[1]
-    return {
-        "max": np.maximum.reduceat(instance.Q @ unit.T, starts, axis=1),
-        "kernel": plain,
-        "prior mean = share": SHARE + solved(noise, Y - SHARE),
-        "noise x 10 share": solved(noise * 10 * SHARE[found.labels], Y),
-        **{f"scores / share^{power}": plain / SHARE**power for power in (0.125, 0.25, 0.5)},
-    }
+SETTINGS = [(5, 1, 300), (5, 3, 300), (20, 1, 300), (20, 3, 300), (5, 3, 50), (2, 3, 50), (1, 3, 20)]
+PACKS = [f"{backbone}-{data}" for backbone in ("tinynet", "deit_tiny") for data in ("mnist", "fashionmnist", "cifar10")]
+PARTS = dict(norm_pre="l2", generator="kmeans(k=50)", norm_post="none", norm_inf="l2")
+VARIANTS = {
+    "mean + max": dict(PARTS, generator="mean", norm_post="l2", aggregator="max"),
+    **{f"balance {b}": dict(PARTS, aggregator=f"kernel(balance={b})") for b in (0, 0.25, 0.35, 0.5)},
+}
 
 
-def accuracies(scores: np.ndarray, t: np.ndarray) -> tuple[float, float]:
-    right = np.bincount(t, scores.argmax(axis=1) == t) / np.bincount(t)
-    return 100 * float(right.mean()), 100 * float(right @ SHARE)
+def draw(pack: Instance, few: int, small: int, many: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Training rows of a setting, and which classes have few of them."""
+    rng = np.random.default_rng(seed)
+    chosen = rng.permutation(10)[:small]
+    sizes = np.where(np.isin(np.arange(10), chosen), few, many)
+    return np.concatenate([rng.permutation(np.flatnonzero(pack.y == c))[:n] for c, n in enumerate(sizes)]), chosen
 
 
-def main(packs: Path) -> None:
-    figures: dict[tuple[str, int, bool], list[tuple[float, float]]] = {}
-    for path in ten_class_packs(packs):
-        whole = read(path)
-        rows = np.concatenate([np.flatnonzero(whole.y == c)[:n] for c, n in enumerate(SIZES)])
-        instance = Instance(whole.name, whole.X[rows], whole.y[rows], whole.Q, whole.t)
-        for k in (20, 100):
-            for name, scores in variants(instance, k).items():
-                key = (name, k, path.stem.rsplit("-", 1)[0] in CHOOSE)
-                figures.setdefault(key, []).append(accuracies(scores, instance.t))
-    print("| scores | k | equally (chosen on; others) | by share (chosen on; others) |\n|---|---|---|---|")
-    for name, k in sorted({key[:2] for key in figures}, key=lambda key: key[1]):
-        (a, b), (c, d) = (np.mean(figures[name, k, chosen], axis=0) for chosen in (True, False))
-        print(f"| {name} | {k} | {a:.2f}; {c:.2f} | {b:.2f}; {d:.2f} |")
+def recalls(pack: Instance, setting: tuple[int, int, int], seed: int) -> dict[str, tuple[float, float, float]]:
+    """Mean recall of small classes, of the others and of all, in %, by variant."""
+    rows, chosen = draw(pack, *setting, seed)
+    others, figures = np.setdiff1d(np.arange(10), chosen), {}
+    for name, parts in VARIANTS.items():
+        winners = Head(Method.of(**parts), seed, "float32").learn(pack.X[rows], pack.y[rows]).winners(pack.Q)
+        recall = 100 * np.bincount(pack.t, winners == pack.t) / np.bincount(pack.t)
+        figures[name] = (recall[chosen].mean(), recall[others].mean(), recall.mean())
+    return figures
+
+
+def main(folder: Path) -> None:
+    print("| few rows x classes, rows of others |", " | ".join(VARIANTS), "|\n|---|" + "---|" * len(VARIANTS))
+    packs, means = [read(folder / "subset" / f"{name}.npz") for name in PACKS], []
+    for setting in SETTINGS:
+        found = [recalls(pack, setting, seed) for pack in packs for seed in (0, 1)]
+        figures = {name: np.mean([f[name] for f in found], axis=0) for name in VARIANTS}
+        means.append([f[2] for f in figures.values()])
+        cells = (" / ".join(f"{v:.1f}" for v in f) for f in figures.values())
+        print("| {} x {}, {} |".format(*setting), " | ".join(cells), "|", flush=True)
+    print("| mean of the settings |", " | ".join(f"{v:.2f}" for v in np.mean(means, axis=0)), "|")
 
 
 if __name__ == "__main__":

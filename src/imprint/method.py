@@ -99,7 +99,7 @@ class Method:
         scaled = self.norm_pre.apply(X)
         more = self.sums(X, scaled)
         kept = self.generator.extend(state.summary, scaled, class_rng(seed, label))
-        return ClassState(self._finite(kept), self._finite({name: state.sums[name] + more[name] for name in more}))
+        return ClassState(self._finite(kept), self._finite(self.aggregator.merge([state.sums, more])))
 
     def weights(self, states: Sequence[State], arrival: Sequence[int], dtype: Any) -> tuple[Array, list[int]]:
         """The finished proxies, class by class, and how many each class has.  # (p, d), C numbers

@@ -24,7 +24,7 @@ from imprint.core.layout import Layout, Stack, fits
 from imprint.core.types import Array, State
 from imprint.generators._base import PerClassGenerator
 from imprint.head import Head
-from imprint.method import PARTS, ClassState, Method
+from imprint.method import FAMILIES, PARTS, ClassState, Method
 
 LABELS = {"U": (str,), "b": (bool,), "i": (int,), "u": (int,), "f": (int, float)}
 """The plain types of labels for each kind of NumPy's."""
@@ -79,7 +79,7 @@ def head_from_parts(document: dict[str, Any], arrays: dict[str, Array], source: 
     if "kept" in document:
         raise FileError(f"{source} keeps the classes of its network's own head: use Imprinter.load.")
     try:
-        method = Method.of(**{part: str(document["parts"][part]) for part in PARTS})
+        method = Method.of(**{part: FAMILIES[part].restore(str(document["parts"][part])) for part in PARTS})
     except (KeyError, TypeError):
         raise foreign(source) from None
     except ParameterError as e:

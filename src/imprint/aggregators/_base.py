@@ -1,6 +1,9 @@
 from abc import abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
 
 from imprint.core.component import Component
 from imprint.core.layout import Layout
@@ -38,12 +41,16 @@ class Aggregator(Component):
     layout: ClassVar[Layout] = {}
     """What `sums` looks like; a saved one that does not fit is refused."""
 
-    def sums(self, X: Array, Q: Array) -> State:
-        """What it wants to know of the training rows, as sums over them: of X as generators see them, of Q as queries.
+    def sums(self, X: Array, Q: Array, weight: Array | None = None) -> State:
+        """Statistics of training rows: of X as generators see them, of Q as queries; a row counts as its weight.
 
-        They are added up over the rows of a class and over classes, exactly, whatever comes and goes.
+        `merge` joins those of parts of a class and of classes, in any grouping.
         """
         return {}
+
+    def merge(self, parts: Sequence[State]) -> State:
+        """The statistics of all rows from those of disjoint parts; by default their sum."""
+        return {name: np.sum([part[name] for part in parts], axis=0) for name in parts[0]}
 
     def prepare(self, proxies: Proxies, sums: State, before: Predecessor | None = None) -> Any:
         """What can be computed once from the proxies, for `scores`; by itself the proxies as they are."""

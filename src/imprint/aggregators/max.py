@@ -4,9 +4,10 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from imprint.aggregators._base import Aggregator, Facts, Predecessor
+from imprint.core.arrays import to_numpy
 from imprint.core.component import param
 from imprint.core.errors import ParameterError
-from imprint.core.layout import COUNTED, Entry, Layout
+from imprint.core.layout import COUNTED, SMALLEST_MASS, Entry, Layout
 from imprint.core.types import Array, Proxies, State
 from imprint.kernels.maxima import class_maxima
 from imprint.kernels.rows import squared_norms
@@ -31,14 +32,16 @@ class Max(Aggregator):
 
     temperature: float = param(0.01, "divides the scores before their softmax", gt=0, detail=True)
     measure: ClassVar[str] = "similarity"
-    layout: ClassVar[Layout] = {"length": Entry("1", least=0), "rows": Entry("1", least=1, most=COUNTED)}
+    layout: ClassVar[Layout] = {"length": Entry("1", least=0), "rows": Entry("1", least=SMALLEST_MASS, most=COUNTED)}
 
-    def sums(self, X: Array, Q: Array) -> State:
+    def sums(self, X: Array, Q: Array, weight: Array | None = None) -> State:
         with np.errstate(over="ignore"):
-            total = float((squared_norms(Q) ** 0.5).sum())
+            lengths = to_numpy(squared_norms(Q) ** 0.5)
+            mass = np.ones(len(Q)) if weight is None else np.asarray(weight, dtype=np.float64)
+            total = float(mass @ lengths)
         if not np.isfinite(total):
             raise ParameterError(f"{self}: the lengths of the rows overflow; scale them down or use norm_inf='l2'.")
-        return {"length": np.array([total]), "rows": np.array([float(len(Q))])}
+        return {"length": np.array([total]), "rows": mass.sum(keepdims=True)}
 
     def prepare(self, proxies: Proxies, sums: State, before: Predecessor | None = None) -> Prepared:
         longest = np.sqrt(squared_norms(proxies.weights).max())

@@ -2,7 +2,7 @@
 
 import math
 from abc import ABC
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import Field, dataclass, field, fields
 from numbers import Integral, Real
 from typing import Any, ClassVar
@@ -60,6 +60,8 @@ class Component(ABC):  # noqa: B024 - the families add the abstract methods
 
     family: ClassVar[str] = ""
     """The package of its family, which is also the group of entry points for plug-ins."""
+    absent: ClassVar[Mapping[str, Any]] = {}
+    """Values of parameters that a file's text lacks because the parameter is newer than the file."""
 
     def __post_init__(self) -> None:
         if "__dataclass_fields__" not in vars(type(self)):

@@ -97,6 +97,13 @@ class Family(Generic[C]):
         _check_names(cls, given)
         return cls(**given)
 
+    def restore(self, text: str) -> C:
+        """The component of a text from a file; parameters newer than the file get their `absent` values."""
+        name, given = self._read(text)
+        cls = self.load(name)
+        _check_names(cls, given)
+        return cls(**{**cls.absent, **given})
+
     def changed(self, spec: str | C, changes: dict[str, Any]) -> C:
         """A component with other parameters."""
         component = self.resolve(spec)

@@ -13,7 +13,8 @@ class Entry(NamedTuple):
 
     `shape` names the axes: a number is that long; `d` is the width of the embeddings; `t` the d (d + 1) / 2 numbers
     of a triangle; any other letter is as long as wherever else it stands for the same class, and at least one.
-    `instead_of` names another array: every class has exactly one of the two.
+    `instead_of` names another array: every class has exactly one of the two. An `optional` array may be absent from any
+    class.
     """
 
     shape: str
@@ -21,10 +22,13 @@ class Entry(NamedTuple):
     most: float | None = None
     whole: bool = False
     instead_of: str | None = None
+    optional: bool = False
 
 
 COUNTED = 2.0**53
 """Numbers of rows above this are no longer exact."""
+SMALLEST_MASS = float(np.finfo(np.float64).tiny)
+"""The least total weight of rows: positive, and its inverse is finite."""
 
 Layout = Mapping[str, Entry]
 
@@ -53,7 +57,8 @@ def fits(stacks: Mapping[str, Stack], layout: Layout, count: int, width: int) ->
     for name, entry in layout.items():
         own = (entry.instead_of, name) if entry.instead_of else (name,)
         holders = [stacks[n].classes for n in own if n in stacks]
-        if not holders or not np.array_equal(np.sort(np.concatenate(holders)), np.arange(count)):
+        each_once = bool(holders) and np.array_equal(np.sort(np.concatenate(holders)), np.arange(count))
+        if not (each_once or entry.optional):
             return False
         if name in stacks and not (
             _in_range(stacks[name].values, entry) and _in_shape(stacks[name], entry, count, width, lengths)

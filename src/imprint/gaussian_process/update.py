@@ -20,28 +20,6 @@ GONE = 8
 """Above, that is done once one in so many rows of the factor belongs to classes that have gone."""
 
 
-def scale(squares: float, total: Array, count: int) -> float:
-    """Twice the mean squared distance of rows from their mean, from the sums of their squares and of themselves.
-
-    1 where that is no more than rounding: all rows are one point, and any scale does.
-
-    >>> scale(4.0, np.array([0.0, 0.0]), 4)
-    2.0
-    """
-    mean = total / count
-    found = 2 * (squares / count - float(mean @ mean))
-    return found if found > 1e-12 * squares / count else 1.0
-
-
-def rounded_scale(s: float) -> float:
-    """The nearest power of 2^(1/4), so that it seldom changes when classes come and go.
-
-    >>> rounded_scale(1.1), rounded_scale(0.98)
-    (1.189207115002721, 1.0)
-    """
-    return float(2 ** (np.round(4 * np.log2(s)) / 4))
-
-
 def solve(weights: Array, labels: Array, noise: Array, rate: float) -> Posterior:
     """The system of proxies `weights` (p, d), their classes 0, 1, ... and their noise on the diagonal.
 

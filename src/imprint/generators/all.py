@@ -6,19 +6,24 @@ import numpy as np
 from imprint.core.arrays import kept
 from imprint.core.layout import Layout
 from imprint.core.types import Array, State
-from imprint.generators._base import ROWS, PerClassGenerator
+from imprint.generators._base import MASS, ROWS, PerClassGenerator, masses
 
 
 @dataclass(frozen=True, kw_only=True)
 class All(PerClassGenerator):
-    """Every embedding is a proxy. More rows of a known class are appended."""
+    """Every embedding is a proxy, and its mass is its weight. More rows of a known class are appended."""
 
     takes_tensors: ClassVar[bool] = True
     exact_extension: ClassVar[bool] = True
-    layout: ClassVar[Layout | None] = {"rows": ROWS}
+    takes_weights: ClassVar[bool] = True
+    layout: ClassVar[Layout | None] = {"rows": ROWS, "mass": MASS._replace(optional=True)}
 
-    def summarise(self, X: Array, rng: np.random.Generator) -> State:
-        return {"rows": kept(X)}
+    def summarise(self, X: Array, rng: np.random.Generator, weight: Array | None = None) -> State:
+        return {"rows": kept(X)} if weight is None else {"rows": kept(X), "mass": masses(X, weight)}
 
-    def extend(self, state: State, X: Array, rng: np.random.Generator) -> State:
-        return {"rows": np.concatenate([state["rows"], X])}
+    def extend(self, state: State, X: Array, rng: np.random.Generator, weight: Array | None = None) -> State:
+        rows = {"rows": np.concatenate([state["rows"], X])}
+        if weight is None and "mass" not in state:
+            return rows
+        before = masses(state["rows"], state.get("mass"))
+        return {**rows, "mass": np.concatenate([before, masses(X, weight)])}

@@ -19,18 +19,19 @@ class CovMax(PerClassGenerator):
     centred rows; since that sum adds up to zero, the row itself needs no centring. No n x n matrix is formed.
 
     More rows of a known class: the sum is exact, and the rows kept so far compete with the new ones; a row dropped
-    earlier does not come back.
+    earlier does not come back. A weight counts in the sum.
     """
 
     k: int = param(20, "proxies per class, at most", ge=1)
     takes_tensors: ClassVar[bool] = True
+    takes_weights: ClassVar[bool] = True
     layout: ClassVar[Layout | None] = {"rows": ROWS, "total": Entry("d")}
 
-    def summarise(self, X: Array, rng: np.random.Generator) -> State:
-        return self._best(X, column_sums(X))
+    def summarise(self, X: Array, rng: np.random.Generator, weight: Array | None = None) -> State:
+        return self._best(X, column_sums(X, weight))
 
-    def extend(self, state: State, X: Array, rng: np.random.Generator) -> State:
-        return self._best(np.concatenate([state["rows"], X]), state["total"] + column_sums(X))
+    def extend(self, state: State, X: Array, rng: np.random.Generator, weight: Array | None = None) -> State:
+        return self._best(np.concatenate([state["rows"], X]), state["total"] + column_sums(X, weight))
 
     def _best(self, rows: Array, total: Array) -> State:
         scores = products(rows, total - total.mean())  # (n,)

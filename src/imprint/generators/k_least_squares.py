@@ -7,10 +7,11 @@ import numpy as np
 from imprint.core.component import param
 from imprint.core.layout import Entry, Layout
 from imprint.core.types import Array, State
-from imprint.generators._base import MASS, Generator
+from imprint.generators._base import MASS, Generator, masses
 from imprint.generators.least_squares import MOMENTS, WEIGHTINGS, LeastSquares
 from imprint.kernels.kmeans import kmeans
 from imprint.kernels.ridge import add_moments, moments
+from imprint.kernels.rows import weighted_rows
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,15 +26,16 @@ class KLeastSquares(Generator):
     reg: float = param(1e-4, "weight decay", gt=0)
     weighting: str = param("classes", "whether clusters or samples weigh equally", choices=WEIGHTINGS, detail=True)
     points: ClassVar[bool] = False
+    takes_weights: ClassVar[bool] = True
     layout: ClassVar[Layout | None] = {"means": Entry("p d"), "mass": MASS, **MOMENTS}
 
-    def summarise(self, X: Array, rng: np.random.Generator) -> State:
-        return {**self._cluster(X, np.ones(len(X)), rng), **moments(X)}
+    def summarise(self, X: Array, rng: np.random.Generator, weight: Array | None = None) -> State:
+        return {**self._cluster(X, masses(X, weight), rng), **moments(weighted_rows(X, weight))}
 
-    def extend(self, state: State, X: Array, rng: np.random.Generator) -> State:
+    def extend(self, state: State, X: Array, rng: np.random.Generator, weight: Array | None = None) -> State:
         rows = np.concatenate([state["means"], X])
-        mass = np.concatenate([state["mass"], np.ones(len(X))])
-        return {**self._cluster(rows, mass, rng), **add_moments(state, X)}
+        mass = np.concatenate([state["mass"], masses(X, weight)])
+        return {**self._cluster(rows, mass, rng), **add_moments(state, weighted_rows(X, weight))}
 
     def proxies(self, states: Sequence[State]) -> list[Array]:
         return LeastSquares(reg=self.reg, weighting=self.weighting).proxies(states)

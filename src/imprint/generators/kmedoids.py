@@ -6,7 +6,7 @@ import numpy as np
 from imprint.core.component import param
 from imprint.core.layout import Layout
 from imprint.core.types import Array, State
-from imprint.generators._base import MASS, ROWS, SPREAD, PerClassGenerator
+from imprint.generators._base import MASS, ROWS, SPREAD, PerClassGenerator, masses
 from imprint.kernels.cpu import one_blas_thread
 from imprint.kernels.medoids import Medoids, Pairwise, alternate, fasterpam
 
@@ -26,14 +26,15 @@ class KMedoids(PerClassGenerator):
 
     k: int = param(20, "proxies per class, at most", ge=1)
     method: str = param("fasterpam", "how the medoids are searched", choices=METHODS, detail=True)
+    takes_weights: ClassVar[bool] = True
     layout: ClassVar[Layout | None] = {"rows": ROWS, "mass": MASS, "spread": SPREAD}
 
-    def summarise(self, X: Array, rng: np.random.Generator) -> State:
-        return self._keep(X, np.ones(len(X)), np.zeros(len(X)), rng)
+    def summarise(self, X: Array, rng: np.random.Generator, weight: Array | None = None) -> State:
+        return self._keep(X, masses(X, weight), np.zeros(len(X)), rng)
 
-    def extend(self, state: State, X: Array, rng: np.random.Generator) -> State:
+    def extend(self, state: State, X: Array, rng: np.random.Generator, weight: Array | None = None) -> State:
         rows = np.concatenate([state["rows"], X])
-        mass = np.concatenate([state["mass"], np.ones(len(X))])
+        mass = np.concatenate([state["mass"], masses(X, weight)])
         return self._keep(rows, mass, np.concatenate([state["spread"], np.zeros(len(X))]), rng)
 
     def search(self, pairs: Pairwise, mass: Array, rng: np.random.Generator) -> Medoids:

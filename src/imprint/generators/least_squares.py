@@ -6,11 +6,11 @@ import numpy as np
 
 from imprint.core.component import param
 from imprint.core.errors import ParameterError
-from imprint.core.layout import COUNTED, Entry, Layout
+from imprint.core.layout import COUNTED, SMALLEST_MASS, Entry, Layout
 from imprint.core.types import Array, State
-from imprint.generators._base import Generator
+from imprint.generators._base import Generator, masses
 from imprint.kernels.ridge import add_moments, moments, solve_ridge, total_gram
-from imprint.kernels.rows import column_means
+from imprint.kernels.rows import weighted_means, weighted_rows
 
 WEIGHTINGS = ("classes", "samples")
 MOMENTS: Layout = {"data": Entry("n d", instead_of="gram"), "gram": Entry("t", instead_of="data")}
@@ -29,15 +29,22 @@ class LeastSquares(Generator):
     weighting: str = param("classes", "whether classes or samples weigh equally", choices=WEIGHTINGS, detail=True)
     points: ClassVar[bool] = False
     exact_extension: ClassVar[bool] = True
-    layout: ClassVar[Layout | None] = {"means": Entry("1 d"), "mass": Entry("1", least=1, most=COUNTED), **MOMENTS}
+    takes_weights: ClassVar[bool] = True
+    layout: ClassVar[Layout | None] = {
+        "means": Entry("1 d"),
+        "mass": Entry("1", least=SMALLEST_MASS, most=COUNTED),
+        **MOMENTS,
+    }
 
-    def summarise(self, X: Array, rng: np.random.Generator) -> State:
-        return {"means": column_means(X)[None, :], "mass": np.array([float(len(X))]), **moments(X)}
+    def summarise(self, X: Array, rng: np.random.Generator, weight: Array | None = None) -> State:
+        mass, means = masses(X, weight).sum(keepdims=True), weighted_means(X, weight)[None, :]
+        return {"means": means, "mass": mass, **moments(weighted_rows(X, weight))}
 
-    def extend(self, state: State, X: Array, rng: np.random.Generator) -> State:
-        before, now = state["mass"][0], float(len(X))
-        mean = (state["means"][0] * before + column_means(X) * now) / (before + now)
-        return {"means": mean[None, :], "mass": np.array([before + now]), **add_moments(state, X)}
+    def extend(self, state: State, X: Array, rng: np.random.Generator, weight: Array | None = None) -> State:
+        before, now = state["mass"][0], masses(X, weight).sum()
+        mean = (state["means"][0] * before + weighted_means(X, weight) * now) / (before + now)
+        more = add_moments(state, weighted_rows(X, weight))
+        return {"means": mean[None, :], "mass": np.array([before + now]), **more}
 
     def proxies(self, states: Sequence[State]) -> list[Array]:
         means = np.concatenate([s["means"] for s in states])  # (groups, d)

@@ -160,9 +160,8 @@ class Head(Decider):
         return [state for _, state in sorted(zip(self.labels, self.states), key=lambda pair: pair[0])]
 
     def _sums(self) -> State:
-        """The sums over all training rows, added in the order of the labels."""
-        sums = [state.sums for state in self._sorted_states()]
-        return {name: np.sum([s[name] for s in sums], axis=0) for name in sums[0]}
+        """The statistics of all training rows, merged in the order of the labels."""
+        return self.aggregator.merge([state.sums for state in self._sorted_states()])
 
     def _predecessor(self, ancestor: "Head | None") -> Predecessor | None:
         """What an ancestor prepared, and the proxies of the classes whose states are the very same objects."""

@@ -42,18 +42,53 @@ def squared_distances(X: Any, centres: Array, labels: Array | None = None) -> Ar
     return out
 
 
-def column_sums(X: Any) -> Any:
-    """Sum of all rows.  # (d,) float64"""
+def column_sums(X: Any, weight: Array | None = None) -> Any:
+    """Sum of all rows, each times its weight.  # (d,) float64"""
     if is_torch(X):
         from imprint.kernels.tensor import rows
 
-        return rows.column_sums(X)
+        return rows.column_sums(X, weight)
+    if weight is not None:
+        return np.einsum("i,ij->j", weight, X, dtype=np.float64)
     return np.asarray(X.sum(axis=0, dtype=np.float64))
 
 
 def column_means(X: Array) -> Array:
     """Mean of all rows.  # (d,) float64"""
     return column_sums(X) / len(X)
+
+
+def weighted_means(X: Any, weight: Array | None) -> Any:
+    """Mean of all rows, each counted as often as its weight says.  # (d,) float64"""
+    return column_means(X) if weight is None else column_sums(X, weight) / weight.sum(dtype=np.float64)
+
+
+def weighted_rows(X: Array, weight: Array | None) -> Array:
+    """Rows whose outer products are those of X times the weights.  # (n, d)"""
+    return X if weight is None else np.asarray(X * np.sqrt(weight).astype(X.dtype)[:, None])
+
+
+def centred_moments(X: Any, weight: Array | None = None) -> tuple[Array, float, float]:
+    """Mean of all rows, sum of their squared distances from it, and their number; a row counts as its weight.
+
+    Distances are taken from an approximate mean and corrected by what they sum to, so that a large common offset costs
+    no digits.  # (d,) float64
+    """
+    near = weighted_means(X, weight)
+    if is_torch(X):
+        from imprint.kernels.tensor import rows
+
+        total, squares = rows.sums_about(X, near, weight)
+    else:
+        total, squares = np.zeros(X.shape[1]), 0.0
+        for i in range(0, len(X), BLOCK):
+            apart = X[i : i + BLOCK].astype(np.float64) - near
+            mass = np.ones(len(apart)) if weight is None else weight[i : i + BLOCK]
+            total += mass @ apart
+            squares += float(mass @ np.einsum("ij,ij->i", apart, apart))
+    count = float(len(X)) if weight is None else float(weight.sum(dtype=np.float64))
+    shift = total / count
+    return near + shift, max(squares - float(total @ shift), 0.0), count
 
 
 def products(X: Any, v: Array) -> Array:

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -30,8 +31,10 @@ def squared_distances(X: Tensor, centre: Array) -> Array:
     return found.cpu().numpy()
 
 
-def column_sums(X: Tensor) -> Array:
-    """Sum of all rows.  # (d,) float64"""
+def column_sums(X: Tensor, weight: Array | None = None) -> Array:
+    """Sum of all rows, each times its weight.  # (d,) float64"""
+    if weight is not None:
+        return products(X.T, np.asarray(weight, dtype=np.float64))
     return X.sum(0, dtype=torch.float64).cpu().numpy()
 
 
@@ -39,3 +42,15 @@ def products(X: Tensor, v: Array) -> Array:
     """Inner product of every row with one vector.  # (n,) float64"""
     by = torch.tensor(v, device=X.device)
     return torch.cat([block.double() @ by for block in torch.split(X, BLOCK)]).cpu().numpy()
+
+
+def sums_about(X: Tensor, centre: Array, weight: Array | None) -> tuple[Array, float]:
+    """Sum of the rows minus a centre, and of their squared lengths; a row counts as its weight.  # (d,) float64"""
+    at = torch.tensor(centre, device=X.device)
+    mass = torch.ones(len(X), device=X.device, dtype=torch.float64) if weight is None else torch.tensor(weight).to(at)
+    total, squares = torch.zeros_like(at), torch.zeros((), device=X.device, dtype=torch.float64)
+    for block, m in zip(torch.split(X, BLOCK), torch.split(mass, BLOCK)):
+        apart = block.double() - at
+        total += m @ apart
+        squares += m @ apart.square().sum(1)
+    return total.cpu().numpy(), float(squares)

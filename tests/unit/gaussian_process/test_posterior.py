@@ -8,9 +8,10 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF
 from threadpoolctl import threadpool_limits
 
-from imprint.gaussian_process import changes
+from imprint.gaussian_process import update
 from imprint.gaussian_process.nystroem import solve_by_landmarks
-from imprint.gaussian_process.update import added, removed, rounded_scale, scale, solve
+from imprint.gaussian_process.scale import merge_moments, moments, rounded_scale, scale
+from imprint.gaussian_process.update import added, removed, solve
 
 RATE = 0.04
 
@@ -39,7 +40,7 @@ def agree(system, W, labels, noise, Q):
 @pytest.fixture
 def by_blocks(monkeypatch):
     """Correct systems of every size by the block formulas."""
-    monkeypatch.setattr(changes, "ANEW", 0)
+    monkeypatch.setattr(update, "ANEW", 0)
 
 
 @pytest.mark.parametrize(("classes", "per_class"), [(1, 1), (3, 1), (7, 20), (60, 20)])
@@ -61,7 +62,7 @@ def test_classes_come_and_go_exactly(steps):
         return np.searchsorted(present, labels[rows(classes)])
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(changes, "ANEW", 0)
+        patch.setattr(update, "ANEW", 0)
         system = solve(W[rows(present)], places(present), noise[rows(present)], RATE)
         for comes, draw in steps:
             absent = sorted(set(range(70)) - set(present))
@@ -177,9 +178,12 @@ def test_threads_change_no_bit():
 
 def test_scales():
     X = np.random.default_rng(0).normal(size=(50, 3)) + 5
-    s = scale(float((X * X).sum()), X.sum(axis=0), 50)
+    s = scale(merge_moments([moments(X[:20]), moments(X[20:])]))
     assert s == pytest.approx(2 * X.var(axis=0).sum())
-    assert scale(7 * 0.1**2, np.array([0.7]), 7) == 1.0
+    older = {"total": X.sum(axis=0), "square": np.array([(X * X).sum()]), "rows": np.array([50.0])}
+    assert scale(older) == pytest.approx(s)
+    assert scale(merge_moments([older, moments(X)])) == pytest.approx(s)
+    assert scale(moments(np.full((7, 1), 0.1))) == 1.0
     assert all(
         rounded_scale(2 ** (step / 4 + d)) == pytest.approx(2 ** (step / 4))
         for step in (-9, 0, 5)
