@@ -38,6 +38,8 @@ class Record:
     """None for texts, which the network's own tokeniser reads."""
     tokens: int | None = None
     """Tokens of a text that the network reads; the rest is cut off."""
+    language: str | None = None
+    """The language that a network of texts was trained on, such as `en`; None for several."""
     seconds: float | None = None
     """Length of a frame of sound; a recording is the average of its frames."""
     layer: str | None = None

@@ -11,7 +11,8 @@ from imprint.imprinter import exemplars
 from imprint.imprinter.embedder import BackboneEmbedder, Report
 from imprint.imprinter.exemplars import Reason
 from imprint.imprinter.items import Embedded
-from imprint.imprinter.learnt import Learnt
+from imprint.imprinter.state import ImprinterState
+from imprint.modalities.embedding import check_width
 
 
 class Guess(NamedTuple):
@@ -28,7 +29,7 @@ class Answering(ABC):
 
     @property
     @abstractmethod
-    def learnt(self) -> Learnt:
+    def learnt(self) -> ImprinterState:
         """What the model knows now, as one immutable value."""
 
     @property
@@ -95,15 +96,16 @@ class Answering(ABC):
 
     def why(self, item: Any, n: int = 5) -> list[Reason]:
         """The `n` proxies that count most for one picture (a path, a uint8 array or its embedding); see `measure`."""
-        rows = item.X if isinstance(item, Embedded) else self._rows([item])
+        rows = self._rows(item if isinstance(item, Embedded) else [item])
         if len(rows) != 1:
             raise ParameterError(f"why(item): {len(rows)} items; explain one at a time.")
         return exemplars.reasons(*self.learnt, rows[0], n)
 
     def _rows(self, items: Any) -> Array:
-        found = self.look(items)
-        if found.skipped and not isinstance(items, Embedded):
-            raise UnreadableInput(found.skipped[0].name, found.skipped[0].reason)
-        if not len(found.X):
+        rows = self.look(items)
+        if rows.skipped and not isinstance(items, Embedded):
+            raise UnreadableInput(rows.skipped[0].name, rows.skipped[0].reason)
+        if not len(rows.X):
             raise ParameterError("predict(items): there are no items.")
-        return found.X
+        check_width(rows.X, self.learnt.head.proxies.weights.shape[1])
+        return rows.X

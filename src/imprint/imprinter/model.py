@@ -1,8 +1,10 @@
 """The model of a person with a folder of pictures, a table of texts, or embeddings."""
 
 import os
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -11,17 +13,18 @@ import numpy as np
 from imprint import backbones, recipes
 from imprint.calibration import CrossValidation
 from imprint.core.compare_and_set import compare_and_set
-from imprint.core.errors import FileError, NotFittedError, ParameterError
+from imprint.core.errors import DataWarning, FileError, NotFittedError, ParameterError
 from imprint.core.files import container
 from imprint.core.files.locks import exclusive
 from imprint.core.labels import plain
+from imprint.core.printable import printable
 from imprint.head import Head
 from imprint.imprinter import pretrained
 from imprint.imprinter.answers import Answering
 from imprint.imprinter.embedder import ROWS, BackboneEmbedder, Report
 from imprint.imprinter.exemplars import Exemplars
 from imprint.imprinter.items import Embedded
-from imprint.imprinter.learnt import Learnt
+from imprint.imprinter.state import ImprinterState
 from imprint.method import PARTS, Method
 from imprint.pretrained_classes.head import PretrainedHead
 
@@ -29,6 +32,7 @@ if TYPE_CHECKING:
     from imprint.classifier import ImprintClassifier
 
 DEFAULT = "kernel"
+SHOWN_CLASSES = 20  # in a notebook
 
 
 class Imprinter(Answering):
@@ -89,7 +93,7 @@ class Imprinter(Answering):
         given = self._keep.parts if self._keep else recipes.describe(recipe or DEFAULT).parts()
         self._method, self._seed = Method.of(**{**given, **parts}), _seed(random_state)
         self._calibrate = calibrate
-        self._learnt: Learnt | None = None
+        self._learnt: ImprinterState | None = None
 
     def __repr__(self) -> str:
         learnt = self._learnt
@@ -97,13 +101,29 @@ class Imprinter(Answering):
         method = learnt.head.description if learnt else self._method
         return f"<Imprinter: {self.embedder.spec or 'default backbone'} and {method}{classes}>"
 
+    def _repr_html_(self) -> str:
+        """A table for notebooks: the backbone, the method, the classes and the expected accuracy."""
+        facts = {"backbone": self.embedder.spec or "the default for the data", "method": str(self._method)}
+        if self._learnt is not None:
+            labels = [printable(label, 40) for label in self.classes_.tolist()]
+            more = f" and {len(labels) - SHOWN_CLASSES:,} more" if len(labels) > SHOWN_CLASSES else ""
+            facts |= {
+                "method": str(self._learnt.head.imprinted.method),
+                "classes": ", ".join(labels[:SHOWN_CLASSES]) + more,
+            }
+        if self._learnt is not None and self.calibrated and np.isfinite(self.expected_accuracy_):
+            low, high = self.expected_interval_
+            facts["expected accuracy"] = f"{100 * self.expected_accuracy_:.1f} % ({100 * low:.1f}-{100 * high:.1f} %)"
+        rows = "".join(f"<tr><th>{escape(k)}</th><td>{escape(v)}</td></tr>" for k, v in facts.items())
+        return f"<table><caption>Imprinter</caption>{rows}</table>"
+
     @property
     def backbone(self) -> backbones.Backbone:
         """The loaded backbone; a model of embeddings has none."""
         return self.embedder.backbone
 
     @property
-    def learnt(self) -> Learnt:
+    def learnt(self) -> ImprinterState:
         """What the model knows now, as one immutable value."""
         if self._learnt is None:
             raise NotFittedError("This Imprinter has no classes yet: call fit(folder) or load(file) first.")
@@ -129,14 +149,19 @@ class Imprinter(Answering):
         of pandas or polars, an Arrow table, a Hugging Face data set or a dict of columns. With labels `y`, it is a
         list or column of inputs: paths, bytes, Pillow images, uint8 arrays, float32 samples, texts, or a matrix.
         """
-        return data if isinstance(data, Embedded) else self.embedder.labelled(data, y, progress)
+        if isinstance(data, Embedded):
+            return data
+        rows = self.embedder.labelled(data, y, progress)
+        for sentence in rows.notices:
+            warnings.warn(sentence, DataWarning, stacklevel=3)
+        return rows
 
     def fit(self, data: Any, y: Any = None, *, progress: Report | None = None) -> Self:
         """Imprint every class of `data` (see `embed`), forgetting whatever was there before."""
         rows = self.embed(data, y, progress=progress)
         folds = CrossValidation.new(self._method, self._seed, rows.X.dtype) if self._calibrate else None
         empty = Head(self._method, self._seed, rows.X.dtype, folds=folds)
-        learnt = Learnt(self._keep.beside(empty) if self._keep else empty, {}).taught(rows)
+        learnt = ImprinterState(self._keep.beside(empty) if self._keep else empty, {}).with_rows(rows)
         learnt.head.prepared  # noqa: B018 - what cannot decide is refused here, not by the first prediction
         self._learnt = learnt
         return self
@@ -145,7 +170,7 @@ class Imprinter(Answering):
         """Imprint new classes, and more items of known ones; the other classes stay as they are."""
         _ = self.learnt  # refused before the work where there is nothing to add to
         rows = self.embed(data, y, progress=progress)
-        compare_and_set(self, "_learnt", lambda learnt: learnt.taught(rows))
+        compare_and_set(self, "_learnt", lambda learnt: learnt.with_rows(rows))
         return self
 
     def forget(self, label: Any) -> Self:
@@ -188,7 +213,7 @@ class Imprinter(Answering):
         try:
             stated = document.get("backbone", {"spec": ROWS})
             self = cls(backbone or str(stated["spec"]), cache=cache, device=device, threads=threads)
-            learnt = Learnt.of_parts(head, document, arrays)
+            learnt = ImprinterState.of_parts(head, document, arrays)
             if "backbone" in document:
                 made_with = str(stated["spec"]), str(stated["fingerprint"])
                 self.embedder.check_origin(path, *made_with, named=backbone is not None)
@@ -206,7 +231,7 @@ class Imprinter(Answering):
         """A model of something learnt elsewhere from a loaded backbone's embeddings; `spec` is how that is named."""
         self = cls(spec)
         self.embedder.__dict__["backbone"] = backbone
-        self._method, self._seed, self._learnt = head.method, head.seed, Learnt(head, shelves)
+        self._method, self._seed, self._learnt = head.method, head.seed, ImprinterState(head, shelves)
         return self
 
     @classmethod
