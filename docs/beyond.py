@@ -12,15 +12,13 @@ from pathlib import Path
 
 import numpy as np
 
-from imprint.paper import known
-from imprint.paper.artefacts import kernel
-from imprint.paper.artefacts.generators_over_k import GENERATORS, K
+from imprint.paper.artefact import Results
+from imprint.paper.artefacts import ARTEFACTS
+from imprint.paper.budgets import GENERATOR_K, GENERATORS
 from imprint.paper.collapse import set_values
-from imprint.paper.norms import bare, cosine
 from imprint.paper.page import read_runs
-from imprint.paper.results import Results
 from imprint.paper.tables import find
-from imprint.paper.work import work
+from imprint.paper.work import bare, cosine, work
 from imprint.report.claims import MARKS, as_html, rows, tally
 from imprint.report.paper_page import markdown_cells
 from imprint.report.sections import Cells, Picture, Run, Section, together
@@ -64,12 +62,12 @@ def picture(run: Run, name: str) -> Picture:
 
 def together_table(folders: Sequence[Path]) -> Cells:
     """The table of proxies that decide together, a column for each kind of input."""
-    artefact, found = known()["kernel"], []
+    artefact, found = ARTEFACTS["kernel"], []
     for folder in folders:
         scores = artefact.scores(Results(folder))
         if scores is None:
             raise SystemExit(f"{folder}: run paper/kernel first.")
-        found.append(find(kernel.artefact.rows, scores))
+        found.append(find(artefact.rows, scores))
     lines = []
     for label, method in zip(found[0].labels, found[0].chosen):
         cells = (f"{f.means[label]:.2f} ± {f.stds[label]:.2f}" for f in found)
@@ -82,10 +80,10 @@ def together_table(folders: Sequence[Path]) -> Cells:
 def by_dataset(folder: Path) -> Cells:
     """Accuracy on all classes of each data set, the median over the seeds."""
     results = Results(folder)
-    lines, datasets = [], results.places.benchmark.datasets
+    lines, datasets = [], results.setting.benchmark.datasets
     found = {}
     for name in ("table1", "aggregators_all", "kernel"):
-        scores = known()[name].scores(results)
+        scores = ARTEFACTS[name].scores(results)
         if scores is None:
             raise SystemExit(f"{folder}: run paper/{name} first.")
         whole = scores.where(task="all")
@@ -99,12 +97,12 @@ def over_k(folder: Path) -> Cells:
     """k-means over the number of proxies on all classes of each data set, and the best of the other generators."""
     lines = []
     for aggregator in ("max", KERNEL):
-        scores = known()["generators_over_k"].scores(Results(folder, aggregator))
+        scores = ARTEFACTS["generators_over_k"].scores(Results(folder, aggregator))
         if scores is None:
             raise SystemExit(f"{folder}: run paper/generators_over_k --beside kernel first.")
         for i, at in enumerate(scores.instances):
             found = {
-                g: [float(np.median(scores.of(cosine(text.format(k=k)))[i])) for k in K]
+                g: [float(np.median(scores.of(cosine(text.format(k=k)))[i])) for k in GENERATOR_K]
                 for g, text in GENERATORS.items()
             }
             others = [max(values) for values in zip(*(v for g, v in found.items() if g != "kmeans"))]
@@ -112,11 +110,11 @@ def over_k(folder: Path) -> Cells:
             own = f"{at.dataset}, `{aggregator}`"
             lines.append((f"{own}: k-means", *(f"{v:.2f}" for v in (*found["kmeans"], kept))))
             lines.append((f"{own}: the best other", *(f"{v:.2f}" for v in others), ""))
-    return Cells(("accuracy, %", *(f"k = {k}" for k in K), "all rows"), tuple(lines), 1)
+    return Cells(("accuracy, %", *(f"k = {k}" for k in GENERATOR_K), "all rows"), tuple(lines), 1)
 
 
 def _asked(name: str) -> set[str]:
-    return {m for row in known()[name].rows for m in row.methods}  # type: ignore[attr-defined]
+    return {m for row in ARTEFACTS[name].rows for m in row.methods}  # type: ignore[attr-defined]
 
 
 def gains(folders: dict[str, Path]) -> Cells:
@@ -134,7 +132,7 @@ def _gains(results: Results) -> dict[tuple[str, str], float]:
     """Points gained by five k-means proxies over one on all classes, by backbone and data set."""
     few, found = [cosine(f"kmeans(k={k})") for k in (1, 5)], {}
     for role in ("benchmark", "combined"):
-        scores = results.scores(work(results.places, role, few, ["all"]))
+        scores = results.scores(work(results.setting, role, few, ["all"]))
         if scores is not None:
             one, five = (np.median(scores.of(method), axis=1) for method in few)
             found |= {(at.backbone, at.dataset): g for at, g in zip(scores.instances, five - one)}

@@ -24,23 +24,23 @@ def run_paper(
     """Run `paper/NAME` on a folder of packs, and show what came out beside what was published."""
     from imprint.core.errors import ParameterError
     from imprint.paper import chosen
-    from imprint.paper.places import discover
     from imprint.paper.run import run, works
+    from imprint.paper.setting import discover
 
     names = list(chosen(name))
     if embeddings is None:
         raise ParameterError(f"study run {name}: say where packs BACKBONE-DATASET.npz lie, with --embeddings DIR.")
-    places = discover(embeddings, *only)
+    setting = discover(embeddings, *only)
     if dry:
-        studies = [(study, out / role if out else None) for role, study in works(name, places)]
+        studies = [(study, out / role if out else None) for role, study in works(name, setting)]
         studying.show_plan(studies, how["workers"], how["limit"], json)
         return
     if out is None:
         raise ParameterError("study run: say where the results go, with --out DIR.")
     with terminal.bars() as bars:
-        summary = run(name, places, out, progress=studying.progress(bars), measuring=bars.step, **how)
+        summary = run(name, setting, out, progress=studying.progress(bars), measuring=bars.step, **how)
     if not json:
-        _show_results(out, names, places.beside)
+        _show_results(out, names, setting.beside)
     studying.show_summary(summary, out, json)
 
 

@@ -95,7 +95,7 @@ def report(
     the paper it writes one page with everything that was run, in one folder or several, beside what was published.
     """
     from imprint.core.errors import ParameterError
-    from imprint.paper.results import is_run
+    from imprint.paper.artefact import is_run
     from imprint.report.forms import as_json, as_text
     from imprint.report.page import write_report
     from imprint.report.tables import tabulate

@@ -5,8 +5,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from imprint.core.types import Array
-from imprint.paper.modes import D, K
-from imprint.paper.published import kmeans_over_k
+from imprint.paper.published import D, K, kmeans_over_k
 from imprint.report.sections import Claim, Verdict, verdict
 
 Means = Mapping[str, Array]

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from imprint.core.version import __version__
-from imprint.paper import known
-from imprint.paper.places import MAPS, MAX, ROLES, Places
-from imprint.paper.results import Results, spent
+from imprint.paper.artefact import Results, spent
+from imprint.paper.artefacts import ARTEFACTS
+from imprint.paper.setting import MAPS, MAX, ROLES, Setting
 from imprint.report.paper_page import as_html, as_markdown, write_files
 from imprint.report.sections import Picture, Run, Section, together
 from imprint.study.store import Store
@@ -19,8 +19,8 @@ def sections(folder: str | os.PathLike[str], names: Sequence[str] = (), aggregat
     results = Results(Path(folder), aggregator)
     return [
         artefact.section(name, results)
-        for name, artefact in known().items()
-        if name in (names or [name]) and (artefact.again or aggregator == MAX)
+        for name, artefact in ARTEFACTS.items()
+        if name in (names or [name]) and (artefact.repeatable or aggregator == MAX)
     ]
 
 
@@ -31,9 +31,9 @@ def read_runs(folders: Sequence[str | os.PathLike[str]]) -> list[Run]:
     """
     names: list[str] = []
     for folder in folders:
-        name = Path(Results(Path(folder)).places.embeddings).name if len(folders) > 1 else "here"
+        name = Path(Results(Path(folder)).setting.embeddings).name if len(folders) > 1 else "here"
         names.append(name if name not in names else f"{name} {len(names) + 1}")
-    runs = (_read(Path(f), name, way) for f, name in zip(folders, names) for way in Results(Path(f)).places.ways)
+    runs = (_read(Path(f), name, way) for f, name in zip(folders, names) for way in Results(Path(f)).setting.ways)
     return [run for run in runs if run.sections or not run.beside]
 
 
@@ -49,59 +49,59 @@ def write_page(runs: Sequence[Run], to: str | os.PathLike[str]) -> list[Path]:
     return write_files(Path(to), {**files, **pictures})
 
 
-def _read(folder: Path, name: str, places: Places) -> Run:
+def _read(folder: Path, name: str, setting: Setting) -> Run:
     counts, costs = zip(*(_cost(folder / role) for role in ROLES))
-    shown, whole = _shown(folder, places)
-    beside = "" if places.aggregator == MAX else places.aggregator
+    shown, whole = _shown(folder, setting)
+    beside = "" if setting.aggregator == MAX else setting.aggregator
     return Run(
         f"{name}, {beside}" if beside else name,
-        f"the same studies with {beside} in the place of max." if beside else _scope(places, whole),
+        f"the same studies with {beside} in the place of max." if beside else _scope(setting, whole),
         shown,
-        brief=f"{_backbones(places)}, {places.smallest:,} rows per class or more",
+        brief=f"{_backbones(setting)}, {setting.smallest:,} rows per class or more",
         experiments=sum(counts),
         processor=sum(costs),
         wall=spent(folder),
-        same=places.published,
-        options=_options(places),
+        same=setting.published,
+        options=_options(setting),
         versions=_versions(Results(folder)),
         whole=whole,
         beside=beside,
     )
 
 
-def _options(places: Places) -> str:
+def _options(setting: Setting) -> str:
     """Of the command that runs the studies, where they are not the usual ones."""
-    maps = "" if places.maps == MAPS or not places.many else f" --maps {places.maps}"
-    return maps + (f" --beside {shlex.quote(places.beside)}" if places.beside else "")
+    maps = "" if setting.maps == MAPS or not setting.many else f" --maps {setting.maps}"
+    return maps + (f" --beside {shlex.quote(setting.beside)}" if setting.beside else "")
 
 
-def _shown(folder: Path, places: Places) -> tuple[tuple[Section, ...], bool]:
+def _shown(folder: Path, setting: Setting) -> tuple[tuple[Section, ...], bool]:
     """The sections with something to show, and whether nothing is left to run.
 
     Where only some artefacts were run, those that need no run are left out: nobody asked for them.
     """
-    found = {section.name: section for section in sections(folder, aggregator=places.aggregator)}
+    found = {section.name: section for section in sections(folder, aggregator=setting.aggregator)}
     filled = [name for name, section in found.items() if section.parts or section.claims]
-    whole = all(name in filled for name, artefact in known().items() if artefact.served(places))
-    ran = [name for name in filled if not known()[name].needs_no_run]
+    whole = all(name in filled for name, artefact in ARTEFACTS.items() if artefact.served(setting))
+    ran = [name for name in filled if not ARTEFACTS[name].needs_no_run]
     return tuple(found[name] for name in (filled if whole or not ran else ran)), whole
 
 
-def _scope(places: Places, whole: bool) -> str:
+def _scope(setting: Setting, whole: bool) -> str:
     """On what the studies ran."""
-    names, sets = ", ".join(places.benchmark.backbones), ", ".join(places.benchmark.datasets)
-    count = f"{_backbones(places)} ({names})" if len(places.benchmark.backbones) > 1 else _backbones(places)
-    where = [count, f"{sets} with four tasks each, {places.smallest:,} rows per class or more"]
+    names, sets = ", ".join(setting.benchmark.backbones), ", ".join(setting.benchmark.datasets)
+    count = f"{_backbones(setting)} ({names})" if len(setting.benchmark.backbones) > 1 else _backbones(setting)
+    where = [count, f"{sets} with four tasks each, {setting.smallest:,} rows per class or more"]
     for role, what in (("combined", "as one more ten-class set"), ("many", 'for "d in 1"')):
-        group = places.group(role)
+        group = setting.group(role)
         if group:
             where.append(f"{', '.join(group.datasets)} {what} ({', '.join(group.backbones)})")
-    lacking = ", ".join(a.where for a in known().values() if whole and not places.group(a.needs))
+    lacking = ", ".join(a.where for a in ARTEFACTS.values() if whole and not setting.group(a.needs))
     return "; ".join(where) + (f". There are no packs for {lacking}." if lacking else ".")
 
 
-def _backbones(places: Places) -> str:
-    first, *others = places.benchmark.backbones
+def _backbones(setting: Setting) -> str:
+    first, *others = setting.benchmark.backbones
     return f"{len(others) + 1} backbones" if others else first
 
 

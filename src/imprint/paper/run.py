@@ -9,28 +9,27 @@ from typing import Any
 
 from imprint.core.errors import FileError
 from imprint.paper import chosen
-from imprint.paper.artefact import Artefact, Report
-from imprint.paper.places import Places
-from imprint.paper.results import FORMAT, PAPER, spent, write_json
+from imprint.paper.artefact import FORMAT, PAPER, Artefact, Report, spent, write_json
+from imprint.paper.setting import Setting
 from imprint.paper.work import Work, in_pieces, joined
 from imprint.study import Progress, Study, Summary
 from imprint.study import run as run_study
 
 
-def served(name: str, places: Places) -> list[Artefact]:
+def served(name: str, setting: Setting) -> list[Artefact]:
     """What `paper/NAME` means, less what these packs cannot serve: that would cost time and show nothing."""
-    return [artefact for artefact in chosen(name).values() if artefact.served(places)]
+    return [artefact for artefact in chosen(name).values() if artefact.served(setting)]
 
 
-def works(name: str, places: Places) -> list[Work]:
+def works(name: str, setting: Setting) -> list[Work]:
     """The studies behind `paper/NAME`, experiments that several need named once."""
-    every = (w for way in places.ways for artefact in served(name, way) for w in artefact.studies(way))
+    every = (w for way in setting.ways for artefact in served(name, way) for w in artefact.studies(way))
     return in_pieces(joined(every))
 
 
 def run(
     name: str,
-    places: Places,
+    setting: Setting,
     out: str | os.PathLike[str],
     *,
     progress: Callable[[Progress], None] = lambda _: None,
@@ -41,9 +40,9 @@ def run(
 
     `how` goes to `imprint.study.run`: workers, engine, limit.
     """
-    clock = _Clock(Path(out), places)
+    clock = _Clock(Path(out), setting)
     done: list[Summary] = []
-    pieces = works(name, places)
+    pieces = works(name, setting)
     ahead = sum(_size(w.study) for w in pieces)
     for w in pieces:
         ahead -= _size(w.study)
@@ -53,8 +52,8 @@ def run(
 
         done.append(run_study(w.study, clock.folder / w.role, progress=report, **how))
         clock.note()
-    for artefact in served(name, places):
-        artefact.measure(places, clock.folder, measuring)
+    for artefact in served(name, setting):
+        artefact.measure(setting, clock.folder, measuring)
         clock.note()
     return _sum(done, clock.seconds)
 
@@ -74,8 +73,8 @@ def _overall(p: Progress, done: Iterable[Summary], ahead: int, seconds: float) -
 class _Clock:
     """Says in a folder where the studies run and how long they took so far, earlier calls included."""
 
-    def __init__(self, folder: Path, places: Places):
-        self.folder, self._places, self._start = folder, places, time.monotonic()
+    def __init__(self, folder: Path, setting: Setting):
+        self.folder, self._setting, self._start = folder, setting, time.monotonic()
         try:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as e:
@@ -91,7 +90,7 @@ class _Clock:
     def note(self) -> None:
         """Write it down; a kill loses the time since the last note, and no results."""
         total = round(self._before + self.seconds, 1)
-        write_json(self.folder / PAPER, {"format": FORMAT, "places": self._places.to_json(), "seconds": total})
+        write_json(self.folder / PAPER, {"format": FORMAT, "places": self._setting.to_json(), "seconds": total})
 
 
 def _sum(done: Iterable[Summary], seconds: float) -> Summary:

@@ -1,22 +1,52 @@
-"""Tables over the benchmark: a row is a method, or the best of several; mean and deviation over 48 instances."""
+"""Tables over the benchmark: a row is a method, or the best of several; mean and deviation over the instances."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from imprint.paper.artefact import Artefact
-from imprint.paper.places import MAX, Places
-from imprint.paper.results import Results, Scores
-from imprint.paper.work import Work, decided_by, work
+from imprint.paper.artefact import Artefact, Results, Scores
+from imprint.paper.setting import MAX, Setting
+from imprint.paper.work import Work, decided_by, every_norm, work
 from imprint.report.critical_difference import critical_difference
 from imprint.report.row_diagram import ranks_by_row
 from imprint.report.sections import Cells, Claim, Picture, Section, Verdict, verdict
 from imprint.stats import Comparison
 
+K = (1, 2, 3, 5, 10, 20)
+KMEDOIDS = "kmedoids, alternate"
+TEXTS = {
+    "kmeans": "kmeans(k={k})",
+    KMEDOIDS: "kmedoids(k={k}, method='alternate')",
+    "kmedoids": "kmedoids(k={k})",
+    "mean": "mean",
+    "covmax": "covmax(k={k})",
+    "random": "random(k={k})",
+    "fps": "fps(k={k})",
+}
+OTHERS = (KMEDOIDS, "mean", "covmax", "random", "fps")
+"""What the paper sets k-means against; FasterPAM is an addition."""
+
+
+def generator_rows(
+    published: Mapping[str, tuple[float, float]], most: int, few: bool = False
+) -> "tuple[TableRow, ...]":
+    """Every generator with at most so many proxies, under all norms.
+
+    With `few`, 5 or 20 proxies and the norms that leave directions alone are the only candidates.
+    """
+    budgets = [k for k in ((20, 5) if few else reversed(K)) if k <= most]
+    rows = []
+    for label, text in TEXTS.items():
+        generators = dict.fromkeys(text.format(k=k) for k in budgets)
+        methods = [m for generator in generators for m in every_norm(generator) if not (few and "quantile" in m)]
+        rows.append(TableRow(label, tuple(methods), *published.get(label, (None, None))))
+    return tuple(rows)
+
+
 PARTS = "pre / generator / post / inf / aggregator"
 
 
 @dataclass(frozen=True)
-class Row:
+class TableRow:
     """A row of a published table. Of several candidates the one with the best average rank stands for it."""
 
     label: str
@@ -26,7 +56,7 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Found:
+class TableResult:
     """What came out for the rows of a table, in percent."""
 
     labels: tuple[str, ...]
@@ -75,33 +105,28 @@ class Found:
         return max(self.comparison.pair(label, o).adjusted for o in others)
 
 
-def no_claims(found: Found) -> list[Claim]:
-    """For a table of which nothing more is claimed."""
-    return []
-
-
 @dataclass(frozen=True, kw_only=True)
 class Table(Artefact):
     """A table of accuracies over the benchmark, with a diagram of ranks."""
 
-    rows: tuple[Row, ...]
-    again_rows: tuple[Row, ...] = ()
+    rows: tuple[TableRow, ...]
+    repeated_rows: tuple[TableRow, ...] = ()
     """The same rows with fewer candidates, for an aggregator that takes longer than `max`."""
-    claims: Callable[[Found], list[Claim]] = no_claims
+    claims: Callable[[TableResult], list[Claim]]
     note: str = ""
 
-    def studies(self, places: Places) -> list[Work]:
-        return work(places, "benchmark", dict.fromkeys(m for row in self.rows_for(places) for m in row.methods))
+    def studies(self, setting: Setting) -> list[Work]:
+        return work(setting, "benchmark", dict.fromkeys(m for row in self.rows_for(setting) for m in row.methods))
 
-    def rows_for(self, places: Places) -> tuple[Row, ...]:
+    def rows_for(self, setting: Setting) -> tuple[TableRow, ...]:
         """The rows with the candidates that stand for them."""
-        return self.again_rows if self.again_rows and places.aggregator != MAX else self.rows
+        return self.repeated_rows if self.repeated_rows and setting.aggregator != MAX else self.rows
 
     def section(self, name: str, results: Results) -> Section:
         scores = self.scores(results)
         if scores is None:
             return self.missing(name, results)
-        rows = self.rows_for(results.places)
+        rows = self.rows_for(results.setting)
         found = find(rows, scores)
         caption = f"Average ranks over {len(scores.instances)} instances."
         picture = Picture(name, critical_difference(found.comparison), caption, ranks_by_row(found.comparison))
@@ -110,7 +135,7 @@ class Table(Artefact):
         claims = tuple(self.claims(found))
         return Section(name, self.title, self.where, text, (cells, picture), claims, self.note)
 
-    def _cells(self, found: Found, results: Results) -> Cells:
+    def _cells(self, found: TableResult, results: Results) -> Cells:
         lines = []
         for row, method in zip(self.rows, found.chosen):
             here = _percent(found, row.label)
@@ -120,9 +145,9 @@ class Table(Artefact):
             lines.append((row.label, published, here, differs, rank, readable(method)))
         head = ("", "published, %", "here, %", "difference", "rank here")
         other = "The published values are of other backbones: compare orders and margins, not values."
-        return Cells((*head, PARTS), tuple(lines), 1, "" if results.places.published else other, remarks=1)
+        return Cells((*head, PARTS), tuple(lines), 1, "" if results.setting.published else other, remarks=1)
 
-    def _against_max(self, found: Found, results: Results) -> Cells:
+    def _against_max(self, found: TableResult, results: Results) -> Cells:
         """The rows with another aggregator, beside the same with `max`; each with its own best candidate."""
         name = results.aggregator
         scores = self.scores(replace(results, aggregator=MAX))
@@ -137,7 +162,7 @@ class Table(Artefact):
         return Cells((*head, PARTS), tuple(lines), 1, remarks=1)
 
 
-def _percent(found: Found, label: str) -> str:
+def _percent(found: TableResult, label: str) -> str:
     return f"{found.means[label]:.2f} ± {found.stds[label]:.2f}"
 
 
@@ -146,13 +171,13 @@ def readable(method: str) -> str:
     return method.replace("reg={reg}", "reg=λ")
 
 
-def find(rows: Sequence[Row], scores: Scores) -> Found:
+def find(rows: Sequence[TableRow], scores: Scores) -> TableResult:
     """Choose a method for every row, and compare the rows."""
     chosen = tuple(row.methods[0] if len(row.methods) == 1 else scores.best(row.methods) for row in rows)
     labels = tuple(row.label for row in rows)
     medians = scores.medians(chosen)
     spread = medians.std(axis=0, ddof=1) if len(medians) > 1 else medians[0] * float("nan")
-    return Found(
+    return TableResult(
         labels,
         chosen,
         dict(zip(labels, medians.mean(axis=0).tolist())),
@@ -160,3 +185,16 @@ def find(rows: Sequence[Row], scores: Scores) -> Found:
         {row.label: row.mean for row in rows if row.mean is not None},
         scores.compare(chosen, labels),
     )
+
+
+@dataclass(frozen=True, kw_only=True)
+class KernelTable(Table):
+    """A table that the paper does not have; it is made where `kernel` is asked for beside `max`."""
+
+    def served(self, setting: Setting) -> bool:
+        return super().served(setting) and setting.beside == "kernel"
+
+    def section(self, name: str, results: Results) -> Section:
+        if results.setting.beside != "kernel":
+            return self.missing(name, results, "Made with --beside kernel only.")
+        return super().section(name, results)

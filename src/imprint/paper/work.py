@@ -5,7 +5,7 @@ from dataclasses import replace
 from functools import cache
 from typing import NamedTuple
 
-from imprint.paper.places import MAX, Places, regularisation
+from imprint.paper.setting import MAX, Setting, regularisation
 from imprint.study import Study
 from imprint.study.grid import method_from_text
 
@@ -23,7 +23,7 @@ class Work(NamedTuple):
 
 
 def work(
-    places: Places,
+    setting: Setting,
     role: str,
     methods: Iterable[str],
     tasks: Sequence[str] = TASKS,
@@ -32,15 +32,15 @@ def work(
 ) -> list[Work]:
     """Methods on the packs of one part; nothing where no pack plays it.
 
-    `{reg}` in a method stands for the weight decay of the backbone at hand, `max` for the aggregator of the places.
+    `{reg}` in a method stands for the weight decay of the backbone at hand, `max` for the aggregator of the setting.
     """
-    group = places.group(role)
+    group = setting.group(role)
     if not group:
         return []
-    texts = [t for method in methods for t in spellings(method, group.backbones, places.aggregator)]
+    texts = [t for method in methods for t in spellings(method, group.backbones, setting.aggregator)]
     study = Study(
         name=role,
-        embeddings=places.embeddings,
+        embeddings=setting.embeddings,
         backbones=group.backbones,
         datasets=group.datasets,
         tasks=tuple(tasks),
@@ -92,3 +92,29 @@ def in_pieces(works: Iterable[Work]) -> list[Work]:
         for role, study in works
         for i in range(0, len(study.tasks), PIECE)
     ]
+
+
+NORMS = tuple(
+    (pre, post, inf)
+    for pre, inf in (("none", "none"), ("none", "l2"), ("l2", "l2"))
+    for post in ("none", "l2", "quantile")
+)
+
+
+def every_norm(generator: str, aggregator: str = "max") -> tuple[str, ...]:
+    """A generator under all nine settings.
+
+    >>> len(every_norm("mean")), every_norm("mean")[0]
+    (9, 'none / mean / none / none / max')
+    """
+    return tuple(f"{pre} / {generator} / {post} / {inf} / {aggregator}" for pre, post, inf in NORMS)
+
+
+def cosine(generator: str, aggregator: str = "max") -> str:
+    """A generator with L2 throughout."""
+    return f"l2 / {generator} / l2 / l2 / {aggregator}"
+
+
+def bare(generator: str, aggregator: str = "max") -> str:
+    """A generator with nothing normalised."""
+    return f"none / {generator} / none / none / {aggregator}"

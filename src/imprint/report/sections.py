@@ -120,6 +120,14 @@ def _renamed(section: Section, run: str) -> Section:
     return replace(section, parts=tuple(parts))
 
 
+def checked_claim(
+    text: str, holds: "bool | Verdict", figures: str, published_figures: str, published: bool = True
+) -> Claim:
+    """A claim with the figures of these results and of the published ones, and whether either bears it out."""
+    here = holds if isinstance(holds, Verdict) else verdict(holds)
+    return Claim(text, here, figures, verdict(published), published_figures)
+
+
 def verdict(holds: bool) -> Verdict:
     """A statement about figures as a verdict."""
     return Verdict.HOLDS if holds else Verdict.FAILS

@@ -5,13 +5,13 @@ import pytest
 
 from imprint import ImprintClassifier
 from imprint.core.errors import ParameterError
-from imprint.paper import known
-from imprint.paper.artefacts import kernel, same_architecture
+from imprint.paper import same_architecture, table_claims
+from imprint.paper.artefact import Results, Scores
+from imprint.paper.artefacts import ARTEFACTS
 from imprint.paper.page import read_runs, sections
-from imprint.paper.places import MAX, Places, discover
 from imprint.paper.published import kmeans_over_k
-from imprint.paper.results import Results, Scores
 from imprint.paper.run import run, works
+from imprint.paper.setting import MAX, Setting, discover
 from imprint.paper.tables import find
 from imprint.paper.work import SEEDS, decided_by, spelling
 from imprint.report.claims import rows
@@ -55,16 +55,16 @@ def test_an_aggregator_takes_the_place_of_max_alone():
 
 
 def test_only_what_can_be_asked_again_is(folder):
-    places = discover(folder, beside="kernel")
-    assert Places.of(places.to_json()) == places
-    assert [way.aggregator for way in places.ways] == [MAX, "kernel"]
+    setting = discover(folder, beside="kernel")
+    assert Setting.of(setting.to_json()) == setting
+    assert [way.aggregator for way in setting.ways] == [MAX, "kernel"]
 
-    def deciding(name, places):
-        return {type(m.aggregator).__name__ for _, study in works(name, places) for m in study.methods}
+    def deciding(name, setting):
+        return {type(m.aggregator).__name__ for _, study in works(name, setting) for m in study.methods}
 
-    assert deciding("paper/norms_20", places) == {"Max", "Kernel"}
+    assert deciding("paper/norms_20", setting) == {"Max", "Kernel"}
     assert deciding("paper/norms_20", discover(folder)) == {"Max"}
-    assert deciding("paper/table1", places) == {"Max", "Nearest"}
+    assert deciding("paper/table1", setting) == {"Max", "Nearest"}
     with pytest.raises(ParameterError, match=r"Unknown aggregator 'kernle'\. Did you mean 'kernel'"):
         discover(folder, beside="kernle")
 
@@ -105,9 +105,9 @@ def test_both_answers_to_a_claim_share_a_row(asked):
 def test_sets_of_a_hundred_classes_serve_the_benchmark_where_the_papers_sets_are_missing(tmp_path):
     pack(tmp_path / "words-many.npz", 100, 3, 1)
     pack(tmp_path / "words-few.npz", 6, 5, 1)
-    places = discover(tmp_path)
-    assert places.benchmark.datasets == ("few", "many")
-    assert places.many.datasets == ("many",)
+    setting = discover(tmp_path)
+    assert setting.benchmark.datasets == ("few", "many")
+    assert setting.many.datasets == ("many",)
     pack(tmp_path / "words-mnist.npz", 10, 5, 1)
     assert discover(tmp_path).benchmark.datasets == ("mnist", "few")
 
@@ -124,7 +124,7 @@ def test_the_table_of_kernel_is_made_where_it_is_asked_for(folder, tmp_path):
 
 def made_up(means):
     """Scores of the rows of the kernel table, alike on twelve instances."""
-    methods = [spelling(row.methods[0], "b") for row in kernel.artefact.rows]
+    methods = [spelling(row.methods[0], "b") for row in ARTEFACTS["kernel"].rows]
     noise = np.random.default_rng(0).normal(size=(12, 1, 1))
     values = np.array(means)[None, :, None] + noise
     return Scores(tuple(Instance("b", "d", str(i)) for i in range(12)), tuple(methods), values)
@@ -139,14 +139,14 @@ def made_up(means):
     ],
 )
 def test_claims_about_proxies_that_decide_together_can_fail(means, hold):
-    claims = kernel.claims(find(kernel.artefact.rows, made_up(means)))
+    claims = table_claims.kernel(find(ARTEFACTS["kernel"].rows, made_up(means)))
     assert [c.verdict == Verdict.HOLDS for c in claims] == hold
     assert Verdict.UNTESTABLE not in {c.verdict for c in claims}
 
 
 def test_half_of_no_gap_is_not_testable():
-    found = find(kernel.artefact.rows, made_up((80, 85, 79, 82, 86, 91)))
-    assert found.closes_half(kernel.TWENTY, kernel.BEST, kernel.ORACLE) == (
+    found = find(ARTEFACTS["kernel"].rows, made_up((80, 85, 79, 82, 86, 91)))
+    assert found.closes_half(table_claims.TWENTY, table_claims.BEST, table_claims.ORACLE) == (
         Verdict.UNTESTABLE,
         "there is no gap: oracle is 1.00 points below max, k = 20",
     )
@@ -177,7 +177,7 @@ def test_a_published_architecture_with_other_weights_is_compared_value_by_value(
 
 
 def test_other_architectures_have_no_such_section(folder):
-    artefact = known()["same_architecture"]
+    artefact = ARTEFACTS["same_architecture"]
     assert artefact.served(discover(folder))
     assert not artefact.served(discover(folder, ["one"]))
     assert not works("paper/same_architecture", discover(folder, ["one"]))
@@ -188,7 +188,7 @@ def pairs(shift, nc1):
     for dataset in ("mnist", "cifar10"):
         theirs = same_architecture._published("resnet50", dataset)
         ours = {key: value + shift for key, value in theirs.items()} | {"NC1": nc1[dataset]}
-        found[dataset] = same_architecture.Pair(theirs, ours, np.zeros((15, 3)))
+        found[dataset] = same_architecture.DatasetPair(theirs, ours, np.zeros((15, 3)))
     return found
 
 
@@ -201,8 +201,8 @@ def test_claims_about_other_weights_can_fail():
 
 
 def test_results_of_two_aggregators_stay_apart(asked):
-    work = known()["norm_pre_inf"].studies(Results(asked, "kernel").places)
+    work = ARTEFACTS["norm_pre_inf"].studies(Results(asked, "kernel").setting)
     assert all("/ kernel(" in text for text in work[0].study.recipes)
-    ours, theirs = (known()["norm_pre_inf"].scores(Results(asked, a)) for a in ("kernel", "max"))
+    ours, theirs = (ARTEFACTS["norm_pre_inf"].scores(Results(asked, a)) for a in ("kernel", "max"))
     method = "none / mean / l2 / none / max"
     assert not np.array_equal(ours.of(method), theirs.of(method))

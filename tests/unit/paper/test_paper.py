@@ -9,13 +9,14 @@ import numpy as np
 import pytest
 
 from imprint.core.errors import FileError, ParameterError
-from imprint.paper import chosen, known, listing
+from imprint.paper import chosen, listing
+from imprint.paper.artefact import Results, Scores, spent
+from imprint.paper.artefacts import ARTEFACTS
 from imprint.paper.curve_claims import peaks, published
 from imprint.paper.page import read_runs, sections, write_page
-from imprint.paper.places import Places, discover
-from imprint.paper.results import Results, Scores, spent
 from imprint.paper.run import run, works
-from imprint.paper.tables import Row, find
+from imprint.paper.setting import Setting, discover
+from imprint.paper.tables import TableRow, find
 from imprint.paper.work import in_pieces, joined, work
 from imprint.report.sections import Cells, Verdict
 from imprint.study import Instance
@@ -55,20 +56,20 @@ def table1(folder, tmp_path_factory):
 
 
 def test_packs_are_found_by_the_part_they_play(folder):
-    places = discover(folder)
-    assert places.benchmark.backbones == ("one", "two")
-    assert places.benchmark.datasets == ("mnist", "cifar10")
-    assert places.combined.backbones == ("one",)
-    assert places.many.datasets == ("hundred",)
-    assert places.smallest == 22
-    assert not places.published
-    assert Places.of(json.loads(json.dumps(places.to_json()))) == places
+    setting = discover(folder)
+    assert setting.benchmark.backbones == ("one", "two")
+    assert setting.benchmark.datasets == ("mnist", "cifar10")
+    assert setting.combined.backbones == ("one",)
+    assert setting.many.datasets == ("hundred",)
+    assert setting.smallest == 22
+    assert not setting.published
+    assert Setting.of(json.loads(json.dumps(setting.to_json()))) == setting
 
 
 def test_packs_can_be_chosen(folder):
-    places = discover(folder, ["two"], ["mnist"])
-    assert (places.benchmark.backbones, places.benchmark.datasets) == (("two",), ("mnist",))
-    assert not places.many
+    setting = discover(folder, ["two"], ["mnist"])
+    assert (setting.benchmark.backbones, setting.benchmark.datasets) == (("two",), ("mnist",))
+    assert not setting.many
     with pytest.raises(ParameterError, match="Did you mean 'two'"):
         discover(folder, ["twoo"])
     with pytest.raises(FileError, match="no folder"):
@@ -81,16 +82,14 @@ def test_every_artefact_is_listed_once_in_the_order_of_the_paper():
     names = [o["name"] for o in listing()]
     assert names[0] == "paper/all"
     assert names[1] == "paper/table1"
-    assert len(names) == len(set(names)) == len(known()) + 1
-    orders = [a.order for a in known().values()]
-    assert len(set(orders)) == len(orders)
+    assert len(names) == len(set(names)) == len(ARTEFACTS) + 1
     with pytest.raises(ParameterError, match="Did you mean 'table1'"):
         chosen("paper/table")
 
 
 @pytest.mark.parametrize("beside", ["", "kernel"])
 def test_all_names_every_cell_of_every_artefact_once(folder, beside):
-    places = discover(folder, beside=beside)
+    setting = discover(folder, beside=beside)
 
     def cells(ws):
         found = set()
@@ -98,18 +97,18 @@ def test_all_names_every_cell_of_every_artefact_once(folder, beside):
             found |= set(product([role], study.instances, map(str, study.methods), study.seeds))
         return found
 
-    whole = [w for way in places.ways for a in known().values() if a.served(way) for w in a.studies(way)]
-    assert cells(works("paper/all", places)) == cells(whole)
+    whole = [w for way in setting.ways for a in ARTEFACTS.values() if a.served(way) for w in a.studies(way)]
+    assert cells(works("paper/all", setting)) == cells(whole)
     twice = joined([*whole, *whole])
-    assert len(in_pieces(twice)) == len(works("paper/all", places))
+    assert len(in_pieces(twice)) == len(works("paper/all", setting))
     assert all(len(w.study.tasks) <= 20 for w in in_pieces(twice))
 
 
 def test_weight_decay_follows_the_backbone(folder):
-    places = Places.of(
+    setting = Setting.of(
         {**discover(folder).to_json(), "benchmark": {"backbones": ["resnet18", "vit_b_16"], "datasets": ["mnist"]}}
     )
-    (one,) = work(places, "benchmark", ["none / least_squares(reg={reg}) / none / none / max"])
+    (one,) = work(setting, "benchmark", ["none / least_squares(reg={reg}) / none / none / max"])
     assert [str(m.generator) for m in one.study.methods] == ["least_squares(reg=0.0001)", "least_squares(reg=0.1)"]
     instances = (Instance("resnet18", "mnist", "all"), Instance("vit_b_16", "mnist", "all"))
     scores = Scores(instances, tuple(map(str, one.study.methods)), np.array([[[1.0], [2.0]], [[3.0], [4.0]]]))
@@ -139,14 +138,14 @@ def test_table_equals_the_classifier(folder, table1):
 def test_the_published_backbones_are_compared_value_by_value(table1):
     import dataclasses
 
-    artefact, results = known()["table1"], Results(table1)
+    artefact, results = ARTEFACTS["table1"], Results(table1)
     found = find(artefact.rows, artefact.scores(results))
     cells = artefact._cells(found, results)
     assert cells.head[3] == "difference"
     assert float(cells.rows[3][3]) == pytest.approx(found.means["Ours"] - 91.06, abs=0.006)
     assert [cells.right(j) for j in range(len(cells.head))] == [False, True, True, True, True, False]
-    four = dataclasses.replace(results.places.benchmark, backbones=("swin_b", "resnet18", "vit_b_16", "resnet50"))
-    assert dataclasses.replace(results.places, benchmark=four).published
+    four = dataclasses.replace(results.setting.benchmark, backbones=("swin_b", "resnet18", "vit_b_16", "resnet50"))
+    assert dataclasses.replace(results.setting, benchmark=four).published
 
 
 def test_a_second_run_computes_nothing_and_a_wider_one_only_what_is_new(folder, table1, tmp_path):
@@ -170,20 +169,20 @@ def test_missing_packs_are_named(folder, tmp_path):
 
 
 def test_what_packs_cannot_serve_is_not_computed(folder, tmp_path):
-    places = discover(folder, ["two"])
-    assert not works("paper/modes_l2", places)
-    methods = {str(m.generator) for _, study in works("paper/all", places) for m in study.methods}
+    setting = discover(folder, ["two"])
+    assert not works("paper/modes_l2", setting)
+    methods = {str(m.generator) for _, study in works("paper/all", setting) for m in study.methods}
     assert "kmeans(k=20)" in methods
     assert "kmeans(k=4)" not in methods  # for curves that only "d in 1" has
-    assert run("paper/gain", places, tmp_path, workers=1).experiments == 0
+    assert run("paper/gain", setting, tmp_path, workers=1).experiments == 0
     assert not (tmp_path / "collapse.json").exists()
 
 
 def test_progress_is_that_of_all_studies(folder, tmp_path):
-    places, seen = discover(folder, ["two"], ["mnist"]), []
-    run("paper/table1", places, tmp_path, workers=1)
-    assert len(works("paper/all", places)) > 1
-    summary = run("paper/all", places, tmp_path, workers=1, progress=seen.append)
+    setting, seen = discover(folder, ["two"], ["mnist"]), []
+    run("paper/table1", setting, tmp_path, workers=1)
+    assert len(works("paper/all", setting)) > 1
+    summary = run("paper/all", setting, tmp_path, workers=1, progress=seen.append)
     assert [p.done for p in seen] == sorted(p.done for p in seen)
     assert [p.total for p in seen] == sorted((p.total for p in seen), reverse=True)  # some turn out to be there
     assert seen[-1].done == seen[-1].total == summary.computed > 0
@@ -192,12 +191,12 @@ def test_progress_is_that_of_all_studies(folder, tmp_path):
 
 
 def test_time_adds_up_over_calls(folder, tmp_path):
-    places = discover(folder, ["two"], ["mnist"])
-    run("paper/table1", places, tmp_path, workers=1)
+    setting = discover(folder, ["two"], ["mnist"])
+    run("paper/table1", setting, tmp_path, workers=1)
     note = tmp_path / "paper.json"
     known_before = json.loads(note.read_text())
     note.write_text(json.dumps({**known_before, "seconds": 100.0}))
-    run("paper/table1", places, tmp_path, workers=1)
+    run("paper/table1", setting, tmp_path, workers=1)
     assert 100 <= spent(tmp_path) < 130
     assert read_runs([tmp_path])[0].wall == spent(tmp_path)
 
@@ -216,14 +215,17 @@ def test_the_best_candidate_stands_for_a_row():
     values = np.array([[[3.0], [2.0], [1.0]], [[3.0], [9.0], [1.0]], [[5.0], [4.0], [1.0]]])
     methods = ("l2 / mean / l2 / l2 / max", "none / mean / l2 / l2 / max", "none / mean / none / none / max")
     scores = Scores(tuple(Instance("a", "b", str(i)) for i in range(3)), methods, values)
-    found = find([Row("means", methods[:2], 50.0), Row("bare", methods[2:])], scores)
+    found = find([TableRow("means", methods[:2], 50.0), TableRow("bare", methods[2:])], scores)
     assert found.chosen == (methods[0], methods[2])
     assert found.means == {"means": pytest.approx(11 / 3), "bare": 1.0}
     assert found.published == {"means": 50.0}
     assert found.winner == "means"
     assert found.judge("means", ["bare"]) == Verdict.UNTESTABLE  # three instances can never be significant
     many = Scores(scores.instances * 3, methods, np.tile(values, (3, 1, 1)))
-    assert find([Row("means", methods[:2]), Row("bare", methods[2:])], many).judge("means", ["bare"]) == Verdict.HOLDS
+    assert (
+        find([TableRow("means", methods[:2]), TableRow("bare", methods[2:])], many).judge("means", ["bare"])
+        == Verdict.HOLDS
+    )
 
 
 @pytest.mark.parametrize("name", ["norms_20", "norm_pre_inf"])
@@ -243,7 +245,7 @@ def test_peaks_of_the_published_curves_are_those_read_off():
 
 def test_published_gains_have_the_published_correlation():
     from imprint.collapse import gain_fit
-    from imprint.paper.artefacts.gain import published
+    from imprint.paper.gain import published
 
     points = published()
     fit = gain_fit([p.nc1 for p in points], [p.gain for p in points])
@@ -258,11 +260,11 @@ def test_collapse_is_measured_once_and_both_ways(folder, tmp_path):
     from imprint.collapse import nc1
     from imprint.paper.collapse import map_values, measure, set_values
 
-    places = discover(folder)
-    run("paper/table1", places, tmp_path, workers=1)
-    measure(places, tmp_path, lambda *_: None)
+    setting = discover(folder)
+    run("paper/table1", setting, tmp_path, workers=1)
+    measure(setting, tmp_path, lambda *_: None)
     before = (tmp_path / "collapse.json").read_bytes()
-    measure(places, tmp_path, lambda *_: None)
+    measure(setting, tmp_path, lambda *_: None)
     assert (tmp_path / "collapse.json").read_bytes() == before
     results = Results(tmp_path)
     d = np.load(folder / "two-cifar10.npz")
@@ -279,7 +281,7 @@ def test_the_page_stands_alone(table1, tmp_path):
     assert not re.search(r'(?:src|href)="(?!#)', page)
     ids = re.findall(r'\bid="([^"]+)"', page)
     assert len(ids) == len(set(ids))
-    assert [name for name in known() if f"paper/{name}" in page] == ["table1"]
+    assert [name for name in ARTEFACTS if f"paper/{name}" in page] == ["table1"]
     text = (tmp_path / "results.md").read_text()
     assert all((tmp_path / link).is_file() for link in re.findall(r"\]\((results/[^)]+)\)", text))
     assert str(table1) not in page + text
@@ -287,7 +289,7 @@ def test_the_page_stands_alone(table1, tmp_path):
 
 
 def test_a_memory_of_outer_products_is_the_head():
-    from imprint.paper.artefacts.memory import compare_with_head
+    from imprint.paper.measurements import compare_with_head
 
     rng = np.random.default_rng(0)
     y = np.repeat(["a", "b", "c"], 9)
@@ -328,9 +330,9 @@ def test_sources_of_digits_are_drawn_from_their_embeddings(tmp_path, monkeypatch
     monkeypatch.setenv("IMPRINT_HOME", str(tmp_path / "home"))
     pack(tmp_path / "one-mnist.npz", 10, 22, 1)
     pack(tmp_path / "one-combidigits.npz", 10, 16, 7)
-    places, out = discover(tmp_path), tmp_path / "out"
+    setting, out = discover(tmp_path), tmp_path / "out"
     np.savez(tmp_path / "sources-combidigits.npz", train=np.tile(np.repeat(range(4), 4), 10))
-    run("paper/combidigits", places, out, workers=1)
+    run("paper/combidigits", setting, out, workers=1)
     (section,) = sections(out, ["combidigits"])
     assert [p.name for p in section.parts] == ["combidigits_embeddings"]
     found = Results(out).measured("combidigits")["one"]
@@ -342,16 +344,16 @@ def test_sources_of_digits_are_drawn_from_their_embeddings(tmp_path, monkeypatch
     assert np.linalg.norm(flat, axis=1) == pytest.approx(spread[:2], rel=1e-3)
     np.savez(tmp_path / "sources-combidigits.npz", train=np.zeros(3))
     with pytest.raises(FileError, match="has 3 rows, the embeddings have 160"):
-        run("paper/combidigits", places, out, workers=1)
+        run("paper/combidigits", setting, out, workers=1)
     np.savez(tmp_path / "sources-combidigits.npz", other=np.zeros(3))
     with pytest.raises(FileError, match="must hold `train`"):
-        run("paper/combidigits", places, out, workers=1)
+        run("paper/combidigits", setting, out, workers=1)
 
 
 def test_classes_of_several_modes_from_studies_to_claims(folder, tmp_path):
-    places = discover(folder, ["one"], maps=1)
+    setting = discover(folder, ["one"], maps=1)
     for name in ("gain", "against_k_least_squares"):
-        run(f"paper/{name}", places, tmp_path, workers=1)
+        run(f"paper/{name}", setting, tmp_path, workers=1)
     curves, gain, against = sections(tmp_path, ["modes_l2", "gain", "against_k_least_squares"])
     best = next(p for p in curves.parts if isinstance(p, Cells))
     assert len(best.rows[0]) == 11
@@ -367,7 +369,7 @@ def test_classes_of_several_modes_from_studies_to_claims(folder, tmp_path):
 
 def test_curves_of_published_backbones_are_compared_value_by_value(tmp_path, monkeypatch):
     from imprint import recipe
-    from imprint.paper.curves import _value_line
+    from imprint.paper.modes import _value_line
     from imprint.paper.published import kmeans_over_k
 
     monkeypatch.setenv("IMPRINT_HOME", str(tmp_path / "home"))
@@ -389,10 +391,10 @@ def test_curves_of_published_backbones_are_compared_value_by_value(tmp_path, mon
 
 def test_a_gain_is_that_of_five_proxies(folder, tmp_path):
     from imprint import ImprintClassifier
-    from imprint.paper.artefacts.gain import measured
+    from imprint.paper.gain import measured
 
-    places = discover(folder, ["one"], maps=1)
-    run("paper/gain", places, tmp_path, workers=1)
+    setting = discover(folder, ["one"], maps=1)
+    run("paper/gain", setting, tmp_path, workers=1)
     (point,) = (p for p in measured(Results(tmp_path)) if p.dataset == "mnist")
     d = np.load(folder / "one-mnist.npz")
     medians = []

@@ -4,6 +4,9 @@ import csv
 from functools import cache
 from importlib.resources import files
 
+K, D = tuple(range(1, 16)), tuple(range(1, 11))
+"""Proxies per class, and classes per label of "d in 1", in the figures of the paper."""
+
 
 @cache
 def kmeans_over_k() -> dict[tuple[str, str], tuple[float, ...]]:
@@ -15,7 +18,7 @@ def kmeans_over_k() -> dict[tuple[str, str], tuple[float, ...]]:
     >>> kmeans_over_k()["resnet18", "mnist"][0], kmeans_over_k()["swin_b", "10_in_1"][9]
     (84.64, 94.5)
     """
-    with files(__name__).joinpath("kmeans_over_k.csv").open(encoding="utf-8") as file:
+    with files("imprint.paper").joinpath("kmeans_over_k.csv").open(encoding="utf-8") as file:
         rows = list(csv.reader(file))[1:]
     return {(b, d): tuple(map(float, values)) for b, d, *values in rows}
 

@@ -1,10 +1,11 @@
-"""One class of CombiDigits: its pictures, and its embeddings by source."""
+"""Drawings of the data: the label maps of "d in 1", and one class of CombiDigits."""
 
 import io
 import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -14,13 +15,58 @@ from imprint.core.files.home import home
 from imprint.core.types import Array
 from imprint.datasets.packs import load_pack
 from imprint.normalisers.l2 import L2
-from imprint.paper.artefact import Artefact, Report
-from imprint.paper.places import COMBINED, Places
-from imprint.paper.results import Results, write_json
-from imprint.report.figures import canvas
+from imprint.paper.artefact import Artefact, Report, Results, write_json
+from imprint.paper.setting import COMBINED, Setting
+from imprint.report.figures import COLOURS, GRID, INK, PALE, canvas
 from imprint.report.scatter import Cloud, scatter
 from imprint.report.sections import Picture, Section
 from imprint.study import Packs
+from imprint.tasks.d_in_1 import DIn1
+
+SHOWN, LABELS, POOL = (1, 2, 3), 3, 9
+
+
+@dataclass(frozen=True, kw_only=True)
+class LabelMaps(Artefact):
+    """Which classes share a label, for three values of d."""
+
+    def section(self, name: str, results: Results) -> Section:
+        caption = (
+            f"{POOL} classes, {LABELS} new labels (rows); coloured: the classes that a label takes, by their numbers."
+        )
+        text = (
+            "A hundred classes are shuffled and cut into ten blocks; new label j takes the first d classes of block j. "
+            "The published maps are nested like this, though the paper's text takes the next d classes for each label."
+        )
+        return Section(name, self.title, self.where, text, (Picture(name, _draw_maps(), caption),))
+
+
+def _draw_maps() -> bytes:
+    with canvas(7.2, 2.2) as (figure, out):
+        for axes, d in zip(figure.subplots(1, len(SHOWN)), SHOWN):
+            whole, taken = (DIn1(d=n, labels=LABELS, pool=POOL).mapping(range(POOL)) for n in (POOL // LABELS, d))
+            counts = [0] * LABELS
+            for number, label in whole.items():
+                _cell(axes, counts[int(label)], int(label), str(number), number in taken)
+                counts[int(label)] += 1
+            axes.set_title(f"{d} in 1", loc="left")
+            axes.set_xlim(-0.5, POOL // LABELS - 0.5)
+            axes.set_ylim(LABELS - 0.5, -0.5)
+            axes.set_xticks([])
+            axes.set_yticks(range(LABELS))
+            axes.set_xlabel("classes of the block")
+            axes.grid(False)
+        figure.supylabel("new label", fontsize=9)
+    return out.getvalue()
+
+
+def _cell(axes: Any, x: int, y: int, text: str, taken: bool) -> None:
+    from matplotlib.patches import Rectangle
+
+    face = COLOURS[5] if taken else GRID
+    axes.add_patch(Rectangle((x - 0.46, y - 0.46), 0.92, 0.92, facecolor=face, edgecolor="none"))
+    axes.text(x, y, text, ha="center", va="center", fontsize=9, color=INK if taken else PALE)
+
 
 SOURCES, DIGIT, EACH, SIZE = ("mnist", "mnistm", "svhn", "usps"), 6, 5, 32
 POINTS = 60  # embeddings shown of each source
@@ -28,25 +74,25 @@ FILE, NAME = "combidigits.npy", "combidigits"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Samples(Artefact):
+class CombiDigits(Artefact):
     """The digit 6 from four sources: pictures where they are at hand, embeddings where it is known whose they are."""
 
     needs: str = "combined"
 
-    def measure(self, places: Places, folder: Path, report: Report) -> None:
-        packs = list(_picture_packs(places))
+    def measure(self, setting: Setting, folder: Path, report: Report) -> None:
+        packs = list(_picture_packs(setting))
         if len(packs) == len(SOURCES):
             buffer = io.BytesIO()  # into a file, np.save may lose the end on a full disk without a word
             np.save(buffer, np.stack([_samples(p) for p in packs]))
             with atomic_write(folder / FILE) as f:
                 f.write(buffer.getbuffer())
-        sources = _sources(places)
+        sources = _sources(setting)
         if sources is not None:
-            found = {b: _project(Packs(places.embeddings), b, sources) for b in places.combined.backbones}
+            found = {b: _project(Packs(setting.embeddings), b, sources) for b in setting.combined.backbones}
             write_json(folder / f"{NAME}.json", found)
 
     def section(self, name: str, results: Results) -> Section:
-        if not results.places.combined:
+        if not results.setting.combined:
             return self.missing(name, results)
         parts = (*_pictures(name, results), *_clouds(name, results))
         text = "Ten classes, each of digits from four sources: classes of several modes."
@@ -57,10 +103,10 @@ class Samples(Artefact):
         return Section(name, self.title, self.where, text + ("" if parts else lacking), parts)
 
 
-def _picture_packs(places: Places) -> Iterator[Path]:
+def _picture_packs(setting: Setting) -> Iterator[Path]:
     """A pack of pictures for each source: beside the embeddings, or in the folder of downloads."""
     for name in SOURCES:
-        found = (place / f"{name}.npz" for place in (Path(places.embeddings), home() / "data"))
+        found = (place / f"{name}.npz" for place in (Path(setting.embeddings), home() / "data"))
         yield from [p for p in found if p.is_file()][:1]
 
 
@@ -74,9 +120,9 @@ def _samples(path: Path) -> Array:
     return np.stack([np.asarray(p) for p in made])
 
 
-def _sources(places: Places) -> Array | None:
+def _sources(setting: Setting) -> Array | None:
     """Which source each training row comes from, where the folder says so."""
-    path = Path(places.embeddings) / f"sources-{COMBINED}.npz"
+    path = Path(setting.embeddings) / f"sources-{COMBINED}.npz"
     if not path.is_file():
         return None
     try:
@@ -104,7 +150,7 @@ def _pictures(name: str, results: Results) -> list[Picture]:
     if not (results.folder / FILE).is_file():
         return []
     caption = f"The digit {DIGIT}, a row for each source: {', '.join(SOURCES)}."
-    return [Picture(name, _drawing(np.load(results.folder / FILE)), caption)]
+    return [Picture(name, _draw_samples(np.load(results.folder / FILE)), caption)]
 
 
 def _clouds(name: str, results: Results) -> list[Picture]:
@@ -118,13 +164,10 @@ def _clouds(name: str, results: Results) -> list[Picture]:
     return [Picture(f"{name}_embeddings", svg, caption)]
 
 
-def _drawing(pictures: Array) -> bytes:
+def _draw_samples(pictures: Array) -> bytes:
     with canvas(3.6, 3.0) as (figure, out):
         grid = figure.subplots(len(SOURCES), EACH)
         for axes, picture in zip(grid.flat, pictures.reshape(-1, SIZE, SIZE, 3)):
             axes.imshow(picture, interpolation="none")
             axes.set_axis_off()
     return out.getvalue()
-
-
-artefact = Samples(title="CombiDigits", where="Figure A.5", order=233)

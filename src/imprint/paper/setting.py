@@ -40,7 +40,7 @@ class Group:
 
 
 @dataclass(frozen=True)
-class Places:
+class Setting:
     """The packs of a folder by the part they play; each part has a store of its own."""
 
     embeddings: str
@@ -70,8 +70,8 @@ class Places:
         return set(self.benchmark.backbones) == set(PUBLISHED)
 
     @property
-    def ways(self) -> "list[Places]":
-        """These places as the paper has them, and with the other aggregator in the place of `max`."""
+    def ways(self) -> "list[Setting]":
+        """This setting as the paper has it, and with the other aggregator in the place of `max`."""
         return [self, *([replace(self, aggregator=self.beside)] if self.beside else [])]
 
     def to_json(self) -> dict[str, Any]:
@@ -79,7 +79,7 @@ class Places:
         return asdict(self)
 
     @classmethod
-    def of(cls, values: dict[str, Any]) -> "Places":
+    def of(cls, values: dict[str, Any]) -> "Setting":
         """What `to_json` gave."""
         benchmark, combined, many = (Group(tuple(values[r]["backbones"]), tuple(values[r]["datasets"])) for r in ROLES)
         groups = benchmark, combined, many
@@ -97,7 +97,7 @@ def discover(
     datasets: Sequence[str] = (),
     maps: int = MAPS,
     beside: str = "",
-) -> Places:
+) -> Setting:
     """The packs `BACKBONE-DATASET.npz` of a folder, or those of the named backbones and data sets.
 
     A data set with a hundred classes or more serves "d in 1", `combidigits` itself, every other one the benchmark;
@@ -125,7 +125,7 @@ def discover(
     if not benchmark:
         raise ParameterError(f"{place}: no backbone has packs of all of {', '.join(rest) or 'the benchmark'}.")
     smallest = min(min(own[b, d]) for b in benchmark.backbones for d in benchmark.datasets)
-    return Places(os.fspath(place), benchmark, combined, classes_of_many, smallest, maps, beside)
+    return Setting(os.fspath(place), benchmark, combined, classes_of_many, smallest, maps, beside)
 
 
 def _check(kind: str, asked: Sequence[str], known: Iterable[str], place: Path) -> None:

@@ -7,14 +7,11 @@ from pathlib import Path
 import numpy as np
 
 from imprint.core.types import Array
-from imprint.paper.artefact import Artefact, Report
+from imprint.paper.artefact import Artefact, Report, Results, Scores
 from imprint.paper.collapse import measure, set_values
-from imprint.paper.modes import K
-from imprint.paper.norms import cosine
-from imprint.paper.places import Places
-from imprint.paper.published import KMEDOIDS_3, NC1_OF_SETS, kmeans_over_k
-from imprint.paper.results import Results, Scores
-from imprint.paper.work import SEEDS, Work, work
+from imprint.paper.published import KMEDOIDS_3, NC1_OF_SETS, K, kmeans_over_k
+from imprint.paper.setting import Setting
+from imprint.paper.work import SEEDS, Work, cosine, work
 from imprint.report.figures import Panel, Series, draw, interval
 from imprint.report.sections import Cells, Claim, Picture, Section, verdict
 
@@ -28,7 +25,7 @@ def _method(k: int) -> str:
 
 
 @dataclass(frozen=True)
-class Pair:
+class DatasetPair:
     """One data set: what was published, and the same here."""
 
     theirs: Mapping[str, float]
@@ -44,17 +41,17 @@ class Pair:
 class SameArchitecture(Artefact):
     """Curves over k, NC1, gain and single results of one backbone beside those of the published one."""
 
-    def served(self, places: Places) -> bool:
-        return super().served(places) and bool(_alike(places))
+    def served(self, setting: Setting) -> bool:
+        return super().served(setting) and bool(_alike(setting))
 
-    def studies(self, places: Places) -> list[Work]:
-        return work(places, "benchmark", [*map(_method, K), MEDOIDS], ["all"], SEEDS)
+    def studies(self, setting: Setting) -> list[Work]:
+        return work(setting, "benchmark", [*map(_method, K), MEDOIDS], ["all"], SEEDS)
 
-    def measure(self, places: Places, folder: Path, report: Report) -> None:
-        measure(places, folder, report)
+    def measure(self, setting: Setting, folder: Path, report: Report) -> None:
+        measure(setting, folder, report)
 
     def section(self, name: str, results: Results) -> Section:
-        alike = _alike(results.places)
+        alike = _alike(results.setting)
         scores = self.scores(results) if alike else None
         collapse = set_values(results, "published")
         if scores is None or not collapse:
@@ -65,22 +62,21 @@ class SameArchitecture(Artefact):
             pairs = _pairs(b, scores.where(backbone=b), collapse)
             parts += [Picture(f"{name}_{b}", _drawing(b, pairs), _caption(b)), _curves(pairs), _values(pairs)]
             claims += _claims(b, pairs)
-        text = (
-            f"{', '.join(f'{b} is {OTHER_WEIGHTS[b]} with other weights' for b in alike)}; {results.places.smallest:,} "
-            "rows of each class or more, where the published values have all."
-        )
+        weights = ", ".join(f"{b} is {OTHER_WEIGHTS[b]} with other weights" for b in alike)
+        rows = f"{results.setting.smallest:,} rows of each class or more, where the published values have all."
+        text = f"{weights}; {rows}"
         return Section(name, self.title, self.where, text, tuple(parts), tuple(claims))
 
 
-def _alike(places: Places) -> tuple[str, ...]:
-    return tuple(b for b in places.benchmark.backbones if b in OTHER_WEIGHTS)
+def _alike(setting: Setting) -> tuple[str, ...]:
+    return tuple(b for b in setting.benchmark.backbones if b in OTHER_WEIGHTS)
 
 
 def _at(k: int) -> str:
     return f"k-means, k = {k}"
 
 
-def _pairs(backbone: str, scores: Scores, collapse: Mapping[tuple[str, str], float]) -> dict[str, Pair]:
+def _pairs(backbone: str, scores: Scores, collapse: Mapping[tuple[str, str], float]) -> dict[str, DatasetPair]:
     """By data set, those of which something was published."""
     published, found = OTHER_WEIGHTS[backbone], {}
     for i, at in enumerate(scores.instances):
@@ -89,7 +85,7 @@ def _pairs(backbone: str, scores: Scores, collapse: Mapping[tuple[str, str], flo
         curve = np.stack([scores.of(_method(k))[i] for k in K])  # (k, seeds)
         ours = dict(zip(map(_at, K), np.median(curve, axis=1).tolist()))
         ours |= {"k-medoids, k = 3": float(np.median(scores.of(MEDOIDS)[i])), "NC1": collapse[backbone, at.dataset]}
-        found[at.dataset] = Pair(_published(published, at.dataset), ours, curve)
+        found[at.dataset] = DatasetPair(_published(published, at.dataset), ours, curve)
     return found
 
 
@@ -105,7 +101,7 @@ def _gain(values: Mapping[str, float]) -> float:
     return values[_at(5)] - values[_at(1)]
 
 
-def _drawing(backbone: str, pairs: Mapping[str, Pair]) -> bytes:
+def _drawing(backbone: str, pairs: Mapping[str, DatasetPair]) -> bytes:
     panels = []
     for dataset, pair in pairs.items():
         theirs = [pair.theirs[_at(k)] for k in K]
@@ -121,18 +117,18 @@ def _caption(backbone: str) -> str:
     return f"{backbone} beside the published {OTHER_WEIGHTS[backbone]}, other weights: {what}."
 
 
-def _line(what: str, pair: Pair, key: str) -> tuple[str, ...]:
+def _line(what: str, pair: DatasetPair, key: str) -> tuple[str, ...]:
     ours, theirs = pair.ours[key], pair.theirs[key]
     return what, f"{theirs:.2f}", f"{ours:.2f}", f"{ours - theirs:+.2f}"
 
 
-def _curves(pairs: Mapping[str, Pair]) -> Cells:
+def _curves(pairs: Mapping[str, DatasetPair]) -> Cells:
     lines = tuple((str(k), *(v for pair in pairs.values() for v in _line("", pair, _at(k))[1:])) for k in K)
     head = (f"{d}, {what}" for d in pairs for what in ("published", "here (other weights)", "difference"))
     return Cells(("k", *head), lines, 1)
 
 
-def _values(pairs: Mapping[str, Pair]) -> Cells:
+def _values(pairs: Mapping[str, DatasetPair]) -> Cells:
     lines = [_line(f"NC1 by the published computation, {d}", pair, "NC1") for d, pair in pairs.items()]
     for d, pair in pairs.items():
         theirs, ours = _gain(pair.theirs), _gain(pair.ours)
@@ -144,7 +140,7 @@ def _values(pairs: Mapping[str, Pair]) -> Cells:
     return Cells(("", "published", "here (other weights)", "difference"), tuple(lines), 1)
 
 
-def _claims(backbone: str, pairs: Mapping[str, Pair]) -> list[Claim]:
+def _claims(backbone: str, pairs: Mapping[str, DatasetPair]) -> list[Claim]:
     own = OTHER_WEIGHTS[backbone]
     others = [b for b in NC1_OF_SETS if b != own]
     ours = {d: pair.distance(pair.ours) for d, pair in pairs.items()}
@@ -168,11 +164,6 @@ def _claims(backbone: str, pairs: Mapping[str, Pair]) -> list[Claim]:
     ]
 
 
-def _both(pairs: Mapping[str, Pair], value: Callable[[Mapping[str, float]], float]) -> list[dict[str, float]]:
+def _both(pairs: Mapping[str, DatasetPair], value: Callable[[Mapping[str, float]], float]) -> list[dict[str, float]]:
     """A value of every data set, as published and here."""
     return [{d: value(p.theirs) for d, p in pairs.items()}, {d: value(p.ours) for d, p in pairs.items()}]
-
-
-artefact = SameArchitecture(
-    title="A published architecture with other weights", where="Figure 11b, resnet50", order=105
-)

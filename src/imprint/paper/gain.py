@@ -7,22 +7,19 @@ from typing import NamedTuple
 import numpy as np
 
 from imprint.collapse import GainFit, gain_fit
-from imprint.paper.artefact import Artefact, Report
+from imprint.paper.artefact import Artefact, Report, Results
 from imprint.paper.collapse import map_values, measure, set_values
-from imprint.paper.curves import curve_means
-from imprint.paper.modes import curve_studies, map_curves, set_curves
-from imprint.paper.norms import cosine
-from imprint.paper.places import Places
+from imprint.paper.modes import curve_means, curve_studies, map_curves, set_curves
 from imprint.paper.published import NC1, NC1_OF_SETS, kmeans_over_k
-from imprint.paper.results import Results
-from imprint.paper.work import Work
+from imprint.paper.setting import Setting
+from imprint.paper.work import Work, cosine
 from imprint.report.scatter import Cloud, scatter
 from imprint.report.sections import Cells, Claim, Picture, Section, verdict
 
 FEWEST = 8  # points that are worth a fit
 
 
-class Gain(NamedTuple):
+class GainPoint(NamedTuple):
     """A task: its NC1 and the points gained by k = 5 over k = 1."""
 
     backbone: str
@@ -37,16 +34,16 @@ def _method(k: int) -> str:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Gains(Artefact):
+class GainFigure(Artefact):
     """Points over log NC1, rank correlation and fit."""
 
     needs: str = "many"
 
-    def studies(self, places: Places) -> list[Work]:
-        return curve_studies(places, _method)
+    def studies(self, setting: Setting) -> list[Work]:
+        return curve_studies(setting, _method)
 
-    def measure(self, places: Places, folder: Path, report: Report) -> None:
-        measure(places, folder, report)
+    def measure(self, setting: Setting, folder: Path, report: Report) -> None:
+        measure(setting, folder, report)
 
     def section(self, name: str, results: Results) -> Section:
         here, theirs = measured(results), published()
@@ -69,7 +66,7 @@ class Gains(Artefact):
         return Section(name, self.title, self.where, text, parts, tuple(_claims(fits)))
 
 
-def measured(results: Results) -> list[Gain]:
+def measured(results: Results) -> list[GainPoint]:
     """The points of a run; NC1 by the formula of the paper."""
     found, maps, sets = [], map_values(results), set_values(results)
     if not (maps and sets):
@@ -77,23 +74,27 @@ def measured(results: Results) -> list[Gain]:
     for b, values in (map_curves(results, _method) or {}).items():
         means = curve_means(values)
         found += [
-            Gain(b, f"{d + 1} in 1", float(np.mean(maps[b][d][: results.places.maps])), float(row[4] - row[0]), True)
+            GainPoint(
+                b, f"{d + 1} in 1", float(np.mean(maps[b][d][: results.setting.maps])), float(row[4] - row[0]), True
+            )
             for d, row in enumerate(means)
         ]
     for (b, d), values in set_curves(results, _method).items():
         medians = np.median(values, axis=1)
-        found.append(Gain(b, d, sets[b, d], float(medians[4] - medians[0]), False))
+        found.append(GainPoint(b, d, sets[b, d], float(medians[4] - medians[0]), False))
     return found
 
 
-def published() -> list[Gain]:
+def published() -> list[GainPoint]:
     """The points of the paper."""
     curves = {key: v[4] - v[0] for key, v in kmeans_over_k().items()}
-    many = [Gain(b, f"{d} in 1", v, curves[b, f"{d}_in_1"], True) for b, vs in NC1.items() for d, v in enumerate(vs, 1)]
-    return many + [Gain(b, d, v, curves[b, d], False) for b, vs in NC1_OF_SETS.items() for d, v in vs.items()]
+    many = [
+        GainPoint(b, f"{d} in 1", v, curves[b, f"{d}_in_1"], True) for b, vs in NC1.items() for d, v in enumerate(vs, 1)
+    ]
+    return many + [GainPoint(b, d, v, curves[b, d], False) for b, vs in NC1_OF_SETS.items() for d, v in vs.items()]
 
 
-def _fits(points: list[Gain]) -> dict[str, GainFit | None]:
+def _fits(points: list[GainPoint]) -> dict[str, GainFit | None]:
     regions = {
         "all": points,
         "d in 1": [p for p in points if p.remapped],
@@ -107,7 +108,7 @@ def _fits(points: list[Gain]) -> dict[str, GainFit | None]:
     }
 
 
-def _groups(points: list[Gain]) -> dict[tuple[str, bool], tuple[list[float], list[float]]]:
+def _groups(points: list[GainPoint]) -> dict[tuple[str, bool], tuple[list[float], list[float]]]:
     groups: dict[tuple[str, bool], tuple[list[float], list[float]]] = {}
     for p in points:
         own = groups.setdefault((p.backbone, p.remapped), ([], []))
@@ -154,6 +155,3 @@ def _claims(fits: dict[str, dict[str, GainFit | None]]) -> list[Claim]:
         ),
     ]
     return lines
-
-
-artefact = Gains(title="Gain of several proxies against neural collapse", where="Figure 12", order=110, again=True)

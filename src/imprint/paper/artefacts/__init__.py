@@ -1,1 +1,0 @@
-"""One file for every table and figure; each holds `artefact`."""
