@@ -100,8 +100,9 @@ def _of_table(table: Any, labels: Any, kind: Modality | None) -> tuple[Any, Any,
         return table[column], labels, kind or modality(INPUT_COLUMNS[column])
     columns = [np.asarray(_column(table[name])) for name in names]
     if not columns or any(c.dtype.kind not in "fiu" for c in columns):
+        known = ", ".join(INPUT_COLUMNS)
         raise ParameterError(
-            f"The table has neither a column {', '.join(INPUT_COLUMNS)} nor numbers alone; it has: {', '.join(map(str, names))}."
+            f"The table has neither a column {known} nor only numbers; it has: {', '.join(map(str, names))}."
         )
     X = columns[0] if columns[0].ndim == 2 else np.stack(columns, axis=1)
     return matrix(X), labels, modality("embedding")

@@ -237,5 +237,5 @@ def test_the_label_minus_one_is_reported():
 
 
 def test_a_missing_file_is_unreadable_not_a_text(pictures):
-    with pytest.raises(UnreadableInput, match="nowhere.png: No such file"):
+    with pytest.raises(UnreadableInput, match=r"nowhere\.png: No such file"):
         pictures.predict(["nowhere.png"])
