@@ -149,10 +149,10 @@ def _write(pool: "Split", suggestions: "Suggestions", json: bool, csv: bool) -> 
     elif csv:
         texts = {"text": [pool.inputs[i] for i in numbers], "label": [""] * len(numbers)}
         columns: dict[str, list[Any]] = {name: [e[name] for e in entries] for name in ("path", "row", "reason")}
-        columns |= texts if pool.modality == "text" else {}
+        columns |= texts if pool.kind.typed else {}
         terminal.write_csv(list(columns), zip(*columns.values()))
     else:
-        text = [pool.inputs[i] for i in numbers] if pool.modality == "text" else None
+        text = [pool.inputs[i] for i in numbers] if pool.kind.typed else None
         names = text or [e["path"] for e in entries]
         terminal.table(["row", "name", "reason"], zip(numbers, names, suggestions.reasons), right=["row"])
 
