@@ -11,7 +11,7 @@ from starlette.routing import Route
 
 from imprint.core.errors import NotFittedError, ParameterError
 from imprint.core.version import __version__
-from imprint.modalities.image import read_picture
+from imprint.modalities import Modality
 from imprint.serve import evaluation, export
 from imprint.serve.labelled import clean_label, clean_name
 from imprint.serve.model import answer
@@ -73,19 +73,23 @@ class Api:
 
     async def state(self, request: Request) -> Response:
         history = self.project.history
-        text = self.project.modality == "text"
+        kind = self.project.kind
         classes = [
             {
                 "label": label,
                 "opened": history.labelled.classes[label] is not None,
-                "items": [[i.id, i.text if text else i.name, i.digest[:8]] for i in items],
+                "items": [[i.id, i.text if kind.typed else i.name, i.digest[:8]] for i in items],
             }
             for label, items in history.labelled.by_class().items()
         ]
         return JSONResponse(
             {
                 "revision": history.revision,
-                "modality": self.project.modality,
+                "modality": kind.name,
+                "noun": kind.noun,
+                "plural": kind.plural,
+                "typed": kind.typed,
+                "suffixes": sorted(kind.suffixes()),
                 "backbone": self.project.backbone.record.name,
                 "undo": history.can_undo,
                 "redo": history.can_redo,
@@ -122,8 +126,8 @@ class Api:
             if "unknown" in request.query_params and unknown > 0:
                 await self._require_calibration(request.query_params["unknown"])
             predicted = await asyncio.to_thread(self._answer, row, name, top=top, unknown=unknown, why=why)
-            if preview and self.project.modality == "image":
-                predicted["preview"] = await asyncio.to_thread(_data_url, raw)
+            if preview and not self.project.kind.typed:
+                predicted["preview"] = await asyncio.to_thread(_data_url, raw, self.project.kind)
         return JSONResponse([predicted])
 
     def _answer(self, row: Any, name: str, **options: Any) -> dict[str, Any]:
@@ -142,15 +146,16 @@ class Api:
 
     async def _input(self, request: Request) -> tuple[bytes, str, Any]:
         """The content of a request, its name, and its embedding."""
-        kind = "text" if self.project.modality == "text" else "picture"
+        modality = self.project.kind
+        kind = "text" if modality.typed else "picture"
         if request.headers.get("content-type", "").startswith("application/json"):
             text = (await json_body(request, kind)).get("text")
-            if kind != "text" or not isinstance(text, str):
-                raise ParameterError(f"This page reads {kind}s: send one as the body of the request.")
+            if not modality.typed or not isinstance(text, str):
+                raise ParameterError(f"This page reads {modality.plural}: send one as the body of the request.")
             raw = text.encode()
         else:
             raw = await body(request, kind)
-        name = clean_name(request.query_params.get("name", ""), kind)
+        name = clean_name(request.query_params.get("name", ""), modality.noun)
         return raw, name, await ended(await asyncio.to_thread(self.project.embed, raw, name))
 
     async def preview(self, request: Request) -> Response:
@@ -158,7 +163,8 @@ class Api:
         kind = request.path_params["kind"]
         if item is None or item.text is not None or kind not in SIDES:
             raise HTTPException(404, "There is no such picture.")
-        jpeg = await asyncio.to_thread(self.project.rows.preview, self.project.store, item.digest, kind)
+        modality = self.project.kind
+        jpeg = await asyncio.to_thread(self.project.rows.preview, self.project.store, item.digest, kind, modality)
         return Response(jpeg, media_type="image/jpeg", headers={"cache-control": YEAR})
 
     async def evaluation(self, request: Request) -> Response:
@@ -189,5 +195,6 @@ class Api:
         return Response(raw, media_type="application/octet-stream", headers=headers)
 
 
-def _data_url(raw: bytes) -> str:
-    return "data:image/jpeg;base64," + base64.b64encode(encoded(read_picture(raw, 480), 480)).decode()
+def _data_url(raw: bytes, modality: Modality) -> str | None:
+    picture = modality.preview(raw, 480)
+    return None if picture is None else "data:image/jpeg;base64," + base64.b64encode(encoded(picture, 480)).decode()

@@ -13,6 +13,7 @@ from imprint.core.errors import FileError, ImprintError, UnreadableInput
 from imprint.core.files.locks import exclusive
 from imprint.core.types import Array
 from imprint.method import Method
+from imprint.modalities import Modality, modality
 from imprint.serve.evaluation import Evaluator, ModelEvaluation
 from imprint.serve.history import History, replayed
 from imprint.serve.imported import check_import, imported_basis, migrate
@@ -87,9 +88,9 @@ class Project:
         self._resources.close()
 
     @property
-    def modality(self) -> str:
-        """`image` or `text`."""
-        return self.backbone.modality
+    def kind(self) -> Modality:
+        """What the items are."""
+        return modality(self.backbone.modality)
 
     def threads(self) -> dict[str, dict[str, Any]]:
         """The state of every thread by its name; one that has died is restarted."""
@@ -107,12 +108,12 @@ class Project:
 
     def add(self, raw: bytes, row: Array, label: str, name: str, group: str = "") -> "Future[CommitOutcome]":
         """Add a picture or text, whose embedding is known, to a class."""
-        entry = {"do": "add", "label": clean_label(label), "name": clean_name(name, self.modality)}
-        if self.modality == "text":
+        entry = {"do": "add", "label": clean_label(label), "name": clean_name(name, self.kind.noun)}
+        if self.kind.typed:
             entry["text"] = raw.decode("utf-8").strip()
         entry |= {"digest": digest_of(raw), **({"group": group} if group else {})}
         self.rows.keep(entry["digest"], row)
-        return self.change(entry, None if self.modality == "text" else raw)
+        return self.change(entry, None if self.kind.typed else raw)
 
     def import_model(self, raw: bytes, name: str) -> "Future[CommitOutcome]":
         """Replace the classes of the project by those of a model file."""

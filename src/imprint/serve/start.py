@@ -15,6 +15,7 @@ from imprint.datasets.folder import load_folder
 from imprint.imprinter import Imprinter
 from imprint.imprinter.model import DEFAULT
 from imprint.method import Method
+from imprint.modalities import Modality, modality
 from imprint.serve.project import CommitOutcome, Project
 from imprint.serve.store import digest_of
 
@@ -44,12 +45,11 @@ def started(
     One that exists is continued, and so is its first import if that was interrupted.
     """
     model = Imprinter.load(source, backbone=backbone, threads=threads) if source and not source.is_dir() else None
-    if model is not None and model.modality == "embedding":
+    if model is not None and not model.embedder.kind.needs_backbone:
         raise FileError(f"{source} is a classifier of embeddings, without a backbone; a page needs one with.")
-    spec = (model.embedder.spec if model else backbone) or backbones.default("image")
+    spec = (model.embedder.spec if model else backbone) or backbones.default(_modality_of(source))
     network = model.backbone if model else backbones.load(spec, threads=threads)
-    if network.modality not in ("image", "text"):
-        raise ParameterError(f"imprint serve: {spec} reads {network.modality}s; the page has pictures and texts alone.")
+    _check_visible(modality(network.modality), spec)
     method = Method.of(**recipes.describe(recipe or DEFAULT).parts())
     project = Project(folder or folder_for(source), spec, network, method)
     unreadable: list[str] = []
@@ -62,6 +62,16 @@ def started(
         project.close()
         raise
     return StartedProject(project, unreadable)
+
+
+def _modality_of(source: Path | None) -> str:
+    """What a folder holds; pictures where there is none yet."""
+    return "image" if source is None or not source.is_dir() else load_folder(source, "train").modality
+
+
+def _check_visible(kind: Modality, spec: str) -> None:
+    if not kind.visible:
+        raise ParameterError(f"imprint serve: {spec} reads {kind.plural}, which the page cannot show.")
 
 
 def folder_for(source: Path | None) -> Path:
@@ -79,11 +89,10 @@ def _import_folder(project: Project, folder: Path, progress: Callable[[int, int]
     """Add every picture of a folder per class, once; an import that was interrupted goes on where it was."""
     if project.store.fact(IMPORT) != UNFINISHED and project.history.revision:
         return []
-    if project.modality != "image":
-        raise ParameterError(f"{folder} holds pictures, and {project.backbone.record.name} reads texts.")
     split = load_folder(folder, "train")
-    if split.modality != "image" or not isinstance(split.inputs, FileInputs):
-        raise ParameterError(f"imprint serve: {folder} holds {split.modality}s; the page has pictures and texts alone.")
+    if split.kind != project.kind or not isinstance(split.inputs, FileInputs):
+        network = project.backbone.record.name
+        raise ParameterError(f"{folder} holds {split.kind.plural}, and {network} reads {project.kind.plural}.")
     project.store.state(IMPORT, UNFINISHED)
     inputs, group, unreadable = split.inputs, f"import {folder.name}", list[str]()
 

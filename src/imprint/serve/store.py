@@ -14,7 +14,7 @@ import numpy as np
 from imprint.core.errors import FileError
 from imprint.core.files.database import Database, checksum, is_intact, remove_database
 from imprint.core.types import Array
-from imprint.modalities.image import read_picture
+from imprint.modalities import Modality
 
 Entry = dict[str, Any]
 PROJECT = "project.sqlite"
@@ -152,13 +152,16 @@ class ProjectCache:
             self._rows[digest] = np.array(row, np.float32)
             self._write("embeddings", self._backbone, digest, self._rows[digest].astype("<f4").tobytes())
 
-    def preview(self, store: ProjectStore, digest: str, kind: str) -> bytes:
+    def preview(self, store: ProjectStore, digest: str, kind: str, modality: Modality) -> bytes:
         """A picture for the page: decoded and encoded again as JPEG, so that nothing else of the file gets there."""
         with suppress(FileError):
             for row in self._database.read("SELECT * FROM previews WHERE kind = ? AND digest = ?", kind, digest):
                 if is_intact(row):
                     return bytes(row[2])
-        jpeg = encoded(read_picture(store.file(digest), SIDES[kind]), SIDES[kind])
+        picture = modality.preview(store.file(digest), SIDES[kind])
+        if picture is None:
+            raise FileError(f"There is nothing to see of a {modality.noun}.")
+        jpeg = encoded(picture, SIDES[kind])
         self._write("previews", kind, digest, jpeg)
         return jpeg
 

@@ -3,6 +3,9 @@
 import json
 import sys
 import textwrap
+import threading
+import time
+import urllib.request
 
 import numpy as np
 import pytest
@@ -143,3 +146,40 @@ def test_it_is_fitted_predicted_evaluated_and_checked_in_the_terminal(swatches, 
     assert "data:image/" in page.read_text(), "its renderer gives the page a picture"
     assert run(["list", "backbones", "--json"]) == 0
     assert "colours" in capsys.readouterr().out
+
+
+def test_it_is_served(swatches, tmp_path):
+    pytest.importorskip("starlette")
+    import uvicorn
+
+    from imprint.serve.server import application, bound, configured
+    from imprint.serve.start import started
+
+    (swatches / "red" / "bad.swatch").write_text("300 0 0")
+    project, unreadable = started(swatches, tmp_path / "project")
+    listening = bound("127.0.0.1", 0)
+    port = listening.getsockname()[1]
+    server = uvicorn.Server(configured(application(project, "secret", port)))
+    thread = threading.Thread(target=server.run, args=([listening],), daemon=True)
+    thread.start()
+
+    def ask(path, body=None):
+        headers = {"Authorization": "Bearer secret"}
+        request = urllib.request.Request(f"http://127.0.0.1:{port}/api/{path}", body, headers)
+        return urllib.request.urlopen(request, timeout=60).read()
+
+    try:
+        while not server.started:
+            time.sleep(0.01)
+        state = json.loads(ask("state"))
+        assert (state["noun"], state["plural"], state["typed"]) == ("colour swatch", "colour swatches", False)
+        assert {c["label"]: len(c["items"]) for c in state["classes"]} == {"red": 8, "green": 8, "blue": 8}
+        assert len(unreadable) == 1
+        (answer,) = json.loads(ask("predict?name=new.swatch&preview=1", b"20 30 200"))
+        assert answer["label"] == "blue"
+        assert answer["preview"].startswith("data:image/jpeg")
+        assert ask(f"items/{state['classes'][0]['items'][0][0]}/thumbnail").startswith(b"\xff\xd8")
+    finally:
+        server.should_exit = True
+        thread.join()
+        project.close()

@@ -3,7 +3,7 @@
 import { at, h } from "./dom.js";
 import { advice, count, percent } from "./words.js";
 import * as server from "./server.js";
-import { change, find, noun, store } from "./store.js";
+import { change, find, noun, nouns, store } from "./store.js";
 import { view } from "./viewer.js";
 
 const WIDEST = 24; // classes up to which the whole matrix is drawn
@@ -22,13 +22,13 @@ export function showJudge() {
 }
 
 const waiting = () => h("div", { class: "panel" }, h("p", { class: "big" }, "Not enough to judge yet."),
-  h("p", { class: "muted" }, `It needs two classes with two ${noun()}s each: every one is decided by a model that has not seen it.`));
+  h("p", { class: "muted" }, `It needs two classes with two ${nouns()} each: every one is decided by a model that has not seen it.`));
 
 function whole(found, old) {
   return [
     h("div", { class: "panel score" },
       h("p", { class: "figure", id: "accuracy" }, percent(found.accuracy)),
-      h("div", {}, h("p", {}, h("strong", {}, "Expected accuracy"), ` on new ${noun()}s like these, give or take: ${percent(found.interval[0])} to ${percent(found.interval[1])}.`),
+      h("div", {}, h("p", {}, h("strong", {}, "Expected accuracy"), ` on new ${nouns()} like these, give or take: ${percent(found.interval[0])} to ${percent(found.interval[1])}.`),
         h("p", { class: "muted" }, `From ${count(found.rows, noun())}, each decided by a model that had not seen it.${old ? " Judging the latest change …" : ""}`))),
     confusion(found), suspects(found), twins(found),
   ].filter(Boolean);
@@ -43,7 +43,7 @@ function confusion(found) {
     if (ids.length) view(ids[0], ids);
   };
   const body = found.classes.length <= WIDEST ? matrix(found, open) : pairs(found, open);
-  return h("div", { class: "panel" }, h("h3", {}, "What is taken for what"), h("p", { class: "muted" }, `Rows: what it is. Columns: what it was taken for. A field opens its ${noun()}s.`), body);
+  return h("div", { class: "panel" }, h("h3", {}, "What is taken for what"), h("p", { class: "muted" }, `Rows: what it is. Columns: what it was taken for. A field opens its ${nouns()}.`), body);
 }
 
 function matrix({ classes, confusion: counts }, open) {
@@ -73,8 +73,8 @@ const picture = (id, ids) => {
   const found = find(id);
   if (!found) return null;
   const { item, label } = found;
-  return h("button", { type: "button", class: store.modality === "text" ? "text" : "thumb", title: item.name, onclick: () => view(id, ids) },
-    store.modality === "text" ? item.name : h("img", { src: server.shown(item, "thumbnail"), alt: `${item.name}, ${label}`, loading: "lazy" }));
+  return h("button", { type: "button", class: store.typed ? "text" : "thumb", title: item.name, onclick: () => view(id, ids) },
+    store.typed ? item.name : h("img", { src: server.shown(item, "thumbnail"), alt: `${item.name}, ${label}`, loading: "lazy" }));
 };
 
 function suspects({ mislabelled }) {

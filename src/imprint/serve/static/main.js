@@ -55,7 +55,7 @@ async function receive(transfer, target) {
   const text = transfer.getData("text/plain");
   const card = target.closest?.("[data-label]");
   if (!found.length) {
-    if (store.modality === "text" && text.trim() && !target.closest?.("textarea, input")) tryOne(text, "text");
+    if (store.typed && text.trim() && !target.closest?.("textarea, input")) tryOne(text, "text");
     return;
   }
   const pictures = found.filter((one) => isPicture(one.file.name));

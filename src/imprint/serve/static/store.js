@@ -3,13 +3,16 @@
 import * as server from "./server.js";
 import { note } from "./dom.js";
 
-export const store = { revision: -1, modality: "image", backbone: "", undo: false, redo: false, classes: [], judgement: null };
+export const store = { revision: -1, noun: "picture", plural: "pictures", typed: false, suffixes: [], backbone: "", undo: false, redo: false, classes: [], judgement: null };
 const listeners = [];
 let running = null;
 let again = false;
 
 export const listen = (listener) => listeners.push(listener);
-export const noun = () => (store.modality === "text" ? "text" : "picture");
+export const noun = () => store.noun;
+export const nouns = () => store.plural;
+/** What a file dialogue offers: by type for pictures, else by suffix. */
+export const accepted = () => (store.noun === "picture" ? "image/*" : store.suffixes.join(","));
 export const total = () => store.classes.reduce((sum, one) => sum + one.items.length, 0);
 
 /** Where an item is: {item, label}, or null. */

@@ -8,7 +8,7 @@ import { openFolder } from "./teach.js";
 let drawn = "";
 
 export function showTake() {
-  const mark = JSON.stringify([store.modality, store.classes.length > 0, total() > 0, total() > 3]);
+  const mark = JSON.stringify([store.typed, store.classes.length > 0, total() > 0, total() > 3]);
   if (mark === drawn) return;
   drawn = mark;
   const some = store.classes.length > 0;
@@ -16,7 +16,7 @@ export function showTake() {
     h("div", { class: "cards" },
       offer("Model", "model.imprint", "For the command line and Python: imprint predict model.imprint new.jpg", some),
       offer("ONNX", "model.onnx", "One graph from pixels to probabilities, for any ONNX runtime. It answers as this page does.", some),
-      offer(store.modality === "text" ? "Texts" : "Pictures", "pictures.zip", store.modality === "text" ? "A table of texts and labels, which imprint fit reads." : "A folder per class, which imprint fit reads.", total() > 0),
+      offer(store.typed ? "Texts" : "Pictures", "pictures.zip", store.typed ? "A table of texts and labels, which imprint fit reads." : "A folder per class, which imprint fit reads.", total() > 0),
       offer("Report", "evaluation.html", "One page about how good it is: accuracy, confusions, reliability, a map. It needs no server.", total() > 3)),
     h("div", { class: "panel" }, h("h3", {}, "Open"),
       h("p", { class: "muted" }, `A model takes the place of what is here; a folder per class adds to it. Both can be undone.`),
@@ -24,7 +24,7 @@ export function showTake() {
         picker("Open a model", { accept: ".imprint", multiple: false, id: "open-model" }, async ([file]) => {
           try { await server.open(file); await refresh(); note(`${file.name} is open.`); } catch (error) { note(error.message, "error"); }
         }),
-        store.modality === "text" ? null : picker("Add a folder per class", { webkitdirectory: true }, openFolder),
+        store.typed ? null : picker("Add a folder per class", { webkitdirectory: true }, openFolder),
         h("button", { type: "button", class: "danger", disabled: !some, onclick: async () => {
           if (await change({ do: "clear" })) note(`Everything is forgotten.`, "info", { label: "Undo", run: () => change({ do: "undo" }) });
         } }, "Start over"))),

@@ -4,7 +4,7 @@ import { at, h, hue, note, picker, speak } from "./dom.js";
 import { count } from "./words.js";
 import { byClass, chosen, isPicture } from "./files.js";
 import * as server from "./server.js";
-import { change, noun, refresh, store } from "./store.js";
+import { accepted, change, noun, nouns, refresh, store } from "./store.js";
 import { Uploads } from "./uploads.js";
 import { holdToFilm } from "./film.js";
 import { view } from "./viewer.js";
@@ -111,26 +111,26 @@ function toolbar() {
   } });
   return h("div", {},
     hello(),
-    h("div", { class: "bar dropzone" }, form, store.modality === "text" ? null : picker("Add a folder per class", { webkitdirectory: true, id: "open-folder" }, openFolder), h("div", { id: "filter-field", hidden: true }, search)));
+    h("div", { class: "bar dropzone" }, form, store.typed ? null : picker("Add a folder per class", { webkitdirectory: true, id: "open-folder" }, openFolder), h("div", { id: "filter-field", hidden: true }, search)));
 }
 
 function hello() {
-  const text = store.modality === "text";
-  const things = text ? "texts" : "pictures";
+  const text = store.typed;
+  const things = nouns();
   const step = (n, title, words) => h("li", {}, h("span", { class: "step", "aria-hidden": "true" }, n), h("div", {}, h("strong", {}, title), h("p", { class: "muted" }, words)));
   return h("div", { class: "hello dropzone", id: "hello" },
     h("p", { class: "big" }, `Show it a few ${things} of each thing. It learns at once.`),
     h("ol", {},
       step("1", "Name a class", "Whatever you want told apart: mugs and cups, good parts and bad ones."),
       step("2", `Add ${things}`, text ? "Write or paste a few texts of it." : "Five are a start. Drop files, paste, film with the camera, or drop folders: one per class."),
-      step("3", "Try it", `With a ${text ? "text" : "picture"} it has not seen. When it is wrong, tell it: one click.`)),
+      step("3", "Try it", `With a ${noun()} it has not seen. When it is wrong, tell it: one click.`)),
     h("p", { class: "muted" }, "Nothing leaves this machine, and everything can be undone."));
 }
 
 function column({ label, items, opened }, index) {
   const many = store.classes.length > FEW;
   const limit = expanded.has(label) ? items.length : many ? 5 : 11;
-  const text = store.modality === "text";
+  const text = store.typed;
   const newest = [...items].reverse();
   return h("article", { class: "class", data: { label }, "aria-label": label, style: { "--hue": hue(index) } },
     h("header", {},
@@ -144,7 +144,7 @@ function column({ label, items, opened }, index) {
         : null),
     items.length ? null : h("p", { class: "empty muted" }, opened ? "Learnt elsewhere; add pictures to it here." : text ? "Write or paste texts below." : "Drop pictures here, paste them, or hold the camera button."),
     text ? writer(label) : h("footer", {},
-      picker("Add pictures", { accept: "image/*", data: { part: "add" }, "aria-label": `Add pictures to ${label}` }, (files) => teachInto(files, label)),
+      picker(`Add ${nouns()}`, { accept: accepted(), data: { part: "add" }, "aria-label": `Add ${nouns()} to ${label}` }, (files) => teachInto(files, label)),
       h("button", { type: "button", class: "hold", data: { part: "film" }, title: "Films while you hold it down" }, "Hold to film"),
       h("div", { class: "film-place" })));
 }

@@ -4,7 +4,7 @@ import { at, h, hue, note, picker, speak } from "./dom.js";
 import { familiarity, percent, weight } from "./words.js";
 import { frame, release, watch } from "./camera.js";
 import * as server from "./server.js";
-import { find, noun, refresh, store } from "./store.js";
+import { accepted, find, noun, nouns, refresh, store } from "./store.js";
 import { view } from "./viewer.js";
 
 const SHOWN = 5;
@@ -15,7 +15,7 @@ let revision = -1;
 /** Draw the panel once; ask again about what was tried whenever the model has changed. */
 export function showTry() {
   const place = at("try");
-  if (!place.firstChild) place.append(h("h2", {}, "Try"), store.modality === "text" ? textInput() : pictureInput(), h("div", { id: "answer" }));
+  if (!place.firstChild) place.append(h("h2", {}, "Try"), store.typed ? textInput() : pictureInput(), h("div", { id: "answer" }));
   if (revision !== store.revision) {
     revision = store.revision;
     if (tried && !live) again();
@@ -32,7 +32,7 @@ function pictureInput() {
   return h("div", {},
     h("div", { class: "dropzone stage", id: "stage" }, h("p", { class: "muted" }, "Drop or paste a picture")),
     h("div", { class: "row" },
-      picker("Choose a picture", { accept: "image/*", id: "try-file", multiple: false }, ([file]) => tryOne(file, file.name)),
+      picker(`Choose a ${noun()}`, { accept: accepted(), id: "try-file", multiple: false }, ([file]) => tryOne(file, file.name)),
       h("button", { type: "button", id: "try-camera", "aria-pressed": "false", onclick: toggleCamera }, "Camera")));
 }
 
@@ -105,8 +105,8 @@ function bars(answer) {
 
 function reasons(answer) {
   if (!answer.why?.length) return h("div");
-  const text = store.modality === "text";
-  return h("div", { class: "why" }, h("h3", {}, `The ${noun()}s that decided`),
+  const text = store.typed;
+  return h("div", { class: "why" }, h("h3", {}, `The ${nouns()} that decided`),
     h("ul", { class: text ? "texts" : "thumbs" }, answer.why.map((one) => {
       const found = one.id === null ? null : find(one.id);
       const caption = h("span", { class: `weight ${one.value < 0 ? "against" : ""}`, title: one.label }, weight(one.value, answer.measure), h("span", { class: one.label === answer.top[0].label ? "unseen" : "whose" }, ` ${one.label}`));

@@ -26,9 +26,9 @@ function draw() {
   } }, h("option", { value: "" }, "Move to …"), store.classes.filter((one) => one.label !== label).map((one) => h("option", { value: one.label }, one.label)));
   dialog.replaceChildren(
     h("div", { class: "viewer-top" },
-      h("p", {}, h("strong", {}, label), h("span", { class: "muted" }, store.modality === "text" ? "" : ` ${item.name}`)),
+      h("p", {}, h("strong", {}, label), h("span", { class: "muted" }, store.typed ? "" : ` ${item.name}`)),
       h("button", { type: "button", class: "close", "aria-label": "Close", onclick: () => dialog.close() }, "×")),
-    store.modality === "text" ? h("blockquote", {}, item.name) : h("img", { src: server.shown(item, "picture"), alt: `${item.name}, ${label}` }),
+    store.typed ? h("blockquote", {}, item.name) : h("img", { src: server.shown(item, "picture"), alt: `${item.name}, ${label}` }),
     h("div", { class: "row" },
       h("button", { type: "button", onclick: () => step(-1), disabled: place === 0 }, "← Previous"),
       h("button", { type: "button", onclick: () => step(1), disabled: place === list.length - 1 }, "Next →"),

@@ -7,7 +7,7 @@ export function percent(share) {
 }
 
 export function count(n, noun) {
-  const plural = noun.endsWith("s") ? `${noun}es` : `${noun}s`;
+  const plural = /(s|x|ch|sh)$/.test(noun) ? `${noun}es` : `${noun}s`;
   return `${n.toLocaleString("en")} ${n === 1 ? noun : plural}`;
 }
 
