@@ -19,7 +19,8 @@ def command(
 ) -> None:
     """Write the model card of a model.
 
-    It states data, classes, expected accuracy, backbone, licence, use and limits. The Markdown has the front matter that the Hugging Face hub reads.
+    It states data, classes, expected accuracy, backbone, licence, use and limits. The Markdown has the front matter
+    that the Hugging Face hub reads.
     """
     from imprint.cli._files import check_model, check_place
     from imprint.core.errors import FileError
