@@ -127,13 +127,12 @@ def _embed(model: "Imprinter", path: str, text_column: str | None) -> tuple["Spl
     """The inputs of a pool, named as a user would open them, and their embeddings."""
     from imprint import datasets
     from imprint.cli._files import check_home
-    from imprint.cli._inputs import numbered_rows
 
     folder = Path(path).expanduser()
     if folder.is_dir() and not any(folder.glob("train.*")):
         pool = datasets.load_files([folder])
     else:
-        pool = numbered_rows(datasets.load(path, "train", labelled=False, text_column=text_column))
+        pool = datasets.load(path, "train", labelled=False, text_column=text_column)
     with terminal.bars() as bars:
         model.embedder.choose(pool.kind)
         if model.embedder.cache and pool.kind.needs_backbone:
