@@ -34,6 +34,11 @@ class Answering(ABC):
         """What the model knows now, as one immutable value."""
 
     @property
+    @abstractmethod
+    def fitted(self) -> bool:
+        """Whether the model has classes."""
+
+    @property
     def modality(self) -> str:
         """What the model reads: `image`, `text`, `sound`, `embedding`, or the modality of a plug-in."""
         return self.embedder.modality
@@ -69,7 +74,10 @@ class Answering(ABC):
 
         What cannot be read is listed in `skipped` and has no row; `predict` refuses it instead.
         """
-        return self.embedder.unlabelled(items, progress)
+        rows = self.embedder.unlabelled(items, progress)
+        if self.fitted and len(rows.X):
+            check_width(rows.X, self.learnt.head.proxies.weights.shape[1])
+        return rows
 
     def predict(self, items: Any) -> Array:
         """The label of every picture."""
@@ -117,5 +125,4 @@ class Answering(ABC):
             raise UnreadableInput(rows.skipped[0].name, rows.skipped[0].reason)
         if not len(rows.X):
             raise ParameterError("predict(items): there are no items.")
-        check_width(rows.X, self.learnt.head.proxies.weights.shape[1])
         return rows.X

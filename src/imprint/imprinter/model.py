@@ -131,6 +131,11 @@ class Imprinter(Answering):
         return self._learnt
 
     @property
+    def fitted(self) -> bool:
+        """Whether the model has classes."""
+        return self._learnt is not None
+
+    @property
     def classifier(self) -> "ImprintClassifier":
         """The fitted classifier of embeddings."""
         from imprint.classifier import ImprintClassifier

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from imprint.core.errors import FileError
-from imprint.datasets.tables.reading import NumberedRow
+from imprint.datasets.tables.objects import NumberedRow
 from imprint.datasets.tables.values import is_number, short, some
 
 TEXT_COLUMN, SPLIT_COLUMN = "text", "split"
