@@ -100,6 +100,8 @@ def command(
     if sort_into is not None:
         _sort(sort_into, answers, link)
     terminal.skipped(embedded.skipped)
+    if _inputs.STANDARD_INPUT in inputs and model.calibrated:
+        _monitor(model, answers)
     terminal.end(embedded.skipped)
 
 
@@ -122,6 +124,19 @@ def _answers(
             answer["why"] = [{"label": r.label, model.measure: r.value, "picture": r.picture} for r in near]
         answers.append(answer)
     return answers
+
+
+def _monitor(model: "Imprinter", answers: list[dict[str, Any]]) -> None:
+    """Report where a stream of inputs stops looking like the training data."""
+    from imprint.active.drift import DriftMonitor
+    from imprint.cli.watch import report_drift
+
+    monitor = DriftMonitor.of(model.learnt.head)
+    if monitor is not None:
+        for answer in answers:
+            monitor.observe(answer["known"], answer["path"])
+        if monitor.alarm:
+            report_drift(monitor.alarm, monitor)
 
 
 def _show(answers: list[dict[str, Any]], captions: Sequence[str], measure: str, unknown: float | None) -> None:
