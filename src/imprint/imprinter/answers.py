@@ -1,19 +1,24 @@
 """What a model of pictures, texts or embeddings says of itself and of new inputs."""
 
 from abc import ABC, abstractmethod
+from html import escape
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from imprint.active import Suggestions, suggest
 from imprint.core.errors import ParameterError, UnreadableInput
+from imprint.core.printable import printable
 from imprint.core.types import Array
+from imprint.head.card import ModelCard, model_card
 from imprint.imprinter import exemplars
 from imprint.imprinter.embedder import BackboneEmbedder, Report
 from imprint.imprinter.exemplars import Reason
 from imprint.imprinter.items import Embedded
 from imprint.imprinter.state import ImprinterState
 from imprint.modalities.embedding import check_width
+
+SHOWN_CLASSES = 20  # in a notebook
 
 
 class Guess(NamedTuple):
@@ -38,6 +43,20 @@ class Answering(ABC):
     def fitted(self) -> bool:
         """Whether the model has classes."""
 
+    def _repr_html_(self) -> str:
+        """A table for notebooks: the backbone, the method, the classes and the expected accuracy."""
+        facts = {"backbone": self.embedder.spec or "the default for the data"}
+        if self.fitted:
+            labels = [printable(label, 40) for label in self.classes_.tolist()]
+            more = f" and {len(labels) - SHOWN_CLASSES:,} more" if len(labels) > SHOWN_CLASSES else ""
+            facts["method"] = str(self.learnt.head.imprinted.method)
+            facts["classes"] = ", ".join(labels[:SHOWN_CLASSES]) + more
+        if self.fitted and self.calibrated and np.isfinite(self.expected_accuracy_):
+            low, high = self.expected_interval_
+            facts["expected accuracy"] = f"{100 * self.expected_accuracy_:.1f} % ({100 * low:.1f}-{100 * high:.1f} %)"
+        rows = "".join(f"<tr><th>{escape(k)}</th><td>{escape(v)}</td></tr>" for k, v in facts.items())
+        return f"<table><caption>Imprinter</caption>{rows}</table>"
+
     @property
     def modality(self) -> str:
         """What the model reads: `image`, `text`, `sound`, `embedding`, or the modality of a plug-in."""
@@ -47,6 +66,12 @@ class Answering(ABC):
     def classes_(self) -> Array:
         """The labels the model knows, sorted."""
         return self.learnt.head.classes
+
+    def card(self) -> ModelCard:
+        """The model card: data, classes, expected accuracy, backbone and licence; see `imprint card`."""
+        kind, learnt = self.embedder.kind, self.learnt
+        origin = self.embedder.origin() if kind.needs_backbone else None
+        return model_card(learnt.head, kind.name, origin, learnt.named)
 
     @property
     def calibrated(self) -> bool:
@@ -117,7 +142,7 @@ class Answering(ABC):
         rows = self._rows(item if isinstance(item, Embedded) else [item])
         if len(rows) != 1:
             raise ParameterError(f"why(item): {len(rows)} items; explain one at a time.")
-        return exemplars.reasons(*self.learnt, rows[0], n)
+        return exemplars.reasons(self.learnt.head, self.learnt.shelves, rows[0], n)
 
     def _rows(self, items: Any) -> Array:
         rows = self.look(items)
