@@ -31,7 +31,7 @@ def load_pack(path: Path, split: str, name: str | None = None, *, labelled: bool
     parts = tuple(s for s in SPLITS if _key(held, INPUTS, s))
     key, label_key = _key(held, INPUTS, split), _key(held, LABELS, split)
     if key is None or (labelled and label_key is None):
-        legal = [form.format(split) for form in (INPUTS if key is None else LABELS)]
+        legal = _names_of(INPUTS if key is None else LABELS, split)
         raise FileError(f"{path} has no {' or '.join(legal)}; it holds: {', '.join(held[:6]) or 'nothing'}.")
     inputs = _read(path, key)
     images = inputs.dtype == np.uint8 and inputs.ndim > 2
@@ -53,8 +53,11 @@ def load_pack(path: Path, split: str, name: str | None = None, *, labelled: bool
 
 def _key(held: Sequence[str], forms: Sequence[str], split: str) -> str | None:
     """The array of a pack that has one of these names; a name without a split stands for `train`."""
-    names = [form.format(split) for form in forms if "{}" in form or split == "train"]
-    return next((name for name in names if name in held), None)
+    return next((name for name in _names_of(forms, split) if name in held), None)
+
+
+def _names_of(forms: Sequence[str], split: str) -> list[str]:
+    return [form.format(split) for form in forms if "{}" in form or split == "train"]
 
 
 def to_float(rows: Array, factors: Mapping[str, Array]) -> Array:

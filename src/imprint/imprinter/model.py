@@ -131,8 +131,6 @@ class Imprinter(Answering):
             raise ParameterError("Imprinter.classifier: with keep_head the network's classes decide too; use predict.")
         return ImprintClassifier.of_head(head.imprinted)
 
-    # Learning
-
     def embed(self, data: Any, y: Any = None, *, progress: Report | None = None) -> Embedded:
         """Labelled data as embeddings, which `fit` and `add` take as well.
 
@@ -187,8 +185,8 @@ class Imprinter(Answering):
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to one file, whole or not at all.
 
-        It holds the classifier, the backbone's record and fingerprint (not its weights), and of the training
-        pictures the names and embeddings of those nearest to a proxy.
+        It holds the classifier, the backbone's record and fingerprint (not its weights), and the names (of texts the
+        first 100 characters, too) and embeddings of the training inputs closest to a proxy.
         """
         document, arrays = self.learnt.to_parts()
         named = self.embedder.kind.needs_backbone

@@ -116,7 +116,10 @@ def test_a_pack_as_embed_writes_it(tmp_path):
     assert load(tmp_path / "e.npz", "test").names[1] == "e.npz (test), row 2"
     np.savez(tmp_path / "b.npz", train=np.uint8([[0, 255]]), train_labels=[3], scale=np.float32(0.5), offset=np.ones(2))
     assert load(tmp_path / "b.npz").inputs.tolist() == [[1.0, 128.5]]
-    with pytest.raises(FileError, match=r"has no test; it holds: train, train_labels, scale, offset\.$"):
+    with pytest.raises(
+        FileError,
+        match=r"has no test or test_images or X_test or x_test; it holds: train, train_labels, scale, offset\.$",
+    ):
         load(tmp_path / "b.npz", "test")
     np.savez(tmp_path / "c.npz", train=np.uint8([[0, 255]]), train_labels=[3])
     with pytest.raises(FileError, match=r"must be floating point, or unsigned bytes with a scale"):
