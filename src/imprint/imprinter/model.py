@@ -41,26 +41,23 @@ class Imprinter(Answering):
     ----------
     backbone : str, optional
         `efficientnet_lite0`, `minilm`, `tinynet`, `onnx:FILE`, `resnet50` and so on; see `imprint list backbones`.
-        Unless named, the default for the data that are fitted: `efficientnet_lite0` for pictures, `minilm` for texts,
-        `yamnet` for sounds, none for embeddings.
+        [default: `efficientnet_lite0` for pictures, `minilm` for texts, `yamnet` for sounds, none for embeddings]
     recipe : str, optional
-        A published method, see `imprint list recipes`; `parts` replace some of its parts. Unless named, `kernel`.
+        A published method, see `imprint list recipes`; `parts` replace some of its parts. [default: `kernel`]
     cache : bool or path
-        Whether and where the embeddings of data sets and folders are kept, so that a second `fit` is fast and an
-        interrupted one goes on: True is the library's own folder, False keeps nothing.
+        Whether and where embeddings are cached, so that a second `fit` is fast and an interrupted one resumes.
     device, threads
         Where the backbone runs.
     calibrate : bool
-        Whether the model learns how good it is, see `ImprintClassifier`: `expected_accuracy_`, `known`, and
-        probabilities that come true.
+        Whether to estimate `expected_accuracy_` and `known`, and to calibrate probabilities; see `ImprintClassifier`.
     keep_head : bool or str
-        Whether the classes of the backbone's own head stay beside the new ones, and how they decide together: True or
-        `margin`, `qi`, `done`; see `docs/keep-head.md`. Such a model cannot say how good it is.
+        Whether to keep the classes of the backbone's own head, and how old and new classes decide together: True or
+        `margin`, `qi`, `done`; see `docs/keep-head.md`. Such a model has no expected accuracy.
     names : bool or dict, optional
         Whether each class name serves as one more example: True, False, or a dict from label to a better wording.
         By default, the names of a text model are used if they agree with the examples.
     random_state : int
-        0 unless told otherwise: the same pictures give the same model.
+        The same data and seed give the same model.
     **parts
         `norm_pre`, `generator`, `norm_post`, `norm_inf`, `aggregator`, as `ImprintClassifier` takes them.
 
@@ -118,7 +115,6 @@ class Imprinter(Answering):
 
     @property
     def fitted(self) -> bool:
-        """Whether the model has classes."""
         return self._learnt is not None
 
     @property
