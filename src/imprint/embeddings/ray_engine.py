@@ -13,12 +13,13 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from imprint.backbones import Backbone
-from imprint.core.cluster import AHEAD, RETRIES, joined, room
+from imprint.core.cluster import AHEAD, RETRIES, Slots, joined, room
 from imprint.core.errors import ImprintError, ParameterError
 from imprint.embeddings.pipeline import Advance, EmbeddedBatch, EmbeddingJob, local_batches
 from imprint.kernels.cpu import granted
 
-PATIENCE = 5  # seconds of waiting for a batch, after which the cluster is asked whether a node is left to compute it
+PATIENCE = 5  # seconds without a result, after which the nodes are listed again
+BUFFER, BUFFER_BYTES = 16, 1 << 32  # results that may wait for an earlier batch: for every slot, and in bytes
 
 
 class BatchInputs(NamedTuple):
@@ -40,25 +41,47 @@ def ray_batches(job: EmbeddingJob, advance: Advance) -> Iterator[Iterator[Embedd
 
 
 def scheduled_batches(ray: Any, job: EmbeddingJob) -> Iterator[EmbeddedBatch]:
-    """Hand out batches, `AHEAD` for every one that the cluster can compute at a time, and collect them in order."""
+    """Hand out the batches of a job, and yield the results in order.
+
+    `AHEAD` batches are handed out for every slot of the cluster. Results that arrive before an earlier batch, such as
+    one whose node was lost, wait in a buffer of bounded size, so that one slow batch does not stop the other nodes.
+    """
     backbone, cores = job.backbone, job.workers or 1
-    needs = {"cores": cores, "gpus": int(getattr(backbone, "device", "cpu") != "cpu")}
-    options = {"num_cpus": cores, "num_gpus": needs["gpus"], "max_retries": RETRIES, "retry_exceptions": False}
+    slots = Slots(ray, cores, int(getattr(backbone, "device", "cpu") != "cpu"))
+    options = {"num_cpus": cores, "num_gpus": slots.gpus, "max_retries": RETRIES, "retry_exceptions": False}
     task, pickled = ray.remote(**options)(_compute), ray.put(_pickled(ray, backbone))
-    waiting: deque[Any] = deque()
+    most = BUFFER_BYTES // (4 * backbone.width * job.batch_size)
+    unwritten: deque[Any] = deque()
+    running: dict[Any, None] = {}  # an ordered set
     for span in job.spans():
-        while len(waiting) >= AHEAD * room(ray, **needs):
-            yield _result(ray, waiting.popleft(), needs)
+        while _is_full(len(running), len(unwritten), slots.count(), most):
+            running = _wait(ray, running, slots)
+            while unwritten and unwritten[0] not in running:
+                yield _result(ray, unwritten.popleft())
         batch = BatchInputs(job.data.inputs[span.start : span.stop], job.data.names[span.start : span.stop])
-        waiting.append(task.remote(pickled, backbone.fingerprint, batch, span.start, cores))
-    while waiting:
-        yield _result(ray, waiting.popleft(), needs)
+        unwritten.append(task.remote(pickled, backbone.fingerprint, batch, span.start, cores))
+        running[unwritten[-1]] = None
+    while unwritten:
+        while unwritten[0] in running:
+            running = _wait(ray, running, slots)
+        yield _result(ray, unwritten.popleft())
 
 
-def _result(ray: Any, reference: Any, needs: dict[str, int]) -> EmbeddedBatch:
+def _is_full(running: int, unwritten: int, slots: int, most: int) -> bool:
+    return running >= AHEAD * slots or unwritten >= AHEAD * slots + min(BUFFER * slots, most)
+
+
+def _wait(ray: Any, running: dict[Any, None], slots: Slots) -> dict[Any, None]:
+    """The batches that still run once an eighth of them has finished, or after `PATIENCE` seconds."""
+    some = max(1, len(running) // 8)  # to ask about thousands of batches after each one would take too long
+    finished, rest = ray.wait(list(running), num_returns=some, timeout=PATIENCE)
+    if not finished:
+        room(ray, slots.cores, slots.gpus)  # raises where no node is left
+    return dict.fromkeys(rest)
+
+
+def _result(ray: Any, reference: Any) -> EmbeddedBatch:
     try:
-        while not ray.wait([reference], timeout=PATIENCE)[0]:
-            room(ray, **needs)
         batch: EmbeddedBatch = ray.get(reference)
     except ray.exceptions.RayTaskError as e:
         raise e.cause from None
