@@ -20,6 +20,7 @@ from imprint.estimator.fitted import Fitted, FittedState, read_columns
 from imprint.estimator.inputs import FLOATS, Columns, check_same_kind, read_labels, read_seed
 from imprint.estimator.parameters import MethodParameters, as_parameters
 from imprint.head import Head
+from imprint.head.card import model_card
 from imprint.method import Method
 from imprint.persistence import head_from_parts, head_to_parts
 
@@ -191,7 +192,8 @@ class ImprintClassifier(Fitted, ClassifierMixin, MethodParameters):  # type: ign
         document, arrays = head_to_parts(head)
         if columns is not None:
             document["features"] = list(columns)
-        container.write(path, {**document, "kind": "classifier"}, arrays)
+        card = model_card(head, "embedding", None).markdown()
+        container.write(path, {**document, "kind": "classifier", "card": card}, arrays)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
