@@ -171,12 +171,26 @@ def verified(path: Path, expected: str | None = None) -> str:
     """The SHA-256 of a file, which must begin with what is expected."""
     try:
         with path.open("rb") as f:
-            found = hashlib.file_digest(f, "sha256").hexdigest()
+            return _checked(path, hashlib.file_digest(f, "sha256").hexdigest(), expected)
+    except FileError:
+        raise
     except OSError as e:
         raise FileError(f"Cannot read {path}: {e.strerror}.") from None
-    if expected and not found.startswith(expected):
-        raise FileError(f"{path} has SHA-256 {found}, its record says {expected}.")
-    return found
+
+
+def verified_content(path: Path, expected: str | None = None) -> tuple[bytes, str]:
+    """The bytes of a file, read once, and their SHA-256, which must begin with what is expected."""
+    try:
+        content = path.read_bytes()
+    except OSError as e:
+        raise FileError(f"Cannot read {path}: {e.strerror}.") from None
+    return content, _checked(path, hashlib.sha256(content).hexdigest(), expected)
+
+
+def _checked(path: Path, digest: str, expected: str | None) -> str:
+    if expected and not digest.startswith(expected):
+        raise FileError(f"{path} has SHA-256 {digest}, its record says {expected}.")
+    return digest
 
 
 def weights(record: Record) -> tuple[bytes, str]:
@@ -186,8 +200,7 @@ def weights(record: Record) -> tuple[bytes, str]:
         origin = f"fetch {record.download}" if record.download else f"they come from {record.source}"
         size = f" ({record.size / 1e6:.1f} MB)" if record.size else ""
         raise FileError(f"The weights of {record.name} are not here: {origin}{size}; put the file at {path}.")
-    found = verified(path, record.sha256)
-    return path.read_bytes(), found
+    return verified_content(path, record.sha256)
 
 
 def _read(path: Path, given: dict[str, Any]) -> Record:

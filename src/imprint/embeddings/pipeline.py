@@ -2,6 +2,9 @@
 
 An engine runs the middle stages: threads of this process (`local_batches`), or the nodes of a Ray cluster
 (`ray_engine.ray_batches`). Where a batch begins and ends depends on the data alone, so the engine does not matter.
+Sinks are memory with its cache (`embed.MemorySink`) and the journal of a memory-mapped store
+(`ExtractionJournal.commit`). A server, whose inputs arrive one by one, batches the waiting requests itself and calls
+`embed_checked`.
 """
 
 import time
