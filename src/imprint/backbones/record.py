@@ -12,13 +12,16 @@ from typing import Any, get_type_hints
 from imprint.backbones.preprocess import Preprocess
 from imprint.core.digest import digest
 from imprint.core.errors import FileError, ParameterError
+from imprint.core.extras import installed
 from imprint.core.family import unknown
 from imprint.core.files.home import home
 from imprint.modalities import modality
 
 RECORDS = Path(__file__).parent / "records"
 WHOLE_DIGEST = 64  # digits of a SHA-256
-NO_WEIGHTS = "no weights"  # what stands for the weights of a backbone that has none
+NO_WEIGHTS = "no weights"  # in the place of a digest, for a backbone that has none
+EXTRAS = {"torchvision": "torch", "tflite": "litert", "sound": "litert", "timm": "timm", "sentence": "sentence"}
+"""The extra that an adapter needs; the others need none."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -213,3 +216,19 @@ def _read(path: Path, given: dict[str, Any]) -> Record:
         raise FileError(f"{path} is not JSON: {e}.") from None
     except ParameterError as e:
         raise FileError(f"{path}: {e}") from None
+
+
+def lacks_extra(record: Record) -> str | None:
+    """The extra that has to be installed before this backbone runs."""
+    extra = EXTRAS.get(record.adapter)
+    return extra if extra and not installed(extra) else None
+
+
+def lacks_weights(record: Record) -> bool:
+    """Whether the weights' file is not here yet."""
+    return record.file is not None and not location(record).is_file()
+
+
+def is_installed(record: Record) -> bool:
+    """Whether `load` needs nothing more, neither a package nor a download."""
+    return lacks_extra(record) is None and not lacks_weights(record)

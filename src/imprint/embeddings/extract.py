@@ -11,9 +11,17 @@ from imprint.core.family import unknown
 from imprint.core.files.locks import exclusive
 from imprint.datasets import Split
 from imprint.embeddings.journal import ExtractionJournal, complete, is_complete, publish, writing
-from imprint.embeddings.pipeline import BATCH_SIZE, EmbeddingJob, Engine, ProgressMeter, Report, local_batches, run
+from imprint.embeddings.pipeline import (
+    BATCH_SIZE,
+    EmbeddingJob,
+    EmbeddingProgress,
+    Engine,
+    ProgressMeter,
+    Report,
+    local_batches,
+    run,
+)
 from imprint.embeddings.store import Embeddings, Names, embeddings_key, open_embeddings, store_folder
-from imprint.embeddings.types import EmbeddingProgress
 
 ENGINES = ("local", "ray")
 
