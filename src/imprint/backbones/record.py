@@ -35,8 +35,7 @@ class Record:
     """The file in `adapters/` that runs it."""
     modality: str = "image"
     """`image`, `text`, `sound`, or the modality of a plug-in."""
-    width: int
-    """Numbers in one embedding."""
+    width: int  # numbers in one embedding
     preprocess: Preprocess | None = None
     """None for texts, which the network's own tokeniser reads."""
     tokens: int | None = None
@@ -49,8 +48,7 @@ class Record:
     """The output or tensor that is the embedding."""
     file: str | None = None
     """The weights' file: `weights/...` ships with the package, a bare name lies where `location` says."""
-    size: int | None = None
-    """Bytes of that file."""
+    size: int | None = None  # bytes of that file
     head: str | None = None
     """The pre-training classifier inside the package, relative to this folder."""
     source: str | None = None
@@ -123,7 +121,6 @@ def names() -> list[str]:
 
 
 def builtin_names() -> list[str]:
-    """The backbones whose records ship with the package."""
     return sorted(path.stem for path in RECORDS.glob("*.json"))
 
 
@@ -131,16 +128,15 @@ def named(name: str) -> Record:
     """The record of one of `names()`."""
     if name in builtin_names():
         return _read(RECORDS / f"{name}.json", {"name": name})
-    record: Record = plugin(name).RECORD
-    return record
+    return plugin(name).RECORD  # type: ignore[no-any-return]
 
 
 def plugin(name: str) -> Any:
     """The module of an installed entry point: it has `RECORD`, `VERSION` and `load(record, device, threads)`."""
-    if name not in registered(PLUGINS):
-        raise unknown("backbone", name, names())
     try:
         return registered(PLUGINS)[name].load()
+    except KeyError:
+        raise unknown("backbone", name, names()) from None
     except (ImportError, AttributeError) as e:
         raise ParameterError(f"The entry point {name} of {PLUGINS} cannot be loaded: {e}.") from e
 

@@ -234,15 +234,14 @@ class Imprinter(Answering):
     @classmethod
     @contextmanager
     def change(cls, path: str | os.PathLike[str], **options: Any) -> Iterator[Self]:
-        """Load a model, and save it when the block ends well; whoever else changes the file waits meanwhile."""
-        place = Path(path)
-        if not place.is_file():
-            container.read(place)  # raises the right sentence
-        real = place.resolve()  # by whatever link it is named, it is one model
+        """Load a model, and save it when the block ends without an error; other writers of the file wait."""
+        real = Path(path).resolve()  # by whatever link it is named, it is one model
+        if not real.is_file():
+            container.read(path)  # raises the right sentence
         with exclusive(real.with_name(f".{real.name}.lock"), remove=True):
-            self = cls.load(place, **options)
+            self = cls.load(path, **options)
             yield self
-            self.save(place)
+            self.save(path)
 
 
 def _seed(random_state: Any) -> int:
