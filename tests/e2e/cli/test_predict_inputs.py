@@ -117,3 +117,10 @@ def test_embeddings_of_another_width(imprint, tmp_path):
     assert imprint("fit", "train.npz", "-o", "m.imprint").code == 0
     for command in ("predict", "evaluate"):
         imprint(command, "m.imprint", "other.npz").refused("have 5 columns, and the model was fitted on 4")
+
+
+def test_check_shows_the_sentence(imprint, mails):
+    mails.write_text(mails.read_text() + "I paid 3.50 euros,card\n")
+    shown = imprint("check", mails).out
+    assert "mails.csv, row 2: I paid 3.50 euros" in shown
+    assert "mails.csv, row 12: I paid 3.50 euros" in shown
