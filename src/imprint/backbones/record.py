@@ -128,7 +128,7 @@ def named(name: str) -> Record:
     """The record of one of `names()`."""
     if name in builtin_names():
         return _read(RECORDS / f"{name}.json", {"name": name})
-    return plugin(name).RECORD  # type: ignore[no-any-return]
+    return plugin(name).RECORD
 
 
 def plugin(name: str) -> Any:
