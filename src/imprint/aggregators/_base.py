@@ -35,6 +35,8 @@ class Aggregator(Component):
     family: ClassVar[str] = "imprint.aggregators"
     needs_points: ClassVar[bool] = False
     """Whether proxies must be points of the embedding space."""
+    takes_tensors: ClassVar[bool] = False
+    """Whether `prepare` computes on proxies whose weights are a torch tensor, where they lie."""
     measure: ClassVar[str] = "distance"
     """What `evidence` is: a `distance` (less counts more), a `similarity`, or a signed `weight`."""
 
@@ -65,7 +67,7 @@ class Aggregator(Component):
         """Scores as probabilities: rows sum to one, the order within a row stays.  # (q, n_classes)"""
 
     def doubt(self, Q: Array, prepared: Any) -> Array | None:
-        """How little the proxies tell about every query, 0 for all there is; None where it cannot say.  # (q,)"""
+        """How far queries are from what the proxies represent, from 0 to 1; None where it cannot tell.  # (q,)"""
         return None
 
     def evidence(self, q: Array, proxies: Proxies, prepared: Any, winner: int) -> Array:

@@ -4,8 +4,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from imprint.core.errors import ParameterError
 from imprint.core.types import Array
-from imprint.kernels.tensor.device import exact_float32, on_device_of
+from imprint.kernels.tensor.device import exact_float32
 
 CHUNK = 2**27  # scores or kernels held at once
 
@@ -24,16 +25,25 @@ def _maxima(scores: Tensor, sizes: list[int]) -> Tensor:
     return torch.stack([part.amax(1) for part in torch.split(scores, sizes, dim=1)], dim=1)
 
 
-def kernel_sums(Q: Tensor, centre: Array, lifted: Array, by_class: Array) -> Tensor:
+def kernel_sums(Q: Tensor, centre: Tensor, right: Tensor, by_class: Tensor) -> Tensor:
     """Kernels of queries and lifted proxies, in the type of these, times the coefficients.  # (q, classes)
 
-    See `gaussian_process.gaussian`: what the proxies say cancels, so their sum is float64.
+    See `gaussian_process.gaussian`: the sums cancel, so in float32 only what kernels differ from their mean is summed.
     """
-    right, middle, coefficients = on_device_of(lifted, Q), on_device_of(centre, Q), on_device_of(by_class, Q).double()
-    rows = max(1, CHUNK // len(lifted))
+    rows = max(1, CHUNK // len(right))
+    narrow = by_class.dtype == torch.float32
+
+    def sums(q: Tensor) -> Tensor:
+        k = _kernels((q - centre).to(right.dtype), right)
+        if not narrow:
+            return k.to(by_class.dtype) @ by_class.T
+        common = k.mean(1, keepdim=True)
+        return ((k - common) @ by_class.T).double() + common * by_class.sum(1, dtype=torch.float64)
+
+    if Q.shape[1] != len(centre):
+        raise ParameterError(f"the queries have {Q.shape[1]} columns and the proxies {len(centre)}.")
     with exact_float32():
-        parts = [_kernels((q - middle).to(right.dtype), right).double() @ coefficients.T for q in torch.split(Q, rows)]
-    return torch.cat(parts)
+        return torch.cat([sums(q) for q in torch.split(Q, rows)])
 
 
 def _kernels(about: Tensor, right: Tensor) -> Tensor:
