@@ -17,7 +17,7 @@ WEIGHTINGS = ("distance", "uniform")
 TINY = float(np.finfo(np.float64).tiny)
 
 
-class Neighbours(NamedTuple):
+class VotingProxies(NamedTuple):
     """The proxies, their classes, and the mean distance of the proxies from their mean."""
 
     resident: Resident
@@ -37,42 +37,42 @@ class Nearest(Aggregator):
     metric: str = param("euclidean", "distance", choices=METRICS, detail=True)
     weighting: str = param("distance", "what a vote counts", choices=WEIGHTINGS, detail=True)
 
-    def prepare(self, proxies: Proxies, sums: State, before: Predecessor | None = None) -> Neighbours:
+    def prepare(self, proxies: Proxies, sums: State, before: Predecessor | None = None) -> VotingProxies:
         if self.m > len(proxies.labels):
             raise ParameterError(f"{self}: m must not exceed the {len(proxies.labels)} proxies.")
         centre = column_means(proxies.weights)[None, :]
         reach = float(nearest(centre, proxies.weights, len(proxies.weights), self.metric)[0].mean())
-        return Neighbours(Resident(proxies.weights), proxies.labels, proxies.n_classes, reach)
+        return VotingProxies(Resident(proxies.weights), proxies.labels, proxies.n_classes, reach)
 
-    def scores(self, Q: Any, prepared: Neighbours) -> Any:
+    def scores(self, Q: Any, prepared: VotingProxies) -> Any:
         distances, indices = nearest(Q, prepared.resident.near(Q), self.m, self.metric)
         labels = rows_at(like(prepared.labels, indices), indices.T)
         if self.weighting == "uniform":
             return in_type_of(by_heads(labels, prepared.n_classes).T, Q)
         return in_type_of(by_distance(distances.T, labels, prepared.n_classes).T, Q)
 
-    def probabilities(self, S: Any, prepared: Neighbours) -> Any:
+    def probabilities(self, S: Any, prepared: VotingProxies) -> Any:
         if self.weighting == "uniform":
             S = (S * self.m + 1e-3) // 1  # heads, without what decides ties
         return shares(S)
 
-    def doubt(self, Q: Array, prepared: Neighbours) -> Array:
+    def doubt(self, Q: Array, prepared: VotingProxies) -> Array:
         """d / (d + r), with the mean distance d to the proxies that vote and r of all proxies to their mean.  # (q,)"""
         mean = nearest(Q, prepared.resident.near(Q), self.m, self.metric)[0].mean(axis=1)
         return in_type_of(mean / (mean + max(prepared.reach, TINY)), Q)
 
-    def evidence(self, q: Array, proxies: Proxies, prepared: Neighbours, winner: int) -> Array:
+    def evidence(self, q: Array, proxies: Proxies, prepared: VotingProxies, winner: int) -> Array:
         distances, order = nearest(q[None, :], proxies.weights, len(proxies.weights), self.metric)
         by_proxy = np.empty(len(order[0]))
         by_proxy[order[0]] = distances[0]
         return by_proxy
 
-    def facts(self, proxies: Proxies, prepared: Neighbours) -> Facts:
+    def facts(self, proxies: Proxies, prepared: VotingProxies) -> Facts:
         by_distance = self.weighting == "distance"
         vote = "the inverse of its distance" if by_distance else "one, and of equal counts the nearest proxy decides"
         return Facts(f"The {self.m} proxies nearest by {self.metric} distance vote for their classes: {vote}.")
 
-    def graph(self, g: Any, x: str, proxies: Proxies, prepared: Neighbours) -> tuple[str, str] | None:
+    def graph(self, g: Any, x: str, proxies: Proxies, prepared: VotingProxies) -> tuple[str, str] | None:
         if self.metric not in ("euclidean", "cosine"):
             return None
         dtype = proxies.weights.dtype

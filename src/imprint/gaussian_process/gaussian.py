@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from imprint.core.arrays import dtype_name, is_torch, namespace, on_device_of
 from imprint.core.errors import ParameterError
@@ -24,9 +25,9 @@ ERROR = 1e-5
 """Error of scores from which float32 queries are compared in float64."""
 
 
-def cast(x: Any, dtype: str) -> Any:
-    """The numbers of x as `float32` or `float64`."""
-    return x.to(getattr(namespace(x), dtype)) if is_torch(x) else x.astype(dtype, copy=False)
+def cast(x: Any, dtype: DTypeLike) -> Any:
+    """The numbers of x as float32 or float64."""
+    return x.to(getattr(namespace(x), np.dtype(dtype).name)) if is_torch(x) else x.astype(dtype, copy=False)
 
 
 def centre_of(W: Any) -> Any:
@@ -35,7 +36,7 @@ def centre_of(W: Any) -> Any:
     return cast(on_device_of(mean, W), dtype_name(W))
 
 
-def lift_queries(Q: Any, centre: Any, dtype: str) -> Any:
+def lift_queries(Q: Any, centre: Any, dtype: DTypeLike) -> Any:
     """Rows [q, |q|^2, 1] about the centre.  # (n, d + 2)"""
     if Q.shape[1] != len(centre):
         raise ParameterError(f"the queries have {Q.shape[1]} columns and the proxies {len(centre)}.")
@@ -43,13 +44,13 @@ def lift_queries(Q: Any, centre: Any, dtype: str) -> Any:
     return _joined(about, squared_norms(about), 1.0, dtype)
 
 
-def lift_proxies(W: Any, centre: Any, rate: float, dtype: str = "float64") -> Any:
+def lift_proxies(W: Any, centre: Any, rate: float, dtype: DTypeLike = "float64") -> Any:
     """Rows [2 rate w, -rate, -rate |w|^2] about the centre.  # (p, d + 2)"""
     about = cast(W, "float64") - centre
     return _joined(2 * rate * about, -rate, -rate * squared_norms(about), dtype)
 
 
-def _joined(rows: Any, first: Any, second: Any, dtype: str) -> Any:
+def _joined(rows: Any, first: Any, second: Any, dtype: DTypeLike) -> Any:
     shape = (len(rows), rows.shape[1] + 2)
     out = cast(rows.new_empty(shape), dtype) if is_torch(rows) else np.empty(shape, dtype=dtype)
     out[:, :-2], out[:, -2], out[:, -1] = rows, first, second

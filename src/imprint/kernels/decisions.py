@@ -41,7 +41,7 @@ def count_decisions(scores: Array, truth: Array, rounding: float, counts: Counts
 
 def count_many(scores: Array, rows: Array, truth: Array, rounding: float, counts: Counts) -> None:
     """The same for many decisions: in decision t the scores of class c are `scores[rows[t, c]]`."""
-    if cpu.loaded():
+    if cpu.use_numba():
         from imprint.kernels.compiled.deciding import decide_many
 
         decide_many(scores, rows, truth, scores.dtype.type(rounding), *counts)
@@ -120,12 +120,12 @@ def count_votes(
     one set of proxies. In decision t class c has list `rows[t, c]`; way v of voting is counted as decision
     `t * len(votes) + v`, unless there are fewer proxies than vote.
     """
-    if cpu.compiled(lists.size * len(rows)):
-        from imprint.kernels.compiled.deciding import vote
+    if cpu.use_numba(lists.size * len(rows)):
+        from imprint.kernels.compiled.deciding import Ways, vote
 
         order = sorted(range(len(votes)), key=lambda v: votes[v].m)
         ms, by_count = (np.array([votes[v][j] for v in order]) for j in range(2))
-        vote(lists, starts, rows, truth, ms, by_count, np.array(order), SMALLEST, rounding, *counts)
+        vote(lists, starts, rows, truth, Ways(ms, by_count, np.array(order), SMALLEST), rounding, counts)
         return
     for t, own in enumerate(rows):
         together = np.concatenate([lists[:, starts[s] : starts[s + 1]] for s in own], axis=1).T

@@ -18,7 +18,7 @@ def farthest_points(X: Array, k: int, first: int) -> Array:
     chosen = np.empty(min(k, len(X)), dtype=np.intp)
     nearest = np.full(len(X), np.inf)
     chosen[0] = first
-    if cpu.compiled(X.size * len(chosen)):
+    if cpu.use_numba(X.size * len(chosen)):
         from imprint.kernels.compiled.products import traverse
 
         traverse(X, chosen, nearest)

@@ -146,7 +146,7 @@ class _Data:
         self._lock = Lock()
 
     def is_compiled(self, k: int) -> bool:
-        return self.is_moderate and cpu.compiled(self.X.size * k)
+        return self.is_moderate and cpu.use_numba(self.X.size * k)
 
     def is_trivial(self, k: int) -> bool:
         return k == 1 or k >= len(self.X)

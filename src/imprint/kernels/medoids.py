@@ -31,7 +31,7 @@ class Pairwise:
         self.X = np.ascontiguousarray(X - X.mean(axis=0, dtype=np.float64).astype(X.dtype))
         self.norms = squared_norms(self.X)
         self.indices = np.arange(len(X))
-        self.compiled = cpu.compiled(self.X.size * len(X))
+        self.compiled = cpu.use_numba(self.X.size * len(X))
         self.held: Array | None = None
         if 4 * len(X) ** 2 <= memory:
             self.held = self._all()

@@ -30,7 +30,7 @@ def targets_in_turn(first: Array, sizes: Sequence[int]) -> Array:
     d = first.shape[1]
     levels = (np.arange(d) + 0.5) / d
     targets = np.empty((len(sizes), d), dtype=first.dtype)
-    if cpu.loaded():
+    if cpu.use_numba():
         from imprint.kernels.compiled import quantiles as compiled
 
         compiled.targets_in_turn(np.sort(first, axis=None), np.array(sizes, dtype=np.int64), levels, targets)
@@ -56,7 +56,7 @@ def ranks(X: Array) -> Array:
 
 def values_at(ranks: Array, values: Array, out: Array) -> None:
     """The value that goes with every rank; `values` rise."""
-    if cpu.loaded():
+    if cpu.use_numba():
         from imprint.kernels.compiled import quantiles as compiled
 
         compiled.values_at(ranks, values, out)
@@ -68,7 +68,7 @@ def _rank(X: Array, out: Array) -> None:
     """Ranks by sorting; those of float32 by plain sorting of values and places packed into one integer."""
     if X.dtype != np.float32:
         order = np.argsort(X, axis=1, kind="stable")
-    elif cpu.loaded():
+    elif cpu.use_numba():
         from imprint.kernels.compiled.quantiles import invert, pack
 
         packed = pack(X)

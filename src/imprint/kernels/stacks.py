@@ -73,7 +73,7 @@ def span_maxima(Q: Array, stack: Stack) -> Array:
 
 def _maxima(scores: Array, stack: Stack, factors: Array, best: Array) -> None:
     """Maxima over the rows of every set; a set goes on from the smaller one before it that begins alike."""
-    if cpu.compiled(stack.rows.size * scores.shape[1]):
+    if cpu.use_numba(stack.rows.size * scores.shape[1]):
         from imprint.kernels.compiled.deciding import prefix_maxima
 
         prefix_maxima(scores, stack.first, stack.size, stack.unit, factors, best)
@@ -109,7 +109,7 @@ class Neighbours:
 
     def _lists(self, away: "_Euclidean | _Cosine") -> Array:
         out = np.empty((len(self.Q), self.starts[-1]))
-        if cpu.compiled(self.Q.size * len(self.stack.rows)):
+        if cpu.use_numba(self.Q.size * len(self.stack.rows)):
             away.fill(out)
             return out
         for s, (first, size, unit) in enumerate(zip(*self.stack[2:])):
@@ -129,10 +129,9 @@ class _Cosine:
         return np.maximum(1 - self.of.products[:, rows] * by_query[:, None] * by_row[rows], 0)
 
     def fill(self, out: Array) -> None:
-        from imprint.kernels.compiled.deciding import cosine_lists
+        from imprint.kernels.compiled.deciding import ProxySets, cosine_lists
 
-        stack, of, (by_query, by_row) = self.of.stack, self.of, self.factors
-        cosine_lists(of.products, by_query, by_row, stack.first, stack.size, stack.unit, of.starts, out)
+        cosine_lists(self.of.products, *self.factors, ProxySets(*self.of.stack[2:], self.of.starts), out)
 
 
 class _Euclidean:
@@ -155,10 +154,9 @@ class _Euclidean:
         return np.sqrt(D)
 
     def fill(self, out: Array) -> None:
-        from imprint.kernels.compiled.deciding import euclidean_lists
+        from imprint.kernels.compiled.deciding import DividedRows, ProxySets, euclidean_lists
 
         stack, of = self.of.stack, self.of
-        euclidean_lists(
-            of.products, of.Q, self.divisors, self.by_query, self.squares, stack.rows, stack.divisors, self.by_row,
-            of.squares[1], stack.first, stack.size, stack.unit, of.starts, CLOSE, out,
-        )  # fmt: skip
+        queries = DividedRows(of.Q, self.divisors, self.by_query, self.squares)
+        proxies = DividedRows(stack.rows, stack.divisors, self.by_row, of.squares[1])
+        euclidean_lists(of.products, queries, proxies, ProxySets(*stack[2:], of.starts), CLOSE, out)

@@ -1,11 +1,38 @@
 """The loops of `kernels.decisions` and `kernels.stacks`."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from imprint.core.types import Array
 from imprint.kernels.compiled import jit, jit_sums
+
+
+class DividedRows(NamedTuple):
+    """Rows, what they may be divided by, its inverse in float64, and squared lengths."""
+
+    rows: Array
+    divisors: Array
+    factors: Array
+    squares: Array
+
+
+class ProxySets(NamedTuple):
+    """Sets of rows: the first row, the size, whether rows are divided, and where the lists of each set start."""
+
+    first: Array
+    size: Array
+    unit: Array
+    starts: Array
+
+
+class Ways(NamedTuple):
+    """Ways of voting, by ascending m; `number` says where each is counted."""
+
+    m: Array
+    by_heads: Array
+    number: Array
+    smallest: float  # added to distances before they are inverted
 
 
 @jit
@@ -81,10 +108,9 @@ def _goes_on(s: int, first: Array, unit: Array) -> bool:
 
 
 @jit
-def cosine_lists(
-    products: Array, by_query: Array, by_row: Array, first: Array, size: Array, unit: Array, starts: Array, out: Array
-) -> None:
+def cosine_lists(products: Array, by_query: Array, by_row: Array, sets: ProxySets, out: Array) -> None:
     """Lists of cosine distances of every query and set."""
+    first, size, unit, starts = sets
     longest = size.max()
     kept, away = np.empty(longest), np.empty(longest)
     for i in range(products.shape[0]):
@@ -114,10 +140,12 @@ def _difference(Q: Array, i: int, by: Array, W: Array, r: int, divisors: Array, 
 
 @jit
 def euclidean_lists(
-    products: Array, Q: Array, q_divisors: Array, by_query: Array, q_squares: Array, W: Array, w_divisors: Array,
-    by_row: Array, w_squares: Array, first: Array, size: Array, unit: Array, starts: Array, close: float, out: Array,
-) -> None:  # fmt: skip
+    products: Array, queries: DividedRows, proxies: DividedRows, sets: ProxySets, close: float, out: Array
+) -> None:
     """Lists of Euclidean distances of every query and set."""
+    first, size, unit, starts = sets
+    Q, q_divisors, by_query, q_squares = queries
+    W, w_divisors, by_row, w_squares = proxies
     longest = size.max()
     kept, away = np.empty(longest), np.empty(longest)
     for i in range(products.shape[0]):
@@ -144,14 +172,10 @@ def euclidean_lists(
 
 
 @jit
-def vote(
-    lists: Array, starts: Array, rows: Array, truth: Array, m: Array, by_heads: Array, place: Array, smallest: float,
-    rounding: float, right: Array, claimed: Array, near: Array,
-) -> None:  # fmt: skip
-    """Merge the lists of the classes, nearest first, and decide whenever as many as vote have been seen.
-
-    The ways of voting are sorted by m; `place` says where each is counted.
-    """
+def vote(lists: Array, starts: Array, rows: Array, truth: Array, ways: Ways, rounding: float, counts: Any) -> None:
+    """Merge the lists of the classes, nearest first, and decide whenever as many as vote have been seen."""
+    m, by_heads, place, smallest = ways
+    right, claimed, near = counts
     decisions, n_classes = rows.shape
     at, end, head = np.empty(n_classes, np.int64), np.empty(n_classes, np.int64), np.empty(n_classes)
     votes, heads, earliest = np.empty(n_classes), np.empty(n_classes), np.empty(n_classes)
