@@ -81,8 +81,10 @@ class Max(Aggregator):
         dtype = prepared.weights.dtype
         products = g.add("Gemm", x, g.constant(prepared.weights, dtype), transB=1)
         if len(prepared.weights) > len(prepared.starts):
-            own = g.add("Gather", products, g.constant(own_proxies(proxies.labels), np.int64), axis=1)  # (n, C, most)
-            products = g.reduce("ReduceMax", own, 2)
+            by_class = g.add(
+                "Gather", products, g.constant(own_proxies(proxies.labels), np.int64), axis=1
+            )  # (n, C, most)
+            products = g.reduce("ReduceMax", by_class, 2)
         scaled = g.add("Div", products, g.constant(self.temperature * prepared.reach, dtype))
         return products, g.add("Softmax", scaled, axis=1)
 

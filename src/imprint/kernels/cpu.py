@@ -111,7 +111,7 @@ def one_blas_thread() -> Iterator[None]:
 
 
 def load_scipy_blas() -> None:
-    """Import `scipy.linalg`, which brings a BLAS of its own; one thread is kept to there as well where it is wanted."""
+    """Import `scipy.linalg`, which loads another BLAS, and limit that to one thread too where a limit is set."""
     if "scipy.linalg" not in sys.modules:
         with _blas_limit.lock:
             import_module("scipy.linalg")

@@ -15,7 +15,7 @@ HELD = 2**24  # products held at a time by every core: fewer, and BLAS packs the
 MANY = 32  # queries from which proposals repay their preparation
 SPARE = 4  # rows proposed beyond those asked for, so that rounding seldom leaves doubt
 SMALLEST_DISTANCE = 1e-140  # squares of smaller ones underflow
-RUN = 64  # columns of which the least is found first
+RUN = 64  # columns of which the least is compared first
 
 
 def nearest(Q: Any, W: Array, m: int, metric: str = "euclidean") -> tuple[Any, Any]:
@@ -55,9 +55,9 @@ def _times(X: Any, scale: float) -> Any:
 
 def _search(Q: Any, W: Any, m: int, metric: str) -> tuple[Any, Any]:
     if is_torch(Q):
-        from imprint.kernels.tensor import neighbours
+        from imprint.kernels.tensor import scores
 
-        return neighbours.nearest(Q, on_device_of(W, Q), m, metric)
+        return scores.nearest(Q, on_device_of(W, Q), m, metric)
     m = min(m, len(W))
     if metric == "manhattan" or len(Q) < MANY or 4 * (m + SPARE) > len(W):
         return _among_all(Q, W, m, metric)
@@ -99,8 +99,8 @@ def _among_proposed(Q: Array, W: Array, m: int, metric: str) -> tuple[Array, Arr
         between = _squared(Q[rows], W[proposed], metric)
         order = np.argsort(between, axis=1, kind="stable")[:, :m]
         indices[rows] = np.take_along_axis(proposed, order, axis=1)
-        distances[rows] = found = np.take_along_axis(between, order, axis=1)
-        return start + np.flatnonzero(beyond <= found[:, -1])
+        distances[rows] = chosen = np.take_along_axis(between, order, axis=1)
+        return start + np.flatnonzero(beyond <= chosen[:, -1])
 
     with one_blas_thread():
         doubtful = np.concatenate(on_all_cores(fill, range(0, len(Q), step)))
@@ -115,7 +115,7 @@ def _room(Q: Array, m: int) -> tuple[Array, Array]:
 
 
 def _squared(Q: Array, W: Array, metric: str) -> Array:
-    """Squared Euclidean distances of every query to its own rows; for the cosine between unit rows.  # (q, r)"""
+    """Squared Euclidean distances of queries to their proposed rows; for the cosine between unit rows.  # (q, r)"""
     Q, W = Q.astype(np.float64), W.astype(np.float64)  # (q, d), (q, r, d)
     if metric == "euclidean":
         W -= Q[:, None]

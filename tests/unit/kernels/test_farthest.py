@@ -5,7 +5,7 @@ import pytest
 from scipy.spatial.distance import cdist
 
 from imprint.kernels import cpu
-from imprint.kernels.farthest import farthest_points
+from imprint.kernels.medoids import farthest_points
 
 
 @pytest.fixture(params=[0, float("inf")], ids=["compiled", "numpy"], autouse=True)

@@ -1,4 +1,4 @@
-"""The `Rows` of `kernels.lloyd` in compiled loops, with short images of rows that bound the distances of whole rows."""
+"""The `ClusterRows` of `kernels.lloyd` in compiled loops: short images of rows bound the distances of whole rows."""
 
 from copy import copy
 

@@ -114,24 +114,24 @@ def assign(
     X, norms, labels, rounding, count = data.X, data.norms, bounds.labels, bounds.rounding, 0
     near = np.empty(C.shape[0] + 1, dtype=np.int32)
     blur, tail = np.empty(BLOCK), np.empty(BLOCK)
-    found = Intervals(
+    intervals = Intervals(
         np.empty(BLOCK), np.empty(BLOCK), np.empty(BLOCK, dtype=np.int32), np.empty(BLOCK, dtype=np.int32)
     )
     for start in range(0, len(rows), BLOCK):
         size = min(BLOCK, len(rows) - start)
         for r in range(size):
             blur[r], tail[r] = 2 * sketch.blurs[rows[start + r]], 2 * sketch.tails[rows[start + r]]
-        _intervals(products, start, size, centres, blur, tail, rounding, found)
+        _intervals(products, start, size, centres, blur, tail, rounding, intervals)
         for r in range(size):
-            i, best = rows[start + r], found.last[r]
-            reach, others = found.limit[r] + sketch.about[i], found.beyond[r] + sketch.about[i]
-            if found.inside[r] > 1:
+            i, best = rows[start + r], intervals.last[r]
+            reach, others = intervals.limit[r] + sketch.about[i], intervals.beyond[r] + sketch.about[i]
+            if intervals.inside[r] > 1:
                 candidates = 0
                 for j in range(C.shape[0]):
                     half = centres.lengths[j] * blur[r] + centres.tails[j] * tail[r]
                     near[candidates] = j
                     low = centres.squared[j] - 2 * np.float64(products[j, start + r]) - half
-                    candidates += low <= found.limit[r] + rounding
+                    candidates += low <= intervals.limit[r] + rounding
                 best, score, second = nearest(X, i, C, centres.halves, near, candidates)
                 reach = norms[i] + 2 * score
                 others = min(others, norms[i] + 2 * second)

@@ -61,7 +61,7 @@ def distances_to_own(X: Array, C: Array, labels: Array) -> Array:
 
 @jit
 def traverse(X: Array, chosen: Array, nearest: Array) -> None:
-    """The loop of `kernels.farthest`; `nearest` holds squared distances to what is chosen, which begins with one."""
+    """The loop of `kernels.medoids.farthest_points`, from one chosen row; `nearest` holds squared distances."""
     for step in range(len(chosen)):
         row = chosen[step]
         for i in range(X.shape[0]):
