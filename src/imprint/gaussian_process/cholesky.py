@@ -14,9 +14,9 @@ DEVICE_BLOCK = 2048  # the same on a GPU
 SLICE = 256  # right-hand sides solved together; fixed, so that the rounding does not depend on the cores
 
 
-def zeros_like(shape: tuple[int, ...], x: Any) -> Any:
-    """Zeros of float64 where x lies."""
-    return x.new_zeros(shape).double() if is_torch(x) else np.zeros(shape)
+def zeros_like(shape: tuple[int, ...], x: Any, dtype: str = "float64") -> Any:
+    """Zeros where x lies."""
+    return x.new_zeros(shape, dtype=getattr(namespace(x), dtype)) if is_torch(x) else np.zeros(shape, dtype)
 
 
 def block_rows(x: Any) -> int:

@@ -217,7 +217,7 @@ def _formed(problem: _Problem, prior: Factor) -> Factor:
 
 def _coefficients(problem: _Problem, prior: Factor, data: Factor) -> Any:
     """A' for many classes, some classes at a time.  # (classes, m) float32"""
-    out = cast(zeros_like((problem.n_classes, len(prior)), problem.lifted), "float32")
+    out = zeros_like((problem.n_classes, len(prior)), problem.lifted, "float32")
     ends = np.cumsum(np.bincount(problem.labels))
     first = 0
     while first < problem.n_classes:
@@ -231,8 +231,3 @@ def _coefficients(problem: _Problem, prior: Factor, data: Factor) -> Any:
         out[first:last] = prior.backward(data.solve(prior.forward(fitted)))
         first = last
     return out
-
-
-def coefficient_bytes(n_classes: int, centres: int) -> int:
-    """Memory of the coefficients of many classes."""
-    return 4 * n_classes * centres

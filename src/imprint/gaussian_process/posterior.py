@@ -15,7 +15,7 @@ import numpy as np
 from imprint.core.arrays import dtype_name, in_type_of, is_torch, like, namespace, on_device_of, to_numpy
 from imprint.core.types import Array
 from imprint.gaussian_process.cholesky import Factor
-from imprint.gaussian_process.gaussian import cast, for_float32, kernel_rows, kernel_sums, lift_proxies, lift_queries
+from imprint.gaussian_process.gaussian import for_float32, kernel_rows, kernel_sums, lift_proxies, lift_queries
 from imprint.kernels.cpu import one_blas_thread
 from imprint.kernels.rows import squared_norms
 
@@ -58,7 +58,7 @@ class Process(ABC):
         """Centre, lifted proxies and coefficients in the kind and precision that suits queries; copied once."""
         key = dtype_name(Q), Q.device if is_torch(Q) else None
         if key not in self._copies:
-            right, by_class = self._quick if key[0] == "float32" else (self.lifted, cast(self.by_class, "float64"))
+            right, by_class = self._quick if key[0] == "float32" else (self.lifted, self.by_class)
             self._copies[key] = tuple(on_device_of(part, Q) for part in (self.centre, right, by_class))
         return self._copies[key]
 
@@ -85,7 +85,7 @@ class Process(ABC):
         """What every proxy adds to the score of one class per query.  # (q, proxies) float64, sums to that score"""
         left = lift_queries(on_device_of(Q, self.centre), self.centre, "float64")
         k = to_numpy(kernel_rows(left, self.lifted))[:, self.order]
-        return np.asarray(k * to_numpy(self.by_class)[:, self.order][classes])
+        return np.asarray(k * to_numpy(self.by_class[on_device_of(classes, self.by_class)])[:, self.order])
 
 
 @dataclass(frozen=True, eq=False)

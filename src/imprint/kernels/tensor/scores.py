@@ -41,7 +41,7 @@ def kernel_sums(Q: Tensor, centre: Tensor, right: Tensor, by_class: Tensor) -> T
         if not narrow:
             return k.to(by_class.dtype) @ by_class.T
         common = k.mean(1, keepdim=True)
-        return ((k - common) @ by_class.T).double() + common * by_class.sum(1, dtype=torch.float64)
+        return ((k - common).to(by_class.dtype) @ by_class.T).double() + common * by_class.sum(1, dtype=torch.float64)
 
     if Q.shape[1] != len(centre):
         raise ParameterError(f"the queries have {Q.shape[1]} columns and the proxies {len(centre)}.")
