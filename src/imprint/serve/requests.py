@@ -19,7 +19,7 @@ Handler = Callable[[Request], Awaitable[Response]]
 ResultT = TypeVar("ResultT")
 
 MEGABYTE = 1 << 20
-LARGEST = {"picture": 32 * MEGABYTE, "text": 256 * 1024, "change": MEGABYTE, "model": 512 * MEGABYTE}
+LARGEST = {"file": 32 * MEGABYTE, "text": 256 * 1024, "change": MEGABYTE, "model": 512 * MEGABYTE}
 """Bytes that a request of each kind may carry."""
 IDLE = 10.0  # seconds without a byte after which an upload is given up
 SLOWEST = 256 * 1024  # bytes per second that an upload of some size must reach
@@ -54,7 +54,7 @@ async def body(request: Request, kind: str) -> bytes:
     limit, stated = LARGEST[kind], request.headers.get("content-length", "0")
     if request.headers.get("content-type", "").startswith("multipart/"):
         raise WrongFormatError(
-            f"A form cannot be read: send the {kind} itself as the body, as with curl --data-binary @FILE (not -F)."
+            "A form cannot be read: send the file itself as the body, as with curl --data-binary @FILE (not -F)."
         )
     if not stated.isdecimal() or int(stated) > limit:
         raise _too_large(request, kind)

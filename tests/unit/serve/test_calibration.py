@@ -97,7 +97,9 @@ def test_unknown_waits_for_the_evaluation_of_what_was_just_added(client):
     for i in range(12):
         client.add("top", i, 0)
         client.add("bottom", 100 + i, 1)
-    told = answers(client, query="&unknown=0.5")
+    black = io.BytesIO()
+    Image.new("RGB", (24, 20), "black").save(black, "PNG")
+    told = answers(client, [*NEW, black.getvalue()], "&unknown=0.5")
     assert all(one["known"] is not None for one in told)
     assert [one["label"] is None for one in told] == [one["known"] < 0.5 for one in told]
     assert 0 < sum(one["label"] is None for one in told) < len(told)

@@ -126,9 +126,9 @@ def test_bombs_and_what_is_no_picture_are_refused_in_a_sentence(client):
 
 
 def test_what_is_too_large_is_refused_before_it_is_read(client, monkeypatch):
-    monkeypatch.setitem(requests.LARGEST, "picture", 1000)
+    monkeypatch.setitem(requests.LARGEST, "file", 1000)
     status, told = client.json("POST", "/api/items?label=cat&name=big.png", bytes(1001))
-    assert (status, told["error"]) == (413, "big.png is too large: the maximum size of a picture is 0 kB.")
+    assert (status, told["error"]) == (413, "big.png is too large: the maximum size of a file is 0 kB.")
     chunks = iter([bytes(600), bytes(600)])
     assert client.json("POST", "/api/items?label=cat", chunks, **{"Transfer-Encoding": "chunked"})[0] == 413
 
