@@ -30,5 +30,5 @@ function question(one, next, all) {
     h("p", {}, `Added to ${one.label}, and already in `, h("strong", {}, labels.slice(1).join(", "))),
     h("div", { class: "row" },
       labels.map((label) => h("button", { type: "button", data: { keep: label }, onclick: () => keep(label) }, `It is ${label}`)),
-      h("button", { type: "button", class: "plain", onclick: () => next(rest) }, "Keep both")));
+      h("button", { type: "button", class: "plain", onclick: () => next(rest) }, labels.length > 2 ? "Keep all" : "Keep both")));
 }
