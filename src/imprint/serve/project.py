@@ -16,10 +16,10 @@ from imprint.method import Method
 from imprint.modalities import Modality, modality
 from imprint.serve.evaluation import Evaluator, ModelEvaluation
 from imprint.serve.history import History, replayed
-from imprint.serve.imported import check_import, imported_basis, migrate
+from imprint.serve.imported import check_import, imported_basis
 from imprint.serve.labelled import LabelledItem, clean_label, clean_name
 from imprint.serve.model import ModelBasis, ServedModel, refitted
-from imprint.serve.store import Entry, ProjectCache, ProjectStore, digest_of
+from imprint.serve.store import PROJECT, Entry, ProjectCache, ProjectStore, digest_of
 from imprint.serve.workers import BATCH, BatchingEmbedder, SupervisedThread
 
 MOST = 256
@@ -66,7 +66,11 @@ class Project:
             raise
 
     def _open(self) -> None:
-        migrate(self.folder)
+        if (self.folder / "journal").exists() and not (self.folder / PROJECT).exists():
+            raise FileError(
+                f"{self.folder} was written by an earlier version: save pictures.zip on its page with that version, "
+                f"unpack it, and start imprint serve with the unpacked folder and another --folder."
+            )
         self.store = ProjectStore(self.folder)
         self._resources.callback(self.store.close)
         self.rows = ProjectCache(self.folder, self.backbone.fingerprint, self.backbone.width)

@@ -19,8 +19,8 @@ from imprint.modalities import modality
 from imprint.serve.project import CommitOutcome, Project
 from imprint.serve.store import digest_of
 
-AT_ONCE = 64
-"""Pictures that are added at the same time; most of them wait for the disk."""
+AT_ONCE = 16
+"""Inputs that are decoded and added at the same time."""
 IMPORT = "import"  # the fact that states how far a first import has come
 UNFINISHED, FINISHED = "unfinished", "finished"
 
