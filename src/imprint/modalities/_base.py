@@ -46,16 +46,6 @@ class Modality(Component):
         """An input as a text or as a uint8 picture, for terminals and pages; None where there is nothing to see."""
         return None
 
-    @property
-    def visible(self) -> bool:
-        """Whether a page can show the inputs."""
-        return type(self).show is not Modality.show
-
-    def preview(self, raw: bytes, side: int) -> "Array | None":
-        """A picture of the input in a file's bytes, no less than about `side` pixels wide where it has as many."""
-        shown = self.show(self.read(raw))
-        return None if isinstance(shown, str) else shown
-
     def sample(self, size: int) -> list[Any]:
         """Artificial inputs of an ordinary size, by which the speed of a backbone is measured."""
         raise ParameterError(f"There are no artificial {self.plural} to measure a backbone with.")

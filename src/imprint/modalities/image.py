@@ -74,9 +74,6 @@ class Image(Modality):
     def show(self, item: Any) -> Array:
         return np.asarray(item)
 
-    def preview(self, raw: bytes, side: int) -> Array:
-        return read_picture(raw, side)
-
     def sample(self, size: int) -> list[Any]:
         """Pictures of 500 x 375 pixels."""
         return [np.random.default_rng(0).integers(0, 256, (375, 500, 3), dtype=np.uint8)] * size

@@ -2,7 +2,6 @@
 
 import asyncio
 import base64
-import functools
 from typing import TYPE_CHECKING, Any
 
 from starlette.exceptions import HTTPException
@@ -18,7 +17,7 @@ from imprint.serve.drift import ServedDrift
 from imprint.serve.labelled import clean_label, clean_name
 from imprint.serve.model import answer
 from imprint.serve.requests import EventStream, Handler, body, ended, guarded, json_body, number
-from imprint.serve.store import SIDES, encoded
+from imprint.serve.store import preview
 
 if TYPE_CHECKING:
     from imprint.serve.project import Project
@@ -28,6 +27,9 @@ AT_ONCE = 48
 CHANGES = {"undo", "redo", "create", "move", "delete", "rename", "merge", "drop", "clear"}
 YEAR = "private, max-age=31536000, immutable"
 UNKNOWN = 0.05
+SIDES = {"thumbnail": 224, "picture": 1280}
+"""The longest side of pictures that are shown."""
+SIDE = 480  # of one that is tried
 
 
 class Api:
@@ -78,23 +80,22 @@ class Api:
 
     async def state(self, request: Request) -> Response:
         history = self.project.history
-        kind = self.project.kind
+        modality = self.project.modality
         classes = [
             {
                 "label": label,
                 "opened": history.labelled.classes[label] is not None,
-                "items": [[i.id, i.text if kind.typed else i.name, i.digest[:8]] for i in items],
+                "items": [[i.id, i.text or i.name, i.digest[:8]] for i in items],
             }
             for label, items in history.labelled.by_class().items()
         ]
         return JSONResponse(
             {
                 "revision": history.revision,
-                "modality": kind.name,
-                "noun": kind.noun,
-                "plural": kind.plural,
-                "typed": kind.typed,
-                "suffixes": sorted(kind.suffixes()),
+                "modality": modality.name,
+                "noun": modality.noun,
+                "typed": modality.typed,
+                "suffixes": sorted(modality.suffixes()),
                 "backbone": self.project.backbone.record.name,
                 "undo": history.can_undo,
                 "redo": history.can_redo,
@@ -131,8 +132,8 @@ class Api:
             if "unknown" in request.query_params and unknown > 0:
                 await self._require_calibration(request.query_params["unknown"])
             predicted = await asyncio.to_thread(self._answer, raw, row, name, top=top, unknown=unknown, why=why)
-            if preview and not self.project.kind.typed:
-                predicted["preview"] = await asyncio.to_thread(_data_url, raw, self.project.kind)
+            if preview:
+                predicted["preview"] = await asyncio.to_thread(_data_url, self.project.modality, raw)
         return JSONResponse([predicted])
 
     def _answer(self, raw: bytes, row: Any, name: str, **options: Any) -> dict[str, Any]:
@@ -140,9 +141,13 @@ class Api:
         calibration = evaluation.calibration_for(model, self.project.evaluation())
         predicted = answer(model, calibration, row, name, **options)
         if calibration is not None:
-            kind = self.project.kind
-            preview = functools.partial(_text if kind.typed else _data_url, raw, kind)
-            self.drift.observe(calibration, predicted["known"], name, lambda: preview() or "")
+            typed = self.project.modality.typed
+            shown = (
+                (lambda: raw.decode("utf-8", "replace")[:300])
+                if typed
+                else (lambda: _data_url(self.project.modality, raw))
+            )
+            self.drift.observe(calibration, predicted["known"], name, shown)
         return predicted
 
     async def drift_state(self, request: Request) -> Response:
@@ -164,8 +169,8 @@ class Api:
 
     async def _input(self, request: Request) -> tuple[bytes, str, Any]:
         """The content of a request, its name, and its embedding."""
-        modality = self.project.kind
-        kind = "text" if modality.typed else "picture"
+        modality = self.project.modality
+        kind = "text" if modality.typed else "file"
         if request.headers.get("content-type", "").startswith("application/json"):
             text = (await json_body(request, kind)).get("text")
             if not modality.typed or not isinstance(text, str):
@@ -180,10 +185,10 @@ class Api:
         item = self.project.history.labelled.items.get(request.path_params["number"])
         kind = request.path_params["kind"]
         if item is None or item.text is not None or kind not in SIDES:
-            raise HTTPException(404, "There is no such picture.")
-        modality = self.project.kind
-        jpeg = await asyncio.to_thread(self.project.rows.preview, self.project.store, item.digest, kind, modality)
-        return Response(jpeg, media_type="image/jpeg", headers={"cache-control": YEAR})
+            raise HTTPException(404, f"There is no such {self.project.modality.noun}.")
+        content = await asyncio.to_thread(self.project.content, item)
+        media_type, raw = await asyncio.to_thread(preview, self.project.modality, content, SIDES[kind])
+        return Response(raw, media_type=media_type, headers={"cache-control": YEAR})
 
     async def evaluation(self, request: Request) -> Response:
         newest, history = self.project.evaluation(), self.project.history
@@ -213,10 +218,6 @@ class Api:
         return Response(raw, media_type="application/octet-stream", headers=headers)
 
 
-def _text(raw: bytes, modality: Modality) -> str:
-    return str(modality.read(raw))[:300]
-
-
-def _data_url(raw: bytes, modality: Modality) -> str | None:
-    picture = modality.preview(raw, 480)
-    return None if picture is None else "data:image/jpeg;base64," + base64.b64encode(encoded(picture, 480)).decode()
+def _data_url(modality: Modality, raw: bytes) -> str:
+    media_type, content = preview(modality, raw, SIDE)
+    return f"data:{media_type};base64,{base64.b64encode(content).decode()}"

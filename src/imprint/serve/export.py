@@ -71,9 +71,9 @@ def evaluation_file(project: Project, evaluation: ModelEvaluation) -> bytes:
     P, paths = calibration.probabilities(predictions.shares[assessed]), [f"{i.label}/{i.file}" for i in items]
 
     def content(n: int) -> Any:
-        return project.kind.read(project.content(items[n]))
+        return project.modality.read(project.content(items[n]))
 
-    rows = LabelledRows(X, y, paths, (), content, project.kind.name)
+    rows = LabelledRows(X, y, paths, (), content, project.modality.name)
     return evaluation_page(
         "Labelled examples",
         evaluation_of(P, predictions.classes, y, paths),
@@ -93,7 +93,7 @@ def archive(project: Project) -> Iterator[bytes]:
     out, damaged = _Outgoing(), list[str]()
     by_class = project.history.labelled.by_class()
     with zipfile.ZipFile(out, "w") as z:
-        if project.kind.typed:
+        if project.modality.typed:
             z.writestr(zipfile.ZipInfo("texts.csv", STAMP), _table(by_class))
         else:
             for label, items in by_class.items():

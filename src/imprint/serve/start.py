@@ -15,12 +15,12 @@ from imprint.datasets.folder import load_folder
 from imprint.imprinter import Imprinter
 from imprint.imprinter.model import DEFAULT
 from imprint.method import Method
-from imprint.modalities import Modality, modality
+from imprint.modalities import modality
 from imprint.serve.project import CommitOutcome, Project
 from imprint.serve.store import digest_of
 
-AT_ONCE = 64
-"""Pictures that are added at the same time; most of them wait for the disk."""
+AT_ONCE = 16
+"""Inputs that are decoded and added at the same time."""
 IMPORT = "import"  # the fact that states how far a first import has come
 UNFINISHED, FINISHED = "unfinished", "finished"
 
@@ -45,11 +45,12 @@ def started(
     One that exists is continued, and so is its first import if that was interrupted.
     """
     model = Imprinter.load(source, backbone=backbone, threads=threads) if source and not source.is_dir() else None
-    if model is not None and not model.embedder.kind.needs_backbone:
+    if model is not None and not modality(model.modality).needs_backbone:
         raise FileError(f"{source} is a classifier of embeddings, without a backbone; a page needs one with.")
-    spec = (model.embedder.spec if model else backbone) or backbones.default(_modality_of(source))
+    if model is None and backbone is None and source is not None:
+        backbone = backbones.default(load_folder(source, "train").modality)
+    spec = (model.embedder.spec if model else backbone) or backbones.default("image")
     network = model.backbone if model else backbones.load(spec, threads=threads)
-    _check_visible(modality(network.modality), spec)
     method = Method.of(**recipes.describe(recipe or DEFAULT).parts())
     project = Project(folder or folder_for(source), spec, network, method)
     unreadable: list[str] = []
@@ -62,16 +63,6 @@ def started(
         project.close()
         raise
     return StartedProject(project, unreadable)
-
-
-def _modality_of(source: Path | None) -> str:
-    """What a folder holds; pictures where there is none yet."""
-    return "image" if source is None or not source.is_dir() else load_folder(source, "train").modality
-
-
-def _check_visible(kind: Modality, spec: str) -> None:
-    if not kind.visible:
-        raise ParameterError(f"imprint serve: {spec} reads {kind.plural}, which the page cannot show.")
 
 
 def folder_for(source: Path | None) -> Path:
@@ -90,9 +81,12 @@ def _import_folder(project: Project, folder: Path, progress: Callable[[int, int]
     if project.store.fact(IMPORT) != UNFINISHED and project.history.revision:
         return []
     split = load_folder(folder, "train")
-    if split.kind != project.kind or not isinstance(split.inputs, FileInputs):
-        network = project.backbone.record.name
-        raise ParameterError(f"{folder} holds {split.kind.plural}, and {network} reads {project.kind.plural}.")
+    if split.modality != project.modality.name or not isinstance(split.inputs, FileInputs):
+        plural = modality(split.modality).plural
+        raise ParameterError(
+            f"{folder} holds {plural}, and {project.backbone.record.name} reads {project.modality.plural}; choose "
+            f"another network with --backbone."
+        )
     project.store.state(IMPORT, UNFINISHED)
     inputs, group, unreadable = split.inputs, f"import {folder.name}", list[str]()
 

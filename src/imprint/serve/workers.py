@@ -150,13 +150,13 @@ class BatchingEmbedder:
     """
 
     def __init__(self, backbone: Backbone):
-        self.backbone = backbone
+        self.backbone, self._modality = backbone, modality(backbone.modality)
         self.thread: SupervisedThread[tuple[Any, str], Array] = SupervisedThread("embed", self._embed, BATCH_SIZE)
 
     def submit(self, raw: bytes, name: str) -> "Future[Array]":
-        """Decode a picture's bytes or a text in UTF-8 now, and embed it soon.  # (d,)"""
+        """Decode the bytes of an input now, and embed it soon.  # (d,)"""
         try:
-            prepared = self.backbone.prepare(modality(self.backbone.modality).read(raw))
+            prepared = self.backbone.prepare(self._modality.read(raw))
         except UnreadableInput as e:
             raise UnreadableInput(name, e.reason) from None
         return self.thread.submit((prepared, name))

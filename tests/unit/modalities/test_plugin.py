@@ -172,7 +172,7 @@ def test_it_is_served(swatches, tmp_path):
         while not server.started:
             time.sleep(0.01)
         state = json.loads(ask("state"))
-        assert (state["noun"], state["plural"], state["typed"]) == ("colour swatch", "colour swatches", False)
+        assert (state["noun"], state["typed"], state["suffixes"]) == ("colour swatch", False, [".swatch"])
         assert {c["label"]: len(c["items"]) for c in state["classes"]} == {"red": 8, "green": 8, "blue": 8}
         assert len(unreadable) == 1
         (answer,) = json.loads(ask("predict?name=new.swatch&preview=1", b"20 30 200"))
