@@ -210,7 +210,7 @@ class LabelStudio:
         value = (task.get("data") or {}).get(config.field)
         if not isinstance(value, str):
             raise UnreadableInput(_name(task), f"its data have no {config.field!r}")
-        return value.encode() if self.project.modality == "text" else fetched(value, self.url, self.key)
+        return value.encode() if self.project.modality.typed else fetched(value, self.url, self.key)
 
 
 def fetched(address: str, url: str, key: str) -> bytes:

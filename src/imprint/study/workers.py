@@ -12,11 +12,14 @@ from contextlib import contextmanager
 from multiprocessing.connection import Connection
 from typing import Any
 
-from imprint.core.cluster import AHEAD, RETRIES, joined, room
+from imprint.core.cluster import AHEAD, RETRIES, Slots, joined
 from imprint.core.types import Array
 from imprint.kernels.cpu import limit_for_good, one_thread
 from imprint.study.evaluate import evaluate
 from imprint.study.plan import Outcome, Unit
+
+COMPILED_WORK = 1e9
+"""Multiplications of a study from which its many small problems repay the import of numba together."""
 
 
 @contextmanager
@@ -26,7 +29,8 @@ def local_runner(units: tuple[Unit, ...], workers: int) -> Iterator[Iterator[Out
     One worker is this process itself: small studies need not wait for another to start.
     """
     if workers == 1:
-        with one_thread(), ThreadPoolExecutor(1) as pool:
+        many = sum(unit.work for unit in units) >= COMPILED_WORK
+        with one_thread(compile_small=many), ThreadPoolExecutor(1) as pool:
             yield (_outcome(unit, pool.submit(evaluate, unit)) for unit in units)
         return
     crew = [_Worker() for _ in range(min(workers, len(units)))]
@@ -123,10 +127,10 @@ def ray_runner(units: tuple[Unit, ...], workers: int) -> Iterator[Iterator[Outco
 
 def _ray_outcomes(ray: Any, units: tuple[Unit, ...]) -> Iterator[Outcome]:
     task = ray.remote(num_cpus=1, max_retries=RETRIES, retry_exceptions=False)(_evaluate_alone)
-    left = list(reversed(units))
+    left, slots = list(reversed(units)), Slots(ray)
     busy: dict[Any, Unit] = {}
     while left or busy:
-        while left and len(busy) < AHEAD * room(ray):
+        while left and len(busy) < AHEAD * slots.count():
             unit = left.pop()
             busy[task.remote(unit)] = unit
         (reference,), _ = ray.wait(list(busy), num_returns=1)
@@ -145,7 +149,7 @@ def _ray_result(ray: Any, reference: Any) -> dict[str, Array] | str:
 
 def _evaluate_alone(unit: Unit) -> dict[str, Array]:
     """In the cluster: one thread of BLAS for the one core that a unit has."""
-    with one_thread():
+    with one_thread(compile_small=True):
         return evaluate(unit)
 
 

@@ -2,7 +2,7 @@
 
 import { at, h, hue, note, picker, speak } from "./dom.js";
 import { count, percent } from "./words.js";
-import { chosen, isPicture } from "./files.js";
+import { chosen, isReadable } from "./files.js";
 import { gain, points } from "./curve.js";
 import * as server from "./server.js";
 import { change, noun, refresh, store, total } from "./store.js";
@@ -31,10 +31,10 @@ const uploads = new Uploads(async (file, label, name, group, signal) => {
 
 /** Take in dropped or chosen files; of a text file, every line is one input. */
 export async function poolFiles(given) {
-  const text = store.modality === "text";
+  const text = store.typed;
   const inputs = [];
   for (const { file } of given) {
-    if (!text && isPicture(file.name)) inputs.push(file);
+    if (!text && isReadable(file.name, store.suffixes)) inputs.push(file);
     else if (text) for (const line of (await file.text()).split("\n")) if (line.trim()) inputs.push(new File([line.trim()], file.name));
   }
   if (!inputs.length) note(`No ${noun()} among ${count(given.length, "file")}.`, "error");
@@ -62,7 +62,7 @@ export function showLabel() {
 
 /** Remember the expected accuracy whenever the model has been evaluated. */
 export function evaluatedLabels() {
-  const accuracy = store.judgement?.ready ? store.judgement.accuracy : null;
+  const accuracy = store.evaluation?.ready ? store.evaluation.accuracy : null;
   if (accuracy === null) return;
   if (curve.at(-1)?.labels === total()) curve.pop();
   curve.push({ labels: total(), accuracy });
@@ -72,7 +72,7 @@ export function evaluatedLabels() {
 function toolbar() {
   const show = h("input", { type: "checkbox", id: "label-before", onchange: () => { before = show.checked; draw(); } });
   return h("div", { class: "bar dropzone" },
-    picker(store.modality === "text" ? "Choose text files" : "Choose a folder of unlabelled pictures", store.modality === "text" ? { id: "pool-files", accept: ".txt" } : { id: "pool-files", webkitdirectory: true }, (given) => poolFiles(chosen(given))),
+    picker(store.typed ? "Choose text files" : "Choose a folder of unlabelled pictures", store.typed ? { id: "pool-files", accept: ".txt" } : { id: "pool-files", webkitdirectory: true }, (given) => poolFiles(chosen(given))),
     h("label", { class: "row" }, show, "Show the prediction before the answer"),
     h("span", { id: "pool-count", class: "muted", "aria-live": "off" }));
 }
@@ -89,8 +89,8 @@ function draw() {
     return;
   }
   const file = files.get(entry.digest);
-  const shown = store.modality === "text" ? h("blockquote", { class: "big" }) : h("canvas", { class: "large", "aria-label": file.name });
-  if (store.modality === "text") file.text().then((text) => { shown.textContent = text; });
+  const shown = store.typed ? h("blockquote", { class: "big" }) : h("canvas", { class: "large", "aria-label": file.name });
+  if (store.typed) file.text().then((text) => { shown.textContent = text; });
   else paint(shown, file, 900);
   const name = h("input", { type: "text", id: "label-new", placeholder: "New class", "aria-label": "New class", maxlength: 100, autocomplete: "off" });
   place.replaceChildren(
@@ -113,7 +113,8 @@ function last() {
 }
 
 async function paint(canvas, file, side) {
-  const bitmap = await createImageBitmap(file);
+  const bitmap = await createImageBitmap(file).catch(() => null);
+  if (!bitmap) { canvas.replaceWith(h("p", {}, file.name)); return; } // a sound, or a picture that only the server can read
   const scale = Math.min(1, side / Math.max(bitmap.width, bitmap.height));
   canvas.width = Math.max(1, Math.round(bitmap.width * scale));
   canvas.height = Math.max(1, Math.round(bitmap.height * scale));
@@ -189,8 +190,8 @@ async function review(probability) {
   const entries = (await server.confidentInPool(probability)).filter((entry) => files.has(entry.digest));
   const out = new Set();
   const cell = (entry) => {
-    const shown = store.modality === "text" ? h("span", {}, files.get(entry.digest).name) : h("canvas", {});
-    if (store.modality === "text") files.get(entry.digest).text().then((text) => { shown.textContent = text; });
+    const shown = store.typed ? h("span", {}, files.get(entry.digest).name) : h("canvas", {});
+    if (store.typed) files.get(entry.digest).text().then((text) => { shown.textContent = text; });
     else paint(shown, files.get(entry.digest), 96);
     const button = h("button", { type: "button", class: "guess", "aria-pressed": "true", onclick: () => {
       if (!out.delete(entry.digest)) out.add(entry.digest);

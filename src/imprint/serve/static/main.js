@@ -2,16 +2,16 @@
 
 import { at, note, speak } from "./dom.js";
 import { count } from "./words.js";
-import { dropped, isPicture } from "./files.js";
+import { dropped, isReadable } from "./files.js";
 import { change, follow, listen, noun, refresh, store, total } from "./store.js";
 import { showTeach, teachDropped, teachInto } from "./teach.js";
-import { judgedAnew, showTry, tryOne } from "./try.js";
-import { showJudge } from "./judge.js";
+import { askAgain, showTry, tryOne } from "./try.js";
 import { showDrift } from "./drift.js";
+import { showEvaluation } from "./evaluate.js";
+import { showExport } from "./export.js";
 import { evaluatedLabels, labelKey, poolFiles, showLabel } from "./label.js";
-import { showTake } from "./take.js";
 
-const TABS = ["teach", "label", "try", "judge", "take"];
+const TABS = ["teach", "label", "try", "evaluate", "export"];
 const wide = matchMedia("(min-width: 62rem)");
 
 function select(name, focus = false) {
@@ -57,12 +57,12 @@ async function receive(transfer, target) {
   const text = transfer.getData("text/plain");
   const card = target.closest?.("[data-label]");
   if (!found.length) {
-    if (store.modality === "text" && text.trim() && !target.closest?.("textarea, input")) tryOne(text, "text");
+    if (store.typed && text.trim() && !target.closest?.("textarea, input")) tryOne(text, "text");
     return;
   }
   if (target.closest?.("#label")) { poolFiles(found); return; }
-  const pictures = found.filter((one) => isPicture(one.file.name));
-  if (!pictures.length) note(`No picture among ${count(found.length, "file")}.`, "error");
+  const pictures = found.filter((one) => isReadable(one.file.name, store.suffixes));
+  if (!pictures.length) note(`No ${noun()} among ${count(found.length, "file")}.`, "error");
   else if (card) teachInto(pictures.map((one) => one.file), card.dataset.label);
   else if (target.closest?.("#teach") || pictures.some((one) => one.path.includes("/"))) teachDropped(pictures);
   else tryOne(pictures[0].file, pictures[0].file.name);
@@ -111,7 +111,7 @@ addEventListener("keydown", labelKey);
 addEventListener("imprint:show", ({ detail }) => select(detail));
 listen((what) => {
   if (what === "drift") { showDrift(); return; }
-  if (what === "state") { head(); showTeach(); showLabel(); showTry(); showTake(); } else { judgedAnew(); evaluatedLabels(); }
-  showJudge();
+  if (what === "state") { head(); showTeach(); showLabel(); showTry(); showExport(); } else { askAgain(); evaluatedLabels(); }
+  showEvaluation();
 });
 refresh().then(follow);
