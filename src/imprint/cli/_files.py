@@ -7,7 +7,7 @@ import tempfile
 from pathlib import Path
 
 from imprint.core.errors import FileError
-from imprint.core.files import container
+from imprint.core.files import container, outputs
 from imprint.core.files.home import home
 
 
@@ -32,6 +32,12 @@ def check_place(path: Path) -> None:
         raise FileError(f"Cannot write {path}: it is a folder; name a file in it.")
     if path.exists() and not path.is_file():
         raise FileError(f"Cannot write {path}: it is no ordinary file.")
+
+
+def check_page(path: Path) -> None:
+    """Refuse to write a page over anything but a page of imprint."""
+    check_place(path)
+    outputs.check_page(path)
 
 
 def check_output(path: Path) -> None:

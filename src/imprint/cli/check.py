@@ -28,13 +28,13 @@ def command(
     Lists labels that are likely wrong, duplicates, outliers, and inputs that cannot be read (the exit code is 1 if
     there are any). Data with a `train` and a `test` part are checked together.
     """
-    from imprint.cli._files import check_home, check_place
+    from imprint.cli._files import check_home, check_page
     from imprint.evaluation import inspect_rows
     from imprint.evaluation.labelled_rows import all_splits, gather
     from imprint.imprinter import Imprinter
 
     if page is not None:
-        check_place(page)
+        check_page(page)
     model = Imprinter(backbone, device=device, threads=threads, cache=cache)
     columns: dict[str, Any] = {"label_column": label_column, "text_column": text_column}
     with terminal.bars() as bars:

@@ -37,14 +37,14 @@ def command(
     mistakes, and are named. What cannot be read is named, the others still count, and the exit code is 1.
     """
     from imprint import datasets
-    from imprint.cli._files import check_model, check_place
+    from imprint.cli._files import check_model, check_page
     from imprint.evaluation import evaluation
     from imprint.evaluation.labelled_rows import count_training_rows, gather, test_split
     from imprint.imprinter import Imprinter
 
     check_model(file)
     if page is not None:
-        check_place(page)
+        check_page(page)
     model = Imprinter.load(file, backbone=backbone, device=device, threads=threads, cache=cache)
     columns: dict[str, Any] = {"label_column": label_column, "text_column": text_column}
     with terminal.bars() as bars:

@@ -48,7 +48,7 @@ def run(
     Finished results are kept in DIR, one file for each unit of work. Stopped or killed, the same command goes on where
     it was. The exit code is 1 if something failed; it is recorded with its reason and tried again the next time.
     """
-    from imprint.core.errors import ParameterError
+    from imprint.core.errors import FileError, ParameterError
     from imprint.study import Study
     from imprint.study import run as start
 
@@ -58,6 +58,8 @@ def run(
         how = {"workers": workers, "engine": engine, "limit": limit}
         run_paper(study, out, embeddings, (_names(backbones), _names(datasets), maps, beside), how, dry, json)
         return
+    if not Path(study).exists():
+        raise FileError(f"study run {study}: there is no such file. The studies of the paper: imprint list studies.")
     found = Study.read(study)
     if embeddings is not None:
         found = found.at(embeddings)
@@ -146,8 +148,7 @@ def export(
     path = output or folder / "results.parquet"
     if output is not None:
         check_place(output)
-    else:
-        check_own(path)
+    check_own(path)
     table = write(folder, path)
     if json:
         columns = [{"name": f.name, "type": str(f.type), "meaning": MEANINGS[f.name]} for f in table.schema]

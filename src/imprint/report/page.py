@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from imprint import recipes
-from imprint.core.files.atomic import atomic_write, make_folder
+from imprint.core.files.outputs import write_outputs
 from imprint.report import forms
 from imprint.report.breakdown import Breakdown
 from imprint.report.critical_difference import critical_difference
@@ -28,8 +28,6 @@ def write_report(
     failures: Sequence[Mapping[str, Any]] = (),
 ) -> list[Path]:
     """Write the tables as `report.txt`, `.csv`, `.tex` and `.html`, pairs and breakdowns as CSV, and the diagram."""
-    place = Path(folder)
-    make_folder(place)
     files = {
         "report.txt": (forms.as_text(tables) + forms.breakdowns_text(tables.breakdowns)).encode(),
         "report.csv": forms.as_csv(tables).encode(),
@@ -41,10 +39,7 @@ def write_report(
     if tables.comparison is not None:
         files["pairs.csv"] = forms.pairs_csv(tables.comparison).encode()
         files["ranks.svg"] = critical_difference(tables.comparison)
-    for name, content in files.items():
-        with atomic_write(place / name) as f:
-            f.write(content)
-    return [place / name for name in files]
+    return write_outputs(Path(folder), files)
 
 
 def page(tables: Tables, manifest: Mapping[str, Any], failures: Sequence[Mapping[str, Any]] = ()) -> str:

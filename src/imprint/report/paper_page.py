@@ -3,10 +3,8 @@
 import re
 from collections.abc import Mapping, Sequence
 from html import escape
-from pathlib import Path
 from string import Template
 
-from imprint.core.files.atomic import atomic_write, make_folder
 from imprint.report.claims import Row, rows, tally, tied
 from imprint.report.claims import as_html as claims_html
 from imprint.report.forms import count
@@ -215,13 +213,3 @@ def _markdown_picture(picture: Picture) -> list[str]:
 
 def _plain(text: str) -> str:
     return text.replace("|", "\\|").replace("\n", " ")
-
-
-def write_files(folder: Path, files: Mapping[str, bytes]) -> list[Path]:
-    """Write files, each whole or not at all, by their names within a folder."""
-    for name, content in files.items():
-        path = folder / name
-        make_folder(path.parent)
-        with atomic_write(path) as f:
-            f.write(content)
-    return [folder / name for name in files]
