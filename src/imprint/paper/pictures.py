@@ -74,7 +74,7 @@ FILE, NAME = "combidigits.npy", "combidigits"
 
 
 @dataclass(frozen=True, kw_only=True)
-class CombiDigits(Artefact):
+class CombiDigitsFigure(Artefact):
     """The digit 6 from four sources: pictures where they are at hand, embeddings where it is known whose they are."""
 
     needs: str = "combined"

@@ -42,7 +42,7 @@ class Bar:
 
 
 @dataclass(frozen=True)
-class Layout:
+class DiagramLayout:
     """The whole diagram; `first` and `last` are where the scale begins and ends."""
 
     width: float
@@ -54,7 +54,9 @@ class Layout:
     bars: tuple[Bar, ...]
 
 
-def lay_out(found: Comparison, measure: Callable[[str], float], *, top: float, bottom: float, least: float) -> Layout:
+def lay_out(
+    found: Comparison, measure: Callable[[str], float], *, top: float, bottom: float, least: float
+) -> DiagramLayout:
     """Place a comparison between `top` and `bottom` points of other text, at least `least` points wide.
 
     `measure` gives the width of a text. The better half of the methods stands on the left, the outermost highest,
@@ -81,7 +83,7 @@ def lay_out(found: Comparison, measure: Callable[[str], float], *, top: float, b
         labels.append(Label(texts[i], rank, marks[i], feet[i], end, rank_x, name_x, ys[i], i < half))
     deepest = max(label.y + LEADING * (len(label.text) - 1) for label in labels)
     width = max(needed, least + 2 * MARGIN)
-    return Layout(width, deepest + LINE + bottom, first, last, scale_y, tuple(labels), bars)
+    return DiagramLayout(width, deepest + LINE + bottom, first, last, scale_y, tuple(labels), bars)
 
 
 def _apart(marks: Sequence[float]) -> list[float]:

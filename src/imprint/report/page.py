@@ -15,7 +15,7 @@ from imprint.report.forms import count, number
 from imprint.report.row_diagram import ranks_by_row
 from imprint.report.study_template import DIAGRAM, PAGE
 from imprint.report.style import STYLE
-from imprint.report.tables import Line, Tables
+from imprint.report.tables import MethodLine, Tables
 from imprint.stats import Comparison
 
 MOST, MOST_BROKEN_DOWN = 500, 20  # methods on the page, and in the table of a data set or backbone; CSV has all
@@ -118,7 +118,7 @@ def _some_lack(tables: Tables) -> bool:
     return any(line.instances < tables.instances for line in tables.lines)
 
 
-def _row(line: Line, tables: Tables) -> str:
+def _row(line: MethodLine, tables: Tables) -> str:
     parts = f"<small>{escape(line.method)}</small>" if line.name in recipes.names() else ""
     spread = f" <small>± {number(100 * line.std)}</small>" if line.std == line.std else ""
     best = line.instances == tables.instances and line.mean == max(

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from string import Template
 
-from imprint.report.claims import Row, rows, tally, tied
+from imprint.report.claims import ClaimRow, rows, tally, tied
 from imprint.report.claims import as_html as claims_html
 from imprint.report.forms import count
 from imprint.report.sections import Cells, Picture, Run, Section, Shown, as_file, together
@@ -100,7 +100,7 @@ def as_html(runs: Sequence[Run]) -> str:
     )
 
 
-def _html_claims(found: Sequence[Row], names: Sequence[str]) -> str:
+def _html_claims(found: Sequence[ClaimRow], names: Sequence[str]) -> str:
     if not found:
         return ""
     table = f"<p>{escape(tally(found, names))}</p>{claims_html(found, names)}"

@@ -22,7 +22,7 @@ METRICS = ("accuracy", "macro_f1", "weighted_f1")
 
 
 @dataclass(frozen=True)
-class Line:
+class MethodLine:
     """One method over the instances of a study; each instance counts with the median over its seeds."""
 
     name: str
@@ -54,7 +54,7 @@ class Tables:
     """What the names of methods are: recipes, or some parts."""
     common: str
     """The parts that all methods share which are no recipes."""
-    lines: tuple[Line, ...]
+    lines: tuple[MethodLine, ...]
     """The best average rank first, then methods that lack instances, the best mean first."""
     comparison: Comparison | None
     """Of the best methods, at most as many as asked for; None with fewer than two methods or instances."""
@@ -104,10 +104,10 @@ def _compared(scores: Array, names: Sequence[str], whole: int, best: int) -> Com
     return compare(scores[:, :count], names[:count]) if count > 1 and len(scores) > 1 else None
 
 
-def _line(name: str, method: str, scores: Array, rank: float, seconds: float) -> Line:
+def _line(name: str, method: str, scores: Array, rank: float, seconds: float) -> MethodLine:
     known = scores[np.isfinite(scores)]
     std = float(known.std(ddof=1)) if len(known) > 1 else float("nan")
-    return Line(name, method, len(known), float(known.mean()), std, rank, seconds)
+    return MethodLine(name, method, len(known), float(known.mean()), std, rank, seconds)
 
 
 def _groups(table: "pa.Table", columns: Sequence[str]) -> tuple[list[tuple[str, ...]], Array]:
