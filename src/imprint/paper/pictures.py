@@ -17,8 +17,7 @@ from imprint.datasets.packs import load_pack
 from imprint.normalisers.l2 import L2
 from imprint.paper.artefact import Artefact, Report, Results, write_json
 from imprint.paper.setting import COMBINED, Setting
-from imprint.report.figures import COLOURS, GRID, INK, PALE, canvas
-from imprint.report.scatter import Cloud, scatter
+from imprint.report.figures import COLOURS, GRID, INK, PALE, Cloud, canvas, scatter
 from imprint.report.sections import Picture, Section
 from imprint.study import Packs
 from imprint.tasks.d_in_1 import DIn1

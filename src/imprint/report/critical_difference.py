@@ -10,8 +10,7 @@ from typing import Any
 from imprint.core.errors import ParameterError
 from imprint.core.extras import missing
 from imprint.core.files.atomic import atomic_write
-from imprint.report.diagram_caption import caption
-from imprint.report.diagram_layout import LEADING, MARGIN, SPREAD, DiagramLayout, lay_out
+from imprint.report.diagram_layout import LEADING, MARGIN, SPREAD, DiagramLayout, caption, lay_out
 from imprint.stats import Comparison
 
 FORMATS = ("svg", "png")

@@ -4,6 +4,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from pathlib import Path
+from string import Template
 from typing import Any
 
 from imprint import recipes
@@ -13,10 +14,45 @@ from imprint.report.breakdown import Breakdown
 from imprint.report.critical_difference import critical_difference
 from imprint.report.forms import count, number
 from imprint.report.row_diagram import ranks_by_row
-from imprint.report.study_template import DIAGRAM, PAGE
 from imprint.report.style import STYLE
 from imprint.report.tables import MethodLine, Tables
 from imprint.stats import Comparison
+
+PAGE = Template("""<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><title>$title</title>
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<style>$style</style></head><body><main>
+<h1>$title</h1>
+$scope
+<ul class="facts">$facts</ul>
+$failures
+<section>
+<h2>Methods</h2>
+<p>$explained</p>
+<div class="wide"><table class="whole"><thead><tr>$head</tr></thead><tbody>
+$rows
+</tbody></table></div>
+</section>
+$diagram
+$breakdowns
+<footer class="pale">$versions The page needs no network.</footer>
+</main></body></html>
+""")
+
+DIAGRAM = Template("""<section>
+<h2>Which differences are more than chance?</h2>
+<p>$note</p>
+<figure class="ranks"><div class="on-wide">$wide</div><div class="on-narrow">$narrow</div></figure>
+</section>
+<section>
+<h2>Every pair</h2>
+<p>p-values of Wilcoxon's signed-rank test, adjusted by Holm for $count. Where two methods differ significantly, the
+value is bold.</p>
+<div class="wide"><table><thead><tr><th></th>$head</tr></thead><tbody>
+$rows
+</tbody></table></div>
+</section>""")
+
 
 MOST, MOST_BROKEN_DOWN = 500, 20  # methods on the page, and in the table of a data set or backbone; CSV has all
 
