@@ -85,6 +85,8 @@ def command(
     if sort_into is not None:
         _sort(sort_into, answers, link)
     terminal.skipped(seen.skipped)
+    if _inputs.STANDARD_INPUT in inputs and model.calibrated:
+        _monitor(model, answers)
     terminal.end(seen.skipped)
 
 
@@ -109,6 +111,19 @@ def _answers(
     return answers
 
 
+def _monitor(model: "Imprinter", answers: list[dict[str, Any]]) -> None:
+    """Report where a stream of inputs stops looking like the training data."""
+    from imprint.active.drift import DriftMonitor
+    from imprint.cli.watch import report_drift
+
+    monitor = DriftMonitor.of(model.learnt.head)
+    if monitor is not None:
+        for answer in answers:
+            monitor.observe(answer["known"], answer["path"])
+        if monitor.alarm:
+            report_drift(monitor.alarm, monitor)
+
+
 def _show(answers: list[dict[str, Any]], measure: str) -> None:
     rows, reasons = [], []
     for answer in answers:
@@ -128,15 +143,8 @@ def _show(answers: list[dict[str, Any]], measure: str) -> None:
 
 
 def _write_csv(answers: list[dict[str, Any]]) -> None:
-    import csv
-    import io
-
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["path", "label", "probability", "known"])
-    for a in answers:
-        writer.writerow([a["path"], "" if a["label"] is None else a["label"], a["probability"], a["known"]])
-    terminal.write(text.getvalue())
+    rows = [[a["path"], "" if a["label"] is None else a["label"], a["probability"], a["known"]] for a in answers]
+    terminal.write_csv(["path", "label", "probability", "known"], rows)
 
 
 def _sort(folder: Path, answers: list[dict[str, Any]], link: bool) -> None:
