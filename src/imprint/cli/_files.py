@@ -7,7 +7,7 @@ import tempfile
 from pathlib import Path
 
 from imprint.core.errors import FileError
-from imprint.core.files import container, outputs
+from imprint.core.files import container
 from imprint.core.files.home import home
 
 
@@ -41,12 +41,6 @@ def check_page(path: Path) -> None:
     check_place(path)
     if path.exists() and path.stat().st_size and not is_page(path):
         raise FileError(f"Cannot write {path}: it exists and is not a page of imprint; choose another name.")
-
-
-def check_page(path: Path) -> None:
-    """Refuse to write a page over anything but a page of imprint."""
-    check_place(path)
-    outputs.check_page(path)
 
 
 def check_output(path: Path) -> None:

@@ -32,7 +32,6 @@ PAGE = Template(
 <html lang="en">
 <head>
 <meta charset="utf-8">
-<meta name="generator" content="imprint">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>imprint: handwritten digits, learnt without training</title>
 <style>"""

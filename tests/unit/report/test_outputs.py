@@ -3,7 +3,7 @@
 import pytest
 
 from imprint.core.errors import FileError
-from imprint.core.files.outputs import GENERATOR, WRITTEN, check_page, write_outputs
+from imprint.core.files.outputs import WRITTEN, write_outputs
 
 
 def test_outputs_are_written_again_but_never_over_other_files(tmp_path):
@@ -28,13 +28,3 @@ def test_a_list_of_outputs_that_was_altered_is_refused(tmp_path):
     (tmp_path / WRITTEN).write_text('{"files": {}}')
     with pytest.raises(FileError):
         write_outputs(tmp_path, {"a.txt": b"2"})
-
-
-def test_a_page_replaces_pages_only(tmp_path):
-    page, other = tmp_path / "page.html", tmp_path / "thesis.html"
-    page.write_text(f"<html><head>{GENERATOR}</head></html>")
-    other.write_text("<html></html>")
-    check_page(page)
-    check_page(tmp_path / "new.html")
-    with pytest.raises(FileError, match="it exists and is not a page of imprint; choose another name"):
-        check_page(other)

@@ -1,4 +1,4 @@
-"""Reports and pages: files that are written again and again, and that never replace a file of somebody else."""
+"""Reports: files that are written again and again, and that never replace a file of somebody else."""
 
 import hashlib
 from collections.abc import Mapping
@@ -10,9 +10,6 @@ from imprint.core.files.notes import read_note, write_note
 
 WRITTEN = ".imprint-files.json"
 """In a folder of outputs, the files that were written there and digests of their content."""
-GENERATOR = '<meta name="generator" content="imprint">'
-"""In the head of every page, so that the next one may replace it."""
-HEAD = 4096  # bytes of a page in which GENERATOR is looked for
 
 
 def write_outputs(folder: Path, files: Mapping[str, bytes]) -> list[Path]:
@@ -32,14 +29,6 @@ def write_outputs(folder: Path, files: Mapping[str, bytes]) -> list[Path]:
             f.write(content)
     write_note(folder / WRITTEN, {"files": written | {name: _digest(content) for name, content in files.items()}})
     return [folder / name for name in files]
-
-
-def check_page(path: Path) -> None:
-    """Refuse to write a page over a file that is not a page of imprint."""
-    if path.is_file() and path.stat().st_size:
-        with path.open("rb") as f:
-            if GENERATOR.encode() not in f.read(HEAD):
-                raise FileError(f"Cannot write {path}: it exists and is not a page of imprint; choose another name.")
 
 
 def _written(folder: Path) -> dict[str, str]:
