@@ -24,7 +24,7 @@ def run(
     ],
     out: Annotated[Path | None, typer.Option("--out", "-o", metavar="DIR", help="Where the results go.")] = None,
     embeddings: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Packs BACKBONE-DATASET.npz. [default: the folder that the study names]")
+        Path | None, typer.Option(metavar="DIR", help="Packs BACKBONE-DATASET.npz. [default: that of the study]")
     ] = None,
     workers: Annotated[
         int | None,
