@@ -15,8 +15,10 @@ from imprint.core.errors import FileError, ParameterError
 from imprint.core.extras import installed
 from imprint.core.family import unknown
 from imprint.core.files.home import home
+from imprint.core.plugins import registered
 from imprint.modalities import modality
 
+PLUGINS = "imprint.backbones"  # the group of entry points
 RECORDS = Path(__file__).parent / "records"
 WHOLE_DIGEST = 64  # digits of a SHA-256
 NO_WEIGHTS = "no weights"  # in the place of a digest, for a backbone that has none
@@ -33,20 +35,20 @@ class Record:
     """The file in `adapters/` that runs it."""
     modality: str = "image"
     """`image`, `text`, `sound`, or the modality of a plug-in."""
-    width: int
-    """Numbers in one embedding."""
+    width: int  # numbers in one embedding
     preprocess: Preprocess | None = None
     """None for texts, which the network's own tokeniser reads."""
     tokens: int | None = None
     """Tokens of a text that the network reads; the rest is cut off."""
+    language: str | None = None
+    """The language that a network of texts was trained on, such as `en`; None for several."""
     seconds: float | None = None
     """Length of a frame of sound; a recording is the average of its frames."""
     layer: str | None = None
     """The output or tensor that is the embedding."""
     file: str | None = None
     """The weights' file: `weights/...` ships with the package, a bare name lies where `location` says."""
-    size: int | None = None
-    """Bytes of that file."""
+    size: int | None = None  # bytes of that file
     head: str | None = None
     """The pre-training classifier inside the package, relative to this folder."""
     source: str | None = None
@@ -82,7 +84,7 @@ class Record:
         return address if name and address.startswith("https://") and address.endswith(f"/{name}") else None
 
     def fingerprint(self, weights: str, version: int, precision: str) -> str:
-        """What embeddings are known by: a digest of all that moves them, `weights` given by a digest of their own."""
+        """A digest of everything that changes the embeddings; `weights` is a digest of the weights."""
         rule = json.dumps(self.preprocess.as_json() if self.preprocess else None, sort_keys=True)
         cut = [] if self.tokens is None else [f"{self.tokens} tokens"]
         return digest([self.adapter, str(version), weights, rule, self.layer or "", precision, *cut])
@@ -114,38 +116,52 @@ class Record:
 
 
 def names() -> list[str]:
-    """Every backbone with a name of its own."""
+    """The backbones that have a name, also those of plug-ins."""
+    return sorted({*builtin_names(), *registered(PLUGINS)})
+
+
+def builtin_names() -> list[str]:
     return sorted(path.stem for path in RECORDS.glob("*.json"))
 
 
 def named(name: str) -> Record:
     """The record of one of `names()`."""
-    if name not in names():
-        raise unknown("backbone", name, names())
-    return _read(RECORDS / f"{name}.json", {"name": name})
+    if name in builtin_names():
+        return _read(RECORDS / f"{name}.json", {"name": name})
+    return plugin(name).RECORD
+
+
+def plugin(name: str) -> Any:
+    """The module of an installed entry point: it has `RECORD`, `VERSION` and `load(record, device, threads)`."""
+    try:
+        return registered(PLUGINS)[name].load()
+    except KeyError:
+        raise unknown("backbone", name, names()) from None
+    except (ImportError, AttributeError) as e:
+        raise ParameterError(f"The entry point {name} of {PLUGINS} cannot be loaded: {e}.") from e
 
 
 def of_file(path: Path, adapter: str) -> Record:
-    """The record of a model file: `FILE.json` beside it, or the named one with the same SHA-256."""
+    """The record of a model file: `FILE.json` next to it, or the named one with the same SHA-256."""
     if not path.is_file():
         raise FileError(f"{adapter}:{path}: there is no such file; put the model there.")
-    beside = path.with_name(f"{path.name}.json")
-    record = _read(beside, {"name": path.stem, "adapter": adapter}) if beside.is_file() else _known(path, adapter)
+    sidecar = path.with_name(f"{path.name}.json")
+    record = _read(sidecar, {"name": path.stem, "adapter": adapter}) if sidecar.is_file() else _known(path, adapter)
     if record is None:
         example = '{"width": 192, "layer": "NAME OF THE OUTPUT", "preprocess": {"size": 224}}'
-        raise FileError(f"{path} has no record: write {beside}, such as {example}; docs/backbones.md has the keys.")
+        raise FileError(f"{path} has no record: write {sidecar}, such as {example}; docs/backbones.md has the keys.")
     if record.adapter != adapter:
-        raise FileError(f"{beside}: adapter must be {adapter!r}, as in '{adapter}:{path.name}'.")
+        raise FileError(f"{sidecar}: adapter must be {adapter!r}, as in '{adapter}:{path.name}'.")
     return replace(record, file=str(path.resolve()))
 
 
 def _known(path: Path, adapter: str) -> Record | None:
-    found = verified(path)
-    return next((r for r in map(named, names()) if (r.sha256, r.adapter) == (found, adapter)), None)
+    sha256 = verified(path)
+    return next((r for r in map(named, builtin_names()) if (r.sha256, r.adapter) == (sha256, adapter)), None)
 
 
 def location(record: Record) -> Path:
-    """Where the weights' file is looked for: in the package, at its own path, or in `backbones` of the home folder.
+    """The path of the weights' file: in the package, as the record says, or in `backbones` of the home folder.
 
     torchvision's lie where torch keeps its downloads.
     """
@@ -161,7 +177,7 @@ def _torch_home() -> Path:
 
 
 def stated_weights(record: Record) -> str | None:
-    """The digest of the weights: the record's own, else that of the file; None where neither is here."""
+    """The digest of the weights, from the record or from the file; None if neither has it."""
     if record.file is None:
         return NO_WEIGHTS
     if len(record.sha256 or "") == WHOLE_DIGEST:

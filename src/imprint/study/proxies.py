@@ -9,7 +9,7 @@ import numpy as np
 
 from imprint.core.types import Array, State
 from imprint.generators._base import PerClassGenerator
-from imprint.generators.all import All
+from imprint.generators.all import AllRows
 from imprint.kernels.quantiles import ranks, targets_in_turn, values_at
 from imprint.kernels.rows import lengths, unit_rows
 from imprint.method import Method
@@ -82,7 +82,7 @@ class UnitProxies:
         for m, position in zip(specs, serving):
             generator = self.graph.specs[m].generator
             self.states[c, m] = sharing.prefix(generator, states[position])
-            if type(generator) is All and type(norm_pre) in sharing.ROW_SCALINGS:
+            if type(generator) is AllRows and type(norm_pre) in sharing.ROW_SCALINGS:
                 block = self._class_blocks.setdefault(c, ProxyRows(self.X[self.graph.classes[c].rows]))
                 self._raw[c, m] = self._divided(ClassProxies(block, len(block.rows)), norm_pre)
             elif isinstance(generator, PerClassGenerator):

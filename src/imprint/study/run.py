@@ -77,7 +77,7 @@ def run(
     with store.locked():
         todo = plan_together(studies, source or source_of(studies[0]), store.done(), limit)
         store.describe(studies[0], todo)
-        usual = 1 if sum(u.work for u in todo.units) < WORTH_PROCESSES else cpu.granted()
+        usual = 1 if sum(u.work for u in todo.units) < WORTH_PROCESSES else cpu.available_cpus()
         with RUNNERS[engine](todo.units, workers or usual) as finished:
             return _keep(store, todo, finished, progress)
 

@@ -56,7 +56,6 @@ def test_every_experiment_is_that_of_a_fresh_classifier(tmp_path, monkeypatch, d
 def test_a_large_system_is_left_to_the_head(tmp_path, monkeypatch):
     every = study(generator=["all", "kmeans(k=2)"])
     run(every, tmp_path / "shared", source=source(), workers=1)
-    monkeypatch.setattr(decide, "LARGEST", 20)
     monkeypatch.setattr(kernel_decisions, "LARGEST", 20)
     run(every, tmp_path / "plain", source=source(), workers=1)
     shared, plain = (every.results(tmp_path / name) for name in ("shared", "plain"))

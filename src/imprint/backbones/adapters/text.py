@@ -20,7 +20,7 @@ class TextBackbone(Backbone):
     """The average of a text's token embeddings, not scaled to unit length.
 
     Only texts of the same number of tokens share a batch, so nothing is padded and a text's embedding does not
-    depend on the texts beside it.
+    depend on the other texts in its batch.
     """
 
     def __init__(self, record: Record, device: str, threads: int | None):
@@ -50,6 +50,9 @@ class TextBackbone(Backbone):
         with ThreadPoolExecutor(self._threads) as pool:
             list(pool.map(fill, _same_length(tokens)))
         return out
+
+    def count_truncated(self, texts: Sequence[str]) -> int:
+        return sum(bool(encoding.overflowing) for encoding in self._tokenizer.encode_batch(list(texts)))
 
     def _run(self, ids: Array) -> Array:
         inputs = {"input_ids": ids, "attention_mask": np.ones_like(ids), "token_type_ids": np.zeros_like(ids)}
