@@ -30,7 +30,7 @@ LABELS = {"U": (str,), "b": (bool,), "i": (int,), "u": (int,), "f": (int, float)
 """The plain types of labels for each kind of NumPy's."""
 WIDEST = 2**31
 HELD_BY_HEAD = ("parts", "seed", "dtype", "width", "labels", "calibration")
-HELD_BESIDE = ("kind", "written_by", "features", "backbone", "pictures", "kept", "card")
+HELD_BESIDE = ("kind", "written_by", "features", "backbone", "pictures", "kept", "card", "names")
 """The keys of a document: those of a head, and those of whoever keeps one in a file."""
 PICTURES = "pictures."
 """How the names of arrays begin that remember pictures."""

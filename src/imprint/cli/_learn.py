@@ -63,6 +63,8 @@ def state(model: Imprinter, path: Path, rows: Embedded | None, json: bool, teste
         return
     if rows is not None:
         terminal.note(f"Imprinted {model.embedder.kind.count(sum(counts))} of {terminal.count(len(labels), 'class')}.")
+    if model.learnt.named and rows is not None:
+        terminal.note("The class names serve as one more example each (--no-names leaves them out).")
     size = f"{terminal.count(len(model.classes_), 'class')}, {_proxies(model)}"
     terminal.note(f"{path}: {size}, {terminal.bytes_of(path)}.")
     for line in describe_expected(model.learnt.head, model.embedder.kind.plural):

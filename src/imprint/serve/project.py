@@ -12,6 +12,7 @@ from imprint.backbones import Backbone
 from imprint.core.errors import FileError, ImprintError, UnreadableInput
 from imprint.core.files.locks import exclusive
 from imprint.core.types import Array
+from imprint.embeddings.pipeline import BATCH_SIZE
 from imprint.method import Method
 from imprint.serve.evaluation import Evaluator, ModelEvaluation
 from imprint.serve.history import History, replayed
@@ -19,7 +20,7 @@ from imprint.serve.imported import check_import, imported_basis, migrate
 from imprint.serve.labelled import LabelledItem, clean_label, clean_name
 from imprint.serve.model import ModelBasis, ServedModel, refitted
 from imprint.serve.store import Entry, ProjectCache, ProjectStore, digest_of
-from imprint.serve.workers import BATCH, BatchingEmbedder, SupervisedThread
+from imprint.serve.workers import BatchingEmbedder, SupervisedThread
 
 MOST = 256
 """Changes that share one synchronisation of the disk."""
@@ -76,7 +77,7 @@ class Project:
         self._embedder = BatchingEmbedder(self.backbone)
         self._resources.callback(self._embedder.thread.close)
         self._embed_missing()
-        self._evaluator = Evaluator(self.rows, self.model, self._tell)
+        self._evaluator = Evaluator(self.rows, self.model, self.tell)
         self._resources.callback(self._evaluator.close)
         self._committer: SupervisedThread[CommitTask, CommitOutcome] = SupervisedThread("commit", self._commit, MOST)
         self._resources.callback(self._committer.close)
@@ -139,7 +140,7 @@ class Project:
         if entries:
             self.history = history
             self._evaluator.look()
-            self._tell()
+            self.tell()
         return outcomes
 
     # What follows from the changes
@@ -179,16 +180,17 @@ class Project:
             return before.basis
         return self._plain if model is None else imported_basis(self.store.file(model))
 
-    def _tell(self) -> None:
+    def tell(self) -> None:
+        """Call every listener."""
         for listener in self._listeners:
             listener()
 
     def _embed_missing(self) -> None:
         """Embed items that have no embedding by this network. One whose file is damaged stays out of the model."""
         missing = list({item.digest: item for item in self._all_items() if item.digest not in self.rows}.values())
-        for start in range(0, len(missing), BATCH):
+        for start in range(0, len(missing), BATCH_SIZE):
             futures = {}
-            for item in missing[start : start + BATCH]:
+            for item in missing[start : start + BATCH_SIZE]:
                 with suppress(FileError, UnreadableInput):
                     futures[item.digest] = self.embed(self.content(item), item.name)
             for digest, future in futures.items():
