@@ -51,7 +51,7 @@ def scorers(problem: Problem) -> dict[str, Callable[[np.ndarray], np.ndarray]]:
     """Scores that are high inside the distribution."""
     X, y = unit_rows(problem.X).astype(np.float64), problem.y
     model = recipe("kernel", calibrate=True, random_state=0).fit(problem.X, y)
-    linear = LogisticRegression(max_iter=100, tol=1e-2, C=10).fit(X, y)
+    linear = LogisticRegression(max_iter=60, C=10).fit(X, y)
     means = np.stack([X[y == c].mean(axis=0) for c in np.unique(y)])
     own = mahalanobis(X, means, X - means[np.searchsorted(np.unique(y), y)])
     background = mahalanobis(X, X.mean(axis=0, keepdims=True), X - X.mean(axis=0))
