@@ -1,7 +1,7 @@
 """Models that each leave out one part of the rows, and some of those rows: what a head needs to know about itself."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 import numpy as np
@@ -140,7 +140,7 @@ def _predictions(head: Head, X: Array) -> tuple[Array, Array, Array | None] | No
 
     What the aggregator prepares is not kept: it may be large, and five are not needed again soon.
     """
-    brief = Head(head.method, head.seed, head.dtype, head.labels, head.states, head.label_type, head.width)
+    brief = replace(head)  # prepares itself again, on the device of the head
     try:
         S = brief.scores(X)
     except ParameterError:
