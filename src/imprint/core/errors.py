@@ -1,6 +1,7 @@
 """One family of errors. Each message is a sentence: the call, then the rule."""
 
 __all__ = [
+    "DataWarning",
     "FileError",
     "ImprintError",
     "KindError",
@@ -33,6 +34,10 @@ class NotFittedError(ImprintError, ValueError, AttributeError):
 
 class MissingExtraError(ImprintError, ImportError):
     """An optional package is not installed; the message names the command that installs it."""
+
+
+class DataWarning(UserWarning):
+    """Training data that were left out, cut or labelled inconsistently; the model is fitted nevertheless."""
 
 
 class UnreadableInput(ImprintError):  # noqa: N818 - it describes an input; the reader decides whether that is an error
