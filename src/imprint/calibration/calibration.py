@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from imprint.calibration.conformal import Familiarity, familiarity
+from imprint.calibration.conformal import ConformalScore, conformal_score
 from imprint.calibration.temperature import fit_temperature, scale
 from imprint.core.types import Array
 
@@ -54,7 +54,7 @@ class Calibration:
     floor: float
     expected_accuracy: float
     expected_interval: tuple[float, float]
-    familiarity: Familiarity
+    conformal: ConformalScore
 
     def probabilities(self, P: Any) -> Any:
         """Probabilities of the aggregator, calibrated.  # (n, C) float64"""
@@ -62,7 +62,7 @@ class Calibration:
 
     def p_values(self, S: Array, doubt: Array | None) -> Array:
         """The conformal p-value that each query belongs to one of the classes, in (0, 1].  # (n,)"""
-        return self.familiarity.p_values(S, doubt)
+        return self.conformal.p_values(S, doubt)
 
 
 def calibrate(answers: OutOfFold) -> Calibration:
@@ -72,7 +72,7 @@ def calibrate(answers: OutOfFold) -> Calibration:
     temperature, floor = fit_temperature(answers.shares[rows], own, weight)
     expected, interval = _expected_accuracy(answers)
     doubt = None if answers.doubt is None else answers.doubt[rows]
-    return Calibration(temperature, floor, expected, interval, familiarity(answers.scores[rows], doubt, own, weight))
+    return Calibration(temperature, floor, expected, interval, conformal_score(answers.scores[rows], doubt, weight))
 
 
 def _expected_accuracy(answers: OutOfFold) -> tuple[float, tuple[float, float]]:
@@ -86,10 +86,9 @@ def _expected_accuracy(answers: OutOfFold) -> tuple[float, tuple[float, float]]:
     if len(answers.classes) < 2 or not assessed.any():
         return float("nan"), (0.0, 1.0)
     size = float(weight.sum() ** 2 / (weight**2).sum()) / DEPENDENCE
-    right = float(weight[assessed & answers.right].sum() / weight.sum())
-    not_assessed = float(weight[~assessed].sum() / weight.sum())
+    right, not_assessed = (float(weight[rows].sum() / weight.sum()) for rows in (assessed & answers.right, ~assessed))
     interval = max(_wilson(right, size)[0], 0.0), min(_wilson(right + not_assessed, size)[1], 1.0)
-    return right / (1 - not_assessed), interval
+    return min(float(weight[assessed & answers.right].sum() / weight[assessed].sum()), 1.0), interval
 
 
 def _wilson(share: float, size: float) -> tuple[float, float]:

@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from imprint.calibration import Calibration, CrossValidation, OutOfFold, predict_out_of_fold
-from imprint.calibration.cross_validation import folds_of
 from imprint.core.types import Array
 from imprint.evaluation.anomalies import duplicates
 from imprint.evaluation.label_errors import mislabelled
@@ -60,9 +59,8 @@ def judged(folds: CrossValidation, taught: Taught, rows: Rows, revision: int) ->
     items = tuple(item for own in by_class.values() for item in own)
     if len(folds.held) < 2 or len(items) <= len(folds.held):
         return Judgement(revision, folds)
-    seed, n = folds.heads[0].seed, len(folds.heads)
-    fold = np.concatenate([folds_of(seed, label, 0, len(own), n) for label, own in by_class.items() if own])
     X = np.stack([rows[i.digest] for i in items])
+    fold = folds.folds_of(X, np.array([i.label for i in items]))
     classes, own = np.unique([i.label for i in items], return_inverse=True)
     answers = predict_out_of_fold(folds.heads, X, own, fold, classes, np.ones(len(items)))
     groups = tuple(tuple(items[n].id for n in group) for group in duplicates(X))
