@@ -6,7 +6,7 @@ LIGHT  := $(VENV)/.installed-light
 STAMP  := $(VENV)/.installed
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test check docs bench clean
+.PHONY: demo test check docs bench lowest newest dist clean
 
 demo: $(LIGHT)
 	$(BIN)/imprint demo --out out
@@ -25,6 +25,9 @@ check: $(STAMP)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/zizmor --offline --quiet --config .github/zizmor.yml .github
+	$(BIN)/hadolint Dockerfile
+	@if command -v actionlint > /dev/null; then actionlint; else echo "actionlint is not installed: workflows were checked by zizmor only"; fi
 
 test: check
 	$(BIN)/pytest --numprocesses 2 --dist worksteal
@@ -39,5 +42,25 @@ bench: $(STAMP)
 	$(PIP) --constraint tests/constraints.txt --editable '.[bench]'
 	$(BIN)/python benchmarks/kernels.py $(BENCH)
 
+# The core tests with exactly the lowest versions that pyproject.toml allows.
+CORE := tests/contract tests/golden tests/unit/core tests/unit/calibration
+lowest:
+	test -x .venv-lowest/bin/python || $(PYTHON) -m venv .venv-lowest
+	.venv-lowest/bin/python -m pip install --quiet --disable-pip-version-check uv
+	.venv-lowest/bin/uv pip install --quiet --python .venv-lowest/bin/python --resolution lowest-direct --editable '.[core-test]'
+	.venv-lowest/bin/python -m pytest --numprocesses 2 --dist worksteal $(CORE)
+
+# The wheel, installed as a user would install it, with the newest versions of everything.
+newest: dist
+	rm -rf .venv-newest && $(PYTHON) -m venv .venv-newest
+	.venv-newest/bin/python -m pip install --quiet --disable-pip-version-check --upgrade "$$(ls dist/*.whl)"
+	cd tests && ../.venv-newest/bin/imprint --version --verbose && ../.venv-newest/bin/imprint demo --out ../out/newest
+
+dist: $(STAMP)
+	rm -rf dist
+	$(PIP) build
+	$(BIN)/python -m build --quiet --outdir dist .
+	$(BIN)/python -m zipfile --list "$$(ls dist/*.whl)" | grep -E 'sboms/|py.typed|LICENSE'
+
 clean:
-	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis out dist build site
+	rm -rf .venv-lowest .venv-newest $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis out dist build site

@@ -15,7 +15,8 @@ from typing import Any
 NOTE = "<!-- Written by docs/generate.py from the code: change the code, then run `make docs`. -->"
 EXAMPLES = Path(__file__).resolve().parent / "examples"
 MODULES = (
-    "imprint", "imprint.imprinter", "imprint.recipes", "imprint.collapse", "imprint.stats", "imprint.study",
+    "imprint", "imprint.imprinter", "imprint.recipes", "imprint.active", "imprint.collapse", "imprint.stats",
+    "imprint.study",
     "imprint.tasks", "imprint.datasets", "imprint.embeddings", "imprint.backbones", "imprint.evaluation",
     "imprint.export",
     "imprint.report", "imprint.core.errors",

@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.base import ClassifierMixin
 from sklearn.metrics import accuracy_score
 
+from imprint.active import Suggestions, suggest
 from imprint.calibration import CrossValidation
 from imprint.core.arrays import all_finite, dtype_name, labels_at, like, on_gpu, to_numpy
 from imprint.core.compare_and_set import compare_and_set
@@ -19,6 +20,7 @@ from imprint.estimator.fitted import Fitted, FittedState, read_columns
 from imprint.estimator.inputs import FLOATS, Columns, check_same_kind, read_labels, read_seed, weighted
 from imprint.estimator.parameters import MethodParameters, as_parameters
 from imprint.head import Head
+from imprint.head.card import model_card
 from imprint.method import DEFAULT, Method
 from imprint.persistence import head_from_parts, head_to_parts
 
@@ -99,16 +101,6 @@ class ImprintClassifier(Fitted, ClassifierMixin, MethodParameters):  # type: ign
         self.class_weight = class_weight
         self.random_state = random_state
 
-    def __repr__(self, N_CHAR_MAX: int = 700) -> str:
-        """The parameters; where `set_params` has changed them since `fit`, also the method that was fitted."""
-        given = str(super().__repr__(N_CHAR_MAX))
-        learnt: FittedState | None = self.__dict__.get("_learnt")
-        try:
-            stale = learnt is not None and self._method() != learnt.head.method
-        except ParameterError:
-            stale = True
-        return f"{given}, fitted as {learnt.head.method}" if learnt is not None and stale else given
-
     # Learning
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -185,6 +177,11 @@ class ImprintClassifier(Fitted, ClassifierMixin, MethodParameters):  # type: ign
         except ParameterError as e:
             raise ParameterError(f"known(X): {e}") from None
 
+    def suggest(self, X_pool: Any, n: int = 10) -> Suggestions:
+        """Row numbers of the unlabelled pool, most useful to label first, with `reasons`; see `imprint.active`."""
+        head, rows = self._queries("suggest(X_pool)", X_pool)
+        return suggest(rows, n, head=head)
+
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Share of rows whose predicted label is the given one."""
         return float(accuracy_score(to_numpy(y), to_numpy(self.predict(X)), sample_weight=sample_weight))
@@ -197,16 +194,15 @@ class ImprintClassifier(Fitted, ClassifierMixin, MethodParameters):  # type: ign
         document, arrays = head_to_parts(head)
         if columns is not None:
             document["features"] = list(columns)
-        container.write(path, {**document, "kind": "classifier"}, arrays)
+        card = model_card(head, "embedding", None).markdown()
+        container.write(path, {**document, "kind": "classifier", "card": card}, arrays)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
         """Read a model written by `save`; a damaged, altered or foreign file is refused."""
         document, arrays = container.read(path)
         if document.get("kind") == "imprinter":
-            raise FileError(
-                f"{path} is a model with a backbone: use Imprinter.load; its `classifier` is what you want."
-            )
+            raise FileError(f"{path} is a model with a backbone: use Imprinter.load({str(path)!r}).classifier.")
         head, columns = head_from_parts(document, arrays, path), read_columns(document.get("features"), path)
         if columns is not None and len(columns) != head.width:
             raise container.foreign(path)
@@ -219,7 +215,7 @@ class ImprintClassifier(Fitted, ClassifierMixin, MethodParameters):  # type: ign
         self._learnt = FittedState(head, columns)
         return self
 
-    # Within
+    # Internal
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

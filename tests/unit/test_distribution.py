@@ -123,3 +123,26 @@ def test_a_list_takes_little_time():
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         used.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
     assert min(used) < 0.8
+
+
+def test_the_bill_of_materials_names_every_shipped_network():
+    """The SBOM in the wheel lists all weights with their checksums and licences."""
+    import hashlib
+    import json
+
+    bill = json.loads((ROOT / "packaging/sbom.cdx.json").read_text())
+    weights = ROOT / "src/imprint/backbones/weights"
+    listed = {part["name"]: part["hashes"][0]["content"] for c in bill["components"] for part in c["components"]}
+    shipped = {
+        f"imprint/backbones/weights/{p.name}": hashlib.sha256(p.read_bytes()).hexdigest() for p in weights.iterdir()
+    }
+    assert listed == shipped
+    assert all(c["licenses"] for c in bill["components"])
+
+
+def test_the_conda_recipe_asks_for_the_same_dependencies():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    recipe = (ROOT / "packaging/conda/recipe.yaml").read_text()
+    for dependency in project["dependencies"]:
+        name, _, lowest = dependency.partition(">=")
+        assert re.search(rf"- {re.escape(name)}(-base)? >={re.escape(lowest)}\n", recipe), dependency

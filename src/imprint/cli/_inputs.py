@@ -10,7 +10,7 @@ from imprint import datasets
 from imprint.core.errors import FileError, ParameterError
 from imprint.datasets import Split
 from imprint.datasets.split import NO_LABELS, Numbered, RowsOf
-from imprint.datasets.tables import SUFFIXES
+from imprint.datasets.tables import table_suffix
 from imprint.modalities import Modality
 
 STANDARD_INPUT = "-"
@@ -33,7 +33,7 @@ def _lines() -> list[str]:
 
 
 def _is_table(word: str) -> bool:
-    return Path(word).suffix.lower() in SUFFIXES and Path(word).is_file()
+    return table_suffix(word) is not None and Path(word).is_file()
 
 
 def _table(words: Sequence[str], text_column: str | None) -> Split:
@@ -42,7 +42,11 @@ def _table(words: Sequence[str], text_column: str | None) -> Split:
     if not Path(words[0]).exists():
         raise FileError(f"There is no file {words[0]}; a model of embeddings takes a table, a .npz or a .npy file.")
     columns: dict[str, Any] = {"text_column": text_column}
-    found = datasets.load(words[0], "train", labelled=False, **columns)
-    if isinstance(found.names, Numbered):  # of a pack or a matrix, which are called after their part alone
-        return replace(found, names=RowsOf(found.origin, range(1, len(found) + 1)))
-    return found
+    return numbered_rows(datasets.load(words[0], "train", labelled=False, **columns))
+
+
+def numbered_rows(split: Split) -> Split:
+    """The split with the name of its file in the names of its rows."""
+    if isinstance(split.names, Numbered):  # of a pack or a matrix, which are called after their part alone
+        return replace(split, names=RowsOf(split.origin, range(1, len(split) + 1)))
+    return split

@@ -16,7 +16,7 @@ from imprint import cli
 from imprint.cli import _terminal
 from imprint.core.errors import ImprintError, UnreadableInput
 from imprint.core.extras import clash
-from imprint.core.version import __version__
+from imprint.core.version import __version__, environment
 
 FAILED, REFUSED = 1, 2
 """Exit codes besides 0 and `cli.STOPPED`: something failed although it was asked for rightly, wrong usage or input."""
@@ -58,7 +58,7 @@ def application() -> typer.Typer:
         rich_markup_mode=None,
         context_settings={"help_option_names": ["-h", "--help"]},
     )
-    app.callback()(_whole)
+    app.callback(invoke_without_command=True)(_whole)
     for name in sorted(m.name for m in iter_modules(cli.__path__) if not m.name.startswith("_")):
         module = import_module(f"imprint.cli.{name}")
         if hasattr(module, "app"):
@@ -68,17 +68,11 @@ def application() -> typer.Typer:
     return app
 
 
-def _version(wanted: bool) -> None:
-    if wanted:
-        _terminal.write(f"imprint {__version__}\n")
-        if (sentence := clash()) is not None:
-            _terminal.note(sentence)
-        raise typer.Exit
-
-
 def _whole(
-    version: Annotated[
-        bool, typer.Option("--version", help="Print the version.", callback=_version, is_eager=True)
+    context: typer.Context,
+    version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", help="With --version: print what a bug report needs.", show_default=False)
     ] = False,
     debug: Annotated[bool, typer.Option(DEBUG, help="Show where an error comes from.")] = False,
 ) -> None:
@@ -90,6 +84,15 @@ def _whole(
       imprint fit photos/ -o model.imprint
       imprint predict model.imprint new.jpg
     """
+    if version:
+        _terminal.write(f"imprint {__version__}\n" + (environment() if verbose else ""))
+        if (sentence := clash()) is not None:
+            _terminal.note(sentence)
+        raise typer.Exit
+    if verbose:
+        raise typer.BadParameter("it goes with --version.", context, param_hint="--verbose")
+    if context.invoked_subcommand is None:
+        raise typer.BadParameter("name a command; `imprint --help` lists them.", context, param_hint="COMMAND")
 
 
 def _without_debug(args: Sequence[str]) -> tuple[list[str], bool]:

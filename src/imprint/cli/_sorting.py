@@ -29,6 +29,15 @@ def sort_into(folder: Path, files: Iterable[tuple[str, object]], link: bool) -> 
     return done
 
 
+def copy_files(folder: Path, files: Iterable[str]) -> int:
+    """Copy files into one folder and return how many were not there before. Nothing is ever overwritten."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        return sum(_put(Path(name), folder, link=False) for name in files)
+    except OSError as e:
+        raise FileError(f"Cannot write {folder}: {e.strerror or e}.") from None
+
+
 def folder_name(label: str) -> str:
     """A label as the name of one folder, wherever it came from.
 

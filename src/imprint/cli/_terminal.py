@@ -42,6 +42,16 @@ def emit(value: Any) -> None:
     write(json.dumps(value, indent=2) + "\n")
 
 
+def write_csv(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    """Rows as CSV under a line of columns; without columns, the rows alone."""
+    import csv
+    import io
+
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows([columns, *rows] if columns else rows)
+    write(text.getvalue())
+
+
 def note(text: str) -> None:
     """A line for people."""
     shown = printable(text, keep="\n")

@@ -12,6 +12,10 @@ from imprint.cli import _terminal as terminal
 def command(
     data: options.Data,
     output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="Where the model goes.")],
+    pool: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Unlabelled inputs; the command ends with which of them to label next."),
+    ] = None,
     labels: options.Labels = None,
     label_column: options.LabelColumn = None,
     text_column: options.TextColumn = None,
@@ -41,6 +45,8 @@ def command(
     from imprint import recipes
     from imprint.cli._files import check_output
     from imprint.cli._learn import embed, on_test_part, state
+    from imprint.cli.suggest import label_next
+    from imprint.datasets.folder import UNLABELLED
     from imprint.imprinter import Imprinter
     from imprint.imprinter.model import DEFAULT
 
@@ -63,6 +69,9 @@ def command(
     model.fit(rows).save(output)
     tested = on_test_part(model, data, columns) if "test" in parts_of_data else None
     state(model, output, rows, json, tested)
+    unlabelled = pool or Path(data).expanduser() / UNLABELLED
+    if pool is not None or unlabelled.is_dir():
+        label_next(model, unlabelled)
     terminal.end([*rows.skipped, *(tested.unreadable if tested else [])])
 
 

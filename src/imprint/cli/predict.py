@@ -128,15 +128,8 @@ def _show(answers: list[dict[str, Any]], measure: str) -> None:
 
 
 def _write_csv(answers: list[dict[str, Any]]) -> None:
-    import csv
-    import io
-
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["path", "label", "probability", "known"])
-    for a in answers:
-        writer.writerow([a["path"], "" if a["label"] is None else a["label"], a["probability"], a["known"]])
-    terminal.write(text.getvalue())
+    rows = [[a["path"], "" if a["label"] is None else a["label"], a["probability"], a["known"]] for a in answers]
+    terminal.write_csv(["path", "label", "probability", "known"], rows)
 
 
 def _sort(folder: Path, answers: list[dict[str, Any]], link: bool) -> None:

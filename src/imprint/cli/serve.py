@@ -19,11 +19,11 @@ def command(
         ),
     ] = None,
     port: Annotated[
-        int | None, typer.Option(help="The port; unless told, the first free one from 8470 on.", min=0, max=65535)
+        int | None, typer.Option(help="The port [default: the first free one from 8470 on].", min=0, max=65535)
     ] = None,
     open_browser: Annotated[bool, typer.Option("--open/--no-open", help="Open the page in a browser.")] = True,
     folder: Annotated[
-        Path | None, typer.Option(help="Where to keep what is taught; unless told, in imprint's own folder.")
+        Path | None, typer.Option(help="The folder of the project [default: one below IMPRINT_HOME].")
     ] = None,
     backbone: Annotated[
         str | None, typer.Option("--backbone", "-b", help="The network, see `imprint list backbones`.")
@@ -36,9 +36,9 @@ def command(
     certificate: Annotated[Path | None, typer.Option(metavar="FILE", help="TLS certificate, PEM.")] = None,
     key: Annotated[Path | None, typer.Option(metavar="FILE", help="Its private key, PEM.")] = None,
 ) -> None:
-    """Teach and test a model on a page in the browser.
+    """Label examples and test a model on a page in the browser.
 
-    Nothing leaves this machine. Everything that is taught is kept at once; the next start takes it up again.
+    Nothing leaves this machine. Every change is saved at once, and the next start continues from there.
     """
     from imprint.cli._files import check_model
     from imprint.core.extras import installed, missing
@@ -47,39 +47,43 @@ def command(
         raise missing("serve", "imprint serve needs starlette and uvicorn")
     from imprint.serve.security import is_loopback
     from imprint.serve.server import bound, serve
-    from imprint.serve.start import opened
+    from imprint.serve.start import started
 
     if model is not None:
         check_model(model)
     listening = bound(host, port)
     if not is_loopback(host) and certificate is None:
         terminal.note(
-            f"Warning: {host} can be reached from other machines, and without --certificate and --key everything, the "
-            f"token included, travels readable for all on the way."
+            f"Warning: {host} can be reached from other machines, and without --certificate and --key everything, "
+            f"including the token, is sent unencrypted."
         )
     with terminal.bars() as bars:
-        found = opened(model, folder, backbone, recipe, threads, lambda done, total: bars.step("Teaching", done, total))
-    for sentence in found.unreadable[: terminal.MOST_NAMED]:
+        project, unreadable = started(
+            model, folder, backbone, recipe, threads, lambda done, total: bars.step("Importing", done, total)
+        )
+    for sentence in unreadable[: terminal.MOST_NAMED]:
         terminal.note(sentence)
     try:
         serve(
-            found.classroom,
+            project,
             listening,
             host,
-            lambda address: _ready(address, found.classroom.folder, open_browser),
+            lambda address: _ready(address, project.folder, open_browser),
             certificate,
             key,
         )
     finally:
-        found.classroom.close()
+        project.close()
 
 
 def _ready(address: str, folder: Path, open_browser: bool) -> None:
     import sys
     import webbrowser
 
+    from imprint.serve.security import redirect_file
+
     terminal.write(f"{address}\n")
     sys.stdout.flush()
-    terminal.note(f"Teach and try at that address; what is taught is kept in {folder}. Ctrl-C stops.")
+    terminal.note(f"Open that address in a browser; the project is saved in {folder}. Ctrl-C stops.")
     if open_browser:
-        webbrowser.open(address)
+        webbrowser.open(redirect_file(folder, address).resolve().as_uri())

@@ -106,14 +106,14 @@ def _load_file(path: Path, split: str, labels: Path | None, labelled: bool, colu
     from imprint.datasets.folder import load_zip
     from imprint.datasets.matrices import load_matrix
     from imprint.datasets.packs import load_pack
-    from imprint.datasets.tables import SUFFIXES, load_table
+    from imprint.datasets.tables import SUFFIXES, load_table, table_suffix
 
     suffix = path.suffix.lower()
     if suffix == ".zip":
         return load_zip(path, split, labelled=labelled)
     if suffix == ".npz":
         return load_pack(path, split, labelled=labelled)
-    if suffix in SUFFIXES:
+    if table_suffix(path):
         return load_table(path, split, labelled=labelled, **columns)
     if suffix == ".npy":
         _check_train(path, split)
@@ -130,7 +130,7 @@ def _check_train(path: Path, split: str) -> None:
 
 def _load_folder(path: Path, split: str, labelled: bool, columns: dict[str, Any]) -> Split:
     from imprint.datasets.folder import load_folder
-    from imprint.datasets.tables.folder import has_tables, load_table_folder
+    from imprint.datasets.tables import has_tables, load_table_folder
 
     if has_tables(path):
         return load_table_folder(path, split, labelled=labelled, **columns)

@@ -15,6 +15,8 @@ from imprint.datasets.split import NO_LABELS, Split
 from imprint.modalities import Modality, modality, of_file
 
 TEST_NAMES = ("test", "val", "validation")
+UNLABELLED = "unlabelled"
+"""The sub-folder that is not a class but holds inputs to label; see `imprint suggest`."""
 NAMED = 20  # files that one message names
 
 
@@ -31,7 +33,8 @@ def load_folder(root: Path, split: str, *, labelled: bool = True) -> Split:
     """One split of a folder of pictures, sounds or texts.
 
     Either the folder has `train` and `test` (or `val`) below it, with one sub-folder per class in each, or it has
-    one sub-folder per class itself and is all `train`. Without labels, it is everything below the folder.
+    one sub-folder per class itself and is all `train`. A sub-folder `unlabelled` is not a class. Without labels, it is
+    everything below the folder.
     """
     if not labelled:
         files = list(_files(root))
@@ -49,6 +52,8 @@ def load_zip(path: Path, split: str, *, labelled: bool = True) -> Split:
     part, parts = _part_of(path, below, split) if labelled else ("", ("train",))
     prefix = f"{part}/" if part else ""
     chosen = {n.removeprefix(prefix): m for n, m in sorted(members.items()) if n.startswith(prefix)}
+    if labelled:
+        chosen = {n: m for n, m in chosen.items() if not n.startswith(f"{UNLABELLED}/")}
     folders = {name.split("/", 1)[0] for name in chosen if "/" in name}
     listing = Listing(path, list(chosen), folders, partial(ZipInputs, path, chosen))
     return _split_of(listing, labelled=labelled, origin=path.name, parts=parts)
@@ -143,7 +148,7 @@ def _split_folder(root: Path, split: str) -> tuple[Path, tuple[str, ...]]:
 
 def _part_of(root: Path, below: set[str], split: str) -> tuple[str, tuple[str, ...]]:
     tests = [name for name in TEST_NAMES if name in below]
-    if "train" in below and (tests or below == {"train"}):
+    if "train" in below and (tests or below - {UNLABELLED} == {"train"}):
         chosen = "train" if split == "train" else next(iter(tests), "test")
         if chosen in below:
             return chosen, ("train", "test") if tests else ("train",)
@@ -154,7 +159,7 @@ def _part_of(root: Path, below: set[str], split: str) -> tuple[str, tuple[str, .
 
 def _listing(folder: Path) -> Listing:
     entries = _entries(folder)
-    folders = [e for e in entries if _is_folder(e)]
+    folders = [e for e in entries if _is_folder(e) and e.name != UNLABELLED]
     files = [f"{e.name}/{name}" for e in folders for name in _files(e.path)]
     loose = [e.name for e in entries if not _is_folder(e)]
     return Listing(folder, files + loose, {e.name for e in folders}, partial(FileInputs, folder))

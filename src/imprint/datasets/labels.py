@@ -6,8 +6,8 @@ from imprint.core.errors import FileError, ParameterError
 from imprint.core.types import Array
 from imprint.datasets.split import plain_labels
 from imprint.datasets.tables.layout import LABEL_COLUMNS
-from imprint.datasets.tables.rows import SUFFIXES, read_rows, some
-from imprint.datasets.tables.values import LabelColumn
+from imprint.datasets.tables.reading import read_rows, table_suffix
+from imprint.datasets.tables.values import LabelColumn, some
 
 
 def read_labels(path: Path, rows: int, column: str | None = None) -> Array:
@@ -20,7 +20,7 @@ def read_labels(path: Path, rows: int, column: str | None = None) -> Array:
         labels = _from_npy(path)
     elif suffix == ".txt":
         labels = _from_lines(path)
-    elif suffix in SUFFIXES:
+    elif table_suffix(path):
         labels = _from_table(path, column)
     else:
         raise FileError(f"Cannot read labels from {path}: give a .npy, .txt or .csv file with one per row.")

@@ -12,7 +12,7 @@ from imprint.backbones import Backbone
 from imprint.backbones.backbone import thread_count
 from imprint.core.errors import UnreadableInput
 from imprint.core.types import Array
-from imprint.embeddings.items import ItemStore, item_key
+from imprint.embeddings.cache import EmbeddingCache, content_key
 from imprint.embeddings.pipeline import (
     BATCH_SIZE,
     EmbeddedBatch,
@@ -57,13 +57,13 @@ def embed(
     """
     EmbeddingJob(backbone, data, batch_size, workers).check("embed")
     total = len(data.inputs)
-    store = ItemStore(backbone.fingerprint, backbone.width, folder) if remember else None
+    cache = EmbeddingCache(backbone.fingerprint, backbone.width, folder) if remember else None
     X, known = np.zeros((total, backbone.width), np.float32), np.zeros(total, bool)
-    if store is not None and store.is_used():
+    if cache is not None and cache.exists():
         with ThreadPoolExecutor(thread_count(workers), thread_name_prefix="imprint-prepare") as pool:
-            X, known = store.find(list(pool.map(lambda i: _key(data.inputs, i), range(total))))
-    unknown = _Unknown(data, np.flatnonzero(~known).tolist(), with_keys=store is not None)
-    sink = MemorySink(X, unknown, store)
+            X, known = cache.find(list(pool.map(lambda i: _key(data.inputs, i), range(total))))
+    unknown = _Unknown(data, np.flatnonzero(~known).tolist(), with_keys=cache is not None)
+    sink = MemorySink(X, unknown, cache)
     meter = ProgressMeter(progress, total, int(known.sum()))
     run(EmbeddingJob(backbone, unknown, batch_size, workers), local_batches, sink, meter)
     index = np.delete(np.arange(total), [s.index for s in sink.skipped])
@@ -94,7 +94,7 @@ class _Unknown:
         if not self.with_keys:
             return inputs[at]
         raw = _content(inputs, at)
-        self.keys[i] = item_key(raw)
+        self.keys[i] = content_key(raw)
         return inputs.decode(at, raw) if hasattr(inputs, "raw") else raw
 
 
@@ -117,7 +117,7 @@ def _content(inputs: Any, i: int) -> Any:
 def _key(inputs: Any, i: int) -> bytes:
     """The key of an input; an unreadable input has none, and is recorded when it is to be embedded."""
     try:
-        return item_key(_content(inputs, i))
+        return content_key(_content(inputs, i))
     except UnreadableInput:
         return b""
 
@@ -125,8 +125,8 @@ def _key(inputs: Any, i: int) -> bytes:
 class MemorySink:
     """Fills the rows of `X` that were not in the cache, and adds them to the cache."""
 
-    def __init__(self, X: Array, unknown: _Unknown, store: ItemStore | None):
-        self.X, self.unknown, self.store = X, unknown, store
+    def __init__(self, X: Array, unknown: _Unknown, cache: EmbeddingCache | None):
+        self.X, self.unknown, self.cache = X, unknown, cache
         self.skipped: list[Skipped] = []
         self.problem: str | None = None
 
@@ -134,9 +134,9 @@ class MemorySink:
         index = self.unknown.index
         self.X[[index[i] for i in batch.index]] = batch.rows
         self.skipped += [Skipped(index[s.index], s.name, s.reason) for s in batch.skipped]
-        if self.store is None or self.problem is not None or not batch.index:
+        if self.cache is None or self.problem is not None or not batch.index:
             return
         try:
-            self.store.add([self.unknown.keys.pop(i) for i in batch.index], batch.rows)
+            self.cache.add([self.unknown.keys.pop(i) for i in batch.index], batch.rows)
         except OSError as e:
-            self.problem = f"Cannot remember embeddings in {self.store.folder}: {str(e.strerror or e).rstrip('.')}."
+            self.problem = f"The new embeddings are not cached: {e}"

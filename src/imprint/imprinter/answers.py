@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from imprint.active import Suggestions, suggest
 from imprint.core.errors import ParameterError, UnreadableInput
 from imprint.core.types import Array
 from imprint.imprinter import exemplars
@@ -92,6 +93,15 @@ class Answering(ABC):
         Refusing what is below 0.05 refuses at most about 5 % of what does belong.
         """
         return self.learnt.head.known(self._rows(items))
+
+    def suggest(self, items: Any, n: int = 10) -> Suggestions:
+        """Numbers of the unlabelled items, most useful to label first, with `reasons`; see `imprint.active`.
+
+        Items that cannot be read are listed in `unreadable`.
+        """
+        pool = self.look(items)
+        suggestions = suggest(pool.X, n, head=self.learnt.head)
+        return suggestions if isinstance(items, Embedded) else suggestions.among(len(pool.X), pool.skipped)
 
     def why(self, item: Any, n: int = 5) -> list[Reason]:
         """The `n` proxies that count most for one picture (a path, a uint8 array or its embedding); see `measure`."""

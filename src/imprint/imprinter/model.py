@@ -16,6 +16,7 @@ from imprint.core.files import container
 from imprint.core.files.locks import exclusive
 from imprint.core.labels import plain
 from imprint.head import Head
+from imprint.head.card import ModelCard, model_card
 from imprint.imprinter import pretrained
 from imprint.imprinter.answers import Answering
 from imprint.imprinter.embedder import ROWS, BackboneEmbedder, Report
@@ -165,7 +166,12 @@ class Imprinter(Answering):
         document, arrays = self.learnt.to_parts()
         named = self.embedder.kind.needs_backbone
         kind = {"kind": "imprinter", "backbone": self.embedder.origin()} if named else {"kind": "classifier"}
-        container.write(path, {**document, **kind}, arrays)
+        container.write(path, {**document, **kind, "card": self.card().markdown()}, arrays)
+
+    def card(self) -> ModelCard:
+        """The model card: data, classes, expected accuracy, backbone and licence; see `imprint card`."""
+        kind = self.embedder.kind
+        return model_card(self.learnt.head, kind.name, self.embedder.origin() if kind.needs_backbone else None)
 
     @classmethod
     def load(

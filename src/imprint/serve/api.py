@@ -1,32 +1,29 @@
-"""What the page and programs may ask; every answer is JSON, every refusal one sentence."""
+"""The addresses below /api, one function each. Every answer is JSON or a file, every refusal `{"error": sentence}`."""
 
 import asyncio
 import base64
-import functools
-from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from imprint.core.errors import FileError, ImprintError, NotFittedError, ParameterError
+from imprint.core.errors import NotFittedError, ParameterError
 from imprint.core.version import __version__
 from imprint.modalities.image import read_picture
-from imprint.serve import judge, takeaway
-from imprint.serve.answers import answer
-from imprint.serve.bodies import TooLargeError, body, json_body, number
-from imprint.serve.events import Events
+from imprint.serve import evaluation, export
+from imprint.serve.labelled import clean_label, clean_name
+from imprint.serve.model import answer
+from imprint.serve.requests import EventStream, Handler, body, ended, guarded, json_body, number
 from imprint.serve.store import SIDES, encoded
-from imprint.serve.taught import clean_name
 
 if TYPE_CHECKING:
-    from imprint.serve.classroom import Classroom
+    from imprint.serve.project import Project
 
-Handler = Callable[[Request], Awaitable[Response]]
 AT_ONCE = 48
 """Requests that may hold a picture in memory at one time; the others wait."""
-OFFERED = {"undo", "redo", "create", "move", "delete", "rename", "merge", "drop", "clear"}
+CHANGES = {"undo", "redo", "create", "move", "delete", "rename", "merge", "drop", "clear"}
 YEAR = "private, max-age=31536000, immutable"
 UNKNOWN = 0.05
 
@@ -34,13 +31,13 @@ UNKNOWN = 0.05
 class Api:
     """The addresses below /api."""
 
-    def __init__(self, classroom: "Classroom"):
-        self.classroom = classroom
-        self.events = Events(classroom)
+    def __init__(self, project: "Project"):
+        self.project = project
+        self.events = EventStream(project)
         self._room = asyncio.Semaphore(AT_ONCE)
 
     def routes(self) -> list[Route]:
-        """Every address, its method and what answers it."""
+        """Every address, its method and its function; addresses of earlier versions stay."""
         table: list[tuple[str, str, Handler]] = [
             ("GET", "/api/health", self.health),
             ("GET", "/api/state", self.state),
@@ -48,41 +45,48 @@ class Api:
             ("GET", "/api/events", self.news),
             ("POST", "/api/change", self.change),
             ("POST", "/api/items", self.add),
-            ("GET", "/api/items/{number:int}/{kind}", self.shown),
+            ("GET", "/api/items/{number:int}/{kind}", self.preview),
             ("POST", "/api/predict", self.predict),
-            ("GET", "/api/judge", self.judge),
-            ("POST", "/api/open", self.open),
-            ("GET", "/api/take/{what}", self.take),
+            ("GET", "/api/evaluation", self.evaluation),
+            ("GET", "/api/judge", self.evaluation),
+            ("POST", "/api/import", self.import_model),
+            ("POST", "/api/open", self.import_model),
+            ("GET", "/api/export/{what}", self.export),
+            ("GET", "/api/take/{what}", self.export),
         ]
-        return [Route(path, _in_a_sentence(call), methods=[method]) for method, path, call in table]
+        return [Route(path, guarded(call), methods=[method]) for method, path, call in table]
 
     async def health(self, request: Request) -> Response:
-        return JSONResponse({"status": "ok", "version": __version__})
+        threads = self.project.threads()
+        healthy = all(one["alive"] for one in threads.values())
+        status = {"status": "ok" if healthy else "failing", "version": __version__, "threads": threads}
+        return JSONResponse(status, 200 if healthy else 503)
 
     async def classes(self, request: Request) -> Response:
-        taught = self.classroom.history.taught
-        found = [
-            {"label": label, "items": len(items), "opened": taught.classes[label] is not None}
-            for label, items in taught.by_class().items()
-        ]
-        return JSONResponse(found)
+        labelled = self.project.history.labelled
+        return JSONResponse(
+            [
+                {"label": label, "items": len(items), "opened": labelled.classes[label] is not None}
+                for label, items in labelled.by_class().items()
+            ]
+        )
 
     async def state(self, request: Request) -> Response:
-        history = self.classroom.history
-        text = self.classroom.modality == "text"
+        history = self.project.history
+        text = self.project.modality == "text"
         classes = [
             {
                 "label": label,
-                "opened": history.taught.classes[label] is not None,
+                "opened": history.labelled.classes[label] is not None,
                 "items": [[i.id, i.text if text else i.name, i.digest[:8]] for i in items],
             }
-            for label, items in history.taught.by_class().items()
+            for label, items in history.labelled.by_class().items()
         ]
         return JSONResponse(
             {
                 "revision": history.revision,
-                "modality": self.classroom.modality,
-                "backbone": self.classroom.backbone.record.name,
+                "modality": self.project.modality,
+                "backbone": self.project.backbone.record.name,
                 "undo": history.can_undo,
                 "redo": history.can_redo,
                 "classes": classes,
@@ -94,105 +98,96 @@ class Api:
 
     async def change(self, request: Request) -> Response:
         entry = await json_body(request)
-        if entry.get("do") not in OFFERED:
-            raise ParameterError(f"do={entry.get('do')!r}: a change must be one of {', '.join(sorted(OFFERED))}.")
-        outcome = await asyncio.wrap_future(self.classroom.change(entry))
+        kind = entry.get("do")
+        if not isinstance(kind, str) or kind not in CHANGES:
+            raise ParameterError(f"do={kind!r}: a change must be one of {', '.join(sorted(CHANGES))}.")
+        outcome = await ended(self.project.change(entry))
         return JSONResponse({"revision": outcome.revision})
 
     async def add(self, request: Request) -> Response:
-        asked = request.query_params
+        query = request.query_params
+        label, group = clean_label(query.get("label", "")), query.get("group", "")[:64]
         async with self._room:
             raw, name, row = await self._input(request)
-            add = functools.partial(
-                self.classroom.add, raw, row, asked.get("label", ""), name, asked.get("group", "")[:64]
-            )
-            outcome = await asyncio.wrap_future(await asyncio.to_thread(add))
-        known = {"id": outcome.id, "new": outcome.new, "revision": outcome.revision}
-        return JSONResponse(known, 201 if outcome.new else 200)
+            outcome = await ended(await asyncio.to_thread(self.project.add, raw, row, label, name, group))
+        others = [{"id": item.id, "label": item.label} for item in outcome.others]
+        added = {"id": outcome.id, "new": outcome.new, "revision": outcome.revision, "others": others}
+        return JSONResponse(added, 201 if outcome.new else 200)
 
     async def predict(self, request: Request) -> Response:
         top, unknown = int(number(request, "top", 3, 1, 1000)), number(request, "unknown", UNKNOWN, 0, 1)
-        why, preview = ("why" in request.query_params, "preview" in request.query_params)
+        why, preview = "why" in request.query_params, "preview" in request.query_params
         async with self._room:
             raw, name, row = await self._input(request)
-            found = await asyncio.to_thread(self._answer, row, name, top, unknown, why)
-            if preview and self.classroom.modality == "image":
-                found["preview"] = await asyncio.to_thread(_preview, raw)
-        return JSONResponse([found])
+            if "unknown" in request.query_params and unknown > 0:
+                await self._require_calibration(request.query_params["unknown"])
+            predicted = await asyncio.to_thread(self._answer, row, name, top=top, unknown=unknown, why=why)
+            if preview and self.project.modality == "image":
+                predicted["preview"] = await asyncio.to_thread(_data_url, raw)
+        return JSONResponse([predicted])
 
-    def _answer(self, row: Any, name: str, top: int, unknown: float, why: bool) -> dict[str, Any]:
-        model, judgement = self.classroom.model(), self.classroom.judgement()
-        return answer(model, judgement, row, name, top=top, unknown=unknown, why=why)
+    def _answer(self, row: Any, name: str, **options: Any) -> dict[str, Any]:
+        model = self.project.model()
+        return answer(model, evaluation.calibration_for(model, self.project.evaluation()), row, name, **options)
+
+    async def _require_calibration(self, given: str) -> None:
+        """Wait for the evaluation that `unknown` needs; refused where the model cannot be calibrated."""
+        model = await asyncio.to_thread(self.project.model)
+        if model.head is None or evaluation.calibration_for(model, self.project.evaluation()) is not None:
+            return
+        newest = await ended(self.project.evaluated())
+        if newest.calibration is None:
+            reason = evaluation.why_uncalibrated(model.history.labelled, model.basis.folds)
+            raise NotFittedError(f"unknown={given} cannot be applied, because the model is not calibrated. {reason}")
 
     async def _input(self, request: Request) -> tuple[bytes, str, Any]:
-        """What the request carries, its name, and its embedding."""
-        kind = "text" if self.classroom.modality == "text" else "picture"
+        """The content of a request, its name, and its embedding."""
+        kind = "text" if self.project.modality == "text" else "picture"
         if request.headers.get("content-type", "").startswith("application/json"):
-            given = (await json_body(request, kind)).get("text")
-            if kind != "text" or not isinstance(given, str):
-                raise ParameterError(f"This page knows {kind}s: send one as the body of the request.")
-            raw = given.encode()
+            text = (await json_body(request, kind)).get("text")
+            if kind != "text" or not isinstance(text, str):
+                raise ParameterError(f"This page reads {kind}s: send one as the body of the request.")
+            raw = text.encode()
         else:
             raw = await body(request, kind)
         name = clean_name(request.query_params.get("name", ""), kind)
-        return raw, name, await asyncio.wrap_future(self.classroom.embed(raw, name))
+        return raw, name, await ended(await asyncio.to_thread(self.project.embed, raw, name))
 
-    async def shown(self, request: Request) -> Response:
-        item = self.classroom.history.taught.items.get(request.path_params["number"])
+    async def preview(self, request: Request) -> Response:
+        item = self.project.history.labelled.items.get(request.path_params["number"])
         kind = request.path_params["kind"]
         if item is None or item.text is not None or kind not in SIDES:
-            return JSONResponse({"error": "There is no such picture."}, 404)
-        made = await asyncio.to_thread(self.classroom.pictures.shown, item.digest, kind)
-        return Response(made, media_type="image/jpeg", headers={"cache-control": YEAR})
+            raise HTTPException(404, "There is no such picture.")
+        jpeg = await asyncio.to_thread(self.project.rows.preview, self.project.store, item.digest, kind)
+        return Response(jpeg, media_type="image/jpeg", headers={"cache-control": YEAR})
 
-    async def judge(self, request: Request) -> Response:
-        found = await asyncio.to_thread(self._judged)
-        return JSONResponse(found)
+    async def evaluation(self, request: Request) -> Response:
+        newest, history = self.project.evaluation(), self.project.history
+        content = await asyncio.to_thread(evaluation.as_json, newest, history.labelled)
+        failed = self.project.evaluation_error if newest.history.revision < history.revision else None
+        return JSONResponse({**content, "error": failed})
 
-    def _judged(self) -> dict[str, Any]:
-        return judge.as_json(self.classroom.judgement(), self.classroom.history.taught)
-
-    async def open(self, request: Request) -> Response:
+    async def import_model(self, request: Request) -> Response:
         raw = await body(request, "model")
         name = clean_name(request.query_params.get("name", ""), "The file")
-        outcome = await asyncio.wrap_future(await asyncio.to_thread(self.classroom.open, raw, name))
+        outcome = await ended(await asyncio.to_thread(self.project.import_model, raw, name))
         return JSONResponse({"revision": outcome.revision})
 
-    async def take(self, request: Request) -> Response:
+    async def export(self, request: Request) -> Response:
         what = request.path_params["what"]
-        made = {
-            "model.imprint": takeaway.model_file,
-            "model.onnx": takeaway.onnx_file,
-            "evaluation.html": takeaway.evaluation_file,
+        files = {
+            "model.imprint": export.model_file,
+            "model.onnx": export.onnx_file,
+            "evaluation.html": export.evaluation_file,
         }
         headers = {"content-disposition": f'attachment; filename="{what}"', "cache-control": "no-store"}
         if what == "pictures.zip":
-            return StreamingResponse(takeaway.archive(self.classroom), media_type="application/zip", headers=headers)
-        if what not in made:
-            return JSONResponse({"error": f"There is no {what!r} to take away."}, 404)
-        raw = await asyncio.to_thread(made[what], self.classroom)
+            return StreamingResponse(export.archive(self.project), media_type="application/zip", headers=headers)
+        if what not in files:
+            raise HTTPException(404, f"There is no {what!r} to export.")
+        raw = await asyncio.to_thread(files[what], self.project, await ended(self.project.evaluated()))
         return Response(raw, media_type="application/octet-stream", headers=headers)
 
 
-def _preview(raw: bytes) -> str:
-    made = encoded(read_picture(raw, 480), 480)
-    return "data:image/jpeg;base64," + base64.b64encode(made).decode()
-
-
-def _in_a_sentence(call: Handler) -> Handler:
-    """Errors as one sentence each, with a status that programs understand."""
-
-    @functools.wraps(call)
-    async def called(request: Request) -> Response:
-        try:
-            return await call(request)
-        except TooLargeError as e:
-            return JSONResponse({"error": str(e)}, 413, headers={"connection": "close"})
-        except NotFittedError as e:
-            return JSONResponse({"error": str(e)}, 409)
-        except FileError as e:
-            return JSONResponse({"error": str(e)}, 500 if e.errno else 400)
-        except ImprintError as e:
-            return JSONResponse({"error": str(e)}, 400)
-
-    return called
+def _data_url(raw: bytes) -> str:
+    return "data:image/jpeg;base64," + base64.b64encode(encoded(read_picture(raw, 480), 480)).decode()

@@ -1,74 +1,196 @@
-"""The files of a classroom beside its journal: pictures as they came, embeddings, and pictures to be shown."""
+"""The files of a project: one database of changes and pictures, and one of what can be computed again."""
 
 import hashlib
 import io
+import json
 import os
-import zlib
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from threading import Lock
+from typing import Any
 
 import numpy as np
 
 from imprint.core.errors import FileError
-from imprint.core.files.atomic import atomic_write, make_folder
+from imprint.core.files.database import Database, checksum, is_intact, remove_database
 from imprint.core.types import Array
 from imprint.modalities.image import read_picture
 
+Entry = dict[str, Any]
+PROJECT = "project.sqlite"
+CACHE = "cache.sqlite"
+MARK = "acknowledged"
+PROJECT_TABLES = (
+    "CREATE TABLE changes (revision INTEGER PRIMARY KEY, entry TEXT, checksum BLOB)",
+    "CREATE TABLE files (digest TEXT PRIMARY KEY, content BLOB, checksum BLOB)",
+    "CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT, checksum BLOB)",
+)
+CACHE_TABLES = (
+    "CREATE TABLE embeddings (backbone TEXT, digest TEXT, row BLOB, checksum BLOB, PRIMARY KEY (backbone, digest))",
+    "CREATE TABLE previews (kind TEXT, digest TEXT, jpeg BLOB, checksum BLOB, PRIMARY KEY (kind, digest))",
+)
 SIDES = {"thumbnail": 224, "picture": 1280}
 """The longest side of pictures that are shown."""
 QUALITY = 85
 
 
 def digest_of(raw: bytes) -> str:
-    """What a picture or text is known by."""
+    """SHA-256, the key of a picture, a text or a model file."""
     return hashlib.sha256(raw).hexdigest()
 
 
-class Pictures:
-    """Files by the digest of their content: written once, never changed, read back only if the digest still fits."""
+class ProjectStore:
+    """Changes and files that are on the disk before anybody is told so.
+
+    Row r of `changes` is the r-th change, and the fact `revision` states how many there are, so that a lost row is
+    noticed. Because SQLite takes damage at the end of its log for a write that never finished, a third file states
+    which change was the last to be acknowledged.
+    """
 
     def __init__(self, folder: Path):
-        self.folder = folder
-
-    def keep(self, raw: bytes) -> str:
-        """Write a file; when this returns it is on the disk."""
-        digest = digest_of(raw)
-        place = self._place(digest)
-        if not place.exists():
-            _write(place, raw)
-        return digest
-
-    def read(self, digest: str) -> bytes:
-        """A file as it came."""
+        self.path, self._mark = folder / PROJECT, folder / MARK
+        self._database = Database(self.path, PROJECT_TABLES, version=1)
         try:
-            raw = self._place(digest).read_bytes()
-        except OSError as e:
-            raise FileError(f"Cannot read {self._place(digest)}: {e.strerror}.") from None
-        if digest_of(raw) != digest:
-            raise FileError(f"{self._place(digest)}: the file is damaged; its digest does not match.")
-        return raw
+            self.entries = self._entries()
+            self.revision = len(self.entries)
+            self._check_mark()
+        except BaseException:
+            self._database.close()
+            raise
 
-    def shown(self, digest: str, kind: str) -> bytes:
-        """A picture for the page: decoded and encoded anew as JPEG, so that nothing else of the file gets there."""
-        place = self.folder.parent / "shown" / kind / digest[:2] / digest
+    def commit(self, entries: Sequence[Entry], files: Mapping[str, bytes]) -> None:
+        """Write changes and the files that they refer to; when this returns they are on the disk, or none counts."""
+        after = self.revision + len(entries)
+        with self._database.transaction():
+            for digest, content in files.items():
+                self._keep(digest, content)
+            for revision, entry in enumerate(entries, self.revision + 1):
+                self._database.insert("changes", revision, json.dumps(entry, sort_keys=True))
+            self._database.insert("facts", "revision", str(after))
+        self.revision = after
+        self._acknowledge()
+
+    def file(self, digest: str) -> bytes:
+        """A picture or a model file as it came."""
+        rows = self._database.read("SELECT content FROM files WHERE digest = ?", digest)
+        content: Any = rows[0][0] if rows else b""
+        if not isinstance(content, bytes) or digest_of(content) != digest:
+            raise FileError(f"{self.path}: the file {digest[:12]} is damaged or missing; add it again to repair it.")
+        return content
+
+    def fact(self, name: str) -> str | None:
+        """A fact about the project, None where nothing was stated."""
+        for row in self._database.read("SELECT * FROM facts WHERE name = ?", name):
+            if not is_intact(row):
+                raise self._database.damaged(f"the fact {name!r}")
+            return str(row[1])
+        return None
+
+    def state(self, name: str, value: str) -> None:
+        """State a fact about the project."""
+        with self._database.transaction():
+            self._database.insert("facts", name, value)
+
+    def close(self) -> None:
+        """Let go of the database."""
+        self._database.close()
+
+    def _keep(self, digest: str, content: bytes) -> None:
+        rows = self._database.read("SELECT content FROM files WHERE digest = ?", digest)
+        if not rows or rows[0][0] != content:
+            self._database.insert("files", digest, content)
+
+    def _entries(self) -> list[Entry]:
+        stated = int(self.fact("revision") or 0)
+        rows = self._database.read("SELECT * FROM changes ORDER BY revision")
+        for expected, row in enumerate(rows, 1):
+            if row[0] != expected or not is_intact(row):
+                raise self._database.damaged(f"change {expected} of {stated}")
+        if len(rows) != stated:
+            raise self._database.damaged(f"the table of changes ({len(rows)} of {stated})")
+        return [json.loads(row[1]) for row in rows]
+
+    def _acknowledge(self) -> None:
+        """Overwrite the mark. It is not synchronised: after a power failure it may only state an earlier change."""
         with suppress(OSError):
-            check, _, made = place.read_bytes().partition(b"\n")
-            if check == digest_of(made).encode():
-                return made
-        made = encoded(read_picture(self.read(digest), SIDES[kind]), SIDES[kind])
-        with suppress(FileError):  # where there is no room it is made every time
-            _write(place, digest_of(made).encode() + b"\n" + made)
-        return made
+            handle = os.open(self._mark, os.O_WRONLY | os.O_CREAT, 0o600)
+            try:
+                os.write(handle, b"%020d %s\n" % (self.revision, checksum(self.revision).hex().encode()))
+            finally:
+                os.close(handle)
 
-    def _place(self, digest: str) -> Path:
-        return self.folder / digest[:2] / digest
+    def _check_mark(self) -> None:
+        try:
+            number, _, check = self._mark.read_text("ascii").strip().partition(" ")
+            revision = int(number) if number.isdecimal() and checksum(int(number)).hex() == check else 0
+        except (OSError, UnicodeDecodeError):
+            revision = 0
+        if revision > self.revision:
+            raise FileError(
+                f"{self.path} is damaged: {revision - self.revision} acknowledged changes are missing at its end; put "
+                f"back a copy of the folder, or delete {self._mark} to continue after change {self.revision}."
+            )
 
 
-def _write(place: Path, raw: bytes) -> None:
-    make_folder(place.parent)
-    with atomic_write(place) as f:
-        f.write(raw)
+class ProjectCache:
+    """Embeddings and previews. What is lost or damaged here is computed again, so no failure of it is reported."""
+
+    def __init__(self, folder: Path, backbone: str, width: int):
+        self._path, self._backbone, self._width = folder / CACHE, backbone, width
+        self._rows: dict[str, Array] = {}
+        self._database = self._opened()
+
+    def __contains__(self, digest: object) -> bool:
+        return digest in self._rows
+
+    def __getitem__(self, digest: str) -> Array:
+        return self._rows[digest]
+
+    def keep(self, digest: str, row: Array) -> None:
+        """Remember an embedding."""
+        if digest not in self._rows:
+            self._rows[digest] = np.array(row, np.float32)
+            self._write("embeddings", self._backbone, digest, self._rows[digest].astype("<f4").tobytes())
+
+    def preview(self, store: ProjectStore, digest: str, kind: str) -> bytes:
+        """A picture for the page: decoded and encoded again as JPEG, so that nothing else of the file gets there."""
+        with suppress(FileError):
+            for row in self._database.read("SELECT * FROM previews WHERE kind = ? AND digest = ?", kind, digest):
+                if is_intact(row):
+                    return bytes(row[2])
+        jpeg = encoded(read_picture(store.file(digest), SIDES[kind]), SIDES[kind])
+        self._write("previews", kind, digest, jpeg)
+        return jpeg
+
+    def close(self) -> None:
+        """Let go of the database."""
+        self._database.close()
+
+    def _opened(self) -> Database:
+        for last in (False, True):
+            try:
+                database = Database(self._path, CACHE_TABLES, version=1, durable=False)
+                self._rows = self._read(database)
+                return database
+            except FileError:
+                if last:
+                    raise
+                remove_database(self._path)
+        raise AssertionError("unreachable")
+
+    def _read(self, database: Database) -> dict[str, Array]:
+        try:
+            rows = database.read("SELECT * FROM embeddings WHERE backbone = ?", self._backbone)
+        except FileError:
+            database.close()
+            raise
+        return {
+            row[1]: np.frombuffer(row[2], "<f4") for row in rows if is_intact(row) and len(row[2]) == 4 * self._width
+        }
+
+    def _write(self, table: str, *values: Any) -> None:
+        with suppress(FileError), self._database.transaction():
+            self._database.insert(table, *values)
 
 
 def encoded(picture: Array, side: int) -> bytes:
@@ -80,58 +202,3 @@ def encoded(picture: Array, side: int) -> bytes:
     out = io.BytesIO()
     image.save(out, "JPEG", quality=QUALITY)
     return out.getvalue()
-
-
-class Rows:
-    """Embeddings by digest, in memory and in a file. What the file lacks or has wrong is computed again, so it is
-    never waited for."""
-
-    def __init__(self, path: Path, width: int):
-        self._record = np.dtype([("digest", "V32"), ("check", "<u4"), ("row", "<f4", (width,))])
-        self._rows: dict[str, Array] = {}
-        self._lock = Lock()
-        try:
-            path.touch()
-            raw = path.read_bytes()
-            whole = len(raw) // self._record.itemsize
-            for record in np.frombuffer(raw, self._record, whole):
-                if _check(record["digest"].tobytes(), record["row"]) == record["check"]:
-                    self._rows[record["digest"].tobytes().hex()] = np.array(record["row"], np.float32)
-            self._file = open(path, "r+b", buffering=0)  # noqa: SIM115 - held until `close`
-            self._file.truncate(whole * self._record.itemsize)
-            self._file.seek(0, os.SEEK_END)
-        except OSError as e:
-            raise FileError(f"Cannot write {path}: {e.strerror or e}.") from None
-
-    def __contains__(self, digest: str) -> bool:
-        return digest in self._rows
-
-    def __getitem__(self, digest: str) -> Array:
-        return self._rows[digest]
-
-    def keep(self, digest: str, row: Array) -> None:
-        """Remember an embedding."""
-        record = np.zeros((), self._record)
-        name = bytes.fromhex(digest)
-        record["digest"], record["check"], record["row"] = np.void(name), _check(name, row), row
-        with self._lock:
-            if digest not in self._rows:
-                self._rows[digest] = np.array(row, np.float32)
-                self._append(record.tobytes())
-
-    def _append(self, raw: bytes) -> None:
-        """Write a record whole; where there is no room, not at all."""
-        end = self._file.tell()
-        with suppress(OSError):
-            if self._file.write(raw) == len(raw):
-                return
-        self._file.truncate(end)
-        self._file.seek(end)
-
-    def close(self) -> None:
-        """Let go of the file."""
-        self._file.close()
-
-
-def _check(name: bytes, row: Array) -> int:
-    return zlib.crc32(np.ascontiguousarray(row, "<f4").tobytes(), zlib.crc32(name))

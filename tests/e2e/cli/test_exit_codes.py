@@ -32,6 +32,7 @@ COMMANDS = {
     "predict": Words(["model.imprint", "photos/dark/0.png"], ["nowhere.imprint", "photos"]),
     "evaluate": Words(["model.imprint", "photos"], ["nowhere.imprint", "photos"]),
     "check": Words(["photos", *RAW], ["nowhere"]),
+    "suggest": Words(["photos", *RAW], ["nowhere"]),
     "serve": Words(["model.imprint", "--no-open", "--port", "0"], ["nowhere.imprint", "--no-open"]),
     "export": Words(["model.imprint", "--to", "numpy"], ["nowhere.imprint", "--to", "numpy"]),
     "embed": Words(["photos", "-o", "x.npz", *RAW], ["photos", "-o", "x.npz", "--engine", "spark"]),
@@ -44,7 +45,7 @@ COMMANDS = {
 }
 ENDLESS = {"serve"}  # it is done when it is interrupted, and says so
 LONG = {"demo"}  # done with exit code 0 in test_commands.py, once being enough
-INPUTS = ("fit", "add", "predict", "evaluate", "check", "embed", "collapse")
+INPUTS = ("fit", "add", "predict", "evaluate", "check", "suggest", "embed", "collapse")
 """The commands that go on without the inputs that cannot be read."""
 EVERY = pytest.mark.parametrize("name", COMMANDS)
 

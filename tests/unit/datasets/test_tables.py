@@ -1,16 +1,20 @@
 """Tables of embeddings, and what is wrong with tables of any kind."""
 
+import gzip
 import json
+import subprocess
+import sys
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyarrow import feather
 
 from imprint.core.errors import FileError
 from imprint.datasets import load
-from imprint.datasets.tables import blocks
-from imprint.datasets.tables.rows import read_rows
+from imprint.datasets.tables import columnar, matrix, reading
+from imprint.datasets.tables.reading import read_rows
 
 X = np.random.default_rng(0).normal(size=(7, 3)).astype(np.float32)
 Y = [2, 0, 1, 1, 2, 0, 0]
@@ -43,6 +47,10 @@ WRITERS = {
     "lists.csv": lambda p: p.write_text(text([("e", "label"), *((f'"{x.tolist()}"', y) for x, y in zip(X, Y))])),
     "a.jsonl": lambda p: p.write_text(as_json(*({"x0": a, "x1": b, "x2": c, "label": y} for (a, b, c), y in rows()))),
     "lists.jsonl": lambda p: p.write_text(as_json(*({"e": x, "label": y} for x, y in rows()))),
+    "a.csv.gz": lambda p: p.write_bytes(gzip.compress(delimited().encode())),
+    "a.tsv.gz": lambda p: p.write_bytes(gzip.compress(delimited("\t").encode())),
+    "a.jsonl.gz": lambda p: p.write_bytes(gzip.compress(as_json(*({"e": x, "label": y} for x, y in rows())).encode())),
+    "a.feather": lambda p: feather.write_feather(pa.table(COLUMNS), str(p)),
     "a.parquet": lambda p: parquet(p, **COLUMNS),
     "doubles.parquet": lambda p: parquet(p, **{k: np.asarray(v, float) for k, v in COLUMNS.items()}),
     "lists.parquet": lambda p: parquet(p, e=list(X), label=Y),
@@ -81,17 +89,17 @@ def test_labels_are_not_needed_and_never_taken_for_numbers(tmp_path, name):
 @pytest.mark.parametrize("name", ["a.csv", "a.parquet", "lists.parquet"])
 def test_the_fast_way_is_taken_and_agrees_with_the_careful_one(tmp_path, name, monkeypatch):
     WRITERS[name](tmp_path / name)
-    monkeypatch.setattr("imprint.datasets.tables.careful_blocks", None)
-    fast = load(tmp_path / name)
-    monkeypatch.undo()
-    monkeypatch.setattr("imprint.datasets.tables.fast_blocks", blocks.careful_blocks)
+    with monkeypatch.context() as m:
+        m.setattr(matrix, "Cell", None)
+        fast = load(tmp_path / name)
+    monkeypatch.setattr(matrix, "_from_arrow", lambda *_: None)
     assert load(tmp_path / name).fingerprint == fast.fingerprint
 
 
 def test_blocks_join_without_a_seam(tmp_path, monkeypatch):
-    monkeypatch.setattr(blocks, "CELLS", 512)
-    monkeypatch.setattr(blocks, "BYTES", 4096)
-    monkeypatch.setattr(blocks, "ROWS", 100)
+    monkeypatch.setattr(columnar, "CELLS", 512)
+    monkeypatch.setattr(reading, "BYTES", 4096)
+    monkeypatch.setattr(reading, "ROWS", 100)
     many = np.random.default_rng(1).normal(size=(1000, 4)).astype(np.float32)
     columns = {f"x{i}": many[:, i] for i in range(4)} | {"label": [f"c{i % 7}" for i in range(1000)]}
     columns |= {"split": np.where(np.arange(1000) % 3, "train", "test"), "id": [f"row {i}" for i in range(1000)]}
@@ -145,7 +153,7 @@ WRONG = [
         r"row 2, column 'sentence': 'hello' is no number; if it holds the texts, name",
     ),
     ("a.csv", "label\na\n", r"has neither a column 'text' nor columns of numbers\.$"),
-    ("a.csv", 'text,label\n"x,y\n', r"line 2: not readable as a table"),
+    ("a.csv", 'text,label\n"x,y\n', r"row 2: 1 fields, but .* 2 columns; is a quotation mark not"),
     ("a.csv", "", r"has no rows: its first line must name the columns\.$"),
     ("a.csv", "text,label\n", r"has no rows\.$"),
     ("a.csv", "text,label,split\nx,y,test\n", r"has no train split; its rows are test\.$"),
@@ -218,7 +226,7 @@ def test_wrong_parquet_is_named_by_row_and_column(tmp_path, columns, rule):
 
 @pytest.mark.parametrize("before", [64, 70])  # a block has 64 rows
 def test_lists_of_other_widths_in_a_later_block_are_found(tmp_path, monkeypatch, before):
-    monkeypatch.setattr(blocks, "CELLS", 1)
+    monkeypatch.setattr(columnar, "CELLS", 1)
     path = parquet(tmp_path / "a.parquet", e=[[1.0, 2.0]] * before + [[1.0]] * 70, label=[1] * (before + 70))
     with pytest.raises(
         FileError, match=rf"row {before + 1}, column 'e': a list of 1 numbers, but the rows before have 2"
@@ -245,3 +253,69 @@ def test_other_encodings_are_refused_with_the_line(tmp_path):
     path.write_bytes("x0,label\n1,ü\n".encode("latin-1"))
     with pytest.raises(FileError, match=r"line 2: not UTF-8"):
         load(path)
+
+
+def test_damaged_feather_and_gzip_are_refused(tmp_path):
+    for name in ("a.feather", "a.csv.gz", "a.jsonl.gz"):
+        WRITERS[name](tmp_path / name)
+        whole = (tmp_path / name).read_bytes()
+        for cut in (0, 3, len(whole) // 2, len(whole) - 20):
+            (tmp_path / name).write_bytes(whole[:cut])
+            with pytest.raises(FileError, match=name.replace(".", r"\.")):
+                load(tmp_path / name)
+
+
+def test_a_quotation_mark_that_is_never_closed_is_named_by_its_row(tmp_path, monkeypatch):
+    monkeypatch.setattr(reading, "BYTES", 4096)
+    (tmp_path / "a.csv").write_text("text,label\n" + "hello,x\n" * 10 + 'hello,"x\n' + "hello,x\n" * 5000)
+    with pytest.raises(FileError, match=r"row \d+ or later: it is longer than .*; is a quotation mark not closed\?$"):
+        load(tmp_path / "a.csv")
+
+
+def test_blank_rows_are_left_out_and_counted(tmp_path):
+    (tmp_path / "a.csv").write_text('text,label\na,x\n\n,\n"b\n\nc",y\n')
+    split = load(tmp_path / "a.csv")
+    assert split.inputs == ("a", "b\n\nc")
+    assert list(split.names) == ["a.csv, row 2", "a.csv, row 5"]
+    (tmp_path / "b.csv").write_text("text\na\n\nb\n")
+    split = load(tmp_path / "b.csv", labelled=False)
+    assert (split.inputs, split.names[1]) == (("a", "b"), "b.csv, row 4")
+
+
+BOMB = """
+import resource, sys
+from imprint.datasets import load
+import pyarrow.parquet
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+try:
+    print(len(load(sys.argv[1]).inputs))
+except Exception as e:
+    print(e)
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="memory is counted in kilobytes on Linux")
+@pytest.mark.parametrize("kind", ["texts", "labels", "numbers", "lists"])
+def test_a_small_parquet_file_needs_little_memory(tmp_path, kind):
+    """One stored text may stand for thousands, and one run of equal numbers for millions."""
+    path, rows = tmp_path / "a.parquet", 5000
+    long = pa.DictionaryArray.from_arrays(pa.array([0] * rows, pa.int32()), pa.array(["x" * (1 << 20)]))
+    if kind == "numbers":
+        zeros = pa.DictionaryArray.from_arrays(pa.array(np.zeros(40_000_000, np.int8)), pa.array([0.0]))
+        pq.write_table(pa.table({"x": zeros, "label": zeros}), path)
+    elif kind == "lists":
+        offsets = pa.array(np.arange(0, 40_000_001, 400_000, dtype=np.int32))
+        zeros = pa.ListArray.from_arrays(offsets, pa.array(np.zeros(40_000_000, np.float32)))
+        pq.write_table(pa.table({"e": pa.concat_arrays([zeros] * 2), "label": ["a"] * 200}), path)
+    else:
+        short = pa.array(["a"] * rows)
+        pq.write_table(
+            pa.table({"text": long, "label": short} if kind == "texts" else {"text": short, "label": long}), path
+        )
+    assert path.stat().st_size < 400_000
+    run = subprocess.run([sys.executable, "-c", BOMB, path], capture_output=True, text=True, check=True)
+    answer, memory = run.stdout.splitlines()
+    expected = {"texts": "5000", "labels": "1,048,576 characters", "numbers": "unpacks to", "lists": "unpacks to"}[kind]
+    assert expected in answer
+    assert int(memory) < 800_000  # kB

@@ -15,9 +15,8 @@ import uvicorn
 
 from imprint import backbones
 from imprint.method import Method
-from imprint.serve.app import application
-from imprint.serve.classroom import Classroom
-from imprint.serve.server import bound
+from imprint.serve.project import Project
+from imprint.serve.server import application, bound, configured
 
 PARTS = {"norm_pre": "l2", "generator": "kmeans(k=3)", "norm_post": "none", "norm_inf": "l2", "aggregator": "kernel"}
 METHOD = Method.of(**PARTS)
@@ -67,20 +66,17 @@ class Client:
 
 
 @pytest.fixture
-def classroom(tmp_path):
-    room = Classroom(tmp_path / "room", "raw", backbones.load("raw"), METHOD)
+def project(tmp_path):
+    room = Project(tmp_path / "room", "raw", backbones.load("raw"), METHOD)
     yield room
     room.close()
 
 
 @pytest.fixture
-def client(classroom):
+def client(project):
     listening = bound("127.0.0.1", 0)
     port = listening.getsockname()[1]
-    config = uvicorn.Config(
-        application(classroom, "secret", port), log_level="error", lifespan="off", timeout_graceful_shutdown=1
-    )
-    server = uvicorn.Server(config)
+    server = uvicorn.Server(configured(application(project, "secret", port)))
     thread = threading.Thread(target=server.run, args=([listening],), daemon=True)
     thread.start()
     while not server.started:

@@ -1,4 +1,4 @@
-"""Teaching, asking, judging and taking away, as a program does it."""
+"""Adding, predicting, evaluating and exporting, as a program does it."""
 
 import io
 import json
@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 
 from imprint import Imprinter
-from imprint.serve.takeaway import taken
+from imprint.serve.export import exported
 
 from .conftest import PARTS, Client, picture
 
 
 @pytest.fixture
-def taught(client) -> Client:
+def labelled(client) -> Client:
     for i in range(12):
         client.add("top", i, 0)
         client.add("bottom", 100 + i, 1)
@@ -27,35 +27,35 @@ def test_one_picture_is_learnt_before_the_next_question(client):
     assert client.json("POST", "/api/predict", picture(0))[0] == 409
     client.add("top", 1, 0)
     client.add("bottom", 2, 1)
-    status, (said,) = client.json("POST", "/api/predict?name=new.png&top=2", picture(3, shade=1))
+    status, (told,) = client.json("POST", "/api/predict?name=new.png&top=2", picture(3, shade=1))
     assert status == 200
-    assert (said["path"], said["label"]) == ("new.png", "bottom")
-    assert [one["label"] for one in said["top"]] == ["bottom", "top"]
-    assert said["probability"] == said["top"][0]["probability"] > 0.5
+    assert (told["path"], told["label"]) == ("new.png", "bottom")
+    assert [one["label"] for one in told["top"]] == ["bottom", "top"]
+    assert told["probability"] == told["top"][0]["probability"] > 0.5
     again = client.add("top", 1, 0)
-    assert again == (200, {"id": 1, "new": False, "revision": 2})
+    assert again == (200, {"id": 1, "new": False, "revision": 2, "others": []})
 
 
-def test_what_decided_is_named_with_its_weight(taught):
-    (said,) = taught.json("POST", "/api/predict?why", picture(999, shade=1))[1]
-    assert said["measure"] == "weight"
-    best = said["why"][0]
+def test_what_decided_is_named_with_its_weight(labelled):
+    (told,) = labelled.json("POST", "/api/predict?why", picture(999, shade=1))[1]
+    assert told["measure"] == "weight"
+    best = told["why"][0]
     assert best["label"] == "bottom"
     assert best["value"] > 0
     assert best["id"] is not None
 
 
-def test_changes_are_made_at_once_and_undone(taught):
-    assert taught.change(do="rename", label="top", to="upper")[0] == 200
-    assert taught.change(do="move", ids=[1, 3], label="bottom")[0] == 200
-    assert taught.labels() == {"upper": 10, "bottom": 14}
-    assert taught.change(do="merge", label="upper", into="bottom")[0] == 200
-    assert taught.labels() == {"bottom": 24}
+def test_changes_are_made_at_once_and_undone(labelled):
+    assert labelled.change(do="rename", label="top", to="upper")[0] == 200
+    assert labelled.change(do="move", ids=[1, 3], label="bottom")[0] == 200
+    assert labelled.labels() == {"upper": 10, "bottom": 14}
+    assert labelled.change(do="merge", label="upper", into="bottom")[0] == 200
+    assert labelled.labels() == {"bottom": 24}
     for _ in range(3):
-        taught.change(do="undo")
-    assert taught.labels() == {"top": 12, "bottom": 12}
-    taught.change(do="redo")
-    assert list(taught.labels()) == ["upper", "bottom"]
+        labelled.change(do="undo")
+    assert labelled.labels() == {"top": 12, "bottom": 12}
+    labelled.change(do="redo")
+    assert list(labelled.labels()) == ["upper", "bottom"]
     for entry, words in (
         ({"do": "rename", "label": "uper", "to": "x"}, "Did you mean 'upper'"),
         ({"do": "move", "ids": [99], "label": "upper"}, "no picture 99"),
@@ -63,48 +63,48 @@ def test_changes_are_made_at_once_and_undone(taught):
         ({"do": "open", "model": "x"}, "must be one of"),
         ({"do": "move"}, "lacks"),
     ):
-        status, said = taught.change(**entry)
+        status, told = labelled.change(**entry)
         assert status == 400
-        assert words in said["error"]
+        assert words in told["error"]
 
 
-def test_every_item_is_judged_by_a_model_that_has_not_seen_it(taught, classroom):
-    wrong = taught.add("top", 500, 1)[1]["id"]
-    classroom.judged()
-    said = taught.json("GET", "/api/judge")[1]
-    assert said["ready"]
-    assert said["rows"] == 25
-    assert said["accuracy"] == pytest.approx(24 / 25)
-    assert said["interval"][0] < 24 / 25 < said["interval"][1]
-    assert said["confusion"] == [[12, 0], [1, 12]]
-    assert [one["id"] for one in said["mistakes"]] == [wrong]
-    assert [(one["id"], one["predicted"]) for one in said["mislabelled"]] == [(wrong, "bottom")]
-    taught.change(do="move", ids=[wrong], label="bottom")
-    classroom.judged()
-    assert taught.json("GET", "/api/judge")[1]["accuracy"] == 1
+def test_every_item_is_judged_by_a_model_that_has_not_seen_it(labelled, project):
+    wrong = labelled.add("top", 500, 1)[1]["id"]
+    project.evaluated().result()
+    told = labelled.json("GET", "/api/judge")[1]
+    assert told["ready"]
+    assert told["rows"] == 25
+    assert told["accuracy"] == pytest.approx(24 / 25)
+    assert told["interval"][0] < 24 / 25 < told["interval"][1]
+    assert told["confusion"] == [[12, 0], [1, 12]]
+    assert [one["id"] for one in told["mistakes"]] == [wrong]
+    assert [(one["id"], one["predicted"]) for one in told["mislabelled"]] == [(wrong, "bottom")]
+    labelled.change(do="move", ids=[wrong], label="bottom")
+    project.evaluated().result()
+    assert labelled.json("GET", "/api/judge")[1]["accuracy"] == 1
 
 
-def test_what_is_unlike_everything_is_none_of_these(taught, classroom):
+def test_what_is_unlike_everything_is_none_of_these(labelled, project):
     for i in range(30):
-        taught.add("top", 200 + i, 0)
-    classroom.judged()
-    (said,) = taught.json("POST", "/api/predict", picture(1, shade=0))[1]
-    assert said["label"] == "top"
+        labelled.add("top", 200 + i, 0)
+    project.evaluated().result()
+    (told,) = labelled.json("POST", "/api/predict", picture(1, shade=0))[1]
+    assert told["label"] == "top"
     noise = np.random.default_rng(5).integers(0, 255, (20, 24, 3), dtype=np.uint8)
     out = io.BytesIO()
     __import__("PIL.Image").Image.fromarray(np.rot90(noise) // 2 * 2).save(out, "PNG")
-    (said,) = taught.json("POST", "/api/predict", out.getvalue())[1]
-    assert said["label"] is None
-    assert said["known"] < 0.05
+    (told,) = labelled.json("POST", "/api/predict", out.getvalue())[1]
+    assert told["label"] is None
+    assert told["known"] < 0.05
 
 
-def test_what_is_taken_away_answers_as_the_page_does(taught, classroom, tmp_path):
+def test_what_is_taken_away_answers_as_the_page_does(labelled, project, tmp_path):
     import onnxruntime
 
-    taught.change(do="rename", label="top", to="upper half")
-    classroom.judged()
+    labelled.change(do="rename", label="top", to="upper half")
+    project.evaluated().result()
     for name in ("model.imprint", "model.onnx", "pictures.zip"):
-        status, headers, raw = taught.ask("GET", f"/api/take/{name}")
+        status, headers, raw = labelled.ask("GET", f"/api/take/{name}")
         assert status == 200
         assert headers["content-disposition"] == f'attachment; filename="{name}"'
         (tmp_path / name).write_bytes(raw)
@@ -121,12 +121,12 @@ def test_what_is_taken_away_answers_as_the_page_does(taught, classroom, tmp_path
     by_graph = session.run(["probabilities"], {"pictures": pixels})[0]
     by_file = model.predict_proba(files)
     for file, graph, own in zip(files, by_graph, by_file):
-        (said,) = taught.json("POST", "/api/predict?top=2", file.read_bytes())[1]
-        page = {one["label"]: one["probability"] for one in said["top"]}
+        (told,) = labelled.json("POST", "/api/predict?top=2", file.read_bytes())[1]
+        page = {one["label"]: one["probability"] for one in told["top"]}
         assert np.allclose([page[k] for k in classes], graph, atol=1e-4)
         assert np.allclose([page[k] for k in model.classes_.tolist()], own, atol=1e-4)
     fresh = Imprinter("raw", cache=False, **PARTS).fit(str(tmp_path / "photos"))
-    assert np.array_equal(fresh.learnt.head.proxies.weights, classroom.model().learnt.head.proxies.weights)
+    assert np.array_equal(fresh.learnt.head.proxies.weights, project.model().head.proxies.weights)
 
 
 def test_the_report_is_one_page_of_what_was_judged(client):
@@ -141,44 +141,44 @@ def test_the_report_is_one_page_of_what_was_judged(client):
     assert raw.count(b"data:image/png;base64,") == 8
 
 
-def test_a_model_is_opened_taught_more_and_closed_by_undo(taught, classroom, tmp_path):
-    raw = taught.ask("GET", "/api/take/model.imprint")[2]
-    assert taught.json("POST", "/api/open?name=a.imprint", raw)[0] == 200
-    assert taught.labels() == {"bottom": 0, "top": 0}
-    (said,) = taught.json("POST", "/api/predict?why", picture(999, shade=1))[1]
-    assert said["label"] == "bottom"
-    assert said["why"][0]["name"].startswith("bottom/")
-    taught.add("left", 7, 0, size=(24, 20))
-    taught.add("top", 300, 0)
-    taught.change(do="rename", label="bottom", to="low")
-    (said,) = taught.json("POST", "/api/predict", picture(999, shade=1))[1]
-    assert said["label"] == "low"
-    assert sorted(taken(classroom).classes_.tolist()) == ["left", "low", "top"]
-    assert "without its pictures" in taught.change(do="merge", label="low", into="top")[1]["error"]
+def test_a_model_is_opened_taught_more_and_closed_by_undo(labelled, project, tmp_path):
+    raw = labelled.ask("GET", "/api/take/model.imprint")[2]
+    assert labelled.json("POST", "/api/open?name=a.imprint", raw)[0] == 200
+    assert labelled.labels() == {"bottom": 0, "top": 0}
+    (told,) = labelled.json("POST", "/api/predict?why", picture(999, shade=1))[1]
+    assert told["label"] == "bottom"
+    assert told["why"][0]["name"].startswith("bottom/")
+    labelled.add("left", 7, 0, size=(24, 20))
+    labelled.add("top", 300, 0)
+    labelled.change(do="rename", label="bottom", to="low")
+    (told,) = labelled.json("POST", "/api/predict", picture(999, shade=1))[1]
+    assert told["label"] == "low"
+    assert sorted(exported(project, project.evaluated().result()).classes_.tolist()) == ["left", "low", "top"]
+    assert "without its pictures" in labelled.change(do="merge", label="low", into="top")[1]["error"]
     for _ in range(4):
-        taught.change(do="undo")
-    assert taught.labels() == {"top": 12, "bottom": 12}
-    assert "not an imprint model" in taught.json("POST", "/api/open?name=b.imprint", b"something else")[1]["error"]
+        labelled.change(do="undo")
+    assert labelled.labels() == {"top": 12, "bottom": 12}
+    assert "not an imprint model" in labelled.json("POST", "/api/open?name=b.imprint", b"something else")[1]["error"]
 
 
-def test_a_hundred_predictions_at_once_are_all_answered(taught):
+def test_a_hundred_predictions_at_once_are_all_answered(labelled):
     with ThreadPoolExecutor(100) as pool:
         answers = list(
-            pool.map(lambda i: taught.json("POST", "/api/predict", picture(1000 + i, shade=i % 2)), range(100))
+            pool.map(lambda i: labelled.json("POST", "/api/predict", picture(1000 + i, shade=i % 2)), range(100))
         )
     assert [status for status, _ in answers] == [200] * 100
-    assert [said[0]["label"] for _, said in answers] == ["top", "bottom"] * 50
+    assert [told[0]["label"] for _, told in answers] == ["top", "bottom"] * 50
 
 
-def test_open_pages_hear_of_changes(taught):
+def test_open_pages_hear_of_changes(labelled):
     import http.client
 
-    connection = http.client.HTTPConnection("127.0.0.1", taught.port, timeout=20)
+    connection = http.client.HTTPConnection("127.0.0.1", labelled.port, timeout=20)
     connection.request("GET", "/api/events", headers={"Authorization": "Bearer secret"})
     stream = connection.getresponse()
     first = json.loads(stream.readline()[6:])
     stream.readline()
-    timer = threading.Timer(0.2, lambda: taught.change(do="create", label="third"))
+    timer = threading.Timer(0.2, lambda: labelled.change(do="create", label="third"))
     timer.start()
     while (news := json.loads(stream.readline()[6:]))["revision"] == first["revision"]:
         stream.readline()

@@ -9,8 +9,8 @@ import pytest
 from PIL import Image, PngImagePlugin
 
 from imprint.core.errors import FileError
-from imprint.serve import bodies
-from imprint.serve.classroom import Classroom
+from imprint.serve import requests
+from imprint.serve.project import Project
 from imprint.serve.security import token_of
 
 ADDRESSES = [
@@ -79,10 +79,10 @@ def test_path_tricks_find_nothing(client, path):
     assert b"import" not in raw
 
 
-def test_names_and_labels_stay_inside(client, classroom):
+def test_names_and_labels_stay_inside(client, project):
     assert client.json("POST", "/api/items?label=..&name=x.png", b"")[0] == 400
     assert client.json("POST", "/api/items?label=cat&name=..%2F..%2Fevil%00.png", _png())[0] == 201
-    (item,) = classroom.history.taught.items.values()
+    (item,) = project.history.labelled.items.values()
     assert item.name == "evil.png"
     assert client.json("POST", "/api/items?label=..%2Fup&name=x.png", _png())[0] == 400
 
@@ -120,12 +120,11 @@ def test_bombs_and_what_is_no_picture_are_refused_in_a_sentence(client):
 
 
 def test_what_is_too_large_is_refused_before_it_is_read(client, monkeypatch):
-    monkeypatch.setitem(bodies.LARGEST, "picture", 1000)
-    status, said = client.json("POST", "/api/items?label=cat", bytes(1001))
-    assert (status, said["error"]) == (413, "A picture may have 0 kB at most.")
+    monkeypatch.setitem(requests.LARGEST, "picture", 1000)
+    status, told = client.json("POST", "/api/items?label=cat&name=big.png", bytes(1001))
+    assert (status, told["error"]) == (413, "big.png is too large: the maximum size of a picture is 0 kB.")
     chunks = iter([bytes(600), bytes(600)])
-    status, said = client.json("POST", "/api/items?label=cat", chunks, **{"Transfer-Encoding": "chunked"})
-    assert status == 413
+    assert client.json("POST", "/api/items?label=cat", chunks, **{"Transfer-Encoding": "chunked"})[0] == 413
 
 
 def test_pictures_are_encoded_anew_before_they_are_shown(client):
@@ -140,8 +139,8 @@ def test_pictures_are_encoded_anew_before_they_are_shown(client):
     assert Image.open(io.BytesIO(raw)).size == (168, 224)
 
 
-def test_a_classroom_has_one_owner(classroom):
+def test_a_project_has_one_owner(project):
     with pytest.raises(FileError, match="in use"):
-        Classroom(classroom.folder, "raw", classroom.backbone, classroom.model().basis.method)
-    token_of(classroom.folder)
-    assert os.stat(classroom.folder / "token").st_mode & 0o777 == 0o600
+        Project(project.folder, "raw", project.backbone, project.model().basis.method)
+    token_of(project.folder)
+    assert os.stat(project.folder / "token").st_mode & 0o777 == 0o600

@@ -84,11 +84,11 @@ class Database:
     @contextmanager
     def transaction(self) -> Iterator[None]:
         """Make the writes of a block count together once it ends; an error in it undoes them all."""
-        with self._lock, self._explained():
-            self._connection.execute("BEGIN IMMEDIATE")
+        with self._lock:
+            self.execute("BEGIN IMMEDIATE")
             try:
                 yield
-                self._connection.execute("COMMIT")
+                self.execute("COMMIT")
             except BaseException:
                 with suppress(sqlite3.Error):  # SQLite has undone it already where the disk was full
                     self._connection.execute("ROLLBACK")
@@ -140,7 +140,7 @@ class Database:
         """Turn an error of SQLite into one sentence."""
         try:
             yield
-        except sqlite3.Error as e:
+        except (sqlite3.Error, UnicodeDecodeError) as e:  # the latter where an error quotes damaged bytes
             raise _explanation(self.path, e) from None
 
 
@@ -151,7 +151,7 @@ def remove_database(path: Path) -> None:
             os.unlink(name)
 
 
-def _explanation(path: Path, error: sqlite3.Error) -> FileError:
+def _explanation(path: Path, error: Exception) -> FileError:
     code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF  # without: a value could not be decoded
     if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
         return FileError(f"{path} is in use by another process; try again when that one has finished.")

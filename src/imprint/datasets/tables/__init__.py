@@ -1,17 +1,20 @@
-"""Tables of texts or of embeddings: `.csv`, `.tsv`, `.jsonl`, `.parquet`."""
+"""Tables of texts or of embeddings, and folders that hold `train` and `test` as tables."""
 
-from collections.abc import Iterable, Sequence
+from array import array
+from dataclasses import replace
+from itertools import compress
 from pathlib import Path
 from typing import Any
 
 from imprint.core.errors import FileError
 from imprint.datasets.growing import GrowingRows
 from imprint.datasets.split import NO_LABELS, SPLITS, RowsOf, Split, classes_of
-from imprint.datasets.tables.blocks import Block, Doubt, careful_blocks, fast_blocks
-from imprint.datasets.tables.layout import Layout, choose_layout
-from imprint.datasets.tables.rows import SUFFIXES as SUFFIXES
-from imprint.datasets.tables.rows import read_rows
-from imprint.datasets.tables.values import LabelColumn
+from imprint.datasets.tables.layout import TableLayout, choose_layout
+from imprint.datasets.tables.matrix import matrix_of
+from imprint.datasets.tables.reading import SUFFIXES, TableBatch, first_row, read_batches, table_suffix
+from imprint.datasets.tables.values import Cell, LabelColumn, text_of
+
+__all__ = ["SUFFIXES", "has_tables", "load_table", "load_table_folder", "table_suffix"]
 
 
 def load_table(
@@ -24,61 +27,77 @@ def load_table(
 ) -> Split:
     """One split of a table, or with `split=None` all rows.
 
-    Where the table has a column `split` that decides; otherwise all rows are `train`.
+    A column `split` says which rows belong to it; without one, all rows are `train`.
     """
-    first = next(read_rows(path), None)
-    if first is None:
-        raise FileError(f"{path} has no rows.")
+    first = first_row(path)
     layout = choose_layout(path, first, labelled=labelled, label_column=label_column, text_column=text_column)
-    try:
-        table = _Table(path, layout, split, fast_blocks(path, layout))
-    except Doubt:
-        table = _Table(path, layout, split, careful_blocks(path, layout))
-    if not len(table.inputs):
+    table = _TableRows(path, layout)
+    for batch in read_batches(path, layout.columns):
+        table.add(batch, split)
+    if not table.rows:
         raise FileError(f"{path} has no {split} split; its rows are {' and '.join(sorted(table.parts))}.")
     return table.as_split()
 
 
-class _Table:
-    """The rows of one split, gathered from blocks."""
+class _TableRows:
+    """The rows of one split, collected from batches."""
 
-    def __init__(self, path: Path, layout: Layout, wanted: str | None, blocks: Iterable[Block]):
-        self.path, self.layout, self.wanted = path, layout, wanted
+    def __init__(self, path: Path, layout: TableLayout):
+        self.path, self.layout = path, layout
         self.labels = LabelColumn(path, layout.label) if layout.label is not None else None
         self.names: list[str] = []
-        self.rows: list[int] = []
+        self.rows = array("q")
         self.parts: set[str] = set()
-        texts: list[str] = []
-        rows = GrowingRows()
-        for block in blocks:
-            inputs = self._take(block)
-            if layout.kind == "text":
-                texts += inputs
-            else:
-                rows.add(inputs)
-        self.inputs: Any = tuple(texts) if layout.kind == "text" else rows.array()
+        self.texts: list[str] = []
+        self.embeddings = GrowingRows()
+        self.width: int | None = None
 
-    def _take(self, block: Block) -> Any:
-        """The inputs of the rows that are wanted; their labels and names are kept."""
+    def add(self, batch: TableBatch, split: str | None) -> None:
+        """Append the rows of a batch that belong to a split."""
+        parts = ["train"] * len(batch.rows)
         if self.layout.split is not None:
-            parts = [str(part) for part in block.beside[self.layout.split]]
-            self.parts.update(parts)
-            block = block.only([self.wanted in (None, part) for part in parts])
+            parts = [str(part) for part in batch.values(self.layout.split)]
+        self.parts.update(parts)
+        keep = [split in (None, part) for part in parts]
+        if self.layout.kind == "text":
+            column = self.layout.inputs[0]
+            cells = zip(batch.rows, batch.values(column), keep)
+            self.texts += [text_of(value, Cell(self.path, row, column)) for row, value, kept in cells if kept]
         else:
-            self.parts.add("train")
-            block = block.only([self.wanted in (None, "train")] * len(block.rows))
+            X = matrix_of(self.path, batch, self.layout, self.width)
+            self.width = X.shape[1] if len(X) else self.width
+            self.embeddings.add(X if all(keep) else X[keep])
+        rows = list(compress(batch.rows, keep))
+        self.rows.extend(rows)
         if self.labels is not None:
-            self.labels.extend(block.beside[self.labels.column], block.rows)
+            self.labels.extend(list(compress(batch.values(self.labels.column), keep)), rows)
         if self.layout.name is not None:
-            self.names += map(str, block.beside[self.layout.name])
-        else:
-            self.rows += block.rows
-        return block.inputs
+            self.names += map(str, compress(batch.values(self.layout.name), keep))
 
     def as_split(self) -> Split:
-        """The finished rows."""
+        """The collected rows."""
         labels = self.labels.array() if self.labels is not None else NO_LABELS
-        names: Sequence[str] = tuple(self.names) or RowsOf(self.path.name, self.rows)
-        modality = "text" if self.layout.kind == "text" else "embedding"
+        names = tuple(self.names) or RowsOf(self.path.name, self.rows)
+        is_text = self.layout.kind == "text"
+        inputs: Any = tuple(self.texts) if is_text else self.embeddings.array()
+        modality = "text" if is_text else "embedding"
         parts = tuple(part for part in SPLITS if part in self.parts)
-        return Split(self.inputs, labels, names, classes_of(labels), modality, origin=self.path.name, parts=parts)
+        return Split(inputs, labels, names, classes_of(labels), modality, origin=self.path.name, parts=parts)
+
+
+def has_tables(folder: Path) -> bool:
+    """Whether a folder holds a table called `train`."""
+    return _table(folder, "train") is not None
+
+
+def load_table_folder(folder: Path, split: str, **options: Any) -> Split:
+    """One split of a folder that holds `train.csv` and `test.csv`, or the same as another kind of table."""
+    path = _table(folder, split)
+    if path is None:
+        raise FileError(f"{folder} has no test split; put it there as test.csv or test.jsonl.")
+    parts = tuple(part for part in SPLITS if _table(folder, part) is not None)
+    return replace(load_table(path, None, **options), origin=folder.resolve().name, parts=parts)
+
+
+def _table(folder: Path, split: str) -> Path | None:
+    return next((p for s in SUFFIXES if (p := folder / f"{split}{s}").is_file()), None)

@@ -1,23 +1,23 @@
-"""What the columns of a table are: texts or numbers, labels, names, parts."""
+"""The role of each column of a table: texts or numbers, labels, names, splits."""
 
 import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 from pathlib import Path
 from typing import Any, Literal
 
 from imprint.core.errors import FileError
-from imprint.datasets.tables.rows import Row, short, some
+from imprint.datasets.tables.reading import NumberedRow
+from imprint.datasets.tables.values import is_number, short, some
 
 TEXT_COLUMN, SPLIT_COLUMN = "text", "split"
 LABEL_COLUMNS = ("label", "category")
 NAME_COLUMNS = ("name", "path", "file", "filename", "id", "index", "", "unnamed: 0", "__index_level_0__")
-"""Columns that say what to call a row, in any case of letters; the last three are how pandas writes its index."""
+"""Columns that name a row, in any case of letters; the last three are how pandas writes its index."""
 
 
 @dataclass(frozen=True)
-class Layout:
+class TableLayout:
     """Which columns hold what. `inputs` is one column of texts or of lists, or the columns of numbers in order."""
 
     kind: Literal["text", "numbers", "list"]
@@ -28,28 +28,28 @@ class Layout:
     name: str | None
 
     @property
-    def beside(self) -> tuple[str, ...]:
-        """The columns that are read beside the inputs."""
+    def others(self) -> tuple[str, ...]:
+        """The columns that are read in addition to the inputs."""
         return tuple(c for c in (self.label, self.split, self.name) if c is not None)
 
     @property
     def columns(self) -> tuple[str, ...]:
         """Every column that is read."""
-        return self.inputs + self.beside
+        return self.inputs + self.others
 
 
 def choose_layout(
-    path: Path, first: Row, *, labelled: bool, label_column: str | None, text_column: str | None
-) -> Layout:
+    path: Path, first: NumberedRow, *, labelled: bool, label_column: str | None, text_column: str | None
+) -> TableLayout:
     """The layout of a table by its column names and its first row."""
     number, values = first
     columns = list(values)
     label = label_column or next((c for c in LABEL_COLUMNS if c in values), None)
     if label_column is not None or (labelled and label is None):
-        _check_there(path, label or LABEL_COLUMNS[0], columns, "label_column")
+        _check_column(path, label or LABEL_COLUMNS[0], columns, "label_column")
     text = text_column or (TEXT_COLUMN if TEXT_COLUMN in values else None)
     if text_column is not None:
-        _check_there(path, text_column, columns, "text_column")
+        _check_column(path, text_column, columns, "text_column")
     split = SPLIT_COLUMN if SPLIT_COLUMN in values and SPLIT_COLUMN not in (label, text) else None
     names = [c for c in columns if c.lower() in NAME_COLUMNS and c not in (label, text)]
     roles: dict[str, Any] = {
@@ -59,41 +59,30 @@ def choose_layout(
         "name": next(iter(names), None),
     }
     if text is not None:
-        return Layout("text", (text,), **roles)
+        return TableLayout("text", (text,), **roles)
     rest = {c: v for c, v in values.items() if c not in (label, split, *names)}
     return _of_numbers(path, number, rest, roles)
 
 
-def _of_numbers(path: Path, number: int, values: Mapping[str, Any], roles: dict[str, Any]) -> Layout:
+def _of_numbers(path: Path, number: int, values: Mapping[str, Any], roles: dict[str, Any]) -> TableLayout:
     lists = [c for c, v in values.items() if _is_list(v)]
     if len(lists) > 1:
         raise FileError(f"{path} has more than one column of lists: {some(lists)}; keep the one with the embeddings.")
     if lists:
-        return Layout("list", tuple(lists), **roles)
+        return TableLayout("list", tuple(lists), **roles)
     if not values:
         raise FileError(f"{path} has neither a column 'text' nor columns of numbers.")
     for column, value in values.items():
         if not is_number(value):
-            raise FileError(f"{path}, row {number}, column {short(column)}: {_why_no_number(value)}.")
-    return Layout("numbers", tuple(values), **roles)
-
-
-def is_number(value: Any) -> bool:
-    """Whether a value is a number, or a text that reads as one."""
-    if isinstance(value, str):
-        try:
-            float(value)
-        except ValueError:
-            return False
-        return True
-    return isinstance(value, int | float | Decimal) and not isinstance(value, bool)
+            raise FileError(f"{path}, row {number}, column {short(column)}: {_not_a_number(value)}.")
+    return TableLayout("numbers", tuple(values), **roles)
 
 
 def _is_list(value: Any) -> bool:
     return isinstance(value, list) or (isinstance(value, str) and value.lstrip().startswith("["))
 
 
-def _why_no_number(value: Any) -> str:
+def _not_a_number(value: Any) -> str:
     if value is None or value == "":
         return "there is no number"
     if isinstance(value, dict):
@@ -102,7 +91,7 @@ def _why_no_number(value: Any) -> str:
     return f"{short(value)} is no number{hint}"
 
 
-def _check_there(path: Path, column: str, columns: Sequence[str], option: str) -> None:
+def _check_column(path: Path, column: str, columns: Sequence[str], option: str) -> None:
     if column in columns:
         return
     by_lower = {c.lower(): c for c in columns}

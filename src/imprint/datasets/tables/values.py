@@ -1,8 +1,9 @@
-"""Single values of tables as numbers, texts and labels; what is none is refused by row and column."""
+"""Single values of tables as numbers, texts and labels; an error names row and column."""
 
 import json
 import math
 import re
+from collections import Counter
 from collections.abc import Sequence
 from decimal import Decimal
 from pathlib import Path
@@ -13,14 +14,47 @@ import numpy as np
 from imprint.core.errors import FileError
 from imprint.core.types import Array
 from imprint.datasets.split import Label
-from imprint.datasets.tables.layout import Layout, is_number
-from imprint.datasets.tables.rows import Row, short
 
 LARGEST = float(np.finfo(np.float32).max)
-WHOLE = re.compile(r"-?(0|[1-9][0-9]{0,17})")  # 007 is a text, and so is what no int64 holds
+LONGEST_LABEL = 1000  # characters; an array of texts takes the length of the longest for each row
+INTEGER = re.compile(r"-?(0|[1-9][0-9]{0,17})")  # 007 is a text, and so is a number beyond int64
 
 
-class Place(NamedTuple):
+def short(value: object) -> str:
+    """A value as errors show it: quoted, at most 40 characters."""
+    text = repr(value)
+    return text if len(text) <= 40 else f"{text[:37]}..."
+
+
+def some(names: Sequence[str]) -> str:
+    """At most six names, and how many more there are.
+
+    >>> some([f"x{i}" for i in range(100)])
+    "'x0', 'x1', 'x2', 'x3', 'x4', 'x5' ... and 94 more"
+    """
+    more = f" ... and {len(names) - 6} more" if len(names) > 6 else ""
+    return ", ".join(map(short, names[:6])) + more
+
+
+def check_distinct(path: Path, columns: Sequence[str]) -> None:
+    """Refuse two columns of one name."""
+    repeated = [name for name, times in Counter(columns).items() if times > 1]
+    if repeated:
+        raise FileError(f"{path} has more than one column called {some(repeated)}.")
+
+
+def is_number(value: Any) -> bool:
+    """Whether a value is a number, or a text that reads as one."""
+    if isinstance(value, str):
+        try:
+            float(value)
+        except ValueError:
+            return False
+        return True
+    return isinstance(value, int | float | Decimal) and not isinstance(value, bool)
+
+
+class Cell(NamedTuple):
     """A cell of a table, for errors."""
 
     path: Path
@@ -32,69 +66,59 @@ class Place(NamedTuple):
         return FileError(f"{self.path}, row {self.row}, column {short(self.column)}: {what}.")
 
 
-def number_of(value: Any, place: Place) -> float:
+def number_of(value: Any, cell: Cell) -> float:
     """A finite number that float32 can hold."""
     if value is None or value == "":
-        raise place.refuse("there is no number")
+        raise cell.refuse("there is no number")
     if isinstance(value, bool) or not isinstance(value, int | float | str | Decimal) or not is_number(value):
-        raise place.refuse(f"{short(value)} is no number")
-    found = float(value) if not isinstance(value, int) or abs(value) < 1e300 else math.inf
-    if not abs(found) <= LARGEST:
-        raise place.refuse(f"{short(value)} is {'not finite' if not math.isfinite(found) else 'too large'}")
-    return found
+        raise cell.refuse(f"{short(value)} is no number")
+    number = float(value) if not isinstance(value, int) or abs(value) < 1e300 else math.inf
+    if not abs(number) <= LARGEST:
+        raise cell.refuse(f"{short(value)} is {'not finite' if not math.isfinite(number) else 'too large'}")
+    return number
 
 
-def numbers_of(path: Path, row: Row, layout: Layout, width: int | None) -> list[float]:
-    """The embedding in one row, from its columns of numbers or from its list."""
-    number, values = row
-    if layout.kind == "numbers":
-        if more := values.keys() - layout.known:
-            raise Place(path, number, min(more)).refuse("the first row has no such column")
-        return [number_of(values.get(c), Place(path, number, c)) for c in layout.inputs]
-    place = Place(path, number, layout.inputs[0])
-    found = _listed(values.get(layout.inputs[0]), place)
-    if width is not None and len(found) != width:
-        raise place.refuse(f"a list of {len(found)} numbers, but the rows before have {width}")
-    return [number_of(v, place) for v in found]
-
-
-def _listed(value: Any, place: Place) -> list[Any]:
+def numbers_of(value: Any, cell: Cell, width: int | None) -> list[float]:
+    """A list of `width` finite numbers; a text may hold it as JSON."""
+    items = value
     if isinstance(value, str):
         try:
-            value = json.loads(value)
+            items = json.loads(value)
         except (ValueError, RecursionError):
-            raise place.refuse(f"{short(value)} is no list of numbers, such as [0.5, 1]") from None
-    if not isinstance(value, list) or not value:
-        raise place.refuse(f"{short(value)} is no list of numbers")
-    return value
+            raise cell.refuse(f"{short(value)} is no list of numbers, such as [0.5, 1]") from None
+    if not isinstance(items, list) or not items:
+        raise cell.refuse(f"{short(items)} is no list of numbers")
+    if width is not None and len(items) != width:
+        raise cell.refuse(f"a list of {len(items)} numbers, but the rows before have {width}")
+    return [number_of(item, cell) for item in items]
 
 
-def text_of(value: Any, place: Place) -> str:
-    """A text; numbers and nothing are refused."""
+def text_of(value: Any, cell: Cell) -> str:
+    """A text."""
     if not isinstance(value, str):
-        raise place.refuse("there is no text" if value is None else f"{short(value)} is no text")
+        raise cell.refuse("there is no text" if value is None else f"{short(value)} is no text")
     return value
 
 
 class LabelColumn:
-    """Labels as they are read: all text, or all whole numbers.
+    """Labels as they are read: all text, or all integers.
 
-    Files that are not `typed` hold texts only: blanks around a label do not count, and labels that are all whole
-    numbers become numbers.
+    Files that are not `typed` hold texts only: blanks around a label are stripped, and labels that are all integers
+    become integers.
     """
 
     def __init__(self, path: Path, column: str):
         self.path, self.column = path, column
-        self.typed = path.suffix.lower() in (".jsonl", ".parquet")
+        self.typed = not {".csv", ".tsv", ".txt"} & {suffix.lower() for suffix in path.suffixes[-2:]}
         self.values: list[Label] = []
-        self._first: dict[Label, int] = {}  # the row where each label comes first
-        self._known: dict[Any, Label] = {}  # what each value means as a label
+        self._first: dict[Label, int] = {}  # the first row of each label
+        self._known: dict[Any, Label] = {}  # the label of each value
 
     def extend(self, values: Sequence[Any], rows: Sequence[int]) -> None:
-        """More labels; the error of a wrong one names its row."""
+        """Append labels; the error of an invalid one names its row."""
         if set(map(type, values)) not in ({str}, {int}) or not self._known.keys() >= set(values):
             for value, row in zip(values, rows):
-                label = self._label(value, Place(self.path, row, self.column))
+                label = self._label(value, Cell(self.path, row, self.column))
                 if label not in self._first:
                     self._check_kind(label, row)
                     self._first[label] = row
@@ -103,30 +127,32 @@ class LabelColumn:
 
     def array(self) -> Array:
         """The labels, int64 or text."""
-        if not self.typed and all(WHOLE.fullmatch(str(label)) for label in self._first):
+        if not self.typed and all(INTEGER.fullmatch(str(label)) for label in self._first):
             return np.array(self.values).astype(np.int64)
         if not self.typed and all(map(is_number, self._first)):
             for label, row in self._first.items():
                 if not float(label).is_integer():
-                    raise Place(self.path, row, self.column).refuse(_no_label(label))
+                    raise Cell(self.path, row, self.column).refuse(_no_label(label))
         return np.array(self.values, dtype=np.int64 if isinstance(self.values[0], int) else np.str_)
 
-    def _label(self, value: Any, place: Place) -> Label:
+    def _label(self, value: Any, cell: Cell) -> Label:
         value = value.strip() if isinstance(value, str) and not self.typed else value
         if value is None or value == "":
-            raise place.refuse("there is no label")
+            raise cell.refuse("there is no label")
+        if isinstance(value, str) and len(value) > LONGEST_LABEL:
+            raise cell.refuse(f"the label has {len(value):,} characters; the limit is {LONGEST_LABEL:,}")
         if isinstance(value, float) and value.is_integer():
             value = int(value)
         if isinstance(value, str) or (isinstance(value, int) and not isinstance(value, bool) and abs(value) < 1 << 63):
             return value
-        raise place.refuse(_no_label(value))
+        raise cell.refuse(_no_label(value))
 
     def _check_kind(self, label: Label, row: int) -> None:
         for other, where in self._first.items():
             if isinstance(other, str) is not isinstance(label, str):
                 kinds = ("a text", "a whole number")[:: 1 if isinstance(label, str) else -1]
                 what = f"{short(label)} is {kinds[0]}, but row {where} has {kinds[1]}, {short(other)}"
-                raise Place(self.path, row, self.column).refuse(what)
+                raise Cell(self.path, row, self.column).refuse(what)
             return
 
 

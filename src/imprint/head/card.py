@@ -1,0 +1,127 @@
+"""Model cards: what a model is, how good it is, how to use it and what it does not do, as Markdown and as JSON."""
+
+import math
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from imprint.core.printable import printable
+from imprint.head.decider import Decider
+from imprint.modalities import modality
+
+HEADING = "# Model card"
+LISTED = 30
+"""The largest number of classes that the Markdown lists one by one."""
+PIPELINES = {"image": "image-classification", "text": "text-classification", "sound": "audio-classification"}
+"""How the Hugging Face hub calls the tasks."""
+
+
+@dataclass(frozen=True)
+class ModelCard:
+    """The facts of a model. `expected_accuracy` is None where the model is not calibrated or has too few rows."""
+
+    modality: str
+    classes: tuple[str, ...]
+    rows_per_class: tuple[int, ...]
+    method: str
+    proxies: int
+    width: int
+    calibrated: bool
+    expected_accuracy: float | None
+    expected_interval: tuple[float, float] | None
+    backbone: dict[str, Any] | None
+    """The name, fingerprint, licence, pre-training data and source of the network; None for embeddings."""
+
+    def as_json(self) -> dict[str, Any]:
+        """The facts as plain values."""
+        return asdict(self)
+
+    def markdown(self, file: str = "model.imprint") -> str:
+        """The card in the form that the Hugging Face hub reads: YAML front matter, then Markdown."""
+        return "\n".join([*self._front_matter(), "", *self._summary(), "", *self._use(file), "", *self._limits(), ""])
+
+    def _front_matter(self) -> list[str]:
+        pipeline = PIPELINES.get(self.modality)
+        lines = ["---", "library_name: imprint", "tags:", "- weight-imprinting", "- few-shot"]
+        lines += [f"pipeline_tag: {pipeline}"] if pipeline else []
+        if self.expected_accuracy is not None:
+            task = pipeline or "tabular-classification"
+            lines += ["model-index:", "- name: imprint model", "  results:", f"  - task: {{type: {task}}}"]
+            lines += ["    dataset: {name: training data (cross-validation), type: private}"]
+            lines += [f"    metrics: [{{type: accuracy, value: {self.expected_accuracy:.4f}}}]"]
+        return [*lines, "---"]
+
+    def _summary(self) -> list[str]:
+        kind, rows = modality(self.modality), sum(self.rows_per_class)
+        if self.expected_accuracy is not None and self.expected_interval is not None:
+            low, high = (100 * bound for bound in self.expected_interval)
+            accuracy = f"{100 * self.expected_accuracy:.1f} %, 95 % interval {low:.1f}-{high:.1f} % (cross-validation)"
+        else:
+            accuracy = "not estimated: evaluate the model on held-out data"
+        lines = [HEADING, "", f"A classifier of {kind.plural} into {len(self.classes):,} classes, imprinted"]
+        lines += ["from the embeddings of a frozen network without gradient steps.", "", "| | |", "|---|---|"]
+        facts = {
+            "Training data": f"{kind.count(rows)} of {len(self.classes):,} classes",
+            "Expected accuracy": accuracy,
+            "Calibrated probabilities and p-values": "yes" if self.calibrated else "no",
+            "Method": f"`{self.method}`, {self.proxies:,} proxies (prototypes) of {self.width:,} numbers",
+        }
+        if self.backbone is not None:
+            facts["Backbone"] = f"{self.backbone['name']} (fingerprint `{self.backbone['fingerprint'][:16]}`)"
+            facts["Backbone's licence"] = str(self.backbone["licence"] or "not stated")
+            facts["Backbone's training data"] = str(self.backbone["pretraining"] or "not stated")
+        lines += [f"| {name} | {printable(value)} |" for name, value in facts.items()]
+        listed = [f"| {_cell(label)} | {count:,} |" for label, count in zip(self.classes[:LISTED], self.rows_per_class)]
+        more = len(self.classes) - len(listed)
+        rest = [f"| ... and {more:,} more classes | {sum(self.rows_per_class[LISTED:]):,} |"] if more else []
+        return [*lines, "", "## Classes", "", f"| class | {kind.plural} |", "|---|---:|", *listed, *rest]
+
+    def _use(self, file: str) -> list[str]:
+        lines = ["## How to use it", "", "```console", f"$ imprint predict {file} INPUT --unknown 0.05", "```", ""]
+        load = f'Imprinter.load("{file}").predict(["INPUT"])'
+        return [*lines, "```python", "from imprint import Imprinter", "", load, "```"]
+
+    def _limits(self) -> list[str]:
+        lines = [
+            "## What it does not do",
+            "",
+            "- It cannot separate classes that the frozen network does not separate.",
+        ]
+        lines += ["- The expected accuracy holds for inputs that are distributed like the training data."]
+        if self.calibrated:
+            return [*lines, "- Inputs of other classes are flagged at the rate given by `--unknown`; some are missed."]
+        return [
+            *lines,
+            "- It is not calibrated: probabilities are relative scores; unknown inputs are not flagged.",
+        ]
+
+
+def model_card(head: Decider, kind: str, origin: dict[str, Any] | None) -> ModelCard:
+    """The card of a fitted model; `origin` is what the model file says of its backbone."""
+    proxies = head.imprinted.proxies
+    rows = np.bincount(proxies.labels, proxies.mass, minlength=len(head.imprinted.classes))
+    accuracy: float | None = None
+    interval: tuple[float, float] | None = None
+    if head.calibrated and not math.isnan(head.calibration.expected_accuracy):
+        accuracy, interval = head.calibration.expected_accuracy, head.calibration.expected_interval
+    network = None
+    if origin is not None:
+        stated = {key: origin["record"].get(key) for key in ("licence", "pretraining", "source")}
+        network = {"name": origin["spec"], "fingerprint": origin["fingerprint"], **stated}
+    return ModelCard(
+        modality=kind,
+        classes=tuple(map(str, head.imprinted.classes.tolist())),
+        rows_per_class=tuple(round(count) for count in rows),
+        method=head.description,
+        proxies=len(proxies.labels),
+        width=proxies.weights.shape[1],
+        calibrated=head.calibrated,
+        expected_accuracy=accuracy,
+        expected_interval=interval,
+        backbone=network,
+    )
+
+
+def _cell(label: str) -> str:
+    return printable(label, 60).replace("|", "\\|")

@@ -1,0 +1,127 @@
+"""What comes from elsewhere: model files, and projects that an earlier version wrote."""
+
+import json
+import os
+import shutil
+import tempfile
+import zlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from imprint.backbones import Backbone
+from imprint.calibration import CrossValidation
+from imprint.core.errors import FileError
+from imprint.core.files import container
+from imprint.head import Head
+from imprint.imprinter import exemplars
+from imprint.imprinter.exemplars import Exemplars
+from imprint.persistence import head_from_parts
+from imprint.serve.labelled import clean_label
+from imprint.serve.model import IMPORTED, ModelBasis, with_states
+from imprint.serve.store import PROJECT, Entry, ProjectStore, digest_of
+
+JOURNAL = "journal"
+FORMAT = {"journal": "imprint-serve", "version": 1}
+"""The first line of every journal."""
+
+
+def check_import(raw: bytes, name: str, backbone: Backbone) -> list[str]:
+    """The classes of a model file; refused if it is not one, or was fitted with another network."""
+    document, head, _ = _read(raw, name)
+    stated = document["backbone"]
+    if stated.get("fingerprint") != backbone.fingerprint:
+        raise FileError(
+            f"{name} was fitted with the backbone {stated.get('spec')}, and this page runs with "
+            f"{backbone.record.name}; start another page with it: imprint serve {name}."
+        )
+    if head.dtype != np.float32:
+        raise FileError(f"{name} was fitted with double-precision embeddings, which this page does not compute.")
+    labels = [str(label) for label in head.classes.tolist()]
+    for label in labels:
+        if clean_label(label) != label:
+            raise FileError(f"{name} has a class {label!r}, whose name cannot be used here.")
+    return labels
+
+
+def imported_basis(raw: bytes) -> ModelBasis:
+    """The classes of an imported model, with labels as texts."""
+    _, head, shelves = _read(raw, "the imported model")
+    states = {str(label): state for label, state in zip(head.labels, head.states)}
+    named = {
+        str(label): shelf._replace(names=tuple(f"{IMPORTED}{name}" for name in shelf.names))
+        for label, shelf in shelves.items()
+    }
+    folds = head.folds if isinstance(head.folds, CrossValidation) else None
+    if folds is not None and not all(isinstance(label, str) for label in head.labels):
+        held = {str(label): state for label, state in folds.held.items()}
+        empty = Head(head.method, head.seed, head.dtype)
+        heads = (with_states(empty, dict(zip(map(str, h.labels), h.states)), head.width) for h in folds.heads)
+        folds = CrossValidation(tuple(heads), held)
+    return ModelBasis(head.method, head.seed, head.width, states, named, folds)
+
+
+def _read(raw: bytes, name: str) -> tuple[dict[str, Any], Head, dict[Any, Exemplars]]:
+    with tempfile.TemporaryDirectory(prefix="imprint-") as folder:
+        path = Path(folder) / "model.imprint"
+        path.write_bytes(raw)
+        try:
+            document, arrays = container.read(path)
+        except FileError as e:
+            raise FileError(str(e).replace(os.fspath(path), name)) from None
+    if not isinstance(document.get("backbone"), dict):
+        raise FileError(f"{name} is a classifier of embeddings, without a backbone; this page needs one with.")
+    head = head_from_parts(document, arrays, name)
+    try:
+        return document, head, exemplars.from_parts(head, document["pictures"], arrays)
+    except (KeyError, TypeError, ValueError):
+        raise container.foreign(name) from None
+
+
+def migrate(folder: Path) -> None:
+    """Copy a folder's journal, pictures and models into a new database; the old files stay as they are."""
+    if (folder / PROJECT).exists() or not (folder / JOURNAL).exists():
+        return
+    entries = journal_entries(folder / JOURNAL)
+    partial = folder / "migration"
+    shutil.rmtree(partial, ignore_errors=True)  # what a migration that was killed left
+    partial.mkdir()
+    store = ProjectStore(partial)
+    for path in sorted(p for name in ("pictures", "models") for p in (folder / name).glob("??/*")):
+        raw = path.read_bytes()
+        if digest_of(raw) == path.name:
+            store.commit([], {path.name: raw})
+    store.commit(entries, {})
+    store.close()
+    os.replace(partial / PROJECT, folder / PROJECT)
+    shutil.rmtree(partial)
+
+
+def journal_entries(path: Path) -> list[Entry]:
+    """The entries of a journal: lines of `MARK ENTRY`, each mark the CRC-32 of its entry continued from the one before.
+
+    A last line without its end was never acknowledged and is left out; any other damage is refused.
+    """
+    *lines, rest = path.read_bytes().split(b"\n")
+    entries, mark, end = [], 0, 0
+    for number, line in enumerate(lines, 1):
+        stated, _, entry = line.partition(b" ")
+        mark = zlib.crc32(entry, mark)
+        if stated != b"%08x" % mark:
+            raise _damaged(path, number, end)
+        entries.append(json.loads(entry))
+        end += len(line) + 1
+    stated, _, entry = rest[:-1].partition(b" ")
+    if b"\0" in rest or stated == b"%08x" % zlib.crc32(entry, mark):  # more than a line that was cut short
+        raise _damaged(path, len(lines) + 1, end)
+    if entries[:1] not in ([], [FORMAT]):
+        raise FileError(f"{path}: this journal has another format; use the imprint that wrote it.")
+    return entries[1:]
+
+
+def _damaged(path: Path, number: int, start: int) -> FileError:
+    return FileError(
+        f"{path}: line {number} is damaged; put back a copy of the file, or cut it after byte {start:,} to lose that "
+        f"line and all after it."
+    )

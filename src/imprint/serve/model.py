@@ -1,0 +1,202 @@
+"""From labelled items to the model and its answers: a class that changed is fitted again, the others stay."""
+
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from imprint.calibration import Calibration, CrossValidation
+from imprint.core.errors import NotFittedError
+from imprint.core.types import Array
+from imprint.head import Head
+from imprint.imprinter import Embedded, exemplars
+from imprint.imprinter.exemplars import Exemplars
+from imprint.kernels.softmax import keep_winners
+from imprint.method import ClassState, Method
+from imprint.serve.history import History
+from imprint.serve.labelled import LabelledItem, LabelledSet, changed_labels
+
+REASONS = 6
+OWN, IMPORTED = "item ", "file "
+"""How names of exemplars begin: the number of an item of the project follows, or a name in the imported file."""
+
+
+class EmbeddingTable(Protocol):
+    """Embeddings by the digest of what was embedded."""
+
+    def __getitem__(self, digest: str, /) -> Array: ...
+    def __contains__(self, digest: Any, /) -> bool: ...
+
+
+class ModelBasis(NamedTuple):
+    """What a model is fitted with: a method and, where a model file was imported, its classes."""
+
+    method: Method
+    seed: int = 0
+    width: int | None = None
+    states: dict[str, ClassState] = {}  # noqa: RUF012 - never changed
+    exemplars: dict[str, Exemplars] = {}  # noqa: RUF012
+    folds: CrossValidation | None = None
+    """The cross-validation of the imported model, None where it was not calibrated."""
+
+
+class ServedModel(NamedTuple):
+    """The model of one state of the project, and that state."""
+
+    history: History
+    basis: ModelBasis
+    head: Head | None = None
+    exemplars: dict[Any, Exemplars] = {}  # noqa: RUF012
+
+    @property
+    def folds(self) -> CrossValidation | None:
+        """The cross-validation of an imported model to which nothing was added; of others the evaluator computes it."""
+        labelled = self.history.labelled
+        unchanged = not labelled.items and labelled.classes == {k: k for k in self.basis.states}
+        return self.basis.folds if labelled.model is not None and unchanged else None
+
+
+def refitted(before: ServedModel, history: History, basis: ModelBasis, rows: EmbeddingTable) -> ServedModel:
+    """The model after changes: each class that changed is fitted again from its own items.
+
+    It equals a model fitted from scratch, because a class depends only on its own rows and its label.
+    """
+    labelled = history.labelled
+    if basis is not before.basis:
+        before = ServedModel(History(), basis)
+    by_class = in_order(labelled, changed_labels(before.history.labelled, labelled), rows)
+    if not by_class:
+        return before._replace(history=history)
+    origins = _origins(labelled, by_class, basis)
+    head = _refitted_head(before.head, basis, {k: basis.states[origin] for k, origin in origins.items()}, by_class)
+    X, y = _rows(by_class, rows)
+    head = (head or Head(basis.method, basis.seed, np.float32)).learn(X, y) if len(y) else head
+    if head is None:
+        return ServedModel(history, basis)
+    shelves = {k: shelf for k, shelf in before.exemplars.items() if k not in by_class}
+    shelves |= {k: basis.exemplars[origin] for k, origin in origins.items() if origin in basis.exemplars}
+    names = [f"{OWN}{item.id}" for items in by_class.values() for item in items]
+    X = X if len(y) else np.empty((0, head.proxies.weights.shape[1]), np.float32)
+    return ServedModel(history, basis, head, exemplars.shelve(head, shelves, Embedded(X, names, (), y)))
+
+
+def refitted_folds(
+    folds: CrossValidation | None,
+    basis: ModelBasis,
+    labelled: LabelledSet,
+    rows: EmbeddingTable,
+    labels: Collection[str],
+) -> CrossValidation:
+    """The cross-validation after these classes are fitted again, each from its own items and its imported rows."""
+    folds = folds or CrossValidation.new(basis.method, basis.seed, np.float32)
+    for label in labels:
+        folds = folds.forget(label) if label in folds.held else folds
+    by_class = in_order(labelled, labels, rows)
+    if basis.folds is not None:
+        origins, held, heads = _origins(labelled, by_class, basis), dict(folds.held), []
+        for head, imported in zip(folds.heads, basis.folds.heads):
+            states = dict(zip(imported.labels, imported.states))
+            heads.append(with_states(head, {k: states[o] for k, o in origins.items() if o in states}, basis.width))
+        held.update({k: basis.folds.held[origin] for k, origin in origins.items()})
+        folds = CrossValidation(tuple(heads), held)
+    X, y = _rows(by_class, rows)
+    return folds.learn(X, y) if len(y) else folds
+
+
+def in_order(labelled: LabelledSet, labels: Iterable[str], rows: EmbeddingTable) -> dict[str, list[LabelledItem]]:
+    """The items of classes in the order in which they are fitted, without those whose file and embedding were lost."""
+    items_of: dict[str, list[LabelledItem]] = {label: [] for label in sorted(labels)}
+    for item in labelled.items.values():
+        if item.label in items_of and item.digest in rows:
+            items_of[item.label].append(item)
+    return {label: sorted(items, key=lambda i: i.file) for label, items in items_of.items()}
+
+
+def _rows(by_class: Mapping[str, list[LabelledItem]], rows: EmbeddingTable) -> tuple[Array, Array]:
+    items = [item for items in by_class.values() for item in items]
+    X = np.stack([rows[item.digest] for item in items]) if items else np.empty((0, 0), np.float32)
+    return X, np.array([item.label for item in items], dtype=str)
+
+
+def _origins(labelled: LabelledSet, labels: Collection[str], basis: ModelBasis) -> dict[str, str]:
+    """The imported ones among these classes with their labels in the file, in the order of imprinting there."""
+    position = {origin: i for i, origin in enumerate(basis.states)}
+    imported = {k: origin for k in labels if (origin := labelled.classes.get(k)) is not None}
+    return dict(sorted(imported.items(), key=lambda pair: position[pair[1]]))
+
+
+def _refitted_head(
+    head: Head | None, basis: ModelBasis, imported: Mapping[str, ClassState], labels: Collection[str]
+) -> Head | None:
+    """A head without these classes, but with the imported states of those that have one."""
+    removed = [label for label in labels if head is not None and label in head]
+    if head is not None and len(removed) == len(head):
+        head = None
+    for label in removed if head is not None else ():
+        head = head.forget(label) if head is not None else None
+    if not imported:
+        return head
+    return with_states(head or Head(basis.method, basis.seed, np.float32), imported, basis.width)
+
+
+def with_states(head: Head, states: Mapping[str, ClassState], width: int | None) -> Head:
+    """A head with more classes, whose states are known."""
+    if not states:
+        return head
+    labels, all_states = (*head.labels, *states), (*head.states, *states.values())
+    return Head(head.method, head.seed, head.dtype, labels, all_states, np.dtype("U1"), width)
+
+
+def answer(
+    model: ServedModel,
+    calibration: Calibration | None,
+    row: Array,
+    path: str,
+    *,
+    top: int = 3,
+    unknown: float = 0.0,
+    why: bool = False,
+) -> dict[str, Any]:
+    """What `imprint predict --json` prints for one embedding, and whether it is calibrated.
+
+    The label is None where the p-value `known` is below `unknown`.
+    """
+    head = model.head
+    if head is None:
+        raise NotFittedError("There is no model yet: add examples of a class first.")
+    Q = row[None, :].astype(head.dtype)
+    S, doubt = head.scores(Q), head.doubt(Q)
+    P, known = head.probabilities(S)[0], None
+    if calibration is not None:
+        shares = head.method.aggregator.probabilities(S, head.prepared)
+        P = keep_winners(calibration.probabilities(shares), S)[0]
+        known = float(calibration.p_values(S, doubt)[0])
+    labels = head.classes.tolist()
+    best = [{"label": labels[c], "probability": float(P[c])} for c in np.argsort(-P, kind="stable")[:top].tolist()]
+    predicted: dict[str, Any] = {
+        "path": path,
+        "label": best[0]["label"] if known is None or known >= unknown else None,
+        "probability": best[0]["probability"],
+        "known": known,
+        "doubt": None if doubt is None else float(doubt[0]),
+        "calibrated": calibration is not None,
+        "top": best,
+    }
+    return predicted | ({"why": _reasons(model, row), "measure": head.method.aggregator.measure} if why else {})
+
+
+def item_number(exemplar: str) -> int | None:
+    """The number of the project's item that an exemplar names, None for one of an imported file."""
+    return int(exemplar.removeprefix(OWN)) if exemplar.startswith(OWN) else None
+
+
+def _reasons(model: ServedModel, row: Array) -> list[dict[str, Any]]:
+    """The items that contribute most to the answer; those of an imported model have a name and no number."""
+    assert model.head is not None
+    reasons = []
+    for reason in exemplars.reasons(model.head, model.exemplars, row, REASONS):
+        exemplar = reason.picture or ""
+        item = model.history.labelled.items.get(item_number(exemplar) or 0)
+        name = item.name if item else exemplar.removeprefix(IMPORTED) or None
+        reasons.append({"id": item.id if item else None, "name": name, "label": reason.label, "value": reason.value})
+    return reasons

@@ -1,0 +1,222 @@
+"""Everything behind the page: the folder of a project, its labelled items, and the newest model."""
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from threading import Lock
+from typing import Any, NamedTuple
+
+from imprint.backbones import Backbone
+from imprint.core.errors import FileError, ImprintError, UnreadableInput
+from imprint.core.files.locks import exclusive
+from imprint.core.types import Array
+from imprint.method import Method
+from imprint.serve.evaluation import Evaluator, ModelEvaluation
+from imprint.serve.history import History, replayed
+from imprint.serve.imported import check_import, imported_basis, migrate
+from imprint.serve.labelled import LabelledItem, clean_label, clean_name
+from imprint.serve.model import ModelBasis, ServedModel, refitted
+from imprint.serve.store import Entry, ProjectCache, ProjectStore, digest_of
+from imprint.serve.workers import BATCH, BatchingEmbedder, SupervisedThread
+
+MOST = 256
+"""Changes that share one synchronisation of the disk."""
+
+
+class CommitOutcome(NamedTuple):
+    """What became of a change."""
+
+    revision: int
+    id: int | None = None
+    """The item that an `add` created, or the one with this content that the class has already."""
+    new: bool = True
+    others: tuple[LabelledItem, ...] = ()
+    """Items of other classes that have the same content as the added one."""
+
+
+class CommitTask(NamedTuple):
+    """A change, and the content of the picture or model file that it refers to."""
+
+    entry: Entry
+    content: bytes | None = None
+
+
+class Project:
+    """A folder of labelled items. Any thread may use it; changes are applied one after the other.
+
+    The changes and the pictures in the store are the truth; embeddings and the model follow from them.
+    """
+
+    def __init__(self, folder: Path, spec: str, backbone: Backbone, method: Method, seed: int = 0):
+        self.folder, self.spec, self.backbone = folder, spec, backbone
+        self._plain = ModelBasis(method, seed)
+        self._resources = ExitStack()
+        try:
+            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            self._resources.enter_context(exclusive(folder / "lock", lambda: _in_use(folder)))
+            self._open()
+        except BaseException as e:
+            self._resources.close()
+            if isinstance(e, OSError) and not isinstance(e, FileError):
+                raise FileError(f"Cannot write {folder}: {e.strerror}.") from None
+            raise
+
+    def _open(self) -> None:
+        migrate(self.folder)
+        self.store = ProjectStore(self.folder)
+        self._resources.callback(self.store.close)
+        self.rows = ProjectCache(self.folder, self.backbone.fingerprint, self.backbone.width)
+        self._resources.callback(self.rows.close)
+        self.history = replayed(self.store.entries)
+        self._fitting = Lock()
+        self._model = ServedModel(History(), self._plain)
+        self._listeners: list[Callable[[], object]] = []
+        self._embedder = BatchingEmbedder(self.backbone)
+        self._resources.callback(self._embedder.thread.close)
+        self._embed_missing()
+        self._evaluator = Evaluator(self.rows, self.model, self._tell)
+        self._resources.callback(self._evaluator.close)
+        self._committer: SupervisedThread[CommitTask, CommitOutcome] = SupervisedThread("commit", self._commit, MOST)
+        self._resources.callback(self._committer.close)
+        self._evaluator.look()
+
+    def close(self) -> None:
+        """Finish what is under way and let go of the folder."""
+        self._resources.close()
+
+    @property
+    def modality(self) -> str:
+        """`image` or `text`."""
+        return self.backbone.modality
+
+    def threads(self) -> dict[str, dict[str, Any]]:
+        """The state of every thread by its name; one that has died is restarted."""
+        return {t.name: t.status() for t in (self._committer, self._embedder.thread, self._evaluator.thread)}
+
+    # Changes
+
+    def change(self, entry: Entry, content: bytes | None = None) -> "Future[CommitOutcome]":
+        """Apply a change; the future ends when it is on the disk."""
+        return self._committer.submit(CommitTask(entry, content))
+
+    def embed(self, raw: bytes, name: str) -> "Future[Array]":
+        """The embedding of a picture's bytes, or of a text in UTF-8."""
+        return self._embedder.submit(raw, name)
+
+    def add(self, raw: bytes, row: Array, label: str, name: str, group: str = "") -> "Future[CommitOutcome]":
+        """Add a picture or text, whose embedding is known, to a class."""
+        entry = {"do": "add", "label": clean_label(label), "name": clean_name(name, self.modality)}
+        if self.modality == "text":
+            entry["text"] = raw.decode("utf-8").strip()
+        entry |= {"digest": digest_of(raw), **({"group": group} if group else {})}
+        self.rows.keep(entry["digest"], row)
+        return self.change(entry, None if self.modality == "text" else raw)
+
+    def import_model(self, raw: bytes, name: str) -> "Future[CommitOutcome]":
+        """Replace the classes of the project by those of a model file."""
+        labels = check_import(raw, name, self.backbone)
+        return self.change({"do": "open", "model": digest_of(raw), "labels": labels}, raw)
+
+    def _commit(self, batch: list[CommitTask]) -> Sequence[CommitOutcome | Exception]:
+        history, entries, files = self.history, list[Entry](), dict[str, bytes]()
+        outcomes: list[CommitOutcome | Exception] = []
+        for entry, content in batch:
+            try:
+                after, outcome = _applied(history, entry)
+            except ImprintError as e:
+                outcomes.append(e)
+                continue
+            if after is not history:
+                entries.append(entry)
+                history = after
+            if content is not None:
+                files[digest_of(content)] = content  # also of a known item: it may have been damaged
+            outcomes.append(outcome)
+        if entries or files:
+            self.store.commit(entries, files)
+        if entries:
+            self.history = history
+            self._evaluator.look()
+            self._tell()
+        return outcomes
+
+    # What follows from the changes
+
+    def model(self) -> ServedModel:
+        """The model of the newest state; classes that changed since the last call are fitted now."""
+        with self._fitting:
+            history, before = self.history, self._model
+            if history is not before.history:
+                self._model = refitted(before, history, self._basis(history, before), self.rows)
+            return self._model
+
+    def evaluation(self) -> ModelEvaluation:
+        """The newest evaluation, which may be of a state some changes ago."""
+        return self._evaluator.evaluation
+
+    def evaluated(self) -> "Future[ModelEvaluation]":
+        """The evaluation of the newest state, together with its model."""
+        return self._evaluator.now()
+
+    @property
+    def evaluation_error(self) -> str | None:
+        """Why the last evaluation failed, None if it did not."""
+        return self._evaluator.thread.error
+
+    def listen(self, listener: Callable[[], object]) -> None:
+        """Call a function, from some thread, whenever there is a change or an evaluation."""
+        self._listeners.append(listener)
+
+    def content(self, item: LabelledItem) -> bytes:
+        """A picture's bytes as they came, or a text in UTF-8."""
+        return self.store.file(item.digest) if item.text is None else item.text.encode()
+
+    def _basis(self, history: History, before: ServedModel) -> ModelBasis:
+        model = history.labelled.model
+        if model == before.history.labelled.model:
+            return before.basis
+        return self._plain if model is None else imported_basis(self.store.file(model))
+
+    def _tell(self) -> None:
+        for listener in self._listeners:
+            listener()
+
+    def _embed_missing(self) -> None:
+        """Embed items that have no embedding by this network. One whose file is damaged stays out of the model."""
+        missing = list({item.digest: item for item in self._all_items() if item.digest not in self.rows}.values())
+        for start in range(0, len(missing), BATCH):
+            futures = {}
+            for item in missing[start : start + BATCH]:
+                with suppress(FileError, UnreadableInput):
+                    futures[item.digest] = self.embed(self.content(item), item.name)
+            for digest, future in futures.items():
+                self.rows.keep(digest, future.result())
+
+    def _all_items(self) -> Iterator[LabelledItem]:
+        """The items of the project, and those that undoing or redoing may restore."""
+        yield from self.history.labelled.items.values()
+        for chain in (self.history.done, self.history.undone):
+            while chain is not None:
+                yield from (item for pair in chain.last.items.values() for item in pair if item is not None)
+                chain = chain.before
+
+
+def _applied(history: History, entry: Entry) -> tuple[History, CommitOutcome]:
+    if entry.get("do") != "add":
+        after = history.after(entry)
+        return after, CommitOutcome(after.revision)
+    same = history.labelled.with_content(entry["digest"])
+    others = tuple(item for item in same if item.label != entry["label"])
+    for item in same:
+        if item.label == entry["label"]:
+            return history, CommitOutcome(history.revision, item.id, new=False, others=others)
+    after = history.after(entry)
+    return after, CommitOutcome(after.revision, history.next_id, others=others)
+
+
+def _in_use(folder: Path) -> None:
+    raise FileError(
+        f"{folder} is in use by another imprint serve (this one is process {os.getpid()}); stop that first."
+    )

@@ -1,0 +1,167 @@
+"""`imprint suggest`, and what `imprint fit` says about a pool."""
+
+import csv
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from imprint.cli import main
+
+RAW = ("--backbone", "raw", "--recipe", "janson2022")
+TEXTS = [
+    f"{subject} {verb} number {i}" for i in range(5) for subject in ("The cat", "A bank") for verb in ("is", "was")
+]
+
+
+@pytest.fixture
+def pool(paint, tmp_path):
+    """Fifteen pictures without labels, and one file that is not a picture."""
+    root = paint(tmp_path / "painted", ["dark", "middle", "light"], first=50)
+    folder = tmp_path / "pool"
+    folder.mkdir()
+    for path in root.glob("*/*.png"):
+        path.rename(folder / f"{path.parent.name}-{path.name}")
+    (folder / "broken.png").write_bytes(b"no picture")
+    return folder
+
+
+@pytest.fixture
+def table(tmp_path):
+    path = tmp_path / "pool.csv"
+    with open(path, "w", newline="") as f:
+        csv.writer(f).writerows([["text"], *([text] for text in TEXTS)])
+    return path
+
+
+def test_without_a_model_the_first_pictures_have_all_shades(imprint, pool):
+    done = imprint("suggest", pool, "-n", 3, "--json", "--backbone", "raw")
+    entries = json.loads(done.out)
+    assert [list(e) for e in entries] == [["path", "row", "reason"]] * 3
+    names = sorted(os.listdir(pool))
+    assert [names[e["row"]] for e in entries] == [os.path.basename(e["path"]) for e in entries]
+    assert all(e["reason"] == "far from what is known" and os.path.isfile(e["path"]) for e in entries)
+    assert done.code == 1
+    assert "broken.png" in done.err
+
+
+def test_a_model_gives_reasons(imprint, model, pool, tmp_path):
+    (pool / "broken.png").unlink()
+    done = imprint("suggest", model, pool, "-n", 15, "--csv")
+    assert done.code == 0
+    rows = list(csv.DictReader(io.StringIO(done.out)))
+    assert list(rows[0]) == ["path", "row", "reason"]
+    assert {int(r["row"]) for r in rows} == set(range(15))
+    assert any(r["reason"].startswith("between ") for r in rows)
+
+
+def test_files_are_copied_and_a_page_is_written(imprint, model, pool, tmp_path):
+    done = imprint("suggest", model, pool, "-n", 4, "--copy-into", tmp_path / "next", "--page", tmp_path / "page.html")
+    assert len(list((tmp_path / "next").glob("*.png"))) == 4
+    assert "4 files copied" in done.err
+    page = (tmp_path / "page.html").read_text("utf-8")
+    assert page.count("data:image/") >= 4
+    assert "4 of 16 inputs" in page
+    assert "reason" in done.out
+
+
+def test_texts_come_with_a_column_to_fill_in(imprint, table):
+    done = imprint("suggest", table, "-n", 5, "--csv", "--backbone", "minilm")
+    rows = list(csv.DictReader(io.StringIO(done.out)))
+    assert [TEXTS[int(r["row"])] for r in rows] == [r["text"] for r in rows]
+    assert {r["label"] for r in rows} == {""}
+
+
+def test_embeddings_are_a_pool(imprint, tmp_path):
+    np.save(tmp_path / "pool.npy", np.random.default_rng(0).normal(size=(30, 5)).astype(np.float32))
+    done = imprint("suggest", "pool.npy", "-n", 30, "--json")
+    entries = json.loads(done.out)
+    assert sorted(e["row"] for e in entries) == list(range(30))
+
+
+def test_answers_are_written_as_csv_and_files_are_copied(imprint, pool, tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, "stdin", io.StringIO("dark\n\n1\nnew class\n"))
+    done = imprint("suggest", pool, "-n", 12, "--ask", "--copy-into", tmp_path / "labelled", "--backbone", "raw")
+    rows = list(csv.DictReader(io.StringIO(done.out)))
+    assert [r["label"] for r in rows] == ["dark", "dark", "new class"]
+    assert {p.parent.name for p in (tmp_path / "labelled").glob("*/*.png")} == {"dark", "new class"}
+    assert len({r["row"] for r in rows}) == 3
+    assert "3 answers kept" in done.err
+
+
+def test_answers_teach_the_suggestions_but_not_the_file(imprint, model, pool, monkeypatch):
+    before = model.read_bytes()
+    monkeypatch.setattr(sys, "stdin", io.StringIO("dark\n" * 14))
+    done = imprint("suggest", model, pool, "-n", 14, "--ask")
+    assert len({r["row"] for r in csv.DictReader(io.StringIO(done.out))}) == 14
+    assert model.read_bytes() == before
+
+
+def test_a_model_of_numbers_refuses_words(imprint, tmp_path, monkeypatch):
+    X = np.random.default_rng(0).normal(size=(30, 4)).astype(np.float32)
+    np.savez(tmp_path / "train.npz", train=X[:10], train_labels=np.arange(10) % 2)
+    np.save(tmp_path / "pool.npy", X[10:])
+    assert imprint("fit", "train.npz", "-o", "m.imprint").code == 0
+    monkeypatch.setattr(sys, "stdin", io.StringIO("word\n7\n0\n"))
+    done = imprint("suggest", "m.imprint", "pool.npy", "-n", 2, "--ask")
+    assert [r["label"] for r in csv.DictReader(io.StringIO(done.out))] == ["7", "0"]
+    assert "integers" in done.err
+
+
+@pytest.mark.skipif(os.name == "nt", reason="sends SIGINT")
+def test_control_c_keeps_the_answers(table, tmp_path):
+    labels = tmp_path / "labels.csv"
+    code = "import sys; from imprint.cli import main; sys.exit(main(sys.argv[1:]))"
+    words = [sys.executable, "-c", code, "suggest", str(table), "-n", "5", "--ask"]
+    with (
+        open(labels, "wb") as out,
+        subprocess.Popen(words, stdin=subprocess.PIPE, stdout=out, stderr=subprocess.PIPE) as child,
+    ):
+        child.stdin.write(b"animal\n")
+        child.stdin.flush()
+        deadline = time.monotonic() + 120
+        while b"animal" not in labels.read_bytes():
+            assert time.monotonic() < deadline
+            assert child.poll() is None
+            time.sleep(0.1)
+        child.send_signal(signal.SIGINT)
+        _, err = child.communicate(timeout=60)
+    assert b"1 answer kept" in err
+    assert labels.read_text().splitlines()[1].split(",")[1] == "animal"
+
+
+def test_fit_ends_with_what_to_label_next(imprint, photos, pool, tmp_path):
+    done = imprint("fit", photos, "-o", "m.imprint", "--pool", pool, *RAW)
+    assert "Label these next:" in done.err
+    (pool / "broken.png").unlink()
+    pool.rename(photos / "unlabelled")
+    done = imprint("fit", photos, "-o", "m.imprint", "--json", *RAW)
+    assert json.loads(done.out)["classes"] == ["dark", "light", "middle"]
+    assert "Label these next:" in done.err
+    assert len([line for line in done.err.splitlines() if "unlabelled" in line and ".png" in line]) == 10
+
+
+def test_wrong_usage(imprint, model, pool, tmp_path):
+    imprint("suggest", "missing.imprint", pool).refused("missing.imprint")
+    imprint("suggest", model, pool, pool).refused("[FILE] POOL")
+    imprint("suggest", tmp_path / "missing").refused("missing")
+    np.save(tmp_path / "pool.npy", np.eye(3, dtype=np.float32))
+    imprint("suggest", "pool.npy", "--copy-into", tmp_path / "x").refused("--copy-into")
+    imprint("suggest", model, "pool.npy").refused("reads pictures")
+
+
+def test_nothing_readable_is_one_sentence(imprint, tmp_path):
+    (tmp_path / "pool").mkdir()
+    (tmp_path / "pool" / "a.png").write_bytes(b"no picture")
+    done = imprint("suggest", "pool", "--backbone", "raw")
+    assert done.code == 1
+    assert "a.png" in done.err
+    Image.new("L", (4, 4)).save(tmp_path / "pool" / "b.png")
+    assert main(["suggest", "pool", "--backbone", "raw"]) == 1

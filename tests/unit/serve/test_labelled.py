@@ -1,0 +1,128 @@
+"""Any changes in any order: the model is that of a fresh start from the same items, and undo goes all the way."""
+
+import hashlib
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from imprint.core.errors import ImprintError, ParameterError
+from imprint.head import Head
+from imprint.method import Method
+from imprint.serve.history import History, replayed
+from imprint.serve.labelled import changed_labels
+from imprint.serve.model import ModelBasis, ServedModel, refitted
+from imprint.serve.start import started
+
+METHOD = Method.of(norm_pre="l2", generator="kmeans(k=3)", norm_post="none", norm_inf="l2", aggregator="kernel")
+BASIS = ModelBasis(METHOD)
+LABELS = ("ant", "bee", "cat")
+DIGESTS = [hashlib.sha256(bytes([i])).hexdigest() for i in range(12)]
+ROWS = dict(zip(DIGESTS, np.random.default_rng(0).normal(size=(12, 6)).astype(np.float32)))
+label, number = st.sampled_from(LABELS), st.integers(1, 14)
+ENTRY = st.one_of(
+    st.builds(
+        lambda k, d, g: {"do": "add", "label": k, "digest": d, "name": "a.png", "group": g},
+        label,
+        st.sampled_from(DIGESTS),
+        st.sampled_from("abc"),
+    ),
+    st.builds(lambda i, k: {"do": "move", "ids": [i], "label": k}, number, label),
+    st.builds(lambda i: {"do": "delete", "ids": [i]}, number),
+    st.builds(lambda a, b: {"do": "rename", "label": a, "to": b}, label, label),
+    st.builds(lambda a, b: {"do": "merge", "label": a, "into": b}, label, label),
+    st.builds(lambda k: {"do": "drop", "label": k}, label),
+    st.sampled_from([{"do": "undo"}, {"do": "redo"}, {"do": "clear"}]),
+)
+
+
+def walked(entries):
+    """The entries that could be done, the histories after each, and the model that followed each change."""
+    history, model, done, seen = History(), ServedModel(History(), BASIS), [], [History()]
+    for entry in entries:
+        if entry["do"] == "add" and any(
+            item.label == entry["label"] for item in history.labelled.with_content(entry["digest"])
+        ):
+            continue
+        try:
+            after = history.after(entry)
+        except ImprintError:
+            continue
+        if after is not history:
+            done.append(entry)
+            model = refitted(model, after, BASIS, ROWS)
+            history = after
+            seen.append(history)
+    return done, seen, model
+
+
+@given(st.lists(ENTRY, max_size=25))
+def test_the_model_is_that_of_a_fresh_fit_of_what_is_there(entries):
+    _, seen, model = walked(entries)
+    labelled = seen[-1].labelled
+    items = sorted(labelled.items.values(), key=lambda i: (i.label, i.file))
+    if not items:
+        assert model.head is None
+        return
+    X, y = np.stack([ROWS[i.digest] for i in items]), np.array([i.label for i in items])
+    fresh = Head(METHOD, 0, np.float32).learn(X, y)
+    assert model.head.classes.tolist() == fresh.classes.tolist()
+    assert np.array_equal(model.head.proxies.weights, fresh.proxies.weights)
+    assert np.allclose(model.head.scores(X), fresh.scores(X), rtol=1e-6)
+    named = {name for shelf in model.exemplars.values() for name in shelf.names}
+    assert named <= {f"item {i.id}" for i in items}
+
+
+@given(st.lists(ENTRY, max_size=25))
+def test_replaying_gives_the_same_and_undoing_leads_back_to_nothing(entries):
+    done, seen, _ = walked(entries)
+    history = replayed(done)
+    assert history.labelled == seen[-1].labelled
+    assert list(history.labelled.items) == sorted(history.labelled.items)
+    states = [history.labelled]
+    while history.can_undo:
+        history = history.after({"do": "undo"})
+        states.append(history.labelled)
+    assert not history.labelled.classes
+    assert not history.labelled.items
+    for state in reversed(states[:-1]):
+        history = history.after({"do": "redo"})
+        assert history.labelled == state
+
+
+@given(st.lists(ENTRY, max_size=25))
+def test_the_labels_that_changed_are_those_whose_items_or_origin_differ(entries):
+    _, seen, _ = walked(entries)
+    for before, after in pairwise(seen):
+        was, now = before.labelled.by_class(), after.labelled.by_class()
+        expected = {k for k in {*was, *now} if was.get(k) != now.get(k)}
+        assert changed_labels(before.labelled, after.labelled) == expected
+
+
+def test_what_came_in_one_drop_is_undone_together():
+    history = History()
+    for i, group in enumerate(["a", "a", "b", "b", ""]):
+        history = history.after({"do": "add", "label": "ant", "digest": DIGESTS[i], "name": "a", "group": group})
+    sizes = []
+    while history.can_undo:
+        history = history.after({"do": "undo"})
+        sizes.append(len(history.labelled.items))
+    assert sizes == [4, 2, 0]
+
+
+@pytest.mark.parametrize("bad", ["", " ", ".hidden", "a/b", "a\\b", "x" * 101, "bell\a", "a:b", None, 7])
+def test_labels_that_cannot_name_a_folder_are_refused(bad):
+    with pytest.raises(ImprintError):
+        History().after({"do": "create", "label": bad})
+
+
+def test_a_folder_of_sounds_is_refused_once(tmp_path):
+    from scipy.io import wavfile
+
+    for name in ("a", "b"):
+        (tmp_path / "sounds" / name).mkdir(parents=True)
+        wavfile.write(tmp_path / "sounds" / name / "1.wav", 8000, np.zeros(800, dtype=np.int16))
+    with pytest.raises(ParameterError, match=r"sounds holds sounds; the page has pictures and texts alone\."):
+        started(tmp_path / "sounds", tmp_path / "project", "raw")

@@ -1,0 +1,214 @@
+"""Every thread behind the page, killed on purpose: one request fails with a sentence, the next one succeeds."""
+
+import ctypes
+import threading
+import time
+from concurrent.futures import CancelledError, Future
+
+import numpy as np
+import pytest
+
+from imprint.core.errors import ParameterError, UnreadableInput
+from imprint.serve import requests
+from imprint.serve.workers import SupervisedThread, TaskFailedError
+
+from .conftest import picture
+
+THREADS = ("commit", "embed", "evaluate")
+
+
+class OnnxRuntimeError(Exception):
+    """ONNX Runtime's errors derive from Exception, not from RuntimeError."""
+
+
+def failing(error, times=1):
+    """A replacement of a method that raises so many times before it does its work."""
+
+    def around(original):
+        left = iter(range(times))
+
+        def called(*arguments):
+            if next(left, None) is not None:
+                raise error
+            return original(*arguments)
+
+        return called
+
+    return around
+
+
+def thread_of(project, name):
+    threads = {"commit": project._committer, "embed": project._embedder.thread, "evaluate": project._evaluator.thread}
+    return threads[name]
+
+
+def patched(project, name, around):
+    """Replace what a thread of a project does."""
+    thread = thread_of(project, name)
+    thread._work = around(thread._work)
+
+
+def request_of(client, name):
+    """The request that a thread works for."""
+    if name == "evaluate":
+        return client.ask("GET", "/api/export/model.imprint")
+    return client.ask("POST", "/api/items?label=top&name=new.png", picture(int(time.monotonic() * 1e6) % 10**9))
+
+
+@pytest.fixture
+def ready(client, project):
+    for i in range(4):
+        client.add("top", i, 0)
+        client.add("bottom", 100 + i, 1)
+    project.evaluated().result(60)
+    return client
+
+
+def test_the_threads_are_these_and_the_health_check_reports_them(client):
+    status, health = client.json("GET", "/api/health", Authorization=None)
+    assert (status, health["status"]) == (200, "ok")
+    assert sorted(health["threads"]) == sorted(THREADS)
+    assert all(one == {"alive": True, "failures": 0, "restarts": 0} for one in health["threads"].values())
+    names = [thread.name for thread in threading.enumerate()]
+    assert all(name in names for name in THREADS)
+
+
+@pytest.mark.parametrize("name", THREADS)
+@pytest.mark.parametrize(
+    "error",
+    [OnnxRuntimeError("bad input"), KeyError("cat"), MemoryError(), SystemExit(3), KeyboardInterrupt()],
+    ids=lambda e: type(e).__name__,
+)
+def test_an_error_in_a_thread_fails_one_request_with_a_sentence(ready, project, name, error):
+    patched(project, name, failing(error))
+    project.history = project.history._replace(revision=project.history.revision)  # something to evaluate
+    status, _, raw = request_of(ready, name)
+    assert status == 500, raw
+    assert raw.startswith(b'{"error":"The ' + name.encode() + b" thread "), raw
+    assert ready.json("GET", "/api/health")[1]["threads"][name]["failures"] == 1
+    assert request_of(ready, name)[0] in (200, 201)
+    assert ready.json("GET", "/api/health")[1]["status"] == "ok"
+
+
+@pytest.mark.parametrize("name", THREADS)
+def test_a_thread_that_is_gone_is_replaced(ready, project, name):
+    supervised = thread_of(project, name)
+    thread = supervised._thread
+    supervised._drained = lambda: True  # once interrupted, it ends for good
+    interrupted = ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_long(thread.ident), ctypes.py_object(SystemExit))
+    assert interrupted == 1
+    supervised._queue.put((None, Future()))  # wakes it
+    thread.join(20)
+    assert not thread.is_alive()
+    del supervised._drained
+    assert request_of(ready, name)[0] in (200, 201)
+    health = ready.json("GET", "/api/health")[1]["threads"][name]
+    assert health["alive"]
+    assert health["restarts"] >= 1
+
+
+def test_a_bad_input_fails_alone_in_its_batch(client, project, monkeypatch):
+    embed = project.backbone.embed
+
+    def picky(X):
+        if (X.reshape(len(X), -1).min(axis=1) > 200).any():
+            raise OnnxRuntimeError("[ONNXRuntimeError] : 6 : RUNTIME_EXCEPTION : Non-zero status code")
+        return embed(X)
+
+    monkeypatch.setattr(project.backbone, "embed", picky)
+    bright = _bright()
+    futures = [project.embed(picture(i), f"{i}.png") for i in range(30)]
+    bad = project.embed(bright, "bright.png")
+    futures += [project.embed(picture(i), f"{i}.png") for i in range(30, 60)]
+    assert all(np.isfinite(future.result(30)).all() for future in futures)
+    assert isinstance(bad.exception(30), TaskFailedError)
+    status, told = client.json("POST", "/api/items?label=top", bright)
+    assert status == 500
+    assert told["error"].startswith("The embed thread failed: ")
+    assert client.labels() == {}
+
+
+def _bright():
+    import io
+
+    from PIL import Image
+
+    out = io.BytesIO()
+    Image.new("RGB", (20, 24), "white").save(out, "PNG")
+    return out.getvalue()
+
+
+def test_an_embedding_that_is_not_finite_is_refused(client, project, monkeypatch):
+    monkeypatch.setattr(project.backbone, "embed", lambda X: np.full((len(X), project.backbone.width), np.nan))
+    status, told = client.json("POST", "/api/items?label=top&name=a.png", picture(1))
+    assert (status, told["error"]) == (400, "Cannot read a.png: its embedding is not finite.")
+
+
+def test_a_request_that_nobody_waits_for_any_more_does_no_harm():
+    started, go = threading.Event(), threading.Event()
+
+    def work(tasks):
+        started.set()
+        go.wait(20)
+        return tasks
+
+    thread = SupervisedThread("example", work, 1)
+    first, second, third = (thread.submit(i) for i in range(3))
+    assert started.wait(20)
+    assert not first.cancel()
+    assert second.cancel()
+    go.set()
+    assert third.result(20) == 2
+    with pytest.raises(CancelledError):
+        second.result()
+    thread.close()
+    assert thread.status()["failures"] == 0
+
+
+def test_a_class_dropped_while_the_model_is_evaluated_does_no_harm(ready, project, monkeypatch):
+    import imprint.serve.evaluation as module
+
+    evaluate, entered, dropped = module.evaluate, threading.Event(), threading.Event()
+
+    def slow(*arguments):
+        entered.set()
+        dropped.wait(20)
+        return evaluate(*arguments)
+
+    monkeypatch.setattr(module, "evaluate", slow)
+    ready.add("third", 7, 1)
+    assert entered.wait(20)
+    for entry in ({"do": "drop", "label": "top"}, {"do": "undo"}, {"do": "drop", "label": "third"}):
+        assert ready.change(**entry)[0] == 200
+    dropped.set()
+    assert project.evaluated().result(60).history.revision == project.history.revision
+    assert project.threads()["evaluate"]["failures"] == 0
+
+
+def test_an_evaluation_that_fails_is_reported_on_the_page_and_tried_again(ready, project):
+    patched(project, "evaluate", failing(KeyError("cat"), times=10**6))
+    ready.add("top", 77, 0)
+    deadline = time.monotonic() + 30
+    while ready.json("GET", "/api/evaluation")[1]["error"] is None:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    assert ready.json("GET", "/api/evaluation")[1]["error"] == "The evaluate thread failed: 'cat'."
+    assert ready.json("POST", "/api/predict", picture(5))[0] == 200
+
+
+def test_requests_have_a_deadline(ready, project, monkeypatch):
+    monkeypatch.setattr(requests, "DEADLINE", 0.5)
+    go = threading.Event()
+    patched(project, "embed", lambda original: lambda tasks: (go.wait(20), original(tasks))[1])
+    status, told = ready.json("POST", "/api/predict", picture(1))
+    assert (status, told["error"]) == (503, "There was no answer within 0.5 seconds; try again.")
+    go.set()
+    monkeypatch.undo()
+    assert ready.json("POST", "/api/predict", picture(1))[0] == 200
+
+
+def test_expected_errors_are_not_failures_of_a_thread(ready, project):
+    assert isinstance(project.change({"do": "nonsense"}).exception(20), ParameterError)
+    with pytest.raises(UnreadableInput):
+        project.embed(b"nothing", "a.png")
+    assert all(one["failures"] == 0 for one in project.threads().values())
