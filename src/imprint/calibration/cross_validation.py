@@ -68,6 +68,13 @@ class CrossValidation:
         held = {k: rows for k, rows in self.held.items() if k != label}
         return CrossValidation(self.empty, held, {k: states for k, states in self.fitted.items() if k != label})
 
+    def with_classes(self, source: "CrossValidation", names: Mapping[str, Any]) -> "CrossValidation":
+        """These and some classes of another one, under new names."""
+        held = {**self.held, **{new: source.held[old] for new, old in names.items()}}
+        fitted = {new: source.fitted[old] for new, old in names.items() if old in source.fitted}
+        empty = replace(source.empty, label_type=np.dtype("U1")) if self.empty.width is None else self.empty
+        return CrossValidation(empty, held, {**self.fitted, **fitted})
+
     def count_known(self, X: Array, y: Array) -> int:
         """How many of these rows are copies of a row that their class already has."""
         known = [(rows_at(X, mine), self.held[k]) for k, mine in _rows_by_class(y).items() if k in self.held]

@@ -79,9 +79,9 @@ def evaluate(model: ServedModel, before: ModelEvaluation, rows: EmbeddingTable) 
         return ModelEvaluation(model, folds, (), folds.answers if folds.held else None, groups)
     if len(folds.held) < 2 or len(items) <= len(folds.held):
         return ModelEvaluation(model, folds, duplicates=groups)
-    labels = np.array([i.label for i in items])
-    fold, (classes, index) = folds.folds_of(X, labels), np.unique(labels, return_inverse=True)
-    predictions = predict_out_of_fold(folds.heads, X, index, fold, classes, np.ones(len(items)))
+    y = np.array([i.label for i in items])
+    classes, index = np.unique(y, return_inverse=True)
+    predictions = predict_out_of_fold(folds.heads, X, index, folds.folds_of(X, y), classes, np.ones(len(items)))
     return ModelEvaluation(model, folds, items, predictions, groups)
 
 
