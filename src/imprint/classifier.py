@@ -65,8 +65,7 @@ class ImprintClassifier(Fitted, ClassifierMixin, MethodParameters):  # type: ign
     float32. Everything a class needs to be extended or forgotten travels with the model.
 
     What was learnt is one immutable value behind one reference: any number of threads may predict and save while
-    others add and forget, and each sees a whole model, before or after. Threads that add or forget at the same time
-    all count, in some order; of several `fit` the last one wins.
+    others add and forget. Concurrent changes all count, in some order; of several `fit` the last one wins.
 
     Examples
     --------
@@ -169,7 +168,7 @@ class ImprintClassifier(Fitted, ClassifierMixin, MethodParameters):  # type: ign
     def known(self, X: Any) -> Any:
         """For every row the p-value that it belongs to a class this model knows, in (0, 1]; needs `calibrate=True`.
 
-        Refusing rows below 0.05 refuses at most about 5 % of those that do belong, over all classes together.
+        Refusing rows below 0.05 refuses about 5 % of the rows that do belong, over all classes together.
         """
         head, rows = self._queries("known(X)", X)
         try:
@@ -194,8 +193,8 @@ class ImprintClassifier(Fitted, ClassifierMixin, MethodParameters):  # type: ign
         document, arrays = head_to_parts(head)
         if columns is not None:
             document["features"] = list(columns)
-        card = model_card(head, "embedding", None).markdown()
-        container.write(path, {**document, "kind": "classifier", "card": card}, arrays)
+        document |= {"kind": "classifier", "card": model_card(head, "embedding", None).markdown()}
+        container.write(path, document, arrays, lambda again, its_arrays: head_from_parts(again, its_arrays, path))
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:

@@ -7,6 +7,9 @@ import numpy as np
 
 from imprint.core.types import Array
 
+SMALLEST_SPREAD = 1e-12
+"""The least spread to divide by, relative to the values and absolute."""
+
 
 @dataclass(frozen=True, eq=False)
 class ConformalScore:
@@ -65,4 +68,4 @@ def _spread(values: Array) -> float:
     """The standard deviation; 1 where it is zero, or too small to divide by."""
     largest = float(np.abs(values).max(initial=0.0))
     spread = largest * float(np.std(values / largest, dtype=np.float64)) if largest > 0 else 0.0
-    return spread if spread > 1e-12 * max(1.0, largest) else 1.0
+    return spread if spread > SMALLEST_SPREAD * max(1.0, largest) else 1.0

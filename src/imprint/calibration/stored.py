@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from imprint.calibration.calibration import Calibration
-from imprint.calibration.conformal import ConformalScore
+from imprint.calibration.conformal import SMALLEST_SPREAD, ConformalScore
 from imprint.core.files.container import require
 from imprint.core.layout import split, to_arrays, to_stacks
 from imprint.core.types import Array
@@ -51,6 +51,7 @@ def calibration_from_parts(numbers: dict[str, Any], arrays: dict[str, Array]) ->
         return None
     low, high = TEMPERATURES
     require(low <= values["temperature"] <= high and values["low"] <= values["high"])
+    require(min(values["score_spread"], values["doubt_spread"]) >= SMALLEST_SPREAD)
     reference, below = (arrays[name] for name in ARRAYS)
     require(reference.ndim == 1 and below.shape == (len(reference) + 1,))
     for array in (reference, below):

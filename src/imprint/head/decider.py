@@ -103,6 +103,8 @@ class Decider(Protocol):
 
     def scores(self, Q: Array) -> Array:
         """Class scores of raw queries.  # (q, C)"""
+        if Q.shape[1] != (width := self.imprinted.width or self.proxies.weights.shape[1]):
+            raise ParameterError(f"the rows have {Q.shape[1]} columns, and this model was fitted with {width}.")
         return self.aggregator.scores(self.norm_inf.apply(Q), self.prepared)
 
     def winners(self, Q: Any) -> Any:
