@@ -16,7 +16,7 @@ from imprint.core.errors import FileError, ParameterError
 from imprint.core.files import container
 from imprint.core.labels import plain
 from imprint.core.types import Array
-from imprint.estimator.fitted import Fitted, FittedState, read_columns
+from imprint.estimator.fitted import Fitted, FittedState, read_columns, warn_of_small_samples
 from imprint.estimator.inputs import FLOATS, Columns, check_same_kind, read_labels, read_seed, weighted
 from imprint.estimator.parameters import MethodParameters, as_parameters
 from imprint.head import Head
@@ -108,13 +108,13 @@ class ImprintClassifier(Fitted, ClassifierMixin, MethodParameters):  # type: ign
         A row of weight 2 counts as the same row given twice; a row of weight 0 is left out.
         """
         method = self._method()
-        X, y, columns = self._labelled("fit(X, y)", X, y, None)
-        X, y, weight = weighted("fit(X, y)", X, y, sample_weight, self.class_weight)
+        X, y, weight, columns = self._labelled("fit(X, y)", X, y, sample_weight, None)
         head = self._empty(method, dtype_name(X)).learn(X, y, weight)
         try:
             head.prepared  # noqa: B018 - what cannot be prepared is refused here, not by the first prediction
         except ParameterError as e:
             raise ParameterError(f"fit(X, y) with {len(X)} sample{'s' * (len(X) > 1)}: {e}") from None
+        warn_of_small_samples(head)
         self._learnt = FittedState(head, columns)
         return self
 
@@ -130,8 +130,7 @@ class ImprintClassifier(Fitted, ClassifierMixin, MethodParameters):  # type: ign
             raise ParameterError(f"partial_fit(X, y) with class_weight='balanced': {rule}.")
 
         def learn(learnt: FittedState | None) -> FittedState:
-            rows, labels, columns = self._labelled("partial_fit(X, y)", X, y, learnt)
-            rows, labels, weight = weighted("partial_fit(X, y)", rows, labels, sample_weight, self.class_weight)
+            rows, labels, weight, columns = self._labelled("partial_fit(X, y)", X, y, sample_weight, learnt)
             if learnt is not None:
                 return learnt._replace(head=learnt.head.learn(rows, labels, weight))
             return FittedState(self._empty(self._method(), dtype_name(rows)).learn(rows, labels, weight), columns)
@@ -171,6 +170,7 @@ class ImprintClassifier(Fitted, ClassifierMixin, MethodParameters):  # type: ign
         Refusing rows below 0.05 refuses about 5 % of the rows that do belong, over all classes together.
         """
         head, rows = self._queries("known(X)", X)
+        warn_of_small_samples(head, of_known=True)
         try:
             return like(head.known(rows), X)
         except ParameterError as e:
@@ -228,8 +228,8 @@ class ImprintClassifier(Fitted, ClassifierMixin, MethodParameters):  # type: ign
         seed = read_seed(self.random_state)
         return Head(method, seed, dtype, folds=CrossValidation.new(method, seed, dtype) if self.calibrate else None)
 
-    def _labelled(self, call: str, X: Any, y: Any, learnt: FittedState | None) -> tuple[Array, Array, Any]:
-        """Rows and labels that fit what was learnt, or any where nothing was, and the names of the columns."""
+    def _labelled(self, call: str, X: Any, y: Any, weight: Any, learnt: FittedState | None) -> Any:
+        """Rows, labels and weights that fit what was learnt, or any where nothing was, and the names of the columns."""
         if y is None:
             raise ParameterError(f"{call}: requires y to be passed, but the target y is None.")
         columns = Columns() if learnt is None else Columns(learnt.head.width, learnt.columns)
@@ -237,7 +237,7 @@ class ImprintClassifier(Fitted, ClassifierMixin, MethodParameters):  # type: ign
         labels = read_labels(call, y, len(rows))
         if learnt is not None:
             check_same_kind(learnt.head.label_type, labels)
-        return rows, labels, columns.names
+        return *weighted(call, rows, labels, weight, self.class_weight), columns.names
 
     def _queries(self, call: str, X: Any) -> tuple[Head, Array]:
         """The head of this moment, and rows that were checked against it."""

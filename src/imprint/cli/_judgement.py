@@ -5,9 +5,8 @@ from typing import Any
 import numpy as np
 
 from imprint.calibration import CrossValidation, OutOfFold
+from imprint.calibration.caveats import caveats
 from imprint.head import Decider
-
-FEW = 10  # rows of a class below which more of them is the first advice
 
 
 def judgement(head: Decider, things: str) -> list[str]:
@@ -17,15 +16,17 @@ def judgement(head: Decider, things: str) -> list[str]:
         return []
     found, answers = folds.calibration, folds.answers
     if len(head) == 1 or not np.isfinite(found.expected_accuracy):
-        return [f"How accurate it is cannot be told from so few {things}; give at least five of every class."]
+        return caveats(folds, things)
     low, high = found.expected_interval
-    lines = [f"Expected accuracy: {_percent(found.expected_accuracy)} ({_percent(low)} to {_percent(high)})."]
+    lines = [
+        f"Expected accuracy: {_percent(found.expected_accuracy)} (95 % interval {_percent(low)} to {_percent(high)})."
+    ]
+    lines += caveats(folds, things)
     if pair := most_confused(answers):
         lines.append(f"Confused most: {pair[0]!s} taken for {pair[1]!s}, {_percent(pair[2])} of them.")
     label, recall, rows = weakest(answers)
-    if recall < found.expected_accuracy or rows < FEW:
-        why = f"{_percent(recall)} of them are told right" if np.isfinite(recall) else "too few to be judged"
-        lines.append(f"What would help: more {things} of {label!s} ({rows} now, {why}).")
+    if recall < found.expected_accuracy:
+        lines.append(f"What would help: more {things} of {label!s} ({rows} now, recall {_percent(recall)}).")
     return lines
 
 
@@ -41,13 +42,13 @@ def most_confused(answers: OutOfFold) -> tuple[Any, Any, float] | None:
 
 
 def weakest(answers: OutOfFold) -> tuple[Any, float, int]:
-    """The class that is told right least often, how often (NaN where it cannot be judged), and its rows."""
+    """The class of the lowest recall, its recall (NaN where no class could be assessed), and its rows."""
     C = len(answers.classes)
     rows = np.rint(np.bincount(answers.own, answers.weight, minlength=C)).astype(int)
     judged = np.bincount(answers.own[answers.assessed], minlength=C)
     right = np.bincount(answers.own[answers.assessed], answers.right[answers.assessed], minlength=C)
     recall = np.divide(right, judged, out=np.full(C, np.nan), where=judged > 0)
-    c = int(np.lexsort((rows, np.nan_to_num(recall, nan=-1.0)))[0])
+    c = int(np.lexsort((rows, np.nan_to_num(recall, nan=2.0)))[0])
     return answers.classes[c], float(recall[c]), int(rows[c])
 
 

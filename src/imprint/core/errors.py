@@ -7,6 +7,7 @@ __all__ = [
     "MissingExtraError",
     "NotFittedError",
     "ParameterError",
+    "SmallSampleWarning",
     "UnreadableInput",
 ]
 
@@ -33,6 +34,10 @@ class NotFittedError(ImprintError, ValueError, AttributeError):
 
 class MissingExtraError(ImprintError, ImportError):
     """An optional package is not installed; the message names the command that installs it."""
+
+
+class SmallSampleWarning(UserWarning):
+    """There are too few rows for what was asked; the message says what to do."""
 
 
 class UnreadableInput(ImprintError):  # noqa: N818 - it describes an input; the reader decides whether that is an error
