@@ -63,14 +63,18 @@ def look(browser, page: Path, width: int):
 
 
 @pytest.mark.parametrize("width", [390, 1280])
-def test_fields_open_the_pictures_behind_them(browser, pages, width):
+def test_a_cell_scrolls_to_its_pictures(browser, pages, width):
     look(browser, pages / "evaluate.html", width)
-    fields = browser.find_elements("css selector", ".matrix button")
-    wrong = next(f for f in fields if "of two called one" in f.get_attribute("aria-label"))
-    browser.execute_script("arguments[0].click()", wrong)
+    headings = [h.text for h in browser.find_elements("css selector", "h2")]
+    assert headings[:2] == ["Mistakes", "Confusion matrix"]
+    cells = browser.find_elements("css selector", ".matrix button")
+    wrong = next(c for c in cells if "of two predicted as one" in c.get_attribute("aria-label"))
+    browser.execute_script("window.scrollTo(0, 0); arguments[0].click()", wrong)
     opened = browser.find_elements("css selector", "[aria-live] figure")
-    assert [("wrong.png" in figure.text, "called one" in figure.text) for figure in opened] == [(True, True)]
-    assert len(opened[0].find_elements("css selector", "img")) == 2  # itself, and what decided
+    assert [("wrong.png" in figure.text, "correct: two" in figure.text) for figure in opened] == [(True, True)]
+    assert len(opened[0].find_elements("css selector", "img")) == 2  # itself and the closest training picture
+    top = browser.execute_script("return arguments[0].getBoundingClientRect().top", opened[0])
+    assert 0 <= top < 900
     assert browser.execute_script("return [...document.images].every(i => i.complete && i.naturalWidth > 0)")
     assert HOSTILE in browser.find_element("css selector", ".bars").text.replace("…", "")
 
@@ -79,10 +83,44 @@ def test_fields_open_the_pictures_behind_them(browser, pages, width):
 def test_check_shows_copies_side_by_side(browser, pages, width):
     look(browser, pages / "check.html", width)
     group = browser.find_element("css selector", "#duplicates .group")
-    assert "2 copies, under different labels" in group.text
+    assert "2 copies with different labels" in group.text
     assert len(group.find_elements("css selector", "img")) == 2
     points = browser.find_elements("css selector", ".map circle")
     assert len(points) == 37
+
+
+CONTRAST = """
+const light = (c) => { const v = c / 255; return v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4; };
+const parse = (text) => { const n = text.match(/[0-9.]+/g).map(Number); return n.length > 3 ? n : [...n, 1]; };
+const luminance = ([r, g, b]) => 0.2126 * light(r) + 0.7152 * light(g) + 0.0722 * light(b);
+const over = (top, back) => [0, 1, 2].map((i) => top[3] * top[i] + (1 - top[3]) * back[i]);
+function background(node) {
+  if (!node) return [255, 255, 255];
+  const colour = parse(getComputedStyle(node).backgroundColor);
+  return colour[3] === 1 ? colour : over(colour, background(node.parentElement));
+}
+return [...document.querySelectorAll("p, span, b, th, button, h1, h2, h3, small, figcaption, footer, li")]
+  .filter((n) => n.innerText && !n.classList.contains("hidden"))
+  .map((n) => {
+    const back = background(n), ink = parse(getComputedStyle(n).color);
+    const [a, b] = [luminance(over(ink, back)), luminance(back)].sort((x, y) => y - x);
+    return [(a + 0.05) / (b + 0.05), n.outerHTML.slice(0, 80)];
+  });
+"""
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("page", ["evaluate.html", "check.html"])
+def test_text_has_contrast_and_tables_have_headers(browser, pages, page, scheme):
+    media = {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", media)
+    look(browser, pages / page, 390)
+    assert [found for found in browser.execute_script(CONTRAST) if found[0] < 4.5] == []
+    assert [th for th in browser.find_elements("css selector", "th") if not th.get_attribute("textContent")] == []
+    scrolling = "return [...document.querySelectorAll('*')].filter((n) => n.scrollWidth > n.clientWidth + 1"
+    scrolling += " && ['auto', 'scroll'].includes(getComputedStyle(n).overflowX)).map((n) => n.tabIndex)"
+    assert set(browser.execute_script(scrolling)) <= {0}
+    assert str(pages) not in (pages / page).read_text("utf-8")
 
 
 def test_a_new_row_is_placed_by_its_direction(browser, pages):

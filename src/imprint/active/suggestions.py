@@ -62,25 +62,36 @@ def suggest(X_pool: Any, n: int = 10, *, head: Decider | None = None, random_sta
     >>> rows.tolist(), rows.reasons
     ([1, 3], ('far from what is known', 'far from what is known'))
     """
-    X = _pool_rows(X_pool, n)
-    sample = np.random.default_rng(random_state).permutation(len(X))[:CANDIDATES] if len(X) > TARGETS else slice(None)
-    index = np.arange(len(X))[sample]
-    raw = X[sample]
-    targets = min(len(raw), TARGETS)
-    pool = CandidatePool.of(unit_rows(raw.astype(np.float32, copy=False)), targets)
-    if head is None:
-        given, weights, excluded = pool.condition(None), np.ones(targets), np.zeros(len(raw), bool)
-    else:
-        observed, labelled = _observations(head)
-        given, weights, excluded = pool.condition(observed), _weights(head, raw[:targets]), near_any(pool, labelled)
-    chosen = given.select(min(n, len(raw)), weights, excluded)
-    far = given.variance[chosen] >= np.median(given.variance)
-    return Suggestions.of(index[chosen], _reasons(head, raw[chosen], far))
+    return PreparedPool(X_pool, random_state).suggest(n, head)
 
 
-def _pool_rows(X_pool: Any, n: Any) -> Array:
-    if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
-        raise ParameterError(f"suggest(n={n!r}): n must be int >= 1.")
+class PreparedPool:
+    """An unlabelled pool whose distances are computed once, for suggestions after every few labels."""
+
+    def __init__(self, X_pool: Any, random_state: int = 0):
+        X = _pool_rows(X_pool)
+        sampled = len(X) > TARGETS
+        order = np.random.default_rng(random_state).permutation(len(X))[:CANDIDATES] if sampled else np.arange(len(X))
+        self.index, self.rows, self.targets = order, X[order] if sampled else X, min(len(X), TARGETS)
+        self._pool = CandidatePool.of(unit_rows(self.rows.astype(np.float32, copy=False)), self.targets)
+
+    def suggest(self, n: int = 10, head: Decider | None = None, excluded: Array | None = None) -> Suggestions:
+        """The n rows to label next; `excluded` marks rows of the pool never to choose."""
+        if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
+            raise ParameterError(f"suggest(n={n!r}): n must be int >= 1.")
+        closed = np.zeros(len(self.rows), bool) if excluded is None else excluded[self.index]
+        if head is None:
+            given, weights = self._pool.condition(None), np.ones(self.targets)
+        else:
+            observed, labelled = _observations(head)
+            given, weights = self._pool.condition(observed), _weights(head, self.rows[: self.targets])
+            closed = closed | near_any(self._pool, labelled)
+        chosen = given.select(min(int(n), len(self.rows)), weights, closed)
+        far = given.variance[chosen] >= np.median(given.variance)
+        return Suggestions.of(self.index[chosen], _reasons(head, self.rows[chosen], far))
+
+
+def _pool_rows(X_pool: Any) -> Array:
     X = to_numpy(X_pool)
     if not isinstance(X, np.ndarray):
         X = np.asarray(X)

@@ -13,6 +13,7 @@ from imprint.backbones.record import Record
 from imprint.core.errors import ParameterError
 from imprint.core.extras import missing
 from imprint.core.types import Array
+from imprint.modalities import modality
 
 
 class Backbone(ABC):
@@ -58,6 +59,13 @@ class Backbone(ABC):
             where = f"layer {self.record.layer!r} of {self.record.name}" if self.record.layer else self.record.name
             raise ParameterError(f"The {where} gives {out.shape[1]} numbers; its record says width {self.width}.")
         return out
+
+    def embed_names(self, names: Sequence[str]) -> Array:
+        """Class names in the space of the embeddings, by a text network or the text tower of a pair.  # (n, d)"""
+        if not modality(self.modality).typed:
+            rule = "use a network of texts, or a pair of towers such as open_clip:NAME"
+            raise ParameterError(f"{self.record.name} cannot embed class names; {rule}.")
+        return np.concatenate([self.embed([self.prepare(name)]) for name in names])
 
 
 class PictureBackbone(Backbone):

@@ -1,4 +1,4 @@
-"""Which files a person means, and whether they can be what is asked of them."""
+"""Checks of the files that a command reads and writes, before any work is done."""
 
 import shlex
 import subprocess
@@ -12,26 +12,35 @@ from imprint.core.files.home import home
 
 
 def words(*command: object) -> str:
-    """A command as a shell takes it, quoted where a path needs it."""
+    """A command line, quoted for the shell."""
     parts = [str(word) for word in command]
     return subprocess.list2cmdline(parts) if sys.platform == "win32" else shlex.join(parts)
 
 
 def check_model(path: Path) -> None:
-    """Refuse a model file that is not there, and say how to make one."""
+    """Refuse a model file that does not exist, and say how to write one."""
     if not path.exists():
         command = words("imprint", "fit", "FOLDER", "-o", path)
-        raise FileError(f"{path}: there is no such file; a model is made by: {command}.")
+        raise FileError(f"{path}: no such file; to fit a model: {command}.")
 
 
 def check_place(path: Path) -> None:
-    """Refuse a place where no file can go, before any work is done."""
+    """Refuse a path at which no file can be written."""
     if not path.parent.is_dir():
         raise FileError(f"Cannot write {path}: there is no folder {path.parent}.")
     if path.is_dir():
         raise FileError(f"Cannot write {path}: it is a folder; name a file in it.")
     if path.exists() and not path.is_file():
-        raise FileError(f"Cannot write {path}: it is no ordinary file.")
+        raise FileError(f"Cannot write {path}: it is not an ordinary file.")
+
+
+def check_page(path: Path) -> None:
+    """Refuse to write a page over anything but a page of imprint."""
+    from imprint.evaluation.page.document import is_page
+
+    check_place(path)
+    if path.exists() and path.stat().st_size and not is_page(path):
+        raise FileError(f"Cannot write {path}: it exists and is not a page of imprint; choose another name.")
 
 
 def check_output(path: Path) -> None:
@@ -41,17 +50,19 @@ def check_output(path: Path) -> None:
         try:
             container.read(path)
         except FileError:
-            raise FileError(f"Cannot write {path}: it exists and is no imprint model; choose another name.") from None
+            raise FileError(
+                f"Cannot write {path}: it exists and is not an imprint model; choose another name."
+            ) from None
 
 
 def check_home(optional: bool = True) -> None:
-    """Refuse a home that cannot be written to, and say what to do instead."""
+    """Refuse a cache folder that cannot be written to, and say what to do instead."""
     folder = home()
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):
             return
     except OSError as e:
-        instead = ", or keep nothing with --no-cache" if optional else ""
-        reason = f"{e.strerror}; set IMPRINT_HOME to a folder of your own{instead}"
-        raise FileError(f"Cannot keep embeddings in {folder}: {reason}.") from None
+        instead = ", or disable the cache with --no-cache" if optional else ""
+        reason = f"{e.strerror}; set IMPRINT_HOME to another folder{instead}"
+        raise FileError(f"Cannot cache embeddings in {folder}: {reason}.") from None

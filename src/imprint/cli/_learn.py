@@ -9,7 +9,7 @@ import numpy as np
 from imprint import datasets
 from imprint.cli import _terminal as terminal
 from imprint.cli._files import check_home, words
-from imprint.cli._judgement import judgement
+from imprint.evaluation.expected import describe_expected
 from imprint.imprinter import Embedded, Imprinter
 
 if TYPE_CHECKING:
@@ -63,9 +63,11 @@ def state(model: Imprinter, path: Path, rows: Embedded | None, json: bool, teste
         return
     if rows is not None:
         terminal.note(f"Imprinted {model.embedder.kind.count(sum(counts))} of {terminal.count(len(labels), 'class')}.")
+    if model.learnt.named and rows is not None:
+        terminal.note("The class names serve as one more example each (--no-names leaves them out).")
     size = f"{terminal.count(len(model.classes_), 'class')}, {_proxies(model)}"
     terminal.note(f"{path}: {size}, {terminal.bytes_of(path)}.")
-    for line in judgement(model.learnt.head, model.embedder.kind.plural):
+    for line in describe_expected(model.learnt.head, model.embedder.kind.plural):
         terminal.note(line)
     if tested is not None:
         right = tested.rows - len(tested.mistakes)

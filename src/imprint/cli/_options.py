@@ -2,7 +2,7 @@
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, get_args
 
 import typer
 
@@ -36,6 +36,19 @@ Data = Annotated[
         ".jsonl .parquet); embeddings as .npz, or .npy with --labels; or a data set, see `imprint list datasets`.",
         show_default=False,
     ),
+]
+OptionalData = Annotated[str | None, *get_args(Data)[1:]]
+Names = Annotated[
+    bool | None,
+    typer.Option(
+        "--names/--no-names",
+        help="Use the name of each class as one more example. [default: for texts, if names and examples agree]",
+        show_default=False,
+    ),
+]
+Classes = Annotated[
+    str | None,
+    typer.Option(metavar="NAMES", help="Classes without examples: their names, separated by commas."),
 ]
 Labels = Annotated[
     Path | None, typer.Option("--labels", metavar="FILE", help="One label per row, for a .npy file of embeddings.")

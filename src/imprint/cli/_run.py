@@ -1,13 +1,14 @@
-"""From words on the command line to an exit code; the one place where errors become sentences."""
+"""Run one command line and return its exit code; errors become one sentence here."""
 
 import io
 import os
+import re
 import sys
 from collections.abc import Sequence
 from importlib import import_module
 from pkgutil import iter_modules
 from types import TracebackType
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from typer.main import get_command
@@ -19,8 +20,9 @@ from imprint.core.extras import clash
 from imprint.core.version import __version__, environment
 
 FAILED, REFUSED = 1, 2
-"""Exit codes besides 0 and `cli.STOPPED`: something failed although it was asked for rightly, wrong usage or input."""
+"""Exit codes besides 0 and `cli.STOPPED`: some inputs failed; invalid usage or input."""
 DEBUG = "--debug"
+UsageError: Any = typer.BadParameter.__base__  # typer does not export it
 
 
 def run(args: Sequence[str] | None = None) -> int:
@@ -34,24 +36,56 @@ def run(args: Sequence[str] | None = None) -> int:
     except ImprintError as e:
         if debug:
             raise
-        _terminal.fail(str(e))
+        _terminal.fail(_with_options(str(e)))
         return FAILED if isinstance(e, UnreadableInput) else REFUSED
 
 
 def _call(words: list[str]) -> int:
-    code = 0
-    try:
-        get_command(application())(args=words, prog_name="imprint")  # calling a Typer would set its own excepthook
+    try:  # calling a Typer would set its own excepthook
+        result = get_command(application()).main(args=words, prog_name="imprint", standalone_mode=False)
+        code = result if isinstance(result, int) else 0
     except SystemExit as e:
         code = e.code if isinstance(e.code, int) else FAILED
+    except UsageError as e:
+        code = _refuse(e)
     code = _flush(code)
-    if code == cli.STOPPED:  # how typer ends a command after Ctrl-C
+    if code == cli.STOPPED:  # typer's exit code after Ctrl-C
         raise KeyboardInterrupt
     return code
 
 
+def _refuse(error: Any) -> int:
+    """Print how a command is used and what is wrong with this use of it."""
+    context, sentence = error.ctx, error.format_message()
+    option: Any = getattr(error, "option_name", None)
+    parameter: Any = getattr(error, "param", None)
+    if context is not None:
+        sys.stderr.write(f"{context.get_usage()}\nTry '{context.command_path} -h' for help.\n\n")
+    if option in ("-o", "--output") and context is not None and "csv" in {p.name for p in context.command.params}:
+        sentence = f"No such option: {option}. To write a table: {context.command_path} ... --csv > FILE"
+    elif type(error).__name__ == "MissingParameter" and getattr(parameter, "help", None):
+        name = " ".join([*parameter.opts[:1], parameter.metavar or ""]) if _is_option(parameter) else parameter.metavar
+        meaning = parameter.help.rstrip(".")
+        sentence = f"{name} is missing: {meaning[:1].lower()}{meaning[1:]}"
+    _terminal.fail(f"{sentence.rstrip('.')}.")
+    return REFUSED
+
+
+def _is_option(parameter: Any) -> bool:
+    """Whether a parameter of a command is written with dashes."""
+    return str(parameter.opts[0]).startswith("-")
+
+
+def _with_options(sentence: str) -> str:
+    """An error in the words of the command line: `--label-column` for the parameter `label_column`."""
+    commands = getattr(get_command(application()), "commands", {}).values()
+    names = {p.name for c in commands for p in c.params if p.name and "_" in p.name and _is_option(p)}
+    parameters = re.compile(rf"\b({'|'.join(sorted(names))})\b(?!=)")
+    return parameters.sub(lambda match: f"--{match[1].replace('_', '-')}", sentence)
+
+
 def application() -> typer.Typer:
-    """All commands found in this folder: `command` is a function, `app` a group of several."""
+    """All commands in this folder: `command` is a function, `app` a group of functions."""
     app = typer.Typer(
         no_args_is_help=True,
         pretty_exceptions_enable=False,
@@ -96,22 +130,22 @@ def _whole(
 
 
 def _without_debug(args: Sequence[str]) -> tuple[list[str], bool]:
-    """`--debug` may stand anywhere before a `--`."""
+    """Remove `--debug`, which may be anywhere before a `--`."""
     words = list(args)
     end = words.index("--") if "--" in words else len(words)
-    kept = [w for w in words[:end] if w != DEBUG]
-    return kept + words[end:], len(kept) < end
+    others = [w for w in words[:end] if w != DEBUG]
+    return others + words[end:], len(others) < end
 
 
 def _write_anything() -> None:
-    """A name that the terminal's encoding cannot show is escaped, not fatal."""
+    """Escape characters that the encoding of the terminal lacks, instead of failing."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
 
 
 def _flush(code: int) -> int:
-    """Write what is left; whoever reads may have gone (`imprint ... | head`), which is no news."""
+    """Flush standard output; a closed pipe (`imprint ... | head`) is not reported."""
     try:
         sys.stdout.flush()
         return code
@@ -123,7 +157,7 @@ def _flush(code: int) -> int:
 
 
 def _one_line(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-    """What Python prints for an error that nobody foresaw: a sentence in the place of a traceback."""
+    """One line instead of a traceback for an unexpected error."""
     if isinstance(error, OSError) and error.strerror:
         place = f"{error.filename}: " if error.filename else ""
         _terminal.fail(f"{place}{error.strerror}.")

@@ -1,6 +1,7 @@
-"""Data to standard output, messages to standard error; colours and progress only where a person looks."""
+"""Data to standard output, messages to standard error; colours and progress bars only on a terminal."""
 
 import json
+import os
 import sys
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -11,29 +12,32 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from rich.console import Console
+    from rich.text import Text
 
     from imprint.embeddings import EmbeddingProgress, Skipped
 
 MOST_NAMED = 10
-JOINERS = "\u200c\u200d"  # within words and pictograms: they only join
-WIDE = 10_000  # columns of something that is no terminal: nothing is cut
+JOINERS = "\u200c\u200d"  # part of words and emoji
+UNLIMITED = 10_000  # columns of a pipe or file: nothing is cut
+NARROWEST, NAME, SHORT, GAP = 8, 12, 20, 2
+"""Columns of a terminal: for a cut text, for a cut name, for a text that is cut last, and between two columns."""
 
 
 def printable(text: object, keep: str = "") -> str:
-    """Text without anything that a terminal would obey instead of showing it, such as colours and other directions.
+    """Text in which control characters, such as colour codes and changes of direction, are escaped.
 
     >>> printable("cat\\x1b[2J\\n")
     'cat\\\\x1b[2J\\\\n'
     """
-    return "".join(c if c in keep or not _obeyed(c) else c.encode("unicode_escape").decode() for c in str(text))
+    return "".join(c if c in keep or not _control(c) else c.encode("unicode_escape").decode() for c in str(text))
 
 
-def _obeyed(c: str) -> bool:
+def _control(c: str) -> bool:
     return unicodedata.category(c) in ("Cc", "Cf", "Zl", "Zp") and c not in JOINERS
 
 
 def write(text: str) -> None:
-    """Text to standard output: to a program as it is, to a person without what a terminal would obey."""
+    """Text to standard output: exact in a pipe, with control characters escaped on a terminal."""
     sys.stdout.write(printable(text, keep="\n\t") if sys.stdout.isatty() else text)
 
 
@@ -53,35 +57,102 @@ def write_csv(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
 
 
 def note(text: str) -> None:
-    """A line for people."""
+    """A message to standard error."""
     shown = printable(text, keep="\n")
     _console(sys.stderr).print(shown, soft_wrap=True, markup=False, emoji=False, highlight=False)
 
 
 def fail(text: str) -> None:
-    """The one sentence that says why a command failed."""
+    """The sentence that says why a command failed."""
     from rich.text import Text
 
     _console(sys.stderr).print(Text.assemble(("Error: ", "bold red"), printable(text)), soft_wrap=True)
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, right: Sequence[str] = ()) -> None:
-    """Rows to standard output; the columns named in `right` are numbers."""
+    """Rows to standard output; the columns named in `right` are numbers and are never cut.
+
+    On a narrow terminal the first column, a name or path, loses its middle, and other texts wrap between words.
+    """
     from rich import box
     from rich.table import Table
     from rich.text import Text
 
-    made = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, collapse_padding=True)
-    for name in columns:
-        whole = name in right or name == "name"
-        made.add_column(name, justify="right" if name in right else "left", no_wrap=whole, overflow="fold")
-    for row in rows:
-        made.add_row(*(cell if isinstance(cell, Text) else Text(printable(cell)) for cell in row))
-    _console(sys.stdout).print(made)
+    console = _console(sys.stdout)
+    cells = [[cell if isinstance(cell, Text) else Text(printable(cell)) for cell in row] for row in rows]
+    widths = _column_widths(columns, cells, right, console.width)
+    grid = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, collapse_padding=True)
+    for i, (name, width) in enumerate(zip(columns, widths)):
+        number = name in right
+        grid.add_column(
+            name, justify="right" if number else "left", no_wrap=number or i == 0, overflow="ellipsis", width=width
+        )
+    for row in cells:
+        grid.add_row(_cut(row[0], widths[0]), *row[1:])
+    console.print(grid)
+
+
+def _column_widths(columns: Sequence[str], cells: "list[list[Text]]", right: Sequence[str], room: int) -> list[int]:
+    """Numbers get the width they need, then short texts such as classes, then the first column, then the others."""
+    needed = [
+        max(cell_width(name), *(row[i].cell_len for row in cells), 1) if cells else max(cell_width(name), 1)
+        for i, name in enumerate(columns)
+    ]
+    widths = list(needed)
+    texts = [i for i, name in enumerate(columns) if name not in right]
+    texts.sort(key=lambda i: (needed[i] > SHORT, i if needed[i] > SHORT else needed[i]))
+    free = room - GAP * (len(columns) - 1) - sum(needed[i] for i in range(len(columns)) if i not in texts)
+    for done, i in enumerate(texts, start=1):
+        reserved = sum(NAME if j == 0 else NARROWEST for j in texts[done:])
+        widths[i] = min(needed[i], max(free // (len(texts) - done + 1), min(free - reserved, SHORT), NARROWEST))
+        free -= widths[i]
+    return widths
+
+
+def cell_width(text: str) -> int:
+    """Columns that a text takes in a terminal; wide characters take two."""
+    from rich.cells import cell_len
+
+    return cell_len(text)
+
+
+def shortened(text: str, width: int) -> str:
+    """A text of at most `width` terminal columns; a longer one loses its middle.
+
+    >>> shortened("photos/holidays/2024/llama.jpg", 16)
+    'photos/…lama.jpg'
+    """
+    from rich.cells import set_cell_size
+
+    if cell_width(text) <= width:
+        return text
+    tail = width // 2
+    end = text[-tail:]
+    while cell_width(end) > tail:
+        end = end[1:]
+    return set_cell_size(text, width - 1 - cell_width(end)).rstrip() + "…" + end
+
+
+def _cut(cell: "Text", width: int) -> "Text":
+    from rich.text import Text
+
+    return Text(shortened(cell.plain, width), style=cell.style)
+
+
+def marked(value: object) -> "Text":
+    """A cell of a table that is probably wrong, red on a terminal."""
+    from rich.text import Text
+
+    return Text(printable(value), style="red")
+
+
+def heading(text: str) -> None:
+    """A line above a table, in bold on a terminal."""
+    _console(sys.stdout).print(f"\n{printable(text)}", style="bold", markup=False, emoji=False, highlight=False)
 
 
 def skipped(inputs: Sequence["Skipped"]) -> None:
-    """Name what could not be read, the first few of many."""
+    """Name the inputs that cannot be read, the first ten of them."""
     for one in inputs[:MOST_NAMED]:
         note(f"Skipped {one.name}: {one.reason}.")
     if len(inputs) > MOST_NAMED:
@@ -89,7 +160,7 @@ def skipped(inputs: Sequence["Skipped"]) -> None:
 
 
 def end(failed: Iterable[object]) -> None:
-    """Exit code 1 where some inputs failed; what could be done with the others is done."""
+    """Exit with code 1 if some inputs failed."""
     import typer
 
     if list(failed):
@@ -107,13 +178,13 @@ def count(n: int, noun: str) -> str:
 
 
 def bytes_of(path: "Path") -> str:
-    """The size of a file as people say it: `732 bytes`, `12 kB`, `1.3 MB`."""
+    """The size of a file: `732 bytes`, `12 kB`, `1.3 MB`."""
     size = path.stat().st_size
     return f"{size} bytes" if size < 1000 else f"{size / 1e3:.0f} kB" if size < 1e6 else f"{size / 1e6:.1f} MB"
 
 
 class Bars:
-    """Progress bars on standard error, or nothing at all where that is no terminal."""
+    """Progress bars on standard error, or nothing if that is not a terminal."""
 
     def __init__(self, show: Any | None):
         self._show = show
@@ -131,7 +202,8 @@ class Bars:
         self._update(file, f"Downloading {file}", done, total)
 
     def embedding(self, title: str = "Embedding") -> Callable[["EmbeddingProgress"], None]:
-        """What `extract` reports: a bar for each title."""
+        """What `extract` reports: a bar for each title, which is there from the start."""
+        self._update(title, title, 0, None)
 
         def report(p: "EmbeddingProgress") -> None:
             self._update(title, "Waiting for another process" if p.waiting else title, p.done, p.total)
@@ -145,7 +217,7 @@ class Bars:
 
 @contextmanager
 def bars() -> Iterator[Bars]:
-    """Progress bars while the block runs; they vanish afterwards."""
+    """Progress bars while the block runs; they are removed afterwards."""
     if not sys.stderr.isatty():
         yield Bars(None)
         return
@@ -159,4 +231,5 @@ def bars() -> Iterator[Bars]:
 def _console(stream: Any) -> "Console":
     from rich.console import Console
 
-    return Console(file=stream, width=None if stream.isatty() else WIDE)
+    colours: Any = {"color_system": None} if os.environ.get("NO_COLOR") else {}
+    return Console(file=stream, width=None if stream.isatty() else UNLIMITED, **colours)

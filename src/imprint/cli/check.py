@@ -7,8 +7,9 @@ from imprint.cli import _terminal as terminal
 
 if TYPE_CHECKING:
     from imprint.evaluation import Inspection
+    from imprint.evaluation.labelled_rows import LabelledRows
 
-MOST = 10
+MAX_LISTED = 10
 
 
 def command(
@@ -23,18 +24,18 @@ def command(
     threads: options.Threads = None,
     cache: options.Cache = True,
 ) -> None:
-    """Say what is wrong with labelled data.
+    """Find problems in labelled data.
 
-    Lists labels that are likely wrong, duplicates, outliers, and inputs that cannot be read (the exit code is 1 if
-    there are any). Data with a `train` and a `test` part are checked together.
+    Lists labels to check, duplicates, outliers and unreadable inputs (the exit code is 1 if there are any). The train
+    and test splits of the data are checked together.
     """
-    from imprint.cli._files import check_home, check_place
+    from imprint.cli._files import check_home, check_page
     from imprint.evaluation import inspect_rows
     from imprint.evaluation.labelled_rows import all_splits, gather
     from imprint.imprinter import Imprinter
 
     if page is not None:
-        check_place(page)
+        check_page(page)
     model = Imprinter(backbone, device=device, threads=threads, cache=cache)
     columns: dict[str, Any] = {"label_column": label_column, "text_column": text_column}
     with terminal.bars() as bars:
@@ -43,46 +44,56 @@ def command(
         if cache and splits[0].kind.needs_backbone:
             check_home()
         terminal.note("; ".join(split.found for split in splits) + ".")
-        rows = gather(model, splits, bars.embedding())
-    found = inspect_rows(rows.X, rows.y, rows.paths, rows.skipped)
+        rows = gather(model, splits, bars.embedding(), root=data)
+    result = inspect_rows(rows.X, rows.y, rows.paths, rows.skipped)
     if page is not None:
         from imprint.evaluation.page import write_inspection
 
-        write_inspection(page, f"What is wrong with {data}?", found, rows)
+        write_inspection(page, f"Check of {rows.title}", result, rows)
     if json:
-        terminal.emit(found.as_json())
+        terminal.emit(result.as_json())
     else:
-        _show(found, len(rows.y))
+        _show(result, rows)
     if page is not None:
         terminal.note(f"The page: {page}, {terminal.bytes_of(page)}.")
     terminal.end(rows.skipped)
 
 
-def _show(found: "Inspection", rows: int) -> None:
-    from imprint.core.printable import printable
-
-    if not (found.mislabelled or found.duplicates or found.outliers or found.unreadable):
-        terminal.write(f"Nothing found in {terminal.count(rows, 'row')}.\n")
-    if found.mislabelled:
-        _title(f"{terminal.count(len(found.mislabelled), 'label')} likely wrong", len(found.mislabelled))
+def _show(result: "Inspection", rows: "LabelledRows") -> None:
+    if not (result.mislabelled or result.duplicates or result.outliers or result.unreadable):
+        terminal.write(f"No problems found in {terminal.count(len(rows.y), 'row')}.\n")
+    if result.mislabelled:
+        _heading("Labels to check", len(result.mislabelled), ", the highest score first")
         lines = [
-            [printable(s.path), printable(s.label, 30), printable(s.suggested, 30), f"{100 * s.probability:.0f} %"]
-            for s in found.mislabelled[:MOST]
+            [rows.relative(s.path), terminal.marked(s.label), s.suggested, f"{s.score:.1f}"]
+            for s in result.mislabelled[:MAX_LISTED]
         ]
-        terminal.table(["name", "label", "looks like", "probability"], lines, right=["probability"])
-    if found.duplicates:
-        _title(terminal.count(len(found.duplicates), "group") + " of duplicates", len(found.duplicates))
-        for group in found.duplicates[:MOST]:
-            terminal.write("  " + "  =  ".join(printable(path) for path in group[:MOST]) + "\n")
+        terminal.table(["name", "label", "suggested", "score"], lines, right=["score"])
+    if result.duplicates:
+        differing = f", {result.conflicts:,} with different labels" if result.conflicts else ""
+        _heading("Groups of duplicates", len(result.duplicates), differing)
+        terminal.table(["name", "label", "group"], _copies(result, rows), right=["group"])
     for title, paths in (
-        ("outlier", found.outliers),
-        ("unreadable input", [f"{u['path']}: {u['reason']}" for u in found.unreadable]),
+        ("Outliers", [rows.relative(path) for path in result.outliers]),
+        ("Unreadable inputs", [f"{rows.relative(u['path'])}: {u['reason']}" for u in result.unreadable]),
     ):
         if paths:
-            _title(terminal.count(len(paths), title), len(paths))
-            terminal.write("".join(f"  {printable(path)}\n" for path in paths[:MOST]))
+            _heading(title, len(paths))
+            terminal.write("".join(f"  {terminal.printable(path)}\n" for path in paths[:MAX_LISTED]))
 
 
-def _title(text: str, total: int) -> None:
-    cut = f", the first {MOST}" if total > MOST else ""
-    terminal.write(f"\n{text}{cut}\n")
+def _copies(result: "Inspection", rows: "LabelledRows") -> list[list[object]]:
+    """Name, label and group of duplicates; labels that contradict each other are marked."""
+    label_of = dict(zip(rows.paths, rows.y.tolist()))
+    lines: list[list[object]] = []
+    for number, group in enumerate(result.duplicates[:MAX_LISTED], start=1):
+        for path in group[:MAX_LISTED]:
+            label = label_of[path]
+            shown = terminal.marked(label) if number <= result.conflicts else label
+            lines.append([rows.relative(path), shown, number])
+    return lines
+
+
+def _heading(title: str, total: int, remark: str = "") -> None:
+    listed = f" (the first {MAX_LISTED})" if total > MAX_LISTED else ""
+    terminal.heading(f"{title}: {total:,}{remark}{listed}")

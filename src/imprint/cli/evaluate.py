@@ -10,7 +10,7 @@ from imprint.cli import _terminal as terminal
 if TYPE_CHECKING:
     from imprint.evaluation import Evaluation
 
-MOST_CLASSES, MOST_PAIRS = 20, 5
+MAX_CLASSES, MAX_PAIRS = 20, 5
 BAR = 16  # characters
 
 
@@ -20,7 +20,7 @@ def command(
     page: options.Page = None,
     train: Annotated[
         str | None,
-        typer.Option(metavar="DATA", help="What the model was fitted on, so that the page can show what decided."),
+        typer.Option(metavar="DATA", help="The training data, so that the page can show the closest training inputs."),
     ] = None,
     labels: options.Labels = None,
     label_column: options.LabelColumn = None,
@@ -31,74 +31,72 @@ def command(
     threads: options.Threads = None,
     cache: options.Cache = True,
 ) -> None:
-    """Say how good a model is on labelled data.
+    """Measure the accuracy of a model on labelled data.
 
-    Of data with a `train` and a `test` part the test part counts. Rows of classes that the model does not know are
-    mistakes, and are named. What cannot be read is named, the others still count, and the exit code is 1.
+    Uses the test split of data that have one. Rows of classes that the model does not have count as mistakes and are
+    named. Unreadable inputs are named and do not count; the exit code is then 1.
     """
     from imprint import datasets
-    from imprint.cli._files import check_model, check_place
+    from imprint.cli._files import check_model, check_page
     from imprint.evaluation import evaluation
     from imprint.evaluation.labelled_rows import count_training_rows, gather, test_split
     from imprint.imprinter import Imprinter
 
     check_model(file)
     if page is not None:
-        check_place(page)
+        check_page(page)
     model = Imprinter.load(file, backbone=backbone, device=device, threads=threads, cache=cache)
     columns: dict[str, Any] = {"label_column": label_column, "text_column": text_column}
     with terminal.bars() as bars:
-        tested, training = test_split(data, labels=labels, progress=bars.download, **columns)
+        test, training = test_split(data, labels=labels, progress=bars.download, **columns)
         if train is not None:
             training = datasets.load(train, "train", progress=bars.download, **columns)
-        rows = gather(model, [tested], bars.embedding("Looking"))
+        rows = gather(model, [test], bars.embedding(), root=data)
+    known, exact = count_training_rows(model, rows.X)
+    if known:
+        count = f"{known:,}" if exact else f"At least {known:,}"
+        terminal.note(f"{count} of these rows are training data; use held-out data.")
     P = model.predict_proba(rows.embedded())
-    found = evaluation(P, model.classes_, rows.y, rows.paths, rows.skipped)
+    result = evaluation(P, model.classes_, rows.y, rows.paths, rows.skipped)
     if page is not None:
         from imprint.evaluation.page import write_evaluation
 
-        write_evaluation(page, f"{file.name} on {data}", found, model, rows, P, training)
+        write_evaluation(page, f"{file.name} on {rows.title}", result, model, rows, P, training)
     if json:
-        terminal.emit(found.as_json())
+        terminal.emit(result.as_json())
     else:
-        _show(found)
-    if known := count_training_rows(model, rows.X):
-        terminal.note(f"The model was made of at least {known:,} of these; new ones tell more about it.")
+        _show(result)
     terminal.skipped(rows.skipped)
     if page is not None:
         terminal.note(f"The page: {page}, {terminal.bytes_of(page)}.")
     terminal.end(rows.skipped)
 
 
-def _show(found: "Evaluation") -> None:
-    from imprint.core.printable import printable
-
-    right = found.rows - len(found.mistakes)
-    balanced = f"{100 * found.balanced_accuracy:.1f} % on the average of classes"
-    terminal.write(f"{100 * found.accuracy:.1f} % right: {right:,} of {found.rows:,}; {balanced}.\n")
-    terminal.write(f"Probabilities are off by {100 * found.calibration_error:.1f} points.\n\n")
-    measured = [c for c in found.per_class if c.rows]
-    worst = sorted(measured, key=lambda c: c.recall or 0)[:MOST_CLASSES]
+def _show(result: "Evaluation") -> None:
+    correct, balanced = result.rows - len(result.mistakes), _percent(result.balanced_accuracy)
+    terminal.write(f"Accuracy {_percent(result.accuracy)} ({correct:,} of {result.rows:,} correct).\n")
+    terminal.write(f"Balanced accuracy {balanced}, calibration error {100 * result.calibration_error:.1f} points.\n\n")
+    measured = [c for c in result.per_class if c.rows]
+    worst = sorted(measured, key=lambda c: c.recall or 0)[:MAX_CLASSES]
     if len(worst) < len(measured):
-        terminal.write(f"The {len(worst)} classes of {len(measured)} that are found least:\n")
+        terminal.write(f"The {len(worst)} of {len(measured)} classes with the lowest recall:\n")
     lines = [
-        [printable(c.label, 30), c.rows, _bar(c.recall or 0), _percent(c.recall), _percent(c.precision)] for c in worst
+        [c.label, c.rows, f"{_bar(c.recall or 0):<{BAR}} {_percent(c.recall):>7}", _percent(c.precision)] for c in worst
     ]
-    terminal.table(["name", "rows", "", "found", "answers right"], lines, right=["rows", "found", "answers right"])
-    if found.mistakes:
-        terminal.write("\nConfused most:\n" + "".join(f"  {pair}\n" for pair in _pairs(found)))
-    if found.unknown:
-        named = ", ".join(printable(label, 40) for label in found.unknown[:MOST_CLASSES])
-        terminal.note(f"The model does not know {named}: rows labelled so count as mistakes.")
+    terminal.table(["class", "rows", "recall", "precision"], lines, right=["rows", "recall", "precision"])
+    if result.mistakes:
+        terminal.heading("Most confused")
+        terminal.table(["class", "predicted", "rows"], _most_confused(result), right=["rows"])
+    if result.unknown:
+        named = ", ".join(terminal.printable(label) for label in result.unknown[:MAX_CLASSES])
+        terminal.note(f"The model does not have the classes {named}: their rows count as mistakes.")
 
 
-def _pairs(found: "Evaluation") -> list[str]:
-    from imprint.core.printable import printable
-
-    counts = {(i, j): n for i, row in enumerate(found.confusion) for j, n in enumerate(row) if i != j and n}
-    most = sorted(counts, key=lambda pair: -counts[pair])[:MOST_PAIRS]
-    names = [printable(label, 40) for label in found.classes]
-    return [f"{counts[i, j]:>5,}  {names[i]} called {names[j]}" for i, j in most]
+def _most_confused(result: "Evaluation") -> list[list[object]]:
+    """Class, predicted class and number of rows of the most frequent confusions."""
+    counts = {(i, j): n for i, row in enumerate(result.confusion) for j, n in enumerate(row) if i != j and n}
+    most = sorted(counts, key=lambda pair: -counts[pair])[:MAX_PAIRS]
+    return [[result.classes[i], terminal.marked(result.classes[j]), counts[i, j]] for i, j in most]
 
 
 def _bar(share: float) -> str:

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from imprint.export import Exported
 
 
-class Format(StrEnum):
-    """What a model can be written as."""
+class ExportFormat(StrEnum):
+    """Formats of exported models."""
 
     onnx = "onnx"
     torch = "torch"
@@ -23,19 +23,24 @@ class Format(StrEnum):
 
 def command(
     file: options.Model,
-    to: Annotated[Format, typer.Option("--to", help="The format.", show_default=False)],
+    to: Annotated[ExportFormat, typer.Option("--to", help="The format.", show_default=False)],
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", metavar="FILE", help="Where it goes; beside the model, unless told."),
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="The file to write. [default: next to the model]",
+        ),
     ] = None,
-    head_only: Annotated[bool, typer.Option("--head-only", help="Leave the backbone out of the graph.")] = False,
+    head_only: Annotated[bool, typer.Option("--head-only", help="Export the head without the backbone.")] = False,
     backbone: options.MovedNetwork = None,
     json: options.Json = False,
 ) -> None:
-    """Write a model for use without imprint.
+    """Export a model for use without imprint.
 
-    ONNX holds the backbone and the head in one graph, from pictures to scores; torch (a safetensors file) and NumPy
-    hold the head, which takes embeddings. The class labels are in the file.
+    ONNX files contain the backbone and the head in one graph, from pictures to scores. torch (safetensors) and NumPy
+    files contain the head, which takes embeddings. All contain the class labels.
     """
     from imprint.cli._files import check_model, check_place
     from imprint.export import SUFFIXES, check_target, export_file
@@ -44,21 +49,24 @@ def command(
     target = output or file.with_suffix(SUFFIXES[to])
     check_place(target)
     check_target(target, to)
-    made = export_file(file, target, to, head_only=head_only, backbone=backbone)
-    _say(made, json)
+    _report(export_file(file, target, to, head_only=head_only, backbone=backbone), json)
 
 
-def _say(made: "Exported", json: bool) -> None:
-    classes, proxies, size = len(made.model.head), len(made.model.head.proxies.labels), made.path.stat().st_size
+def _report(exported: "Exported", json: bool) -> None:
+    classes, proxies, size = (
+        len(exported.model.head),
+        len(exported.model.head.proxies.labels),
+        exported.path.stat().st_size,
+    )
     if json:
         facts = {
-            "file": str(made.path),
-            "to": made.to,
-            "backbone": made.backbone,
-            "classes": made.model.about["classes"],
+            "file": str(exported.path),
+            "to": exported.to,
+            "backbone": exported.backbone,
+            "classes": exported.model.about["classes"],
         }
         terminal.emit({**facts, "proxies": proxies, "bytes": size})
         return
-    holds = f"{made.backbone} and the head" if made.backbone else "the head alone"
+    holds = f"{exported.backbone} and the head" if exported.backbone else "the head without a backbone"
     counts = f"{terminal.count(classes, 'class')}, {terminal.count(proxies, 'proxy')}"
-    terminal.note(f"{made.path}: {holds}, {counts}, {size / 1e3:,.0f} kB.")
+    terminal.note(f"{exported.path}: {holds}, {counts}, {size / 1e3:,.0f} kB.")

@@ -7,10 +7,12 @@ import typer
 
 from imprint.cli import _options as options
 from imprint.cli import _terminal as terminal
+from imprint.core.errors import ParameterError
 
 
 def command(
-    data: options.Data,
+    data: options.OptionalData = None,
+    *,
     output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="Where the model goes.")],
     pool: Annotated[
         Path | None,
@@ -30,6 +32,8 @@ def command(
     calibrate: options.Calibrate = True,
     keep_head: options.KeepHead = False,
     keep_by: options.KeepBy = None,
+    names: options.Names = None,
+    classes: options.Classes = None,
     seed: options.Seed = 0,
     device: options.Device = "cpu",
     threads: options.Threads = None,
@@ -62,8 +66,14 @@ def command(
         parts["generator"] = _with_budget(generator or recipes.describe(recipe or DEFAULT).generator, proxies)
     network: dict[str, Any] = {"device": device, "threads": threads, "cache": cache}
     kept: dict[str, Any] = {"keep_head": str(keep_by) if keep_by else keep_head, "calibrate": calibrate}
-    model = Imprinter(backbone, recipe=recipe, random_state=seed, **kept, **network, **parts)
+    model = Imprinter(backbone, recipe=recipe, random_state=seed, names=names, **kept, **network, **parts)
     check_output(output)
+    if (data is None) == (classes is None):
+        raise ParameterError("fit: give DATA, or the names of classes without examples: --classes 'NAME, NAME'.")
+    if classes is not None or data is None:
+        model.fit_names(_class_names(classes or "")).save(output)
+        state(model, output, None, json)
+        return
     columns: dict[str, Any] = {"labels": labels, "label_column": label_column, "text_column": text_column}
     rows, parts_of_data = embed(model, data, **columns)
     model.fit(rows).save(output)
@@ -75,10 +85,16 @@ def command(
     terminal.end([*rows.skipped, *(tested.unreadable if tested else [])])
 
 
+def _class_names(text: str) -> list[str]:
+    names = [name.strip() for name in text.split(",")]
+    if not all(names) or len(set(names)) < len(names) or len(names) < 2:
+        raise ParameterError("--classes: give at least two different names, separated by commas.")
+    return names
+
+
 def _with_budget(generator: str, proxies: int) -> str:
     from dataclasses import fields
 
-    from imprint.core.errors import ParameterError
     from imprint.generators import family
 
     if "k" not in [f.name for f in fields(family.resolve(generator))]:

@@ -13,7 +13,7 @@ def command(
     backbone: options.MovedNetwork = None,
     json: options.Json = False,
 ) -> None:
-    """Drop a class from a model, as if it had never been seen."""
+    """Remove a class, exactly as if it had never been seen."""
     from imprint.cli._files import check_model
     from imprint.cli._learn import state
     from imprint.core.family import unknown

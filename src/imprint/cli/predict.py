@@ -85,6 +85,8 @@ def command(
     if sort_into is not None:
         _sort(sort_into, answers, link)
     terminal.skipped(seen.skipped)
+    if _inputs.STANDARD_INPUT in inputs and model.calibrated:
+        _monitor(model, answers)
     terminal.end(seen.skipped)
 
 
@@ -107,6 +109,19 @@ def _answers(
             answer["why"] = [{"label": r.label, model.measure: r.value, "picture": r.picture} for r in near]
         answers.append(answer)
     return answers
+
+
+def _monitor(model: "Imprinter", answers: list[dict[str, Any]]) -> None:
+    """Report where a stream of inputs stops looking like the training data."""
+    from imprint.active.drift import DriftMonitor
+    from imprint.cli.watch import report_drift
+
+    monitor = DriftMonitor.of(model.learnt.head)
+    if monitor is not None:
+        for answer in answers:
+            monitor.observe(answer["known"], answer["path"])
+        if monitor.alarm:
+            report_drift(monitor.alarm, monitor)
 
 
 def _show(answers: list[dict[str, Any]], measure: str) -> None:

@@ -1,4 +1,4 @@
-"""Which labels are likely wrong, from scores of models that have not seen the row."""
+"""Labels to check: rows that out-of-fold predictions assign to another class."""
 
 from typing import Any, NamedTuple
 
@@ -8,46 +8,78 @@ from imprint.core.types import Array
 from imprint.kernels.softmax import softmax
 
 SHRINKAGE = 0.5
-"""How much of the scores' mean variance is added to each of them, so that few rows give a usable covariance."""
-LISTED = 0.02
-"""A label is listed as likely wrong where both readings together give it less than this; see docs/check.md."""
+"""Share of the scores' mean variance that is added to each variance, so that few rows give a usable covariance."""
+IMPLAUSIBLE = 0.02
+"""Maximum probability of the label of a listed row."""
+CONFIDENT = 0.9
+TYPICAL = 0.3
+"""A row is typical of a class if its score exceeds this share of the scores of the rows with that label."""
 
 
 class Suspect(NamedTuple):
-    """A row whose label is likely wrong: what it might be instead, and how probable that is out of fold."""
+    """A label to check: the class that the row resembles, its calibrated probability, and the score of the label error.
+
+    The list is sorted by `score`, minus the logarithm of the probability of the label; see `label_error_scores`.
+    """
 
     path: str
     label: Any
     suggested: Any
     probability: float
+    score: float
 
 
-def mislabelled(S: Array, P: Array, labels: Array) -> list[tuple[int, int]]:
-    """Rows whose label is likely wrong and the class they are more like, as places, the most suspect first.
+class LabelError(NamedTuple):
+    """A row, the column of the suggested class, and the score by which rows are sorted."""
 
-    A row is listed where another class is more probable and its label gets less than `LISTED`; see `doubt_of_labels`.
+    row: int
+    suggested: int
+    score: float
+
+
+def label_errors(S: Array, shares: Array, P: Array, labels: Array) -> list[LabelError]:
+    """Rows whose label is probably wrong, the highest score first.
+
+    S, shares and P (n, C) are out-of-fold scores, uncalibrated and calibrated probabilities; `labels` are columns.
+
+    A wrongly labelled row is an ordinary row of another class: with probability 1 - `TYPICAL`, its score in that class
+    exceeds a share `TYPICAL` of the scores of the rows of that class. A row that is merely hard is typical of no class.
+    So the number of wrong labels is estimated from the rows that are typical of another class, as Storey estimates the
+    number of false hypotheses from p-values, and that many rows are listed.
     """
-    doubts, best = doubt_of_labels(S, P, labels), P.argmax(axis=1)
-    listed = np.flatnonzero((best != labels) & (doubts > -np.log(LISTED)))
-    order = listed[np.argsort(-doubts[listed], kind="stable")]
-    return [(int(i), int(best[i])) for i in order]
+    rows, best = np.arange(len(labels)), shares.argmax(axis=1)
+    scores = label_error_scores(S, shares, labels)
+    candidates = (best != labels) & (scores > -np.log(IMPLAUSIBLE))
+    typical = candidates & (P[rows, best] >= CONFIDENT) & (_typicality(S, labels, best) >= TYPICAL)
+    count = int(np.ceil(typical.sum() / (1 - TYPICAL)))
+    order = np.flatnonzero(candidates)
+    order = order[np.argsort(-scores[order], kind="stable")][:count]
+    return [LabelError(int(i), int(best[i]), float(scores[i])) for i in order]
 
 
-def doubt_of_labels(S: Array, P: Array, labels: Array) -> Array:
-    """How little every row's label fits it: minus the logarithm of a probability, more is more suspect.  # (n,)
+def label_error_scores(S: Array, shares: Array, labels: Array) -> Array:
+    """Minus the logarithm of the probability of each label; higher means more suspect.  # (n,)
 
-    Two readings of out-of-fold scores S (n, C) and probabilities P are averaged: P itself, and how often rows with such
-    scores carry this label, by linear discriminant analysis of the scores. The second one knows which classes are often
-    confused, so it finds labels that are out of the ordinary and not merely hard. `labels` are columns of S.
+    Two estimates of that probability are averaged: the out-of-fold probability, and the posterior of the label given
+    all scores, by linear discriminant analysis. The second takes into account which classes are often confused.
     """
     rows = np.arange(len(labels))
-    usual = _shares(S, labels)[rows, labels]
+    posterior = _discriminant_analysis(S, labels)[rows, labels]
     tiny = np.finfo(np.float64).tiny
-    return np.asarray(-(np.log(P[rows, labels].astype(np.float64) + tiny) + np.log(usual + tiny)) / 2)
+    return np.asarray(-(np.log(shares[rows, labels].astype(np.float64) + tiny) + np.log(posterior + tiny)) / 2)
 
 
-def _shares(S: Array, labels: Array) -> Array:
-    """The probability of every label given the scores: normal scores around each class's mean, one covariance."""
+def _typicality(S: Array, labels: Array, columns: Array) -> Array:
+    """The share of the rows of class `columns[i]` whose score in that class is at most that of row i.  # (n,)"""
+    shares = np.zeros(len(S))
+    for c in np.unique(columns):
+        scores, rows = np.sort(S[labels == c, c]), columns == c
+        shares[rows] = np.searchsorted(scores, S[rows, c], side="right") / max(len(scores), 1)
+    return shares
+
+
+def _discriminant_analysis(S: Array, labels: Array) -> Array:
+    """Posterior of every label given the scores: normal scores around each class mean with one covariance."""
     S = S.astype(np.float64)
     counts = np.bincount(labels, minlength=S.shape[1])
     means = np.zeros((S.shape[1], S.shape[1]))

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from imprint import datasets
+from imprint.calibration import CrossValidation
 from imprint.core.errors import ImprintError, ParameterError
 from imprint.core.types import Array
 from imprint.datasets import Split
@@ -16,6 +17,8 @@ from imprint.evaluation.anomalies import ROUNDING
 from imprint.imprinter import Embedded, Imprinter
 from imprint.kernels.neighbours import nearest
 from imprint.kernels.rows import unit_rows
+
+Report = Callable[[EmbeddingProgress], object]
 
 
 class LabelledRows(NamedTuple):
@@ -28,6 +31,18 @@ class LabelledRows(NamedTuple):
     inputs: Callable[[int], Any]
     """The picture, text, sound or embedding behind a row."""
     modality: str
+    root: str = ""
+    """The data as the user named them; pages and terminals show paths relative to it."""
+
+    @property
+    def title(self) -> str:
+        """The last part of `root`."""
+        return os.path.basename(os.path.normpath(self.root)) if self.root else "data"
+
+    def relative(self, path: str) -> str:
+        """A path relative to `root`; anything else, such as the name of a row, as it is."""
+        folder = os.path.join(self.root, "")
+        return path[len(folder) :] if self.root and path.startswith(folder) else path
 
     def embedded(self) -> Embedded:
         """The rows as an `Imprinter` takes them."""
@@ -46,9 +61,7 @@ def all_splits(data: str, **options: Any) -> list[Split]:
     return [train, datasets.load(data, "test", **options)] if "test" in train.parts else [train]
 
 
-def gather(
-    model: Imprinter, splits: Sequence[Split], progress: Callable[[EmbeddingProgress], object] | None = None
-) -> LabelledRows:
+def gather(model: Imprinter, splits: Sequence[Split], progress: Report | None = None, root: str = "") -> LabelledRows:
     """Embed splits with the model's backbone. Paths are as a person would open them."""
     parts = [_gather(model, split, progress) for split in splits]
     ends = np.cumsum([len(part.X) for part in parts])
@@ -62,10 +75,10 @@ def gather(
         raise ImprintError(f"Nothing can be read; the first failure is {first.name}: {first.reason}.")
     X, y = (np.concatenate([getattr(part, name) for part in parts]) for name in ("X", "y"))
     paths, skipped = [p for part in parts for p in part.paths], tuple(s for part in parts for s in part.skipped)
-    return LabelledRows(X, y, paths, skipped, inputs, splits[0].modality)
+    return LabelledRows(X, y, paths, skipped, inputs, splits[0].modality, root)
 
 
-def _gather(model: Imprinter, split: Split, progress: Callable[[EmbeddingProgress], object] | None) -> LabelledRows:
+def _gather(model: Imprinter, split: Split, progress: Report | None) -> LabelledRows:
     if not len(split.labels):
         raise ParameterError("The data have no labels, so there is nothing to compare with.")
     rows = model.look(split, progress)
@@ -81,11 +94,18 @@ def path_of(split: Split, i: int) -> str:
     return os.path.join(split.inputs.root, split.names[i]) if isinstance(split.inputs, FileInputs) else split.names[i]
 
 
-def count_training_rows(model: Imprinter, X: Array) -> int:
-    """How many rows are equal to a training row that the model file holds; a lower bound, it holds only some."""
-    exemplars = model.learnt.shelves.values()
-    if not exemplars:
-        return 0
-    training = unit_rows(np.concatenate([one.X for one in exemplars]).astype(np.float64))
+def count_training_rows(model: Imprinter, X: Array) -> tuple[int, bool]:
+    """How many rows are training rows of the model, and whether that is exact.
+
+    A model file holds only some rows of a large class, and then the number is a lower bound.
+    """
+    exemplars, folds = model.learnt.shelves.values(), model.learnt.head.imprinted.folds
+    held = list(folds.held.values()) if isinstance(folds, CrossValidation) else []
+    parts = [*(one.X for one in exemplars), *(state["rows"] for state in held)]
+    if not parts:
+        return 0, False
+    training = unit_rows(np.concatenate(parts).astype(np.float64))
     distances, _ = nearest(unit_rows(X.astype(np.float64)), training, 1)
-    return int(np.sum(distances[:, 0] <= ROUNDING))
+    count = int(np.sum(distances[:, 0] <= ROUNDING))
+    complete = bool(held) and all(len(state["rows"]) == state["seen"][0] for state in held)
+    return count, complete or count == len(X)

@@ -97,8 +97,11 @@ class ModelCard:
         ]
 
 
-def model_card(head: Decider, kind: str, origin: dict[str, Any] | None) -> ModelCard:
-    """The card of a fitted model; `origin` is what the model file says of its backbone."""
+def model_card(head: Decider, kind: str, origin: dict[str, Any] | None, named: bool = False) -> ModelCard:
+    """The card of a fitted model; `origin` is what the model file says of its backbone.
+
+    With `named`, one row of each class is its name, which is not counted.
+    """
     proxies = head.imprinted.proxies
     rows = np.bincount(proxies.labels, proxies.mass, minlength=len(head.imprinted.classes))
     accuracy: float | None = None
@@ -112,7 +115,7 @@ def model_card(head: Decider, kind: str, origin: dict[str, Any] | None) -> Model
     return ModelCard(
         modality=kind,
         classes=tuple(map(str, head.imprinted.classes.tolist())),
-        rows_per_class=tuple(round(count) for count in rows),
+        rows_per_class=tuple(round(count) - named for count in rows),
         method=head.description,
         proxies=len(proxies.labels),
         width=proxies.weights.shape[1],

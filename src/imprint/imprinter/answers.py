@@ -8,6 +8,7 @@ import numpy as np
 from imprint.active import Suggestions, suggest
 from imprint.core.errors import ParameterError, UnreadableInput
 from imprint.core.types import Array
+from imprint.head.card import ModelCard, model_card
 from imprint.imprinter import exemplars
 from imprint.imprinter.embedder import BackboneEmbedder, Report
 from imprint.imprinter.exemplars import Reason
@@ -41,6 +42,12 @@ class Answering(ABC):
     def classes_(self) -> Array:
         """The labels the model knows, sorted."""
         return self.learnt.head.classes
+
+    def card(self) -> ModelCard:
+        """The model card: data, classes, expected accuracy, backbone and licence; see `imprint card`."""
+        kind, learnt = self.embedder.kind, self.learnt
+        origin = self.embedder.origin() if kind.needs_backbone else None
+        return model_card(learnt.head, kind.name, origin, learnt.named)
 
     @property
     def calibrated(self) -> bool:
@@ -108,7 +115,7 @@ class Answering(ABC):
         rows = item.X if isinstance(item, Embedded) else self._rows([item])
         if len(rows) != 1:
             raise ParameterError(f"why(item): {len(rows)} items; explain one at a time.")
-        return exemplars.reasons(*self.learnt, rows[0], n)
+        return exemplars.reasons(self.learnt.head, self.learnt.shelves, rows[0], n)
 
     def _rows(self, items: Any) -> Array:
         found = self.look(items)

@@ -18,6 +18,8 @@ class Learnt(NamedTuple):
 
     head: Decider
     shelves: dict[Any, Exemplars]
+    named: bool = False
+    """Whether one row of each class is its name."""
 
     def taught(self, rows: Embedded) -> Self:
         """The same after new classes and more rows of known ones."""
@@ -25,7 +27,7 @@ class Learnt(NamedTuple):
         if len(self.head.imprinted):
             _same_kind(self.head, y)
         head = self.head.learn(rows.X.astype(self.head.imprinted.dtype, copy=False), y)
-        return type(self)(head, exemplars.shelve(head.imprinted, self.shelves, rows))
+        return self._replace(head=head, shelves=exemplars.shelve(head.imprinted, self.shelves, rows))
 
     def without(self, label: Any) -> Self:
         """The same without a class."""
@@ -33,19 +35,19 @@ class Learnt(NamedTuple):
         nothing = Embedded(
             np.empty((0, head.imprinted.width or 0), np.float32), [], (), np.empty(0, head.classes.dtype)
         )
-        return type(self)(head, exemplars.shelve(head.imprinted, self.shelves, nothing))
+        return self._replace(head=head, shelves=exemplars.shelve(head.imprinted, self.shelves, nothing))
 
     def to_parts(self) -> tuple[dict[str, Any], dict[str, Array]]:
         """A JSON document and named arrays."""
         document, arrays = pretrained.to_parts(self.head)
         names, pictures = exemplars.to_parts(self.head.imprinted.classes.tolist(), self.shelves)
-        return {**document, "pictures": names}, {**arrays, **pictures}
+        return {**document, "pictures": names, "names": self.named}, {**arrays, **pictures}
 
     @classmethod
     def of_parts(cls, head: Decider, document: dict[str, Any], arrays: dict[str, Array]) -> Self:
         """A head with the pictures that `to_parts` described; KeyError, TypeError or ValueError for anything else."""
         names = document.get("pictures", [[] for _ in range(len(head.imprinted))])
-        return cls(head, exemplars.from_parts(head.imprinted, names, arrays))
+        return cls(head, exemplars.from_parts(head.imprinted, names, arrays), document.get("names") is True)
 
 
 def _same_kind(head: Decider, y: Array) -> None:

@@ -1,7 +1,7 @@
 """The model of a person with a folder of pictures, a table of texts, or embeddings."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -16,14 +16,15 @@ from imprint.core.files import container
 from imprint.core.files.locks import exclusive
 from imprint.core.labels import plain
 from imprint.head import Head
-from imprint.head.card import ModelCard, model_card
 from imprint.imprinter import pretrained
 from imprint.imprinter.answers import Answering
 from imprint.imprinter.embedder import ROWS, BackboneEmbedder, Report
 from imprint.imprinter.exemplars import Exemplars
 from imprint.imprinter.items import Embedded
 from imprint.imprinter.learnt import Learnt
+from imprint.imprinter.names import ClassNames, joined
 from imprint.method import PARTS, Method
+from imprint.modalities import modality
 from imprint.pretrained_classes.head import PretrainedHead
 
 if TYPE_CHECKING:
@@ -54,6 +55,9 @@ class Imprinter(Answering):
     keep_head : bool or str
         Whether the classes of the backbone's own head stay beside the new ones, and how they decide together: True or
         `margin`, `qi`, `done`; see `docs/keep-head.md`. Such a model cannot say how good it is.
+    names : bool or dict, optional
+        Whether each class name serves as one more example: True, False, or a dict from label to a better wording.
+        By default, the names of a text model are used if they agree with the examples.
     random_state : int
         0 unless told otherwise: the same pictures give the same model.
     **parts
@@ -79,6 +83,7 @@ class Imprinter(Answering):
         threads: int | None = None,
         calibrate: bool = True,
         keep_head: bool | str = False,
+        names: bool | Mapping[str, str] | None = None,
         random_state: Any = 0,
         **parts: Any,
     ):
@@ -89,7 +94,7 @@ class Imprinter(Answering):
         self.embedder = BackboneEmbedder(self._keep.spec if self._keep else backbone, cache, device, threads)
         given = self._keep.parts if self._keep else recipes.describe(recipe or DEFAULT).parts()
         self._method, self._seed = Method.of(**{**given, **parts}), _seed(random_state)
-        self._calibrate = calibrate
+        self._calibrate, self._names = calibrate, ClassNames.of(names)
         self._learnt: Learnt | None = None
 
     def __repr__(self) -> str:
@@ -135,17 +140,30 @@ class Imprinter(Answering):
     def fit(self, data: Any, y: Any = None, *, progress: Report | None = None) -> Self:
         """Imprint every class of `data` (see `embed`), forgetting whatever was there before."""
         rows = self.embed(data, y, progress=progress)
+        names = self._names.examples(self.embedder, rows, self._method, self._seed)
+        return self._fit(rows if names is None else joined(rows, names), names is not None)
+
+    def fit_names(self, classes: Sequence[str] | Mapping[str, str]) -> Self:
+        """Imprint classes from their names alone: a list of names, or a dict from label to wording."""
+        names = ClassNames.alone(classes)
+        self.embedder.choose(modality("text") if self.embedder.spec is None else self.embedder.kind)
+        return self._fit(names.rows(sorted(names.wording), self.backbone.embed_names), True)
+
+    def _fit(self, rows: Embedded, named: bool) -> Self:
         folds = CrossValidation.new(self._method, self._seed, rows.X.dtype) if self._calibrate else None
         empty = Head(self._method, self._seed, rows.X.dtype, folds=folds)
-        learnt = Learnt(self._keep.beside(empty) if self._keep else empty, {}).taught(rows)
+        learnt = Learnt(self._keep.beside(empty) if self._keep else empty, {}, named).taught(rows)
         learnt.head.prepared  # noqa: B018 - what cannot decide is refused here, not by the first prediction
         self._learnt = learnt
         return self
 
     def add(self, data: Any, y: Any = None, *, progress: Report | None = None) -> Self:
         """Imprint new classes, and more items of known ones; the other classes stay as they are."""
-        _ = self.learnt  # refused before the work where there is nothing to add to
+        learnt = self.learnt  # refused before the work where there is nothing to add to
         rows = self.embed(data, y, progress=progress)
+        new = set(np.asarray(rows.y).tolist()) - set(learnt.head.classes.tolist())
+        if learnt.named and new:
+            rows = joined(rows, self._names.rows(sorted(new), self.backbone.embed_names))
         compare_and_set(self, "_learnt", lambda learnt: learnt.taught(rows))
         return self
 
@@ -154,8 +172,6 @@ class Imprinter(Answering):
         _ = self.learnt  # refused where there is nothing to forget
         compare_and_set(self, "_learnt", lambda learnt: learnt.without(plain(label)))
         return self
-
-    # Keeping
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to one file, whole or not at all.
@@ -170,11 +186,6 @@ class Imprinter(Answering):
         container.write(
             path, document, arrays, lambda again, its_arrays: pretrained.from_parts(again, its_arrays, path)
         )
-
-    def card(self) -> ModelCard:
-        """The model card: data, classes, expected accuracy, backbone and licence; see `imprint card`."""
-        kind = self.embedder.kind
-        return model_card(self.learnt.head, kind.name, self.embedder.origin() if kind.needs_backbone else None)
 
     @classmethod
     def load(
@@ -221,11 +232,7 @@ class Imprinter(Answering):
     @classmethod
     @contextmanager
     def change(cls, path: str | os.PathLike[str], **options: Any) -> Iterator[Self]:
-        """Load a model, and save it when the block ends well; whoever else changes the file waits meanwhile.
-
-        with Imprinter.change("model.imprint") as model:
-            model.forget("zebra")
-        """
+        """Load a model, and save it when the block ends well; whoever else changes the file waits meanwhile."""
         place = Path(path)
         if not place.is_file():
             container.read(place)  # raises the right sentence

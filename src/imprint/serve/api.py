@@ -13,6 +13,7 @@ from imprint.core.errors import NotFittedError, ParameterError
 from imprint.core.version import __version__
 from imprint.modalities.image import read_picture
 from imprint.serve import evaluation, export
+from imprint.serve.drift import ServedDrift
 from imprint.serve.labelled import clean_label, clean_name
 from imprint.serve.model import answer
 from imprint.serve.requests import EventStream, Handler, body, ended, guarded, json_body, number
@@ -34,6 +35,7 @@ class Api:
     def __init__(self, project: "Project"):
         self.project = project
         self.events = EventStream(project)
+        self.drift = ServedDrift(project.tell)
         self._room = asyncio.Semaphore(AT_ONCE)
 
     def routes(self) -> list[Route]:
@@ -47,6 +49,8 @@ class Api:
             ("POST", "/api/items", self.add),
             ("GET", "/api/items/{number:int}/{kind}", self.preview),
             ("POST", "/api/predict", self.predict),
+            ("GET", "/api/drift", self.drift_state),
+            ("POST", "/api/drift", self.restart_drift),
             ("GET", "/api/evaluation", self.evaluation),
             ("GET", "/api/judge", self.evaluation),
             ("POST", "/api/import", self.import_model),
@@ -121,14 +125,27 @@ class Api:
             raw, name, row = await self._input(request)
             if "unknown" in request.query_params and unknown > 0:
                 await self._require_calibration(request.query_params["unknown"])
-            predicted = await asyncio.to_thread(self._answer, row, name, top=top, unknown=unknown, why=why)
+            predicted = await asyncio.to_thread(self._answer, raw, row, name, top=top, unknown=unknown, why=why)
             if preview and self.project.modality == "image":
                 predicted["preview"] = await asyncio.to_thread(_data_url, raw)
         return JSONResponse([predicted])
 
-    def _answer(self, row: Any, name: str, **options: Any) -> dict[str, Any]:
+    def _answer(self, raw: bytes, row: Any, name: str, **options: Any) -> dict[str, Any]:
         model = self.project.model()
-        return answer(model, evaluation.calibration_for(model, self.project.evaluation()), row, name, **options)
+        calibration = evaluation.calibration_for(model, self.project.evaluation())
+        predicted = answer(model, calibration, row, name, **options)
+        if calibration is not None:
+            text = self.project.modality == "text"
+            preview = (lambda: raw.decode("utf-8", "replace")[:300]) if text else (lambda: _data_url(raw))
+            self.drift.observe(calibration, predicted["known"], name, preview)
+        return predicted
+
+    async def drift_state(self, request: Request) -> Response:
+        return JSONResponse(self.drift.as_json())
+
+    async def restart_drift(self, request: Request) -> Response:
+        self.drift.restart()
+        return JSONResponse(self.drift.as_json())
 
     async def _require_calibration(self, given: str) -> None:
         """Wait for the evaluation that `unknown` needs; refused where the model cannot be calibrated."""

@@ -76,7 +76,7 @@ class Project:
         self._embedder = BatchingEmbedder(self.backbone)
         self._resources.callback(self._embedder.thread.close)
         self._embed_missing()
-        self._evaluator = Evaluator(self.rows, self.model, self._tell)
+        self._evaluator = Evaluator(self.rows, self.model, self.tell)
         self._resources.callback(self._evaluator.close)
         self._committer: SupervisedThread[CommitTask, CommitOutcome] = SupervisedThread("commit", self._commit, MOST)
         self._resources.callback(self._committer.close)
@@ -139,7 +139,7 @@ class Project:
         if entries:
             self.history = history
             self._evaluator.look()
-            self._tell()
+            self.tell()
         return outcomes
 
     # What follows from the changes
@@ -179,7 +179,8 @@ class Project:
             return before.basis
         return self._plain if model is None else imported_basis(self.store.file(model))
 
-    def _tell(self) -> None:
+    def tell(self) -> None:
+        """Call every listener."""
         for listener in self._listeners:
             listener()
 

@@ -8,21 +8,21 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from imprint.aggregators.kernel import Kernel
 from imprint.aggregators.nearest import Nearest
 from imprint.core.errors import ParameterError
-from imprint.core.types import Array, State
+from imprint.core.types import Array
 from imprint.head import Head
 from imprint.kernels.decisions import Counts, Vote, count_decisions, count_many, count_votes
 from imprint.kernels.rows import lengths
 from imprint.kernels.stacks import Neighbours, Stack, span_maxima, stacked
-from imprint.method import ClassState, Method
+from imprint.method import ClassState
 from imprint.normalisers.l2 import L2
+from imprint.study.kernel_decisions import LARGEST, KernelDecisions
 from imprint.study.proxies import ClassProxies, ProxyRows, UnitProxies
-from imprint.study.sharing import is_shareable
+from imprint.study.sharing import ROUNDING, is_shareable, rounding_of
 from imprint.study.work_graph import Decision, QueryGroup, WorkGraph
 
-ROUNDING = 8 * float(np.finfo(np.float32).eps)
-"""Two best scores that differ by less than this share of the best may change places by float32 rounding alone."""
 SCORES = 2**22  # held at a time
 HELD = 2**25  # numbers in the proxies that are held at a time
 BEST = "best"  # comparing by the largest inner product, as `max` does; the other ways are in `DISTANCES`
@@ -47,10 +47,19 @@ def decide(graph: WorkGraph, proxies: UnitProxies, queries: Array) -> Iterator[t
     """What came of each decision of a graph, with its number, in any order."""
     extreme = lengths(queries) is None
     known = [] if extreme else np.flatnonzero(is_shareable(graph.methods)).tolist()
+    kernel = [i for i in known if type(graph.decisions[i].aggregator) is Kernel]
+    too_large = {i for i in kernel if proxies.count(graph.decisions[i]) > LARGEST}
     plain = PlainDecisions(graph, proxies, queries)
-    for i in sorted({*range(len(graph.decisions))} - {*known}):
+    for i in sorted({*range(len(graph.decisions))} - {*known} | too_large):
         yield i, plain.decide(i)
-    for numbers in _held_together(graph, proxies, known):
+    for numbers in _held_together(graph, proxies, sorted({*kernel} - too_large)):
+        start = time.process_time()
+        counts = KernelDecisions(graph, proxies, queries).count(numbers)
+        each = (time.process_time() - start) / sum(size for _, size in counts.values())
+        for i, ((right, claimed, near), size) in counts.items():
+            yield i, DecisionCounts(right[0], claimed[0], int(near[0]), size, each * size)
+        proxies.forget_finished()
+    for numbers in _held_together(graph, proxies, sorted({*known} - {*kernel})):
         start = time.process_time()
         found = _together(graph, proxies, queries, numbers)
         each = (time.process_time() - start) / sum(one.proxies for one in found.values())
@@ -101,7 +110,7 @@ class DecisionTable:
 def _together(graph: WorkGraph, proxies: UnitProxies, queries: Array, numbers: list[int]) -> dict[int, DecisionCounts]:
     """Make decisions together: test rows that take part in the same task splits, one way of comparing after another."""
     tables = _decision_tables(graph, proxies, numbers)
-    for batch in graph.batches():
+    for batch in graph.query_groups():
         here = [(how, q) for (how, split), q in tables.items() if split in batch.splits]
         if best := [q for how, q in here if how == BEST]:
             _by_best_score(graph, queries, batch, best)
@@ -180,19 +189,18 @@ class PlainDecisions:
 
     def __init__(self, graph: WorkGraph, proxies: UnitProxies, queries: Array) -> None:
         self.graph, self.proxies, self.queries = graph, proxies, queries
-        self._sums: dict[object, State] = {}
 
     def decide(self, number: int) -> DecisionCounts:
         """What came of one decision."""
         start = time.process_time()
         head, split = self.head(number), self.graph.splits[self.graph.split[number]]
-        step = max(1, SCORES // len(split.classes))
+        step, rounding = max(1, SCORES // len(split.classes)), rounding_of(head.aggregator)
         total = Counts.of(1, len(split.classes))
         for i in range(0, len(split.rows), step):
             scores = head.scores(self.queries[split.rows[i : i + step]])
             if not np.isfinite(scores).all():
                 raise ParameterError(f"{head.method}: the scores overflow; scale the rows down or use norm_inf='l2'.")
-            count_decisions(scores.T, split.truth[i : i + step], ROUNDING, total)
+            count_decisions(scores.T, split.truth[i : i + step], rounding, total)
         count = len(head.proxies.labels)
         return DecisionCounts(total.right[0], total.claimed[0], int(total.near[0]), count, time.process_time() - start)
 
@@ -201,13 +209,7 @@ class PlainDecisions:
         decision, method = self.graph.decisions[number], self.graph.methods[number]
         classes = self.graph.splits[decision.split].classes
         labels = tuple(self.graph.classes[c].label for c in classes)
-        states = tuple(ClassState(self.proxies.states[c, decision.spec], self._sums_of(method, c)) for c in classes)
+        states = tuple(
+            ClassState(self.proxies.states[c, decision.spec], self.proxies.row_statistics(method, c)) for c in classes
+        )
         return Head(method, self.graph.specs[decision.spec].seed or 0, self.queries.dtype, labels, states)
-
-    def _sums_of(self, method: Method, c: int) -> State:
-        """What an aggregator wants to know of the rows of a class."""
-        key = method.aggregator, method.norm_pre, method.norm_inf, c
-        if key not in self._sums:
-            X = self.proxies.X[self.graph.classes[c].rows]
-            self._sums[key] = method.sums(X, method.norm_pre.apply(X))
-        return self._sums[key]

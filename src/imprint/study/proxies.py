@@ -12,12 +12,13 @@ from imprint.generators._base import PerClassGenerator
 from imprint.generators.all import All
 from imprint.kernels.quantiles import ranks, targets_in_turn, values_at
 from imprint.kernels.rows import lengths, unit_rows
+from imprint.method import Method
 from imprint.normalisers._base import Normaliser
 from imprint.normalisers.none import NoNorm
 from imprint.normalisers.quantile import Quantile
 from imprint.study import sharing
 from imprint.study.sharing import StateRequest
-from imprint.study.work_graph import WorkGraph
+from imprint.study.work_graph import Decision, WorkGraph
 
 
 class ProxyRows:
@@ -69,6 +70,7 @@ class UnitProxies:
         self._raw: dict[tuple[int, int], ClassProxies] = {}
         self._class_blocks: dict[int, ProxyRows] = {}
         self._finished: dict[object, Any] = {}
+        self._statistics: dict[object, State] = {}
         for (c, norm_pre), requests in graph.requests().items():
             start = time.process_time()
             scaled = norm_pre.apply(X[graph.classes[c].rows])
@@ -97,6 +99,18 @@ class UnitProxies:
             raw, quantile = self._raw_parts(spec, split), type(norm_post) is Quantile
             self._finished[key] = self._after_quantile(raw) if quantile else [self._divided(p, norm_post) for p in raw]
         return self._finished[key]
+
+    def row_statistics(self, method: Method, c: int) -> State:
+        """The statistics of the training rows of a class that the aggregator of a method needs."""
+        key = method.aggregator, method.norm_pre, method.norm_inf, c
+        if key not in self._statistics:
+            X = self.X[self.graph.classes[c].rows]
+            self._statistics[key] = method.sums(X, method.norm_pre.apply(X))
+        return self._statistics[key]
+
+    def count(self, decision: Decision) -> int:
+        """The number of proxies of a decision whose generator treats classes alone."""
+        return sum(self._raw[c, decision.spec].size for c in self.graph.splits[decision.split].classes)
 
     def forget_finished(self) -> None:
         """Free the proxies that are easily made again."""

@@ -11,9 +11,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from imprint.aggregators._base import Aggregator
+from imprint.aggregators.kernel import Kernel
 from imprint.aggregators.max import Max
 from imprint.aggregators.nearest import Nearest
 from imprint.core.types import Array, State
+from imprint.gaussian_process.gaussian import ERROR
 from imprint.generators._base import Generator
 from imprint.generators.all import All
 from imprint.generators.covmax import CovMax
@@ -33,6 +35,8 @@ from imprint.normalisers.none import NoNorm
 from imprint.normalisers.quantile import Quantile
 from imprint.study.methods import Methods
 
+ROUNDING = 8 * float(np.finfo(np.float32).eps)
+KERNEL_ROUNDING = 4 * ERROR  # its sums cancel: float32 exponents shift a score by up to ERROR
 NESTED = (Random, FPS, CovMax)
 """The proxies for a smaller k are the first k of those for a larger one."""
 SELECTED_ROWS = (All, Random, FPS, CovMax, KMedoids)
@@ -50,8 +54,17 @@ def is_shareable(methods: Methods) -> Array:
         & methods.map_part("generator", lambda g: type(g) in GENERATORS)
         & methods.map_part("norm_post", lambda norm: type(norm) in PROXY_NORMS)
         & methods.map_part("norm_inf", lambda norm: type(norm) in ROW_SCALINGS)
-        & methods.map_part("aggregator", lambda a: type(a) is Max or (type(a) is Nearest and a.metric != "manhattan"))
+        & methods.map_part("aggregator", _is_shareable_aggregator)
     )
+
+
+def _is_shareable_aggregator(aggregator: Aggregator) -> bool:
+    return type(aggregator) in (Max, Kernel) or (type(aggregator) is Nearest and aggregator.metric != "manhattan")
+
+
+def rounding_of(aggregator: Aggregator) -> float:
+    """Two best scores that differ by less than this share of the best may change places by rounding alone."""
+    return KERNEL_ROUNDING if type(aggregator) is Kernel else ROUNDING
 
 
 class StateRequest(NamedTuple):

@@ -108,7 +108,7 @@ class WorkGraph:
         states = sum(len(set(sharing.serving_requests(list(asked.values())))) for asked in self.requests().values())
         return states + len(self.spec)
 
-    def batches(self) -> list[QueryGroup]:
+    def query_groups(self) -> list[QueryGroup]:
         """All test rows, those together that take part in the same task splits."""
         last = max(int(split.rows[-1]) for split in self.splits)
         takes_part = np.zeros((last + 1, len(self.splits)), dtype=bool)

@@ -18,9 +18,9 @@ def test_wrong_path(imprint, model):
     imprint("fit", "photoz", "-o", "x.imprint").refused("Unknown dataset 'photoz'", "or a path")
     imprint("fit", "./photoz/", "-o", "x.imprint").refused("There is no file or folder ./photoz/")
     imprint("predict", model, "no.png").refused("There is no file or folder no.png")
-    imprint("predict", "no.imprint", "a.png").refused("no.imprint: there is no such file")
-    imprint("add", "no.imprint", "photos").refused("no.imprint: there is no such file")
-    imprint("forget", "no.imprint", "cat").refused("no.imprint: there is no such file")
+    imprint("predict", "no.imprint", "a.png").refused("no.imprint: no such file")
+    imprint("add", "no.imprint", "photos").refused("no.imprint: no such file")
+    imprint("forget", "no.imprint", "cat").refused("no.imprint: no such file")
     imprint("predict", "photos", "a.png").refused("this is a folder, not a model file")
 
 
@@ -84,7 +84,7 @@ def test_damaged_and_foreign_models(imprint, model, photos):
 def test_output_over_something_else(imprint, photos):
     picture = photos / "dark" / "0.png"
     before = picture.read_bytes()
-    imprint("fit", photos, "-o", picture, *RAW).refused("it exists and is no imprint model")
+    imprint("fit", photos, "-o", picture, *RAW).refused("it exists and is not an imprint model")
     assert picture.read_bytes() == before
     imprint("fit", photos, "-o", photos, *RAW).refused("it is a folder")
     imprint("fit", photos, "-o", "no/where/m.imprint", *RAW).refused("there is no folder")
@@ -121,7 +121,7 @@ def test_unwritable_folder(imprint, model, photos, monkeypatch):
 def test_a_home_that_cannot_be_written(imprint, photos, tmp_path, monkeypatch):
     (tmp_path / "file").write_text("in the way")
     monkeypatch.setenv("IMPRINT_HOME", str(tmp_path / "file" / "home"))
-    advice = "set IMPRINT_HOME to a folder of your own"
+    advice = "set IMPRINT_HOME to another folder"
     imprint("fit", photos, "-o", "m.imprint", *RAW).refused(advice, "--no-cache")
     imprint("embed", photos, "-o", "e.npz", "-b", "raw").refused(advice)
     imprint("demo").refused(advice, "--no-cache")
@@ -207,5 +207,5 @@ def test_names_that_are_not_utf8(imprint, paint, tmp_path):
 @pytest.mark.skipif(os.name != "posix", reason="devices are files on POSIX only")
 def test_a_device_is_never_replaced(imprint, photos, tmp_path):
     os.mkfifo(tmp_path / "pipe")
-    imprint("fit", photos, "-o", tmp_path / "pipe", *RAW).refused("Cannot write", "it is no ordinary file")
+    imprint("fit", photos, "-o", tmp_path / "pipe", *RAW).refused("Cannot write", "it is not an ordinary file")
     imprint("embed", photos, "-o", "/dev/full", "-b", "raw").refused("Cannot write /dev/full: it is no ordinary file")

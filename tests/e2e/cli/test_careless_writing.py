@@ -74,7 +74,7 @@ def test_a_folder_that_nobody_can_write_to(imprint, model, photos):
 
 
 def test_wrong_paths(imprint, model, photos):
-    imprint("export", "no.imprint", "--to", "onnx").refused("no.imprint: there is no such file; a model is made by")
+    imprint("export", "no.imprint", "--to", "onnx").refused("no.imprint: no such file; to fit a model")
     imprint("export", photos, "--to", "numpy").refused("this is a folder, not a model file")
     imprint("export", photos / "dark" / "0.png", "--to", "numpy").refused("this is not an imprint model")
     imprint("export", model, "--to", "onnx", "-o", "no/where/m.onnx").refused("there is no folder")

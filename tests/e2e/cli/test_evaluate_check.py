@@ -62,8 +62,8 @@ def test_evaluate_counts_and_names_mistakes(imprint, model, paint, tmp_path):
     assert page["items"][page["mistakes"][0]]["predicted"] == "dark"
     assert {len(page["cells"][f]) for f in ("0,0", "1,0", "1,1")} == {2, 1, 3}
     shown = imprint("evaluate", model, data)
-    assert "83.3 % right: 5 of 6" in shown.out
-    assert "1  light called dark" in shown.out
+    assert "Accuracy 83.3 % (5 of 6 correct)." in shown.out
+    assert re.search(r"light +dark +1$", shown.out, re.MULTILINE)
     assert max(len(line) for line in shown.out.splitlines()) <= 80
 
 
@@ -97,11 +97,25 @@ def test_unknown_labels_count_as_mistakes_and_are_named(imprint, tmp_path):
     assert imprint("fit", draw(tmp_path / "two", ["across", "down"]), "-o", "m.imprint", *RAW).code == 0
     data = draw(tmp_path / "three", ["across", "down", "aslant"], n=2, first=60)
     done = imprint("evaluate", "m.imprint", data)
-    assert "was made of" not in done.err
-    assert "was made of at least 10 of these" in imprint("evaluate", "m.imprint", tmp_path / "two").err
-    assert "66.7 % right: 4 of 6" in done.out
-    assert "The model does not know aslant: rows labelled so count as mistakes." in done.err
+    assert "training data" not in done.err
+    assert "Accuracy 66.7 % (4 of 6 correct)." in done.out
+    assert "The model does not have the classes aslant: their rows count as mistakes." in done.err
     assert len(json.loads(imprint("evaluate", "m.imprint", data, "--json").out)["mistakes"]) == 2
+
+
+def test_training_rows_are_reported_first(imprint, model, photos, paint):
+    paint(photos, ["dark"], n=2, first=80)
+    for words in (("evaluate", model, photos), ("evaluate", model, photos, "--json")):
+        first = imprint(*words).err.splitlines()[0]
+        assert first in ("15 of these rows are training data; use held-out data.",
+                         "At least 15 of these rows are training data; use held-out data.")  # fmt: skip
+
+
+def test_the_number_of_training_rows_is_exact_where_all_are_in_the_file(imprint, tmp_path):
+    data = draw(tmp_path / "two", ["across", "down"])
+    assert imprint("fit", data, "-o", "m.imprint", *RAW).code == 0
+    draw(data, ["across"], n=1, first=60)
+    assert imprint("evaluate", "m.imprint", data).err.startswith("10 of these rows are training data; use held-out")
 
 
 def test_unreadable_inputs_are_named_and_the_rest_counts(imprint, model, photos):
@@ -125,15 +139,32 @@ def test_check_finds_what_was_planted(imprint, tmp_path):
     found = json.loads(done.out)
     assert list(found) == ["mislabelled", "duplicates", "outliers", "unreadable"]
     (suspect,) = found["mislabelled"]
-    assert list(suspect) == ["path", "label", "suggested", "probability"]
+    assert list(suspect) == ["path", "label", "suggested", "probability", "score"]
     assert (suspect["path"], suspect["label"], suspect["suggested"]) == (str(wrong), "down", "across")
     assert found["duplicates"] == [[str(data / "aslant" / "5.png"), str(copy)]]
     page = held(tmp_path / "page.html")
     assert page["totals"] == [1, 1, len(found["outliers"]), 0]
     assert all("picture" in page["items"][i] for i in page["duplicates"][0]["items"])
     shown = imprint("check", data, *RAW).out
-    assert "1 label likely wrong" in shown
-    assert "1 group of duplicates" in shown
+    assert "Labels to check: 1, the highest score first" in shown
+    assert "Groups of duplicates: 1\n" in shown
+    assert re.search(r"^down/wrong.png +down +across +[0-9.]+$", shown, re.MULTILINE)
+    assert str(tmp_path) not in shown + (tmp_path / "page.html").read_text("utf-8")
+
+
+def test_check_reports_the_same_picture_in_two_classes(imprint, tmp_path):
+    data = draw(tmp_path / "photos", ["across", "down"], n=6)
+    shutil.copy(data / "across" / "3.png", data / "down" / "same.png")
+    shutil.copy(data / "across" / "1.png", data / "across" / "copy.png")
+    shown = imprint("check", data, *RAW, "--page", "page.html").out
+    assert "Groups of duplicates: 2, 1 with different labels" in shown
+    lines = shown[shown.index("Groups") :].splitlines()[3:7]
+    assert [line.split() for line in lines] == [
+        ["across/3.png", "across", "1"],
+        ["down/same.png", "down", "1"],
+        ["across/1.png", "across", "2"],
+        ["across/copy.png", "across", "2"],
+    ]
 
 
 def test_check_compares_both_parts(imprint, tmp_path):
@@ -165,6 +196,17 @@ def test_names_with_control_characters_are_shown_escaped(imprint, model, photos)
     done = imprint("evaluate", model, photos, "--page", "page.html")
     assert "\x1b" not in done.out + done.err + (photos.parent / "page.html").read_text("utf-8")
     assert "\x1b" not in imprint("check", photos, *RAW).out
+
+
+def test_a_page_replaces_only_pages(imprint, model, photos):
+    for words in (("evaluate", model, photos), ("check", photos, *RAW)):
+        page = photos.parent / f"{words[0]}.html"
+        page.write_text("<html>mine</html>")
+        imprint(*words, "--page", page).refused("it exists and is not a page of imprint; choose another name.")
+        assert page.read_text() == "<html>mine</html>"
+        page.unlink()
+        for _ in range(2):
+            assert imprint(*words, "--page", page).code == 0
 
 
 def test_a_page_that_cannot_be_written_is_refused_before_any_work(imprint, model, photos):

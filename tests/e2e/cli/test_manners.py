@@ -113,7 +113,7 @@ def test_tracebacks_only_on_demand(imprint):
     plain = imprint("predict", "missing.imprint", "a.png")
     assert (plain.code, plain.out) == (2, "")
     assert plain.err == (
-        "Error: missing.imprint: there is no such file; a model is made by: imprint fit FOLDER -o missing.imprint.\n"
+        "Error: missing.imprint: no such file; to fit a model: imprint fit FOLDER -o missing.imprint.\n"
     )
     for place in (["--debug", "predict"], ["predict", "--debug"]):
         with pytest.raises(OSError, match="no such file"):

@@ -9,7 +9,7 @@ from imprint.core.errors import ParameterError
 from imprint.embeddings import Skipped
 from imprint.evaluation import evaluation, inspect_rows
 from imprint.evaluation.anomalies import duplicates, outliers
-from imprint.evaluation.label_errors import doubt_of_labels, mislabelled
+from imprint.evaluation.label_errors import label_error_scores, label_errors
 from imprint.evaluation.projection import project
 
 KEYS = [
@@ -78,16 +78,32 @@ def scores_with_planted_labels(seed=0, n=600, classes=6, planted=30):
     return S, P, z, chosen
 
 
-def test_planted_labels_are_found_before_classes_that_are_merely_alike():
+def test_planted_label_errors_score_higher_than_rows_of_similar_classes():
     S, P, z, chosen = scores_with_planted_labels()
-    first = np.argsort(-doubt_of_labels(S, P, z))[:30]
+    first = np.argsort(-label_error_scores(S, P, z))[:30]
     by_probability = np.argsort(P[np.arange(len(z)), z])[:30]
     assert len(set(first) & set(chosen)) >= 26
     assert len(set(first) & set(chosen)) >= 4 + len(set(by_probability) & set(chosen))
-    listed = mislabelled(S, P, z)
-    assert len({i for i, _ in listed} & set(chosen)) >= 28
-    assert len(listed) < 60
-    assert all(c == P[i].argmax() != z[i] for i, c in listed)
+    listed = label_errors(S, P, P, z)
+    assert len({e.row for e in listed} & set(chosen)) >= 26
+    assert len(listed) < 45
+    assert all(e.suggested == P[e.row].argmax() != z[e.row] for e in listed)
+    assert [e.score for e in listed] == sorted((e.score for e in listed), reverse=True)
+
+
+def test_hard_rows_of_correct_labels_are_not_listed():
+    """Rows between two classes get the wrong prediction with confidence, but they are typical of neither class."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(6, size=1200)
+    S = rng.normal(scale=0.05, size=(1200, 6)) + np.eye(6)[y]
+    hard = rng.choice(1200, 20, replace=False)
+    S[hard] = rng.normal(scale=0.05, size=(20, 6)) + 0.7 * np.eye(6)[(y[hard] + 1) % 6]
+    P = np.exp(S / 0.1) / np.exp(S / 0.1).sum(axis=1, keepdims=True)
+    assert (P.argmax(axis=1) != y).sum() == 20
+    assert label_errors(S, P, P, y) == []
+    S[hard[:10]] += 0.3 * np.eye(6)[(y[hard[:10]] + 1) % 6]  # now ten of them are ordinary rows of the other class
+    P = np.exp(S / 0.1) / np.exp(S / 0.1).sum(axis=1, keepdims=True)
+    assert 5 <= len({e.row for e in label_errors(S, P, P, y)} & set(hard[:10].tolist())) <= 10
 
 
 def clusters(seed=0, n=200, width=16):
@@ -126,6 +142,16 @@ def test_an_inspection_names_rows_by_path():
     assert {s.path for s in found.mislabelled} == {"row 3", "row 50"}
     assert {s.path: s.suggested for s in found.mislabelled} == {"row 3": y[3], "row 50": y[50]}
     assert found.duplicates == [["row 0", "row 200"]]
+    assert found.conflicts == 0
+    assert [s.score for s in found.mislabelled] == sorted((s.score for s in found.mislabelled), reverse=True)
+
+
+def test_duplicates_with_different_labels_come_first():
+    X, y = clusters()
+    paths = [f"row {i}" for i in range(202)]
+    found = inspect_rows(np.concatenate([X, X[:1], X[9:10]]), np.append(y, [y[0], (y[9] + 1) % 4]), paths)
+    assert found.duplicates == [["row 9", "row 201"], ["row 0", "row 200"]]
+    assert found.conflicts == 1
 
 
 @pytest.mark.parametrize("labels", [[0] * 6, [0, 1, 2, 3, 4, 5], [0, 0, 0, 0, 0, 1], [0, 0, 0, 1, 1, 1]])

@@ -79,7 +79,7 @@ def evaluation_page(
         "all_mistakes": len(result.mistakes),
         "cells": {f"{i},{j}": [items.index(row) for row in of_cell] for (i, j), of_cell in cells.items()},
         "items": items.items,
-        "unreadable": [{k: printable(v) for k, v in one.items()} for one in result.unreadable],
+        "unreadable": _unreadable(rows),
         "map": projection.as_json(rows.X, truth, truth != answers),
     }
     correct = result.rows - len(result.mistakes)
@@ -94,11 +94,10 @@ def inspection_page(title: str, result: Inspection, rows: LabelledRows) -> str:
     labels, groups = np.unique(rows.y, return_inverse=True)
     marked = np.zeros(len(rows.y), dtype=bool)
     marked[[row_of[s.path] for s in result.mislabelled]] = True
-    suspects = []
-    for s in result.mislabelled[:MAX_MISLABELLED]:
-        suspects.append(
-            {"item": items.index(row_of[s.path]), "suggested": printable(s.suggested), "probability": s.probability}
-        )
+    suspects = [
+        {"item": items.index(row_of[s.path]), "suggested": printable(s.suggested), "score": s.score}
+        for s in result.mislabelled[:MAX_MISLABELLED]
+    ]
     copies = [[items.index(row_of[p]) for p in group[:MAX_COPIES]] for group in result.duplicates[:MAX_GROUPS]]
     data: dict[str, Any] = {
         "classes": [printable(label, 60) for label in labels.tolist()],
@@ -108,11 +107,15 @@ def inspection_page(title: str, result: Inspection, rows: LabelledRows) -> str:
         "duplicates": [{"items": c, "all": len(g)} for c, g in zip(copies, result.duplicates)],
         "outliers": [items.index(row_of[p]) for p in result.outliers[:MAX_OUTLIERS]],
         "totals": [len(result.mislabelled), len(result.duplicates), len(result.outliers), len(result.unreadable)],
-        "unreadable": [{k: printable(v) for k, v in one.items()} for one in result.unreadable],
+        "unreadable": _unreadable(rows),
         "items": items.items,
         "map": project(rows.X, rows.y).as_json(rows.X, groups, marked),
     }
     return document(title, f"{len(rows.y):,} rows of {len(labels):,} classes", INSPECTION_SCRIPTS, data)
+
+
+def _unreadable(rows: LabelledRows) -> list[dict[str, str]]:
+    return [{"path": shortened(rows.relative(s.name)), "reason": printable(s.reason)} for s in rows.skipped]
 
 
 def _closest(

@@ -1,10 +1,11 @@
-"""Data, scripts and style put together into one HTML file."""
+"""One HTML file from data, scripts and style."""
 
 import json
 import re
 from collections.abc import Sequence
 from html import escape
 from importlib.resources import files
+from pathlib import Path
 from string import Template
 from typing import Any
 
@@ -12,11 +13,12 @@ from imprint.core.printable import printable
 from imprint.core.version import __version__
 
 WEB = files(__package__) / "web"
+MARK = b'<meta name="generator" content="imprint '
 IMPORT = re.compile(r"^import .*?;\n", re.MULTILINE)
 
 
 def document(title: str, lead: str, scripts: Sequence[str], data: Any) -> str:
-    """A page whose scripts find `data` in the element `data`; nothing in it is read as markup."""
+    """A page whose scripts read `data` from the element with this id; nothing in it is interpreted as markup."""
     return Template(_text("page.html")).substitute(
         title=escape(printable(title)),
         lead=escape(printable(lead)),
@@ -27,8 +29,14 @@ def document(title: str, lead: str, scripts: Sequence[str], data: Any) -> str:
     )
 
 
+def is_page(path: Path) -> bool:
+    """Whether imprint wrote this file, so that it may be replaced."""
+    with open(path, "rb") as f:
+        return MARK in f.read(2000)
+
+
 def bundle(names: Sequence[str]) -> str:
-    """Modules as one script, in the order given: their imports go, and what they export stays."""
+    """Modules as one script, in the given order, without their import statements."""
     return "\n".join(IMPORT.sub("", _text(f"{name}.js")).replace("\nexport ", "\n") for name in names)
 
 
@@ -37,5 +45,5 @@ def _text(name: str) -> str:
 
 
 def _inert(text: str) -> str:
-    """JSON that cannot end the element it stands in."""
+    """JSON that cannot end its element."""
     return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")

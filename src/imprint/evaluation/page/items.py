@@ -31,7 +31,7 @@ class PageItems:
         """The index in `items` of a row."""
         if i not in self._index:
             self._index[i] = len(self.items)
-            item = {"name": shortened(self.rows.paths[i]), "label": printable(self.rows.y[i])}
+            item = {"name": shortened(self.rows.relative(self.rows.paths[i])), "label": printable(self.rows.y[i])}
             self.items.append({**item, **self.facts(i), **self._content(i)})
         return self._index[i]
 

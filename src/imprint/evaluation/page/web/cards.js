@@ -1,4 +1,4 @@
-// Pictures, texts or names of rows, with what was said about them.
+// Pictures, texts or names of rows, with captions.
 
 import { element } from "./dom.js";
 import { percent } from "./numbers.js";
@@ -13,17 +13,17 @@ function picture(item, caption) {
 function body(item) {
   const other = item.because;
   if (item.picture) {
-    return element("div", { class: "pictures" }, picture(item), other && other.picture ? picture(other, "decided by") : null);
+    return element("div", { class: "pictures" }, picture(item), other && other.picture ? picture(other, "closest training picture") : null);
   }
   if (item.text === undefined) return null;
-  const reason = other && other.text !== undefined ? element("div", { class: "because pale" }, `decided by: ${other.text}`) : null;
+  const reason = other && other.text !== undefined ? element("div", { class: "because pale" }, `closest training text: ${other.text}`) : null;
   return element("div", {}, element("blockquote", {}, item.text), reason);
 }
 
 function reason(item) {
   const other = item.because;
   if (!other || other.picture || other.text !== undefined) return null;
-  return element("span", { class: "name" }, `decided by ${other.name}`);
+  return element("span", { class: "name" }, `closest training input: ${other.name}`);
 }
 
 export function card(item, words) {
@@ -32,9 +32,9 @@ export function card(item, words) {
 
 export function answer(item) {
   const wrong = item.predicted !== item.label;
-  const said = element("b", { class: wrong ? "wrong" : "" }, item.predicted);
-  return wrong ? ["called ", said, ` ${percent(item.probability, 0)}, is `, element("b", {}, item.label)]
-    : [said, ` ${percent(item.probability, 0)}`];
+  const predicted = element("b", { class: wrong ? "wrong" : "" }, item.predicted);
+  return wrong ? [predicted, ` ${percent(item.probability, 0)}, correct: `, element("b", {}, item.label)]
+    : [predicted, ` ${percent(item.probability, 0)}`];
 }
 
 export function cards(items, words, first = FIRST) {

@@ -1,0 +1,131 @@
+"""Drift: a test martingale of conformal p-values, and the inputs that are the evidence against the training data.
+
+While inputs are exchangeable with the training data, their p-values are uniform, and the capital of a gambler who bets
+against that is a non-negative supermartingale that starts at 1: with probability 0.95 it never reaches 20 (Ville). The
+gambler bets on small p-values only, since inputs that look more familiar than the training data are no reason for
+concern.
+"""
+
+from bisect import bisect_right, insort
+from collections import deque
+from datetime import datetime, timedelta
+from typing import NamedTuple
+
+import numpy as np
+
+from imprint.calibration import Calibration
+from imprint.head import Decider
+
+EXPONENTS = np.array([1.0, 0.75, 0.5, 0.25, 0.05])
+"""Power bets e p^(e - 1) (Vovk); the exponent 1 does not bet."""
+SWITCH = 0.001
+"""Share of the capital that is divided equally among all bets before each input, so that a late change is found."""
+LEVELS = (20, 100)
+"""Evidence at which an alarm is given: odds of at least so much to one against the training data."""
+REMEMBERED = 500
+"""Inputs that are kept to show the evidence."""
+EXTENDED = 10_000
+"""Inputs by which the reference rows of the calibration are extended."""
+
+
+def spoken_time(seconds: float, now: float | None = None) -> str:
+    """A time as users read it: the weekday and the hour in the last six days, else the date.
+
+    >>> now = datetime(2026, 11, 19, 12, 0).timestamp()
+    >>> spoken_time(now - 48 * 3600, now), spoken_time(now - 30 * 24 * 3600, now)
+    ('Tuesday 12:00', '2026-10-20')
+    """
+    then, today = datetime.fromtimestamp(seconds), datetime.now() if now is None else datetime.fromtimestamp(now)
+    return f"{then:%A %H:%M}" if today - then < timedelta(days=6) else f"{then:%Y-%m-%d}"
+
+
+class Unfamiliar(NamedTuple):
+    """One input of a suspicious stretch: its p-value, its name and when it came."""
+
+    p_value: float
+    name: str
+    when: str
+
+
+class DriftMonitor:
+    """Evidence that inputs look unlike the training data, updated with the p-value (`known`) of every input.
+
+    >>> monitor = DriftMonitor(reference=999)
+    >>> alarms = [monitor.observe(0.02, f"{i}.png") for i in range(20)]
+    >>> [alarm for alarm in alarms if alarm][0]
+    'inputs since 0.png look unlike the training data (evidence 1:20)'
+    """
+
+    def __init__(self, reference: int):
+        self.reference, self.inputs = reference, 0
+        self._capital = np.full(len(EXPONENTS), 1 / len(EXPONENTS))
+        self._seen: list[float] = []
+        self._rise, self._level = 0.0, 0
+        self._since = Unfamiliar(1.0, "", "")
+        self._stretch: deque[Unfamiliar] = deque(maxlen=REMEMBERED)
+
+    @classmethod
+    def of(cls, head: Decider) -> "DriftMonitor | None":
+        """A monitor for a model; None where the model is not calibrated."""
+        if head.imprinted.folds is None or head.imprinted is not head:
+            return None
+        calibration = head.calibration
+        return cls.of_calibration(calibration) if isinstance(calibration, Calibration) else None
+
+    @classmethod
+    def of_calibration(cls, calibration: Calibration) -> "DriftMonitor":
+        """A monitor of p-values from a calibration; rows that represent several count by their effective number."""
+        weights = np.diff(calibration.familiarity.below)
+        return cls(int(weights.sum() ** 2 / (weights**2).sum()) if len(weights) else 0)
+
+    def observe(self, p_value: float, name: str, when: str = "") -> str | None:
+        """Take one input into account. Returns the sentence of an alarm when the evidence first reaches a level.
+
+        `when` is the time of the input as users read it; by default, an alarm names the input.
+        """
+        p = self._conformal(p_value)
+        self.inputs += 1
+        odds = EXPONENTS * p ** (EXPONENTS - 1)
+        mixed = (1 - SWITCH) * self._capital + SWITCH * self._capital.mean()
+        self._capital = np.minimum(mixed * odds, 1e200)
+        if self._rise == 0:
+            self._since = Unfamiliar(p_value, name, when)
+            self._stretch.clear()
+        self._rise = max(0.0, self._rise + float(np.log(odds.mean())))
+        self._stretch.append(Unfamiliar(p_value, name, when))
+        level = sum(self.evidence >= odds_against for odds_against in LEVELS)
+        if level <= self._level:
+            return None
+        self._level = level
+        return self.alarm
+
+    @property
+    def evidence(self) -> float:
+        """The capital: at least 20 in at most 5 % of all streams that are exchangeable with the training data."""
+        return float(self._capital.sum())
+
+    @property
+    def alarm(self) -> str | None:
+        """The sentence of the alarm, which stays until `DriftMonitor` starts again; None below 1:20."""
+        if not self._level:
+            return None
+        since = self._since.when or self._since.name
+        odds = LEVELS[self._level - 1]
+        return f"inputs since {since} look unlike the training data (evidence 1:{odds})"
+
+    @property
+    def unfamiliar(self) -> list[Unfamiliar]:
+        """The inputs of the suspicious stretch, the least familiar first."""
+        return sorted(self._stretch, key=lambda one: one.p_value)
+
+    def _conformal(self, p_value: float) -> float:
+        """The p-value among the reference rows and the inputs so far, which makes p-values independent.
+
+        `known` compares every input with the same rows; over thousands of inputs their sampling error would count as
+        evidence.
+        """
+        below = max(0.0, p_value * (self.reference + 1) - 1) + bisect_right(self._seen, p_value)
+        total = self.reference + len(self._seen) + 1
+        if len(self._seen) < EXTENDED:
+            insort(self._seen, p_value)
+        return (below + 1) / total

@@ -1,0 +1,113 @@
+"""`imprint watch`."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from imprint.cli import _options as options
+from imprint.cli import _terminal as terminal
+
+if TYPE_CHECKING:
+    from imprint.active.drift import DriftMonitor
+    from imprint.imprinter import Imprinter
+
+BATCH = 64
+MAX_NAMED = 5
+
+
+def command(
+    file: options.Model,
+    folder: Annotated[
+        Path, typer.Argument(metavar="DIR", help="A folder to which inputs are added.", show_default=False)
+    ],
+    every: Annotated[float, typer.Option(metavar="SECONDS", help="Pause between two looks.", min=0.1)] = 2.0,
+    once: Annotated[bool, typer.Option("--once", help="Classify the files that are there, then end.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="For programs: one JSON object per line.")] = False,
+    backbone: options.MovedNetwork = None,
+    device: options.Device = "cpu",
+    threads: options.Threads = None,
+) -> None:
+    """Classify the files of a growing folder, and report when they stop looking like the training data.
+
+    Each file is classified when it has stopped growing: one line on standard output. An alarm on standard error states
+    since when the inputs look unlike the training data, how strong the evidence is, and which inputs provide it.
+    """
+    import time
+
+    from imprint.active.drift import DriftMonitor
+    from imprint.cli._files import check_model
+    from imprint.core.errors import FileError, ParameterError
+    from imprint.imprinter import Imprinter
+
+    check_model(file)
+    if not folder.is_dir():
+        raise FileError(f"{folder} is not a folder; name the one to watch.")
+    model = Imprinter.load(file, backbone=backbone, device=device, threads=threads, cache=False)
+    monitor = DriftMonitor.of(model.learnt.head)
+    if monitor is None:
+        raise ParameterError(f"watch: {file} is not calibrated; make it by `imprint fit` without --no-calibrate.")
+    watcher = _Watcher(model, monitor, folder, json)
+    watcher.classify(settled=not once)
+    while not once:
+        time.sleep(every)
+        watcher.classify(settled=True)
+    terminal.end(watcher.unreadable)
+
+
+class _Watcher:
+    """The files of a folder that have been classified."""
+
+    def __init__(self, model: "Imprinter", monitor: "DriftMonitor", folder: Path, json: bool):
+        self.model, self.monitor, self.folder, self.json = model, monitor, folder, json
+        self.unreadable: list[Any] = []
+        self._done: set[Path] = set()
+        self._sizes: dict[Path, tuple[int, int]] = {}
+
+    def classify(self, settled: bool) -> None:
+        """Classify new files, the oldest first; with `settled`, those that have not changed since the last look."""
+        new = self._new(settled)
+        for first in range(0, len(new), BATCH):
+            batch = new[first : first + BATCH]
+            self._done.update(batch)
+            seen = self.model.look([str(path) for path in batch])
+            terminal.skipped(seen.skipped)
+            self.unreadable += seen.skipped
+            if len(seen.X):
+                answers = zip(seen.names, self.model.top(seen, 1), self.model.known(seen).tolist())
+                for name, ((label, probability), *_), known in answers:
+                    self._report(name, {"label": label, "probability": probability, "known": known})
+
+    def _new(self, settled: bool) -> list[Path]:
+        from imprint.modalities import of_file
+
+        sizes = {}
+        for path in self.folder.rglob("*"):
+            if path not in self._done and of_file(path) == self.model.embedder.kind and path.is_file():
+                facts = path.stat()
+                sizes[path] = facts.st_size, facts.st_mtime_ns
+        new = [path for path, size in sizes.items() if not settled or self._sizes.get(path) == size]
+        self._sizes = sizes
+        return sorted(new, key=lambda path: (sizes[path][1], path))
+
+    def _report(self, name: str, answer: dict[str, Any]) -> None:
+        import json
+        import sys
+
+        from imprint.active.drift import spoken_time
+
+        if self.json:
+            terminal.write(json.dumps({"path": name, **answer}) + "\n")
+        else:
+            probability = f"{100 * answer['probability']:.1f} %"
+            terminal.write(f"{name}\t{answer['label']}\t{probability}\t{answer['known']:.3f}\n")
+        sys.stdout.flush()
+        when = spoken_time(Path(name).stat().st_mtime)
+        if alarm := self.monitor.observe(answer["known"], name, when):
+            report_drift(alarm, self.monitor)
+
+
+def report_drift(alarm: str, monitor: "DriftMonitor") -> None:
+    """An alarm and the inputs that are its evidence, on standard error."""
+    names = ", ".join(one.name for one in monitor.unfamiliar[:MAX_NAMED])
+    terminal.note(f"Drift: {alarm}. The least familiar: {names}.")

@@ -1,0 +1,95 @@
+"""Class names as examples: the embedded name of a class serves as one more row of the class."""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from imprint.core.errors import ParameterError
+from imprint.core.types import Array
+from imprint.head import Head
+from imprint.imprinter.embedder import BackboneEmbedder
+from imprint.imprinter.items import Embedded
+from imprint.method import Method
+
+CRITICAL = 2.0
+"""Standard deviations by which the mean rank of the names must be better than chance: one-sided, 2.3 %."""
+TITLE = "the class name"
+"""How the row of a name is called where rows are shown, before the words."""
+
+
+def words_of(label: object) -> str:
+    """The words of a label: underscores, hyphens and camel case become spaces.
+
+    >>> words_of("card_arrival"), words_of("CardArrival"), words_of("HTTPError"), words_of("lost-card2")
+    ('card arrival', 'card arrival', 'HTTP error', 'lost card2')
+    """
+    spaced = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", " ", re.sub(r"[_\-./]+", " ", str(label)))
+    parts = [word if word.isupper() and len(word) > 1 else word.lower() for word in spaced.split()]
+    return " ".join(parts) or str(label)
+
+
+@dataclass(frozen=True)
+class ClassNames:
+    """Which class names serve as examples.
+
+    `use` is True (all), False (none), or None: all names of a text model, if they agree with the examples. `wording`
+    replaces the words of some labels.
+    """
+
+    use: bool | None
+    wording: Mapping[str, str]
+
+    @classmethod
+    def of(cls, given: Any) -> "ClassNames":
+        """What `Imprinter(names=given)` means."""
+        if given is None or isinstance(given, bool):
+            return cls(given, {})
+        if isinstance(given, Mapping) and all(isinstance(text, str) and text.strip() for text in given.values()):
+            return cls(True, {str(label): text for label, text in given.items()})
+        raise ParameterError("Imprinter(names=...): names must be True, False, None, or a dict from label to wording.")
+
+    @classmethod
+    def alone(cls, classes: Sequence[str] | Mapping[str, str]) -> "ClassNames":
+        """Classes that have names and no examples."""
+        if isinstance(classes, str) or not classes:
+            raise ParameterError("fit_names(classes): give a list of names, or a dict from label to wording.")
+        return cls.of(classes if isinstance(classes, Mapping) else {name: words_of(name) for name in classes})
+
+    def rows(self, labels: Sequence[Any], embed: Callable[[list[str]], Array]) -> Embedded:
+        """One row for each label: the embedding of its words."""
+        texts = [self.wording.get(str(label), words_of(label)) for label in labels]
+        titles = [f"{TITLE}, {text!r}" for text in texts]
+        return Embedded(embed(texts), titles, (), np.array(list(labels)))
+
+    def examples(self, embedder: BackboneEmbedder, rows: Embedded, method: Method, seed: int) -> Embedded | None:
+        """One row for each class of some examples; None where names do not serve as examples."""
+        if self.use is False or (self.use is None and not embedder.kind.typed):
+            return None
+        names = self.rows(np.unique(np.asarray(rows.y)).tolist(), embedder.backbone.embed_names)
+        return names if self.use or agree(names, rows, method, seed) else None
+
+
+def agree(names: Embedded, rows: Embedded, method: Method, seed: int) -> bool:
+    """Whether the names say the same as the examples.
+
+    A model of the examples alone ranks all classes for each name. For names without meaning, the rank of the name's
+    own class is uniform, so the mean of C ranks, scaled to 0..1, has the mean 1/2 and the variance 1 / (12 C).
+    """
+    X, y = np.asarray(rows.X), np.asarray(rows.y)
+    head = Head(method, seed, X.dtype).learn(X, y)
+    if len(head) < 2 or names.y is None:
+        return False
+    scores = np.asarray(head.scores(names.X.astype(X.dtype, copy=False)))
+    scores = scores[:, np.searchsorted(head.classes, names.y)]
+    ranks = (scores > np.diagonal(scores)[:, None]).sum(axis=1) / (len(head) - 1)
+    return bool(ranks.mean() < 0.5 - CRITICAL / np.sqrt(12 * len(ranks)))
+
+
+def joined(rows: Embedded, names: Embedded) -> Embedded:
+    """The examples followed by the names."""
+    y = np.concatenate([np.asarray(rows.y), np.asarray(names.y)])
+    X = np.concatenate([rows.X, names.X.astype(rows.X.dtype, copy=False)])
+    return Embedded(X, [*rows.names, *names.names], rows.skipped, y)

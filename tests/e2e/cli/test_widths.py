@@ -1,0 +1,118 @@
+"""Tables on terminals of 60, 80 and 120 columns."""
+
+import io
+import re
+import sys
+
+import pytest
+from rich.cells import cell_len
+
+from imprint.cli import _terminal
+
+WIDTHS = (60, 80, 120)
+LONG = "photographs/of a long holiday/2024/" + "a" * 60 + "/IMG_20240101_123456.jpeg"
+WIDE = "写真/動物/" + "猫" * 40 + ".jpg"
+
+
+class Screen(io.StringIO):
+    def isatty(self):
+        return True
+
+
+@pytest.fixture(params=WIDTHS)
+def printed(request, monkeypatch):
+    """The lines of a table on a terminal of some width."""
+
+    def lines(*args, **options):
+        stream = Screen()
+        with monkeypatch.context() as patch:  # pytest captures standard output between fixture and test
+            patch.setattr(sys, "stdout", stream)
+            for name, value in (("COLUMNS", str(request.param)), ("TERM", "xterm"), ("NO_COLOR", "1")):
+                patch.setenv(name, value)
+            _terminal.table(*args, **options)
+        found = stream.getvalue().splitlines()
+        assert max(cell_len(line.rstrip()) for line in found) <= request.param
+        assert "\x1b" not in stream.getvalue()
+        return found
+
+    return lines
+
+
+@pytest.mark.parametrize("path", [LONG, WIDE, "a.jpg"], ids=["long", "wide", "short"])
+@pytest.mark.parametrize("label", ["llama", "golden retriever", "金毛寻回犬"], ids=["short", "two words", "wide"])
+def test_the_class_is_shown_next_to_a_long_path(printed, path, label):
+    others = "cat 3.2 %, dog 1.1 %"
+    columns = ["name", "class", "probability", "known", "others"]
+    rows = [[path, label, "98.1 %", "0.423", others]]
+    text = "\n".join(printed(columns, rows, right=["probability", "known"]))
+    assert label in text
+    assert "98.1 %" in text
+    assert path[-3:] in text
+    assert path[:2] in text
+
+
+def test_words_are_not_broken(printed):
+    title = "Optical recognition of handwritten digits, merged from several sources and rescaled"
+    lines = printed(["name", "classes", "title"], [["digits", 10, title]], right=["classes"])
+    words = set(re.findall(r"\w+", " ".join(lines[2:])))
+    assert set(re.findall(r"\w+", title)) <= words
+
+
+def test_thirty_classes_with_long_names_fit(printed):
+    names = [f"{i:02d} class with quite a long name of {'many' * i} words" for i in range(30)]
+    rows = [[name, 40, f"{'█' * 16} 100.0 %", "99.9 %"] for name in names]
+    lines = printed(["class", "rows", "recall", "precision"], rows, right=["rows", "recall", "precision"])
+    assert len(lines) == 32
+    assert all(line.startswith(f"{i:02d} class") for i, line in enumerate(lines[2:]))
+
+
+def test_colours_need_a_terminal_without_no_color(monkeypatch):
+    for stream, environment, coloured in (
+        (Screen(), {}, True),
+        (Screen(), {"NO_COLOR": "1"}, False),
+        (io.StringIO(), {}, False),
+    ):
+        monkeypatch.setattr(sys, "stdout", stream)
+        monkeypatch.setenv("TERM", "xterm-256color")
+        monkeypatch.delenv("NO_COLOR", raising=False)
+        for name, value in environment.items():
+            monkeypatch.setenv(name, value)
+        _terminal.heading("Labels to check: 1")
+        _terminal.table(["name", "label"], [["a.jpg", _terminal.marked("cat")]])
+        assert ("\x1b[" in stream.getvalue()) is coloured
+
+
+def test_a_pipe_gets_everything(monkeypatch):
+    stream = io.StringIO()
+    monkeypatch.setattr(sys, "stdout", stream)
+    _terminal.table(["name", "class"], [[LONG, "llama"]])
+    assert LONG in stream.getvalue()
+
+
+def test_errors_name_options(imprint, tmp_path):
+    (tmp_path / "t.csv").write_text("text,kind\nhello,a\n")
+    done = imprint("fit", "t.csv", "-o", "m.imprint")
+    assert "--label-column" in done.err
+    assert "label_column" not in done.err
+
+
+def test_a_missing_option_says_what_to_write(imprint):
+    done = imprint("fit", "photos")
+    assert done.code == 2
+    assert done.err.splitlines()[-1].startswith("Error: --output FILE is missing: ")
+    done = imprint("predict", "m.imprint", "a.png", "-o", "out.csv")
+    assert done.err.splitlines()[-1] == "Error: No such option: -o. To write a table: imprint predict ... --csv > FILE."
+
+
+def test_the_progress_bar_is_there_from_the_start():
+    class Shown:
+        tasks: list = []  # noqa: RUF012
+
+        def add_task(self, title, total):
+            self.tasks.append((title, total))
+            return 0
+
+        def update(self, *_, **__): ...
+
+    _terminal.Bars(Shown()).embedding()
+    assert Shown.tasks == [("Embedding", None)]

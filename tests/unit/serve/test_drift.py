@@ -1,0 +1,27 @@
+"""What the server says when its inputs stop looking like the training data."""
+
+import logging
+
+from .conftest import picture
+
+
+def test_drift_is_reported_with_the_pictures_that_show_it(client, caplog):
+    for i in range(30):
+        client.add("top", i, 0)
+        client.add("bottom", 100 + i, 1)
+    client.json("POST", "/api/predict?unknown=0.05", picture(500))  # waits for the calibration
+    state = client.json("GET", "/api/drift")[1]
+    assert (state["alarm"], state["unfamiliar"], state["inputs"]) == (None, [], 1)
+    with caplog.at_level(logging.WARNING, "imprint.serve"):
+        for i in range(30):
+            client.json("POST", f"/api/predict?name=odd-{i}.png", picture(i, kind="jpeg", shade=0, size=(4, 90)))
+            if client.json("GET", "/api/drift")[1]["alarm"]:
+                break
+    state = client.json("GET", "/api/drift")[1]
+    assert "look unlike the training data (evidence 1:" in state["alarm"]
+    assert state["unfamiliar"][0]["name"].startswith("odd-")
+    assert state["unfamiliar"][0]["preview"].startswith("data:image/jpeg;base64,")
+    known = [one["known"] for one in state["unfamiliar"]]
+    assert known == sorted(known)
+    assert "Drift: inputs since" in caplog.text
+    assert client.json("POST", "/api/drift")[1]["alarm"] is None

@@ -1,0 +1,75 @@
+"""Decisions by `kernel` that share distances, against a fresh classifier for every experiment."""
+
+import numpy as np
+import pytest
+
+from imprint import ImprintClassifier, tasks
+from imprint.core.errors import ImprintError
+from imprint.method import PARTS
+from imprint.study import Grid, Held, Study, decide, kernel_decisions, run
+
+KERNELS = ("kernel", "kernel(gamma=3.0)", "kernel(noise=0.02, spread=0.5)", "kernel(balance=0.0)")
+
+
+def source(dtype=np.float32):
+    """Classes of unequal size around distinct centres, with a common offset."""
+    rng = np.random.default_rng(5)
+    y = np.repeat(np.arange(6), [40, 12, 30, 25, 9, 33])
+    centres = 3 + rng.normal(size=(6, 10))
+    X, X_test = (centres[y] + 1.1 * rng.normal(size=(len(y), 10)) for _ in range(2))
+    return Held({("a", "one"): (X.astype(dtype), y, X_test.astype(dtype), y)})
+
+
+def study(**grid):
+    where = {"tasks": ["all", "even", "odd", "classes(5, 2, 0)", "all | shots(n=7)"], "seeds": [3, 4]}
+    return Study(backbones="a", datasets="one", grid=Grid(aggregator=KERNELS, **grid), **where)
+
+
+def accuracy(row, data):
+    task = tasks.resolve(row["task"])
+    train, test = task.select(data.y, row["seed"]), task.queries().select(data.y_test, row["seed"])
+    clf = ImprintClassifier(**{part: row[part] for part in PARTS}, random_state=row["seed"])
+    return clf.fit(data.X[train.rows], train.labels).score(data.X_test[test.rows], test.labels), len(
+        clf.proxies_.labels
+    )
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_every_experiment_is_that_of_a_fresh_classifier(tmp_path, monkeypatch, dtype):
+    def forbidden(*_):
+        raise AssertionError("the plain path decided")
+
+    monkeypatch.setattr(decide.PlainDecisions, "decide", forbidden)
+    monkeypatch.setattr(kernel_decisions, "DISTANCES", 1000)  # a few test rows at a time
+    norms = {"norm_pre": ["l2", "none"], "norm_post": ["none", "l2", "quantile"], "norm_inf": ["l2", "none"]}
+    every = study(generator=["kmeans(k=3)", "random(k=4)", "all"], **norms)
+    assert run(every, tmp_path, source=source(dtype), workers=1).failures == ()
+    table, data = every.results(tmp_path).to_pylist(), source(dtype).open("a", "one")
+    chosen = np.random.default_rng(0).choice(len(table), 150, replace=False)
+    for row in (table[i] for i in chosen):
+        expected, proxies = accuracy(row, data)
+        assert row["proxies"] == proxies
+        assert abs(row["accuracy"] - expected) * row["test_rows"] <= row["near_ties"] + 1e-9, row
+
+
+def test_a_large_system_is_left_to_the_head(tmp_path, monkeypatch):
+    every = study(generator=["all", "kmeans(k=2)"])
+    run(every, tmp_path / "shared", source=source(), workers=1)
+    monkeypatch.setattr(decide, "LARGEST", 20)
+    monkeypatch.setattr(kernel_decisions, "LARGEST", 20)
+    run(every, tmp_path / "plain", source=source(), workers=1)
+    shared, plain = (every.results(tmp_path / name) for name in ("shared", "plain"))
+    assert shared["accuracy"].to_pylist() == plain["accuracy"].to_pylist()
+
+
+def test_proxies_too_close_for_the_noise_are_one_sentence(tmp_path):
+    X = np.ones((20, 4), dtype=np.float32)
+    y = np.repeat([0, 1], 10)
+    same = Held({("a", "one"): (X, y, X, y)})
+    near = Study(
+        backbones="a", datasets="one", grid=Grid(generator="all", aggregator="kernel(noise=1e-300, spread=0.0)")
+    )
+    (failure,) = run(near, tmp_path, source=same, workers=1).failures
+    assert "proxies lie too close together for this noise; use a larger one." in failure
+    with pytest.raises(ImprintError, match="too close together for this noise"):
+        ImprintClassifier(generator="all", aggregator="kernel(noise=1e-300, spread=0.0)").fit(X, y).predict(X)
