@@ -1,19 +1,21 @@
 """Backbones: one record, one file; `load` turns a text such as `tinynet` or `onnx:FILE` into embeddings."""
 
+import json
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from imprint import modalities
 from imprint.backbones.backbone import Backbone, thread_count
-from imprint.backbones.head import ClassifierHead, read_head
-from imprint.backbones.installed import is_installed
 from imprint.backbones.preprocess import Preprocess
-from imprint.backbones.record import Record, named, names, of_file, stated_weights
+from imprint.backbones.record import RECORDS, Record, is_installed, named, names, of_file, stated_weights
 from imprint.backbones.torch_backbone import precision
 from imprint.core.errors import ParameterError
 from imprint.core.family import unknown
+from imprint.core.types import Array
 
 __all__ = [
     "PREFIXES",
@@ -44,6 +46,16 @@ def default(modality: str) -> str:
     if backbone is None:
         raise ParameterError(f"default({modality!r}): there is no default backbone; name one.")
     return backbone
+
+
+class ClassifierHead(NamedTuple):
+    """A linear layer over embeddings: `embeddings @ weights.T + bias` scores the classes."""
+
+    weights: Array  # (classes, width) float32
+    bias: Array  # (classes,) float32
+    ids: tuple[str, ...]
+    """WordNet ids."""
+    names: tuple[str, ...]
 
 
 def _split(spec: object) -> tuple[str, str]:
@@ -120,4 +132,11 @@ def head(name: str) -> ClassifierHead:
     >>> head("tinynet").names[:2], head("tinynet").weights.shape
     (('goldfish', 'European fire salamander'), (200, 512))
     """
-    return read_head(record(name))
+    from safetensors import safe_open
+
+    path = record(name).head
+    if path is None:
+        raise ParameterError(f"head({name!r}): no pre-training head ships with it.")
+    with safe_open(RECORDS.parent / path, "numpy") as f:
+        ids, labels = (tuple(json.loads(f.metadata()[key])) for key in ("ids", "names"))
+        return ClassifierHead(f.get_tensor("weight").astype(np.float32), f.get_tensor("bias"), ids, labels)

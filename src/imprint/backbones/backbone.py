@@ -23,8 +23,10 @@ class Backbone(ABC):
     """
 
     device = "cpu"
+    slice_rows: int | None = None
+    """How many inputs go through the network at once, where `embed` divides a batch; None: the whole batch."""
     reload: Callable[[], "Backbone"]
-    """Loads it again, in whatever process; what is pickled in its place."""
+    """Loads the backbone again, in any process; this is what is pickled."""
 
     def __init__(self, record: Record, weights: str, version: int, precision: str = "float32"):
         self.record = record

@@ -12,13 +12,16 @@ from typing import Any, get_type_hints
 from imprint.backbones.preprocess import Preprocess
 from imprint.core.digest import digest
 from imprint.core.errors import FileError, ParameterError
+from imprint.core.extras import installed
 from imprint.core.family import unknown
 from imprint.core.files.home import home
 from imprint.modalities import modality
 
 RECORDS = Path(__file__).parent / "records"
 WHOLE_DIGEST = 64  # digits of a SHA-256
-NO_WEIGHTS = "no weights"  # what stands for the weights of a backbone that has none
+NO_WEIGHTS = "no weights"  # in the place of a digest, for a backbone that has none
+EXTRAS = {"torchvision": "torch", "tflite": "litert", "sound": "litert", "timm": "timm", "sentence": "sentence"}
+"""The extra that an adapter needs; the others need none."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -171,12 +174,26 @@ def verified(path: Path, expected: str | None = None) -> str:
     """The SHA-256 of a file, which must begin with what is expected."""
     try:
         with path.open("rb") as f:
-            found = hashlib.file_digest(f, "sha256").hexdigest()
+            return _checked(path, hashlib.file_digest(f, "sha256").hexdigest(), expected)
+    except FileError:
+        raise
     except OSError as e:
         raise FileError(f"Cannot read {path}: {e.strerror}.") from None
-    if expected and not found.startswith(expected):
-        raise FileError(f"{path} has SHA-256 {found}, its record says {expected}.")
-    return found
+
+
+def verified_content(path: Path, expected: str | None = None) -> tuple[bytes, str]:
+    """The bytes of a file, read once, and their SHA-256, which must begin with what is expected."""
+    try:
+        content = path.read_bytes()
+    except OSError as e:
+        raise FileError(f"Cannot read {path}: {e.strerror}.") from None
+    return content, _checked(path, hashlib.sha256(content).hexdigest(), expected)
+
+
+def _checked(path: Path, digest: str, expected: str | None) -> str:
+    if expected and not digest.startswith(expected):
+        raise FileError(f"{path} has SHA-256 {digest}, its record says {expected}.")
+    return digest
 
 
 def weights(record: Record) -> tuple[bytes, str]:
@@ -186,8 +203,7 @@ def weights(record: Record) -> tuple[bytes, str]:
         origin = f"fetch {record.download}" if record.download else f"they come from {record.source}"
         size = f" ({record.size / 1e6:.1f} MB)" if record.size else ""
         raise FileError(f"The weights of {record.name} are not here: {origin}{size}; put the file at {path}.")
-    found = verified(path, record.sha256)
-    return path.read_bytes(), found
+    return verified_content(path, record.sha256)
 
 
 def _read(path: Path, given: dict[str, Any]) -> Record:
@@ -200,3 +216,19 @@ def _read(path: Path, given: dict[str, Any]) -> Record:
         raise FileError(f"{path} is not JSON: {e}.") from None
     except ParameterError as e:
         raise FileError(f"{path}: {e}") from None
+
+
+def lacks_extra(record: Record) -> str | None:
+    """The extra that has to be installed before this backbone runs."""
+    extra = EXTRAS.get(record.adapter)
+    return extra if extra and not installed(extra) else None
+
+
+def lacks_weights(record: Record) -> bool:
+    """Whether the weights' file is not here yet."""
+    return record.file is not None and not location(record).is_file()
+
+
+def is_installed(record: Record) -> bool:
+    """Whether `load` needs nothing more, neither a package nor a download."""
+    return lacks_extra(record) is None and not lacks_weights(record)

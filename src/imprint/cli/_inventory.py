@@ -48,7 +48,7 @@ def backbones() -> Inventory:
     """Every backbone with a name; `--measure` adds the column `per_second`."""
     from imprint import modalities
     from imprint.backbones import PREFIXES, names, record
-    from imprint.backbones.installed import is_installed, lacks_extra
+    from imprint.backbones.record import is_installed, lacks_extra
 
     defaults = [kind.backbone for kind in modalities.family if kind.backbone]
     records = [record(name) for name in names()]
@@ -78,8 +78,7 @@ def _input(record: Any) -> str:
 
 def _absent(records: Sequence[Any]) -> list[str]:
     """For people: what has to be installed or fetched before the others run."""
-    from imprint.backbones.installed import EXTRAS, lacks_extra, lacks_weights
-    from imprint.backbones.record import location
+    from imprint.backbones.record import EXTRAS, lacks_extra, lacks_weights, location
     from imprint.core.extras import install_hint
 
     notes = []

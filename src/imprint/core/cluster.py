@@ -11,9 +11,10 @@ from typing import Any
 from imprint.core.errors import ImprintError
 from imprint.core.extras import missing
 
-RETRIES = 3  # of what was under way on a node that was lost
-WAIT, PAUSE = 60.0, 0.5  # seconds: for a node to join, and between two looks
-AHEAD = 2  # tasks on their way for every one that the cluster can do at a time
+RETRIES = 3  # of a task whose node was lost
+WAIT, PAUSE = 60.0, 0.5  # seconds: for a node to join, and between two queries
+REFRESH = 2.0  # seconds after which the nodes are listed again; with a thousand of them that takes long
+AHEAD = 2  # tasks handed out for every one that the cluster can run at a time
 
 
 @contextmanager
@@ -49,18 +50,32 @@ def _join(ray: Any, cores: int) -> None:
         raise ImprintError(f"RAY_ADDRESS={address}: no Ray cluster answers there.") from None
 
 
-def room(ray: Any, cores: int = 1, gpus: int = 0) -> int:
-    """How many tasks that need so much each the cluster can do at a time.
+class Slots:
+    """How many tasks the cluster can run at a time, each on `cores` cores and `gpus` GPUs."""
 
-    Where no node can do one, a minute is waited for one to join; then that is said, instead of waiting for ever.
+    def __init__(self, ray: Any, cores: int = 1, gpus: int = 0):
+        self.cores, self.gpus = cores, gpus
+        self._ray, self._known, self._time = ray, 0, -math.inf
+
+    def count(self) -> int:
+        """The number of slots, at most `REFRESH` seconds old."""
+        if not self._known or time.monotonic() - self._time > REFRESH:
+            self._known, self._time = room(self._ray, self.cores, self.gpus), time.monotonic()
+        return self._known
+
+
+def room(ray: Any, cores: int = 1, gpus: int = 0) -> int:
+    """The number of tasks that the cluster can run at a time.
+
+    Where no node can run one, wait one minute for a node to join, then fail with a message.
     """
     deadline = time.monotonic() + WAIT
     while True:
         nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
-        if fits := int(sum(min(n.get("CPU", 0) // cores, n.get("GPU", 0) if gpus else math.inf) for n in nodes)):
-            return fits
+        if slots := int(sum(min(n.get("CPU", 0) // cores, n.get("GPU", 0) if gpus else math.inf) for n in nodes)):
+            return slots
         if time.monotonic() > deadline:
             most = max((int(n.get("CPU", 0)) for n in nodes), default=0)
-            wanted = f"{cores} core(s){' and a GPU' * gpus}"
-            raise ImprintError(f"No node of the Ray cluster has {wanted}; the largest has {most} core(s).")
+            needs = f"{cores} core(s){' and a GPU' * gpus}"
+            raise ImprintError(f"No node of the Ray cluster has {needs}; the largest has {most} core(s).")
         time.sleep(PAUSE)

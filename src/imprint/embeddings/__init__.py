@@ -3,8 +3,8 @@
 from imprint.embeddings.embed import EmbeddedInputs, embed
 from imprint.embeddings.extract import extract
 from imprint.embeddings.pack import Pack, read_pack, write_pack
+from imprint.embeddings.pipeline import EmbeddingProgress, Skipped
 from imprint.embeddings.store import Embeddings, Stored, list_embeddings, open_embeddings
-from imprint.embeddings.types import EmbeddingProgress, Skipped
 
 __all__ = [
     "EmbeddedInputs",

@@ -1,6 +1,5 @@
 """Embeddings in memory; those of inputs that were embedded before come from a cache."""
 
-from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,12 +16,13 @@ from imprint.embeddings.pipeline import (
     BATCH_SIZE,
     EmbeddedBatch,
     EmbeddingJob,
+    NamedInputs,
     ProgressMeter,
     Report,
+    Skipped,
     local_batches,
     run,
 )
-from imprint.embeddings.types import NamedInputs, Skipped
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,39 +74,21 @@ class _Unknown:
     """The inputs that are not in the cache; notes the key of each input that is read."""
 
     def __init__(self, data: NamedInputs, index: list[int], with_keys: bool):
-        self.data, self.index, self.with_keys = data, index, with_keys
-        self.keys: dict[int, bytes] = {}
-
-    @property
-    def inputs(self) -> "_Unknown":
-        return self
-
-    @property
-    def names(self) -> Sequence[str]:
-        return _Selected(self.data.names, self.index)
+        self.inputs, self.names = self, [data.names[i] for i in index]
+        self.index, self.keys = index, dict[int, bytes]()
+        self._inputs, self._with_keys = data.inputs, with_keys
 
     def __len__(self) -> int:
         return len(self.index)
 
     def __getitem__(self, i: int) -> Any:
         """The input; its key is computed from the bytes that are decoded, even if the file changes meanwhile."""
-        inputs, at = self.data.inputs, self.index[i]
-        if not self.with_keys:
+        inputs, at = self._inputs, self.index[i]
+        if not self._with_keys:
             return inputs[at]
         raw = _content(inputs, at)
         self.keys[i] = content_key(raw)
         return inputs.decode(at, raw) if hasattr(inputs, "raw") else raw
-
-
-class _Selected(Sequence[str]):
-    def __init__(self, names: Any, index: list[int]):
-        self._names, self._index = names, index
-
-    def __len__(self) -> int:
-        return len(self._index)
-
-    def __getitem__(self, i: Any) -> Any:
-        return self._names[self._index[i]]
 
 
 def _content(inputs: Any, i: int) -> Any:

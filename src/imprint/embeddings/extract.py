@@ -11,12 +11,19 @@ from imprint.core.family import unknown
 from imprint.core.files.locks import exclusive
 from imprint.datasets import Split
 from imprint.embeddings.journal import ExtractionJournal, complete, is_complete, publish, writing
-from imprint.embeddings.pipeline import BATCH_SIZE, EmbeddingJob, Engine, ProgressMeter, Report, local_batches, run
-from imprint.embeddings.ray_engine import ray_batches
+from imprint.embeddings.pipeline import (
+    BATCH_SIZE,
+    EmbeddingJob,
+    EmbeddingProgress,
+    Engine,
+    ProgressMeter,
+    Report,
+    local_batches,
+    run,
+)
 from imprint.embeddings.store import Embeddings, Names, embeddings_key, open_embeddings, store_folder
-from imprint.embeddings.types import EmbeddingProgress
 
-ENGINES: dict[str, Engine] = {"local": local_batches, "ray": ray_batches}
+ENGINES = ("local", "ray")
 
 
 def extract(
@@ -56,7 +63,7 @@ def extract(
             if not is_complete(partial):
                 identity = _identity(job, split.fingerprint, key)
                 with ExtractionJournal(partial, identity) as journal:
-                    _run(replace(job, start=journal.done), ENGINES[engine], journal, progress)
+                    _run(replace(job, start=journal.done), _engine(engine), journal, progress)
                 complete(partial, identity, journal, split)
             publish(partial, target)
     return _renamed(open_embeddings(target, verify=not fresh), split)
@@ -66,6 +73,14 @@ def check_engine(engine: str) -> None:
     """Refuse an unknown engine."""
     if engine not in ENGINES:
         raise unknown("engine", engine, ENGINES)
+
+
+def _engine(name: str) -> Engine:
+    if name == "local":
+        return local_batches
+    from imprint.embeddings.ray_engine import ray_batches  # here: a cold start without Ray does not pay for it
+
+    return ray_batches
 
 
 def _check(split: Split) -> None:

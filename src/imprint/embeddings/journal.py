@@ -21,18 +21,8 @@ from imprint.core.errors import FileError
 from imprint.core.files.atomic import atomic_write
 from imprint.core.version import __version__
 from imprint.datasets import Split
-from imprint.embeddings.manifest import (
-    HEADER,
-    LABELS,
-    MANIFEST,
-    NAMES,
-    ROWS,
-    npy_header,
-    write_manifest,
-    write_names,
-)
-from imprint.embeddings.pipeline import EmbeddedBatch
-from imprint.embeddings.types import Skipped
+from imprint.embeddings.pipeline import EmbeddedBatch, Skipped
+from imprint.embeddings.store import HEADER, LABELS, MANIFEST, NAMES, ROWS, npy_header, write_manifest, write_names
 
 JOURNAL = "journal"
 FORMAT = 1

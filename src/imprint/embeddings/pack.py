@@ -1,10 +1,15 @@
-"""Packs: one `.npz` file with the embeddings of a training and a test split, whole or as bytes.
+"""Packs: one `.npz` file with the embeddings of a training and a test split, as float32 or as bytes.
 
 A pack holds `train`, `train_labels`, `test`, `test_labels`. Where the rows are unsigned bytes it also holds
 `scale`, and perhaps `offset`, each one number or one per column: the embedding is `rows * scale + offset`.
 """
 
+import hashlib
 import os
+import shutil
+import tempfile
+from contextlib import suppress
+from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -13,12 +18,15 @@ import numpy as np
 from imprint.core.digest import digest
 from imprint.core.errors import FileError, ParameterError
 from imprint.core.files.atomic import atomic_write
+from imprint.core.files.notes import read_note, write_note
 from imprint.core.types import Array
 from imprint.datasets.matrices import DAMAGE
 from imprint.datasets.packs import check_entries, to_float
 
 ARRAYS = ("train", "train_labels", "test", "test_labels")
 FACTORS = ("scale", "offset")
+UNPACKED = ("X.npy", "y.npy", "X_test.npy", "y_test.npy")  # of a pack in the cache
+NOTE = "unpacked.json"
 
 
 class Pack(NamedTuple):
@@ -116,3 +124,75 @@ def _as_bytes(train: Array, test: Array) -> dict[str, Array]:
     scale[scale == 0] = 1
     rows = {name: np.rint((x - low) / scale).astype(np.uint8) for name, x in (("train", train), ("test", test))}
     return rows | {"scale": scale, "offset": low}
+
+
+def open_unpacked(path: Path, cache: Path) -> Pack:
+    """A pack whose arrays are memory-mapped from a folder in `cache`.
+
+    The folder is named by a digest of the pack's bytes, and its files are verified byte by byte: a pack that has
+    changed, or a damaged cache, is unpacked again.
+    """
+    folder = cache / _digest(path, *_state(path))[:32]
+    fingerprint = _verified(folder)
+    if fingerprint is None:
+        _unpack(path, folder)
+        fingerprint = _verified(folder)
+    if fingerprint is None:
+        raise FileError(f"{folder}: what was written there cannot be read back; is the disk full or damaged?")
+    X, y, X_test, y_test = (np.load(folder / name, mmap_mode="r") for name in UNPACKED)
+    return Pack(X, y, X_test, y_test, fingerprint)
+
+
+def _state(path: Path) -> tuple[int, ...]:
+    """Values that change when a file is written to."""
+    s = path.stat()
+    return s.st_ino, s.st_size, s.st_mtime_ns, s.st_ctime_ns
+
+
+@lru_cache(1024)
+def _digest(path: Path, *state: int) -> str:
+    """The digest of a file's bytes; read again by this process only when the file was written to."""
+    with open(path, "rb") as f:
+        return hashlib.file_digest(f, "sha256").hexdigest()
+
+
+def _verified(folder: Path) -> str | None:
+    """The fingerprint of the pack that was unpacked there, if every byte is as it was written."""
+    try:
+        note = read_note(folder / NOTE, {"fingerprint": str, "files": dict})
+        intact = _digests(folder) == note["files"]
+    except OSError:
+        return None
+    return str(note["fingerprint"]) if intact else None
+
+
+def _digests(folder: Path) -> dict[str, str]:
+    return {name: _digest(folder / name, *_state(folder / name)) for name in UNPACKED}
+
+
+def _save(path: Path, array: Array) -> None:
+    """As `np.save`, which on a full disk says only how many values it wrote."""
+    with open(path, "wb") as f:
+        np.lib.format.write_array_header_1_0(f, np.lib.format.header_data_from_array_1_0(array))
+        f.write(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
+
+
+def _unpack(path: Path, folder: Path) -> None:
+    """Create the folder of plain arrays as a whole; if two processes try, one wins and both are correct."""
+    pack = read_pack(path)
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        temporary = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}."))
+        try:
+            for name, array in zip(UNPACKED, pack[:4]):
+                _save(temporary / name, array)
+            write_note(temporary / NOTE, {"fingerprint": pack.fingerprint, "files": _digests(temporary)})
+            shutil.rmtree(folder, ignore_errors=True)  # it is damaged
+            with suppress(OSError):  # another process was first
+                os.rename(temporary, folder)
+        finally:
+            shutil.rmtree(temporary, ignore_errors=True)
+    except FileError:
+        raise
+    except OSError as e:
+        raise FileError(f"Cannot write {folder.parent}: {e.strerror or e}.") from None

@@ -2,6 +2,9 @@
 
 An engine runs the middle stages: threads of this process (`local_batches`), or the nodes of a Ray cluster
 (`ray_engine.ray_batches`). Where a batch begins and ends depends on the data alone, so the engine does not matter.
+Sinks are memory with its cache (`embed.MemorySink`) and the journal of a memory-mapped store
+(`ExtractionJournal.commit`). A server, whose inputs arrive one by one, batches the waiting requests itself and calls
+`embed_checked`.
 """
 
 import time
@@ -10,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -18,10 +21,45 @@ from imprint.backbones import Backbone
 from imprint.backbones.backbone import thread_count
 from imprint.core.errors import ImprintError, ParameterError, UnreadableInput
 from imprint.core.types import Array
-from imprint.embeddings.types import EmbeddingProgress, NamedInputs, Skipped
 
 BATCH_SIZE = 64
 AHEAD = 2  # batches prepared before they are needed: enough to overlap, few enough to bound memory
+
+
+class NamedInputs(Protocol):
+    """Inputs with one name each.
+
+    `inputs[i]` may raise `UnreadableInput`, and several threads read at once. Inputs in files also have `raw(i)`, the
+    bytes of a file, and `decode(i, raw)`. The Ray engine needs both sequences to be sliceable.
+    """
+
+    @property
+    def inputs(self) -> Any: ...
+    @property
+    def names(self) -> Any: ...
+
+
+@dataclass(frozen=True)
+class Skipped:
+    """An input that could not be read: its index in the data, its name, and the reason."""
+
+    index: int
+    name: str
+    reason: str
+
+
+class EmbeddingProgress(NamedTuple):
+    """Progress of an embedding run. `rate` is in inputs per second of this run, `eta` in seconds."""
+
+    done: int
+    total: int
+    skipped: int = 0
+    rate: float | None = None
+    eta: float | None = None
+    waiting: bool = False
+    """Another process extracts the same embeddings, and this one waits for it."""
+
+
 Report = Callable[[EmbeddingProgress], object]
 
 

@@ -13,16 +13,18 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from imprint.backbones import Backbone
-from imprint.core.cluster import AHEAD, RETRIES, joined, room
+from imprint.core.cluster import AHEAD, RETRIES, Slots, joined, room
 from imprint.core.errors import ImprintError, ParameterError
 from imprint.embeddings.pipeline import Advance, EmbeddedBatch, EmbeddingJob, local_batches
 from imprint.kernels.cpu import granted
 
-PATIENCE = 5  # seconds of waiting for a batch, after which the cluster is asked whether a node is left to compute it
+PATIENCE = 5  # seconds without a result, after which the nodes are listed again
+BUFFER, BUFFER_BYTES = 16, 1 << 32  # results that may wait for an earlier one: for every slot, and in bytes
+TOGETHER, SHARES, MANY = 8, 32, 16  # batches in a task; tasks for every slot that must remain; slots that are many
 
 
-class BatchInputs(NamedTuple):
-    """The inputs of one batch and their names; for files, their paths and digests."""
+class TaskInputs(NamedTuple):
+    """The inputs of one task and their names; for files, their paths and digests."""
 
     inputs: Any
     names: Any
@@ -40,26 +42,57 @@ def ray_batches(job: EmbeddingJob, advance: Advance) -> Iterator[Iterator[Embedd
 
 
 def scheduled_batches(ray: Any, job: EmbeddingJob) -> Iterator[EmbeddedBatch]:
-    """Hand out batches, `AHEAD` for every one that the cluster can compute at a time, and collect them in order."""
+    """Hand out the batches of a job, and yield the results in order.
+
+    `AHEAD` tasks are handed out for every slot of the cluster. Results that arrive before an earlier one, such as one
+    whose node was lost, wait in a buffer of bounded size, so that one slow task does not stop the other nodes.
+    """
     backbone, cores = job.backbone, job.workers or 1
-    needs = {"cores": cores, "gpus": int(getattr(backbone, "device", "cpu") != "cpu")}
-    options = {"num_cpus": cores, "num_gpus": needs["gpus"], "max_retries": RETRIES, "retry_exceptions": False}
+    slots = Slots(ray, cores, int(getattr(backbone, "device", "cpu") != "cpu"))
+    options = {"num_cpus": cores, "num_gpus": slots.gpus, "max_retries": RETRIES, "retry_exceptions": False}
     task, pickled = ray.remote(**options)(_compute), ray.put(_pickled(ray, backbone))
-    waiting: deque[Any] = deque()
-    for span in job.spans():
-        while len(waiting) >= AHEAD * room(ray, **needs):
-            yield _result(ray, waiting.popleft(), needs)
-        batch = BatchInputs(job.data.inputs[span.start : span.stop], job.data.names[span.start : span.stop])
-        waiting.append(task.remote(pickled, backbone.fingerprint, batch, span.start, cores))
-    while waiting:
-        yield _result(ray, waiting.popleft(), needs)
+    inputs = job.batch_size * _batches_in_a_task(job, slots)
+    most = BUFFER_BYTES // (4 * backbone.width * inputs)
+    unwritten: deque[Any] = deque()
+    running: dict[Any, None] = {}  # an ordered set
+    for span in replace(job, batch_size=inputs).spans():
+        while _is_full(len(running), len(unwritten), slots.count(), most):
+            running = _wait(ray, running, slots)
+            while unwritten and unwritten[0] not in running:
+                yield from _result(ray, unwritten.popleft())
+        part = TaskInputs(job.data.inputs[span.start : span.stop], job.data.names[span.start : span.stop])
+        unwritten.append(task.remote(pickled, backbone.fingerprint, part, span.start, job.batch_size, cores))
+        running[unwritten[-1]] = None
+    while unwritten:
+        while unwritten[0] in running:
+            running = _wait(ray, running, slots)
+        yield from _result(ray, unwritten.popleft())
 
 
-def _result(ray: Any, reference: Any, needs: dict[str, int]) -> EmbeddedBatch:
+def _batches_in_a_task(job: EmbeddingJob, slots: Slots) -> int:
+    """One batch, or several where many or fast nodes would keep this process busy with handing them out."""
+    count = slots.count()
+    if count < MANY and not slots.gpus:
+        return 1
+    return min(TOGETHER, max(1, len(job.data.inputs) // (job.batch_size * count * SHARES)))
+
+
+def _is_full(running: int, unwritten: int, slots: int, most: int) -> bool:
+    return running >= AHEAD * slots or unwritten >= AHEAD * slots + min(BUFFER * slots, most)
+
+
+def _wait(ray: Any, running: dict[Any, None], slots: Slots) -> dict[Any, None]:
+    """The tasks that still run once an eighth of them has finished, or after `PATIENCE` seconds."""
+    some = max(1, len(running) // 8)  # to ask about thousands of tasks after each one would take too long
+    finished, rest = ray.wait(list(running), num_returns=some, timeout=PATIENCE)
+    if not finished:
+        room(ray, slots.cores, slots.gpus)  # raises where no node is left
+    return dict.fromkeys(rest)
+
+
+def _result(ray: Any, reference: Any) -> list[EmbeddedBatch]:
     try:
-        while not ray.wait([reference], timeout=PATIENCE)[0]:
-            room(ray, **needs)
-        batch: EmbeddedBatch = ray.get(reference)
+        batches: list[EmbeddedBatch] = ray.get(reference)
     except ray.exceptions.RayTaskError as e:
         raise e.cause from None
     except ray.exceptions.RayError as e:
@@ -67,7 +100,7 @@ def _result(ray: Any, reference: Any, needs: dict[str, int]) -> EmbeddedBatch:
             f"The cluster lost a batch after {RETRIES} retries ({type(e).__name__}); "
             "finished batches are kept and the same call goes on after them."
         ) from None
-    return batch
+    return batches
 
 
 def _pickled(ray: Any, backbone: Backbone) -> bytes:
@@ -80,18 +113,23 @@ def _pickled(ray: Any, backbone: Backbone) -> bytes:
     return content
 
 
-def _compute(pickled: bytes, fingerprint: str, batch: BatchInputs, first: int, cores: int) -> EmbeddedBatch:
-    """On a node: compute one batch, whose first input has the index `first` in the data."""
+def _compute(
+    pickled: bytes, fingerprint: str, part: TaskInputs, first: int, batch_size: int, cores: int
+) -> list[EmbeddedBatch]:
+    """On a node: compute the batches of a task, whose first input has the index `first` in the data."""
     try:
         backbone = _loaded(pickled)
         if backbone.fingerprint != fingerprint:
             raise ImprintError(f"{backbone.record.name} is not the backbone it is where the extraction was started.")
-        with local_batches(EmbeddingJob(backbone, batch, len(batch.inputs), cores), lambda _: None) as batches:
-            (computed,) = batches
+        with local_batches(EmbeddingJob(backbone, part, batch_size, cores), lambda _: None) as batches:
+            return [_numbered_from(first, batch) for batch in batches]
     except ImprintError as e:
         raise ImprintError(f"On the node {socket.gethostname()}: {e}") from None
-    skipped = [replace(s, index=first + s.index) for s in computed.skipped]
-    return replace(computed, index=[first + i for i in computed.index], skipped=skipped)
+
+
+def _numbered_from(first: int, batch: EmbeddedBatch) -> EmbeddedBatch:
+    skipped = [replace(s, index=first + s.index) for s in batch.skipped]
+    return replace(batch, index=[first + i for i in batch.index], skipped=skipped)
 
 
 @lru_cache(1)

@@ -1,7 +1,12 @@
-"""Finished embeddings on disk: one folder each, named by content, memory-mapped, verified on open."""
+"""Finished embeddings on disk: one folder each, named by content, memory-mapped, verified on open.
 
+The manifest describes the store and has the size and checksum of every file, and a checksum of itself.
+"""
+
+import hashlib
+import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from pathlib import Path
@@ -11,20 +16,20 @@ import numpy as np
 
 from imprint.core.digest import digest
 from imprint.core.errors import FileError, ParameterError
+from imprint.core.files.atomic import atomic_write
+from imprint.core.files.notes import read_note, write_note
 from imprint.core.types import Array
-from imprint.embeddings.manifest import (
-    HEADER,
-    LABELS,
-    MANIFEST,
-    NAMES,
-    ROWS,
-    read_manifest,
-    read_names,
-    verify_files,
-)
-from imprint.embeddings.types import Skipped
+from imprint.embeddings.pipeline import Skipped
 
-LAYOUT = "embeddings 1"  # part of every key: another layout never meets this one's folders
+LAYOUT = "embeddings 1"  # part of every key: a store of another layout has another key
+HEADER = 128  # bytes before the first row: the header of a .npy file, written last
+ROWS, MANIFEST, LABELS, NAMES = "rows.npy", "manifest.json", "labels.npy", "names.json"
+FILES = (ROWS, LABELS, NAMES)
+KINDS: dict[str, type] = dict(
+    format=int, imprint=str, key=str, backbone=dict, data=dict, dtype=str, rows=int, width=int
+)
+KINDS |= dict(inputs=int, skipped=list, files=dict)
+CHECKSUM = "digest"  # the manifest's own
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,12 +56,12 @@ class Embeddings:
 
     @property
     def index(self) -> Array:
-        """The place of each row in the data: `0, 1, ...` without what was skipped."""  # (n,)
+        """The index of each row in the data: `0, 1, ...` without the skipped inputs."""  # (n,)
         return np.delete(np.arange(self.manifest["inputs"]), [s.index for s in self.skipped])
 
 
 class Names(Sequence[str]):
-    """Names that are read when the first one is asked for: a store may have millions."""
+    """Names that are read when the first one is needed: a store may have millions."""
 
     def __init__(self, read: Callable[[], Sequence[str]], size: int):
         self._read, self._size = read, size
@@ -78,7 +83,7 @@ class Names(Sequence[str]):
 
 @dataclass(frozen=True)
 class Stored:
-    """A line in the list of what is stored; `problem` says why a folder cannot be opened."""
+    """One store in a list; `problem` says why it cannot be opened."""
 
     key: str
     folder: Path
@@ -114,40 +119,122 @@ def open_embeddings(which: str | Path, *, folder: str | Path | None = None, veri
     Sizes, headers, labels and names are always checked. `verify=False` leaves out the checksum of the rows,
     which reads them all: for processes that share a store which one of them has verified.
     """
-    place = _place(which, folder)
-    manifest = read_manifest(place)
-    verify_files(place, manifest, rows=verify)
+    path = _path(which, folder)
+    manifest = _read_manifest(path)
+    _verify_files(path, manifest, rows=verify)
     shape = (manifest["rows"], manifest["width"])
-    X = np.memmap(place / ROWS, dtype="<f4", mode="r", offset=HEADER, shape=shape)
-    y = np.load(place / LABELS, allow_pickle=False)
-    names = Names(partial(read_names, place / NAMES), len(X))
-    return Embeddings(place, X, y, names, tuple(Skipped(*s) for s in manifest["skipped"]), manifest)
+    X = np.memmap(path / ROWS, dtype="<f4", mode="r", offset=HEADER, shape=shape)
+    y = np.load(path / LABELS, allow_pickle=False)
+    names = Names(partial(_read_names, path / NAMES), len(X))
+    return Embeddings(path, X, y, names, tuple(Skipped(*s) for s in manifest["skipped"]), manifest)
 
 
 def list_embeddings(*, folder: str | Path | None = None) -> list[Stored]:
-    """What is stored, by backbone and key; rows are not read."""
+    """All stores, by backbone and key; rows are not read."""
     root = store_folder(folder)
-    found = [_describe(p) for p in root.iterdir() if re.fullmatch("[0-9a-f]{32}", p.name)] if root.is_dir() else []
-    return sorted(found, key=lambda s: (s.backbone, s.key))
+    folders = [p for p in root.iterdir() if re.fullmatch("[0-9a-f]{32}", p.name)] if root.is_dir() else []
+    return sorted(map(_describe, folders), key=lambda s: (s.backbone, s.key))
 
 
-def _describe(place: Path) -> Stored:
+def _describe(path: Path) -> Stored:
     try:
-        manifest = read_manifest(place)
-        verify_files(place, manifest, rows=False)
+        manifest = _read_manifest(path)
+        _verify_files(path, manifest, rows=False)
     except FileError as e:
-        return Stored(place.name, place, problem=str(e))
+        return Stored(path.name, path, problem=str(e))
     size = sum(entry["bytes"] for entry in manifest["files"].values())
     name, skipped = manifest["backbone"]["name"], len(manifest["skipped"])
-    return Stored(place.name, place, name, manifest["rows"], manifest["width"], skipped, size)
+    return Stored(path.name, path, name, manifest["rows"], manifest["width"], skipped, size)
 
 
-def _place(which: str | Path, folder: str | Path | None) -> Path:
+def _path(which: str | Path, folder: str | Path | None) -> Path:
     if (Path(which) / MANIFEST).is_file():
         return Path(which)
-    place = store_folder(folder) / which
-    if not place.is_dir():
+    path = store_folder(folder) / which
+    if not path.is_dir():
         raise ParameterError(
-            f"open_embeddings({str(which)!r}): no embeddings have this path, or this key in {place.parent}."
+            f"open_embeddings({str(which)!r}): no embeddings have this path, or this key in {path.parent}."
         )
-    return place
+    return path
+
+
+def npy_header(rows: int, width: int) -> bytes:
+    """The first bytes of a float32 `.npy` file: always of the same length, so that it can be written last.
+
+    >>> npy_header(3, 512)[10:71]
+    b"{'descr': '<f4', 'fortran_order': False, 'shape': (3, 512), }"
+    """
+    text = f"{{'descr': '<f4', 'fortran_order': False, 'shape': ({rows}, {width}), }}"
+    body = text.ljust(HEADER - 11).encode() + b"\n"
+    return b"\x93NUMPY\x01\x00" + len(body).to_bytes(2, "little") + body
+
+
+def write_names(path: Path, names: Iterable[str]) -> None:
+    """Write names as a JSON list, one per line, without holding them all."""
+    with atomic_write(path) as f:
+        f.write(b"[")
+        for i, name in enumerate(names):
+            f.write((",\n" if i else "\n").encode() + json.dumps(name).encode())
+        f.write(b"\n]\n")
+
+
+def _read_names(path: Path) -> list[str]:
+    names: list[str] = json.loads(path.read_bytes())
+    return names
+
+
+def write_manifest(folder: Path, facts: dict[str, Any]) -> None:
+    """Describe the files of `folder`; after this the store is complete."""
+    files = {name: {"bytes": (folder / name).stat().st_size, "sha256": _sha256(folder / name)} for name in FILES}
+    write_note(folder / MANIFEST, facts | {"files": files}, CHECKSUM)
+
+
+def _read_manifest(folder: Path) -> dict[str, Any]:
+    """The manifest of a store, refused where it is missing, damaged or not one of ours."""
+    try:
+        manifest = read_note(folder / MANIFEST, KINDS, CHECKSUM)
+    except FileNotFoundError:
+        raise _damaged(folder, f"{MANIFEST} is missing") from None
+    except FileError:
+        raise _damaged(folder, f"{MANIFEST} cannot be read or has been changed") from None
+    if manifest.keys() != KINDS.keys() or not _is_consistent(manifest):
+        raise _damaged(folder, f"{MANIFEST} is not the manifest of embeddings")
+    return manifest
+
+
+def _verify_files(folder: Path, manifest: dict[str, Any], *, rows: bool) -> None:
+    """Compare every file with the manifest; `rows` includes the checksum of the rows."""
+    for name in FILES:
+        path, entry = folder / name, manifest["files"][name]
+        try:
+            if path.stat().st_size != entry["bytes"]:
+                raise _damaged(folder, f"{name} has {path.stat().st_size:,} bytes instead of {entry['bytes']:,}")
+            if (rows or name != ROWS) and _sha256(path) != entry["sha256"]:
+                raise _damaged(folder, f"{name} does not have its checksum")
+        except FileNotFoundError:
+            raise _damaged(folder, f"{name} is missing") from None
+    with open(folder / ROWS, "rb") as f:
+        if f.read(HEADER) != npy_header(manifest["rows"], manifest["width"]):
+            raise _damaged(folder, f"{ROWS} does not have its header")
+
+
+def _sha256(path: Path) -> str:
+    with open(path, "rb") as f:
+        return hashlib.file_digest(f, "sha256").hexdigest()
+
+
+def _is_consistent(manifest: dict[str, Any]) -> bool:
+    """Whether the parts that opening relies on fit together, whoever wrote them."""
+    files, rows, width, inputs = (manifest[k] for k in ("files", "rows", "width", "inputs"))
+    return (
+        set(files) == set(FILES)
+        and all(type(e) is dict and set(e) == {"bytes", "sha256"} for e in files.values())
+        and rows > 0 < width
+        and files[ROWS]["bytes"] == HEADER + 4 * rows * width
+        and rows + len(manifest["skipped"]) == inputs
+        and all(type(s) is list and [*map(type, s)] == [int, str, str] for s in manifest["skipped"])
+    )
+
+
+def _damaged(folder: Path, what: str) -> FileError:
+    return FileError(f"The embeddings in {folder} are damaged ({what}): delete that folder and extract again.")

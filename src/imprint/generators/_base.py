@@ -37,11 +37,11 @@ class Generator(Component):
     """What a state looks like; a saved one that does not fit is refused. None: any finite arrays."""
 
     @abstractmethod
-    def summarise(self, X: Array, rng: np.random.Generator, weight: Array | None = None) -> State:
+    def summarise(self, X: Array, rng: "np.random.Generator", weight: Array | None = None) -> State:
         """What to keep of one class.  # X: (n, d), n >= 1; weight: (n,)"""
 
     @abstractmethod
-    def extend(self, state: State, X: Array, rng: np.random.Generator, weight: Array | None = None) -> State:
+    def extend(self, state: State, X: Array, rng: "np.random.Generator", weight: Array | None = None) -> State:
         """The state after more rows of the same class; `rng` starts as it did for `summarise`."""
 
     @abstractmethod
@@ -51,7 +51,7 @@ class Generator(Component):
     def summarise_all(
         self,
         parts: Sequence[Array],
-        rngs: Sequence[np.random.Generator],
+        rngs: "Sequence[np.random.Generator]",
         weights: Sequence[Array] | None = None,
     ) -> list[State]:
         """The states of several classes: those of `summarise`, bit for bit, computed together where that is faster."""

@@ -12,6 +12,7 @@ from imprint.backbones import Backbone
 from imprint.core.errors import FileError, ImprintError, UnreadableInput
 from imprint.core.files.locks import exclusive
 from imprint.core.types import Array
+from imprint.embeddings.pipeline import BATCH_SIZE
 from imprint.method import Method
 from imprint.serve.evaluation import Evaluator, ModelEvaluation
 from imprint.serve.history import History, replayed
@@ -19,7 +20,7 @@ from imprint.serve.imported import check_import, imported_basis, migrate
 from imprint.serve.labelled import LabelledItem, clean_label, clean_name
 from imprint.serve.model import ModelBasis, ServedModel, refitted
 from imprint.serve.store import Entry, ProjectCache, ProjectStore, digest_of
-from imprint.serve.workers import BATCH, BatchingEmbedder, SupervisedThread
+from imprint.serve.workers import BatchingEmbedder, SupervisedThread
 
 MOST = 256
 """Changes that share one synchronisation of the disk."""
@@ -187,9 +188,9 @@ class Project:
     def _embed_missing(self) -> None:
         """Embed items that have no embedding by this network. One whose file is damaged stays out of the model."""
         missing = list({item.digest: item for item in self._all_items() if item.digest not in self.rows}.values())
-        for start in range(0, len(missing), BATCH):
+        for start in range(0, len(missing), BATCH_SIZE):
             futures = {}
-            for item in missing[start : start + BATCH]:
+            for item in missing[start : start + BATCH_SIZE]:
                 with suppress(FileError, UnreadableInput):
                     futures[item.digest] = self.embed(self.content(item), item.name)
             for digest, future in futures.items():

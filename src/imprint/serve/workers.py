@@ -6,17 +6,14 @@ from queue import Empty, SimpleQueue
 from threading import Lock, Thread
 from typing import Any, Generic, TypeVar
 
-import numpy as np
-
 from imprint.backbones import Backbone
 from imprint.core.errors import ImprintError, UnreadableInput
 from imprint.core.types import Array
+from imprint.embeddings.pipeline import BATCH_SIZE, embed_checked
 from imprint.modalities.image import read_picture
 
 TaskT = TypeVar("TaskT")
 ResultT = TypeVar("ResultT")
-BATCH = 64
-"""Inputs that are embedded at once."""
 
 
 class TaskFailedError(ImprintError):
@@ -154,7 +151,7 @@ class BatchingEmbedder:
 
     def __init__(self, backbone: Backbone):
         self.backbone = backbone
-        self.thread: SupervisedThread[tuple[Any, str], Array] = SupervisedThread("embed", self._embed, BATCH)
+        self.thread: SupervisedThread[tuple[Any, str], Array] = SupervisedThread("embed", self._embed, BATCH_SIZE)
 
     def submit(self, raw: bytes, name: str) -> "Future[Array]":
         """Decode a picture's bytes or a text in UTF-8 now, and embed it soon.  # (d,)"""
@@ -166,12 +163,7 @@ class BatchingEmbedder:
         return self.thread.submit((prepared, name))
 
     def _embed(self, batch: list[tuple[Any, str]]) -> Sequence[Array | Exception]:
-        inputs = [prepared for prepared, _ in batch]
-        X = self.backbone.embed(np.stack(inputs) if isinstance(inputs[0], np.ndarray) else inputs)
-        return [
-            row if np.isfinite(row).all() else UnreadableInput(name, "its embedding is not finite")
-            for row, (_, name) in zip(X, batch, strict=True)
-        ]
+        return list(embed_checked(self.backbone, [prepared for prepared, _ in batch], [name for _, name in batch]))
 
 
 def read_text(raw: bytes, name: str) -> str:

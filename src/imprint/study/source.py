@@ -11,7 +11,7 @@ from imprint.core.errors import ParameterError
 from imprint.core.family import unknown
 from imprint.core.files.home import home
 from imprint.core.types import Array
-from imprint.embeddings.unpacked import open_unpacked
+from imprint.embeddings.pack import open_unpacked
 
 
 class Data(NamedTuple):

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from multiprocessing.connection import Connection
 from typing import Any
 
-from imprint.core.cluster import AHEAD, RETRIES, joined, room
+from imprint.core.cluster import AHEAD, RETRIES, Slots, joined
 from imprint.core.types import Array
 from imprint.kernels.cpu import limit_for_good, one_thread
 from imprint.study.evaluate import evaluate
@@ -123,10 +123,10 @@ def ray_runner(units: tuple[Unit, ...], workers: int) -> Iterator[Iterator[Outco
 
 def _ray_outcomes(ray: Any, units: tuple[Unit, ...]) -> Iterator[Outcome]:
     task = ray.remote(num_cpus=1, max_retries=RETRIES, retry_exceptions=False)(_evaluate_alone)
-    left = list(reversed(units))
+    left, slots = list(reversed(units)), Slots(ray)
     busy: dict[Any, Unit] = {}
     while left or busy:
-        while left and len(busy) < AHEAD * room(ray):
+        while left and len(busy) < AHEAD * slots.count():
             unit = left.pop()
             busy[task.remote(unit)] = unit
         (reference,), _ = ray.wait(list(busy), num_returns=1)

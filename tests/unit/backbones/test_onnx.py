@@ -112,7 +112,7 @@ def test_a_file_without_record_says_what_to_write_and_where(tmp_path):
         (SIDECAR | {"preprocess": {"size": "64"}}, "size must be two ints"),
         (SIDECAR | {"preprocess": {"size": 64, "divide": "x"}}, "wrong type"),
         (SIDECAR | {"preprocess": None}, "preprocess must say"),
-        (SIDECAR | {"modality": "film"}, "one of 'image', 'text', 'sound'"),
+        (SIDECAR | {"modality": "film"}, "Unknown modality 'film'"),
         (SIDECAR | {"sha256": "ABC"}, "sha256 must be"),
         (SIDECAR | {"sha256": "0" * 64}, "its record says 0000"),
         (SIDECAR | {"adapter": "tflite"}, "adapter must be 'onnx'"),

@@ -13,7 +13,7 @@ from pyarrow import feather
 
 from imprint.core.errors import FileError
 from imprint.datasets import load
-from imprint.datasets.tables import columnar, matrix, reading
+from imprint.datasets.tables import columnar, layout, reading
 from imprint.datasets.tables.reading import read_rows
 
 X = np.random.default_rng(0).normal(size=(7, 3)).astype(np.float32)
@@ -90,9 +90,9 @@ def test_labels_are_not_needed_and_never_taken_for_numbers(tmp_path, name):
 def test_the_fast_way_is_taken_and_agrees_with_the_careful_one(tmp_path, name, monkeypatch):
     WRITERS[name](tmp_path / name)
     with monkeypatch.context() as m:
-        m.setattr(matrix, "Cell", None)
+        m.setattr(layout, "Cell", None)
         fast = load(tmp_path / name)
-    monkeypatch.setattr(matrix, "_from_arrow", lambda *_: None)
+    monkeypatch.setattr(layout, "_from_arrow", lambda *_: None)
     assert load(tmp_path / name).fingerprint == fast.fingerprint
 
 

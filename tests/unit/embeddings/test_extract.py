@@ -3,13 +3,14 @@
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from imprint.core.errors import FileError, ImprintError, ParameterError
 from imprint.core.files.locks import exclusive
-from imprint.embeddings import EmbeddingProgress, extract
+from imprint.embeddings import EmbeddingProgress, embed, extract
 
 
 @pytest.mark.parametrize("batch_size", [1, 7, 50, 64])
@@ -151,6 +152,28 @@ def test_progress_counts_up_and_estimates(make_backbone, make_split, tmp_path):
     assert all(p.rate > 0 for p in seen[1:])
     assert seen[2].eta == pytest.approx(10 / seen[2].rate)
     assert seen[-1].eta == 0
+
+
+def test_progress_moves_within_a_batch_where_the_network_takes_few_inputs_at_once(make_backbone, make_split, tmp_path):
+    backbone, seen = make_backbone(), []
+    backbone.slice_rows = 6
+    e = extract(backbone, make_split(80, unreadable=[3]), folder=tmp_path, progress=seen.append)
+    assert [p.done for p in seen[:4]] == [0, 6, 12, 18]
+    assert [p.done for p in seen[-5:]] == [60, 64, 70, 76, 80]
+    assert max(backbone.batches) == 6
+    whole = extract(make_backbone(), make_split(80, unreadable=[3]), folder=tmp_path / "whole")
+    np.testing.assert_allclose(e.X, whole.X, atol=1e-6)
+
+
+def test_the_default_backbone_of_pictures_shows_progress_within_a_batch(tmp_path):
+    from imprint import backbones, datasets
+
+    seen, pictures = [], datasets.load("digits", "test", labelled=False)
+    backbone = backbones.load("efficientnet_lite0")
+    assert 1 <= backbone.slice_rows < 16
+    first = SimpleNamespace(inputs=pictures.inputs[:20], names=pictures.names[:20])
+    embed(backbone, first, progress=seen.append, remember=False)
+    assert 1 <= seen[1].done < 16
 
 
 def test_only_a_few_batches_are_prepared_ahead(make_backbone, make_split, tmp_path):

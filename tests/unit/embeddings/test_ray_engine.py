@@ -28,15 +28,15 @@ def photos(tmp_path, monkeypatch):
 
 
 def compute(backbone, split, first, count, fingerprint=None):
-    part = ray_engine.BatchInputs(split.inputs[first : first + count], split.names[first : first + count])
-    sent = pickle.dumps((pickle.dumps(backbone), fingerprint or backbone.fingerprint, part, first, 2))
+    part = ray_engine.TaskInputs(split.inputs[first : first + count], split.names[first : first + count])
+    sent = pickle.dumps((pickle.dumps(backbone), fingerprint or backbone.fingerprint, part, first, 8, 2))
     return ray_engine._compute(*pickle.loads(sent))
 
 
 def test_batches_by_themselves_are_those_of_one_machine(photos, tmp_path):
     raw = backbones.load("raw")
     whole = extract(raw, photos, batch_size=8, folder=tmp_path / "store")
-    parts = [compute(raw, photos, first, 8) for first in range(0, 20, 8)]
+    parts = [batch for first, count in ((0, 16), (16, 8)) for batch in compute(raw, photos, first, count)]
     assert [p.inputs for p in parts] == [8, 8, 4]
     assert np.concatenate([p.rows for p in parts]).tobytes() == np.asarray(whole.X).tobytes()
     assert [s for p in parts for s in p.skipped] == list(whole.skipped)

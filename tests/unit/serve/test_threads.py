@@ -139,9 +139,14 @@ def _bright():
 
 
 def test_an_embedding_that_is_not_finite_is_refused(client, project, monkeypatch):
-    monkeypatch.setattr(project.backbone, "embed", lambda X: np.full((len(X), project.backbone.width), np.nan))
+    monkeypatch.setattr(project.backbone, "embed", lambda X: np.full((len(X), project.backbone.width), np.nan, "f4"))
     status, told = client.json("POST", "/api/items?label=top&name=a.png", picture(1))
-    assert (status, told["error"]) == (400, "Cannot read a.png: its embedding is not finite.")
+    name = project.backbone.record.name
+    assert (status, told["error"]) == (400, f"The embedding of a.png by {name} is not finite.")
+    monkeypatch.setattr(project.backbone, "embed", lambda X: np.zeros((len(X), 3), np.float32))
+    status, told = client.json("POST", "/api/items?label=top&name=a.png", picture(1))
+    assert status == 400
+    assert told["error"].startswith(f"{name} gave float32 rows of shape (1, 3); they must be float32 of shape (1, ")
 
 
 def test_a_request_that_nobody_waits_for_any_more_does_no_harm():

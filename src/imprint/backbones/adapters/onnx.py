@@ -41,12 +41,13 @@ class OnnxBackbone(PictureBackbone):
         _check_input(record.name, inputs[0], self.preprocess)
         self._input, self._layer = inputs[0].name, record.layer or outputs[0]
         fixed = inputs[0].shape[:1] == [1]
-        self._rows = 1 if fixed else max(1, VALUES // (math.prod(self.preprocess.size) * self.preprocess.channels))
+        self.slice_rows = 1 if fixed else max(1, VALUES // (math.prod(self.preprocess.size) * self.preprocess.channels))
         if self._layer not in outputs:
             raise unknown("layer", self._layer, outputs)
 
     def _forward(self, batch: Array) -> Array:
-        parts = (batch[i : i + self._rows] for i in range(0, len(batch), self._rows))
+        step = self.slice_rows or len(batch)
+        parts = (batch[i : i + step] for i in range(0, len(batch), step))
         return np.concatenate([self._run(self.preprocess.arrange(np.ascontiguousarray(p))) for p in parts])
 
     def _run(self, x: Array) -> Array:

@@ -17,7 +17,9 @@ LOWEST, HIGHEST = 1_000, 768_000  # rates of a recording
 
 
 class SoundBackbone(Backbone):
-    """The average over frames of what the network says of each frame."""
+    """The average of the embeddings of all frames."""
+
+    slice_rows = 1
 
     def __init__(self, record: Record, threads: int | None):
         content, digest = weights(record)

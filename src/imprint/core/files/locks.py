@@ -4,8 +4,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-
-from filelock import FileLock, Timeout
+from typing import Any
 
 from imprint.core.errors import FileError
 
@@ -26,6 +25,8 @@ def exclusive(path: Path, waiting: Callable[[], object] = lambda: None, *, remov
     """
     if not path.parent.is_dir():
         raise FileError(f"Cannot lock {path}: there is no folder {path.parent}.")
+    from filelock import FileLock  # here: it costs a cold start ten milliseconds
+
     lock = FileLock(path)
     while not _took(lock, path):
         waiting()
@@ -39,7 +40,9 @@ def exclusive(path: Path, waiting: Callable[[], object] = lambda: None, *, remov
         lock.release()
 
 
-def _took(lock: FileLock, path: Path) -> bool:
+def _took(lock: Any, path: Path) -> bool:
+    from filelock import Timeout
+
     try:
         lock.acquire(timeout=0)
     except Timeout:

@@ -13,13 +13,13 @@ from imprint.core.files.atomic import atomic_write
 SEAL = "sha256"
 
 
-def write_note(path: str | os.PathLike[str], values: dict[str, Any]) -> None:
-    """Write values that JSON can hold, whole or not at all."""
+def write_note(path: str | os.PathLike[str], values: dict[str, Any], seal: str = SEAL) -> None:
+    """Write values that JSON can hold, whole or not at all; the key `seal` gets their checksum."""
     with atomic_write(path) as f:
-        f.write(json.dumps({**values, SEAL: _seal(values)}, indent=1, sort_keys=True).encode() + b"\n")
+        f.write(json.dumps({**values, seal: _seal(values)}, indent=1, sort_keys=True).encode() + b"\n")
 
 
-def read_note(path: str | os.PathLike[str], holds: Mapping[str, type]) -> dict[str, Any]:
+def read_note(path: str | os.PathLike[str], holds: Mapping[str, type], seal: str = SEAL) -> dict[str, Any]:
     """What `write_note` wrote; a file that is damaged, was altered, or does not hold values of these types is refused.
 
     >>> import tempfile
@@ -30,12 +30,12 @@ def read_note(path: str | os.PathLike[str], holds: Mapping[str, type]) -> dict[s
     """
     try:
         found = json.loads(Path(path).read_text(encoding="utf-8"))
-        seal = found.pop(SEAL, None)
+        checksum = found.pop(seal, None)
     except FileNotFoundError:
         raise
     except (OSError, ValueError, RecursionError, AttributeError, TypeError):
         raise _damaged(path) from None
-    if seal != _seal(found):
+    if checksum != _seal(found):
         raise _damaged(path)
     for key, kind in holds.items():
         if type(found.get(key)) is not kind:

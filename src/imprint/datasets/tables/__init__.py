@@ -9,8 +9,7 @@ from typing import Any
 from imprint.core.errors import FileError
 from imprint.datasets.growing import GrowingRows
 from imprint.datasets.split import NO_LABELS, SPLITS, RowsOf, Split, classes_of
-from imprint.datasets.tables.layout import TableLayout, choose_layout
-from imprint.datasets.tables.matrix import matrix_of
+from imprint.datasets.tables.layout import TableLayout, choose_layout, matrix_of
 from imprint.datasets.tables.reading import SUFFIXES, TableBatch, first_row, read_batches, table_suffix
 from imprint.datasets.tables.values import Cell, LabelColumn, text_of
 

@@ -1,0 +1,148 @@
+"""The measured rates behind the capacity table in docs/cluster.md.
+
+    python benchmarks/capacity.py rates                  # decode, prepare, embed and write, on this machine's CPU
+    python benchmarks/capacity.py rates --device cuda    # the same, with ResNet-50 and ViT-B/16 on a GPU
+    python benchmarks/capacity.py driver                 # what the process that writes takes for a batch under Ray
+
+`rates`: JPEGs of 500 x 375 made of random pixels, 60 kB each; the torch networks have random weights, which does not
+change their speed. `driver`: the nodes do next to nothing, so that the process which hands out, collects and writes
+is the limit; its CPU time is measured, so that a busy machine changes little. Ray is started on this machine.
+"""
+
+import argparse
+import io
+import os
+import platform
+import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
+from datetime import date
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+from PIL import Image
+
+from imprint import backbones
+from imprint.embeddings.journal import ExtractionJournal
+from imprint.embeddings.pipeline import EmbeddedBatch, EmbeddingJob
+from imprint.embeddings.ray_engine import scheduled_batches
+from imprint.modalities.image import read_picture
+
+WIDTH, BATCH, BATCHES, SECONDS = 1280, 64, 300, 3.0
+
+
+class Idle:
+    """A backbone that answers at once."""
+
+    record, width, fingerprint = SimpleNamespace(name="idle"), WIDTH, "idle"
+
+    def prepare(self, item):
+        return item
+
+    def embed(self, batch):
+        return np.zeros((len(batch), WIDTH), np.float32)
+
+
+class Numbers:
+    """Inputs that are their own numbers; a slice of them can be sent to a node."""
+
+    def __init__(self, numbers):
+        self.numbers = numbers
+
+    def __len__(self):
+        return len(self.numbers)
+
+    def __getitem__(self, i):
+        return Numbers(self.numbers[i]) if isinstance(i, slice) else np.float32([self.numbers[i]])
+
+
+def jpegs(count):
+    rng = np.random.default_rng(0)
+    for _ in range(count):
+        buffer = io.BytesIO()
+        noise = Image.fromarray(rng.integers(0, 256, (48, 64, 3), dtype=np.uint8))
+        noise.resize((500, 375)).save(buffer, "JPEG", quality=90)
+        yield buffer.getvalue()
+
+
+def networks(device):
+    if device == "cpu":
+        for threads in sorted({1, os.cpu_count() or 1}):
+            yield f"efficientnet_lite0, {threads} threads", backbones.load("efficientnet_lite0", threads=threads)
+        return
+    import torchvision
+
+    from imprint.backbones.adapters.torchvision import without_classifier
+    from imprint.backbones.torch_backbone import TorchBackbone
+
+    for name in ("resnet50", "vit_b_16"):
+        module = without_classifier(getattr(torchvision.models, name)(weights=None))
+        yield name, TorchBackbone(backbones.record(name), module, "random weights", 2, device, None)
+
+
+def rates(device):
+    raw = list(jpegs(256))
+    for name, network in networks(device):
+        for threads in sorted({1, 4, os.cpu_count() or 1}):
+            with ThreadPoolExecutor(threads) as pool:
+                start = time.perf_counter()
+                prepared = list(pool.map(lambda r, n=network: n.prepare(read_picture(r)), raw))
+            print(f"decode and prepare, {threads} threads: {len(raw) / (time.perf_counter() - start):,.0f} a second")
+        batch, count, start = np.stack(prepared[:BATCH]), 0, None
+        while start is None or time.perf_counter() - start < SECONDS:
+            network.embed(batch)
+            count, start = (count + BATCH, start) if start else (0, time.perf_counter())  # the first call warms up
+        print(f"{name} on {device}: {count / (time.perf_counter() - start):,.0f} a second", flush=True)
+    with tempfile.TemporaryDirectory() as folder, ExtractionJournal(Path(folder) / "x", {"width": WIDTH}) as journal:
+        batch = EmbeddedBatch(BATCH, list(range(BATCH)), np.zeros((BATCH, WIDTH), np.float32), [])
+        start = time.perf_counter()
+        for _ in range(2000):
+            journal.commit(batch)
+        print(f"write: {2000 * BATCH / (time.perf_counter() - start):,.0f} rows of {WIDTH} a second")
+
+
+def driver(_):
+    import ray
+    from ray.cluster_utils import Cluster
+
+    for nodes in (1, 4):
+        cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1})
+        for _ in range(nodes - 1):
+            cluster.add_node(num_cpus=1)
+        ray.init(address=cluster.address, log_to_driver=False, logging_level="ERROR")
+        start = time.process_time()
+        for _ in range(200):
+            ray.nodes()
+        print(f"listing {nodes} nodes: {5 * (time.process_time() - start):.2f} ms of CPU time", flush=True)
+        if nodes == 1:
+            for size in (BATCH, 4 * BATCH):
+                hand_out(ray, size)
+        ray.shutdown()
+        cluster.shutdown()
+
+
+def hand_out(ray, size):
+    total = BATCHES * size
+    names = [f"/data/pictures/class 17/{i:08}.jpg" for i in range(total)]
+    job = EmbeddingJob(Idle(), SimpleNamespace(inputs=Numbers(range(total)), names=names), size)
+    handing = writing = 0.0
+    with tempfile.TemporaryDirectory() as folder, ExtractionJournal(Path(folder) / "x", {"width": WIDTH}) as journal:
+        batches = scheduled_batches(ray, job)
+        next(batches)  # the nodes have started
+        last = time.process_time()
+        for batch in batches:
+            now = time.process_time()
+            journal.commit(batch)
+            handing, writing, last = handing + now - last, writing + time.process_time() - now, time.process_time()
+    for what, seconds in (("hand out and collect", handing), ("write", writing)):
+        print(f"batches of {size}: {what} {1000 * seconds / (BATCHES - 1):.2f} ms of CPU time", flush=True)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("what", choices=["rates", "driver"])
+    parser.add_argument("--device", default="cpu")
+    args = parser.parse_args()
+    print(f"{date.today()}, {platform.machine()}, {os.cpu_count()} cores")
+    {"rates": rates, "driver": driver}[args.what](args.device)
