@@ -135,7 +135,9 @@ def main() -> None:
         for data in tasks(given.source, rows, given.draws):
             for name, values in compare(data).items():
                 results[name].append(values)
-        print(f"| {given.what}, {rows} rows per class | AUROC | known refused | unknown refused |\n|---|---:|---:|---:|")
+        print(
+            f"| {given.what}, {rows} rows per class | AUROC | known refused | unknown refused |\n|---|---:|---:|---:|"
+        )
         for name, values in results.items():
             print(f"| {name} | " + " | ".join(f"{value:.1f}" for value in np.mean(values, axis=0)) + " |", flush=True)
 

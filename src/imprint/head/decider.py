@@ -103,9 +103,14 @@ class Decider(Protocol):
 
     def scores(self, Q: Array) -> Array:
         """Class scores of raw queries.  # (q, C)"""
-        if Q.shape[1] != (width := self.imprinted.width or self.proxies.weights.shape[1]):
-            raise ParameterError(f"the rows have {Q.shape[1]} columns, and this model was fitted with {width}.")
-        return self.aggregator.scores(self.norm_inf.apply(Q), self.prepared)
+        return self.aggregator.scores(self._normalised(Q), self.prepared)
+
+    def _normalised(self, Q: Array) -> Array:
+        """Queries as the aggregator takes them; refused where they are not as wide as the proxies."""
+        width = self.proxies.weights.shape[1]
+        if Q.shape[1] != width:
+            raise ParameterError(f"X has {Q.shape[1]} columns; the model was fitted on {width}.")
+        return self.norm_inf.apply(Q)
 
     def winners(self, Q: Any) -> Any:
         """The index in `classes` of the largest score of every query; on a tie the first.  # (q,)"""
@@ -119,7 +124,7 @@ class Decider(Protocol):
 
     def doubt(self, Q: Array) -> Array | None:
         """How little the proxies tell about queries; None where the aggregator cannot tell.  # (q,)"""
-        return self.aggregator.doubt(self.norm_inf.apply(Q), self.prepared)
+        return self.aggregator.doubt(self._normalised(Q), self.prepared)
 
     def known(self, Q: Array) -> Array:
         """The conformal p-value that each query belongs to one of the classes, in (0, 1].  # (q,) float64"""

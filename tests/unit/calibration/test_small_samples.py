@@ -75,7 +75,7 @@ def test_few_rows_are_assessed_without_bias():
     gaps, covered = [], []
     for draw in range(30):
         rng = np.random.default_rng(draw)
-        taken = np.concatenate([rng.permutation(np.flatnonzero(Y == c))[:2] for c in range(10)])
+        taken = np.concatenate([rng.permutation(np.flatnonzero(c == Y))[:2] for c in range(10)])
         model = ImprintClassifier(calibrate=True).fit(X[taken], Y[taken])
         true = model.score(X[::7], Y[::7])
         low, high = model.expected_interval_

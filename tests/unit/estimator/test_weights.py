@@ -30,7 +30,10 @@ def test_copies_and_weights_calibrate_alike():
 
 def test_rows_of_weight_zero_are_left_out():
     some = (np.arange(200) % 4 > 0).astype(float)
-    weighted, fewer = ImprintClassifier().fit(X, Y, sample_weight=some), ImprintClassifier().fit(X[some > 0], Y[some > 0])
+    weighted, fewer = (
+        ImprintClassifier().fit(X, Y, sample_weight=some),
+        ImprintClassifier().fit(X[some > 0], Y[some > 0]),
+    )
     assert np.array_equal(weighted.decision_function(X), fewer.decision_function(X))
 
 
@@ -44,7 +47,9 @@ def test_balanced_class_weights_give_every_class_the_same_mass():
     assert masses == pytest.approx([2.0 * (Y[rows] == 0).sum(), 0.5 * (Y[rows] == 1).sum()])
 
 
-@pytest.mark.parametrize("weight", [-np.ones(200), np.zeros(200), np.full(200, np.inf), np.ones(3), np.full(200, 1e300)])
+@pytest.mark.parametrize(
+    "weight", [-np.ones(200), np.zeros(200), np.full(200, np.inf), np.ones(3), np.full(200, 1e300)]
+)
 def test_weights_that_make_no_sense_are_refused(weight):
     with pytest.raises(ParameterError, match=r"^fit\(X, y\): "):
         ImprintClassifier().fit(X, Y, sample_weight=weight)
