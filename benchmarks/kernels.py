@@ -11,10 +11,9 @@ from data import load
 from scipy.linalg import cho_factor, cho_solve
 from timing import HEADER, Row, compare
 
-from imprint.kernels.farthest import farthest_points
 from imprint.kernels.kmeans import Problem, kmeans, kmeans_many
 from imprint.kernels.maxima import class_maxima
-from imprint.kernels.medoids import Pairwise, alternate, fasterpam
+from imprint.kernels.medoids import Pairwise, alternate, farthest_points, fasterpam
 from imprint.kernels.neighbours import nearest
 from imprint.kernels.ridge import gram
 

@@ -20,7 +20,7 @@ from threadpoolctl import threadpool_limits
 
 from imprint import tasks
 from imprint.embeddings import read_pack
-from imprint.kernels.cpu import granted
+from imprint.kernels.cpu import available_cpus
 from imprint.study import Grid, Packs, Study, run
 from imprint.study.grid import PARTS
 
@@ -105,7 +105,7 @@ def main():
     parser.add_argument("study", choices=STUDIES)
     parser.add_argument("packs", type=Path)
     parser.add_argument("out", type=Path)
-    parser.add_argument("--workers", type=int, default=granted())
+    parser.add_argument("--workers", type=int, default=available_cpus())
     parser.add_argument("--sample", type=int, default=300)
     options = parser.parse_args()
     study = STUDIES[options.study]

@@ -62,10 +62,8 @@ class ImprintClassifier(Fitted, ClassifierMixin, MethodParameters):  # type: ign
     Notes
     -----
     `X` may be a NumPy array or a torch tensor; results come back in kind (text labels always as NumPy). float32 stays
-    float32. Everything a class needs to be extended or forgotten travels with the model.
-
-    What was learnt is one immutable value behind one reference: any number of threads may predict and save while
-    others add and forget. Concurrent changes all count, in some order; of several `fit` the last one wins.
+    float32. The fitted state is one immutable value: any number of threads may predict and save while others add and
+    forget. Concurrent changes all count, in some order; of several `fit` the last one wins.
 
     Examples
     --------

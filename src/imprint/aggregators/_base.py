@@ -12,15 +12,15 @@ from imprint.kernels.rows import squared_distances
 
 
 class Predecessor(NamedTuple):
-    """What was prepared for the model this one came from, and the proxies that both have."""
+    """What was prepared for an earlier model, and the proxies that both models have."""
 
     prepared: Any
-    old: Array  # their places then
-    new: Array  # their places now
+    old: Array  # their rows then
+    new: Array  # their rows now
 
 
 class Facts(NamedTuple):
-    """What someone needs who decides with plain numbers, without this library."""
+    """What another program needs in order to decide from plain numbers, without this library."""
 
     use: str
     """In words what to do with the proxies, given a normalised embedding."""
@@ -35,11 +35,13 @@ class Aggregator(Component):
     family: ClassVar[str] = "imprint.aggregators"
     needs_points: ClassVar[bool] = False
     """Whether proxies must be points of the embedding space."""
+    takes_tensors: ClassVar[bool] = False
+    """Whether `prepare` computes on proxies whose weights are a torch tensor, where they lie."""
     measure: ClassVar[str] = "distance"
     """What `evidence` is: a `distance` (less counts more), a `similarity`, or a signed `weight`."""
 
     layout: ClassVar[Layout] = {}
-    """What `sums` looks like; a saved one that does not fit is refused."""
+    """The format of `sums`; a stored one that does not fit is refused."""
 
     def sums(self, X: Array, Q: Array, weight: Array | None = None) -> State:
         """Statistics of training rows: of X as generators see them, of Q as queries; a row counts as its weight.
@@ -53,7 +55,7 @@ class Aggregator(Component):
         return {name: np.sum([part[name] for part in parts], axis=0) for name in parts[0]}
 
     def prepare(self, proxies: Proxies, sums: State, before: Predecessor | None = None) -> Any:
-        """What can be computed once from the proxies, for `scores`; by itself the proxies as they are."""
+        """What `scores` needs and can be computed once from the proxies; by default the proxies themselves."""
         return proxies
 
     @abstractmethod
@@ -62,14 +64,14 @@ class Aggregator(Component):
 
     @abstractmethod
     def probabilities(self, S: Array, prepared: Any) -> Array:
-        """Scores as probabilities: rows sum to one, the order within a row stays.  # (q, n_classes)"""
+        """Scores as probabilities: rows sum to one and keep their order.  # (q, n_classes)"""
 
     def doubt(self, Q: Array, prepared: Any) -> Array | None:
-        """How little the proxies tell about every query, 0 for all there is; None where it cannot say.  # (q,)"""
+        """How far queries are from what the proxies represent, from 0 to 1; None where it cannot tell.  # (q,)"""
         return None
 
     def evidence(self, q: Array, proxies: Proxies, prepared: Any, winner: int) -> Array:
-        """What every proxy says about one query and the class that won, in terms of `measure`.  # (p,)"""
+        """The contribution of every proxy to the winning class of one query, in terms of `measure`.  # (p,)"""
         return squared_distances(proxies.weights, q) ** 0.5
 
     def facts(self, proxies: Proxies, prepared: Any) -> Facts | None:

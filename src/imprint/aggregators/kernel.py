@@ -1,3 +1,4 @@
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
@@ -5,35 +6,46 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from imprint.aggregators._base import Aggregator, Facts, Predecessor
-from imprint.core.arrays import in_type_of, like
+from imprint.core.arrays import dtype_name, in_type_of, is_torch, like, namespace, on_gpu, rows_at, to_numpy
 from imprint.core.component import param
 from imprint.core.errors import ParameterError
 from imprint.core.layout import COUNTED, SMALLEST_MASS, Entry, Layout
 from imprint.core.types import Array, Proxies, State
-from imprint.gaussian_process.nystroem import WHOLE, Landmarks, solve_by_landmarks
+from imprint.gaussian_process.nystroem import Nystroem, solve_by_centres
 from imprint.gaussian_process.posterior import Posterior
-from imprint.gaussian_process.scale import merge_moments, moments, rounded_scale, scale
-from imprint.gaussian_process.update import ANEW, added, removed, solve
+from imprint.gaussian_process.scale import merge_moments, moments, rounded_scale, scale, variance
+from imprint.gaussian_process.update import RESOLVED_ROWS, added, removed, solve
 from imprint.kernels.cpu import one_blas_thread
 from imprint.kernels.rows import squared_norms
 from imprint.kernels.softmax import softmax
 
 LARGEST_DOUBT_GRAPH = 2048
 """The maximum number of proxies whose doubt is exported: it takes a square matrix of float64."""
+EXACT_ROWS = 24_576
+"""Proxies up to which the CPU solves the whole system: 2.4 GB, under two minutes on two cores."""
+EXACT_COEFFICIENTS = 2**27
+EXACT_PRODUCTS = 2**39
+"""Coefficients, and multiplications to solve for them, up to which the CPU solves the whole system."""
+SMALLEST_VARIANCE = 1e-280
+"""Below, squares of distances underflow."""
+LARGEST_MEMORY = 2**32
+"""Bytes of coefficients up to which a model is solved through centres."""
+LARGEST_PRODUCTS = 2**48
+"""Multiplications up to which it is: about an hour on two cores."""
 
 
 class SolvedKernel(NamedTuple):
     """The solved system, the scale of distances it was solved for, the class of every proxy and the class weights."""
 
-    system: Posterior | Landmarks
+    system: Posterior | Nystroem
     scale: float
     labels: Array
     class_weights: Array  # (classes,) factors of the scores
 
     @property
     def deciding(self) -> Array:
-        """Which proxies have a coefficient: all, or the landmarks among very many."""
-        return self.system.rows if isinstance(self.system, Landmarks) else np.arange(len(self.labels))
+        """The proxies that have a coefficient: all, or the centres among very many."""
+        return self.system.rows if isinstance(self.system, Nystroem) else np.arange(len(self.labels))
 
     @property
     def coefficients(self) -> Array:
@@ -48,12 +60,13 @@ class Kernel(Aggregator):
     A proxy observes its class with a noise that falls with its mass m and grows with its spread v:
     K_ij = exp(-gamma |w_i - w_j|^2 / s), N = diag(noise / m + spread v / s), A = (K + N)^-1 Y, scores k(q) A, where s
     is twice the variance of all training rows. With `all` rows as proxies this is kernel ridge regression. Above 4,096
-    proxies s is rounded to steps of 2^(1/4), so that classes come and go without solving everything again; above 24,576
-    the system is solved through 4,096 of them as landmarks.
+    proxies s is rounded to steps of 2^(1/4), so that classes are added and removed without solving everything again;
+    above 24,576, or for very many classes, the system is solved through `centres` of them. On a GPU it is solved whole
+    while its factor fits into half of the free memory.
 
-    The score of a class is multiplied by (mean rows per class / rows of this class)^balance, where the rows of a class
-    are the mass of its proxies: a class of few rows would otherwise seldom win against classes of many. With classes of
-    equal size this changes nothing.
+    The score of a class is multiplied by (mean rows per class / rows of this class)^balance: a class of few rows would
+    otherwise seldom win against classes of many. The rows of a class are the mass of its proxies, counted up to twice
+    the largest number of proxies of a class. With classes of equal size this changes nothing.
 
     Probabilities are the softmax of the scores over a temperature; `calibrate` calibrates them.
     """
@@ -63,7 +76,9 @@ class Kernel(Aggregator):
     spread: float = param(0.2, "how much the spread of a proxy's rows adds to its noise", ge=0)
     balance: float = param(0.35, "how much the scores of classes with few rows are raised, 0 for not at all", ge=0)
     temperature: float = param(0.12, "divides the scores before their softmax", gt=0, detail=True)
+    centres: int = param(4096, "proxies that decide where there are too many to solve for all", ge=1, detail=True)
     needs_points: ClassVar[bool] = True
+    takes_tensors: ClassVar[bool] = True
     measure: ClassVar[str] = "weight"
     absent: ClassVar[Mapping[str, Any]] = {"balance": 0.0}
     layout: ClassVar[Layout] = {
@@ -82,10 +97,13 @@ class Kernel(Aggregator):
 
     def prepare(self, proxies: Proxies, sums: State, before: Predecessor | None = None) -> SolvedKernel:
         s = scale(sums)
-        if not np.isfinite(s):
-            raise ParameterError(f"{self}: the squares of the rows overflow; scale them down or use norm_pre='l2'.")
-        s = rounded_scale(s) if len(proxies.labels) > ANEW else s
+        s = rounded_scale(s) if len(proxies.labels) > RESOLVED_ROWS else s
         noise = self.noise / proxies.mass + self.spread * proxies.spread / s
+        is_lost = variance(sums) < SMALLEST_VARIANCE and _differ(proxies.weights)
+        if is_lost or not (np.isfinite(s) and np.isfinite(noise).all() and 0 < self.gamma / s < np.inf):
+            raise ParameterError(
+                f"{self}: the squares of the rows overflow or underflow; scale them or use norm_pre='l2'."
+            )
         try:
             with one_blas_thread():
                 system = self._system(proxies, noise, s, before)
@@ -93,12 +111,26 @@ class Kernel(Aggregator):
             raise ParameterError(f"{self}: proxies lie too close together for this noise; use a larger one.") from None
         return SolvedKernel(system, s, proxies.labels, class_weights(proxies, self.balance))
 
-    def _system(self, proxies: Proxies, noise: Array, s: float, before: Predecessor | None) -> Posterior | Landmarks:
-        if len(proxies.labels) > WHOLE:
-            return solve_by_landmarks(proxies.weights, proxies.labels, noise, self.gamma / s)
-        if before is not None and len(proxies.labels) > ANEW and _can_correct(before.prepared, s):
+    def _system(self, proxies: Proxies, noise: Array, s: float, before: Predecessor | None) -> Posterior | Nystroem:
+        if not _is_exact(proxies):
+            self._check_size(proxies)
+            return solve_by_centres(proxies.weights, proxies.labels, noise, self.gamma / s, self.centres)
+        if before is not None and len(proxies.labels) > RESOLVED_ROWS and _can_correct(before.prepared, proxies, s):
             return _changed(before, proxies, noise)
         return solve(proxies.weights, proxies.labels, noise, self.gamma / s)
+
+    def _check_size(self, proxies: Proxies) -> None:
+        """Refuse what would take too much memory or time, before it is spent."""
+        count, centres = len(proxies.labels), min(self.centres, len(proxies.labels))
+        coefficients, factors = 4 * proxies.n_classes * centres, 32 * centres**2
+        limit = min(LARGEST_MEMORY, _physical_memory() // 2)
+        if coefficients + factors > limit or 4 * count * centres**2 > LARGEST_PRODUCTS:
+            raise ParameterError(
+                f"{self}: {count:,} proxies of {proxies.n_classes:,} classes through {centres:,} centres need "
+                f"{(coefficients + factors) / 2**30:.1f} GiB (at most {limit / 2**30:.1f}) and "
+                f"{4 * count * centres**2:.1e} multiplications (at most {LARGEST_PRODUCTS:.1e}); use fewer centres, "
+                f"such as kernel(centres={max(1, centres // 4)}), fewer proxies, or --recipe imprint2025."
+            )
 
     def scores(self, Q: Array, prepared: SolvedKernel) -> Array:
         S = prepared.system.scores(Q)
@@ -135,10 +167,10 @@ class Kernel(Aggregator):
 
     def graph_doubt(self, g: Any, x: str, proxies: Proxies, prepared: SolvedKernel) -> str | None:
         system = prepared.system
-        if not isinstance(system, Posterior) or len(system.gone) or len(system.weights) > LARGEST_DOUBT_GRAPH:
+        if not isinstance(system, Posterior) or len(system.removed_rows) or len(system.weights) > LARGEST_DOUBT_GRAPH:
             return None
-        k = self._graph_kernel(g, x, system.weights, prepared)
-        inverse = system.factor.forward(np.eye(len(system.weights)))  # of the factor, transposed
+        k = self._graph_kernel(g, x, to_numpy(system.weights), prepared)
+        inverse = to_numpy(system.factor.forward(like(np.eye(len(system.weights)), system.weights)))  # of L, transposed
         explained = g.reduce("ReduceSumSquare", g.add("MatMul", k, g.constant(inverse, np.float64)), 1)
         left = g.add("Sub", g.constant(1, np.float64), explained)
         return str(g.add("Sqrt", g.add("Max", left, g.constant(0, np.float64))))
@@ -146,30 +178,65 @@ class Kernel(Aggregator):
     def _graph_kernel(self, g: Any, x: str, weights: Array, prepared: SolvedKernel) -> str:
         """The kernel of queries and proxies.  # (n, p)"""
         double, rate = np.float64, self.gamma / prepared.scale
-        centre = prepared.system.centre.astype(double)
+        centre = to_numpy(prepared.system.centre).astype(double)
         W = weights.astype(double) - centre
         q = g.add("Sub", g.cast(x, double), g.constant(centre, double))
         cross = g.add("Gemm", q, g.constant(2 * rate * W, double), transB=1)
-        own = g.add("Mul", g.reduce("ReduceSumSquare", q, 1, keep=True), g.constant(rate, double))
+        squares = g.add("Mul", g.reduce("ReduceSumSquare", q, 1, keep=True), g.constant(rate, double))
         lengths = g.constant(rate * squared_norms(W), double)
-        return str(g.add("Exp", g.add("Sub", g.add("Sub", cross, own), lengths)))
+        return str(g.add("Exp", g.add("Sub", g.add("Sub", cross, squares), lengths)))
 
 
 def class_weights(proxies: Proxies, balance: float) -> Array:
-    """(mean rows per class / rows of this class)^balance; exactly 1 for classes of equal size.  # (classes,)"""
+    """(mean rows per class / rows of this class)^balance; exactly 1 for classes of equal size.  # (classes,)
+
+    Rows count up to twice the largest number of proxies of a class: beyond that more rows of a class hardly raise its
+    scores.
+    """
     rows = np.add.reduceat(proxies.mass, proxies.starts)
+    rows = np.minimum(rows, 2 * np.bincount(proxies.labels).max())
     return np.asarray((rows.mean() / rows) ** balance)
 
 
-def _can_correct(prepared: SolvedKernel, s: float) -> bool:
-    """Whether an exact solution at the same scale is there to be corrected."""
-    return prepared.scale == s and isinstance(prepared.system, Posterior)
+def _differ(W: Any) -> bool:
+    """Whether rows are not all one point, apart from rounding."""
+    amax = namespace(W).amax
+    return bool((amax(abs(W - W[0]), axis=0) > 4 * np.finfo(dtype_name(W)).eps * amax(abs(W), axis=0)).any())
+
+
+def _is_exact(proxies: Proxies) -> bool:
+    """Whether the whole system is solved: while it fits into half of a GPU's free memory, or the limits of the CPU."""
+    count, n_classes = len(proxies.labels), proxies.n_classes
+    if on_gpu(proxies.weights):
+        import torch
+
+        free = torch.cuda.mem_get_info(proxies.weights.device)[0]
+        return 4 * count**2 + 24 * count * n_classes <= free // 2
+    within = count * n_classes <= EXACT_COEFFICIENTS and count**2 * n_classes <= EXACT_PRODUCTS
+    return count <= EXACT_ROWS and within
+
+
+def _physical_memory() -> int:
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, ValueError, OSError):  # not known on this system
+        return 2 * LARGEST_MEMORY
+
+
+def _can_correct(prepared: SolvedKernel, proxies: Proxies, s: float) -> bool:
+    """Whether there is an exact solution at the same scale, in the same kind of arrays, to be corrected."""
+    system = prepared.system
+    if not isinstance(system, Posterior) or is_torch(system.weights) != is_torch(proxies.weights):
+        return False
+    return prepared.scale == s and (not is_torch(system.weights) or system.weights.device == proxies.weights.device)
 
 
 def _changed(before: Predecessor, proxies: Proxies, noise: Array) -> Posterior:
-    """The system before without the classes that have gone or changed, and with those that are new or have changed."""
+    """The system before, without removed and changed classes, and with new and changed ones."""
     then = before.prepared
-    gone = np.setdiff1d(then.labels, then.labels[before.old])
-    system = removed(then.system, gone) if len(gone) else then.system
+    leaving = np.setdiff1d(then.labels, then.labels[before.old])
+    system = removed(then.system, leaving) if len(leaving) else then.system
     new = np.setdiff1d(np.arange(len(proxies.labels)), before.new)
-    return added(system, proxies.weights[new], proxies.labels[new], noise[new]) if len(new) else system
+    if not len(new):
+        return system
+    return added(system, rows_at(proxies.weights, new), proxies.labels[new], noise[new])

@@ -4,7 +4,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from imprint.aggregators._base import Aggregator, Facts, Predecessor
-from imprint.core.arrays import to_numpy
+from imprint.core.arrays import Resident, dtype_name, namespace, to_numpy
 from imprint.core.component import param
 from imprint.core.errors import ParameterError
 from imprint.core.layout import COUNTED, SMALLEST_MASS, Entry, Layout
@@ -14,12 +14,16 @@ from imprint.kernels.rows import squared_norms
 from imprint.kernels.softmax import softmax
 
 
-class Prepared(NamedTuple):
+class SortedProxies(NamedTuple):
     """Proxies sorted by class, and the score that stands for certainty."""
 
-    weights: Array
+    resident: Resident
     starts: Array
     reach: float
+
+    @property
+    def weights(self) -> Array:
+        return self.resident.array
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,25 +47,29 @@ class Max(Aggregator):
             raise ParameterError(f"{self}: the lengths of the rows overflow; scale them down or use norm_inf='l2'.")
         return {"length": np.array([total]), "rows": mass.sum(keepdims=True)}
 
-    def prepare(self, proxies: Proxies, sums: State, before: Predecessor | None = None) -> Prepared:
+    def prepare(self, proxies: Proxies, sums: State, before: Predecessor | None = None) -> SortedProxies:
         longest = np.sqrt(squared_norms(proxies.weights).max())
         reach = float(sums["length"][0] / sums["rows"][0] * longest) or 1.0
         if not np.isfinite(reach):
             raise ParameterError(
                 f"{self}: the lengths of the proxies overflow; scale the rows down or use norm_post='l2'."
             )
-        return Prepared(proxies.weights, proxies.starts, reach)
+        return SortedProxies(Resident(proxies.weights), proxies.starts, reach)
 
-    def scores(self, Q: Array, prepared: Prepared) -> Array:
-        return class_maxima(Q, prepared.weights, prepared.starts)
+    def scores(self, Q: Array, prepared: SortedProxies) -> Array:
+        S = class_maxima(Q, prepared.resident.near(Q), prepared.starts)
+        if _underflow(S, Q, prepared.weights):
+            rule = "scale the rows up or use norm_inf='l2' and norm_post='l2'"
+            raise ParameterError(f"{self}: the scores underflow {dtype_name(S)}; {rule}.")
+        return S
 
-    def probabilities(self, S: Array, prepared: Prepared) -> Array:
+    def probabilities(self, S: Array, prepared: SortedProxies) -> Array:
         return softmax(S, self.temperature * prepared.reach)
 
-    def evidence(self, q: Array, proxies: Proxies, prepared: Prepared, winner: int) -> Array:
+    def evidence(self, q: Array, proxies: Proxies, prepared: SortedProxies, winner: int) -> Array:
         return np.asarray(prepared.weights @ q)
 
-    def facts(self, proxies: Proxies, prepared: Prepared) -> Facts:
+    def facts(self, proxies: Proxies, prepared: SortedProxies) -> Facts:
         return Facts(
             "A class scores the largest inner product of the embedding with its rows of the weights; the largest score "
             "wins, the first class on a tie. Probabilities are the softmax of the scores over the scale "
@@ -69,14 +77,27 @@ class Max(Aggregator):
             {"scale": self.temperature * prepared.reach},
         )
 
-    def graph(self, g: Any, x: str, proxies: Proxies, prepared: Prepared) -> tuple[str, str]:
+    def graph(self, g: Any, x: str, proxies: Proxies, prepared: SortedProxies) -> tuple[str, str]:
         dtype = prepared.weights.dtype
         products = g.add("Gemm", x, g.constant(prepared.weights, dtype), transB=1)
         if len(prepared.weights) > len(prepared.starts):
-            own = g.add("Gather", products, g.constant(own_proxies(proxies.labels), np.int64), axis=1)  # (n, C, most)
-            products = g.reduce("ReduceMax", own, 2)
+            by_class = g.add(
+                "Gather", products, g.constant(own_proxies(proxies.labels), np.int64), axis=1
+            )  # (n, C, most)
+            products = g.reduce("ReduceMax", by_class, 2)
         scaled = g.add("Div", products, g.constant(self.temperature * prepared.reach, dtype))
         return products, g.add("Softmax", scaled, axis=1)
+
+
+def _underflow(S: Any, Q: Any, W: Array) -> bool:
+    """Whether scores of some query are too small for their type although neither it nor the proxies are zero."""
+    limits = np.finfo(dtype_name(S))
+    faint = np.flatnonzero(to_numpy(namespace(S).amax(abs(S), axis=1) < limits.tiny / limits.eps))
+    if not len(faint):
+        return False
+    queries = [x.astype(np.float64) / (np.abs(x).max() or 1) for x in to_numpy(Q)[faint]]
+    scaled = np.array(queries) @ (W.astype(np.float64) / (np.abs(W).max() or 1)).T
+    return bool((np.abs(scaled) > limits.eps).any())
 
 
 def own_proxies(labels: Array) -> Array:

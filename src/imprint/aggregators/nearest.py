@@ -1,18 +1,29 @@
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from imprint.aggregators._base import Aggregator, Facts, Predecessor
-from imprint.core.arrays import in_type_of, like, rows_at
+from imprint.core.arrays import Resident, in_type_of, like, rows_at
 from imprint.core.component import param
 from imprint.core.errors import ParameterError
 from imprint.core.types import Array, Proxies, State
 from imprint.kernels.decisions import SMALLEST, by_distance, by_heads
 from imprint.kernels.neighbours import METRICS, nearest
+from imprint.kernels.rows import column_means
 from imprint.kernels.softmax import shares
 
 WEIGHTINGS = ("distance", "uniform")
+TINY = float(np.finfo(np.float64).tiny)
+
+
+class VotingProxies(NamedTuple):
+    """The proxies, their classes, and the mean distance of the proxies from their mean."""
+
+    resident: Resident
+    labels: Array
+    n_classes: int
+    reach: float
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,39 +37,42 @@ class Nearest(Aggregator):
     metric: str = param("euclidean", "distance", choices=METRICS, detail=True)
     weighting: str = param("distance", "what a vote counts", choices=WEIGHTINGS, detail=True)
 
-    def prepare(self, proxies: Proxies, sums: State, before: Predecessor | None = None) -> Proxies:
+    def prepare(self, proxies: Proxies, sums: State, before: Predecessor | None = None) -> VotingProxies:
         if self.m > len(proxies.labels):
             raise ParameterError(f"{self}: m must not exceed the {len(proxies.labels)} proxies.")
-        return proxies
+        centre = column_means(proxies.weights)[None, :]
+        reach = float(nearest(centre, proxies.weights, len(proxies.weights), self.metric)[0].mean())
+        return VotingProxies(Resident(proxies.weights), proxies.labels, proxies.n_classes, reach)
 
-    def scores(self, Q: Any, prepared: Proxies) -> Any:
-        distances, indices = nearest(Q, prepared.weights, self.m, self.metric)
+    def scores(self, Q: Any, prepared: VotingProxies) -> Any:
+        distances, indices = nearest(Q, prepared.resident.near(Q), self.m, self.metric)
         labels = rows_at(like(prepared.labels, indices), indices.T)
         if self.weighting == "uniform":
             return in_type_of(by_heads(labels, prepared.n_classes).T, Q)
         return in_type_of(by_distance(distances.T, labels, prepared.n_classes).T, Q)
 
-    def probabilities(self, S: Any, prepared: Proxies) -> Any:
+    def probabilities(self, S: Any, prepared: VotingProxies) -> Any:
         if self.weighting == "uniform":
             S = (S * self.m + 1e-3) // 1  # heads, without what decides ties
         return shares(S)
 
-    def doubt(self, Q: Array, prepared: Proxies) -> Array:
-        """The mean distance to the proxies that vote.  # (q,)"""
-        return in_type_of(nearest(Q, prepared.weights, self.m, self.metric)[0].mean(axis=1), Q)
+    def doubt(self, Q: Array, prepared: VotingProxies) -> Array:
+        """d / (d + r), with the mean distance d to the proxies that vote and r of all proxies to their mean.  # (q,)"""
+        mean = nearest(Q, prepared.resident.near(Q), self.m, self.metric)[0].mean(axis=1)
+        return in_type_of(mean / (mean + max(prepared.reach, TINY)), Q)
 
-    def evidence(self, q: Array, proxies: Proxies, prepared: Proxies, winner: int) -> Array:
-        distances, order = nearest(q[None, :], prepared.weights, len(prepared.weights), self.metric)
-        found = np.empty(len(order[0]))
-        found[order[0]] = distances[0]
-        return found
+    def evidence(self, q: Array, proxies: Proxies, prepared: VotingProxies, winner: int) -> Array:
+        distances, order = nearest(q[None, :], proxies.weights, len(proxies.weights), self.metric)
+        by_proxy = np.empty(len(order[0]))
+        by_proxy[order[0]] = distances[0]
+        return by_proxy
 
-    def facts(self, proxies: Proxies, prepared: Proxies) -> Facts:
+    def facts(self, proxies: Proxies, prepared: VotingProxies) -> Facts:
         by_distance = self.weighting == "distance"
         vote = "the inverse of its distance" if by_distance else "one, and of equal counts the nearest proxy decides"
         return Facts(f"The {self.m} proxies nearest by {self.metric} distance vote for their classes: {vote}.")
 
-    def graph(self, g: Any, x: str, proxies: Proxies, prepared: Proxies) -> tuple[str, str] | None:
+    def graph(self, g: Any, x: str, proxies: Proxies, prepared: VotingProxies) -> tuple[str, str] | None:
         if self.metric not in ("euclidean", "cosine"):
             return None
         dtype = proxies.weights.dtype
@@ -88,8 +102,8 @@ class Nearest(Aggregator):
         if self.metric == "cosine":
             query, proxies = g.unit_rows(query, np.float64), g.unit_rows(proxies, np.float64)
             away = g.add("Sub", g.constant(1, np.float64), g.add("Gemm", query, proxies, transB=1))
-            found = g.split("TopK", 2, g.add("Max", away, g.constant(0, np.float64)), m, largest=0)
-            return found[0], found[1]
+            distances, index = g.split("TopK", 2, g.add("Max", away, g.constant(0, np.float64)), m, largest=0)
+            return distances, index
         lengths = np.square(weights.astype(np.float64)).sum(axis=1)
         products = g.add("Mul", g.add("Gemm", query, proxies, transB=1), g.constant(2, np.float64))
         order = g.add("Sub", g.constant(lengths, np.float64), products)  # squared distances, but for the query's length

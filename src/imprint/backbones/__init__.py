@@ -86,7 +86,7 @@ def stated_fingerprint(spec: str, device: str = "cpu") -> str | None:
     """The fingerprint that `load(spec, device)` would have, from the record and the file's digest alone.
 
     Nothing is imported, opened or downloaded for it. None where only the loaded model can tell:
-    `torchvision:NAME`, `timm:NAME`, `sentence:NAME`, and weights that are not here and whose whole digest is not known.
+    `torchvision:NAME`, `timm:NAME`, `sentence:NAME`, and weights that are not here and whose digest is not recorded.
 
     >>> stated_fingerprint("tinynet") == load("tinynet").fingerprint, stated_fingerprint("timm:vit")
     (True, None)
@@ -117,8 +117,8 @@ def load(spec: str, device: str = "cpu", threads: int | None = None) -> Backbone
     source = rest if PREFIXES.get(prefix) == "NAME" else record(spec)
     adapter = source.adapter if isinstance(source, Record) else prefix
     backbone: Backbone = _adapter(adapter).load(source, device, threads)
-    place = f"{prefix}:{Path(rest).expanduser().absolute()}" if PREFIXES.get(prefix) == "FILE" else spec
-    backbone.reload = partial(load, place, device, threads)
+    absolute = f"{prefix}:{Path(rest).expanduser().absolute()}" if PREFIXES.get(prefix) == "FILE" else spec
+    backbone.reload = partial(load, absolute, device, threads)
     return backbone
 
 

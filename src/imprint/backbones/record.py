@@ -82,7 +82,7 @@ class Record:
         return address if name and address.startswith("https://") and address.endswith(f"/{name}") else None
 
     def fingerprint(self, weights: str, version: int, precision: str) -> str:
-        """What embeddings are known by: a digest of all that moves them, `weights` given by a digest of their own."""
+        """A digest of everything that changes the embeddings; `weights` is a digest of the weights."""
         rule = json.dumps(self.preprocess.as_json() if self.preprocess else None, sort_keys=True)
         cut = [] if self.tokens is None else [f"{self.tokens} tokens"]
         return digest([self.adapter, str(version), weights, rule, self.layer or "", precision, *cut])
@@ -114,7 +114,7 @@ class Record:
 
 
 def names() -> list[str]:
-    """Every backbone with a name of its own."""
+    """The backbones that have a name."""
     return sorted(path.stem for path in RECORDS.glob("*.json"))
 
 
@@ -126,26 +126,26 @@ def named(name: str) -> Record:
 
 
 def of_file(path: Path, adapter: str) -> Record:
-    """The record of a model file: `FILE.json` beside it, or the named one with the same SHA-256."""
+    """The record of a model file: `FILE.json` next to it, or the named one with the same SHA-256."""
     if not path.is_file():
         raise FileError(f"{adapter}:{path}: there is no such file; put the model there.")
-    beside = path.with_name(f"{path.name}.json")
-    record = _read(beside, {"name": path.stem, "adapter": adapter}) if beside.is_file() else _known(path, adapter)
+    sidecar = path.with_name(f"{path.name}.json")
+    record = _read(sidecar, {"name": path.stem, "adapter": adapter}) if sidecar.is_file() else _known(path, adapter)
     if record is None:
         example = '{"width": 192, "layer": "NAME OF THE OUTPUT", "preprocess": {"size": 224}}'
-        raise FileError(f"{path} has no record: write {beside}, such as {example}; docs/backbones.md has the keys.")
+        raise FileError(f"{path} has no record: write {sidecar}, such as {example}; docs/backbones.md has the keys.")
     if record.adapter != adapter:
-        raise FileError(f"{beside}: adapter must be {adapter!r}, as in '{adapter}:{path.name}'.")
+        raise FileError(f"{sidecar}: adapter must be {adapter!r}, as in '{adapter}:{path.name}'.")
     return replace(record, file=str(path.resolve()))
 
 
 def _known(path: Path, adapter: str) -> Record | None:
-    found = verified(path)
-    return next((r for r in map(named, names()) if (r.sha256, r.adapter) == (found, adapter)), None)
+    sha256 = verified(path)
+    return next((r for r in map(named, names()) if (r.sha256, r.adapter) == (sha256, adapter)), None)
 
 
 def location(record: Record) -> Path:
-    """Where the weights' file is looked for: in the package, at its own path, or in `backbones` of the home folder.
+    """The path of the weights' file: in the package, as the record says, or in `backbones` of the home folder.
 
     torchvision's lie where torch keeps its downloads.
     """
@@ -161,7 +161,7 @@ def _torch_home() -> Path:
 
 
 def stated_weights(record: Record) -> str | None:
-    """The digest of the weights: the record's own, else that of the file; None where neither is here."""
+    """The digest of the weights, from the record or from the file; None if neither has it."""
     if record.file is None:
         return NO_WEIGHTS
     if len(record.sha256 or "") == WHOLE_DIGEST:

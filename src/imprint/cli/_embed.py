@@ -48,7 +48,7 @@ def embed_splits(
     check_engine(engine)
     cores = (threads or 1) if engine == "ray" else threads  # a node has a process for every core
     embedder = BackboneEmbedder(backbone, True, device, cores)
-    found: dict[str, Embeddings | Embedded] = {}
+    embedded: dict[str, Embeddings | Embedded] = {}
     with terminal.bars() as bars:
         for name in ("train", "test") if tests else ("train",):
             try:
@@ -59,12 +59,12 @@ def embed_splits(
                 continue
             embedder.choose(split.kind)
             if not split.kind.needs_backbone:
-                found[name] = embedder.labelled(split)
+                embedded[name] = embedder.labelled(split)
             else:
                 progress = bars.embedding(f"Embedding {name}")
                 workers = cores if engine == "ray" else None
-                found[name] = extract(embedder.backbone, split, progress=progress, workers=workers, engine=engine)
-    return found
+                embedded[name] = extract(embedder.backbone, split, progress=progress, workers=workers, engine=engine)
+    return embedded
 
 
 def write(path: Path, splits: dict[str, Embeddings | Embedded]) -> None:

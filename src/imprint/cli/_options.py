@@ -100,6 +100,14 @@ Proxies = Annotated[
 Aggregator = Annotated[
     str | None, typer.Option(help="How proxies decide, such as 'nearest(m=3)', instead of as the recipe says.")
 ]
+Centres = Annotated[
+    int | None,
+    typer.Option(
+        min=1,
+        help="Proxies that decide where kernel has too many to solve for all, a budget of memory and time. "
+        "[default: 4096]",
+    ),
+]
 NormPre = Annotated[str | None, typer.Option(help="How embeddings are scaled before proxies are made: none or l2.")]
 NormPost = Annotated[str | None, typer.Option(help="How proxies are scaled: none, l2 or quantile.")]
 NormInf = Annotated[str | None, typer.Option(help="How the embeddings of new pictures are scaled: none or l2.")]

@@ -42,7 +42,7 @@ def show_summary(summary: "Summary", out: Path, json: bool) -> None:
 
 def show_plan(studies: Sequence[tuple["Study", Path | None]], workers: int | None, limit: int, json: bool) -> None:
     """What there is to do in some studies, given the folders of their results."""
-    from imprint.kernels.cpu import granted
+    from imprint.kernels.cpu import available_cpus
     from imprint.study import plan
     from imprint.study.plan import Estimate, check_size, estimate
     from imprint.study.run import source_of
@@ -53,7 +53,7 @@ def show_plan(studies: Sequence[tuple["Study", Path | None]], workers: int | Non
         terminal.note(f"{study.name}: {study.points:,} experiments at most.")
         check_size(study, limit)
         done = Store(out).done() if out is not None else set()
-        parts.append(estimate(plan(study, source_of(study), done, limit), workers or granted()))
+        parts.append(estimate(plan(study, source_of(study), done, limit), workers or available_cpus()))
     sums = {name: sum(getattr(part, name) for part in parts) for name in Estimate._fields}
     found = Estimate(**{**sums, "memory": max(part.memory for part in parts)})
     if json:

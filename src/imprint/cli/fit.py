@@ -26,6 +26,7 @@ def command(
     proxies: options.Proxies = None,
     generator: options.Generator = None,
     aggregator: options.Aggregator = None,
+    centres: options.Centres = None,
     norm_pre: options.NormPre = None,
     norm_post: options.NormPost = None,
     norm_inf: options.NormInf = None,
@@ -64,6 +65,8 @@ def command(
     parts: dict[str, Any] = {name: text for name, text in given.items() if text is not None}
     if proxies is not None:
         parts["generator"] = _with_budget(generator or recipes.describe(recipe or DEFAULT).generator, proxies)
+    if centres is not None:
+        parts["aggregator"] = _with_centres(aggregator or recipes.describe(recipe or DEFAULT).aggregator, centres)
     network: dict[str, Any] = {"device": device, "threads": threads, "cache": cache}
     kept: dict[str, Any] = {"keep_head": str(keep_by) if keep_by else keep_head, "calibrate": calibrate}
     model = Imprinter(backbone, recipe=recipe, random_state=seed, names=names, **kept, **network, **parts)
@@ -100,3 +103,13 @@ def _with_budget(generator: str, proxies: int) -> str:
     if "k" not in [f.name for f in fields(family.resolve(generator))]:
         raise ParameterError(f"--proxies: {generator} has no k, a number of proxies per class, that could be set.")
     return str(family.changed(generator, {"k": proxies}))
+
+
+def _with_centres(aggregator: str, centres: int) -> str:
+    from imprint.aggregators import family
+    from imprint.aggregators.kernel import Kernel
+    from imprint.core.errors import ParameterError
+
+    if not isinstance(family.resolve(aggregator), Kernel):
+        raise ParameterError(f"--centres: {aggregator} has no centres; use --aggregator kernel.")
+    return str(family.changed(aggregator, {"centres": centres}))

@@ -37,6 +37,45 @@ def like(result: Any, x: Any) -> Any:
     return torch.from_numpy(np.ascontiguousarray(result)).to(x.device)
 
 
+def on_device_of(array: Any, x: Any) -> Any:
+    """The array where x lies: a NumPy array, or a tensor on the device of x."""
+    if not is_torch(x):
+        return to_numpy(array) if is_torch(array) else array
+    return to_device(array, x.device)
+
+
+def to_device(array: Any, device: Any) -> Any:
+    """The array as a tensor on a device."""
+    import torch
+
+    return torch.as_tensor(array, device=device)
+
+
+def namespace(x: Any) -> Any:
+    """The module whose functions compute on x: `torch` or `numpy`, which share names such as `linalg.solve`."""
+    if not is_torch(x):
+        return np
+    import torch
+
+    return torch
+
+
+class Resident:
+    """An array that never changes, with a copy on every device that has asked for one."""
+
+    def __init__(self, array: Array):
+        self.array = array
+        self._copies: dict[Any, Any] = {}
+
+    def near(self, x: Any) -> Any:
+        """The array where x lies; copied to a device once."""
+        if not is_torch(x):
+            return self.array
+        if x.device not in self._copies:
+            self._copies[x.device] = on_device_of(self.array, x)
+        return self._copies[x.device]
+
+
 def labels_at(labels: Array, index: Any, x: Any) -> Any:
     """Labels by index, in the kind of x where it is a tensor and they are numbers."""
     if is_torch(index) and labels.dtype.kind in "biuf":

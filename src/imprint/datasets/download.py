@@ -1,4 +1,4 @@
-"""Downloads that survive a dropped connection and arrive whole or not at all."""
+"""Downloads that resume after a dropped connection and appear complete or not at all."""
 
 import hashlib
 import http.client
@@ -16,7 +16,7 @@ from imprint.datasets.record import DownloadProgress, PublishedFile
 ATTEMPTS = 4  # in a row without a new byte
 TIMEOUT = 30.0  # seconds without an answer
 PAUSE = 1.0  # seconds before the next attempt
-PATIENCE, SLOWEST = 600.0, 50_000  # a file may take so many seconds, and one more for so many bytes
+PATIENCE, SLOWEST = 600.0, 50_000  # seconds for a file, and bytes a second in addition
 LARGEST = 1 << 33  # bytes, where no size is published
 BLOCK = 1 << 18
 
@@ -31,8 +31,8 @@ _BROKEN = (urllib.error.URLError, http.client.HTTPException, TimeoutError, Conne
 def fetch(source: PublishedFile, folder: Path, progress: DownloadProgress | None = None, hint: str = "") -> Path:
     """The published file, from `folder` or from the network, checked against its digest.
 
-    An unfinished download lies beside it as `.part` and is taken up where it stopped. Processes that want the
-    same file wait for one another. The addresses are tried in turn until one gives the right file.
+    An unfinished download is next to it as `.part` and is resumed. Processes that need the same file wait for one
+    another. The addresses are tried in turn until one gives the right file.
     """
     target = folder / source.file
     try:
@@ -125,7 +125,8 @@ def _request(
 
 def _problem(source: PublishedFile, path: Path) -> str | None:
     """Why this is not the published file, if it is not."""
-    kind, wanted = ("sha256", source.sha256) if source.sha256 else ("md5", source.md5)
+    algorithm, published = ("sha256", source.sha256) if source.sha256 else ("md5", source.md5)
     with open(path, "rb") as f:
-        found = hashlib.file_digest(f, lambda: hashlib.new(kind, usedforsecurity=False)).hexdigest()
-    return None if found == wanted else f"({path.stat().st_size} bytes) has {kind} {found}, but must have {wanted}"
+        digest = hashlib.file_digest(f, lambda: hashlib.new(algorithm, usedforsecurity=False)).hexdigest()
+    problem = f"({path.stat().st_size} bytes) has {algorithm} {digest}, but must have {published}"
+    return None if digest == published else problem

@@ -174,12 +174,12 @@ def _prepared_batches(
 
 
 def _joined(span: range, parts: list[Future[PreparedInputs]]) -> tuple[range, PreparedInputs]:
-    whole = PreparedInputs([], [], [])
+    joined = PreparedInputs([], [], [])
     for part in (future.result() for future in parts):
-        whole.index.extend(part.index)
-        whole.items.extend(part.items)
-        whole.skipped.extend(part.skipped)
-    return span, whole
+        joined.index.extend(part.index)
+        joined.items.extend(part.items)
+        joined.skipped.extend(part.skipped)
+    return span, joined
 
 
 def prepare(job: EmbeddingJob, span: Sequence[int]) -> PreparedInputs:

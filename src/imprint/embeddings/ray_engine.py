@@ -16,7 +16,7 @@ from imprint.backbones import Backbone
 from imprint.core.cluster import AHEAD, RETRIES, Slots, joined, room
 from imprint.core.errors import ImprintError, ParameterError
 from imprint.embeddings.pipeline import Advance, EmbeddedBatch, EmbeddingJob, local_batches
-from imprint.kernels.cpu import granted
+from imprint.kernels.cpu import available_cpus
 
 PATIENCE = 5  # seconds without a result, after which the nodes are listed again
 BUFFER, BUFFER_BYTES = 16, 1 << 32  # results that may wait for an earlier one: for every slot, and in bytes
@@ -37,7 +37,7 @@ def ray_batches(job: EmbeddingJob, advance: Advance) -> Iterator[Iterator[Embedd
     The inputs must be sliceable, and the backbone picklable, as those of `imprint.backbones.load` are. Files must have
     the same path on all nodes. A batch whose node dies is given to another.
     """
-    with joined(granted()) as ray:
+    with joined(available_cpus()) as ray:
         yield scheduled_batches(ray, job)
 
 

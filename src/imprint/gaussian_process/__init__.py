@@ -1,5 +1,5 @@
-"""The linear system behind `kernel`: proxies that decide together, solved, and corrected when classes come and go.
+"""The linear system behind `kernel`: proxies that decide together.
 
-`system` says what it is, `changes` solves and corrects it, `landmarks` solves the largest through some of its proxies;
-`gaussian` and `cholesky` are what all of them calculate with.
+`posterior` says what a solved system answers, `update` solves it and adds and removes classes, `nystroem` solves the
+largest through some of its proxies; `scale`, `gaussian` and `cholesky` are what all of them compute with.
 """

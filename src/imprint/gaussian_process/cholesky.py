@@ -2,79 +2,97 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from imprint.core.types import Array
+from imprint.core.arrays import is_torch, joined, namespace
 from imprint.kernels.cpu import on_all_cores, one_blas_thread
 
 BLOCK = 512  # rows of the factor held together
+DEVICE_BLOCK = 2048  # the same on a GPU
 SLICE = 256  # right-hand sides solved together; fixed, so that the rounding does not depend on the cores
+
+
+def zeros_like(shape: tuple[int, ...], x: Any, dtype: str = "float64") -> Any:
+    """Zeros where x lies."""
+    return x.new_zeros(shape, dtype=getattr(namespace(x), dtype)) if is_torch(x) else np.zeros(shape, dtype)
+
+
+def block_rows(x: Any) -> int:
+    """Rows of a factor held together, for arrays like x."""
+    return DEVICE_BLOCK if is_torch(x) else BLOCK
 
 
 @dataclass(frozen=True)
 class Factor:
     """The lower triangular L with L L' = M, float64, in blocks of rows; only the triangle is held.
 
-    Of its corners on the diagonal the inverses are held, so that solving is nothing but products of matrices.
-    Right-hand sides are the rows of a C-ordered float64 array, and are overwritten by the solution.
+    The inverses of its diagonal blocks are held, so that solving consists of products of matrices. Right-hand sides are
+    the rows of a C-ordered float64 array, NumPy or torch like the factor, and are overwritten by the solution.
     """
 
-    beside: tuple[Array, ...] = ()  # of every block of rows, what is left of its corner: (b, start)
-    corners: tuple[Array, ...] = ()  # and the inverse of its triangle on the diagonal: (b, b)
+    beside: tuple[Any, ...] = ()  # of every block of rows, the part left of the diagonal block: (b, start)
+    corners: tuple[Any, ...] = ()  # and the inverse of its diagonal block: (b, b)
 
     def __len__(self) -> int:
         return sum(map(len, self.corners))
 
     @staticmethod
-    def of(M: Array) -> "Factor":
-        """The factor of a matrix that is held whole."""
-        factor = Factor()
-        for start in range(0, len(M), BLOCK):
-            stop = start + BLOCK
-            factor = factor.extended(M[start:stop, :start].copy(), M[start:stop, start:stop])
+    def of(M: Any) -> "Factor":
+        """The factor of a symmetric matrix of which the lower triangle is read."""
+        factor, step = Factor(), block_rows(M)
+        for start in range(0, len(M), step):
+            rows = M[start : start + step]
+            coupling = rows[:, :start].clone() if is_torch(M) else rows[:, :start].copy()
+            factor = factor.extended(factor.forward(coupling), rows[:, start : start + step])
         return factor
 
-    def extended(self, coupling: Array, corner: Array) -> "Factor":
-        """The factor of M with some rows more: their entries with the rows before (overwritten), and among themselves.
+    def lower(self) -> Any:
+        """L as a dense matrix.  # (n, n)"""
+        L = zeros_like((len(self), len(self)), self.corners[0])
+        for beside, corner in zip(self.beside, self.corners):
+            start, stop = beside.shape[1], beside.shape[1] + len(corner)
+            L[start:stop, :start], L[start:stop, start:stop] = beside, namespace(corner).linalg.inv(corner)
+        return L
 
-        Raises `numpy.linalg.LinAlgError` where the larger matrix is not positive.
+    def extended(self, coupling: Any, corner: Any) -> "Factor":
+        """The factor of M with more rows: their entries with the rows before, after `forward`, and among themselves.
+
+        Raises `numpy.linalg.LinAlgError` where the larger matrix is not positive definite.
         """
-        self.forward(coupling)
-        corner = corner - _products(coupling, coupling)
-        with one_blas_thread():
-            inverse = np.linalg.inv(np.linalg.cholesky(corner).T).T  # upper triangles need no pivots
-        if self.corners and len(self.corners[-1]) + len(inverse) <= BLOCK:
+        inverse = _inverse_factor(corner - _products(coupling))
+        if self.corners and len(self.corners[-1]) + len(inverse) <= block_rows(coupling):
             return self._merged(coupling, inverse)
         return Factor((*self.beside, coupling), (*self.corners, inverse))
 
-    def _merged(self, beside: Array, inverse: Array) -> "Factor":
-        """As a block of its own would do, but joined with the last one, which is small."""
+    def _merged(self, beside: Any, inverse: Any) -> "Factor":
+        """The same rows as a block of their own would hold, joined with the last block, which is small."""
         start, before, now = self.beside[-1].shape[1], len(self.corners[-1]), len(inverse)
-        corner = np.zeros((before + now, before + now))
+        corner = zeros_like((before + now, before + now), inverse)
         corner[:before, :before], corner[before:, before:] = self.corners[-1], inverse
         corner[before:, :before] = -inverse @ beside[:, start:] @ self.corners[-1]
-        joined = np.concatenate([self.beside[-1], beside[:, :start]])
-        return Factor((*self.beside[:-1], joined), (*self.corners[:-1], corner))
+        rows = joined([self.beside[-1], beside[:, :start]])
+        return Factor((*self.beside[:-1], rows), (*self.corners[:-1], corner))
 
-    def forward(self, B: Array) -> Array:
+    def forward(self, B: Any) -> Any:
         """Rows x with L x = b for the rows b of B."""
         return _in_slices(self._forward, B)
 
-    def backward(self, B: Array) -> Array:
+    def backward(self, B: Any) -> Any:
         """Rows x with L' x = b for the rows b of B."""
         return _in_slices(self._backward, B)
 
-    def solve(self, B: Array) -> Array:
+    def solve(self, B: Any) -> Any:
         """Rows x with M x = b for the rows b of B."""
         return _in_slices(self._solve, B)
 
-    def _solve(self, B: Array) -> None:
+    def _solve(self, B: Any) -> None:
         self._forward(B)
         self._backward(B)
 
-    def _forward(self, B: Array) -> None:
-        first = int(B.any(axis=0).argmax())  # before it right-hand sides are zero, and so are solutions
+    def _forward(self, B: Any) -> None:
+        first = 0 if is_torch(B) else int(B.any(axis=0).argmax())  # solutions are zero before, like right-hand sides
         for beside, corner in zip(self.beside, self.corners):
             start, stop = beside.shape[1], beside.shape[1] + len(corner)
             if stop > first:
@@ -82,7 +100,7 @@ class Factor:
                 B[:, start:stop] -= B[:, known:start] @ beside[:, known:].T
                 B[:, start:stop] = B[:, start:stop] @ corner.T
 
-    def _backward(self, B: Array) -> None:
+    def _backward(self, B: Any) -> None:
         for beside, corner in zip(reversed(self.beside), reversed(self.corners)):
             start, stop = beside.shape[1], beside.shape[1] + len(corner)
             part = B[:, start:stop] @ corner
@@ -90,18 +108,37 @@ class Factor:
             B[:, :start] -= part @ beside
 
 
-def _in_slices(function: Callable[[Array], None], B: Array) -> Array:
+def _inverse_factor(M: Any) -> Any:
+    """The inverse of the Cholesky factor of a block."""
+    if not is_torch(M):
+        with one_blas_thread():
+            return np.linalg.inv(np.linalg.cholesky(M).T).T  # upper triangles need no pivots
+    import torch
+
+    L, failed = torch.linalg.cholesky_ex(M)
+    if int(failed):
+        raise np.linalg.LinAlgError("the matrix is not positive definite")
+    unit = torch.eye(len(M), dtype=M.dtype, device=M.device)
+    return torch.linalg.solve_triangular(L, unit, upper=False)
+
+
+def _in_slices(function: Callable[[Any], None], B: Any) -> Any:
+    if is_torch(B):
+        function(B)
+        return B
     with one_blas_thread():
         on_all_cores(lambda start: function(B[start : start + SLICE]), range(0, len(B) if B.size else 0, SLICE))
     return B
 
 
-def _products(A: Array, B: Array) -> Array:
-    """Inner products of the rows of A with those of B."""
-    out = np.empty((len(A), len(B)))
+def _products(A: Any) -> Any:
+    """Inner products of the rows of A."""
+    if is_torch(A):
+        return A @ A.T
+    out = np.empty((len(A), len(A)))
 
     def fill(start: int) -> None:
-        np.matmul(A[start : start + SLICE], B.T, out=out[start : start + SLICE])
+        np.matmul(A[start : start + SLICE], A.T, out=out[start : start + SLICE])
 
     with one_blas_thread():
         on_all_cores(fill, range(0, len(A), SLICE))

@@ -1,59 +1,77 @@
 """Gaussian kernels exp(-rate |a - b|^2) between rows, by one product and one exponential.
 
 Rows are taken about a common centre, so that the squares that cancel are no larger than the spread of the data, and get
-two more columns: the product of a query's row with a proxy's row is then the exponent.
+two more columns: the product of a query's row with a proxy's row is then the exponent. Arrays are NumPy's or torch's.
 """
 
+from functools import partial
 from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
-from imprint.core.arrays import is_torch
+from imprint.core.arrays import dtype_name, is_torch, namespace, on_device_of
+from imprint.core.errors import ParameterError
 from imprint.core.types import Array
-from imprint.kernels.cpu import on_all_cores, one_blas_thread
-from imprint.kernels.rows import column_means, squared_norms
+from imprint.kernels.cpu import cores, on_all_cores, one_blas_thread
+from imprint.kernels.rows import centred_moments, squared_norms
 
 SLICE = 128
-FEW = 2**25  # multiplications that take less time than starting threads
+SERIAL = 2**25  # multiplications that take less time than starting threads
 QUERIES = 512
 PROXIES = 1024
+MODERATE = 1e12  # rates up to which, and from the inverse of which, squares are far from the limits of float32
 ERROR = 1e-5
 """Error of scores from which float32 queries are compared in float64."""
 
 
-def centre_of(W: Array) -> Array:
+def cast(x: Any, dtype: DTypeLike) -> Any:
+    """The numbers of x as float32 or float64."""
+    return x.to(getattr(namespace(x), np.dtype(dtype).name)) if is_torch(x) else x.astype(dtype, copy=False)
+
+
+def centre_of(W: Any) -> Any:
     """The mean of the rows, in their type.  # (d,)"""
-    return column_means(W).astype(W.dtype)
+    mean = centred_moments(W)[0]
+    return cast(on_device_of(mean, W), dtype_name(W))
 
 
-def lift_queries(Q: Array, centre: Array, dtype: type) -> Array:
+def lift_queries(Q: Any, centre: Any, dtype: DTypeLike) -> Any:
     """Rows [q, |q|^2, 1] about the centre.  # (n, d + 2)"""
-    about = Q.astype(np.result_type(Q, dtype), copy=False) - centre
-    return _joined(about, squared_norms(about), np.ones(len(Q)), dtype)
+    if Q.shape[1] != len(centre):
+        raise ParameterError(f"the queries have {Q.shape[1]} columns and the proxies {len(centre)}.")
+    about = (Q if dtype_name(Q) == "float64" else cast(Q, dtype)) - centre
+    return _joined(about, squared_norms(about), 1.0, dtype)
 
 
-def lift_proxies(W: Array, centre: Array, rate: float, dtype: type) -> Array:
+def lift_proxies(W: Any, centre: Any, rate: float, dtype: DTypeLike = "float64") -> Any:
     """Rows [2 rate w, -rate, -rate |w|^2] about the centre.  # (p, d + 2)"""
-    about = W.astype(np.float64) - centre
-    return _joined(2 * rate * about, np.full(len(W), -rate), -rate * squared_norms(about), dtype)
+    about = cast(W, "float64") - centre
+    return _joined(2 * rate * about, -rate, -rate * squared_norms(about), dtype)
 
 
-def _joined(rows: Array, first: Array, second: Array, dtype: type) -> Array:
-    out = np.empty((len(rows), rows.shape[1] + 2), dtype=dtype)
+def _joined(rows: Any, first: Any, second: Any, dtype: DTypeLike) -> Any:
+    shape = (len(rows), rows.shape[1] + 2)
+    out = cast(rows.new_empty(shape), dtype) if is_torch(rows) else np.empty(shape, dtype=dtype)
     out[:, :-2], out[:, -2], out[:, -1] = rows, first, second
     return out
 
 
-def kernel(left: Array, right: Array) -> Array:
+def kernel(left: Any, right: Any) -> Any:
     """Kernels of lifted queries and lifted proxies, in the caller's thread.  # (n, p)"""
     out = left @ right.T
-    return np.asarray(np.exp(out, out=out))
+    return out.exp_() if is_torch(out) else np.exp(out, out=out)
 
 
-def kernel_rows(left: Array, right: Array) -> Array:
+def kernel_rows(left: Any, right: Any) -> Any:
     """The same on all cores.  # (n, p)"""
+    if is_torch(left):
+        from imprint.kernels.tensor.device import exact_float32
+
+        with exact_float32():
+            return kernel(left, right)
     out = np.empty((len(left), len(right)), dtype=left.dtype)
-    step = SLICE if len(left) * right.size > FEW else max(1, len(left))
+    step = SLICE if len(left) * right.size > SERIAL else max(1, len(left))
 
     def fill(start: int) -> None:
         part = np.matmul(left[start : start + step], right.T, out=out[start : start + step])
@@ -64,7 +82,7 @@ def kernel_rows(left: Array, right: Array) -> Array:
     return out
 
 
-def kernel_sums(Q: Any, centre: Array, right: Array, by_class: Array) -> Any:
+def kernel_sums(Q: Any, centre: Any, right: Any, by_class: Any) -> Any:
     """Sums over lifted proxies of their kernels with every query times their coefficients.  # (q, classes) float64
 
     Kernels are computed in the type of `right` and summed in that of `by_class`. The sums cancel; in float32 only what
@@ -76,34 +94,46 @@ def kernel_sums(Q: Any, centre: Array, right: Array, by_class: Array) -> Any:
         return of_tensors(Q, centre, right, by_class)
     out = np.zeros((len(Q), len(by_class)))
     narrow = by_class.dtype == np.float32
+    slices = _class_slices(len(Q), by_class)
 
-    def fill(start: int) -> None:
-        rows = slice(start, start + QUERIES)
-        left = lift_queries(Q[rows], centre, right.dtype.type)
+    def fill(rows: slice) -> None:
+        left = lift_queries(Q[rows], centre, right.dtype.name)
         for first in range(0, len(right), PROXIES):
-            part = by_class[:, first : first + PROXIES]
-            k = kernel(left, right[first : first + PROXIES])
+            proxies = slice(first, first + PROXIES)
+            k = kernel(left, right[proxies])
             if narrow:
                 common = k.mean(axis=1, keepdims=True)
                 k -= common
-                out[rows] += common * part.sum(axis=1, dtype=np.float64)
-            out[rows] += k.astype(part.dtype, copy=False) @ part.T
+                out[rows] += common * by_class[:, proxies].sum(axis=1, dtype=np.float64)
+            k = k.astype(by_class.dtype, copy=False)
+            on_all_cores(partial(_add_products, out[rows], k, by_class[:, proxies]), slices)
 
     with one_blas_thread():
-        on_all_cores(fill, range(0, len(Q), QUERIES))
+        on_all_cores(fill, [slice(start, start + QUERIES) for start in range(0, len(Q), QUERIES)])
     return out
 
 
-def for_float32(lifted: Array, by_class: Array) -> tuple[Array, Array]:
+def _add_products(out: Array, k: Array, by_class: Array, classes: slice) -> None:
+    out[:, classes] += k @ by_class[classes].T
+
+
+def _class_slices(queries: int, by_class: Any) -> list[slice]:
+    """Classes that are summed together: all, or a part for every core where few queries meet many classes."""
+    parts = cores() if queries <= QUERIES and queries * by_class.size > SERIAL else 1
+    step = -(-len(by_class) // parts)
+    return [slice(start, start + step) for start in range(0, len(by_class), step)]
+
+
+def for_float32(lifted: Any, by_class: Any) -> tuple[Any, Any]:
     """Lifted proxies and coefficients for float32 queries: in float32 where that is exact enough.
 
     Rounded exponents shift a score by about 2^-24 of the length of the class's coefficients, times 1 to 3 and more the
     farther proxies lie from their centre (measured on embeddings of five backbones, 50 to 5,000 proxies). Sums are in
     float32 only where there are so many classes that they would take longer than the kernels.
     """
-    reach = 1 - lifted[:, -1].min()
-    length = np.sqrt(np.einsum("cp,cp->c", by_class, by_class).max())
-    if 3 * 2**-24 * reach * length > ERROR:
+    rate, reach = -float(lifted[0, -2]), 1 - lifted[:, -1].min()
+    length = namespace(by_class).sqrt(namespace(by_class).einsum("cp,cp->c", by_class, by_class).max())
+    if not 1 / MODERATE < rate < MODERATE or 3 * 2**-24 * float(reach * length) > ERROR:
         return lifted, by_class
     many = 2 * len(by_class) > lifted.shape[1]
-    return lifted.astype(np.float32), by_class.astype(np.float32) if many else by_class
+    return cast(lifted, "float32"), cast(by_class, "float32") if many else by_class

@@ -1,89 +1,233 @@
-"""A cluster process of more proxies than one factor can hold, solved through some of them.
+"""A Gaussian process over more proxies than one factor can hold, solved through some of them, the centres z.
 
-Scores are sums over m landmarks z instead of all proxies w, with coefficients that fit all proxies (the subset of
-regressors, or projected process): A = (K_zz + K_zw N^-1 K_wz)^-1 K_zw N^-1 Y. The cost is P m^2 instead of P^3 / 3, the
-memory m^2, and queries meet m proxies only.
+Scores are sums over m centres instead of all proxies w, with coefficients that fit all proxies (the subset of
+regressors): (K_zz + K_zw N^-1 K_wz) A = K_zw N^-1 Y. For few classes, conjugate gradients solve it, preconditioned by
+the same system over the centres alone (FALKON: Rudi, Carratino and Rosasco 2017): P m d + steps P m C multiplications,
+instead of P m^2. For many classes C the system is formed and factored. Arrays are NumPy's or torch's.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from imprint.core.arrays import is_torch, namespace, on_device_of
 from imprint.core.types import Array
-from imprint.gaussian_process.cholesky import BLOCK, Factor
-from imprint.gaussian_process.gaussian import centre_of, kernel_rows, lift_proxies, lift_queries
+from imprint.gaussian_process.cholesky import BLOCK, Factor, zeros_like
+from imprint.gaussian_process.gaussian import cast, centre_of, kernel_rows, lift_proxies, lift_queries
 from imprint.gaussian_process.posterior import Process
+from imprint.gaussian_process.update import one_hot
 from imprint.kernels.cpu import on_all_cores, one_blas_thread
 from imprint.kernels.rows import squared_norms
 
-WHOLE = 24_576
-"""Proxies up to which a system should be solved whole: 2.4 GB, under two minutes on two cores."""
-LANDMARKS = 4096
-ROWS = 2048  # proxies taken up together
-JITTER = 1e-8  # on the diagonal of K_zz: landmarks may coincide
+ROWS = 2048  # proxies whose kernels are computed together
+JITTER = 1e-5  # on the diagonal of K_zz: centres may coincide, and kernels are multiplied in float32
+STEPS = 12
+TOLERANCE = 1e-4  # of the residual, relative to the right-hand side, in the preconditioned norm
+HELD = 2**28  # kernels that are held; more are computed again in every step
 
 
 @dataclass(frozen=True, eq=False)
-class Landmarks(Process):
-    """A solved system; `solve_by_landmarks` makes one. It has one result per landmark."""
+class Nystroem(Process):
+    """A solved system; `solve_by_centres` makes one. It has one result per centre."""
 
-    rows: Array  # (m,) which proxies are landmarks
+    rows: Array  # (m,) which proxies are centres
     n_classes: int
-    centre: Array  # (d,)
-    lifted: Array  # (m, d + 2)
-    by_class: Array  # (classes, m) coefficients
-    before: Factor  # of K_zz, L L'
-    after: Factor  # of I + L^-1 K_zw N^-1 K_wz L^-T
+    centre: Any  # (d,)
+    lifted: Any  # (m, d + 2)
+    by_class: Any  # (classes, m) coefficients; float32 for many classes
+    prior: Factor  # of K_zz, L L'
+    data: Factor  # of I + L^-1 K_zw N^-1 K_wz L^-T, or its estimate from the centres
 
     @cached_property
     def order(self) -> Array:
         return np.arange(len(self.rows))
 
-    def _explained(self, k: Array) -> Array:
-        k = self.before.forward(k)
-        return squared_norms(k) - squared_norms(self.after.forward(k.copy()))
+    def _explained(self, k: Any) -> Any:
+        k = self.prior.forward(k)
+        return squared_norms(k) - squared_norms(self.data.forward(k + 0))
 
 
-def solve_by_landmarks(weights: Array, labels: Array, noise: Array, rate: float, count: int = LANDMARKS) -> Landmarks:
-    """The system of proxies `weights` (p, d), their classes 0, 1, ... and their noise on the diagonal.
+class _Problem(NamedTuple):
+    """Proxies with their classes and noise, and the lifted centres."""
 
-    A class has a share of the landmarks as large as its share of the proxies, at least one, at even steps through its
-    proxies. So they depend on nothing but what there is, not on the order in which classes came.
+    weights: Any
+    labels: Array
+    noise: Any
+    centre: Any
+    lifted: Any
+    n_classes: int
+
+    def kernels(self, rows: slice, dtype: str) -> Any:
+        """Kernels of some proxies with the centres.  # (rows, m)"""
+        return kernel_rows(lift_queries(self.weights[rows], self.centre, dtype), cast(self.lifted, dtype))
+
+    def blocks(self) -> list[slice]:
+        return [slice(start, start + ROWS) for start in range(0, len(self.labels), ROWS)]
+
+
+def solve_by_centres(weights: Any, labels: Array, noise: Any, rate: float, count: int) -> Nystroem:
+    """The system of proxies `weights` (p, d), their classes 0, 1, ... in ascending order, and their noise.
+
+    The centres are chosen at even steps through the proxies of every class, in proportion to their number, so they do
+    not depend on the order in which classes were added.
     """
-    n_classes, centre = int(labels.max()) + 1, centre_of(weights)
-    rows = _spaced(labels, count)
-    lifted = lift_proxies(weights[rows], centre, rate, np.float64)
-    among = kernel_rows(lift_queries(weights[rows], centre, np.float64), lifted)
-    np.fill_diagonal(among, 1 + JITTER)
-    before = Factor.of(among)
-    total, fitted = np.eye(len(rows)), np.zeros((n_classes, len(rows)))
-    for start in range(0, len(weights), ROWS):
-        part = slice(start, start + ROWS)
-        k = before.forward(kernel_rows(lift_queries(weights[part], centre, np.float64), lifted))
-        np.add.at(fitted, labels[part], k / noise[part, None])
-        k /= np.sqrt(noise[part, None])
-        _add_products(total, k)
-    after = Factor.of(total)
-    by_class = before.backward(after.solve(fitted))
-    return Landmarks(rows, n_classes, centre, lifted, by_class, before, after)
+    n_classes, centre, rows = int(labels.max()) + 1, centre_of(weights), choose_centres(labels, count)
+    chosen = weights[on_device_of(rows, weights)]
+    lifted, noise = lift_proxies(chosen, centre, rate), cast(on_device_of(noise, weights), "float64")
+    among = kernel_rows(lift_queries(chosen, centre, "float64"), lifted)
+    index = np.arange(len(rows))
+    among[index, index] = 1 + JITTER
+    prior = Factor.of(among)
+    problem = _Problem(weights, labels, noise, centre, lifted, n_classes)
+    if n_classes * STEPS < len(rows):
+        data, by_class = _by_conjugate_gradients(problem, prior, noise[on_device_of(rows, noise)])
+    else:
+        data = _formed(problem, prior)
+        by_class = _coefficients(problem, prior, data)
+    return Nystroem(rows, n_classes, centre, lifted, by_class, prior, data)
 
 
-def _spaced(labels: Array, count: int) -> Array:
-    """Rows of every class at even steps."""
-    chosen = []
-    for c in range(int(labels.max()) + 1):
-        rows = np.flatnonzero(labels == c)
-        share = min(len(rows), max(1, round(count * len(rows) / len(labels))))
-        chosen.append(rows[np.arange(share) * len(rows) // share])
-    return np.concatenate(chosen)
+def choose_centres(labels: Array, count: int) -> Array:
+    """Rows of every class at even steps; at even steps through all rows where there are more classes than centres."""
+    sizes = np.bincount(labels)
+    if len(sizes) > count:
+        return np.unique(np.arange(count) * len(labels) // count)
+    shares = np.minimum(sizes, np.maximum(1, np.round(count * sizes / len(labels)).astype(int)))
+    starts = np.cumsum(sizes) - sizes
+    order = np.argsort(labels, kind="stable")
+    return np.concatenate([order[a + np.arange(s) * n // s] for a, n, s in zip(starts, sizes, shares)])
 
 
-def _add_products(total: Array, k: Array) -> None:
-    """Add the inner products of the columns of k."""
+def _by_conjugate_gradients(problem: _Problem, prior: Factor, noise: Any) -> tuple[Factor, Any]:
+    """The preconditioner, from the noise of the centres, and the coefficients.  # (classes, m)"""
+    data = Factor.of(_estimated(prior.lower(), len(problem.labels) / len(prior) / noise))
+    kernels = _Kernels(problem)
+
+    def product(B: Any) -> Any:
+        fitted = prior.forward(kernels.normal_product(prior.backward(data.backward(B + 0))))
+        return data.forward(fitted + data.backward(B + 0))
+
+    target = kernels.transposed(one_hot(problem.labels, problem.n_classes, problem.weights))
+    solution = conjugate_gradients(product, data.forward(prior.forward(target)))
+    return data, prior.backward(data.backward(solution))
+
+
+def conjugate_gradients(product: Any, B: Any) -> Any:
+    """Rows x with H x = b for the rows b of B, where `product` gives H x for rows x; H is positive definite."""
+    X, residual = B * 0, B + 0
+    direction, squares = residual + 0, (residual * residual).sum(axis=1)
+    limit = TOLERANCE**2 * squares
+    for _ in range(STEPS):
+        if bool((squares <= limit).all()):
+            break
+        image = product(direction)
+        curvature = (direction * image).sum(axis=1)
+        step = (squares / namespace(B).where(curvature > 0, curvature, np.inf))[:, None]
+        X += step * direction
+        residual -= step * image
+        before, squares = squares, (residual * residual).sum(axis=1)
+        ratio = squares / namespace(B).where(before > 0, before, np.inf)
+        direction = residual + ratio[:, None] * direction
+    return X
+
+
+def _estimated(L: Any, weight: Any) -> Any:
+    """I + L' diag(weight) L; its lower triangle.  # (m, m)"""
+    M = zeros_like(L.shape, L)
 
     def fill(start: int) -> None:
-        total[start : start + BLOCK] += k[:, start : start + BLOCK].T @ k
+        stop = min(start + BLOCK, len(L))
+        part = L[start:, start:stop] * weight[start:, None]  # what is above is zero
+        M[start:stop, :stop] = part.T @ L[start:, :stop]
 
+    _each_block(fill, L)
+    index = np.arange(len(L))
+    M[index, index] += 1
+    return M
+
+
+def _each_block(fill: Any, L: Any) -> None:
     with one_blas_thread():
-        on_all_cores(fill, range(0, len(total), BLOCK))
+        starts = range(0, len(L), BLOCK)
+        [fill(start) for start in starts] if is_torch(L) else on_all_cores(fill, starts)
+
+
+class _Kernels:
+    """Kernels of all proxies with the centres, in float32, held where they fit."""
+
+    def __init__(self, problem: _Problem) -> None:
+        self.problem = problem
+        fits = len(problem.labels) * len(problem.lifted) <= HELD
+        self.held = [problem.kernels(rows, "float32") for rows in problem.blocks()] if fits else None
+
+    def _sum(self, part: Any) -> Any:
+        """The sum over blocks of `part(rows, kernels)`, in their order.  # (classes, m) float64"""
+
+        def block(i: int) -> Any:
+            rows = self.problem.blocks()[i]
+            k = self.problem.kernels(rows, "float32") if self.held is None else self.held[i]
+            return cast(part(rows, k), "float64")
+
+        total: Any = 0
+        with one_blas_thread():
+            for chunk in _chunks(len(self.problem.blocks())):
+                many = self.held is not None and not is_torch(self.problem.weights)
+                for result in on_all_cores(block, chunk) if many else map(block, chunk):
+                    total = total + result
+        return total
+
+    def normal_product(self, A: Any) -> Any:
+        """K_zw N^-1 K_wz times the rows of A.  # (classes, m)"""
+        narrow = cast(A, "float32")
+
+        def part(rows: slice, k: Any) -> Any:
+            return (narrow @ k.T / cast(self.problem.noise[rows], "float32")) @ k
+
+        return self._sum(part)
+
+    def transposed(self, Y: Any) -> Any:
+        """K_zw N^-1 times the rows of Y.  # (classes, m)"""
+        return self._sum(lambda rows, k: cast(Y[:, rows] / self.problem.noise[rows], "float32") @ k)
+
+
+def _chunks(count: int) -> Iterator[range]:
+    """Blocks whose results are held together."""
+    return (range(start, min(start + 8, count)) for start in range(0, count, 8))
+
+
+def _formed(problem: _Problem, prior: Factor) -> Factor:
+    """The factor of I + L^-1 K_zw N^-1 K_wz L^-T."""
+    total = zeros_like((len(prior), len(prior)), problem.lifted)
+    index = np.arange(len(prior))
+    total[index, index] = 1
+    for rows in problem.blocks():
+        k = prior.forward(problem.kernels(rows, "float64"))
+        k /= problem.noise[rows, None] ** 0.5
+
+        def fill(start: int, k: Any = k) -> None:
+            stop = min(start + BLOCK, len(total))
+            total[start:stop, :stop] += k[:, start:stop].T @ k[:, :stop]
+
+        _each_block(fill, total)
+    return Factor.of(total)
+
+
+def _coefficients(problem: _Problem, prior: Factor, data: Factor) -> Any:
+    """A' for many classes, some classes at a time.  # (classes, m) float32"""
+    out = zeros_like((problem.n_classes, len(prior)), problem.lifted, "float32")
+    ends = np.cumsum(np.bincount(problem.labels))
+    first = 0
+    while first < problem.n_classes:
+        start = int(ends[first - 1]) if first else 0
+        last = max(first + 1, int(np.searchsorted(ends, start + ROWS, side="right")))
+        fitted = zeros_like((last - first, len(prior)), problem.lifted)
+        for begin in range(start, int(ends[last - 1]), ROWS):
+            rows = slice(begin, min(begin + ROWS, int(ends[last - 1])))
+            k = problem.kernels(rows, "float64") / problem.noise[rows, None]
+            fitted += one_hot(problem.labels[rows] - first, last - first, k) @ k
+        out[first:last] = prior.backward(data.solve(prior.forward(fitted)))
+        first = last
+    return out

@@ -1,8 +1,8 @@
 """A Gaussian process whose observations are clusters: proxies that decide together, by one linear system.
 
-A proxy says "my class" at its place, the less surely the fewer rows it stands for and the wider they lie. With
-K = exp(-rate |w_i - w_j|^2), their noise N on the diagonal and Y one column per class, a query q has the scores k(q) A,
-A = (K + N)^-1 Y.
+Each proxy is a noisy observation of its class; its noise falls with the rows it represents and grows with their spread.
+With K = exp(-rate |w_i - w_j|^2), the noise N on the diagonal and Y one column per class, a query q has the scores
+k(q) A, A = (K + N)^-1 Y.
 """
 
 from abc import ABC, abstractmethod
@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from imprint.core.arrays import dtype_name, in_type_of, is_torch, like, to_numpy
+from imprint.core.arrays import dtype_name, in_type_of, is_torch, like, namespace, on_device_of, to_numpy
 from imprint.core.types import Array
 from imprint.gaussian_process.cholesky import Factor
 from imprint.gaussian_process.gaussian import for_float32, kernel_rows, kernel_sums, lift_proxies, lift_queries
@@ -23,74 +23,89 @@ QUERIES = 512
 
 
 class Process(ABC):
-    """What a solved system answers, whether it holds all proxies (`Posterior`) or some of them (`Landmarks`).
+    """What a solved system answers, whether over all proxies (`Posterior`) or over some of them (`Nystroem`).
 
-    Results are in the order of the classes and, within a class, in the order in which its proxies came.
+    Its arrays are NumPy's, or tensors on one device; queries of either kind are answered in their kind. Results are in
+    the order of the classes and, within a class, in the order in which its proxies were given.
     """
 
-    centre: Array  # (d,)
-    by_class: Array  # (classes, rows) coefficients
-    lifted: Any  # (rows, d + 2) what is held, as kernels take proxies, float64
+    centre: Any  # (d,)
+    by_class: Any  # (classes, rows) coefficients
+    lifted: Any  # (rows, d + 2) the rows as kernels take proxies, float64
 
     @cached_property
     @abstractmethod
     def order(self) -> Array:
-        """Which of the rows held count, in the order of results.  # (proxies,)"""
+        """The rows that count, in the order of results.  # (proxies,)"""
 
     @abstractmethod
-    def _explained(self, k: Array) -> Array:
+    def _explained(self, k: Any) -> Any:
         """The share of the variance at queries that the proxies explain, from kernels (overwritten).  # (q,)"""
 
     @property
     def coefficients(self) -> Array:
         """A.  # (proxies, classes) float64"""
-        return np.asarray(self.by_class[:, self.order].T)
+        return np.asarray(to_numpy(self.by_class)[:, self.order].T, dtype=np.float64)
 
     def scores(self, Q: Any) -> Any:
-        """How far every class is expected at every query, 1 for wholly.  # (q, classes) in the type of Q"""
-        right, by_class = self._quick if dtype_name(Q) == "float32" else (self.lifted, self.by_class)
-        return in_type_of(kernel_sums(Q, self.centre, right, by_class), Q)
+        """The expected value of every class at every query, 1 for certain.  # (q, classes) in the type of Q"""
+        if is_torch(self.by_class) and not is_torch(Q):
+            return to_numpy(self.scores(like(Q, self.by_class)))
+        centre, right, by_class = self._operands(Q)
+        return in_type_of(kernel_sums(Q, centre, right, by_class), Q)
+
+    def _operands(self, Q: Any) -> tuple[Any, Any, Any]:
+        """Centre, lifted proxies and coefficients in the kind and precision that suits queries; copied once."""
+        key = dtype_name(Q), Q.device if is_torch(Q) else None
+        if key not in self._copies:
+            right, by_class = self._quick if key[0] == "float32" else (self.lifted, self.by_class)
+            self._copies[key] = tuple(on_device_of(part, Q) for part in (self.centre, right, by_class))
+        return self._copies[key]
 
     @cached_property
-    def _quick(self) -> tuple[Array, Array]:
+    def _copies(self) -> dict[Any, Any]:
+        return {}
+
+    @cached_property
+    def _quick(self) -> tuple[Any, Any]:
         return for_float32(self.lifted, self.by_class)
 
     def doubt(self, Q: Any) -> Any:
-        """How little the proxies say about every query: 0 at a sure one, 1 far from all.  # (q,) in the type of Q"""
-        if is_torch(Q):
-            return like(self.doubt(to_numpy(Q)), Q)
-        out = np.empty(len(Q))
+        """The posterior standard deviation: 0 at a certain query, 1 far from all proxies.  # (q,) in the type of Q"""
+        if is_torch(Q) != is_torch(self.by_class):
+            return like(self.doubt(to_numpy(Q)), Q) if is_torch(Q) else to_numpy(self.doubt(like(Q, self.by_class)))
+        parts = []
         with one_blas_thread():
             for start in range(0, len(Q), QUERIES):
-                rows = slice(start, start + QUERIES)
-                k = kernel_rows(lift_queries(Q[rows], self.centre, np.float64), self.lifted)
-                out[rows] = np.sqrt(np.maximum(1 - self._explained(k), 0))
-        return out.astype(Q.dtype, copy=False)
+                k = kernel_rows(lift_queries(Q[start : start + QUERIES], self.centre, "float64"), self.lifted)
+                parts.append((1 - self._explained(k)).clip(0) ** 0.5)
+        return in_type_of(namespace(Q).concatenate(parts) if parts else Q[:, 0], Q)
 
     def contributions(self, Q: Array, classes: Array) -> Array:
         """What every proxy adds to the score of one class per query.  # (q, proxies) float64, sums to that score"""
-        k = kernel_rows(lift_queries(Q, self.centre, np.float64), self.lifted[self.order])
-        return np.asarray(k * self.by_class[:, self.order][classes])
+        left = lift_queries(on_device_of(Q, self.centre), self.centre, "float64")
+        k = to_numpy(kernel_rows(left, self.lifted))[:, self.order]
+        return np.asarray(k * to_numpy(self.by_class[on_device_of(classes, self.by_class)])[:, self.order])
 
 
 @dataclass(frozen=True, eq=False)
 class Posterior(Process):
     """A solved system over proxies; `solve` of `imprint.gaussian_process.update` makes one.
 
-    The rows of the factor keep the order in which they came, also those of classes that have gone (their coefficients
+    The rows of the factor stay in the order in which they were added, also those of removed classes (their coefficients
     are zero).
     """
 
-    weights: Array  # (rows, d)
-    labels: Array  # (rows,) class of each, -1 for those that have gone
-    noise: Array  # (rows,)
+    weights: Any  # (rows, d)
+    labels: Array  # (rows,) class of each, -1 for removed ones
+    noise: Any  # (rows,)
     rate: float
     n_classes: int
-    centre: Array  # (d,)
+    centre: Any  # (d,)
     factor: Factor  # of K + N over all rows
-    by_class: Array  # (classes, rows) A', zero for rows that have gone
-    gone: Array  # rows of classes that have gone
-    gone_columns: Array  # (gone, rows) their columns of (K + N)^-1
+    by_class: Any  # (classes, rows) A', zero for removed rows
+    removed_rows: Array  # rows of removed classes
+    removed_columns: Any  # (removed, rows) their columns of (K + N)^-1
 
     @cached_property
     def order(self) -> Array:
@@ -98,17 +113,15 @@ class Posterior(Process):
         return np.asarray(live[np.argsort(self.labels[live], kind="stable")])
 
     @cached_property
-    def lifted(self) -> Array:
+    def lifted(self) -> Any:
         """Rows as `kernel` takes proxies, float64."""
-        return lift_proxies(self.weights, self.centre, self.rate, np.float64)
+        return lift_proxies(self.weights, self.centre, self.rate)
 
-    def _explained(self, k: Array) -> Array:
-        k[:, self.gone] = 0
-        lost = self._within_gone(k @ self.gone_columns.T)
+    def _explained(self, k: Any) -> Any:
+        if not len(self.removed_rows):
+            return squared_norms(self.factor.forward(k))
+        k[:, self.removed_rows] = 0
+        B = k @ self.removed_columns.T
+        block = self.removed_columns[:, self.removed_rows]  # of the inverse, over the removed rows
+        lost = (namespace(k).linalg.solve(block, B.T).T * B).sum(axis=1)
         return squared_norms(self.factor.forward(k)) - lost
-
-    def _within_gone(self, B: Array) -> Array:
-        """b' G^-1 b for every row b, where G is the block of (K + N)^-1 that has gone."""
-        if not len(self.gone):
-            return np.zeros(len(B))
-        return np.asarray((np.linalg.solve(self.gone_columns[:, self.gone], B.T).T * B).sum(axis=1))

@@ -12,8 +12,10 @@ import numpy as np
 from imprint.core.types import Array, State
 from imprint.kernels.rows import centred_moments
 
-ROUNDING = 2.0**-90
-"""Variances below this share of the squared mean are rounding."""
+ROUNDING = 2.0**-70
+"""Standard deviations below this share of the largest mean are rounding."""
+CANCELLED = 1e-12
+"""The same for sums of squares that were not centred."""
 
 
 def moments(X: Any, weight: Array | None = None) -> State:
@@ -33,8 +35,9 @@ def merge_moments(parts: Sequence[State]) -> State:
     rows = np.array([part["rows"][0] for part in centred])
     means = np.stack([part["mean"] for part in centred])  # (parts, d)
     first = means[0]
-    mean = first + (rows / rows.sum()) @ (means - first)
-    apart = np.square(means - mean).sum(axis=1)
+    with np.errstate(over="ignore"):
+        mean = first + (rows / rows.sum()) @ (means - first)
+        apart = np.square(means - mean).sum(axis=1)
     scatter = sum(part["scatter"][0] for part in centred) + rows @ apart
     return {"mean": mean, "scatter": np.array([scatter]), "rows": rows.sum(keepdims=True)}
 
@@ -45,7 +48,11 @@ def _centred(part: State) -> State:
         return part
     rows = part["rows"]
     mean = part["mean"] if "mean" in part else part["total"] / rows
-    scatter = part["scatter"] if "scatter" in part else np.maximum(part["square"] - rows * (mean @ mean), 0)
+    if "scatter" in part:
+        scatter = part["scatter"]
+    else:
+        scatter = part["square"] - rows * (mean @ mean)
+        scatter = np.where(scatter > CANCELLED * part["square"], scatter, 0.0)
     return {"mean": mean, "scatter": scatter, "rows": rows}
 
 
@@ -55,11 +62,15 @@ def scale(sums: State) -> float:
     >>> scale({"mean": np.zeros(2), "scatter": np.array([4.0]), "rows": np.array([4.0])})
     2.0
     """
+    deviation = variance(sums) ** 0.5
+    return 2 * variance(sums) if deviation > ROUNDING * float(abs(_centred(sums)["mean"]).max()) else 1.0
+
+
+def variance(sums: State) -> float:
+    """The mean squared distance of rows from their mean."""
     part = _centred(sums)
     with np.errstate(over="ignore"):
-        variance = float(part["scatter"][0] / part["rows"][0])
-        threshold = ROUNDING * float(part["mean"] @ part["mean"])
-    return 2 * variance if variance > threshold else 1.0
+        return float(part["scatter"][0] / part["rows"][0])
 
 
 def rounded_scale(s: float) -> float:

@@ -18,8 +18,8 @@ SPREAD = Entry("p", least=0)
 class Generator(Component):
     """Turn the embeddings of classes into proxies, in two steps.
 
-    `summarise` looks at one class alone and keeps what is needed of it; `proxies` turns the kept states of all
-    classes of a task into weights. A state may hold `mass` and `spread`, one number for each proxy: how many rows it
+    `summarise` reduces the rows of one class to a state; `proxies` turns the states of all classes of a task into
+    weights. A state may hold `mass` and `spread`, one number for each proxy: how many rows it
     represents and their mean squared distance to it. Without them a proxy represents one row, itself. `weight` holds
     one positive number per row: a row of weight 2 counts as two equal rows.
     """
@@ -30,7 +30,7 @@ class Generator(Component):
     exact_extension: ClassVar[bool] = False
     """Whether extending a class gives what all its rows at once would give, up to rounding."""
     takes_tensors: ClassVar[bool] = False
-    """Whether `summarise` computes on torch tensors where they lie; states are NumPy arrays all the same."""
+    """Whether `summarise` computes on torch tensors where they lie; states are always NumPy arrays."""
     takes_weights: ClassVar[bool] = False
     """Whether `summarise` and `extend` accept `weight`."""
     layout: ClassVar[Layout | None] = None
@@ -38,7 +38,7 @@ class Generator(Component):
 
     @abstractmethod
     def summarise(self, X: Array, rng: "np.random.Generator", weight: Array | None = None) -> State:
-        """What to keep of one class.  # X: (n, d), n >= 1; weight: (n,)"""
+        """The state of one class.  # X: (n, d), n >= 1; weight: (n,)"""
 
     @abstractmethod
     def extend(self, state: State, X: Array, rng: "np.random.Generator", weight: Array | None = None) -> State:

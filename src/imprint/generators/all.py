@@ -10,7 +10,7 @@ from imprint.generators._base import MASS, ROWS, PerClassGenerator, masses
 
 
 @dataclass(frozen=True, kw_only=True)
-class All(PerClassGenerator):
+class AllRows(PerClassGenerator):
     """Every embedding is a proxy, and its mass is its weight. More rows of a known class are appended."""
 
     takes_tensors: ClassVar[bool] = True

@@ -7,7 +7,7 @@ from imprint.core.component import param
 from imprint.core.layout import Layout
 from imprint.core.types import Array, State
 from imprint.generators._base import ROWS, PerClassGenerator
-from imprint.kernels.farthest import farthest_points
+from imprint.kernels.medoids import farthest_points
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,7 +16,7 @@ from imprint.kernels.rows import weighted_rows
 
 @dataclass(frozen=True, kw_only=True)
 class KLeastSquares(Generator):
-    """Least squares over k-means clusters: every cluster of every class is a class of its own in one joint problem.
+    """Least squares over k-means clusters: every cluster of every class is a separate class in one joint problem.
 
     k = 1 is `least_squares`. More rows of a known class: the sum of outer products stays exact, the clusters are found
     again from the old cluster means, weighted by their number of rows, and the new rows.
@@ -47,6 +47,6 @@ class KLeastSquares(Generator):
 def cluster_means(rows: Array, mass: Array, labels: Array) -> State:
     """The mean and the mass of every cluster."""
     members = [labels == j for j in range(labels.max() + 1)]
-    sums = np.stack([np.sum(rows[own] * mass[own, None], axis=0, dtype=np.float64) for own in members])
-    sizes = np.array([mass[own].sum() for own in members])
+    sums = np.stack([np.sum(rows[part] * mass[part, None], axis=0, dtype=np.float64) for part in members])
+    sizes = np.array([mass[part].sum() for part in members])
     return {"means": sums / sizes[:, None], "mass": sizes}

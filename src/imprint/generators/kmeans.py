@@ -16,7 +16,7 @@ from imprint.kernels.kmeans import KMeansResult, Problem, kmeans, kmeans_many
 class KMeans(PerClassGenerator):
     """Centres of k clusters of the class (Lloyd's algorithm from one k-means++ start); k = 1 is the mean.
 
-    More rows of a known class: the old centres stand for the rows they were made of, weighted by their number, and
+    More rows of a known class: the old centres represent their rows, weighted by their number, and
     are clustered again together with the new rows. That is close to, but not the same as, clustering all rows.
     Weighted rows of a GPU are clustered on the host.
     """
@@ -38,16 +38,16 @@ class KMeans(PerClassGenerator):
         if weights is not None:
             return super().summarise_all(parts, rngs, weights)
         problems = [Problem(i, self.k, rng) for i, rng in enumerate(rngs)]
-        return [_state(found) for found in kmeans_many(parts, problems)]
+        return [_state(result) for result in kmeans_many(parts, problems)]
 
     def extend(self, state: State, X: Array, rng: np.random.Generator, weight: Array | None = None) -> State:
         rows = np.concatenate([state["rows"], X])
         mass = np.concatenate([state["mass"], masses(X, weight)])
-        found = kmeans(rows, self.k, rng, mass=mass)
+        result = kmeans(rows, self.k, rng, mass=mass)
         old = np.arange(len(state["rows"]))
-        inner = np.bincount(found.labels[old], state["mass"] * state["spread"], minlength=len(found.centres))
-        return _state(found._replace(spread=found.spread + inner / found.mass))
+        inner = np.bincount(result.labels[old], state["mass"] * state["spread"], minlength=len(result.centres))
+        return _state(result._replace(spread=result.spread + inner / result.mass))
 
 
-def _state(found: KMeansResult) -> State:
-    return {"rows": found.centres, "mass": found.mass, "spread": found.spread}
+def _state(result: KMeansResult) -> State:
+    return {"rows": result.centres, "mass": result.mass, "spread": result.spread}

@@ -46,8 +46,8 @@ class KMedoids(PerClassGenerator):
             return medoid_state(rows, mass, spread, self.search(Pairwise(rows), mass, rng))
 
 
-def medoid_state(rows: Array, mass: Array, spread: Array, found: Medoids) -> State:
+def medoid_state(rows: Array, mass: Array, spread: Array, medoids: Medoids) -> State:
     """The medoids of rows that stand for `mass` rows each, and what the medoids stand for in turn."""
-    apart = mass * (found.distances**2 + spread)
-    total, scatter = (np.bincount(found.labels, w, minlength=len(found.rows)) for w in (mass, apart))
-    return {"rows": rows[found.rows], "mass": total, "spread": scatter / total}
+    apart = mass * (medoids.distances**2 + spread)
+    total, scatter = (np.bincount(medoids.labels, w, minlength=len(medoids.rows)) for w in (mass, apart))
+    return {"rows": rows[medoids.rows], "mass": total, "spread": scatter / total}

@@ -21,7 +21,7 @@ class LeastSquares(Generator):
     """The oracle: weights that solve a regularised least-squares problem over all classes at once.
 
     W = M^T (G / N + reg I)^-1 / C with the class means M and the sum of outer products G of all N embeddings.
-    `weighting="samples"` puts n_c / N in the place of 1 / C, which is true ridge regression on one-hot targets; with
+    `weighting="samples"` uses n_c / N instead of 1 / C, which is true ridge regression on one-hot targets; with
     classes of equal size both are the same. It uses statistics across classes, so it is not an imprinting method.
     """
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from imprint.aggregators._base import Aggregator, Predecessor
-from imprint.core.arrays import cut, rows_at
+from imprint.core.arrays import cut, on_gpu, rows_at, to_device
 from imprint.core.errors import NotFittedError, ParameterError
 from imprint.core.family import unknown
 from imprint.core.labels import as_labels
@@ -44,6 +44,7 @@ class Head(Decider):
     label_type: Any = None
     width: int | None = None
     folds: Assessor | None = None
+    device: Any = None  # the GPU of the rows learnt last, where the aggregator computes too
     derived: Lazy = field(default_factory=Lazy, init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -99,6 +100,7 @@ class Head(Decider):
             states=states + tuple(added),
             label_type=present.dtype if self.label_type is None else np.result_type(self.label_type, present.dtype),
             width=X.shape[1],
+            device=X.device if on_gpu(X) else None,
             folds=None if self.folds is None else self.folds.learn(X, y, weight),
         )
         return self._with_ancestor(child)
@@ -157,7 +159,10 @@ class Head(Decider):
         return self.derived.get("prepared", self._prepared)
 
     def _prepared(self) -> Any:
-        prepared = self.aggregator.prepare(self.proxies, self._sums(), self._predecessor(self.derived.source))
+        proxies = self.proxies
+        if self.device is not None and self.aggregator.takes_tensors:
+            proxies = proxies._replace(weights=to_device(proxies.weights, self.device))
+        prepared = self.aggregator.prepare(proxies, self._sums(), self._predecessor(self.derived.source))
         self.derived.source = None  # frees the memory of the ancestor
         return prepared
 

@@ -9,18 +9,30 @@ from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
 from threading import Lock
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from threadpoolctl import ThreadpoolController, threadpool_limits
 
 T = TypeVar("T")
 R = TypeVar("R")
-_limited: list[bool] = []
 ONE_THREAD = {name: "1" for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")}
 KEEP_MEMORY = {"MALLOC_TRIM_THRESHOLD_": str(2**28), "MALLOC_MMAP_THRESHOLD_": str(2**25)}
-"""For the C library of Linux: arrays of one unit after another use the same memory, which need not be cleared anew."""
-COMPILED_FROM = 200_000
-"""Multiplications from which compiled loops repay the import of numba."""
+"""For the C library of Linux: arrays of one unit after another reuse memory, which need not be cleared again."""
+
+
+class Policy(NamedTuple):
+    """How the kernels of this process run."""
+
+    compiled_from: float = 200_000
+    """Multiplications from which a problem repays the import of numba."""
+    compile_small: bool = False
+    """Whether small problems are compiled too, since there are many; for kernels where both ways agree bit for bit."""
+    one_blas_thread: bool = False
+    """Whether BLAS is kept to one thread already."""
+
+
+policy = Policy()
+"""The policy of this process; `one_thread` and `limit_for_good` replace it."""
 
 
 @cache
@@ -28,28 +40,27 @@ def numba_installed() -> bool:
     return find_spec("numba") is not None
 
 
-def compiled(work: float) -> bool:
-    """Whether a problem of so many multiplications runs in compiled loops; if so, the BLAS that they call is loaded."""
-    if work < COMPILED_FROM or not numba_installed():
+def use_numba(work: float | None = None) -> bool:
+    """Whether a problem of so many multiplications, or a small one (None), runs in compiled loops.
+
+    If so, the BLAS that they call is loaded.
+    """
+    repays = policy.compile_small if work is None else work >= policy.compiled_from
+    if not repays or not numba_installed():
         return False
     load_scipy_blas()
     return True
 
 
-def loaded() -> bool:
-    """Whether compiled loops cost no import any more; for kernels where both ways agree bit for bit."""
-    return sys.modules.get("numba") is not None
-
-
-def granted() -> int:
-    """Cores that the system grants this process."""
+def available_cpus() -> int:
+    """CPUs that the system grants this process."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def cores() -> int:
-    """Cores that kernels use: those granted, and no more than OMP_NUM_THREADS where that is set."""
-    asked = os.environ.get("OMP_NUM_THREADS", "")
-    return min(granted(), int(asked)) if asked.isdigit() and int(asked) else granted()
+    """CPUs that kernels use: those available, and no more than OMP_NUM_THREADS where that is set."""
+    limit = os.environ.get("OMP_NUM_THREADS", "")
+    return min(available_cpus(), int(limit)) if limit.isdigit() and int(limit) else available_cpus()
 
 
 def on_all_cores(function: Callable[[T], R], items: Iterable[T]) -> list[R]:
@@ -67,56 +78,59 @@ def _controller(with_scipy: bool) -> ThreadpoolController:
     return ThreadpoolController()
 
 
-class _Held:
-    """How many callers want one thread at the moment; the first sets the limit, the last lifts it."""
+class _BlasLimit:
+    """How many callers need one thread at the moment; the first sets the limit, the last lifts it."""
 
     def __init__(self) -> None:
         self.lock, self.depth, self.limits = Lock(), 0, ExitStack()
 
     def limit(self) -> None:
         """Keep every BLAS that is loaded to one thread until the last caller has gone."""
-        if not _limited:
-            loaded = _controller("scipy.linalg" in sys.modules)
-            self.limits.enter_context(loaded.limit(limits=1, user_api="blas"))
+        if not policy.one_blas_thread:
+            controller = _controller("scipy.linalg" in sys.modules)
+            self.limits.enter_context(controller.limit(limits=1, user_api="blas"))
 
 
-_held = _Held()
+_blas_limit = _BlasLimit()
 
 
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
     """Keep BLAS to one thread: its rounding may depend on how many share a product. May be nested at no cost."""
-    with _held.lock:
-        if _held.depth == 0:
-            _held.limit()
-        _held.depth += 1
+    with _blas_limit.lock:
+        if _blas_limit.depth == 0:
+            _blas_limit.limit()
+        _blas_limit.depth += 1
     try:
         yield
     finally:
-        with _held.lock:
-            _held.depth -= 1
-            if _held.depth == 0:
-                _held.limits.close()
+        with _blas_limit.lock:
+            _blas_limit.depth -= 1
+            if _blas_limit.depth == 0:
+                _blas_limit.limits.close()
 
 
 def load_scipy_blas() -> None:
-    """Import `scipy.linalg`, which brings a BLAS of its own; one thread is kept to there as well where it is wanted."""
+    """Import `scipy.linalg`, which loads another BLAS, and limit that to one thread too where a limit is set."""
     if "scipy.linalg" not in sys.modules:
-        with _held.lock:
+        with _blas_limit.lock:
             import_module("scipy.linalg")
-            if _held.depth:
-                _held.limit()
+            if _blas_limit.depth:
+                _blas_limit.limit()
 
 
 @contextmanager
-def one_thread() -> Iterator[None]:
+def one_thread(compile_small: bool = False) -> Iterator[None]:
     """One thread of BLAS and of kernels, here and in processes started meanwhile, which also keep freed memory."""
-    before = {name: os.environ.get(name) for name in ONE_THREAD | KEEP_MEMORY}
+    global policy
+    before, policy_before = {name: os.environ.get(name) for name in ONE_THREAD | KEEP_MEMORY}, policy
     os.environ.update(KEEP_MEMORY | os.environ | ONE_THREAD)
+    policy = policy._replace(compile_small=compile_small or policy.compile_small)
     try:
         with threadpool_limits(1):
             yield
     finally:
+        policy = policy_before
         for name, value in before.items():
             if value is None:
                 os.environ.pop(name, None)
@@ -125,6 +139,10 @@ def one_thread() -> Iterator[None]:
 
 
 def limit_for_good() -> None:
-    """Keep BLAS to one thread as long as this process lives; libraries loaded later find that in the environment."""
+    """Keep BLAS to one thread as long as this process lives, and compile small problems too: it has many.
+
+    Libraries loaded later find the limit in the environment.
+    """
+    global policy
     threadpool_limits(1)
-    _limited.append(True)
+    policy = policy._replace(compile_small=True, one_blas_thread=True)

@@ -41,16 +41,16 @@ def count_decisions(scores: Array, truth: Array, rounding: float, counts: Counts
 
 def count_many(scores: Array, rows: Array, truth: Array, rounding: float, counts: Counts) -> None:
     """The same for many decisions: in decision t the scores of class c are `scores[rows[t, c]]`."""
-    if cpu.loaded():
+    if cpu.use_numba():
         from imprint.kernels.compiled.deciding import decide_many
 
         decide_many(scores, rows, truth, scores.dtype.type(rounding), *counts)
         return
-    for t, own in enumerate(rows):
-        best = scores[own]  # (C, q)
+    for t, of_classes in enumerate(rows):
+        best = scores[of_classes]  # (C, q)
         winner = best.argmax(axis=0)
-        counts.claimed[t] += np.bincount(winner, minlength=len(own))
-        counts.right[t] += np.bincount(truth[winner == truth], minlength=len(own))
+        counts.claimed[t] += np.bincount(winner, minlength=len(of_classes))
+        counts.right[t] += np.bincount(truth[winner == truth], minlength=len(of_classes))
         counts.near[t] += _near(best, rounding).sum()
 
 
@@ -118,22 +118,26 @@ def count_votes(
 
     List s stands in the columns of `lists` from `starts[s]` to `starts[s + 1]`: the sorted distances of every query to
     one set of proxies. In decision t class c has list `rows[t, c]`; way v of voting is counted as decision
-    `t * len(votes) + v`, unless there are fewer proxies than vote.
+    `t * len(votes) + v`, where at least as many proxies vote.
     """
-    if cpu.compiled(lists.size * len(rows)):
-        from imprint.kernels.compiled.deciding import vote
+    if cpu.use_numba(lists.size * len(rows)):
+        from imprint.kernels.compiled.deciding import Ways, vote
 
         order = sorted(range(len(votes)), key=lambda v: votes[v].m)
         ms, by_count = (np.array([votes[v][j] for v in order]) for j in range(2))
-        vote(lists, starts, rows, truth, ms, by_count, np.array(order), SMALLEST, rounding, *counts)
+        vote(lists, starts, rows, truth, Ways(ms, by_count, np.array(order), SMALLEST), rounding, counts)
         return
-    for t, own in enumerate(rows):
-        together = np.concatenate([lists[:, starts[s] : starts[s + 1]] for s in own], axis=1).T
-        labels = np.repeat(np.arange(len(own)), starts[own + 1] - starts[own])
+    for t, of_classes in enumerate(rows):
+        together = np.concatenate([lists[:, starts[s] : starts[s + 1]] for s in of_classes], axis=1).T
+        labels = np.repeat(np.arange(len(of_classes)), starts[of_classes + 1] - starts[of_classes])
         nearest = np.argsort(together, axis=0, kind="stable")
         distances, labels = np.take_along_axis(together, nearest, axis=0), labels[nearest]
         for v, (m, heads) in enumerate(votes):
             if m <= len(labels):
-                scores = by_heads(labels[:m], len(own)) if heads else by_distance(distances[:m], labels[:m], len(own))
+                scores = (
+                    by_heads(labels[:m], len(of_classes))
+                    if heads
+                    else by_distance(distances[:m], labels[:m], len(of_classes))
+                )
                 one = slice(t * len(votes) + v, t * len(votes) + v + 1)
                 count_decisions(scores, truth, rounding, Counts(*(column[one] for column in counts)))

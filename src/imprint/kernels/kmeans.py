@@ -11,13 +11,13 @@ from imprint.core.arrays import is_torch
 from imprint.core.errors import ParameterError
 from imprint.core.types import Array
 from imprint.kernels import cpu
-from imprint.kernels.lloyd import PlainRows, Rows, lloyd, seed_rows, trials
+from imprint.kernels.lloyd import ClusterRows, PlainRows, lloyd, seed_rows, trials
 
 if TYPE_CHECKING:
     from imprint.kernels.compiled.gram import GramRows
 
 SHARED_UP_TO = 2048
-"""Rows whose products with each other are held at once."""
+"""ClusterRows whose products with each other are held at once."""
 CLUSTERS_PER_ROW = 1 / 32
 """Clusters over all problems, per row, from which these products repay their cost."""
 
@@ -141,17 +141,17 @@ class _Data:
         self.tol = tol
         self.is_moderate = 1e-12 < max(self.X.max(), -self.X.min()) < 1e12
         self.shares = self.is_moderate and _repays(len(X), clusters)
-        self._rows: dict[bool, Rows] = {}
+        self._rows: dict[bool, ClusterRows] = {}
         self._gram: GramRows | None = None
         self._lock = Lock()
 
     def is_compiled(self, k: int) -> bool:
-        return self.is_moderate and cpu.compiled(self.X.size * k)
+        return self.is_moderate and cpu.use_numba(self.X.size * k)
 
     def is_trivial(self, k: int) -> bool:
         return k == 1 or k >= len(self.X)
 
-    def rows(self, k: int) -> Rows:
+    def rows(self, k: int) -> ClusterRows:
         """The rows in the form that suits so many clusters."""
         which = self.is_compiled(k)
         with self._lock:
@@ -172,7 +172,7 @@ class _Data:
         self._rows, self._gram = {}, None
 
     def seed(self, k: int, seed: int | tuple[int, ...] | np.random.Generator) -> Array:
-        """Rows to start from."""
+        """ClusterRows to start from."""
         gram = self.gram(k)
         chosen = gram.seed(k, trials(k), np.random.default_rng(seed)) if gram else None
         return seed_rows(self.rows(k), k, trials(k), np.random.default_rng(seed)) if chosen is None else chosen
@@ -180,8 +180,8 @@ class _Data:
     def cluster(self, chosen: Array, max_iter: int) -> KMeansResult:
         """Start from chosen rows."""
         gram = self.gram(len(chosen))
-        found = gram.lloyd(chosen, self.tol * gram.spread / self.X.shape[1], max_iter) if gram else None
-        return self._result(*found) if found else self.iterate(self.X[chosen], max_iter)
+        result = gram.lloyd(chosen, self.tol * gram.spread / self.X.shape[1], max_iter) if gram else None
+        return self._result(*result) if result else self.iterate(self.X[chosen], max_iter)
 
     def iterate(self, centres: Array, max_iter: int) -> KMeansResult:
         rows = self.rows(len(centres))
@@ -189,7 +189,7 @@ class _Data:
         return self._result(*lloyd(rows, centres, limit, max_iter))
 
     def trivial(self, k: int) -> KMeansResult:
-        """One cluster, or every distinct row of positive mass its own in order of appearance."""
+        """One cluster, or every distinct row of positive mass a cluster, in order of appearance."""
         if k == 1:
             return self._result(self._mean(), np.zeros(len(self.X), dtype=np.int32), 1)
         _, first, labels = np.unique(self.X, axis=0, return_index=True, return_inverse=True)
@@ -209,9 +209,9 @@ class _Data:
         """Drop clusters without mass and add up what remains."""
         k = len(centres)
         mass = np.bincount(labels, self.weight, minlength=k)
-        kept = mass > 0
-        if not kept.all():
-            centres, mass = centres[kept], mass[kept]
+        filled = mass > 0
+        if not filled.all():
+            centres, mass = centres[filled], mass[filled]
             labels = self.rows(k).clustering(centres).labels
         rows = self.gram(k) or self.rows(k)
         apart = self.weight * np.maximum(rows.distances(centres, labels), 0)
@@ -230,7 +230,7 @@ def _gram_rows(X: Array, weight: Array) -> "GramRows":
     return GramRows(X, weight)
 
 
-def _compiled_rows(X: Array, weight: Array) -> Rows:
+def _compiled_rows(X: Array, weight: Array) -> ClusterRows:
     from imprint.kernels.compiled.kmeans import CompiledRows
 
     return CompiledRows(X, weight)

@@ -1,4 +1,4 @@
-"""Greedy k-means++ and Lloyd's iteration over `Rows` that know their distances; also the rows that need NumPy alone."""
+"""Greedy k-means++ and Lloyd's iteration over `ClusterRows`, and such rows for NumPy alone."""
 
 from functools import cached_property
 from typing import Protocol
@@ -9,7 +9,7 @@ from imprint.core.types import Array
 from imprint.kernels.rows import squared_distances, squared_norms
 
 
-class Rows(Protocol):
+class ClusterRows(Protocol):
     """The rows of one data set, with what every clustering of them shares."""
 
     X: Array  # (n, d)
@@ -46,8 +46,8 @@ def trials(k: int) -> int:
     return 2 + int(np.log(k))
 
 
-def seed_rows(rows: Rows, k: int, draws: int, rng: np.random.Generator) -> Array:
-    """Rows to start from (Arthur and Vassilvitskii, 2007): of a few drawn by distance the best is kept.  # (k',)
+def seed_rows(rows: ClusterRows, k: int, draws: int, rng: np.random.Generator) -> Array:
+    """ClusterRows to start from (Arthur and Vassilvitskii, 2007): of a few drawn by distance the best is kept.  # (k',)
 
     Fewer than `k` where every row coincides with a chosen one. For the same number of draws the choice for a
     smaller `k` is a prefix.
@@ -67,7 +67,7 @@ def seed_rows(rows: Rows, k: int, draws: int, rng: np.random.Generator) -> Array
     return chosen
 
 
-def lloyd(rows: Rows, centres: Array, limit: float, max_iter: int) -> tuple[Array, Array, int]:
+def lloyd(rows: ClusterRows, centres: Array, limit: float, max_iter: int) -> tuple[Array, Array, int]:
     """Iterate until no row moves or the centres' squared shift is within the limit: centres, labels, iterations."""
     state = rows.clustering(centres)
     for iteration in range(1, max_iter + 1):
@@ -80,7 +80,7 @@ def lloyd(rows: Rows, centres: Array, limit: float, max_iter: int) -> tuple[Arra
     raise AssertionError("max_iter is at least one")
 
 
-def _means(rows: Rows, state: Clustering, centres: Array) -> Array:
+def _means(rows: ClusterRows, state: Clustering, centres: Array) -> Array:
     """Centre of every cluster, rounded to the data's type; a centre without rows stays where it was."""
     sums, total = state.sums, state.total
     if state.members.all():
@@ -92,7 +92,7 @@ def _means(rows: Rows, state: Clustering, centres: Array) -> Array:
     return means
 
 
-def _relocated(rows: Rows, state: Clustering, centres: Array, empty: Array) -> tuple[Array, Array]:
+def _relocated(rows: ClusterRows, state: Clustering, centres: Array, empty: Array) -> tuple[Array, Array]:
     """Sums and masses after each empty cluster has taken one of the rows farthest from their centres."""
     sums, total, members = state.sums.copy(), state.total.copy(), state.members.copy()
     sums[empty], total[empty] = 0, 0
@@ -108,7 +108,7 @@ def _relocated(rows: Rows, state: Clustering, centres: Array, empty: Array) -> t
 
 
 class PlainRows:
-    """Rows clustered by whole matrix products in float64, anew in every iteration."""
+    """ClusterRows clustered by whole matrix products in float64, again in every iteration."""
 
     def __init__(self, X: Array, weight: Array) -> None:
         self.X, self.weight = X, weight

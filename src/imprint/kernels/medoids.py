@@ -1,4 +1,4 @@
-"""k-medoids under the Euclidean distance: FasterPAM and the alternating iteration."""
+"""Rows that represent others under the Euclidean distance: k-medoids (FasterPAM, alternating) and farthest points."""
 
 from collections.abc import Iterator
 from typing import NamedTuple, Protocol
@@ -7,7 +7,7 @@ import numpy as np
 
 from imprint.core.types import Array
 from imprint.kernels import cpu
-from imprint.kernels.rows import squared_norms
+from imprint.kernels.rows import squared_distances, squared_norms
 
 MEMORY = 256 * 2**20
 BLOCK = 512
@@ -17,7 +17,7 @@ class Medoids(NamedTuple):
     """Rows chosen, and of every row its nearest among them."""
 
     rows: Array  # (k',) numbers of rows
-    labels: Array  # (n,) places in `rows`
+    labels: Array  # (n,) indices into `rows`
     distances: Array  # (n,) float64, of float32's exactness
 
 
@@ -31,7 +31,7 @@ class Pairwise:
         self.X = np.ascontiguousarray(X - X.mean(axis=0, dtype=np.float64).astype(X.dtype))
         self.norms = squared_norms(self.X)
         self.indices = np.arange(len(X))
-        self.compiled = cpu.compiled(self.X.size * len(X))
+        self.compiled = cpu.use_numba(self.X.size * len(X))
         self.held: Array | None = None
         if 4 * len(X) ** 2 <= memory:
             self.held = self._all()
@@ -87,7 +87,7 @@ class Pairwise:
 def fasterpam(pairs: Pairwise, k: int, rng: np.random.Generator, weight: Array) -> Medoids:
     """Medoids that no single swap improves, by eager swaps (Schubert and Rousseeuw, 2021).
 
-    To be run with BLAS kept to one thread.
+    Run it with BLAS limited to one thread.
 
     >>> X = np.array([[0.0], [1.0], [2.0], [10.0]])
     >>> fasterpam(Pairwise(X), 2, np.random.default_rng(0), np.ones(4)).distances
@@ -133,8 +133,8 @@ class _PlainSwaps:
                 break
             idle += 1
             first, second = np.partition(self.M, 1, axis=0)[:2]
-            kept = np.where(new < first, first, np.minimum(new, second)) - first
-            change = np.bincount(np.argmin(self.M, axis=0), weight * kept, minlength=len(medoids))
+            loss = np.where(new < first, first, np.minimum(new, second)) - first
+            change = np.bincount(np.argmin(self.M, axis=0), weight * loss, minlength=len(medoids))
             slot = int(np.argmin(change))
             if change[slot] + weight @ np.minimum(new - first, 0) < -1e-10 * (weight @ first):
                 medoids[slot], self.M[slot], idle = row, new, 0
@@ -181,3 +181,26 @@ def _clusters(medoids: Array, labels: Array, distances: Array) -> Medoids:
     if not used.all():
         medoids, labels = medoids[used], (np.cumsum(used) - 1)[labels]
     return Medoids(medoids, labels, distances.astype(np.float64))
+
+
+def farthest_points(X: Array, k: int, first: int) -> Array:
+    """Start at row `first`; again and again take the row farthest from all taken.  # (min(k, n),)
+
+    A row is never taken twice; of equally far rows the first is. The choice for a smaller `k` is a prefix.
+
+    >>> farthest_points(np.array([[0.0], [1.0], [5.0]]), 3, first=1)
+    array([1, 2, 0])
+    """
+    chosen = np.empty(min(k, len(X)), dtype=np.intp)
+    nearest = np.full(len(X), np.inf)
+    chosen[0] = first
+    if cpu.use_numba(X.size * len(chosen)):
+        from imprint.kernels.compiled.products import traverse
+
+        traverse(X, chosen, nearest)
+        return chosen
+    for i, row in enumerate(chosen):
+        np.minimum(nearest, squared_distances(X, X[row].astype(np.float64)), out=nearest)
+        nearest[row] = -1
+        chosen[i + 1 : i + 2] = np.argmax(nearest)
+    return chosen

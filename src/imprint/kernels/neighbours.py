@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from imprint.core.arrays import is_torch
+from imprint.core.arrays import is_torch, namespace, on_device_of, rows_at
 from imprint.core.errors import ParameterError
 from imprint.core.types import Array
 from imprint.kernels.cpu import cores, on_all_cores, one_blas_thread
@@ -14,7 +14,8 @@ METRICS = ("euclidean", "cosine", "manhattan")
 HELD = 2**24  # products held at a time by every core: fewer, and BLAS packs the rows again too often
 MANY = 32  # queries from which proposals repay their preparation
 SPARE = 4  # rows proposed beyond those asked for, so that rounding seldom leaves doubt
-RUN = 64  # columns of which the least is found first
+SMALLEST_DISTANCE = 1e-140  # squares of smaller ones underflow
+RUN = 64  # columns of which the least is compared first
 
 
 def nearest(Q: Any, W: Array, m: int, metric: str = "euclidean") -> tuple[Any, Any]:
@@ -30,11 +31,33 @@ def nearest(Q: Any, W: Array, m: int, metric: str = "euclidean") -> tuple[Any, A
         raise ParameterError(f"nearest(metric={metric!r}): metric must be one of {', '.join(METRICS)}.")
     if m < 1:
         raise ParameterError(f"nearest(m={m}): m must be int >= 1.")
-    if is_torch(Q):
-        from imprint.kernels.tensor import neighbours
-        from imprint.kernels.tensor.device import on_device_of
+    if Q.shape[1] != W.shape[1]:
+        raise ParameterError(f"the queries have {Q.shape[1]} columns and the proxies {W.shape[1]}.")
+    distances, indices = _search(Q, W, m, metric)
+    if metric == "cosine" or not len(Q) or _is_reliable(distances, indices, Q, W):
+        return distances, indices
+    scale = 2.0 ** -np.frexp(max(float(abs(Q).max()), float(abs(W).max())))[1]  # squares of so extreme values are lost
+    distances, indices = _search(_times(Q, scale), _times(W, scale), m, metric)
+    return distances / scale, indices
 
-        return neighbours.nearest(Q, on_device_of(W, Q), m, metric)
+
+def _is_reliable(distances: Any, indices: Any, Q: Any, W: Any) -> bool:
+    """Whether the squares of distances neither overflow nor underflow."""
+    if not np.isfinite(float(distances.max())):
+        return False
+    tiny = namespace(Q).where(distances < SMALLEST_DISTANCE)
+    return not bool((Q[tiny[0]] != rows_at(on_device_of(W, Q), indices[tiny])).any())
+
+
+def _times(X: Any, scale: float) -> Any:
+    return (X.double() if is_torch(X) else X.astype(np.float64)) * scale
+
+
+def _search(Q: Any, W: Any, m: int, metric: str) -> tuple[Any, Any]:
+    if is_torch(Q):
+        from imprint.kernels.tensor import scores
+
+        return scores.nearest(Q, on_device_of(W, Q), m, metric)
     m = min(m, len(W))
     if metric == "manhattan" or len(Q) < MANY or 4 * (m + SPARE) > len(W):
         return _among_all(Q, W, m, metric)
@@ -66,6 +89,8 @@ def _among_proposed(Q: Array, W: Array, m: int, metric: str) -> tuple[Array, Arr
     """By the distances to a few rows; queries to which rounding might hide a nearer one are compared with all."""
     distances, indices = _room(Q, m)
     proposal = _Proposal(Q, W, metric)
+    if not proposal.is_moderate:
+        return _among_all(Q, W, m, metric)
     step = max(1, HELD // len(W))
 
     def fill(start: int) -> Array:
@@ -74,8 +99,8 @@ def _among_proposed(Q: Array, W: Array, m: int, metric: str) -> tuple[Array, Arr
         between = _squared(Q[rows], W[proposed], metric)
         order = np.argsort(between, axis=1, kind="stable")[:, :m]
         indices[rows] = np.take_along_axis(proposed, order, axis=1)
-        distances[rows] = found = np.take_along_axis(between, order, axis=1)
-        return start + np.flatnonzero(beyond <= found[:, -1])
+        distances[rows] = chosen = np.take_along_axis(between, order, axis=1)
+        return start + np.flatnonzero(beyond <= chosen[:, -1])
 
     with one_blas_thread():
         doubtful = np.concatenate(on_all_cores(fill, range(0, len(Q), step)))
@@ -90,7 +115,7 @@ def _room(Q: Array, m: int) -> tuple[Array, Array]:
 
 
 def _squared(Q: Array, W: Array, metric: str) -> Array:
-    """Squared Euclidean distances of every query to its own rows; for the cosine between unit rows.  # (q, r)"""
+    """Squared Euclidean distances of queries to their proposed rows; for the cosine between unit rows.  # (q, r)"""
     Q, W = Q.astype(np.float64), W.astype(np.float64)  # (q, d), (q, r, d)
     if metric == "euclidean":
         W -= Q[:, None]
@@ -118,6 +143,11 @@ class _Proposal:
             np.subtract(Q, mean, out=left)
             np.subtract(W, mean, out=right)
             squares = squared_norms(left), squared_norms(right)
+        limits = np.finfo(dtype)
+        largest = max(squares[0].max(), squares[1].max())
+        self.is_moderate = limits.tiny / limits.eps < largest < limits.max * limits.eps  # else products are lost
+        if not self.is_moderate:
+            return
         share = 1 - 8 * (W.shape[1] ** 0.5 + 4) * np.finfo(dtype).eps
         left *= -2
         self.Q[:, -1], self.W[:, -1] = 1, share * squares[1]

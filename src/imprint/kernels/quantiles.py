@@ -22,7 +22,7 @@ def quantiles(values: Array, q: Array) -> Array:
 def targets_in_turn(first: Array, sizes: Sequence[int]) -> Array:
     """What the values of classes become that are imprinted after a first one, in turn.  # (classes, d)
 
-    Each becomes the quantiles (i + 1/2) / d of all values before it; a class of n rows puts its own in n times.
+    Each becomes the quantiles (i + 1/2) / d of all values before it; a class of n rows adds its values n times.
 
     >>> targets_in_turn(np.array([[0.0, 4.0], [2.0, 6.0]]), [1])
     array([[1.5, 4.5]])
@@ -30,7 +30,7 @@ def targets_in_turn(first: Array, sizes: Sequence[int]) -> Array:
     d = first.shape[1]
     levels = (np.arange(d) + 0.5) / d
     targets = np.empty((len(sizes), d), dtype=first.dtype)
-    if cpu.loaded():
+    if cpu.use_numba():
         from imprint.kernels.compiled import quantiles as compiled
 
         compiled.targets_in_turn(np.sort(first, axis=None), np.array(sizes, dtype=np.int64), levels, targets)
@@ -43,7 +43,7 @@ def targets_in_turn(first: Array, sizes: Sequence[int]) -> Array:
 
 
 def ranks(X: Array) -> Array:
-    """The place of every value among those of its row, from the smallest on; equal values keep their order.  # (n, d)
+    """The rank of every value among those of its row, from the smallest on; equal values keep their order.  # (n, d)
 
     >>> ranks(np.array([[0.5, 0.1, 0.5, 0.3]]))
     array([[2, 0, 3, 1]], dtype=int16)
@@ -56,7 +56,7 @@ def ranks(X: Array) -> Array:
 
 def values_at(ranks: Array, values: Array, out: Array) -> None:
     """The value that goes with every rank; `values` rise."""
-    if cpu.loaded():
+    if cpu.use_numba():
         from imprint.kernels.compiled import quantiles as compiled
 
         compiled.values_at(ranks, values, out)
@@ -65,10 +65,10 @@ def values_at(ranks: Array, values: Array, out: Array) -> None:
 
 
 def _rank(X: Array, out: Array) -> None:
-    """Ranks by sorting; those of float32 by plain sorting of values and places packed into one integer."""
+    """Ranks by sorting; those of float32 by plain sorting of values and positions packed into one integer."""
     if X.dtype != np.float32:
         order = np.argsort(X, axis=1, kind="stable")
-    elif cpu.loaded():
+    elif cpu.use_numba():
         from imprint.kernels.compiled.quantiles import invert, pack
 
         packed = pack(X)
@@ -109,20 +109,20 @@ class Pool:
     def quantiles(self, q: Array) -> Array:
         """Linearly interpolated quantiles of all values in the pool."""
         total = len(self.once) + int(self.times.sum())
-        place = q * (total - 1)
-        low = place.astype(np.intp)
-        share = place - low
+        position = q * (total - 1)
+        low = position.astype(np.intp)
+        share = position - low
         below, above = self._ranked(low), self._ranked(np.minimum(low + 1, total - 1))
         step = above - below
         return np.asarray(np.where(share < 0.5, below + step * share, above - step * (1 - share)))
 
     def _ranked(self, ranks: Array) -> Array:
-        """The values at these places of the sorted pool."""
+        """The values at these positions of the sorted pool."""
         before = np.concatenate([[0], np.cumsum(self.times)])  # copies below the j-th of the many
         first = np.searchsorted(self.once, self.many) + before[:-1]
         j = np.searchsorted(first, ranks, side="right") - 1  # the last of the many that starts at or below the rank
-        found = self.once[np.clip(ranks - before[j + 1], 0, len(self.once) - 1)]
+        values = self.once[np.clip(ranks - before[j + 1], 0, len(self.once) - 1)]
         inside = j >= 0
         inside[inside] = ranks[inside] < first[j[inside]] + self.times[j[inside]]
-        found[inside] = self.many[j[inside]]
-        return np.asarray(found)
+        values[inside] = self.many[j[inside]]
+        return np.asarray(values)

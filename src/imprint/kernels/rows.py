@@ -30,7 +30,7 @@ def squared_distances(X: Any, centres: Array, labels: Array | None = None) -> Ar
         from imprint.kernels.tensor import rows
 
         return rows.squared_distances(X, centres)
-    if labels is not None and cpu.compiled(X.size):
+    if labels is not None and cpu.use_numba(X.size):
         from imprint.kernels.compiled.products import distances_to_own
 
         return distances_to_own(X, centres, labels.astype(np.int32))

@@ -15,11 +15,11 @@ from imprint.kernels.rows import squared_norms
 SCORES = 2**23  # products held at a time: fewer, and BLAS packs the rows again too often
 LEAST = 64  # queries multiplied at a time, however many rows there are
 CLOSE = 1e-2
-"""Squared distances below this share of the squared lengths are computed anew, from differences."""
+"""Squared distances below this share of the squared lengths are computed again, from differences."""
 PAIRS = 4096  # differences held at a time
 
 
-class Stack(NamedTuple):
+class ProxyStack(NamedTuple):
     """Rows below each other, and sets of them: each begins at a row, has a size, and may be divided by its lengths.
 
     Sets that begin at the same row and are divided alike stand one after another, the smaller first.
@@ -34,8 +34,8 @@ class Stack(NamedTuple):
 
 def stacked(
     blocks: Sequence[Array], divisors: Sequence[Array | None], sets: Sequence[tuple[int, int, bool]]
-) -> tuple[Stack, Array]:
-    """Blocks of rows as one stack, and the place in it of every set (block, size, whether divided).
+) -> tuple[ProxyStack, Array]:
+    """Blocks of rows as one stack, and the position in it of every set (block, size, whether divided).
 
     `divisors` are the lengths of the rows of each block, None where no set divides them.
     """
@@ -46,12 +46,12 @@ def stacked(
             lengths[begin : begin + len(by)] = by
     order = sorted(range(len(sets)), key=lambda i: (sets[i][0], sets[i][2], sets[i][1]))
     block, size, unit = (np.array([sets[i][j] for i in order]) for j in range(3))
-    place = np.empty(len(sets), dtype=np.intp)
-    place[order] = np.arange(len(sets))
-    return Stack(rows, lengths, begins[block], size, unit.astype(bool)), place
+    position = np.empty(len(sets), dtype=np.intp)
+    position[order] = np.arange(len(sets))
+    return ProxyStack(rows, lengths, begins[block], size, unit.astype(bool)), position
 
 
-def span_maxima(Q: Array, stack: Stack) -> Array:
+def span_maxima(Q: Array, stack: ProxyStack) -> Array:
     """Largest inner product of every query with the rows of every set.  # (sets, q)
 
     >>> rows = np.array([[2.0, 0.0], [3.0, 0.0]])
@@ -71,9 +71,9 @@ def span_maxima(Q: Array, stack: Stack) -> Array:
     return best
 
 
-def _maxima(scores: Array, stack: Stack, factors: Array, best: Array) -> None:
+def _maxima(scores: Array, stack: ProxyStack, factors: Array, best: Array) -> None:
     """Maxima over the rows of every set; a set goes on from the smaller one before it that begins alike."""
-    if cpu.compiled(stack.rows.size * scores.shape[1]):
+    if cpu.use_numba(stack.rows.size * scores.shape[1]):
         from imprint.kernels.compiled.deciding import prefix_maxima
 
         prefix_maxima(scores, stack.first, stack.size, stack.unit, factors, best)
@@ -86,11 +86,11 @@ def _maxima(scores: Array, stack: Stack, factors: Array, best: Array) -> None:
 class Neighbours:
     """Products of queries with the rows of a stack, from which distances follow for any norm of either.
 
-    Distances are in float64. Those of one metric are lists, one beside the other, of every query: list s stands in
+    Distances are in float64. Those of one metric are lists, next to each other, of every query: list s stands in
     the columns from `starts[s]` to `starts[s + 1]`, nearest first, and holds at most m.
     """
 
-    def __init__(self, Q: Array, stack: Stack, m: int) -> None:
+    def __init__(self, Q: Array, stack: ProxyStack, m: int) -> None:
         self.Q, self.stack, self.m = Q, stack, m
         self.starts = np.concatenate([[0], np.cumsum(np.minimum(stack.size, m))])
         self.squares = squared_norms(Q), squared_norms(stack.rows)
@@ -109,7 +109,7 @@ class Neighbours:
 
     def _lists(self, away: "_Euclidean | _Cosine") -> Array:
         out = np.empty((len(self.Q), self.starts[-1]))
-        if cpu.compiled(self.Q.size * len(self.stack.rows)):
+        if cpu.use_numba(self.Q.size * len(self.stack.rows)):
             away.fill(out)
             return out
         for s, (first, size, unit) in enumerate(zip(*self.stack[2:])):
@@ -129,10 +129,9 @@ class _Cosine:
         return np.maximum(1 - self.of.products[:, rows] * by_query[:, None] * by_row[rows], 0)
 
     def fill(self, out: Array) -> None:
-        from imprint.kernels.compiled.deciding import cosine_lists
+        from imprint.kernels.compiled.deciding import ProxySets, cosine_lists
 
-        stack, of, (by_query, by_row) = self.of.stack, self.of, self.factors
-        cosine_lists(of.products, by_query, by_row, stack.first, stack.size, stack.unit, of.starts, out)
+        cosine_lists(self.of.products, *self.factors, ProxySets(*self.of.stack[2:], self.of.starts), out)
 
 
 class _Euclidean:
@@ -155,10 +154,9 @@ class _Euclidean:
         return np.sqrt(D)
 
     def fill(self, out: Array) -> None:
-        from imprint.kernels.compiled.deciding import euclidean_lists
+        from imprint.kernels.compiled.deciding import DividedRows, ProxySets, euclidean_lists
 
         stack, of = self.of.stack, self.of
-        euclidean_lists(
-            of.products, of.Q, self.divisors, self.by_query, self.squares, stack.rows, stack.divisors, self.by_row,
-            of.squares[1], stack.first, stack.size, stack.unit, of.starts, CLOSE, out,
-        )  # fmt: skip
+        queries = DividedRows(of.Q, self.divisors, self.by_query, self.squares)
+        proxies = DividedRows(stack.rows, stack.divisors, self.by_row, of.squares[1])
+        euclidean_lists(of.products, queries, proxies, ProxySets(*stack[2:], of.starts), CLOSE, out)

@@ -15,7 +15,7 @@ from imprint.core.types import Array
 from imprint.head import Head
 from imprint.kernels.decisions import Counts, Vote, count_decisions, count_many, count_votes
 from imprint.kernels.rows import lengths
-from imprint.kernels.stacks import Neighbours, Stack, span_maxima, stacked
+from imprint.kernels.stacks import Neighbours, ProxyStack, span_maxima, stacked
 from imprint.method import ClassState
 from imprint.normalisers.l2 import L2
 from imprint.study.kernel_decisions import LARGEST, KernelDecisions
@@ -173,7 +173,7 @@ def _by_neighbours(
                 count_votes(lists, neighbours.starts, q.places(place), truth, votes, ROUNDING, q.counts)
 
 
-def _stack(tables: Sequence[DecisionTable]) -> tuple[Stack, dict[ClassProxies, int]]:
+def _stack(tables: Sequence[DecisionTable]) -> tuple[ProxyStack, dict[ClassProxies, int]]:
     """The blocks of some tables below each other, and the place of every part among the sets of rows in it."""
     parts = list(dict.fromkeys(part for q in tables for row in q.sets.values() for part in row))
     blocks = {block: i for i, block in enumerate(dict.fromkeys(part.block for part in parts))}

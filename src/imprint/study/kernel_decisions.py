@@ -17,7 +17,7 @@ from imprint.core.errors import ParameterError
 from imprint.core.types import Array, Proxies, State
 from imprint.gaussian_process.gaussian import ERROR, centre_of, lift_proxies, lift_queries
 from imprint.gaussian_process.scale import rounded_scale, scale
-from imprint.gaussian_process.update import ANEW
+from imprint.gaussian_process.update import RESOLVED_ROWS
 from imprint.kernels.decisions import Counts, count_decisions
 from imprint.kernels.rows import squared_norms
 from imprint.normalisers._base import Normaliser
@@ -76,7 +76,7 @@ class KernelDecisions:
         if not np.isfinite(s):
             rule = "the squares of the rows overflow; scale them down or use norm_pre='l2'"
             raise ParameterError(f"{aggregator}: {rule}.")
-        s = rounded_scale(s) if len(labels) > ANEW else s
+        s = rounded_scale(s) if len(labels) > RESOLVED_ROWS else s
         rate = aggregator.gamma / s
         K = self._gram(number, rate)
         np.fill_diagonal(K, 1 + aggregator.noise / mass + aggregator.spread * spread / s)

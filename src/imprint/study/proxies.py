@@ -9,7 +9,7 @@ import numpy as np
 
 from imprint.core.types import Array, State
 from imprint.generators._base import PerClassGenerator
-from imprint.generators.all import All
+from imprint.generators.all import AllRows
 from imprint.kernels.quantiles import ranks, targets_in_turn, values_at
 from imprint.kernels.rows import lengths, unit_rows
 from imprint.method import Method
@@ -84,7 +84,7 @@ class UnitProxies:
         blocks: dict[StateRequest, ProxyRows] = {}
         for (m, request), serving in zip(requests.items(), sharing.serving_requests(list(requests.values()))):
             self.states[c, m] = sharing.prefix(request.generator, states[serving])
-            if type(request.generator) is All and type(norm_pre) in sharing.ROW_SCALINGS:
+            if type(request.generator) is AllRows and type(norm_pre) in sharing.ROW_SCALINGS:
                 block = self._class_blocks.setdefault(c, ProxyRows(self.X[self.graph.classes[c].rows]))
                 self._raw[c, m] = self._divided(ClassProxies(block, len(block.rows)), norm_pre)
             elif isinstance(request.generator, PerClassGenerator):

@@ -74,7 +74,7 @@ def run(
     with store.locked():
         todo = plan(study, source or source_of(study), store.done(), limit)
         store.describe(study, todo)
-        usual = 1 if sum(u.work for u in todo.units) < WORTH_PROCESSES else cpu.granted()
+        usual = 1 if sum(u.work for u in todo.units) < WORTH_PROCESSES else cpu.available_cpus()
         with RUNNERS[engine](todo.units, workers or usual) as finished:
             return _keep(store, todo, finished, progress)
 

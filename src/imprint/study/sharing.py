@@ -17,7 +17,7 @@ from imprint.aggregators.nearest import Nearest
 from imprint.core.types import Array, State
 from imprint.gaussian_process.gaussian import ERROR
 from imprint.generators._base import Generator
-from imprint.generators.all import All
+from imprint.generators.all import AllRows
 from imprint.generators.covmax import CovMax
 from imprint.generators.fps import FPS
 from imprint.generators.k_least_squares import KLeastSquares, cluster_means
@@ -39,7 +39,7 @@ ROUNDING = 8 * float(np.finfo(np.float32).eps)
 KERNEL_ROUNDING = 4 * ERROR  # its sums cancel: float32 exponents shift a score by up to ERROR
 NESTED = (Random, FPS, CovMax)
 """The proxies for a smaller k are the first k of those for a larger one."""
-SELECTED_ROWS = (All, Random, FPS, CovMax, KMedoids)
+SELECTED_ROWS = (AllRows, Random, FPS, CovMax, KMedoids)
 """Proxies are rows of the class, unchanged."""
 ROW_SCALINGS = (NoNorm, L2)
 """Norms that change the length of a row, if anything, and never its direction."""
@@ -78,7 +78,7 @@ def uses_seed(generator: Generator) -> bool:
     """Whether other random numbers may give other proxies."""
     if type(generator) is KMedoids:
         return generator.method == "fasterpam" and generator.k > 1
-    return type(generator) not in (All, Mean, CovMax, LeastSquares)
+    return type(generator) not in (AllRows, Mean, CovMax, LeastSquares)
 
 
 def canonical(methods: Methods) -> Methods:
@@ -106,7 +106,7 @@ def most_proxies(generator: Generator, sizes: Array) -> float:
     """The most proxies that classes of these sizes can give; infinity where that is not known."""
     if type(generator) in (Mean, LeastSquares):
         return len(sizes)
-    if type(generator) is All:
+    if type(generator) is AllRows:
         return float(sizes.sum())
     if type(generator) in (*NESTED, KMeans, KMedoids, KLeastSquares):
         return float(np.minimum(sizes, generator.k).sum())  # type: ignore[attr-defined]

@@ -256,7 +256,7 @@ def test_timm_without_a_network_says_where_weights_must_lie(timm, monkeypatch):
         raise OSError("no network\nand more")
 
     monkeypatch.setattr(timm, "create_model", unreachable)
-    with pytest.raises(FileError, match=r"timm:test_vit could not be made \(no network\): .*HF_HOME"):
+    with pytest.raises(FileError, match=r"timm:test_vit could not be created \(no network\): .*HF_HOME"):
         load("timm:test_vit")
 
 

@@ -9,8 +9,8 @@ from imprint.kernels.decisions import Counts, Vote, by_distance, by_heads, count
 
 @pytest.fixture(params=[False, True], ids=["numpy", "compiled"], autouse=True)
 def each_engine(request, monkeypatch):
-    monkeypatch.setattr(cpu, "loaded", lambda: request.param)
-    monkeypatch.setattr(cpu, "COMPILED_FROM", 0 if request.param else float("inf"))
+    limit = 0 if request.param else float("inf")
+    monkeypatch.setattr(cpu, "policy", cpu.Policy(compiled_from=limit, compile_small=request.param))
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

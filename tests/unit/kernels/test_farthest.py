@@ -5,12 +5,12 @@ import pytest
 from scipy.spatial.distance import cdist
 
 from imprint.kernels import cpu
-from imprint.kernels.farthest import farthest_points
+from imprint.kernels.medoids import farthest_points
 
 
 @pytest.fixture(params=[0, float("inf")], ids=["compiled", "numpy"], autouse=True)
 def each_engine(request, monkeypatch):
-    monkeypatch.setattr(cpu, "COMPILED_FROM", request.param)
+    monkeypatch.setattr(cpu, "policy", cpu.Policy(compiled_from=request.param))
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

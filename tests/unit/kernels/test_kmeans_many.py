@@ -15,7 +15,7 @@ SEEDS = (3, (17, 5))
 
 @pytest.fixture(autouse=True)
 def always_compiled(monkeypatch):
-    monkeypatch.setattr(cpu, "COMPILED_FROM", 0)
+    monkeypatch.setattr(cpu, "policy", cpu.Policy(compiled_from=0))
 
 
 @pytest.fixture
@@ -119,9 +119,8 @@ def rough_lloyd(self, chosen, limit, max_iter):
     """The same with longer lengths, so that nearly every row is in doubt."""
     n, d = self.X.shape
     centres, labels = np.empty((len(chosen), d), dtype=self.X.dtype), np.empty(n, dtype=np.int32)
-    return centres, labels, gram.iterate(
-        self.X, self.weight, self.short, self.lengths * 1e4, limit, max_iter, chosen, centres, labels
-    )  # fmt: skip
+    rows = gram.GramArrays(self.X, self.weight, self.short, self.lengths * 1e4)
+    return centres, labels, gram.iterate(rows, limit, max_iter, chosen, centres, labels)
 
 
 def test_an_empty_cluster_is_left_to_the_other_engine(monkeypatch, answers):

@@ -29,7 +29,7 @@ def test_every_rank_gets_its_value(compiled, dtype):
     rng = np.random.default_rng(0)
     X, values = rng.normal(size=(5, 300)), np.sort(rng.normal(size=300)).astype(np.float32)
     room = np.zeros((9, 300), dtype=np.float32)
-    with patch.object(cpu, "loaded", lambda: compiled):
+    with patch.object(cpu, "policy", cpu.Policy(compile_small=compiled)):
         values_at(ranks(X).astype(dtype), values, room[2:7])
     assert not room[[0, 1, 7, 8]].any()
     for row, found in zip(X, room[2:7]):
@@ -42,7 +42,7 @@ def test_ranks_are_those_of_a_stable_sort(compiled, values):
     for dtype in (np.float32, np.float64):
         X = np.array([values, values[::-1], [0.0, -0.0, 1e-40, -1e-40, *values][: len(values)]], dtype=dtype)
         expected = np.argsort(np.argsort(X, axis=1, kind="stable"), axis=1)
-        with patch.object(cpu, "loaded", lambda: compiled):
+        with patch.object(cpu, "policy", cpu.Policy(compile_small=compiled)):
             np.testing.assert_array_equal(ranks(X), expected)
 
 
@@ -51,7 +51,7 @@ def test_ranks_are_those_of_a_stable_sort(compiled, values):
 def test_targets_are_quantiles_of_all_that_came_before(compiled, rows, seed, sizes):
     for dtype in (np.float32, np.float64):
         first = np.maximum(np.random.default_rng(seed).normal(size=(rows, 7)), 0).astype(dtype)
-        with patch.object(cpu, "loaded", lambda: compiled):
+        with patch.object(cpu, "policy", cpu.Policy(compile_small=compiled)):
             targets = targets_in_turn(first, sizes)
         assert targets.dtype == dtype
         before = [first.ravel()]

@@ -99,7 +99,7 @@ def test_class_maxima():
 @pytest.mark.parametrize("metric", ["euclidean", "cosine", "manhattan"])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_neighbours(metric, dtype):
-    from imprint.kernels.tensor.neighbours import nearest
+    from imprint.kernels.tensor.scores import nearest
 
     W = clustered(500, dtype=dtype)
     W[7], W[9] = W[8], W[8] + np.eye(24)[0] * 1e-2
@@ -112,7 +112,7 @@ def test_neighbours(metric, dtype):
 
 def test_neighbours_that_float32_products_cannot_tell_apart():
     """Far from the origin the products round away what matters; the exact pass must not."""
-    from imprint.kernels.tensor.neighbours import nearest
+    from imprint.kernels.tensor.scores import nearest
 
     W = (1000 + 1e-2 * RNG.normal(size=(400, 8))).astype(np.float32)
     distances, indices = nearest(*tensors([W[:50], W]), 3)
@@ -135,7 +135,7 @@ def test_the_callers_precision_is_left_alone():
 @pytest.mark.parametrize("metric", ["euclidean", "cosine"])
 def test_neighbours_of_zero_rows_and_of_equals(metric):
     """A zero row has the cosine distance one to every row; of more equals than are asked for the first are listed."""
-    from imprint.kernels.tensor.neighbours import nearest
+    from imprint.kernels.tensor.scores import nearest
 
     W = np.concatenate([np.zeros((2, 4)), np.repeat(np.eye(4), 5, axis=0)])
     Q = np.concatenate([np.zeros((1, 4)), np.eye(4)[:2]])

@@ -275,3 +275,11 @@ def test_heic_without_its_extra_names_the_command(monkeypatch):
     with pytest.raises(UnreadableInput, match=r"HEIC pictures need an extra: pip install 'weight-imprinting\[heic\]'"):
         read_picture(b"\0\0\0\x18ftypheic" + bytes(40))
     assert ".heic" in ImageModality().suffixes()
+
+
+def test_a_side_that_no_picture_has_is_refused_before_it_is_decoded():
+    for size in ((1, (1 << 18) + 1), ((1 << 18) + 1, 1)):
+        file = io.BytesIO()
+        Image.new("L", size).save(file, "PNG")
+        with pytest.raises(UnreadableInput, match=r"262145.* pixels; the limit of a side is 262,144"):
+            read_picture(file.getvalue())

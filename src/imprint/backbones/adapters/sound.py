@@ -12,7 +12,7 @@ from imprint.core.errors import FileError, ParameterError, UnreadableInput
 from imprint.core.types import Array
 
 VERSION = 2  # 1 took the bytes of a quantised layer for its values
-RATE = 16_000  # samples a second that the network hears
+RATE = 16_000  # samples a second that the network takes
 LOWEST, HIGHEST = 1_000, 768_000  # rates of a recording
 
 
@@ -32,14 +32,14 @@ class SoundBackbone(Backbone):
             self._interpreter.allocate_tensors()
         except (ValueError, RuntimeError) as e:
             raise FileError(f"{record.name} is not a model LiteRT can run: {reason(e)}.") from None
-        given, found = self._interpreter.get_input_details()[0], self._interpreter.get_output_details()[0]
-        self._input, self._output, self._samples = given["index"], found["index"], int(given["shape"][-1])
-        self._quantisation = found["quantization"]
+        details, output = self._interpreter.get_input_details()[0], self._interpreter.get_output_details()[0]
+        self._input, self._output, self._samples = details["index"], output["index"], int(details["shape"][-1])
+        self._quantisation = output["quantization"]
 
     def prepare(self, item: Array | tuple[Array, int]) -> tuple[Array, ...]:
         """A recording as frames of the network's length: samples in [-1, 1] with their rate, or at 16,000 a second.
 
-        A rest shorter than half a frame is left out; a longer one, or a short recording, is filled with silence.
+        A remainder shorter than half a frame is left out; a longer one, or a short recording, is padded with silence.
         """
         samples, rate = item if isinstance(item, tuple) and len(item) == 2 else (item, RATE)
         if not isinstance(samples, np.ndarray):
@@ -48,12 +48,12 @@ class SoundBackbone(Backbone):
             raise ParameterError(
                 f"prepare({samples.dtype} {samples.shape}): samples must be finite float32 (n,), n >= 1."
             )
-        heard = resampled(samples, rate)
-        count = max(1, math.floor(len(heard) / self._samples + 0.5))
-        whole = np.zeros(count * self._samples, np.float32)
-        kept = heard[: len(whole)]
-        whole[: len(kept)] = kept
-        return tuple(whole.reshape(count, self._samples))
+        sound = resampled(samples, rate)
+        count = max(1, math.floor(len(sound) / self._samples + 0.5))
+        frames = np.zeros(count * self._samples, np.float32)
+        sound = sound[: len(frames)]
+        frames[: len(sound)] = sound
+        return tuple(frames.reshape(count, self._samples))
 
     def _forward(self, batch: Sequence[tuple[Array, ...]]) -> Array:
         return np.stack([np.mean([self._run(frame) for frame in frames], axis=0) for frames in batch])

@@ -20,7 +20,7 @@ class TextBackbone(Backbone):
     """The average of a text's token embeddings, not scaled to unit length.
 
     Only texts of the same number of tokens share a batch, so nothing is padded and a text's embedding does not
-    depend on the texts beside it.
+    depend on the other texts in its batch.
     """
 
     def __init__(self, record: Record, device: str, threads: int | None):

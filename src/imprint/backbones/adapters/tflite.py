@@ -46,15 +46,15 @@ def _interpreter(record: Record, content: bytes, threads: int) -> Any:
     except (ValueError, RuntimeError) as e:
         raise FileError(f"{record.name} is not a model LiteRT can run: {reason(e)}.") from None
     details = interpreter.get_input_details()
-    wanted = record.preprocess.dtype if record.preprocess else ""
-    if len(details) != 1 or np.dtype(details[0]["dtype"]).name != wanted:
-        found = ", ".join(np.dtype(d["dtype"]).name for d in details)
-        raise ParameterError(f"The record of {record.name} feeds it {wanted}, but its inputs are: {found}.")
+    dtype = record.preprocess.dtype if record.preprocess else ""
+    if len(details) != 1 or np.dtype(details[0]["dtype"]).name != dtype:
+        inputs = ", ".join(np.dtype(d["dtype"]).name for d in details)
+        raise ParameterError(f"The record of {record.name} feeds it {dtype}, but its inputs are: {inputs}.")
     return interpreter
 
 
 def dequantised(values: Array, quantisation: tuple[float, int]) -> Array:
-    """What the whole numbers of a quantised tensor stand for; other tensors, whose scale is 0, as they are."""
+    """The values of a quantised tensor; other tensors, whose scale is 0, are returned unchanged."""
     scale, zero = quantisation
     return (values.astype(np.float32) - np.float32(zero)) * np.float32(scale) if scale else values
 
@@ -63,7 +63,7 @@ def ended_at(content: bytes, record: Record) -> bytes:
     """The model with the record's layer as its only output and no operator behind it.
 
     Three numbers of the flatbuffer are overwritten in a copy: how many outputs there are, which tensor the first
-    is, and how many operators (they lie in the order they run). So no memory is kept for the other tensors.
+    is, and how many operators (they lie in the order they run). So no memory is used for the other tensors.
     """
     if record.layer is None:
         return content
@@ -72,8 +72,8 @@ def ended_at(content: bytes, record: Record) -> bytes:
     try:
         graph = schema.Model.GetRootAs(buffer).Subgraphs(0)
         operators = [graph.Operators(i) for i in range(graph.OperatorsLength())]
-        made = {int(t): i for i, op in enumerate(operators) for t in op.OutputsAsNumpy()}
-        named = {_name(graph.Tensors(t)): t for t in made}
+        operator_of = {int(t): i for i, op in enumerate(operators) for t in op.OutputsAsNumpy()}
+        named = {_name(graph.Tensors(t)): t for t in operator_of}
         first, count = _vectors(graph)
     except (struct.error, IndexError, TypeError, AttributeError):
         raise FileError(f"{record.name} is not a TFLite model.") from None
@@ -81,7 +81,7 @@ def ended_at(content: bytes, record: Record) -> bytes:
         raise unknown("layer", record.layer, named)
     index = named[record.layer]
     struct.pack_into("<Ii", buffer, first - 4, 1, index)
-    struct.pack_into("<I", buffer, count, made[index] + 1)
+    struct.pack_into("<I", buffer, count, operator_of[index] + 1)
     return bytes(buffer)
 
 

@@ -27,7 +27,7 @@ def _load(name: str, device: str, threads: int | None, pretrained: bool) -> Torc
         module = timm.create_model(name, pretrained=pretrained, num_classes=0)
     except (OSError, RuntimeError) as e:
         raise FileError(
-            f"timm:{name} could not be made ({reason(e)}): without a network, its weights must lie in "
+            f"timm:{name} could not be created ({reason(e)}): without a network, its weights must lie in "
             "Hugging Face's cache (HF_HOME)."
         ) from None
     return TorchBackbone(describe(name, module), module, state_digest(module), VERSION, device, threads)

@@ -1,11 +1,38 @@
 """The loops of `kernels.decisions` and `kernels.stacks`."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from imprint.core.types import Array
 from imprint.kernels.compiled import jit, jit_sums
+
+
+class DividedRows(NamedTuple):
+    """Rows, what they may be divided by, its inverse in float64, and squared lengths."""
+
+    rows: Array
+    divisors: Array
+    factors: Array
+    squares: Array
+
+
+class ProxySets(NamedTuple):
+    """Sets of rows: the first row, the size, whether rows are divided, and where the lists of each set start."""
+
+    first: Array
+    size: Array
+    unit: Array
+    starts: Array
+
+
+class Ways(NamedTuple):
+    """Ways of voting, by ascending m; `number` says where each is counted."""
+
+    m: Array
+    by_heads: Array
+    number: Array
+    smallest: float  # added to distances before they are inverted
 
 
 @jit
@@ -21,11 +48,11 @@ def decide_many(
         second[:] = -np.inf
         winner[:] = 0
         for c in range(1, n_classes):
-            own = scores[rows[t, c]]
+            row = scores[rows[t, c]]
             for i in range(n):
-                second[i] = max(second[i], min(best[i], own[i]))
-                winner[i] = c if own[i] > best[i] else winner[i]
-                best[i] = max(best[i], own[i])
+                second[i] = max(second[i], min(best[i], row[i]))
+                winner[i] = c if row[i] > best[i] else winner[i]
+                best[i] = max(best[i], row[i])
         close = 0
         for i in range(n):
             close += best[i] - second[i] <= rounding * abs(best[i])
@@ -41,36 +68,36 @@ def prefix_maxima(scores: Array, first: Array, size: Array, unit: Array, factors
     """Column maxima over the rows of every set, those of a smaller set being the start for a larger one."""
     q = scores.shape[1]
     for s in range(len(first)):
-        own, done = best[s], 0
+        maxima, done = best[s], 0
         if s and first[s] == first[s - 1] and unit[s] == unit[s - 1]:
-            own[:] = best[s - 1]
+            maxima[:] = best[s - 1]
             done = size[s - 1]
         else:
-            own[:] = -np.inf
+            maxima[:] = -np.inf
         for r in range(first[s] + done, first[s] + size[s]):
             row = scores[r]
             by = factors[r] if unit[s] else scores.dtype.type(1)
             for i in range(q):
                 score = row[i] * by
-                own[i] = score if score > own[i] or score != score else own[i]
+                maxima[i] = score if score > maxima[i] or score != score else maxima[i]
 
 
 @jit
-def _keep(away: Array, count: int, kept: Array, held: int, m: int) -> int:
+def _keep(away: Array, count: int, shortest: Array, held: int, m: int) -> int:
     """Put the first of some distances into a sorted list of at most m; how many it holds then."""
     for r in range(count):
         distance = away[r]
         if held == m:
-            if distance >= kept[m - 1]:
+            if distance >= shortest[m - 1]:
                 continue
-            place = m - 1
+            position = m - 1
         else:
-            place = held
+            position = held
             held += 1
-        while place > 0 and kept[place - 1] > distance:
-            kept[place] = kept[place - 1]
-            place -= 1
-        kept[place] = distance
+        while position > 0 and shortest[position - 1] > distance:
+            shortest[position] = shortest[position - 1]
+            position -= 1
+        shortest[position] = distance
     return held
 
 
@@ -81,12 +108,11 @@ def _goes_on(s: int, first: Array, unit: Array) -> bool:
 
 
 @jit
-def cosine_lists(
-    products: Array, by_query: Array, by_row: Array, first: Array, size: Array, unit: Array, starts: Array, out: Array
-) -> None:
+def cosine_lists(products: Array, by_query: Array, by_row: Array, sets: ProxySets, out: Array) -> None:
     """Lists of cosine distances of every query and set."""
+    first, size, unit, starts = sets
     longest = size.max()
-    kept, away = np.empty(longest), np.empty(longest)
+    shortest, away = np.empty(longest), np.empty(longest)
     for i in range(products.shape[0]):
         held, done = 0, 0
         for s in range(len(first)):
@@ -96,14 +122,14 @@ def cosine_lists(
             for r in range(count):
                 away[r] = max(1 - products[i, begin + r] * by_query[i] * by_row[begin + r], 0.0)
             m = starts[s + 1] - starts[s]
-            held, done = _keep(away, count, kept, held, m), size[s]
+            held, done = _keep(away, count, shortest, held, m), size[s]
             for j in range(m):
-                out[i, starts[s] + j] = kept[j]
+                out[i, starts[s] + j] = shortest[j]
 
 
 @jit_sums
 def _difference(Q: Array, i: int, by: Array, W: Array, r: int, divisors: Array, unit: bool) -> float:
-    """The squared distance of two rows, each divided by its own number in its own type; the second only if `unit`."""
+    """The squared distance of two rows, each divided by a number of its type; the second only if `unit`."""
     total = 0.0
     for t in range(Q.shape[1]):
         other = W[r, t] / divisors[r] if unit else W[r, t]
@@ -114,12 +140,14 @@ def _difference(Q: Array, i: int, by: Array, W: Array, r: int, divisors: Array, 
 
 @jit
 def euclidean_lists(
-    products: Array, Q: Array, q_divisors: Array, by_query: Array, q_squares: Array, W: Array, w_divisors: Array,
-    by_row: Array, w_squares: Array, first: Array, size: Array, unit: Array, starts: Array, close: float, out: Array,
-) -> None:  # fmt: skip
+    products: Array, queries: DividedRows, proxies: DividedRows, sets: ProxySets, close: float, out: Array
+) -> None:
     """Lists of Euclidean distances of every query and set."""
+    first, size, unit, starts = sets
+    Q, q_divisors, by_query, q_squares = queries
+    W, w_divisors, by_row, w_squares = proxies
     longest = size.max()
-    kept, away = np.empty(longest), np.empty(longest)
+    shortest, away = np.empty(longest), np.empty(longest)
     for i in range(products.shape[0]):
         held, done = 0, 0
         for s in range(len(first)):
@@ -138,20 +166,16 @@ def euclidean_lists(
                     if away[r] <= close * (q_squares[i] + w_squares[begin + r] * by * by):
                         away[r] = _difference(Q, i, q_divisors, W, begin + r, w_divisors, unit[s])
             m = starts[s + 1] - starts[s]
-            held, done = _keep(away, count, kept, held, m), size[s]
+            held, done = _keep(away, count, shortest, held, m), size[s]
             for j in range(m):
-                out[i, starts[s] + j] = np.sqrt(kept[j])
+                out[i, starts[s] + j] = np.sqrt(shortest[j])
 
 
 @jit
-def vote(
-    lists: Array, starts: Array, rows: Array, truth: Array, m: Array, by_heads: Array, place: Array, smallest: float,
-    rounding: float, right: Array, claimed: Array, near: Array,
-) -> None:  # fmt: skip
-    """Merge the lists of the classes, nearest first, and decide whenever as many as vote have been seen.
-
-    The ways of voting are sorted by m; `place` says where each is counted.
-    """
+def vote(lists: Array, starts: Array, rows: Array, truth: Array, ways: Ways, rounding: float, counts: Any) -> None:
+    """Merge the lists of the classes, nearest first, and decide whenever as many as vote have been seen."""
+    m, by_heads, number, smallest = ways
+    right, claimed, near = counts
     decisions, n_classes = rows.shape
     at, end, head = np.empty(n_classes, np.int64), np.empty(n_classes, np.int64), np.empty(n_classes)
     votes, heads, earliest = np.empty(n_classes), np.empty(n_classes), np.empty(n_classes)
@@ -183,8 +207,8 @@ def vote(
                             best, second, winner = score, best, c
                         else:
                             second = max(second, score)
-                    number = t * len(m) + place[way]
-                    claimed[number, winner] += 1
-                    right[number, winner] += winner == truth[i]
-                    near[number] += n_classes > 1 and best - second <= rounding * best
+                    decision = t * len(m) + number[way]
+                    claimed[decision, winner] += 1
+                    right[decision, winner] += winner == truth[i]
+                    near[decision] += n_classes > 1 and best - second <= rounding * best
                     way += 1

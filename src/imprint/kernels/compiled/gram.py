@@ -1,16 +1,44 @@
 """k-means of few rows, many times: by their inner products with each other, which all clusterings share."""
 
+from typing import NamedTuple
+
 import numpy as np
 
 from imprint.core.types import Array
 from imprint.kernels.compiled import jit, jit_sums
 from imprint.kernels.compiled.kmeans import near_mean
-from imprint.kernels.compiled.lloyd import add_rows, move_rows, nearest
+from imprint.kernels.compiled.lloyd import ClusterSums, add_rows, move_rows, nearest
 from imprint.kernels.compiled.products import distances_to_own, squared_distance
 
 EPS = 2.0**-53  # half a unit in the last place of float64
 UNIT = 2.0**-24  # and of float32
 LEAST = 1e-9  # of all mass: clusters of less are left to the other forms of rows
+
+
+class GramArrays(NamedTuple):
+    """Rows with their weights, their products with each other and their lengths."""
+
+    X: Array  # (n, d)
+    weight: Array  # (n,)
+    products: Array  # (n, n) float32
+    lengths: Array  # (n,)
+
+
+class GramMeans(NamedTuple):
+    """Centres in float64, sums of the products of their rows with all rows, half their squares, and 1 / their mass."""
+
+    C: Array  # (k, d)
+    S: Array  # (k, n)
+    halves: Array  # (k,)
+    scale: Array  # (k,)
+
+
+class GramRoom(NamedTuple):
+    """Room for the two best scores of every row, the best centre, and the rows that moved."""
+
+    scores: Array  # (2, n)
+    best: Array  # (n,)
+    moved: Array  # (2, n)
 
 
 @jit_sums
@@ -81,15 +109,13 @@ def _scores(S: Array, scale: Array, halves: Array, first: Array, second: Array, 
 
 
 @jit
-def _assign(
-    X: Array, C: Array, S: Array, scale: Array, halves: Array, lengths: Array, blur: float, rounding: float,
-    labels: Array, scores: Array, best: Array, moved: Array,
-) -> int:  # fmt: skip
+def _assign(rows: GramArrays, means: GramMeans, room: GramRoom, labels: Array, blur: float, rounding: float) -> int:
     """Give every row its nearest centre; fill `moved` with those that changed and their old labels.
 
     A score is wrong by less than `blur` times the length of the row, and `rounding`; centres nearer to each other than
     that are compared by whole products.
     """
+    X, lengths, (C, S, halves, scale), (scores, best, moved) = rows.X, rows.lengths, means, room
     _scores(S, scale, halves, scores[0], scores[1], best)
     some, count = 0, 0
     for i in range(len(labels)):
@@ -114,10 +140,9 @@ def _assign(
 
 
 @jit
-def _means(
-    sums: Array, total: Array, stale: Array, centres: Array, C: Array, halves: Array, scale: Array
-) -> float:  # fmt: skip
-    """Bring the centres whose rows have changed up to date, also in float64 as `C`; their squared shift."""
+def _update(clusters: ClusterSums, stale: Array, centres: Array, means: GramMeans) -> float:
+    """Bring the centres whose rows have changed up to date, also in float64; their squared shift."""
+    sums, total, (C, _, halves, scale) = clusters.sums, clusters.total, means
     d, shift = sums.shape[1], 0.0
     old, origin = np.empty((1, d)), np.zeros((1, d))
     for j in range(len(stale)):
@@ -135,41 +160,42 @@ def _means(
 
 
 @jit
-def iterate(
-    X: Array, weight: Array, G: Array, lengths: Array, limit: float, max_iter: int,
-    chosen: Array, centres: Array, labels: Array,
-) -> int:  # fmt: skip
+def iterate(rows: GramArrays, limit: float, max_iter: int, chosen: Array, centres: Array, labels: Array) -> int:
     """Lloyd's iteration from chosen rows, as `kernels.lloyd.lloyd` does it; fills centres and labels.
 
     Products of a row and a centre are its mean products with the centre's rows, `S / total`; they miss by the rounding
     of `G` and of centres to float32, and by that of the sums. Returns the iterations; 0 where a cluster is left with
     next to no mass.
     """
+    X, weight, G, lengths = rows
     (n, d), k = X.shape, len(chosen)
     peak, mass = lengths.max(), weight.sum()
     rounding, steps = 8 * EPS * peak * peak, n + d + 16
-    sums, total, members = np.empty((k, d)), np.empty(k), np.zeros(k, dtype=np.int64)
-    C, S, halves, scale = np.zeros((k, d)), np.empty((k, n)), np.empty(k), np.empty(k)
-    scores, best, moved = np.empty((2, n)), np.zeros(n, dtype=np.int64), np.empty((2, n), dtype=np.int32)
-    stale, unused, no_one = np.ones(k, dtype=np.bool_), np.zeros(k), np.zeros(k, dtype=np.int64)
+    clusters = ClusterSums(np.empty((k, d)), np.empty(k), np.zeros(k, dtype=np.int64))
+    sums, total, members = clusters
+    means = GramMeans(np.zeros((k, d)), np.empty((k, n)), np.empty(k), np.empty(k))
+    S, halves, scale = means.S, means.halves, means.scale
+    room = GramRoom(np.empty((2, n)), np.zeros(n, dtype=np.int64), np.empty((2, n), dtype=np.int32))
+    moved, of_products = room.moved, ClusterSums(S, np.zeros(k), np.zeros(k, dtype=np.int64))
+    stale = np.ones(k, dtype=np.bool_)
     sums[:], S[:], total[:], labels[:] = X[chosen], G[chosen], 1, -1
-    _means(sums, total, stale, centres, C, halves, scale)
-    _assign(X, C, S, scale, halves, lengths, 1.001 * UNIT * peak, rounding, labels, scores, best, moved)
+    _update(clusters, stale, centres, means)
+    _assign(rows, means, room, labels, 1.001 * UNIT * peak, rounding)
     sums[:], S[:], total[:], stale[:] = 0, 0, 0, True
-    add_rows(X, weight, labels, sums, total, members)
-    add_rows(G, weight, labels, S, unused, no_one)
+    add_rows(X, weight, labels, clusters)
+    add_rows(G, weight, labels, of_products)
     for iteration in range(1, max_iter + 1):
         if members.min() == 0 or not total.min() > LEAST * mass:
             return 0
-        shift = _means(sums, total, stale, centres, C, halves, scale)
+        shift = _update(clusters, stale, centres, means)
         blur = 1.001 * UNIT * (np.sqrt(2 * halves.max()) + peak) + 4 * steps * EPS * peak * mass * scale.max()
-        count = _assign(X, C, S, scale, halves, lengths, blur, rounding, labels, scores, best, moved)
+        count = _assign(rows, means, room, labels, blur, rounding)
         if shift <= limit or iteration == max_iter:
             return iteration
         if count == 0:
             return iteration + 1
-        move_rows(X, weight, labels, moved[:, :count], sums, total, members)
-        move_rows(G, weight, labels, moved[:, :count], S, unused, no_one)
+        move_rows(X, weight, labels, moved[:, :count], clusters)
+        move_rows(G, weight, labels, moved[:, :count], of_products)
         steps += count
         for m in range(count):
             stale[moved[1, m]] = stale[labels[moved[0, m]]] = True
@@ -202,7 +228,8 @@ class GramRows:
         """What `lloyd` gives from the chosen rows; None where a cluster loses its rows on the way."""
         n, d = self.X.shape
         centres, labels = np.empty((len(chosen), d), dtype=self.X.dtype), np.empty(n, dtype=np.int32)
-        iterations = iterate(self.X, self.weight, self.short, self.lengths, limit, max_iter, chosen, centres, labels)
+        rows = GramArrays(self.X, self.weight, self.short, self.lengths)
+        iterations = iterate(rows, limit, max_iter, chosen, centres, labels)
         return (centres, labels, iterations) if iterations else None
 
     def distances(self, centres: Array, labels: Array) -> Array:

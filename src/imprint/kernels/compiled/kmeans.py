@@ -1,4 +1,4 @@
-"""The `Rows` of `kernels.lloyd` in compiled loops, with short images of rows that bound the distances of whole rows."""
+"""The `ClusterRows` of `kernels.lloyd` in compiled loops: short images of rows bound the distances of whole rows."""
 
 from copy import copy
 
@@ -6,7 +6,7 @@ import numpy as np
 
 from imprint.core.types import Array
 from imprint.kernels.compiled import lloyd
-from imprint.kernels.compiled.products import distances_to_own, nearer, squared_lengths
+from imprint.kernels.compiled.products import SketchArrays, distances_to_own, nearer, squared_lengths
 
 WIDTH = 32  # of images
 EPS = 2.0**-24  # half a unit in the last place of float32
@@ -27,11 +27,8 @@ class CompiledRows:
         self.spread = float(self.sketch.squared.mean())
 
     def nearer(self, candidates: Array, closest: Array) -> Array:
-        sketch, out = self.sketch, np.empty((len(candidates), len(self.X)))
-        nearer(
-            self.X, candidates, sketch.mean, sketch.directions, sketch.rows, sketch.squared, sketch.blur,
-            sketch.tails, closest, out,
-        )  # fmt: skip
+        out = np.empty((len(candidates), len(self.X)))
+        nearer(self.X, candidates, self.sketch.arrays, closest, out)
         return out
 
     def clustering(self, centres: Array) -> "CompiledClustering":
@@ -52,22 +49,29 @@ class CompiledClustering:
         self.assignments = 0
         self.centres = centres.astype(np.float64)
         peak = max(rows.norms.max(), squared_lengths(self.centres).max())
-        self.rounding = 4 * (d + 8) * 2.0**-53 * peak
-        self.slack = 2 * np.sqrt(self.rounding)
+        rounding = float(4 * (d + 8) * 2.0**-53 * peak)
         self.labels = np.zeros(n, dtype=np.int32)
-        self.upper, self.gate = np.full(n, np.inf), np.zeros(n)
-        self.drift = np.zeros(k)
-        self.doubtful, self.moved = np.empty(n, dtype=np.int32), np.empty((2, n), dtype=np.int32)
-        self.sums, self.total, self.members = np.zeros((k, d)), np.zeros(k), np.zeros(k, dtype=np.int64)
-        self._advance(self.centres, np.zeros((k, d)), np.zeros(k), np.zeros(k, dtype=np.int64))
-        lloyd.add_rows(rows.X, rows.weight, self.labels, self.sums, self.total, self.members)
+        self.bounds = lloyd.RowBounds(
+            self.labels,
+            upper=np.full(n, np.inf),
+            gate=np.zeros(n),
+            drift=np.zeros(k),
+            uncertain=np.empty(n, dtype=np.int32),
+            moved=np.empty((2, n), dtype=np.int32),
+            rounding=rounding,
+            slack=float(2 * np.sqrt(rounding)),
+        )
+        self._advance(self.centres, _no_clusters(k, d))
+        self.clusters = _no_clusters(k, d)
+        self.sums, self.total, self.members = self.clusters
+        lloyd.add_rows(rows.X, rows.weight, self.labels, self.clusters)
 
     def assign(self, centres: Array) -> tuple[int, float]:
         rows, C = self.rows, centres.astype(np.float64)
         self.assignments += 1
         if self.assignments in EXTEND_AT and self._is_worth_extending(len(C)):
             self.sketch = rows.sketch.extended(rows.X, rows.norms, C)
-        result = self._advance(C, self.sums, self.total, self.members)
+        result = self._advance(C, self.clusters)
         self.centres = C
         return result
 
@@ -75,13 +79,13 @@ class CompiledClustering:
         n, d = self.rows.X.shape
         return bool(n * k >= EXTEND_FROM and self.rows.sketch.width + k < d)
 
-    def _advance(self, C: Array, sums: Array, total: Array, members: Array) -> tuple[int, float]:
-        rows, sketch = self.rows, self.sketch
-        return lloyd.advance(
-            rows.X, rows.weight, rows.norms, self.centres, C, sketch.mean, sketch.directions, sketch.rows,
-            sketch.squared, sketch.blur, sketch.tails, self.drift, self.rounding, self.slack, self.labels,
-            self.upper, self.gate, self.doubtful, self.moved, sums, total, members,
-        )  # fmt: skip
+    def _advance(self, C: Array, clusters: lloyd.ClusterSums) -> tuple[int, float]:
+        data = lloyd.RowArrays(self.rows.X, self.rows.weight, self.rows.norms)
+        return lloyd.advance(data, self.centres, C, self.sketch.arrays, self.bounds, clusters)
+
+
+def _no_clusters(k: int, d: int) -> lloyd.ClusterSums:
+    return lloyd.ClusterSums(np.zeros((k, d)), np.zeros(k), np.zeros(k, dtype=np.int64))
 
 
 class Sketch:
@@ -109,6 +113,11 @@ class Sketch:
         sketch.rows = np.hstack([self.rows, self._images(X, tails.T)])
         sketch._bound(norms)
         return sketch
+
+    @property
+    def arrays(self) -> SketchArrays:
+        """What compiled loops take."""
+        return SketchArrays(self.mean, self.directions, self.rows, self.squared, self.blur, self.tails)
 
     def _project(self, X: Array, norms: Array) -> None:
         origin = np.zeros(len(X), dtype=np.int32)

@@ -1,48 +1,98 @@
 """Lloyd's iteration with bounds; sums change only by the rows that move."""
 
+from typing import NamedTuple
+
 import numpy as np
 
 from imprint.core.types import Array
 from imprint.kernels.compiled import jit, jit_sums
-from imprint.kernels.compiled.products import dot_two, squared_distance
+from imprint.kernels.compiled.products import SketchArrays, dot_two, squared_distance
 
 BLOCK = 256
 
 
-@jit
-def in_doubt(labels: Array, upper: Array, gate: Array, drift: Array, step: float, slack: float, rows: Array) -> int:
-    """Fill `rows` with those whose bounds do not prove that they stay.
+class RowArrays(NamedTuple):
+    """The rows of one data set."""
 
-    `upper + drift` of the own centre bounds its distance from above, `gate` that of every other one from below; it
-    sinks by the largest `step` of a centre.
+    X: Array  # (n, d)
+    weight: Array  # (n,)
+    norms: Array  # (n,) squared lengths
+
+
+class CentreArrays(NamedTuple):
+    """Centres about the mean of the rows, by their lengths; `halves` are half the squared lengths about zero."""
+
+    halves: Array  # (k,)
+    squared: Array
+    lengths: Array
+    tails: Array  # lengths of what sketches leave out
+
+
+class RowBounds(NamedTuple):
+    """Labels of the rows, and bounds that prove most of them unchanged when centres move.
+
+    `upper + drift` of the own centre bounds its distance from above, `gate` that of every other one from below.
     """
+
+    labels: Array  # (n,)
+    upper: Array  # (n,)
+    gate: Array  # (n,)
+    drift: Array  # (k,)
+    uncertain: Array  # (n,) room for rows that the bounds do not prove unchanged
+    moved: Array  # (2, n) room for rows that changed, and their old labels
+    rounding: float
+    slack: float
+
+
+class ClusterSums(NamedTuple):
+    """Sum, mass and number of the rows of every cluster."""
+
+    sums: Array  # (k, d)
+    total: Array  # (k,)
+    members: Array  # (k,)
+
+
+class Intervals(NamedTuple):
+    """Of some rows: the limit within which squared distances may be the least, the least possible one beyond it, how
+    many centres lie inside and the last of them."""
+
+    limit: Array
+    beyond: Array
+    inside: Array
+    last: Array
+
+
+@jit
+def uncertain_rows(bounds: RowBounds, step: float) -> Array:
+    """Rows whose bounds do not prove that they keep their label; no centre moved farther than `step`."""
     count = 0
-    for i in range(len(labels)):
-        gate[i] -= step
-        rows[count] = i
-        count += upper[i] + drift[labels[i]] + slack >= gate[i]
-    return count
+    for i in range(len(bounds.labels)):
+        bounds.gate[i] -= step
+        bounds.uncertain[count] = i
+        count += bounds.upper[i] + bounds.drift[bounds.labels[i]] + bounds.slack >= bounds.gate[i]
+    return bounds.uncertain[:count]
 
 
 @jit_sums
-def _bounds(
-    products: Array, start: int, squared: Array, lengths: Array, centre_tails: Array, blurs: Array, tails: Array,
-    rounding: float, limit: Array, others: Array, inside: Array, best: Array,
+def _intervals(
+    products: Array, start: int, size: int, centres: CentreArrays, blurs: Array, tails: Array, rounding: float,
+    out: Intervals,
 ) -> None:  # fmt: skip
-    """For some rows from `start` on: the limit within which squared distances may be the least, the least possible
-    one beyond it, how many centres lie inside and the last of them."""
-    k, count = products.shape[0], len(limit)
+    """Fill `out` for `size` rows from `start` on."""
+    squared, lengths, centre_tails = centres.squared, centres.lengths, centres.tails
+    limit, others, inside, best = out.limit[:size], out.beyond[:size], out.inside, out.last
+    k = products.shape[0]
     limit[:] = 1e300
     others[:] = 1e300
     inside[:] = 0
     for j in range(k):
-        for r in range(count):
+        for r in range(size):
             half = lengths[j] * blurs[r] + centre_tails[j] * tails[r]
             limit[r] = min(limit[r], squared[j] - 2 * np.float64(products[j, start + r]) + half)
-    for r in range(count):
+    for r in range(size):
         limit[r] += rounding
     for j in range(k):
-        for r in range(count):
+        for r in range(size):
             half = lengths[j] * blurs[r] + centre_tails[j] * tails[r]
             low = squared[j] - 2 * np.float64(products[j, start + r]) - half
             within = low <= limit[r]
@@ -53,60 +103,43 @@ def _bounds(
 
 @jit
 def assign(
-    X: Array,
-    norms: Array,
-    C: Array,
-    halves: Array,
-    rows: Array,
-    products: Array,
-    about: Array,
-    blurs: Array,
-    tails: Array,
-    squared: Array,
-    lengths: Array,
-    centre_tails: Array,
-    drift: Array,
-    rounding: float,
-    labels: Array,
-    upper: Array,
-    gate: Array,
-    moved: Array,
-) -> int:
-    """Give the rows in doubt their nearest centre; fill `moved` with those that changed and their old labels.
+    data: RowArrays, C: Array, centres: CentreArrays, rows: Array, products: Array, sketch: SketchArrays,
+    bounds: RowBounds,
+) -> int:  # fmt: skip
+    """Give uncertain rows their nearest centre; fill `moved` with those that changed and return their number.
 
     The `products` of sketches say between which bounds each squared distance lies; centres whose bounds overlap with
     the nearest one's are compared by whole products.
     """
-    count = 0
+    X, norms, labels, rounding, count = data.X, data.norms, bounds.labels, bounds.rounding, 0
     near = np.empty(C.shape[0] + 1, dtype=np.int32)
-    limits, beyond = np.empty(BLOCK), np.empty(BLOCK)
     blur, tail = np.empty(BLOCK), np.empty(BLOCK)
-    inside, candidates = np.empty(BLOCK, dtype=np.int32), np.empty(BLOCK, dtype=np.int32)
+    intervals = Intervals(
+        np.empty(BLOCK), np.empty(BLOCK), np.empty(BLOCK, dtype=np.int32), np.empty(BLOCK, dtype=np.int32)
+    )
     for start in range(0, len(rows), BLOCK):
         size = min(BLOCK, len(rows) - start)
         for r in range(size):
-            blur[r], tail[r] = 2 * blurs[rows[start + r]], 2 * tails[rows[start + r]]
-        _bounds(
-            products, start, squared, lengths, centre_tails, blur, tail,
-            rounding, limits[:size], beyond[:size], inside, candidates,
-        )  # fmt: skip
+            blur[r], tail[r] = 2 * sketch.blurs[rows[start + r]], 2 * sketch.tails[rows[start + r]]
+        _intervals(products, start, size, centres, blur, tail, rounding, intervals)
         for r in range(size):
-            i, best = rows[start + r], candidates[r]
-            reach, others = limits[r] + about[i], beyond[r] + about[i]
-            if inside[r] > 1:
-                doubtful = 0
+            i, best = rows[start + r], intervals.last[r]
+            reach, others = intervals.limit[r] + sketch.about[i], intervals.beyond[r] + sketch.about[i]
+            if intervals.inside[r] > 1:
+                candidates = 0
                 for j in range(C.shape[0]):
-                    half = lengths[j] * blur[r] + centre_tails[j] * tail[r]
-                    near[doubtful] = j
-                    doubtful += squared[j] - 2 * np.float64(products[j, start + r]) - half <= limits[r] + rounding
-                best, score, second = nearest(X, i, C, halves, near, doubtful)
+                    half = centres.lengths[j] * blur[r] + centres.tails[j] * tail[r]
+                    near[candidates] = j
+                    low = centres.squared[j] - 2 * np.float64(products[j, start + r]) - half
+                    candidates += low <= intervals.limit[r] + rounding
+                best, score, second = nearest(X, i, C, centres.halves, near, candidates)
                 reach = norms[i] + 2 * score
                 others = min(others, norms[i] + 2 * second)
-            gate[i] = np.sqrt(max(others - rounding, 0.0))
-            upper[i] = np.sqrt(max(reach, 0.0) + rounding) - drift[best]
+            bounds.gate[i] = np.sqrt(max(others - rounding, 0.0))
+            bounds.upper[i] = np.sqrt(max(reach, 0.0) + rounding) - bounds.drift[best]
             if best != labels[i]:
-                moved[0, count] = i
-                moved[1, count] = labels[i]
+                bounds.moved[0, count] = i
+                bounds.moved[1, count] = labels[i]
                 labels[i] = best
                 count += 1
     return count
@@ -138,56 +171,33 @@ def nearest(X: Array, i: int, C: Array, halves: Array, near: Array, count: int) 
 
 @jit
 def advance(
-    X: Array,
-    weight: Array,
-    norms: Array,
-    old: Array,
-    C: Array,
-    mean: Array,
-    directions: Array,
-    images: Array,
-    about: Array,
-    blurs: Array,
-    tails: Array,
-    drift: Array,
-    rounding: float,
-    slack: float,
-    labels: Array,
-    upper: Array,
-    gate: Array,
-    doubtful: Array,
-    moved: Array,
-    sums: Array,
-    total: Array,
-    members: Array,
+    data: RowArrays, old: Array, C: Array, sketch: SketchArrays, bounds: RowBounds, clusters: ClusterSums
 ) -> tuple[int, float]:
     """Move from the old centres to `C`: labels, bounds and sums follow; rows that changed, squared shift of centres."""
     k = C.shape[0]
-    halves, shift, step = np.empty(k), 0.0, 0.0
-    squared, lengths, centre_tails = np.empty(k), np.empty(k), np.empty(k)
-    offset = C - mean
-    short = np.dot(offset, directions)
-    origin = np.zeros((1, X.shape[1]))
+    shift, step = 0.0, 0.0
+    centres = CentreArrays(np.empty(k), np.empty(k), np.empty(k), np.empty(k))
+    offset = C - sketch.mean
+    short = np.dot(offset, sketch.directions)
+    origin = np.zeros((1, C.shape[1]))
     none = np.zeros((1, short.shape[1]))
     for j in range(k):
         moved_by = squared_distance(C, j, old, j)
         if moved_by > 0:
             shift += moved_by
-            by = np.sqrt(moved_by) * (1 + 1e-12) + 1e-6 * slack
-            drift[j] += by
+            by = np.sqrt(moved_by) * (1 + 1e-12) + 1e-6 * bounds.slack
+            bounds.drift[j] += by
             step = max(step, by)
-        halves[j] = squared_distance(C, j, origin, 0) / 2
-        squared[j] = squared_distance(offset, j, origin, 0)
-        lengths[j] = np.sqrt(squared[j])
-        left = squared[j] * (1 + 1e-12) - squared_distance(short, j, none, 0)
-        centre_tails[j] = np.sqrt(max(left, 0.0)) + 1e-7 * lengths[j]
-    rows = doubtful[: in_doubt(labels, upper, gate, drift, step, slack, doubtful)]
-    products = np.dot(short.astype(np.float32), _gathered(images, rows).T)
-    count = assign(
-        X, norms, C, halves, rows, products, about, blurs, tails, squared, lengths, centre_tails,
-        drift, rounding, labels, upper, gate, moved,
-    )  # fmt: skip
-    move_rows(X, weight, labels, moved[:, :count], sums, total, members)
+        squared = squared_distance(offset, j, origin, 0)
+        centres.halves[j] = squared_distance(C, j, origin, 0) / 2
+        centres.squared[j] = squared
+        centres.lengths[j] = np.sqrt(squared)
+        left = squared * (1 + 1e-12) - squared_distance(short, j, none, 0)
+        centres.tails[j] = np.sqrt(max(left, 0.0)) + 1e-7 * centres.lengths[j]
+    rows = uncertain_rows(bounds, step)
+    products = np.dot(short.astype(np.float32), _gathered(sketch.images, rows).T)
+    count = assign(data, C, centres, rows, products, sketch, bounds)
+    move_rows(data.X, data.weight, bounds.labels, bounds.moved[:, :count], clusters)
     return count, shift
 
 
@@ -201,8 +211,9 @@ def _gathered(images: Array, rows: Array) -> Array:
 
 
 @jit
-def add_rows(X: Array, weight: Array, labels: Array, sums: Array, total: Array, members: Array) -> None:
+def add_rows(X: Array, weight: Array, labels: Array, clusters: ClusterSums) -> None:
     """Sum of every cluster, in the order of the rows."""
+    sums, total, members = clusters.sums, clusters.total, clusters.members
     for i in range(X.shape[0]):
         j, w = labels[i], weight[i]
         total[j] += w
@@ -212,8 +223,9 @@ def add_rows(X: Array, weight: Array, labels: Array, sums: Array, total: Array, 
 
 
 @jit
-def move_rows(X: Array, weight: Array, labels: Array, moved: Array, sums: Array, total: Array, members: Array) -> None:
+def move_rows(X: Array, weight: Array, labels: Array, moved: Array, clusters: ClusterSums) -> None:
     """Take each moved row out of its old cluster and add it to the new one."""
+    sums, total, members = clusters.sums, clusters.total, clusters.members
     for m in range(moved.shape[1]):
         i, old = moved[0, m], moved[1, m]
         new, w = labels[i], weight[i]

@@ -13,19 +13,19 @@ LANES = 4  # sums kept side by side, since an addition must wait for the one bef
 
 @jit
 def to_distances(X: Array, rows: Array, columns: Array, norms: Array, products: Array) -> None:
-    """Turn products of rows and columns, in place, into distances; close pairs are computed anew."""
+    """Turn products of rows and columns, in place, into distances; close pairs are computed again."""
     others = norms[columns]
     for a in range(len(rows)):
-        own = norms[rows[a]]
+        square = norms[rows[a]]
         close = 0
         for b in range(len(columns)):
-            both = own + others[b]
+            both = square + others[b]
             squared = both - 2 * np.float64(products[a, b])
             close += squared < 1e-3 * both
             products[a, b] = np.sqrt(max(squared, 0.0))
         if close:
             for b in range(len(columns)):
-                if products[a, b] ** 2 < 1.1e-3 * (own + others[b]):
+                if products[a, b] ** 2 < 1.1e-3 * (square + others[b]):
                     products[a, b] = np.sqrt(squared_distance(X, rows[a], X, columns[b]))
 
 
@@ -39,10 +39,10 @@ def rank_all(M: Array, near: Array, away: Array) -> None:
         for o in range(M.shape[1]):
             new, one, first, after = M[j, o], near[o], away[0, o], away[1, o]
             leads = new < first
-            beside = new if new < after else after
+            runner_up = new if new < after else after
             near[o] = slot if leads else one
             away[0, o] = new if leads else first
-            away[1, o] = first if leads else beside
+            away[1, o] = first if leads else runner_up
 
 
 @jit
@@ -73,7 +73,7 @@ def removal_losses(weight: Array, away: Array, out: Array) -> float:
 
 @jit_sums
 def changes(distances: Array, a: int, weight: Array, away: Array, out: Array) -> float:
-    """What every row loses when a new medoid replaces its own; returns what the new one changes in any case."""
+    """What every row loses when a new medoid replaces its nearest; returns what the new one changes in any case."""
     shared = 0.0
     for o in range(len(out)):
         new, first, after = np.float64(distances[a, o]), np.float64(away[0, o]), np.float64(away[1, o])

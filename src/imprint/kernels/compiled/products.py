@@ -1,9 +1,22 @@
 """Sums over two rows. Rows are named by index: a view of a row costs as much as a short sum."""
 
+from typing import NamedTuple
+
 import numpy as np
 
 from imprint.core.types import Array
 from imprint.kernels.compiled import jit, jit_sums
+
+
+class SketchArrays(NamedTuple):
+    """Rows about their mean, projected on a few directions; see `kernels.compiled.kmeans.Sketch`."""
+
+    mean: Array  # (d,)
+    directions: Array  # (d, r)
+    images: Array  # (n, r) float32
+    about: Array  # (n,) squared distances to the mean
+    blurs: Array  # (n,) bounds on the rounding of images
+    tails: Array  # (n,) bounds on the length of what images leave out
 
 
 @jit_sums
@@ -48,7 +61,7 @@ def distances_to_own(X: Array, C: Array, labels: Array) -> Array:
 
 @jit
 def traverse(X: Array, chosen: Array, nearest: Array) -> None:
-    """The loop of `kernels.farthest`; `nearest` holds squared distances to what is chosen, which begins with one."""
+    """The loop of `kernels.medoids.farthest_points`, from one chosen row; `nearest` holds squared distances."""
     for step in range(len(chosen)):
         row = chosen[step]
         for i in range(X.shape[0]):
@@ -59,27 +72,17 @@ def traverse(X: Array, chosen: Array, nearest: Array) -> None:
 
 
 @jit
-def nearer(
-    X: Array,
-    candidates: Array,
-    mean: Array,
-    directions: Array,
-    images: Array,
-    about: Array,
-    blurs: Array,
-    tails: Array,
-    closest: Array,
-    out: Array,
-) -> None:
+def nearer(X: Array, candidates: Array, sketch: SketchArrays, closest: Array, out: Array) -> None:
     """Squared distances to a few rows, or `closest` where that is less; whole rows only where sketches allow less."""
     count, d = len(candidates), X.shape[1]
     C, offset = np.empty((count, d)), np.empty((count, d))
     for j in range(count):
         for t in range(d):
             C[j, t] = X[candidates[j], t]
-            offset[j, t] = C[j, t] - mean[t]
-    short = np.dot(offset, directions)
-    products = np.dot(short.astype(np.float32), images.T)  # (candidates, n)
+            offset[j, t] = C[j, t] - sketch.mean[t]
+    short = np.dot(offset, sketch.directions)
+    products = np.dot(short.astype(np.float32), sketch.images.T)  # (candidates, n)
+    about, blurs, tails = sketch.about, sketch.blurs, sketch.tails
     origin, none = np.zeros((1, d)), np.zeros((1, short.shape[1]))
     for j in range(count):
         squared = squared_distance(offset, j, origin, 0)

@@ -8,7 +8,7 @@ from imprint.kernels.compiled import jit
 
 @jit
 def pack(X: Array) -> Array:
-    """Every float32 value with its place in its row as one integer: of the values' order, then of the places'."""
+    """Every float32 value with its position in its row as one integer, in the order of values, then of positions."""
     n, d = X.shape
     out, bits = np.empty((n, d), np.int64), np.empty(d, np.float32)
     for r in range(n):
@@ -23,7 +23,7 @@ def pack(X: Array) -> Array:
 
 @jit
 def invert(packed: Array, out: Array) -> None:
-    """The rank of every place from sorted values and places."""
+    """The rank of every position from sorted values and positions."""
     for r in range(packed.shape[0]):
         for i in range(packed.shape[1]):
             out[r, packed[r, i] & 0xFFFFFFFF] = i
@@ -61,9 +61,9 @@ def targets_in_turn(once: Array, sizes: Array, levels: Array, targets: Array) ->
         copies[held] = before
         j = 0
         for i in range(d):
-            place = levels[i] * (total - 1)
-            low = int(place)
-            share = place - low
+            position = levels[i] * (total - 1)
+            low = int(position)
+            share = position - low
             while stop[j] <= low:
                 j += 1
             first = many[j] if start[j] <= low else once[low - copies[j]]

@@ -1,14 +1,9 @@
-"""What tensors need of their device: products of whole float32, work replayed without the host, arrays beside them."""
+"""What tensors need of their device: products in full float32, and work replayed without the host."""
 
-import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
 
 import torch
-from torch import Tensor
-
-from imprint.core.types import Array
 
 
 @contextmanager
@@ -37,16 +32,3 @@ def recorded(work: Callable[[], object], device: torch.device) -> Callable[[], o
         graph.capture_end()
     torch.cuda.current_stream(device).wait_stream(side)
     return graph.replay
-
-
-_resident: dict[tuple[int, torch.device], tuple[weakref.ref[Any], Tensor]] = {}
-
-
-def on_device_of(array: Array, x: Tensor) -> Tensor:
-    """The array as a tensor where x lies. It is copied once: arrays of a model never change."""
-    key = id(array), x.device
-    known = _resident.get(key)
-    if known is None or known[0]() is not array:
-        gone = weakref.ref(array, lambda _: _resident.pop(key, None))
-        known = _resident[key] = gone, torch.tensor(array, device=x.device)
-    return known[1]

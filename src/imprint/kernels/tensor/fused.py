@@ -13,7 +13,7 @@ from torch import Tensor
 
 from imprint.kernels.tensor import iterating, seeding
 from imprint.kernels.tensor.device import recorded
-from imprint.kernels.tensor.kmeans import Batch, Found, by_label, relocate
+from imprint.kernels.tensor.kmeans import Batch, ClusterEnds, by_label, relocate
 
 RECORDED = 4  # iterations that are recorded, to be replayed as one call
 CHECK_EVERY = 3  # replays between two looks at whether everything has converged
@@ -96,7 +96,7 @@ class Fused:
 
     # Lloyd
 
-    def iterate(self, chosen: Tensor, max_iter: int) -> Found:
+    def iterate(self, chosen: Tensor, max_iter: int) -> ClusterEnds:
         self._load(chosen)
         self._step(max_iter)
         several = self._recorded(lambda: self._steps(max_iter))
@@ -121,7 +121,7 @@ class Fused:
         counts, labels = self.counts[:, : self.K].double(), self.labels.long()
         inside = torch.arange(self.n, device=self.device) < self.sizes[self.owner][:, None]
         scatter = by_label(torch.where(inside, self._gaps(), 0), labels, self.K)
-        return Found(self._centres() + self.origin[self.owner][:, None], labels, counts, scatter, self.steps)
+        return ClusterEnds(self._centres() + self.origin[self.owner][:, None], labels, counts, scatter, self.steps)
 
     def _load(self, chosen: Tensor) -> None:
         """Room for one batch of centres, padded."""

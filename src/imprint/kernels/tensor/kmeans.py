@@ -26,7 +26,7 @@ class Batch(NamedTuple):
     tol: float
 
 
-class Found(NamedTuple):
+class ClusterEnds(NamedTuple):
     """Where the problems of a batch ended; centres beyond a problem's k and rows beyond its class mean nothing."""
 
     centres: Tensor  # (p, K, d)
@@ -42,7 +42,7 @@ class Solver(Protocol):
     def seed(self) -> Tensor:
         """Rows to start from, by greedy k-means++ with the batch's draws.  # (p, K)"""
 
-    def iterate(self, chosen: Tensor, max_iter: int) -> Found:
+    def iterate(self, chosen: Tensor, max_iter: int) -> ClusterEnds:
         """Lloyd's iteration of all problems to their ends."""
 
 
@@ -95,14 +95,14 @@ def _solver(batch: Batch) -> Solver:
 
 
 def _solve(batch: Batch, solver: Solver, max_iter: int) -> list[KMeansResult]:
-    found = solver.iterate(solver.seed(), max_iter)
-    kept, results = found.counts > 0, []
-    rank = kept.cumsum(1) - 1
-    small = (found.centres, found.counts, found.scatter, found.steps)
+    ends = solver.iterate(solver.seed(), max_iter)
+    filled, results = ends.counts > 0, []
+    rank = filled.cumsum(1) - 1
+    small = (ends.centres, ends.counts, ends.scatter, ends.steps)
     centres, counts, scatter, steps = (t.cpu().numpy() for t in small)
     for i, (c, k) in enumerate(zip(batch.owner, batch.k)):
         full = counts[i, :k] > 0
-        own = found.labels[i, : len(batch.rows[c])]
+        own = ends.labels[i, : len(batch.rows[c])]
         mass, apart = counts[i, :k][full], scatter[i, :k][full]
         labels = own if full.all() else rank[i][own]
         sums = mass, apart / mass, float(apart.sum())
@@ -171,7 +171,7 @@ class Plain:
         """Squared, by differences.  # (t, n) float64"""
         return torch.stack([torch.linalg.vector_norm(X - r, dim=1, dtype=torch.float64).square() for r in rows])
 
-    def iterate(self, chosen: Tensor, max_iter: int) -> Found:
+    def iterate(self, chosen: Tensor, max_iter: int) -> ClusterEnds:
         centres = torch.stack([self.rows[c][row] for c, row in zip(self.batch.owner, chosen)])
         labels = self._new(max(map(len, self.rows)), dtype=torch.long) - 1
         done, steps = self._new(dtype=torch.bool), self._new(dtype=torch.long)
@@ -216,11 +216,11 @@ class Plain:
             gaps[i, : len(X)] = torch.linalg.vector_norm(X - own, dim=1, dtype=torch.float64).square()
         return gaps
 
-    def _finish(self, centres: Tensor, steps: Tensor) -> Found:
+    def _finish(self, centres: Tensor, steps: Tensor) -> ClusterEnds:
         labels = self._new(max(map(len, self.rows)), dtype=torch.long)
         counts = self._new(centres.shape[1], dtype=torch.float64)
         for i, (c, k) in enumerate(zip(self.batch.owner, self.batch.k)):
             own = self._nearest(self.rows[c], centres[i, :k])
             labels[i, : len(own)], counts[i, :k] = own, torch.bincount(own, minlength=k).double()
         scatter = by_label(self._gaps(centres, labels), labels, counts.shape[1])
-        return Found(centres + self.origin[self.batch.owner][:, None], labels, counts, scatter, steps)
+        return ClusterEnds(centres + self.origin[self.batch.owner][:, None], labels, counts, scatter, steps)

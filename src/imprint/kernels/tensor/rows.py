@@ -27,8 +27,8 @@ def squared_norms(X: Tensor) -> Any:
 def squared_distances(X: Tensor, centre: Array) -> Array:
     """Squared Euclidean distance of every row to one centre.  # (n,) float64"""
     at = torch.tensor(centre, device=X.device)
-    found = torch.cat([(block.double() - at).square().sum(1) for block in torch.split(X, BLOCK)])
-    return found.cpu().numpy()
+    squares = torch.cat([(block.double() - at).square().sum(1) for block in torch.split(X, BLOCK)])
+    return squares.cpu().numpy()
 
 
 def column_sums(X: Tensor, weight: Array | None = None) -> Array:

@@ -4,10 +4,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from imprint.core.errors import ParameterError
 from imprint.core.types import Array
-from imprint.kernels.tensor.device import exact_float32, on_device_of
+from imprint.kernels.tensor.device import exact_float32
 
-CHUNK = 2**27  # scores or kernels held at once
+CHUNK = 2**27  # scores, kernels or distances held at once
+CLOSE = 1e-2
+"""Squared distances below this share of the squared lengths are computed again, from differences."""
+PAIRS = 2**16  # differences held at once
 
 
 def class_maxima(Q: Tensor, W: Tensor, starts: Array) -> Tensor:
@@ -24,19 +28,67 @@ def _maxima(scores: Tensor, sizes: list[int]) -> Tensor:
     return torch.stack([part.amax(1) for part in torch.split(scores, sizes, dim=1)], dim=1)
 
 
-def kernel_sums(Q: Tensor, centre: Array, lifted: Array, by_class: Array) -> Tensor:
+def kernel_sums(Q: Tensor, centre: Tensor, right: Tensor, by_class: Tensor) -> Tensor:
     """Kernels of queries and lifted proxies, in the type of these, times the coefficients.  # (q, classes)
 
-    See `gaussian_process.gaussian`: what the proxies say cancels, so their sum is float64.
+    See `gaussian_process.gaussian`: the sums cancel, so in float32 only what kernels differ from their mean is summed.
     """
-    right, middle, coefficients = on_device_of(lifted, Q), on_device_of(centre, Q), on_device_of(by_class, Q).double()
-    rows = max(1, CHUNK // len(lifted))
+    rows = max(1, CHUNK // len(right))
+    narrow = by_class.dtype == torch.float32
+
+    def sums(q: Tensor) -> Tensor:
+        k = _kernels((q - centre).to(right.dtype), right)
+        if not narrow:
+            return k.to(by_class.dtype) @ by_class.T
+        common = k.mean(1, keepdim=True)
+        return ((k - common).to(by_class.dtype) @ by_class.T).double() + common * by_class.sum(1, dtype=torch.float64)
+
+    if Q.shape[1] != len(centre):
+        raise ParameterError(f"the queries have {Q.shape[1]} columns and the proxies {len(centre)}.")
     with exact_float32():
-        parts = [_kernels((q - middle).to(right.dtype), right).double() @ coefficients.T for q in torch.split(Q, rows)]
-    return torch.cat(parts)
+        return torch.cat([sums(q) for q in torch.split(Q, rows)])
 
 
 def _kernels(about: Tensor, right: Tensor) -> Tensor:
     squares = about.double().square().sum(1, keepdim=True).to(about.dtype)
     exponent = torch.addmm(right[:, -1], about, right[:, :-2].T)
     return (exponent + squares * right[:, -2]).exp_()
+
+
+def nearest(Q: Tensor, W: Tensor, m: int, metric: str = "euclidean") -> tuple[Tensor, Tensor]:
+    """Distances and indices of the `m` nearest rows of `W`, nearest first; see `kernels.neighbours`.  # (q, m) twice"""
+    m, Q, W = min(m, len(W)), Q.double(), W.double()
+    if metric == "cosine":
+        Q, W = (torch.nn.functional.normalize(t, dim=1, eps=1e-300) for t in (Q, W))
+    between = {"euclidean": _squared, "cosine": _cosine, "manhattan": _manhattan}[metric]
+    parts = [_first(between(q, W), m) for q in torch.split(Q, max(1, CHUNK // len(W)))]
+    distances, indices = (torch.cat(part) for part in zip(*parts))
+    return (distances.sqrt() if metric == "euclidean" else distances), indices
+
+
+def _squared(Q: Tensor, W: Tensor) -> Tensor:
+    """Squared Euclidean distances.  # (q, p)"""
+    both = Q.square().sum(1)[:, None] + W.square().sum(1)
+    squares = torch.addmm(both, Q, W.T, alpha=-2)
+    for pairs in torch.split(torch.nonzero(squares <= CLOSE * both), PAIRS):
+        q, w = pairs.T
+        squares[q, w] = (Q[q] - W[w]).square().sum(1)
+    return squares
+
+
+def _cosine(Q: Tensor, W: Tensor) -> Tensor:
+    return (1 - Q @ W.T).clamp_(min=0)
+
+
+def _manhattan(Q: Tensor, W: Tensor) -> Tensor:
+    return torch.cat([torch.cdist(q, W, p=1) for q in torch.split(Q, 1024)])
+
+
+def _first(distances: Tensor, m: int) -> tuple[Tensor, Tensor]:
+    """The m smallest of every row, ties by index."""
+    value, index = distances.topk(min(m + 1, distances.shape[1]), largest=False)
+    tied = torch.nonzero((value[:, 1:] == value[:, :-1]).any(1)).ravel()  # topk lists equals in any order
+    value, index = value[:, :m], index[:, :m]
+    if len(tied):
+        value[tied], index[tied] = (t[:, :m] for t in distances[tied].sort(dim=1, stable=True))
+    return value, index
