@@ -63,7 +63,7 @@ class ImprintClassifier(Fitted, ClassifierMixin, MethodParameters):  # type: ign
     -----
     `X` may be a NumPy array or a torch tensor; results come back in kind (text labels always as NumPy). float32 stays
     float32. The fitted state is one immutable value: any number of threads may predict and save while others add and
-    forget. Concurrent changes all count, in some order; of several `fit` the last one wins.
+    forget, and concurrent changes all count.
 
     Examples
     --------

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { byClass, isPicture } from "../../src/imprint/serve/static/files.js";
+import { byClass, isReadable } from "../../src/imprint/serve/static/files.js";
 
 const given = (...paths) => paths.map((path) => ({ file: path.split("/").at(-1), path }));
 
@@ -20,6 +20,7 @@ test("test pictures beside training pictures are not taught", () => {
   assert.deepEqual([...found], [["cat", ["1.jpg"]], ["dog", ["2.jpg"]]]);
 });
 
-test("files that are no pictures are told by their names", () => {
-  assert.ok(isPicture("a.JPG") && isPicture("a.webp") && !isPicture("notes.txt") && !isPicture(".hidden.png") && !isPicture("Thumbs.db"));
+test("files that the page does not read are recognised by their names", () => {
+  const readable = (name) => isReadable(name, [".jpg", ".webp", ".png"]);
+  assert.ok(readable("a.JPG") && readable("a.webp") && !readable("notes.txt") && !readable(".hidden.png") && !readable("Thumbs.db"));
 });

@@ -15,12 +15,13 @@ test("every file is sent once, a few at a time, and failures are counted", async
     now -= 1;
     if (file.name === "7.jpg") throw new Error("Cannot read 7.jpg: not a picture.");
     sent.push(file.name);
-    return { new: file.name !== "8.jpg" };
+    return { id: 1, new: file.name !== "8.jpg", others: file.name === "9.jpg" ? [{ id: 7, label: "dog" }] : [] };
   }, () => {});
   const outcome = await uploads.push(files(40), "cat", "group");
   assert.equal(sent.length, 39);
   assert.equal(new Set(sent).size, 39);
   assert.ok(most <= AT_ONCE && most > 1, `${most} at once`);
+  assert.deepEqual(outcome.conflicts, [{ id: 1, label: "cat", others: [{ id: 7, label: "dog" }] }]);
   assert.deepEqual([outcome.total, outcome.done, outcome.known, outcome.failed.map((one) => one.name)], [40, 40, 1, ["7.jpg"]]);
 });
 

@@ -11,13 +11,13 @@ from starlette.routing import Route
 
 from imprint.core.errors import NotFittedError, ParameterError
 from imprint.core.version import __version__
-from imprint.modalities.image import read_picture
+from imprint.modalities import Modality
 from imprint.serve import evaluation, export
 from imprint.serve.drift import ServedDrift
 from imprint.serve.labelled import clean_label, clean_name
 from imprint.serve.model import answer
 from imprint.serve.requests import EventStream, Handler, body, ended, guarded, json_body, number
-from imprint.serve.store import SIDES, encoded
+from imprint.serve.store import preview
 
 if TYPE_CHECKING:
     from imprint.serve.project import Project
@@ -27,6 +27,9 @@ AT_ONCE = 48
 CHANGES = {"undo", "redo", "create", "move", "delete", "rename", "merge", "drop", "clear"}
 YEAR = "private, max-age=31536000, immutable"
 UNKNOWN = 0.05
+SIDES = {"thumbnail": 224, "picture": 1280}
+"""The longest side of pictures that are shown."""
+SIDE = 480  # of one that is tried
 
 
 class Api:
@@ -77,19 +80,22 @@ class Api:
 
     async def state(self, request: Request) -> Response:
         history = self.project.history
-        text = self.project.modality == "text"
+        modality = self.project.modality
         classes = [
             {
                 "label": label,
                 "opened": history.labelled.classes[label] is not None,
-                "items": [[i.id, i.text if text else i.name, i.digest[:8]] for i in items],
+                "items": [[i.id, i.text or i.name, i.digest[:8]] for i in items],
             }
             for label, items in history.labelled.by_class().items()
         ]
         return JSONResponse(
             {
                 "revision": history.revision,
-                "modality": self.project.modality,
+                "modality": modality.name,
+                "noun": modality.noun,
+                "typed": modality.typed,
+                "suffixes": sorted(modality.suffixes()),
                 "backbone": self.project.backbone.record.name,
                 "undo": history.can_undo,
                 "redo": history.can_redo,
@@ -126,8 +132,8 @@ class Api:
             if "unknown" in request.query_params and unknown > 0:
                 await self._require_calibration(request.query_params["unknown"])
             predicted = await asyncio.to_thread(self._answer, raw, row, name, top=top, unknown=unknown, why=why)
-            if preview and self.project.modality == "image":
-                predicted["preview"] = await asyncio.to_thread(_data_url, raw)
+            if preview:
+                predicted["preview"] = await asyncio.to_thread(_data_url, self.project.modality, raw)
         return JSONResponse([predicted])
 
     def _answer(self, raw: bytes, row: Any, name: str, **options: Any) -> dict[str, Any]:
@@ -135,9 +141,13 @@ class Api:
         calibration = evaluation.calibration_for(model, self.project.evaluation())
         predicted = answer(model, calibration, row, name, **options)
         if calibration is not None:
-            text = self.project.modality == "text"
-            preview = (lambda: raw.decode("utf-8", "replace")[:300]) if text else (lambda: _data_url(raw))
-            self.drift.observe(calibration, predicted["known"], name, preview)
+            typed = self.project.modality.typed
+            shown = (
+                (lambda: raw.decode("utf-8", "replace")[:300])
+                if typed
+                else (lambda: _data_url(self.project.modality, raw))
+            )
+            self.drift.observe(calibration, predicted["known"], name, shown)
         return predicted
 
     async def drift_state(self, request: Request) -> Response:
@@ -159,24 +169,26 @@ class Api:
 
     async def _input(self, request: Request) -> tuple[bytes, str, Any]:
         """The content of a request, its name, and its embedding."""
-        kind = "text" if self.project.modality == "text" else "picture"
+        modality = self.project.modality
+        kind = "text" if modality.typed else "file"
         if request.headers.get("content-type", "").startswith("application/json"):
             text = (await json_body(request, kind)).get("text")
-            if kind != "text" or not isinstance(text, str):
-                raise ParameterError(f"This page reads {kind}s: send one as the body of the request.")
+            if not modality.typed or not isinstance(text, str):
+                raise ParameterError(f"This page reads {modality.plural}: send one as the body of the request.")
             raw = text.encode()
         else:
             raw = await body(request, kind)
-        name = clean_name(request.query_params.get("name", ""), kind)
+        name = clean_name(request.query_params.get("name", ""), modality.noun)
         return raw, name, await ended(await asyncio.to_thread(self.project.embed, raw, name))
 
     async def preview(self, request: Request) -> Response:
         item = self.project.history.labelled.items.get(request.path_params["number"])
         kind = request.path_params["kind"]
         if item is None or item.text is not None or kind not in SIDES:
-            raise HTTPException(404, "There is no such picture.")
-        jpeg = await asyncio.to_thread(self.project.rows.preview, self.project.store, item.digest, kind)
-        return Response(jpeg, media_type="image/jpeg", headers={"cache-control": YEAR})
+            raise HTTPException(404, f"There is no such {self.project.modality.noun}.")
+        content = await asyncio.to_thread(self.project.content, item)
+        media_type, raw = await asyncio.to_thread(preview, self.project.modality, content, SIDES[kind])
+        return Response(raw, media_type=media_type, headers={"cache-control": YEAR})
 
     async def evaluation(self, request: Request) -> Response:
         newest, history = self.project.evaluation(), self.project.history
@@ -206,5 +218,6 @@ class Api:
         return Response(raw, media_type="application/octet-stream", headers=headers)
 
 
-def _data_url(raw: bytes) -> str:
-    return "data:image/jpeg;base64," + base64.b64encode(encoded(read_picture(raw, 480), 480)).decode()
+def _data_url(modality: Modality, raw: bytes) -> str:
+    media_type, content = preview(modality, raw, SIDE)
+    return f"data:{media_type};base64,{base64.b64encode(content).decode()}"

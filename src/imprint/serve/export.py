@@ -17,7 +17,6 @@ from imprint.evaluation.labelled_rows import LabelledRows
 from imprint.evaluation.page import evaluation_page
 from imprint.evaluation.projection import project as projected
 from imprint.imprinter import Imprinter
-from imprint.modalities.image import read_picture
 from imprint.serve.evaluation import ModelEvaluation
 from imprint.serve.labelled import LabelledItem
 from imprint.serve.model import IMPORTED, item_number
@@ -72,9 +71,9 @@ def evaluation_file(project: Project, evaluation: ModelEvaluation) -> bytes:
     P, paths = calibration.probabilities(predictions.shares[assessed]), [f"{i.label}/{i.file}" for i in items]
 
     def content(n: int) -> Any:
-        return items[n].text if items[n].text is not None else read_picture(project.content(items[n]))
+        return project.modality.read(project.content(items[n]))
 
-    rows = LabelledRows(X, y, paths, (), content, project.modality)
+    rows = LabelledRows(X, y, paths, (), content, project.modality.name)
     return evaluation_page(
         "Labelled examples",
         evaluation_of(P, predictions.classes, y, paths),
@@ -94,7 +93,7 @@ def archive(project: Project) -> Iterator[bytes]:
     out, damaged = _Outgoing(), list[str]()
     by_class = project.history.labelled.by_class()
     with zipfile.ZipFile(out, "w") as z:
-        if project.modality == "text":
+        if project.modality.typed:
             z.writestr(zipfile.ZipInfo("texts.csv", STAMP), _table(by_class))
         else:
             for label, items in by_class.items():

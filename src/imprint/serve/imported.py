@@ -1,10 +1,7 @@
-"""What comes from elsewhere: model files, and projects that an earlier version wrote."""
+"""Model files that are imported: their classes, exemplars and cross-validation."""
 
-import json
 import os
-import shutil
 import tempfile
-import zlib
 from pathlib import Path
 from typing import Any
 
@@ -20,11 +17,6 @@ from imprint.imprinter.exemplars import Exemplars
 from imprint.persistence import head_from_parts
 from imprint.serve.labelled import clean_label
 from imprint.serve.model import IMPORTED, ModelBasis
-from imprint.serve.store import PROJECT, Entry, ProjectStore, digest_of
-
-JOURNAL = "journal"
-FORMAT = {"journal": "imprint-serve", "version": 1}
-"""The first line of every journal."""
 
 
 def check_import(raw: bytes, name: str, backbone: Backbone) -> list[str]:
@@ -75,51 +67,3 @@ def _read(raw: bytes, name: str) -> tuple[dict[str, Any], Head, dict[Any, Exempl
         return document, head, exemplars.from_parts(head, document["pictures"], arrays)
     except (KeyError, TypeError, ValueError):
         raise container.foreign(name) from None
-
-
-def migrate(folder: Path) -> None:
-    """Copy a folder's journal, pictures and models into a new database; the old files stay as they are."""
-    if (folder / PROJECT).exists() or not (folder / JOURNAL).exists():
-        return
-    entries = journal_entries(folder / JOURNAL)
-    partial = folder / "migration"
-    shutil.rmtree(partial, ignore_errors=True)  # what a migration that was killed left
-    partial.mkdir()
-    store = ProjectStore(partial)
-    for path in sorted(p for name in ("pictures", "models") for p in (folder / name).glob("??/*")):
-        raw = path.read_bytes()
-        if digest_of(raw) == path.name:
-            store.commit([], {path.name: raw})
-    store.commit(entries, {})
-    store.close()
-    os.replace(partial / PROJECT, folder / PROJECT)
-    shutil.rmtree(partial)
-
-
-def journal_entries(path: Path) -> list[Entry]:
-    """The entries of a journal: lines of `MARK ENTRY`, each mark the CRC-32 of its entry continued from the one before.
-
-    A last line without its end was never acknowledged and is left out; any other damage is refused.
-    """
-    *lines, rest = path.read_bytes().split(b"\n")
-    entries, mark, end = [], 0, 0
-    for number, line in enumerate(lines, 1):
-        stated, _, entry = line.partition(b" ")
-        mark = zlib.crc32(entry, mark)
-        if stated != b"%08x" % mark:
-            raise _damaged(path, number, end)
-        entries.append(json.loads(entry))
-        end += len(line) + 1
-    stated, _, entry = rest[:-1].partition(b" ")
-    if b"\0" in rest or stated == b"%08x" % zlib.crc32(entry, mark):  # more than a line that was cut short
-        raise _damaged(path, len(lines) + 1, end)
-    if entries[:1] not in ([], [FORMAT]):
-        raise FileError(f"{path}: this journal has another format; use the imprint that wrote it.")
-    return entries[1:]
-
-
-def _damaged(path: Path, number: int, start: int) -> FileError:
-    return FileError(
-        f"{path}: line {number} is damaged; put back a copy of the file, or cut it after byte {start:,} to lose that "
-        f"line and all after it."
-    )

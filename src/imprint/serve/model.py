@@ -67,10 +67,12 @@ def refitted(before: ServedModel, history: History, basis: ModelBasis, rows: Emb
     by_class = in_order(labelled, changed_labels(before.history.labelled, labelled), rows)
     if not by_class:
         return before._replace(history=history)
-    origins = _origins(labelled, by_class, basis)
-    head = _refitted_head(before.head, basis, {k: basis.states[origin] for k, origin in origins.items()}, by_class)
+    origins, empty = _origins(labelled, by_class, basis), Head(basis.method, basis.seed, np.float32)
+    head = _without(before.head, by_class)
+    if origins:
+        head = with_states(head or empty, {k: basis.states[origin] for k, origin in origins.items()}, basis.width)
     X, y = _rows(by_class, rows)
-    head = (head or Head(basis.method, basis.seed, np.float32)).learn(X, y) if len(y) else head
+    head = (head or empty).learn(X, y) if len(y) else head
     if head is None:
         return ServedModel(history, basis)
     shelves = {k: shelf for k, shelf in before.exemplars.items() if k not in by_class}
@@ -120,18 +122,12 @@ def _origins(labelled: LabelledSet, labels: Collection[str], basis: ModelBasis) 
     return dict(sorted(imported.items(), key=lambda pair: position[pair[1]]))
 
 
-def _refitted_head(
-    head: Head | None, basis: ModelBasis, imported: Mapping[str, ClassState], labels: Collection[str]
-) -> Head | None:
-    """A head without these classes, but with the imported states of those that have one."""
-    removed = [label for label in labels if head is not None and label in head]
-    if head is not None and len(removed) == len(head):
-        head = None
-    for label in removed if head is not None else ():
-        head = head.forget(label) if head is not None else None
-    if not imported:
-        return head
-    return with_states(head or Head(basis.method, basis.seed, np.float32), imported, basis.width)
+def _without(head: Head | None, labels: Collection[str]) -> Head | None:
+    if head is None or all(label in labels for label in head.labels):
+        return None
+    for label in head.labels:
+        head = head.forget(label) if label in labels else head
+    return head
 
 
 def with_states(head: Head, states: Mapping[str, ClassState], width: int | None) -> Head:

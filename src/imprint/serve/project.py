@@ -14,12 +14,13 @@ from imprint.core.files.locks import exclusive
 from imprint.core.types import Array
 from imprint.embeddings.pipeline import BATCH_SIZE
 from imprint.method import Method
+from imprint.modalities import Modality, modality
 from imprint.serve.evaluation import Evaluator, ModelEvaluation
 from imprint.serve.history import History, replayed
-from imprint.serve.imported import check_import, imported_basis, migrate
+from imprint.serve.imported import check_import, imported_basis
 from imprint.serve.labelled import LabelledItem, clean_label, clean_name
 from imprint.serve.model import ModelBasis, ServedModel, refitted
-from imprint.serve.store import Entry, ProjectCache, ProjectStore, digest_of
+from imprint.serve.store import PROJECT, Entry, ProjectCache, ProjectStore, digest_of
 from imprint.serve.workers import BatchingEmbedder, SupervisedThread
 
 MOST = 256
@@ -52,6 +53,7 @@ class Project:
 
     def __init__(self, folder: Path, spec: str, backbone: Backbone, method: Method, seed: int = 0):
         self.folder, self.spec, self.backbone = folder, spec, backbone
+        self.modality: Modality = modality(backbone.modality)
         self._plain = ModelBasis(method, seed)
         self._resources = ExitStack()
         try:
@@ -65,7 +67,11 @@ class Project:
             raise
 
     def _open(self) -> None:
-        migrate(self.folder)
+        if (self.folder / "journal").exists() and not (self.folder / PROJECT).exists():
+            raise FileError(
+                f"{self.folder} was written by an earlier version: save pictures.zip on its page with that version, "
+                f"unpack it, and start imprint serve with the unpacked folder and another --folder."
+            )
         self.store = ProjectStore(self.folder)
         self._resources.callback(self.store.close)
         self.rows = ProjectCache(self.folder, self.backbone.fingerprint, self.backbone.width)
@@ -87,11 +93,6 @@ class Project:
         """Finish what is under way and let go of the folder."""
         self._resources.close()
 
-    @property
-    def modality(self) -> str:
-        """`image` or `text`."""
-        return self.backbone.modality
-
     def threads(self) -> dict[str, dict[str, Any]]:
         """The state of every thread by its name; one that has died is restarted."""
         return {t.name: t.status() for t in (self._committer, self._embedder.thread, self._evaluator.thread)}
@@ -103,17 +104,17 @@ class Project:
         return self._committer.submit(CommitTask(entry, content))
 
     def embed(self, raw: bytes, name: str) -> "Future[Array]":
-        """The embedding of a picture's bytes, or of a text in UTF-8."""
+        """The embedding of the bytes of an input."""
         return self._embedder.submit(raw, name)
 
     def add(self, raw: bytes, row: Array, label: str, name: str, group: str = "") -> "Future[CommitOutcome]":
-        """Add a picture or text, whose embedding is known, to a class."""
-        entry = {"do": "add", "label": clean_label(label), "name": clean_name(name, self.modality)}
-        if self.modality == "text":
-            entry["text"] = raw.decode("utf-8").strip()
+        """Add an input, whose embedding is known, to a class."""
+        entry = {"do": "add", "label": clean_label(label), "name": clean_name(name, self.modality.noun)}
+        if self.modality.typed:
+            entry["text"] = str(self.modality.read(raw))
         entry |= {"digest": digest_of(raw), **({"group": group} if group else {})}
         self.rows.keep(entry["digest"], row)
-        return self.change(entry, None if self.modality == "text" else raw)
+        return self.change(entry, None if self.modality.typed else raw)
 
     def import_model(self, raw: bytes, name: str) -> "Future[CommitOutcome]":
         """Replace the classes of the project by those of a model file."""
@@ -171,7 +172,7 @@ class Project:
         self._listeners.append(listener)
 
     def content(self, item: LabelledItem) -> bytes:
-        """A picture's bytes as they came, or a text in UTF-8."""
+        """The bytes of an item as they came."""
         return self.store.file(item.digest) if item.text is None else item.text.encode()
 
     def _basis(self, history: History, before: ServedModel) -> ModelBasis:

@@ -19,7 +19,7 @@ Handler = Callable[[Request], Awaitable[Response]]
 ResultT = TypeVar("ResultT")
 
 MEGABYTE = 1 << 20
-LARGEST = {"picture": 32 * MEGABYTE, "text": 256 * 1024, "change": MEGABYTE, "model": 512 * MEGABYTE}
+LARGEST = {"file": 32 * MEGABYTE, "text": 256 * 1024, "change": MEGABYTE, "model": 512 * MEGABYTE}
 """Bytes that a request of each kind may carry."""
 IDLE = 10.0  # seconds without a byte after which an upload is given up
 SLOWEST = 256 * 1024  # bytes per second that an upload of some size must reach
@@ -28,33 +28,20 @@ UPLOAD_DEADLINE = 3600.0  # of a model file, whose upload has limits of its own
 HEARTBEAT = 15.0  # seconds after which an event is sent in any case, to notice who has gone
 
 
-class TooLargeError(ImprintError):
-    """A request carries more than it may."""
+class RequestError(ImprintError):
+    """A request that cannot be answered, with the status that programs understand."""
 
-
-class TooSlowError(ImprintError):
-    """A request or its answer takes longer than it may."""
-
-
-class WrongFormatError(ImprintError):
-    """A request is encoded in a way that the server does not read."""
-
-
-STATUS = (
-    (TooLargeError, 413),
-    (TooSlowError, 503),
-    (WrongFormatError, 415),
-    (NotFittedError, 409),
-    (TaskFailedError, 500),
-)
+    def __init__(self, status: int, sentence: str):
+        super().__init__(sentence)
+        self.status = status
 
 
 async def body(request: Request, kind: str) -> bytes:
     """The whole body; refused as soon as it is too long or too slow."""
     limit, stated = LARGEST[kind], request.headers.get("content-length", "0")
     if request.headers.get("content-type", "").startswith("multipart/"):
-        raise WrongFormatError(
-            f"A form cannot be read: send the {kind} itself as the body, as with curl --data-binary @FILE (not -F)."
+        raise RequestError(
+            415, "A form cannot be read: send the file itself as the body, as with curl --data-binary @FILE (not -F)."
         )
     if not stated.isdecimal() or int(stated) > limit:
         raise _too_large(request, kind)
@@ -66,7 +53,7 @@ async def body(request: Request, kind: str) -> bytes:
                 if len(content) > limit:
                     raise _too_large(request, kind)
     except TimeoutError:
-        raise TooSlowError(f"The upload stalled: after {len(content):,} bytes no more came; send it again.") from None
+        raise RequestError(503, f"The upload stalled after {len(content):,} bytes; send it again.") from None
     except ClientDisconnect:
         raise ParameterError("The request ended before all of it had come.") from None
     return bytes(content)
@@ -98,10 +85,10 @@ def number(request: Request, name: str, default: float, low: float, high: float)
     return value
 
 
-def _too_large(request: Request, kind: str) -> TooLargeError:
+def _too_large(request: Request, kind: str) -> RequestError:
     size, name = LARGEST[kind], request.query_params.get("name", "")
     limit = f"{size // MEGABYTE} MB" if size >= MEGABYTE else f"{size // 1024} kB"
-    return TooLargeError(f"{name[:120] or f'This {kind}'} is too large: the maximum size of a {kind} is {limit}.")
+    return RequestError(413, f"{name[:120] or f'This {kind}'} is too large: the maximum size of a {kind} is {limit}.")
 
 
 async def ended(future: "Future[ResultT]") -> ResultT:
@@ -120,20 +107,26 @@ def guarded(call: Handler) -> Handler:
         except HTTPException:
             raise
         except TimeoutError:
-            return _refusal(TooSlowError(f"There was no answer within {DEADLINE:g} seconds; try again."), 503)
-        except FileError as e:
-            return _refusal(e, 500 if e.errno else 400)
+            return _refusal(503, f"There was no answer within {DEADLINE:g} seconds; try again.")
         except ImprintError as e:
-            return _refusal(e, next((status for kind, status in STATUS if isinstance(e, kind)), 400))
+            return _refusal(_status(e), str(e))
         except Exception as e:  # the top level of a request
-            return _refusal(TaskFailedError(f"The request failed: {type(e).__name__}: {e}."), 500)
+            return _refusal(500, f"The request failed: {type(e).__name__}: {e}.")
 
     return answered
 
 
-def _refusal(error: Exception, status: int) -> Response:
+def _status(error: ImprintError) -> int:
+    if isinstance(error, RequestError):
+        return error.status
+    if isinstance(error, NotFittedError):
+        return 409
+    return 500 if isinstance(error, TaskFailedError) or (isinstance(error, FileError) and error.errno) else 400
+
+
+def _refusal(status: int, sentence: str) -> Response:
     headers = {"connection": "close"} if status in (413, 503) else None
-    return JSONResponse({"error": str(error)}, status, headers=headers)
+    return JSONResponse({"error": sentence}, status, headers=headers)
 
 
 class EventStream:

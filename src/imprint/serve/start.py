@@ -15,11 +15,12 @@ from imprint.datasets.folder import load_folder
 from imprint.imprinter import Imprinter
 from imprint.imprinter.model import DEFAULT
 from imprint.method import Method
+from imprint.modalities import modality
 from imprint.serve.project import CommitOutcome, Project
 from imprint.serve.store import digest_of
 
-AT_ONCE = 64
-"""Pictures that are added at the same time; most of them wait for the disk."""
+AT_ONCE = 16
+"""Inputs that are decoded and added at the same time."""
 IMPORT = "import"  # the fact that states how far a first import has come
 UNFINISHED, FINISHED = "unfinished", "finished"
 
@@ -44,12 +45,12 @@ def started(
     One that exists is continued, and so is its first import if that was interrupted.
     """
     model = Imprinter.load(source, backbone=backbone, threads=threads) if source and not source.is_dir() else None
-    if model is not None and model.modality == "embedding":
+    if model is not None and not modality(model.modality).needs_backbone:
         raise FileError(f"{source} is a classifier of embeddings, without a backbone; a page needs one with.")
+    if model is None and backbone is None and source is not None:
+        backbone = backbones.default(load_folder(source, "train").modality)
     spec = (model.embedder.spec if model else backbone) or backbones.default("image")
     network = model.backbone if model else backbones.load(spec, threads=threads)
-    if network.modality not in ("image", "text"):
-        raise ParameterError(f"imprint serve: {spec} reads {network.modality}s; the page has pictures and texts alone.")
     method = Method.of(**recipes.describe(recipe or DEFAULT).parts())
     project = Project(folder or folder_for(source), spec, network, method)
     unreadable: list[str] = []
@@ -79,11 +80,13 @@ def _import_folder(project: Project, folder: Path, progress: Callable[[int, int]
     """Add every picture of a folder per class, once; an import that was interrupted goes on where it was."""
     if project.store.fact(IMPORT) != UNFINISHED and project.history.revision:
         return []
-    if project.modality != "image":
-        raise ParameterError(f"{folder} holds pictures, and {project.backbone.record.name} reads texts.")
     split = load_folder(folder, "train")
-    if split.modality != "image" or not isinstance(split.inputs, FileInputs):
-        raise ParameterError(f"imprint serve: {folder} holds {split.modality}s; the page has pictures and texts alone.")
+    if split.modality != project.modality.name or not isinstance(split.inputs, FileInputs):
+        plural = modality(split.modality).plural
+        raise ParameterError(
+            f"{folder} holds {plural}, and {project.backbone.record.name} reads {project.modality.plural}; choose "
+            f"another network with --backbone."
+        )
     project.store.state(IMPORT, UNFINISHED)
     inputs, group, unreadable = split.inputs, f"import {folder.name}", list[str]()
 

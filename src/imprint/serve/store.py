@@ -4,17 +4,21 @@ import hashlib
 import io
 import json
 import os
+import wave
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from PIL import Image
 
 from imprint.core.errors import FileError
 from imprint.core.files.database import Database, checksum, is_intact, remove_database
 from imprint.core.types import Array
+from imprint.modalities import Modality
 from imprint.modalities.image import read_picture
+from imprint.modalities.sound import Recording
 
 Entry = dict[str, Any]
 PROJECT = "project.sqlite"
@@ -27,10 +31,7 @@ PROJECT_TABLES = (
 )
 CACHE_TABLES = (
     "CREATE TABLE embeddings (backbone TEXT, digest TEXT, row BLOB, checksum BLOB, PRIMARY KEY (backbone, digest))",
-    "CREATE TABLE previews (kind TEXT, digest TEXT, jpeg BLOB, checksum BLOB, PRIMARY KEY (kind, digest))",
 )
-SIDES = {"thumbnail": 224, "picture": 1280}
-"""The longest side of pictures that are shown."""
 QUALITY = 85
 
 
@@ -133,7 +134,7 @@ class ProjectStore:
 
 
 class ProjectCache:
-    """Embeddings and previews. What is lost or damaged here is computed again, so no failure of it is reported."""
+    """Embeddings. What is lost or damaged here is computed again, so no failure of it is reported."""
 
     def __init__(self, folder: Path, backbone: str, width: int):
         self._path, self._backbone, self._width = folder / CACHE, backbone, width
@@ -150,55 +151,45 @@ class ProjectCache:
         """Remember an embedding."""
         if digest not in self._rows:
             self._rows[digest] = np.array(row, np.float32)
-            self._write("embeddings", self._backbone, digest, self._rows[digest].astype("<f4").tobytes())
-
-    def preview(self, store: ProjectStore, digest: str, kind: str) -> bytes:
-        """A picture for the page: decoded and encoded again as JPEG, so that nothing else of the file gets there."""
-        with suppress(FileError):
-            for row in self._database.read("SELECT * FROM previews WHERE kind = ? AND digest = ?", kind, digest):
-                if is_intact(row):
-                    return bytes(row[2])
-        jpeg = encoded(read_picture(store.file(digest), SIDES[kind]), SIDES[kind])
-        self._write("previews", kind, digest, jpeg)
-        return jpeg
+            with suppress(FileError), self._database.transaction():
+                self._database.insert("embeddings", self._backbone, digest, self._rows[digest].astype("<f4").tobytes())
 
     def close(self) -> None:
         """Let go of the database."""
         self._database.close()
 
     def _opened(self) -> Database:
-        for last in (False, True):
-            try:
-                database = Database(self._path, CACHE_TABLES, version=1, durable=False)
-                self._rows = self._read(database)
-                return database
-            except FileError:
-                if last:
-                    raise
-                remove_database(self._path)
-        raise AssertionError("unreachable")
+        try:
+            return self._read()
+        except FileError:
+            remove_database(self._path)
+            return self._read()
 
-    def _read(self, database: Database) -> dict[str, Array]:
+    def _read(self) -> Database:
+        database = Database(self._path, CACHE_TABLES, version=1, durable=False)
         try:
             rows = database.read("SELECT * FROM embeddings WHERE backbone = ?", self._backbone)
         except FileError:
             database.close()
             raise
-        return {
-            row[1]: np.frombuffer(row[2], "<f4") for row in rows if is_intact(row) and len(row[2]) == 4 * self._width
-        }
-
-    def _write(self, table: str, *values: Any) -> None:
-        with suppress(FileError), self._database.transaction():
-            self._database.insert(table, *values)
+        whole = (row for row in rows if is_intact(row) and len(row[2]) == 4 * self._width)
+        self._rows = {digest: np.frombuffer(raw, "<f4") for _, digest, raw, _ in whole}
+        return database
 
 
-def encoded(picture: Array, side: int) -> bytes:
-    """Pixels as a JPEG that is no longer and no wider than `side`."""
-    from PIL import Image
-
-    image: Image.Image = Image.fromarray(picture)
-    image.thumbnail((side, side))
+def preview(modality: Modality, raw: bytes, side: int) -> tuple[str, bytes]:
+    """An input for the page: decoded and encoded again, so that nothing else of the file gets there."""
+    item = read_picture(raw, side) if modality.name == "image" else modality.read(raw)
+    shown = modality.show(item)
     out = io.BytesIO()
+    if isinstance(item, Recording):
+        with wave.open(out, "wb") as sound:
+            sound.setparams((1, 2, item.rate, len(item.samples), "NONE", ""))
+            sound.writeframes((np.clip(item.samples, -1, 1) * 32767).astype("<i2").tobytes())
+        return "audio/wav", out.getvalue()
+    if not isinstance(shown, np.ndarray):
+        return "text/plain; charset=utf-8", str(shown or "").encode()
+    image: Image.Image = Image.fromarray(shown)
+    image.thumbnail((side, side))
     image.save(out, "JPEG", quality=QUALITY)
-    return out.getvalue()
+    return "image/jpeg", out.getvalue()

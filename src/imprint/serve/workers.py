@@ -10,7 +10,7 @@ from imprint.backbones import Backbone
 from imprint.core.errors import ImprintError, UnreadableInput
 from imprint.core.types import Array
 from imprint.embeddings.pipeline import BATCH_SIZE, embed_checked
-from imprint.modalities.image import read_picture
+from imprint.modalities import modality
 
 TaskT = TypeVar("TaskT")
 ResultT = TypeVar("ResultT")
@@ -150,28 +150,16 @@ class BatchingEmbedder:
     """
 
     def __init__(self, backbone: Backbone):
-        self.backbone = backbone
+        self.backbone, self._modality = backbone, modality(backbone.modality)
         self.thread: SupervisedThread[tuple[Any, str], Array] = SupervisedThread("embed", self._embed, BATCH_SIZE)
 
     def submit(self, raw: bytes, name: str) -> "Future[Array]":
-        """Decode a picture's bytes or a text in UTF-8 now, and embed it soon.  # (d,)"""
+        """Decode the bytes of an input now, and embed it soon.  # (d,)"""
         try:
-            item = read_text(raw, name) if self.backbone.modality == "text" else read_picture(raw)
-            prepared = self.backbone.prepare(item)
+            prepared = self.backbone.prepare(self._modality.read(raw))
         except UnreadableInput as e:
             raise UnreadableInput(name, e.reason) from None
         return self.thread.submit((prepared, name))
 
     def _embed(self, batch: list[tuple[Any, str]]) -> Sequence[Array | Exception]:
         return list(embed_checked(self.backbone, [prepared for prepared, _ in batch], [name for _, name in batch]))
-
-
-def read_text(raw: bytes, name: str) -> str:
-    """A text in UTF-8."""
-    try:
-        text = raw.decode("utf-8").strip()
-    except UnicodeDecodeError:
-        raise UnreadableInput(name, "it is not UTF-8") from None
-    if not text:
-        raise UnreadableInput(name, "the text is empty")
-    return text

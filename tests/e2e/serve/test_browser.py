@@ -1,4 +1,4 @@
-"""A person teaches, tries, corrects, renames, undoes, reloads and takes away, in a real browser."""
+"""A person adds examples, tries, corrects, renames, undoes, reloads and exports, in a real browser."""
 
 import io
 import time
@@ -35,7 +35,7 @@ def files(tmp_path):
     return made
 
 
-def test_teach_try_correct_rename_undo_reload_and_take_away(serving, files, tmp_path):
+def test_teach_try_correct_rename_undo_reload_and_export(serving, files, tmp_path):
     (tmp_path / "downloads").mkdir()
     with serving("--backbone", "tinynet") as server, chromium(tmp_path) as page:
         page.driver.get(server.address)
@@ -69,6 +69,7 @@ def test_teach_try_correct_rename_undo_reload_and_take_away(serving, files, tmp_
         page.click(f"{column('crimson')} .thumb")
         page.find("#viewer[open] img")
         page.type("#move-to", "blue")
+        page.click("#move")
         page.until_text(f"{column('blue')} .count", "6")
         page.keys("\ue00c")
         page.click("#undo")
@@ -78,13 +79,13 @@ def test_teach_try_correct_rename_undo_reload_and_take_away(serving, files, tmp_
         page.until_text(f"{column('crimson')} .count", "5")
         page.until_text(f"{column('green')} .count", "1")
 
-        page.click("#tab-judge")
-        page.wait(lambda: page.all("#accuracy"), "a judgement")
+        page.click("#tab-evaluate")
+        page.wait(lambda: page.all("#accuracy"), "an evaluation")
         page.click(".matrix td.right button")
         page.find("#viewer[open] img")
         page.keys("\ue00c")
 
-        page.click("#tab-take")
+        page.click("#tab-export")
         for name in ("model.imprint", "model.onnx", "pictures.zip", "evaluation.html"):
             page.click(f'a[download="{name}"]')
             place = tmp_path / "downloads" / name
@@ -165,7 +166,7 @@ def test_the_keyboard_alone_is_enough(serving, files, tmp_path):
         page.driver.execute_script("document.activeElement.blur()")
         tab_to("[role=tab][aria-selected=true]")
         page.keys(right)
-        page.wait(lambda: page.find("#tab-judge").get_attribute("aria-selected") == "true", "the next tab")
+        page.wait(lambda: page.find("#tab-evaluate").get_attribute("aria-selected") == "true", "the next tab")
         page.chord("\ue009", "z")
         page.find(column("red"))
 
@@ -201,3 +202,75 @@ def test_two_hundred_classes_and_five_thousand_pictures_stay_usable(serving, tmp
         page.type("input.rename", "class 123!\n")
         page.find(column("class 123!"))
         assert time.monotonic() - started < 10
+
+
+def test_a_picture_that_is_in_another_class_is_asked_about(serving, files, tmp_path):
+    with serving("--backbone", "raw") as server, chromium(tmp_path) as page:
+        page.driver.get(server.address)
+        for label in ("red", "blue"):
+            page.new_class(label)
+        page.add("red", files["red"][:2])
+        page.until_text(f"{column('red')} .count", "2")
+        page.add("blue", files["red"][:1])
+        page.find("#conflicts[open]")
+        assert "Which class is right?" in page.text("#conflicts")
+        page.click('#conflicts [data-keep="blue"]')
+        page.until_text(f"{column('red')} .count", "1")
+        page.until_text(f"{column('blue')} .count", "1")
+        page.wait(lambda: not page.all("#conflicts[open]"), "the question to go")
+        page.click("#undo")
+        page.until_text(f"{column('red')} .count", "2")
+
+
+def test_choosing_in_a_list_changes_nothing_until_the_button_is_pressed(serving, files, tmp_path):
+    down = "\ue015"
+    with serving("--backbone", "raw") as server, chromium(tmp_path) as page:
+        page.driver.get(server.address)
+        for label in ("red", "blue", "green"):
+            page.new_class(label)
+            page.add(label, files[label][:2])
+            page.until_text(f"{column(label)} .count", "2")
+        revision = server.json("GET", "/api/state")["revision"]
+        page.click(f"{column('red')} summary")
+        page.type(f"{column('red')} select", down + down)
+        page.click(f"{column('blue')} .thumb")
+        page.type("#move-to", down + down)
+        page.keys("\ue00c")
+        assert server.json("GET", "/api/state")["revision"] == revision
+        page.click(f"{column('red')} summary")
+        page.type(f"{column('red')} select", "green")
+        page.click(f"{column('red')} .pop form button")
+        page.until_text(f"{column('green')} .count", "4")
+        page.wait(lambda: "red is merged into green: 2 pictures moved." in page.text("#notes"), "what was done")
+        page.click("#notes .note:last-child button")
+        page.until_text(f"{column('red')} .count", "2")
+
+
+def test_none_of_these_names_the_closest_class_and_explains_itself(serving, files, tmp_path):
+    with serving("--backbone", "raw") as server, chromium(tmp_path) as page:
+        for label in ("red", "blue"):
+            for file in files[label]:
+                server.json("POST", f"/api/items?label={label}&name={file.name}", file.read_bytes())
+        for _ in range(16):
+            pixels = np.random.default_rng(_).integers(0, 70, (48, 64, 3), dtype=np.uint8)
+            pixels[8:40, 8:56, 0] += 160
+            out = io.BytesIO()
+            Image.fromarray(pixels).save(out, "PNG")
+            server.json("POST", "/api/items?label=red&name=more.png", out.getvalue())
+        page.driver.get(server.address)
+        page.wait(lambda: page.text("#evaluate-badge"), "the evaluation")
+        Image.new("RGB", (64, 48), "white").save(tmp_path / "white.png")
+        page.type("#try-file", str(tmp_path / "white.png"))
+        page.wait(lambda: page.text("#winner").startswith("none of these (closest: "), "an answer")
+        page.click(".verdict .explain summary")
+        assert "share of your own examples" in page.text(".verdict .explain")
+        assert "%" not in page.text("#winner")
+
+
+def test_the_page_notices_that_the_server_has_stopped(serving, tmp_path):
+    with serving("--backbone", "raw") as server, chromium(tmp_path) as page:
+        page.driver.get(server.address)
+        page.find("#new-class")
+        assert not page.find("#offline").is_displayed()
+        server.process.kill()
+        page.wait(lambda: page.find("#offline").is_displayed(), "the page to notice")

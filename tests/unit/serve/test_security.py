@@ -1,23 +1,29 @@
 """Who is refused, and that what is shown and kept cannot be abused."""
 
+import http.client
 import io
+import json
 import os
+import socket
 import struct
+import time
 import zlib
 
 import pytest
 from PIL import Image, PngImagePlugin
 
-from imprint.core.errors import FileError
-from imprint.serve import requests
+from imprint.core.errors import FileError, ParameterError
+from imprint.serve import requests, server
 from imprint.serve.project import Project
-from imprint.serve.security import token_of
+from imprint.serve.security import Guard, redirect_file, token_of
 
 ADDRESSES = [
     "/",
     "/api/state",
     "/api/classes",
+    "/api/evaluation",
     "/api/judge",
+    "/api/export/model.imprint",
     "/api/take/model.imprint",
     "/static/main.js",
     "/api/items/1/thumbnail",
@@ -120,9 +126,9 @@ def test_bombs_and_what_is_no_picture_are_refused_in_a_sentence(client):
 
 
 def test_what_is_too_large_is_refused_before_it_is_read(client, monkeypatch):
-    monkeypatch.setitem(requests.LARGEST, "picture", 1000)
+    monkeypatch.setitem(requests.LARGEST, "file", 1000)
     status, told = client.json("POST", "/api/items?label=cat&name=big.png", bytes(1001))
-    assert (status, told["error"]) == (413, "big.png is too large: the maximum size of a picture is 0 kB.")
+    assert (status, told["error"]) == (413, "big.png is too large: the maximum size of a file is 0 kB.")
     chunks = iter([bytes(600), bytes(600)])
     assert client.json("POST", "/api/items?label=cat", chunks, **{"Transfer-Encoding": "chunked"})[0] == 413
 
@@ -144,3 +150,149 @@ def test_a_project_has_one_owner(project):
         Project(project.folder, "raw", project.backbone, project.model().basis.method)
     token_of(project.folder)
     assert os.stat(project.folder / "token").st_mode & 0o777 == 0o600
+
+
+# The token
+
+
+@pytest.mark.parametrize("content", [b"", b"\n", b"short", b"\xff\xfe" * 20, b"with spaces in the middle of it"])
+def test_a_token_file_that_is_empty_short_or_unreadable_is_refused(tmp_path, content):
+    (tmp_path / "token").write_bytes(content)
+    with pytest.raises(FileError, match="delete that file to create another one"):
+        token_of(tmp_path)
+
+
+def test_a_token_is_written_completely_or_not_at_all(tmp_path, monkeypatch):
+    monkeypatch.setattr("imprint.serve.security.os.fsync", lambda handle: exec("raise OSError(28, 'No space left')"))
+    with pytest.raises(FileError, match="No space left"):
+        token_of(tmp_path)
+    assert list(tmp_path.iterdir()) == []
+    monkeypatch.undo()
+    assert token_of(tmp_path) == token_of(tmp_path)
+    assert len(token_of(tmp_path)) >= 20
+
+
+def test_a_missing_credential_matches_nothing(client):
+    with pytest.raises(ParameterError, match="must not be empty"):
+        Guard(None, "", 80)
+    cookie = f"imprint-{client.port}="
+    for path in ("/", "/?token=", "/api/state", "/api/state?token="):
+        assert client.ask("GET", path, Authorization=None)[0] == 403, path
+        assert client.ask("GET", path, Authorization="Bearer ")[0] == 403, path
+        assert client.ask("GET", path, Authorization=None, Cookie=cookie)[0] == 403, path
+
+
+def test_the_browser_is_opened_without_the_token_in_its_command_line(client, tmp_path, monkeypatch):
+    from imprint.cli import serve as command
+
+    opened = []
+    monkeypatch.setattr("webbrowser.open", opened.append)
+    command._ready("http://127.0.0.1:8470/?token=secret", tmp_path, True)
+    assert opened == [(tmp_path / "open.html").as_uri()]
+    assert "secret" in (tmp_path / "open.html").read_text()
+    assert os.stat(redirect_file(tmp_path, "x")).st_mode & 0o777 == 0o600
+    visit = {"Authorization": None, "Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate"}
+    status, headers, raw = client.ask("GET", "/?token=secret", **visit)
+    assert (status, b"url=/" in raw, "location" in headers) == (200, True, False)
+    assert "HttpOnly" in headers["set-cookie"]
+
+
+def test_a_long_cookie_costs_no_time(client):
+    cookies = [chr(92) * 60_000, f'a="{chr(92) * 60_000}', ";" * 60_000, "=" * 60_000]
+    started = time.process_time()
+    for cookie in cookies:
+        assert client.ask("GET", "/api/state", Authorization=None, Cookie=cookie)[0] in (400, 403)
+    assert time.process_time() - started < 2
+    own = f"{'x=1; ' * 50}imprint-{client.port}=secret; y=2"
+    assert client.ask("GET", "/api/state", Authorization=None, Cookie=own)[0] == 200
+
+
+# The form of refusals
+
+
+@pytest.mark.parametrize("entry", [{"do": []}, {"do": {}}, {"do": None}, {}, {"do": "open", "model": "x"}, {"do": "x"}])
+def test_a_change_that_is_none_is_refused(client, entry):
+    status, told = client.json("POST", "/api/change", entry)
+    assert (status, "a change must be one of" in told["error"]) == (400, True)
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        {"do": "create", "label": []},
+        {"do": "rename", "label": [], "to": "a"},
+        {"do": "rename", "label": {}, "to": "a"},
+        {"do": "merge", "label": None, "into": []},
+        {"do": "move", "ids": [[]], "label": "a"},
+        {"do": "move", "ids": {}, "label": "a"},
+        {"do": "delete", "ids": [True, None]},
+        {"do": "drop", "label": 7},
+    ],
+)
+def test_values_of_any_type_are_refused_in_a_sentence(client, entry):
+    status, told = client.json("POST", "/api/change", entry)
+    assert (status, told["error"].endswith((".", "]"))) == (400, True), told
+
+
+def test_wrong_methods_and_addresses_are_refused_as_json(client):
+    for method, path, allowed in (
+        ("GET", "/api/change", "POST"),
+        ("GET", "/api/predict", "POST"),
+        ("POST", "/api/state", "GET"),
+        ("DELETE", "/api/items", "POST"),
+        ("PUT", "/", "GET"),
+    ):
+        status, headers, raw = client.ask(method, path)
+        assert (status, json.loads(raw)["error"]) == (405, "This address does not accept that method."), path
+        assert allowed in headers["allow"]
+    for path in ("/nowhere", "/api/nowhere", "/static/nowhere.js", "/api/items/7/thumbnail", "/api/export/passwords"):
+        status, told = client.json("GET", path)
+        assert status == 404
+        assert told["error"].startswith("There is no")
+    status, headers, raw = client.ask("GET", "/api/state", Authorization=None)
+    assert (status, headers["content-type"]) == (403, "application/json")
+    assert json.loads(raw)["error"].startswith("The token is missing")
+
+
+def test_a_form_is_refused_with_the_right_command(client):
+    form = "multipart/form-data; boundary=x"
+    status, told = client.json("POST", "/api/predict", b"--x\r\n", **{"Content-Type": form})
+    assert (status, "curl --data-binary @FILE" in told["error"]) == (415, True)
+    status, _ = client.json(
+        "POST", "/api/items?label=a", _png(), **{"Content-Type": "application/x-www-form-urlencoded"}
+    )
+    assert status == 201  # as curl --data-binary sends it
+
+
+# Slow requests
+
+
+def test_an_upload_that_stalls_is_given_up_and_its_slot_is_free_again(client, monkeypatch):
+    monkeypatch.setattr(requests, "IDLE", 0.3)
+    stalled = []
+    for _ in range(60):
+        connection = http.client.HTTPConnection("127.0.0.1", client.port, timeout=30)
+        connection.putrequest("POST", "/api/predict")
+        for name, value in (("Authorization", "Bearer secret"), ("Content-Length", "1000")):
+            connection.putheader(name, value)
+        connection.endheaders(b"begin")
+        stalled.append(connection)
+    assert client.add("cat", 1)[0] == 201
+    statuses = [connection.getresponse().status for connection in stalled]
+    assert statuses == [503] * 60
+    for connection in stalled:
+        connection.close()
+
+
+def test_a_header_that_never_ends_is_given_up(client, monkeypatch):
+    monkeypatch.setattr(server, "HEADER_SECONDS", 0.3)
+    with socket.create_connection(("127.0.0.1", client.port), timeout=20) as slow:
+        slow.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n")
+        assert slow.recv(100) == b""
+    with socket.create_connection(("127.0.0.1", client.port), timeout=20) as second:
+        host = f"Host: 127.0.0.1:{client.port}"
+        second.sendall(f"GET /api/health HTTP/1.1\r\n{host}\r\n\r\n".encode())
+        assert b"200 OK" in second.recv(4000)
+        second.sendall(b"GET /api/health HTTP/1.1\r\nHo")
+        while second.recv(4000):
+            pass

@@ -1,21 +1,18 @@
-"""The files of a project: kills, full disks, flipped bits, zeros, and the folders of earlier versions."""
+"""The files of a project: kills, full disks, flipped bits, zeros, and folders of earlier versions."""
 
 import io
-import json
 import os
 import shutil
-import zlib
+import wave
 from contextlib import contextmanager, suppress
 
 import numpy as np
 import pytest
-from PIL import Image
 
 from imprint import backbones
 from imprint.core.errors import FileError
-from imprint.serve.imported import JOURNAL, journal_entries, migrate
 from imprint.serve.project import Project
-from imprint.serve.store import CACHE, MARK, PROJECT, ProjectCache, ProjectStore, digest_of
+from imprint.serve.store import CACHE, MARK, PROJECT, ProjectCache, ProjectStore, digest_of, preview
 
 from .conftest import METHOD, picture
 
@@ -155,21 +152,16 @@ def test_flipped_bits_of_embeddings_are_embeddings_to_compute_again(tmp_path):
 
 
 @pytest.mark.skipif(os.name != "posix", reason="POSIX limits the size of files")
-def test_previews_are_computed_where_there_is_no_room_or_damage(live):
-    store, cache = ProjectStore(live), ProjectCache(live, "network", 3)
-    digest = next(iter(PICTURES))
+def test_a_cache_that_cannot_be_written_or_read_does_no_harm(tmp_path):
+    cache = ProjectCache(tmp_path, "network", 3)
     with largest_file(100):
-        jpeg = cache.preview(store, digest, "thumbnail")
-        cache.keep(digest, np.zeros(3))
-    assert Image.open(io.BytesIO(jpeg)).size == (24, 20)
-    assert digest in cache
-    assert cache.preview(store, digest, "thumbnail") == jpeg
+        cache.keep("digest", np.ones(3))
+    assert cache["digest"].tolist() == [1, 1, 1]
     cache.close()
-    for path in live.glob(f"{CACHE}*"):
+    for path in tmp_path.glob(f"{CACHE}*"):
         path.write_bytes(b"no database")
-    cache = ProjectCache(live, "network", 3)
-    assert cache.preview(store, digest, "thumbnail") == jpeg
-    store.close()
+    cache = ProjectCache(tmp_path, "network", 3)
+    assert "digest" not in cache
     cache.close()
 
 
@@ -216,60 +208,28 @@ def test_refused_labels_leave_nothing_behind(client, project):
     assert project.store._database.read("SELECT count(*) FROM files") == [(0,)]
 
 
-# Folders of earlier versions
+def test_the_folder_of_an_earlier_version_is_refused_with_the_way_to_migrate_it(tmp_path):
+    (tmp_path / "journal").write_bytes(b"")
+    with pytest.raises(FileError, match=r"earlier version: save pictures\.zip on its page with that version"):
+        Project(tmp_path, "raw", backbones.load("raw"), METHOD)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["journal", "lock"]
 
 
-def old_folder(folder, entries, pictures):
-    (folder / "pictures").mkdir(parents=True)
-    mark, lines = 0, b""
-    for entry in ({"journal": "imprint-serve", "version": 1}, *entries):
-        text = json.dumps(entry, sort_keys=True).encode()
-        mark = zlib.crc32(text, mark)
-        lines += b"%08x %s\n" % (mark, text)
-    (folder / JOURNAL).write_bytes(lines)
-    for digest, raw in pictures.items():
-        (folder / "pictures" / digest[:2]).mkdir(exist_ok=True)
-        (folder / "pictures" / digest[:2] / digest).write_bytes(raw)
-    return lines
+# What the page shows
 
 
-def test_the_folder_of_an_earlier_version_is_migrated_once(tmp_path):
-    adds = [{"do": "add", "label": "top", "name": "a.png", "digest": digest} for digest in PICTURES]
-    lines = old_folder(tmp_path / "old", adds, PICTURES)
-    for _ in range(2):
-        project = Project(tmp_path / "old", "raw", backbones.load("raw"), METHOD)
-        assert [project.content(item) for item in project.history.labelled.items.values()] == list(PICTURES.values())
-        assert len(project.model().head.proxies.weights) == 3
-        project.change({"do": "undo"}).result()
-        project.change({"do": "redo"}).result()
-        project.close()
-    assert (tmp_path / "old" / JOURNAL).read_bytes() == lines
-    assert not (tmp_path / "old" / "migration").exists()
+def test_sounds_and_texts_are_shown_as_such_and_encoded_again():
+    from imprint.modalities import modality
 
-
-def test_a_migration_that_was_killed_starts_again(tmp_path, monkeypatch):
-    old_folder(tmp_path / "old", ENTRIES[:3], PICTURES)
-    monkeypatch.setattr("imprint.serve.imported.os.replace", lambda *paths: exec("raise KeyboardInterrupt"))
-    with pytest.raises(KeyboardInterrupt):
-        migrate(tmp_path / "old")
-    monkeypatch.undo()
-    migrate(tmp_path / "old")
-    assert entries_of(tmp_path / "old") == ENTRIES[:3]
-
-
-def test_an_old_journal_is_read_up_to_a_line_cut_short_and_refused_where_it_is_damaged(tmp_path):
-    lines = old_folder(tmp_path / "old", ENTRIES[:5], {})
-    path = tmp_path / "old" / JOURNAL
-    start = lines.rstrip(b"\n").rfind(b"\n") + 1
-    for end in range(start, len(lines)):
-        path.write_bytes(lines[:end])
-        assert journal_entries(path) == ENTRIES[:4], end
-    for damaged in (lines[:start] + bytes(len(lines) - start), lines[:-1] + b"\0", lines[:-1] + b"x"):
-        path.write_bytes(damaged)
-        with pytest.raises(FileError, match=r"line 6 is damaged; put back a copy of the file, or cut it after byte"):
-            journal_entries(path)
-    for seed in range(100):
-        path.write_bytes(lines)
-        flipped(path, seed)
-        with pytest.raises(FileError, match=r"damaged|format"):
-            journal_entries(path)
+    out = io.BytesIO()
+    with wave.open(out, "wb") as sound:
+        sound.setparams((2, 2, 8000, 0, "NONE", ""))
+        sound.writeframes(np.repeat(np.array([0, 16384, -16384], "<i2"), 2).tobytes())
+    hidden = out.getvalue() + b"LIST\x08\x00\x00\x00<script>"
+    kind, raw = preview(modality("sound"), hidden, 224)
+    assert (kind, b"script" in raw) == ("audio/wav", False)
+    with wave.open(io.BytesIO(raw)) as sound:
+        assert (sound.getnchannels(), sound.getframerate(), sound.getnframes()) == (1, 8000, 3)
+        assert np.allclose(np.frombuffer(sound.readframes(3), "<i2"), [0, 16384, -16384], atol=1)
+    assert preview(modality("text"), b" hello ", 224) == ("text/plain; charset=utf-8", b"hello")
+    assert preview(modality("image"), picture(1), 10)[0] == "image/jpeg"

@@ -1,10 +1,9 @@
 /** Dropped and chosen files, and the classes they belong to. */
 
-const PICTURE = /\.(jpe?g|jpe|jfif|png|gif|bmp|tiff?|p[gpbn]m|webp|avif)$/i;
 const TESTS = new Set(["test", "val", "validation"]);
 
-/** Whether a name looks like a picture's; the server looks at the content. */
-export const isPicture = (name) => PICTURE.test(name) && !name.startsWith(".");
+/** Whether a name ends like those that the page reads; the server looks at the content. */
+export const isReadable = (name, suffixes) => !name.startsWith(".") && suffixes.some((suffix) => name.toLowerCase().endsWith(suffix));
 
 /**
  * Files by class, as `imprint fit` reads a folder: the first folder below what all have in common names the class.

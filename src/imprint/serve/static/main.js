@@ -2,14 +2,14 @@
 
 import { at, note, speak } from "./dom.js";
 import { count } from "./words.js";
-import { dropped, isPicture } from "./files.js";
+import { dropped, isReadable } from "./files.js";
 import { change, follow, listen, noun, refresh, store, total } from "./store.js";
 import { showTeach, teachDropped, teachInto } from "./teach.js";
-import { judgedAnew, showTry, tryOne } from "./try.js";
-import { showJudge } from "./judge.js";
-import { showTake } from "./take.js";
+import { askAgain, showTry, tryOne } from "./try.js";
+import { showEvaluation } from "./evaluate.js";
+import { showExport } from "./export.js";
 
-const TABS = ["teach", "try", "judge", "take"];
+const TABS = ["teach", "try", "evaluate", "export"];
 const wide = matchMedia("(min-width: 62rem)");
 
 function select(name, focus = false) {
@@ -55,11 +55,11 @@ async function receive(transfer, target) {
   const text = transfer.getData("text/plain");
   const card = target.closest?.("[data-label]");
   if (!found.length) {
-    if (store.modality === "text" && text.trim() && !target.closest?.("textarea, input")) tryOne(text, "text");
+    if (store.typed && text.trim() && !target.closest?.("textarea, input")) tryOne(text, "text");
     return;
   }
-  const pictures = found.filter((one) => isPicture(one.file.name));
-  if (!pictures.length) note(`No picture among ${count(found.length, "file")}.`, "error");
+  const pictures = found.filter((one) => isReadable(one.file.name, store.suffixes));
+  if (!pictures.length) note(`No ${noun()} among ${count(found.length, "file")}.`, "error");
   else if (card) teachInto(pictures.map((one) => one.file), card.dataset.label);
   else if (target.closest?.("#teach") || pictures.some((one) => one.path.includes("/"))) teachDropped(pictures);
   else tryOne(pictures[0].file, pictures[0].file.name);
@@ -106,7 +106,7 @@ at("redo").addEventListener("click", () => redo("redo"));
 addEventListener("keydown", keys);
 addEventListener("imprint:show", ({ detail }) => select(detail));
 listen((what) => {
-  if (what === "state") { head(); showTeach(); showTry(); showTake(); } else judgedAnew();
-  showJudge();
+  if (what === "state") { head(); showTeach(); showTry(); showExport(); } else askAgain();
+  showEvaluation();
 });
 refresh().then(follow);

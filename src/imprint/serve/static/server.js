@@ -20,9 +20,9 @@ async function ask(path, options) {
 const query = (values) => new URLSearchParams(Object.entries(values).filter(([, value]) => value !== "")).toString();
 
 export const state = () => ask("/api/state");
-export const judge = () => ask("/api/judge");
+export const evaluation = () => ask("/api/evaluation");
 export const change = (entry) => ask("/api/change", { method: "POST", body: JSON.stringify(entry), headers: { "content-type": "application/json" } });
-export const open = (file) => ask(`/api/open?${query({ name: file.name })}`, { method: "POST", body: file });
+export const importModel = (file) => ask(`/api/import?${query({ name: file.name })}`, { method: "POST", body: file });
 export const add = (content, label, name, group = "", signal = undefined) =>
   ask(`/api/items?${query({ label, name, group })}`, { method: "POST", body: content, signal, headers: { "content-type": "application/octet-stream" } });
 export const predict = (content, name, top) =>

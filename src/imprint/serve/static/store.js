@@ -1,16 +1,19 @@
 /** What the page knows of the server's state; whoever shows it listens. */
 
 import * as server from "./server.js";
-import { note } from "./dom.js";
+import { at, note } from "./dom.js";
 
-export const store = { revision: -1, modality: "image", backbone: "", undo: false, redo: false, classes: [], judgement: null };
+export const store = { revision: -1, modality: "image", noun: "picture", typed: false, suffixes: [], backbone: "", undo: false, redo: false, classes: [], evaluation: null };
 const listeners = [];
 let running = null;
 let again = false;
 
 export const listen = (listener) => listeners.push(listener);
-export const noun = () => (store.modality === "text" ? "text" : "picture");
+export const noun = () => store.noun;
 export const total = () => store.classes.reduce((sum, one) => sum + one.items.length, 0);
+
+/** How items are shown: as a "text", a "sound" or a "picture". */
+export const shape = () => (store.typed ? "text" : store.suffixes.includes(".wav") ? "sound" : "picture");
 
 /** Where an item is: {item, label}, or null. */
 export function find(id) {
@@ -27,25 +30,25 @@ export function refresh() {
   running = (async () => {
     do {
       again = false;
-      const found = await server.state();
-      found.classes = found.classes.map(({ label, opened, items }) => ({ label, opened, items: items.map(([id, name, digest]) => ({ id, name, digest })) }));
-      Object.assign(store, found);
+      const state = await server.state();
+      state.classes = state.classes.map(({ label, opened, items }) => ({ label, opened, items: items.map(([id, name, digest]) => ({ id, name, digest })) }));
+      Object.assign(store, state);
       for (const listener of listeners) listener("state");
     } while (again);
   })().catch((error) => note(error.message, "error")).finally(() => { running = null; });
   return running;
 }
 
-async function rejudge() {
+async function reload() {
   try {
-    store.judgement = await server.judge();
-    for (const listener of listeners) listener("judge");
+    store.evaluation = await server.evaluation();
+    for (const listener of listeners) listener("evaluation");
   } catch (error) {
     note(error.message, "error");
   }
 }
 
-/** Make a change; true if the server took it. */
+/** Make a change; true if the server accepted it. */
 export async function change(entry) {
   try {
     await server.change(entry);
@@ -57,13 +60,25 @@ export async function change(entry) {
   }
 }
 
-/** Follow what happens on the server, also in other tabs. */
+/** Make a change and say what it did, with a button that undoes it. */
+export async function changeWithUndo(entry, sentence) {
+  const accepted = await change(entry);
+  if (accepted) note(sentence, "info", { label: "Undo", run: () => change({ do: "undo" }) });
+  return accepted;
+}
+
+/** Follow what happens on the server, also in other tabs; the browser reconnects after a failure. */
 export function follow() {
-  let judged = -2;
+  let evaluated = -2;
   const events = new EventSource("/api/events");
+  events.onopen = () => { at("offline").hidden = true; };
+  events.onerror = () => {
+    at("offline").hidden = false;
+    if (events.readyState === EventSource.CLOSED) setTimeout(follow, 3000);
+  };
   events.onmessage = ({ data }) => {
     const news = JSON.parse(data);
     if (news.revision !== store.revision) refresh();
-    if (news.judged !== judged) { judged = news.judged; rejudge(); }
+    if (news.evaluated !== evaluated) { evaluated = news.evaluated; reload(); }
   };
 }

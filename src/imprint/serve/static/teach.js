@@ -1,10 +1,12 @@
-/** Teach: a column per class. */
+/** Teach: a column of examples per class. */
 
 import { at, h, hue, note, picker, speak } from "./dom.js";
 import { count } from "./words.js";
-import { byClass, chosen, isPicture } from "./files.js";
+import { byClass, chosen, isReadable } from "./files.js";
+import { askWhichClass } from "./conflicts.js";
+import { drawn } from "./item.js";
 import * as server from "./server.js";
-import { change, noun, refresh, store } from "./store.js";
+import { change, changeWithUndo, noun, refresh, shape, store } from "./store.js";
 import { Uploads } from "./uploads.js";
 import { holdToFilm } from "./film.js";
 import { view } from "./viewer.js";
@@ -18,26 +20,27 @@ const uploads = new Uploads(server.add, ({ done, total, failed, running }) => {
   at("progress").hidden = !running || total < 2;
   at("progress-bar").max = Math.max(total, 1);
   at("progress-bar").value = done;
-  at("progress-text").textContent = `Teaching ${done.toLocaleString("en")} of ${total.toLocaleString("en")}${failed.length ? `, ${failed.length} unreadable` : ""}`;
+  at("progress-text").textContent = `Adding ${done.toLocaleString("en")} of ${total.toLocaleString("en")}${failed.length ? `, ${failed.length} unreadable` : ""}`;
 });
 at("progress-stop").addEventListener("click", () => uploads.stop());
 
-/** Teach files to a class; says what became of them. */
+/** Add files to a class; says what became of them. */
 export async function teachInto(files, label, group = crypto.randomUUID()) {
   if (!files.length) return;
-  const { total, failed, known } = await uploads.push(files, label, group);
+  const { total, failed, known, conflicts } = await uploads.push(files, label, group);
   await refresh();
   const taught = total - failed.length - known;
   if (total > 1 || failed.length || known) {
-    const parts = [`Learnt ${count(Math.max(taught, 0), noun())}`];
+    const parts = [`Added ${count(Math.max(taught, 0), noun())}`];
     if (known) parts.push(`${known} already there`);
     if (failed.length) parts.push(`${failed.length} refused: ${failed[0].reason}`);
     note(`${parts.join("; ")}`, failed.length ? "error" : "info");
   }
-  speak(`${label}: ${count(taught, noun())} learnt.`);
+  speak(`${label}: ${count(taught, noun())} added.`);
+  if (conflicts.length) askWhichClass(conflicts);
 }
 
-/** Teach dropped files whose folders name their classes. */
+/** Add dropped files whose folders name their classes. */
 export function teachDropped(found) {
   const group = crypto.randomUUID();
   const jobs = [...byClass(found, nextName())].map(([label, files]) => teachInto(files, label, group));
@@ -51,8 +54,8 @@ function nextName() {
 }
 
 export function openFolder(files) {
-  const pictures = chosen(files).filter((one) => isPicture(one.file.name));
-  if (!pictures.length) note(`No picture among ${count(files.length, "file")}.`, "error");
+  const pictures = chosen(files).filter((one) => isReadable(one.file.name, store.suffixes));
+  if (!pictures.length) note(`No ${noun()} among ${count(files.length, "file")}.`, "error");
   else teachDropped(pictures);
 }
 
@@ -102,7 +105,7 @@ function toolbar() {
     if (await change({ do: "create", label })) {
       name.value = "";
       shown.get(label)?.element.querySelector("input, textarea")?.focus();
-      speak(`Class ${label} is there.`);
+      speak(`Class ${label} created.`);
     }
   } }, name, h("button", { type: "submit", class: "main" }, "New class"));
   const search = h("input", { type: "search", id: "filter", placeholder: "Find a class", "aria-label": "Find a class", oninput: () => {
@@ -111,41 +114,41 @@ function toolbar() {
   } });
   return h("div", {},
     hello(),
-    h("div", { class: "bar dropzone" }, form, store.modality === "text" ? null : picker("Add a folder per class", { webkitdirectory: true, id: "open-folder" }, openFolder), h("div", { id: "filter-field", hidden: true }, search)));
+    h("div", { class: "bar dropzone" }, form, store.typed ? null : picker("Add a folder per class", { webkitdirectory: true, id: "open-folder" }, openFolder), h("div", { id: "filter-field", hidden: true }, search)));
 }
 
 function hello() {
-  const text = store.modality === "text";
-  const things = text ? "texts" : "pictures";
+  const text = store.typed;
+  const things = `${noun()}s`;
   const step = (n, title, words) => h("li", {}, h("span", { class: "step", "aria-hidden": "true" }, n), h("div", {}, h("strong", {}, title), h("p", { class: "muted" }, words)));
   return h("div", { class: "hello dropzone", id: "hello" },
-    h("p", { class: "big" }, `Show it a few ${things} of each thing. It learns at once.`),
+    h("p", { class: "big" }, `Add a few ${things} of each class. The model is fitted at once.`),
     h("ol", {},
-      step("1", "Name a class", "Whatever you want told apart: mugs and cups, good parts and bad ones."),
-      step("2", `Add ${things}`, text ? "Write or paste a few texts of it." : "Five are a start. Drop files, paste, film with the camera, or drop folders: one per class."),
-      step("3", "Try it", `With a ${text ? "text" : "picture"} it has not seen. When it is wrong, tell it: one click.`)),
+      step("1", "Name a class", "What should be distinguished: mugs and cups, good parts and bad ones."),
+      step("2", `Add ${things}`, text ? "Write or paste a few texts of it." : "Five are a start. Drop files or folders, one per class, paste, or use the camera."),
+      step("3", "Try it", `With a new ${noun()}. If the answer is wrong, one click corrects it.`)),
     h("p", { class: "muted" }, "Nothing leaves this machine, and everything can be undone."));
 }
 
 function column({ label, items, opened }, index) {
   const many = store.classes.length > FEW;
   const limit = expanded.has(label) ? items.length : many ? 5 : 11;
-  const text = store.modality === "text";
+  const text = store.typed;
   const newest = [...items].reverse();
   return h("article", { class: "class", data: { label }, "aria-label": label, style: { "--hue": hue(index) } },
     h("header", {},
       h("h3", {}, h("button", { type: "button", class: "name", title: "Rename", data: { part: "name" }, onclick: (event) => rename(event.currentTarget, label) }, label)),
       h("span", { class: "count" }, opened && !items.length ? "from the model" : items.length.toLocaleString("en")),
       menu(label, items)),
-    h("ul", { class: text ? "texts" : "thumbs" },
-      newest.slice(0, limit).map((item) => h("li", {}, text ? line(item, newest) : thumb(item, label, newest))),
+    h("ul", { class: shape() === "picture" ? "thumbs" : "texts", onkeydown: roam },
+      newest.slice(0, limit).map((item, i) => h("li", {}, tileOf(item, label, newest, i))),
       items.length > limit || expanded.has(label)
         ? h("li", {}, h("button", { type: "button", class: "more", data: { part: "more" }, onclick: () => { toggle(label); } }, expanded.has(label) ? "Show fewer" : `+ ${(items.length - limit).toLocaleString("en")}`))
         : null),
-    items.length ? null : h("p", { class: "empty muted" }, opened ? "Learnt elsewhere; add pictures to it here." : text ? "Write or paste texts below." : "Drop pictures here, paste them, or hold the camera button."),
+    items.length ? null : h("p", { class: "empty muted" }, opened ? `From the imported model; add ${noun()}s to it here.` : text ? "Write or paste texts below." : `Drop ${noun()}s here or paste them.`),
     text ? writer(label) : h("footer", {},
-      picker("Add pictures", { accept: "image/*", data: { part: "add" }, "aria-label": `Add pictures to ${label}` }, (files) => teachInto(files, label)),
-      h("button", { type: "button", class: "hold", data: { part: "film" }, title: "Films while you hold it down" }, "Hold to film"),
+      picker(`Add ${noun()}s`, { accept: store.suffixes.join(","), data: { part: "add" }, "aria-label": `Add ${noun()}s to ${label}` }, (files) => teachInto(files, label)),
+      shape() === "picture" && h("button", { type: "button", class: "hold", data: { part: "film" }, title: "Films while you hold it down" }, "Hold to film"),
       h("div", { class: "film-place" })));
 }
 
@@ -154,17 +157,21 @@ function toggle(label) {
   showTeach();
 }
 
-function thumb(item, label, list) {
-  return h("button", {
-    type: "button", class: "thumb", draggable: "true", title: item.name, data: { part: `i${item.id}` },
+function tileOf(item, label, list, i) {
+  return drawn(item, label, {
+    draggable: "true", title: item.name, data: { part: `i${item.id}` }, tabindex: i ? "-1" : "0",
     onclick: () => view(item.id, list.map((one) => one.id)),
     onkeydown: (event) => { if (event.key === "Delete") change({ do: "delete", ids: [item.id] }); },
     ondragstart: (event) => event.dataTransfer.setData("application/x-imprint", String(item.id)),
-  }, h("img", { src: server.shown(item, "thumbnail"), alt: `${item.name}, ${label}`, loading: "lazy", decoding: "async", draggable: "false" }));
+  });
 }
 
-function line(item, list) {
-  return h("button", { type: "button", class: "text", data: { part: `i${item.id}` }, onclick: () => view(item.id, list.map((one) => one.id)) }, item.name);
+/** The arrow keys go from item to item, so that a class needs one tab stop for all of them. */
+function roam(event) {
+  const step = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[event.key];
+  const tiles = [...event.currentTarget.querySelectorAll("[data-part^=i]")];
+  const next = step && tiles[tiles.indexOf(event.target) + step];
+  if (next) { event.preventDefault(); next.focus(); }
 }
 
 function writer(label) {
@@ -202,21 +209,27 @@ function rename(button, label) {
 }
 
 function menu(label, items) {
-  const others = store.classes.filter((one) => one.label !== label);
-  const merge = h("select", { "aria-label": `Merge ${label} into`, onchange: () => {
-    if (merge.value) change({ do: "merge", label, into: merge.value });
-  } }, h("option", { value: "" }, "Merge into …"), others.map((one) => h("option", { value: one.label }, one.label)));
-  const details = h("details", { class: "menu", onkeydown: (event) => {
+  const pop = h("div", { class: "pop" });
+  const details = h("details", { class: "menu", ontoggle: () => { if (details.open) pop.replaceChildren(...entries(details, label, items)); }, onkeydown: (event) => {
     if (event.key === "Escape") { details.open = false; details.firstChild.focus(); }
-  }, onfocusout: (event) => { if (!details.contains(event.relatedTarget)) details.open = false; } },
-    h("summary", { "aria-label": `More about ${label}`, data: { part: "menu" } }, "⋯"),
-    h("div", { class: "pop" },
-      h("button", { type: "button", onclick: () => rename(details.closest("article").querySelector(".name"), label) }, "Rename"),
-      others.length ? merge : null,
-      h("button", { type: "button", class: "danger", onclick: async () => {
-        if (await change({ do: "drop", label })) note(`${label} and its ${count(items.length, noun())} are forgotten.`, "info", { label: "Undo", run: () => change({ do: "undo" }) });
-      } }, "Delete class")));
+  }, onfocusout: () => setTimeout(() => { if (!details.contains(document.activeElement)) details.open = false; }) },
+    h("summary", { "aria-label": `More about ${label}`, data: { part: "menu" } }, "⋯"), pop);
   return details;
+}
+
+/** What a menu offers; built when it is opened. */
+function entries(details, label, items) {
+  const others = store.classes.filter((one) => one.label !== label);
+  const target = h("select", { "aria-label": `Class to merge ${label} into` }, others.map((one) => h("option", { value: one.label }, one.label)));
+  const merge = h("form", { onsubmit: (event) => {
+    event.preventDefault();
+    changeWithUndo({ do: "merge", label, into: target.value }, `${label} is merged into ${target.value}: ${count(items.length, noun())} moved.`);
+  } }, target, h("button", { type: "submit" }, "Merge into it"));
+  return [
+    h("button", { type: "button", onclick: () => rename(details.closest("article").querySelector(".name"), label) }, "Rename"),
+    others.length ? merge : "",
+    h("button", { type: "button", class: "danger", onclick: () => changeWithUndo({ do: "drop", label }, `${label} and its ${count(items.length, noun())} are deleted.`) }, "Delete class"),
+  ];
 }
 
 holdToFilm(at("teach"), teachInto);

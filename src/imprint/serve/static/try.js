@@ -1,11 +1,12 @@
-/** Try: one picture or text, or the camera; what the model says, and why. */
+/** Try it: one picture, text or sound, or the camera; the answer, and the examples behind it. */
 
 import { at, h, hue, note, picker, speak } from "./dom.js";
-import { familiarity, percent, weight } from "./words.js";
+import { answered, contribution, CONTRIBUTION, familiarity, percent, P_VALUE } from "./words.js";
 import { frame, release, watch } from "./camera.js";
+import { askWhichClass } from "./conflicts.js";
+import { tile } from "./item.js";
 import * as server from "./server.js";
-import { find, noun, refresh, store } from "./store.js";
-import { view } from "./viewer.js";
+import { noun, refresh, shape, store } from "./store.js";
 
 const SHOWN = 5;
 let tried = null; // {content, name, answer}
@@ -15,7 +16,7 @@ let revision = -1;
 /** Draw the panel once; ask again about what was tried whenever the model has changed. */
 export function showTry() {
   const place = at("try");
-  if (!place.firstChild) place.append(h("h2", {}, "Try"), store.modality === "text" ? textInput() : pictureInput(), h("div", { id: "answer" }));
+  if (!place.firstChild) place.append(h("h2", {}, "Try it"), store.typed ? textInput() : fileInput(), h("div", { id: "answer" }));
   if (revision !== store.revision) {
     revision = store.revision;
     if (tried && !live) again();
@@ -23,17 +24,17 @@ export function showTry() {
   }
 }
 
-/** Ask again once the model has been judged: then it knows how sure it may be. */
-export function judgedAnew() {
+/** Ask again after an evaluation: the answer may be calibrated now. */
+export function askAgain() {
   if (tried && !live) again(true);
 }
 
-function pictureInput() {
+function fileInput() {
   return h("div", {},
-    h("div", { class: "dropzone stage", id: "stage" }, h("p", { class: "muted" }, "Drop or paste a picture")),
+    h("div", { class: "dropzone stage", id: "stage" }, h("p", { class: "muted" }, `Drop or paste a ${noun()}`)),
     h("div", { class: "row" },
-      picker("Choose a picture", { accept: "image/*", id: "try-file", multiple: false }, ([file]) => tryOne(file, file.name)),
-      h("button", { type: "button", id: "try-camera", "aria-pressed": "false", onclick: toggleCamera }, "Camera")));
+      picker(`Choose a ${noun()}`, { accept: store.suffixes.join(","), id: "try-file", multiple: false }, ([file]) => tryOne(file, file.name)),
+      shape() === "picture" && h("button", { type: "button", id: "try-camera", "aria-pressed": "false", onclick: toggleCamera }, "Camera")));
 }
 
 function textInput() {
@@ -55,7 +56,7 @@ export async function tryOne(content, name) {
 
 async function again(quietly = false) {
   const asked = tried;
-  if (!store.classes.some((one) => one.items.length || one.opened)) { draw("Teach at least one class first."); return; }
+  if (!store.classes.some((one) => one.items.length || one.opened)) { draw("Add examples of a class first."); return; }
   try {
     const answer = await server.predict(asked.content, asked.name, 1000);
     if (asked !== tried) return;
@@ -67,29 +68,30 @@ async function again(quietly = false) {
   }
 }
 
-const spoken = (answer) => (answer.label === null ? "None of these." : `${answer.label}, ${percent(answer.probability)}.`);
+const spoken = (answer) => (answer.label === null ? `${answered(answer)}.` : `${answer.label}, ${percent(answer.probability)}.`);
 
 function draw(sentence = null) {
   const place = at("answer");
   const answer = tried?.answer;
   if (sentence || !answer) {
-    place.replaceChildren(h("p", { class: "muted" }, sentence ?? (store.classes.length ? `What it makes of a new ${noun()} appears here.` : "Teach two classes, then try it here.")));
+    place.replaceChildren(h("p", { class: "muted" }, sentence ?? (store.classes.length ? `The answer for a new ${noun()} appears here.` : "Add two classes, then try it here.")));
     if (sentence && !live) speak(sentence);
     return;
   }
-  if (answer.preview && !live) at("stage").replaceChildren(h("img", { src: answer.preview, alt: `Tried: ${answer.path}` }));
+  if (answer.preview && !live) at("stage")?.replaceChildren(shape() === "sound" ? h("audio", { src: answer.preview, controls: true }) : h("img", { src: answer.preview, alt: `Tried: ${answer.path}` }));
   place.replaceChildren(verdict(answer), bars(answer), reasons(answer), correction(answer));
 }
 
 function verdict(answer) {
-  const { word, detail } = familiarity(answer.known);
+  const { word, detail } = familiarity(answer.known, noun());
   const none = answer.label === null;
   return h("div", { class: none ? "verdict none" : "verdict" },
-    h("p", { class: "winner", id: "winner" }, none ? "None of these" : answer.label),
-    h("p", { class: "muted" },
-      answer.known === null ? detail : h("span", {}, none ? null : h("strong", {}, `${word}. `), detail),
-      answer.doubt === null ? null : ` Doubt ${answer.doubt.toFixed(2)}.`));
+    h("p", { class: "winner", id: "winner" }, none ? answered(answer) : answer.label),
+    h("p", { class: "muted" }, none ? null : h("strong", {}, `${word}. `), detail),
+    answer.known === null ? null : explain("What is the p-value?", P_VALUE));
 }
+
+const explain = (title, text) => h("details", { class: "explain" }, h("summary", {}, title), h("p", {}, text));
 
 const colour = (label) => ({ "--hue": hue(store.classes.findIndex((one) => one.label === label)) });
 
@@ -105,27 +107,23 @@ function bars(answer) {
 
 function reasons(answer) {
   if (!answer.why?.length) return h("div");
-  const text = store.modality === "text";
-  return h("div", { class: "why" }, h("h3", {}, `The ${noun()}s that decided`),
-    h("ul", { class: text ? "texts" : "thumbs" }, answer.why.map((one) => {
-      const found = one.id === null ? null : find(one.id);
-      const caption = h("span", { class: `weight ${one.value < 0 ? "against" : ""}`, title: one.label }, weight(one.value, answer.measure), h("span", { class: one.label === answer.top[0].label ? "unseen" : "whose" }, ` ${one.label}`));
-      if (!found) return h("li", {}, h("span", { class: "elsewhere" }, one.name ?? "a proxy"), caption);
-      const open = () => view(one.id, answer.why.map((each) => each.id).filter((id) => id !== null));
-      if (text) return h("li", {}, h("button", { type: "button", class: "text", onclick: open }, found.item.name), caption);
-      return h("li", {}, h("button", { type: "button", class: "thumb", title: one.name, onclick: open },
-        h("img", { src: server.shown(found.item, "thumbnail"), alt: `${one.name}, ${one.label}` })), caption);
-    })));
+  const ids = answer.why.map((one) => one.id).filter((id) => id !== null);
+  return h("div", { class: "why" }, h("h3", {}, `The ${noun()}s that contributed most`),
+    h("ul", { class: shape() === "picture" ? "thumbs" : "texts" }, answer.why.map((one) => {
+      const caption = h("span", { class: `weight ${one.value < 0 ? "against" : ""}`, title: one.label }, contribution(one.value, answer.measure), h("span", { class: one.label === answer.top[0].label ? "unseen" : "whose" }, ` ${one.label}`));
+      return h("li", {}, (one.id === null ? null : tile(one.id, ids)) ?? h("span", { class: "elsewhere" }, one.name ?? "a proxy"), caption);
+    })),
+    answer.measure === "weight" ? explain("What is the contribution?", CONTRIBUTION) : null);
 }
 
 function correction(answer) {
   const near = answer.top.map((one) => one.label);
   const quick = near.filter((label) => label !== answer.label).slice(0, SHOWN);
   const other = h("input", { type: "text", list: "all-classes", placeholder: "Another class", "aria-label": "Another class", autocomplete: "off" });
-  return h("div", { class: "wrong" }, h("h3", {}, "This is wrong? Say what it is"),
+  return h("div", { class: "wrong" }, h("h3", {}, "Wrong? Choose the right class"),
     h("div", { class: "row" }, quick.map((label) => h("button", { type: "button", class: "choice", style: colour(label), data: { correct: label }, onclick: () => correct(label) }, label)),
       h("form", { class: "row grow", onsubmit: (event) => { event.preventDefault(); if (other.value.trim()) correct(other.value.trim()); } },
-        other, h("datalist", { id: "all-classes" }, store.classes.map((one) => h("option", { value: one.label }))), h("button", { type: "submit" }, "Teach"))),
+        other, h("datalist", { id: "all-classes" }, store.classes.map((one) => h("option", { value: one.label }))), h("button", { type: "submit" }, "Add"))),
     answer.label === null ? null : h("button", { type: "button", class: "plain", id: "right", onclick: () => correct(answer.label) }, `It is right: add it to ${answer.label}`));
 }
 
@@ -133,9 +131,10 @@ function correction(answer) {
 async function correct(label) {
   try {
     const content = live ? await frame(live.video) : tried.content;
-    const { new: fresh } = await server.add(content, label, tried.name);
-    note(fresh ? `Learnt: this is ${label}.` : `It is in ${label} already.`);
+    const { id, new: fresh, others } = await server.add(content, label, tried.name);
+    note(fresh ? `Added to ${label}.` : `It is in ${label} already.`);
     await refresh();
+    askWhichClass([{ id, label, others }]);
     if (live || !fresh) again();
   } catch (error) {
     note(error.message, "error");

@@ -3,7 +3,7 @@
 export const AT_ONCE = 6;
 
 export class Uploads {
-  /** `send(content, label, name, group, signal)` teaches one; `report({done, total, failed, running})` hears of each. */
+  /** `send(content, label, name, group, signal)` adds one; `report({done, total, failed, running})` is called after each. */
   constructor(send, report) {
     this.send = send;
     this.report = report;
@@ -17,6 +17,7 @@ export class Uploads {
     this.total = 0;
     this.failed = [];
     this.known = 0;
+    this.conflicts = [];
     this.stopping = new AbortController();
   }
 
@@ -47,6 +48,7 @@ export class Uploads {
     try {
       const outcome = await this.send(one.file, one.label, one.file.name ?? "text", one.group, this.stopping.signal);
       if (outcome.new === false) this.known += 1;
+      if (outcome.others?.length) this.conflicts.push({ id: outcome.id, label: one.label, others: outcome.others });
     } catch (error) {
       if (error.name !== "AbortError") this.failed.push({ name: one.file.name ?? "text", reason: error.message });
     }
@@ -63,8 +65,8 @@ export class Uploads {
   }
 
   #end() {
-    const { done, total, failed, known } = this;
-    for (const resolve of this.ended ?? []) resolve({ done, total, failed, known });
+    const { done, total, failed, known, conflicts } = this;
+    (this.ended ?? []).forEach((resolve, i) => resolve({ done, total, failed, known, conflicts: i ? [] : conflicts }));
     this.ended = [];
   }
 }

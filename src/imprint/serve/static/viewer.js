@@ -1,8 +1,8 @@
-/** One picture or text, large: move it, delete it, go to the next. */
+/** One item, large: move it, delete it, go to the next. */
 
 import { at, h, speak } from "./dom.js";
 import * as server from "./server.js";
-import { change, find, noun, store } from "./store.js";
+import { change, find, noun, shape, store } from "./store.js";
 
 let list = [];
 let place = 0;
@@ -15,25 +15,33 @@ export function view(id, ids) {
   if (!at("viewer").open) at("viewer").showModal();
 }
 
+function content(item, label) {
+  if (shape() === "text") return h("blockquote", {}, item.name);
+  const source = server.shown(item, "picture");
+  return shape() === "sound" ? h("audio", { src: source, controls: true }) : h("img", { src: source, alt: `${item.name}, ${label}` });
+}
+
 function draw() {
   const dialog = at("viewer");
   list = list.filter((id) => find(id));
   if (!list.length) { dialog.close(); return; }
   place = Math.min(place, list.length - 1);
   const { item, label } = find(list[place]);
-  const mover = h("select", { "aria-label": "Move to", id: "move-to", onchange: async () => {
-    if (mover.value && await change({ do: "move", ids: [item.id], label: mover.value })) { speak(`Moved to ${mover.value}.`); draw(); }
-  } }, h("option", { value: "" }, "Move to …"), store.classes.filter((one) => one.label !== label).map((one) => h("option", { value: one.label }, one.label)));
+  const target = h("select", { "aria-label": "Class to move it to", id: "move-to" }, store.classes.filter((one) => one.label !== label).map((one) => h("option", { value: one.label }, one.label)));
+  const move = async () => {
+    const to = target.value;
+    if (await change({ do: "move", ids: [item.id], label: to })) { speak(`Moved to ${to}.`); draw(); }
+  };
   dialog.replaceChildren(
     h("div", { class: "viewer-top" },
-      h("p", {}, h("strong", {}, label), h("span", { class: "muted" }, store.modality === "text" ? "" : ` ${item.name}`)),
+      h("p", {}, h("strong", {}, label), h("span", { class: "muted" }, shape() === "text" ? "" : ` ${item.name}`)),
       h("button", { type: "button", class: "close", "aria-label": "Close", onclick: () => dialog.close() }, "×")),
-    store.modality === "text" ? h("blockquote", {}, item.name) : h("img", { src: server.shown(item, "picture"), alt: `${item.name}, ${label}` }),
+    content(item, label),
     h("div", { class: "row" },
       h("button", { type: "button", onclick: () => step(-1), disabled: place === 0 }, "← Previous"),
       h("button", { type: "button", onclick: () => step(1), disabled: place === list.length - 1 }, "Next →"),
       h("span", { class: "grow muted" }, `${(place + 1).toLocaleString("en")} of ${list.length.toLocaleString("en")}`),
-      mover,
+      store.classes.length > 1 ? [target, h("button", { type: "button", id: "move", onclick: move }, "Move")] : null,
       h("button", { type: "button", class: "danger", onclick: async () => { if (await change({ do: "delete", ids: [item.id] })) { speak(`${noun()} deleted.`); draw(); } } }, "Delete")));
 }
 
@@ -43,7 +51,7 @@ function step(by) {
 }
 
 at("viewer").addEventListener("keydown", (event) => {
-  if (event.target.closest("select")) return;
+  if (event.target.closest("select, audio")) return;
   if (event.key === "ArrowLeft") step(-1);
   if (event.key === "ArrowRight") step(1);
 });

@@ -11,21 +11,27 @@ export function count(n, noun) {
   return `${n.toLocaleString("en")} ${n === 1 ? noun : plural}`;
 }
 
-export function weight(value, measure) {
+export function contribution(value, measure) {
   return measure === "weight" ? `${value < 0 ? "−" : "+"}${Math.abs(value).toFixed(2)}` : value.toFixed(2);
 }
 
-/** How familiar something looks, from its p-value; null before anything was judged. */
-export function familiarity(known) {
-  if (known === null) return { word: "Not judged yet", detail: "It says “none of these” once some pictures were judged." };
+/** The answer in a few words; `label` is null where the input is unlike all classes. */
+export const answered = ({ label, top }) => label ?? `none of these (closest: ${top[0].label})`;
+
+/** How familiar an input looks, from its p-value; null where the model is not calibrated. */
+export function familiarity(known, noun) {
+  if (known === null) return { word: "Not calibrated", detail: "Probabilities are rough, and “none of these” is never answered. Evaluate says why." };
   const share = percent(known);
-  if (known < 0.05) return { word: "None of these", detail: `Only ${share} of what was taught looks as unusual as this.` };
-  if (known < 0.1) return { word: "Unusual", detail: `${share} of what was taught looks as unusual as this.` };
-  return { word: "Familiar", detail: `${share} of what was taught looks as unusual as this or more.` };
+  if (known < 0.05) return { word: "None of these", detail: `Only ${share} of your ${noun}s look as unusual as this one (p-value ${known.toPrecision(2)}).` };
+  if (known < 0.1) return { word: "Unusual", detail: `${share} of your ${noun}s look as unusual as this one (p-value ${known.toPrecision(2)}).` };
+  return { word: "Familiar", detail: `${share} of your ${noun}s look as unusual as this one or more (p-value ${known.toPrecision(2)}).` };
 }
 
+export const P_VALUE = "The p-value is the share of your own examples that look at least as unusual to the model as this one. Below 5 % the answer is “none of these”: of inputs that do belong to a class, about one in twenty is refused by mistake.";
+export const CONTRIBUTION = "The contribution is how much an example adds to the score of the answer: plus speaks for it, minus against it.";
+
 export function advice(one, noun) {
-  if (one.kind === "class") return "Teach at least two classes: one alone is the answer to everything.";
+  if (one.kind === "class") return "Add at least two classes: with one alone every answer is that class.";
   if (one.kind === "few") return `Add ${noun}s of ${one.label}: it has ${one.count === 0 ? "none" : `only ${one.count}`}.`;
-  return `Add ${noun}s of ${one.label}: ${percent(1 - one.recall)} of them are missed, most are taken for ${one.with}.`;
+  return `Add ${noun}s of ${one.label} (recall ${percent(one.recall)}): most mistakes are predicted as ${one.with}.`;
 }

@@ -1,0 +1,110 @@
+/** Evaluate: the expected accuracy, the mistakes, and what would help. */
+
+import { at, h } from "./dom.js";
+import { advice, count, percent } from "./words.js";
+import { tile } from "./item.js";
+import { change, changeWithUndo, find, noun, store } from "./store.js";
+import { view } from "./viewer.js";
+
+const WIDEST = 24; // classes up to which the whole matrix is drawn
+const kept = new Set(); // items that a person has looked at and left where they are
+let mark = "";
+
+export function showEvaluation() {
+  const found = store.evaluation;
+  const place = at("evaluate");
+  const now = JSON.stringify([found?.revision, store.revision, kept.size, found?.ready, found?.error]);
+  if (!found || now === mark) return;
+  mark = now;
+  at("evaluate-badge").textContent = found.ready ? percent(found.accuracy) : "";
+  const old = found.revision < store.revision;
+  place.replaceChildren(h("h2", { class: "unseen" }, "Evaluate"), failure(found), ...(found.ready ? whole(found, old) : [waiting(found), twins(found)]).filter(Boolean), next(found));
+}
+
+const failure = (found) => (found.error ? h("div", { class: "panel" }, h("p", {}, h("strong", {}, "The last evaluation failed. "), found.error)) : "");
+
+const waiting = (found) => h("div", { class: "panel" }, h("p", { class: "big" }, "Not calibrated."),
+  h("p", { class: "muted" }, `${found.reason} Until then there is no expected accuracy, and “none of these” is never answered.`));
+
+function whole(found, old) {
+  return [
+    h("div", { class: "panel score" },
+      h("p", { class: "figure", id: "accuracy" }, percent(found.accuracy)),
+      h("div", {}, h("p", {}, h("strong", {}, "Expected accuracy"), ` on new ${noun()}s like these, 95 % interval ${percent(found.interval[0])} to ${percent(found.interval[1])}.`),
+        h("p", { class: "muted" }, `Cross-validation on ${count(found.rows, noun())}: each is predicted by a model fitted without it.${old ? " Evaluating the latest change …" : ""}`))),
+    confusion(found), suspects(found), twins(found),
+  ].filter(Boolean);
+}
+
+function confusion(found) {
+  const open = (row, column) => () => {
+    const wrong = new Set(found.mistakes.map((one) => one.id));
+    const ids = row === column
+      ? (store.classes.find((one) => one.label === row)?.items ?? []).map((one) => one.id).filter((id) => !wrong.has(id))
+      : found.mistakes.filter((one) => one.label === row && one.predicted === column).map((one) => one.id);
+    if (ids.length) view(ids[0], ids);
+  };
+  const body = found.classes.length <= WIDEST ? matrix(found, open) : pairs(found, open);
+  return h("div", { class: "panel" }, h("h3", {}, "Confusion matrix"), h("p", { class: "muted" }, `Rows: the class. Columns: the prediction. A field opens its ${noun()}s.`), body);
+}
+
+function matrix({ classes, confusion: counts }, open) {
+  return h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Confusion matrix" }, h("table", { class: "matrix" },
+    h("thead", {}, h("tr", {}, h("td"), classes.map((label) => h("th", { scope: "col" }, h("span", { title: label }, label))))),
+    h("tbody", {}, classes.map((row, r) => {
+      const sum = counts[r].reduce((a, b) => a + b, 0);
+      return h("tr", {}, h("th", { scope: "row", title: row }, row), classes.map((column, c) => {
+        const n = counts[r][c];
+        const share = sum ? n / sum : 0;
+        return h("td", { class: n ? (r === c ? "right" : "err") : "", style: { "--share": share.toFixed(3) } },
+          n ? h("button", { type: "button", "aria-label": `${n} of ${row} predicted as ${column}`, onclick: open(row, column) }, String(n)) : "");
+      }));
+    }))));
+}
+
+function pairs({ classes, confusion: counts }, open) {
+  const found = [];
+  counts.forEach((line, r) => line.forEach((n, c) => { if (n && r !== c) found.push({ row: classes[r], column: classes[c], n }); }));
+  found.sort((a, b) => b.n - a.n);
+  if (!found.length) return h("p", {}, "There are no mistakes.");
+  return h("ul", { class: "list" }, found.slice(0, 40).map(({ row, column, n }) =>
+    h("li", {}, h("button", { type: "button", class: "plain", onclick: open(row, column) }, `${n} of ${row} predicted as ${column}`))));
+}
+
+function suspects({ mislabelled }) {
+  const open = mislabelled.filter((one) => !kept.has(one.id) && find(one.id)?.label === one.label);
+  if (!open.length) return null;
+  const ids = open.map((one) => one.id);
+  return h("div", { class: "panel" }, h("h3", {}, "Perhaps in the wrong class"),
+    h("ul", { class: "list suspects" }, open.map((one) => h("li", {}, tile(one.id, ids),
+      h("p", {}, `In ${one.label}, looks like `, h("strong", {}, one.predicted), ` (${percent(one.probability)})`),
+      h("div", { class: "row" },
+        h("button", { type: "button", class: "main", data: { move: one.id }, onclick: () => change({ do: "move", ids: [one.id], label: one.predicted }) }, `Move to ${one.predicted}`),
+        h("button", { type: "button", onclick: () => { kept.add(one.id); showEvaluation(); } }, "Leave it"))))));
+}
+
+function twins({ duplicates }) {
+  const open = duplicates.map((ids) => ids.filter((id) => find(id))).filter((ids) => ids.length > 1 && !ids.every((id) => kept.has(id)));
+  if (!open.length) return null;
+  return h("div", { class: "panel" }, h("h3", {}, "Near duplicates"), h("p", { class: "muted" }, "Duplicates make the expected accuracy too high; in two classes they make both worse."),
+    h("ul", { class: "list twins" }, open.map((ids) => h("li", {},
+      h("div", { class: "thumbs" }, ids.slice(0, 8).map((id) => h("span", { class: "twin" }, tile(id, ids), h("small", {}, find(id).label)))),
+      h("div", { class: "row" }, choices(ids),
+        h("button", { type: "button", onclick: () => { ids.forEach((id) => kept.add(id)); showEvaluation(); } }, "Leave them"))))));
+}
+
+/** One class: keep one of them. Several: a person says which class is right, and only that one keeps one. */
+function choices(ids) {
+  const labels = [...new Set(ids.map((id) => find(id).label))];
+  return labels.map((label) => {
+    const first = ids.find((id) => find(id).label === label);
+    const rest = ids.filter((id) => id !== first);
+    const text = labels.length === 1 ? `Keep one, delete ${rest.length}` : `It is ${label}: delete ${rest.length}`;
+    return h("button", { type: "button", data: { keep: label }, onclick: () => changeWithUndo({ do: "delete", ids: rest }, `${rest.length} deleted, one stays in ${label}.`) }, text);
+  });
+}
+
+function next(found) {
+  if (!found.advice.length) return found.ready ? h("div", { class: "panel" }, h("h3", {}, "What to add next"), h("p", {}, `Every class is recognised well. Try ${noun()}s from elsewhere.`)) : h("div");
+  return h("div", { class: "panel" }, h("h3", {}, "What to add next"), h("ul", { class: "plainlist" }, found.advice.map((one) => h("li", {}, advice(one, noun())))));
+}

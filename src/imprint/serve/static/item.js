@@ -1,0 +1,19 @@
+/** One item of a class as a button: a picture, or its text or name. */
+
+import { h } from "./dom.js";
+import * as server from "./server.js";
+import { find, shape } from "./store.js";
+import { view } from "./viewer.js";
+
+/** A button that opens an item; `ids` are those that the viewer leads through. Null where the item is gone. */
+export function tile(id, ids, attributes = {}) {
+  const place = find(id);
+  return place && drawn(place.item, place.label, { title: place.item.name, onclick: () => view(id, ids), ...attributes });
+}
+
+/** The button of an item that is known. */
+export function drawn(item, label, attributes) {
+  if (shape() !== "picture") return h("button", { type: "button", class: "text", ...attributes }, item.name);
+  const image = h("img", { src: server.shown(item, "thumbnail"), alt: `${item.name}, ${label}`, loading: "lazy", decoding: "async", draggable: "false", onerror: () => image.replaceWith(item.name) });
+  return h("button", { type: "button", class: "thumb", ...attributes }, image);
+}

@@ -1,0 +1,162 @@
+"""A model gives the same answer on the page, in the terminal and after export, and says whether it is calibrated."""
+
+import io
+import threading
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from imprint import Imprinter, backbones
+from imprint.serve.project import Project
+
+from .conftest import METHOD, PARTS, picture
+
+NEW = [picture(1000 + i, shade=i % 2) for i in range(20)]
+
+
+def fitted(calibrate=True, labels=("top", "bottom"), **parts):
+    pictures = [np.array(Image.open(io.BytesIO(picture(i, shade=i % 2)))) for i in range(40)]
+    model = Imprinter("raw", cache=False, calibrate=calibrate, **{**PARTS, **parts})
+    return model.fit((pictures, [labels[i % 2] for i in range(40)]))
+
+
+def saved(model, path):
+    model.save(path)
+    return path.read_bytes()
+
+
+def answers(client, raws=NEW, query=""):
+    return [client.json("POST", f"/api/predict?top=9{query}", raw)[1][0] for raw in raws]
+
+
+def assert_same(client, model):
+    """The page answers as a model in Python does, to 1e-6."""
+    pictures = [np.array(Image.open(io.BytesIO(raw))) for raw in NEW]
+    P, known = model.predict_proba(pictures), model.known(pictures)
+    for told, p, value in zip(answers(client), P, known):
+        shares = {one["label"]: one["probability"] for one in told["top"]}
+        assert np.allclose([shares[str(k)] for k in model.classes_.tolist()], p, atol=1e-6, rtol=0)
+        assert told["known"] == pytest.approx(float(value), abs=1e-6)
+        assert told["calibrated"]
+
+
+@pytest.mark.parametrize("parts", [{}, {"generator": "least_squares", "aggregator": "max"}], ids=["kernel", "solve"])
+@pytest.mark.parametrize("labels", [("top", "bottom"), (2, 10)], ids=["texts", "numbers"])
+def test_an_imported_model_keeps_its_calibration_and_is_exported_with_it(client, tmp_path, labels, parts):
+    model = fitted(labels=labels, **parts)
+    assert client.json("POST", "/api/import?name=a.imprint", saved(model, tmp_path / "a.imprint"))[0] == 200
+    assert_same(client, model)
+    status, _, raw = client.ask("GET", "/api/export/model.imprint")
+    assert status == 200
+    (tmp_path / "b.imprint").write_bytes(raw)
+    again = Imprinter.load(tmp_path / "b.imprint")
+    assert again.expected_accuracy_ == pytest.approx(model.expected_accuracy_)
+    assert_same(client, again)
+    evaluation = client.json("GET", "/api/evaluation")[1]
+    assert evaluation["calibrated"]
+    assert evaluation["accuracy"] == pytest.approx(model.expected_accuracy_)
+    assert client.ask("GET", "/api/export/model.onnx")[0] == 200
+
+
+def test_after_an_example_is_added_the_model_is_calibrated_again_from_all_that_is_known(client, project, tmp_path):
+    model = fitted()
+    client.json("POST", "/api/import?name=a.imprint", saved(model, tmp_path / "a.imprint"))
+    client.add("top", 777, 0)
+    project.evaluated().result(60)
+    again = np.array(Image.open(io.BytesIO(picture(777))))
+    assert_same(client, model.add(([again], ["top"])))
+    for entry in ({"do": "rename", "label": "top", "to": "upper"}, {"do": "drop", "label": "bottom"}, {"do": "undo"}):
+        assert client.change(**entry)[0] == 200
+        assert project.evaluated().result(60).history.revision == project.history.revision
+    assert {told["calibrated"] for told in answers(client)} == {True}
+    client.add("third", 5, 1)
+    (told,) = client.json("POST", "/api/predict?unknown=0.5", NEW[0])[1]
+    assert told["calibrated"]
+
+
+def test_unknown_is_refused_and_not_ignored_where_there_is_no_calibration(client, tmp_path):
+    client.json("POST", "/api/import?name=a.imprint", saved(fitted(calibrate=False), tmp_path / "a.imprint"))
+    (told,) = answers(client, NEW[:1])
+    assert (told["known"], told["calibrated"]) == (None, False)
+    for _ in range(2):
+        status, told = client.json("POST", "/api/predict?unknown=0.9", NEW[0])
+        assert (status, told["error"]) == (
+            409,
+            "unknown=0.9 cannot be applied, because the model is not calibrated. The imported model was fitted without "
+            "calibration, and it has no examples to calibrate it from.",
+        )
+        client.add("top", 5, 0)
+    evaluation = client.json("GET", "/api/evaluation")[1]
+    assert (evaluation["calibrated"], evaluation["ready"]) == (False, False)
+    assert "fitted without calibration" in evaluation["reason"]
+    assert client.json("POST", "/api/predict?unknown=0", NEW[0])[0] == 200
+
+
+def test_unknown_waits_for_the_evaluation_of_what_was_just_added(client):
+    for i in range(12):
+        client.add("top", i, 0)
+        client.add("bottom", 100 + i, 1)
+    black = io.BytesIO()
+    Image.new("RGB", (24, 20), "black").save(black, "PNG")
+    told = answers(client, [*NEW, black.getvalue()], "&unknown=0.5")
+    assert all(one["known"] is not None for one in told)
+    assert [one["label"] is None for one in told] == [one["known"] < 0.5 for one in told]
+    assert 0 < sum(one["label"] is None for one in told) < len(told)
+    client.change(do="clear")
+    client.add("one", 1)
+    status, told = client.json("POST", "/api/predict?unknown=0.5", NEW[0])
+    assert (status, "Two classes with two examples each are needed." in told["error"]) == (409, True)
+
+
+def test_exports_while_others_add_succeed(client, project):
+    for i in range(4):
+        client.add("top", i, 0)
+        client.add("bottom", 100 + i, 1)
+    stop = threading.Event()
+
+    def add():
+        seed = 1000
+        while not stop.is_set():
+            seed += 1
+            client.add(f"class{seed % 7}", seed, seed % 2)
+            if seed % 5 == 0:
+                client.change(do="drop", label=f"class{seed % 7}")
+
+    thread = threading.Thread(target=add)
+    thread.start()
+    try:
+        statuses = [client.ask("GET", "/api/export/model.imprint")[0] for _ in range(25)]
+    finally:
+        stop.set()
+        thread.join()
+    assert statuses == [200] * 25
+
+
+def test_a_model_with_pictures_of_any_name_is_explained(project, client, tmp_path):
+    from imprint.core.files import container
+
+    saved(fitted(), tmp_path / "a.imprint")
+    document, arrays = container.read(tmp_path / "a.imprint")
+    document["pictures"] = [["²" if i % 2 else str(i) for i, _ in enumerate(names)] for names in document["pictures"]]
+    container.write(tmp_path / "b.imprint", document, arrays)
+    assert client.json("POST", "/api/import?name=b.imprint", (tmp_path / "b.imprint").read_bytes())[0] == 200
+    client.add("third", 5, 1)  # the item with the number 1
+    status, (told,) = client.json("POST", "/api/predict?why", NEW[0])
+    assert status == 200
+    assert {(one["id"], one["name"]) for one in told["why"] if one["label"] != "third"} <= {
+        (None, name) for names in document["pictures"] for name in names
+    }
+    assert client.ask("GET", "/api/export/model.imprint")[0] == 200
+
+
+def test_a_restarted_project_with_an_imported_model_answers_as_before(project, client, tmp_path):
+    model = fitted()
+    client.json("POST", "/api/import?name=a.imprint", saved(model, tmp_path / "a.imprint"))
+    before = answers(client, NEW[:3])
+    project.close()
+    again = Project(project.folder, "raw", backbones.load("raw"), METHOD)
+    assert again.model().folds is not None
+    assert again.model().head.classes.tolist() == ["bottom", "top"]
+    assert len(before) == 3
+    again.close()

@@ -1,0 +1,85 @@
+"""The first import of a folder: interrupted, and with files that are none."""
+
+import os
+import threading
+
+import pytest
+
+from imprint import Imprinter
+from imprint.serve import start
+from imprint.serve.start import started
+
+from .conftest import picture
+
+
+@pytest.fixture
+def photos(tmp_path):
+    for label, shade in (("top", 0), ("bottom", 1)):
+        (tmp_path / "photos" / label).mkdir(parents=True)
+        for i in range(6):
+            (tmp_path / "photos" / label / f"{i}.png").write_bytes(picture(100 * shade + i, shade=shade))
+    return tmp_path / "photos"
+
+
+def sizes(project):
+    return {label: len(items) for label, items in project.history.labelled.by_class().items()}
+
+
+def begin(photos, tmp_path):
+    project, unreadable = started(photos, tmp_path / "project", "raw")
+    try:
+        return sizes(project), unreadable
+    finally:
+        project.close()
+
+
+def test_an_import_that_was_interrupted_goes_on(photos, tmp_path, monkeypatch):
+    calls = iter(range(100))
+    add = start.Project.add
+
+    def dying(self, *arguments):
+        if next(calls) == 5:
+            raise KeyboardInterrupt
+        return add(self, *arguments)
+
+    monkeypatch.setattr(start, "AT_ONCE", 1)
+    monkeypatch.setattr(start.Project, "add", dying)
+    with pytest.raises(KeyboardInterrupt):
+        begin(photos, tmp_path)
+    monkeypatch.undo()
+    assert begin(photos, tmp_path) == ({"bottom": 6, "top": 6}, [])
+
+
+def test_a_finished_import_is_not_repeated(photos, tmp_path):
+    project, _ = started(photos, tmp_path / "project", "raw")
+    project.change({"do": "delete", "ids": [1]}).result()
+    left = sizes(project)
+    project.close()
+    assert begin(photos, tmp_path) == (left, [])
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs FIFOs and symbolic links")
+def test_pipes_devices_and_dangling_links_are_reported_and_the_rest_is_imported(photos, tmp_path):
+    os.mkfifo(photos / "top" / "pipe.png")
+    (photos / "top" / "endless.png").symlink_to("/dev/zero")
+    (photos / "top" / "dangling.png").symlink_to(tmp_path / "nowhere")
+    outcome = []
+    thread = threading.Thread(target=lambda: outcome.append(begin(photos, tmp_path)), daemon=True)
+    thread.start()
+    thread.join(60)
+    ((labels, unreadable),) = outcome
+    assert labels == {"bottom": 6, "top": 6}
+    assert sorted(sentence.split(":")[0].rsplit("/", 1)[-1] for sentence in unreadable) == [
+        "dangling.png",
+        "endless.png",
+        "pipe.png",
+    ]
+
+
+def test_a_model_is_imported_once(photos, tmp_path):
+    Imprinter("raw", cache=False).fit(str(photos)).save(tmp_path / "model.imprint")
+    for _ in range(2):
+        project, _ = started(tmp_path / "model.imprint", tmp_path / "project")
+        assert project.history.revision == 1
+        assert sizes(project) == {"bottom": 0, "top": 0}
+        project.close()
