@@ -183,8 +183,6 @@ class ImprintClassifier(Fitted, ClassifierMixin, MethodParameters):  # type: ign
         """Share of rows whose predicted label is the given one."""
         return float(accuracy_score(to_numpy(y), to_numpy(self.predict(X)), sample_weight=sample_weight))
 
-    # Keeping
-
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to one file, whole or not at all. It holds no code: safetensors and JSON."""
         head, columns = self._known()
