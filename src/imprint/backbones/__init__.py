@@ -3,6 +3,7 @@
 import json
 from functools import partial
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -11,7 +12,17 @@ import numpy as np
 from imprint import modalities
 from imprint.backbones.backbone import Backbone, thread_count
 from imprint.backbones.preprocess import Preprocess
-from imprint.backbones.record import RECORDS, Record, is_installed, named, names, of_file, stated_weights
+from imprint.backbones.record import (
+    RECORDS,
+    Record,
+    builtin_names,
+    is_installed,
+    named,
+    names,
+    of_file,
+    plugin,
+    stated_weights,
+)
 from imprint.backbones.torch_backbone import precision
 from imprint.core.errors import ParameterError
 from imprint.core.family import unknown
@@ -61,7 +72,7 @@ class ClassifierHead(NamedTuple):
 def _split(spec: object) -> tuple[str, str]:
     """'onnx:FILE' becomes ('onnx', 'FILE'), 'tinynet' becomes ('', 'tinynet')."""
     prefix, colon, rest = spec.partition(":") if isinstance(spec, str) else ("", "", "")
-    if isinstance(spec, str) and not colon and spec in names():
+    if isinstance(spec, str) and not colon and (spec in builtin_names() or spec in names()):
         return "", spec
     if prefix in PREFIXES and rest:
         return prefix, rest
@@ -123,6 +134,8 @@ def load(spec: str, device: str = "cpu", threads: int | None = None) -> Backbone
 
 
 def _adapter(name: str) -> Any:
+    if find_spec(f"imprint.backbones.adapters.{name}") is None:
+        return plugin(name)
     return import_module(f"imprint.backbones.adapters.{name}")
 
 

@@ -49,6 +49,10 @@ class Backbone(ABC):
     def prepare(self, item: Any) -> Any:
         """One item as `embed` wants it in a batch."""
 
+    def count_truncated(self, texts: Sequence[str]) -> int:
+        """How many texts are longer than the network reads."""
+        return 0
+
     @abstractmethod
     def _forward(self, batch: Any) -> Array: ...
 

@@ -15,8 +15,10 @@ from imprint.core.errors import FileError, ParameterError
 from imprint.core.extras import installed
 from imprint.core.family import unknown
 from imprint.core.files.home import home
+from imprint.core.plugins import registered
 from imprint.modalities import modality
 
+PLUGINS = "imprint.backbones"  # the group of entry points
 RECORDS = Path(__file__).parent / "records"
 WHOLE_DIGEST = 64  # digits of a SHA-256
 NO_WEIGHTS = "no weights"  # in the place of a digest, for a backbone that has none
@@ -33,20 +35,20 @@ class Record:
     """The file in `adapters/` that runs it."""
     modality: str = "image"
     """`image`, `text`, `sound`, or the modality of a plug-in."""
-    width: int
-    """Numbers in one embedding."""
+    width: int  # numbers in one embedding
     preprocess: Preprocess | None = None
     """None for texts, which the network's own tokeniser reads."""
     tokens: int | None = None
     """Tokens of a text that the network reads; the rest is cut off."""
+    language: str | None = None
+    """The language that a network of texts was trained on, such as `en`; None for several."""
     seconds: float | None = None
     """Length of a frame of sound; a recording is the average of its frames."""
     layer: str | None = None
     """The output or tensor that is the embedding."""
     file: str | None = None
     """The weights' file: `weights/...` ships with the package, a bare name lies where `location` says."""
-    size: int | None = None
-    """Bytes of that file."""
+    size: int | None = None  # bytes of that file
     head: str | None = None
     """The pre-training classifier inside the package, relative to this folder."""
     source: str | None = None
@@ -114,15 +116,29 @@ class Record:
 
 
 def names() -> list[str]:
-    """The backbones that have a name."""
+    """The backbones that have a name, also those of plug-ins."""
+    return sorted({*builtin_names(), *registered(PLUGINS)})
+
+
+def builtin_names() -> list[str]:
     return sorted(path.stem for path in RECORDS.glob("*.json"))
 
 
 def named(name: str) -> Record:
     """The record of one of `names()`."""
-    if name not in names():
-        raise unknown("backbone", name, names())
-    return _read(RECORDS / f"{name}.json", {"name": name})
+    if name in builtin_names():
+        return _read(RECORDS / f"{name}.json", {"name": name})
+    return plugin(name).RECORD
+
+
+def plugin(name: str) -> Any:
+    """The module of an installed entry point: it has `RECORD`, `VERSION` and `load(record, device, threads)`."""
+    try:
+        return registered(PLUGINS)[name].load()
+    except KeyError:
+        raise unknown("backbone", name, names()) from None
+    except (ImportError, AttributeError) as e:
+        raise ParameterError(f"The entry point {name} of {PLUGINS} cannot be loaded: {e}.") from e
 
 
 def of_file(path: Path, adapter: str) -> Record:
@@ -141,7 +157,7 @@ def of_file(path: Path, adapter: str) -> Record:
 
 def _known(path: Path, adapter: str) -> Record | None:
     sha256 = verified(path)
-    return next((r for r in map(named, names()) if (r.sha256, r.adapter) == (sha256, adapter)), None)
+    return next((r for r in map(named, builtin_names()) if (r.sha256, r.adapter) == (sha256, adapter)), None)
 
 
 def location(record: Record) -> Path:

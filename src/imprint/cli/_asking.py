@@ -20,15 +20,15 @@ def ask_for_labels(model: Imprinter, pool: Split, embedded: Embedded, n: int, fo
     The model learns the answers in memory, so that every tenth answer improves the suggestions; its file stays as it
     is. An empty answer skips the input; the end of standard input, or Ctrl-C, ends the questions.
     """
-    column = "text" if pool.modality == "text" else "path"
+    column = "text" if pool.kind.typed else "path"
     terminal.write_csv([column, "label", "row"], [])
     terminal.note("Type a class, or its number; Enter skips; Ctrl-C ends and keeps the answers.")
     session = _Session(model, embedded)
     try:
         while session.asked < n and (batch := session.suggest(min(ASK_EVERY, n - session.asked))):
             for number, reason in batch:
-                text = pool.inputs[number] if pool.modality == "text" else pool.names[number]
-                _show(session, text, reason, pool.modality)
+                text = pool.inputs[number] if pool.kind.typed else pool.names[number]
+                _show(session, text, reason, pool.kind.typed)
                 label = _answer(session)
                 session.record(number, label)
                 if label is not None:
@@ -92,9 +92,9 @@ class _Session:
             self._learnt.update(new)
 
 
-def _show(session: _Session, text: str, reason: str, modality: str) -> None:
+def _show(session: _Session, text: str, reason: str, typed: bool) -> None:
     terminal.note(f"\n{session.asked + 1}. {text}\n   {reason}")
-    if modality != "text" and sys.stdin.isatty():
+    if not typed and sys.stdin.isatty():
         typer.launch(text)
     choices = "  ".join(f"{i} {label}" for i, label in enumerate(session.classes[:9], start=1))
     sys.stderr.write(f"   {terminal.printable(choices)}\n   class: ")

@@ -1,52 +1,90 @@
-"""What a person wants predicted: files, folders, texts or a table, or the lines of standard input."""
+"""The arguments of `imprint predict`: files, folders, texts, a table, or standard input."""
 
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from imprint import datasets
 from imprint.core.errors import FileError, ParameterError
 from imprint.datasets import Split
-from imprint.datasets.split import NO_LABELS, Numbered, RowsOf
-from imprint.datasets.tables import table_suffix
-from imprint.modalities import Modality
+from imprint.datasets.split import NO_LABELS
+from imprint.datasets.tables import load_table, table_suffix
+from imprint.imprinter.items import GivenInputs
+from imprint.modalities import Modality, of_file
 
 STANDARD_INPUT = "-"
 
 
-def inputs(given: Sequence[str], kind: Modality, text_column: str | None = None) -> Split:
-    """The inputs of a model that reads one kind of them, without labels."""
-    words = [word for text in given for word in (_lines() if text == STANDARD_INPUT else [text])]
-    if not words:
+def inputs(given: Sequence[str], kind: Modality, text_column: str | None = None, texts: bool = False) -> Split:
+    """The inputs of a model, without labels; with `texts` every argument is a text.
+
+    Otherwise an argument that exists as a file, or ends like one, is a file.
+    """
+    if texts and not kind.typed:
+        raise ParameterError(f"--text: this model reads {kind.plural}, not texts.")
+    values: list[Any] = []
+    for word in given:
+        values += _standard_input(kind) if word == STANDARD_INPUT else [word if texts else _value(word, kind)]
+    if not values:
         raise ParameterError("predict: standard input has no lines.")
-    if not kind.needs_backbone or (kind.typed and _is_table(words[0])):
-        return _table(words, text_column)
+    tables = [value for value in values if isinstance(value, Path) and is_table(value)]
+    if not kind.needs_backbone or (kind.typed and tables):
+        return read_table(values, kind, text_column)
+    if kind.typed or any(isinstance(value, bytes) for value in values):
+        return _of_values(values, kind)
+    return datasets.load_files(values, kind.name)
+
+
+def read_table(values: Sequence[Any], kind: Modality, text_column: str | None) -> Split:
+    """All rows of one table, whatever split they belong to."""
+    if len(values) > 1:
+        raise ParameterError(f"predict: give one table at a time, not {len(values)} arguments.")
+    path = Path(values[0])
+    if not path.exists():
+        raise FileError(f"There is no file {path}; a model of {kind.plural} reads a table, a .npz or a .npy file.")
+    if table_suffix(path) is not None:
+        return load_table(path, None, labelled=False, text_column=text_column)
+    return datasets.load(path, "train", labelled=False, text_column=text_column)
+
+
+def _value(word: str, kind: Modality) -> str | Path:
+    """A path, or for a model of texts a text."""
+    path = Path(word).expanduser()
     if not kind.typed:
-        return datasets.load_files(words, kind.name)
-    return Split(tuple(words), NO_LABELS, tuple(words), (), kind.name)
+        return path
+    try:
+        exists = path.exists()
+    except OSError:  # longer than any file name
+        return word
+    if not exists and (is_table(path) or of_file(word) is not None):
+        raise FileError(f"There is no file {word}; to classify these words as a text, add --text.")
+    return path if exists else word
 
 
-def _lines() -> list[str]:
-    return [line for line in sys.stdin.read().splitlines() if line]
+def is_table(path: str | Path) -> bool:
+    return table_suffix(path) is not None
 
 
-def _is_table(word: str) -> bool:
-    return table_suffix(word) is not None and Path(word).is_file()
+def _of_values(values: Sequence[Any], kind: Modality) -> Split:
+    """Texts, files and the bytes of standard input, one input each; a folder stands for the files below it."""
+    items: list[Any] = []
+    for value in values:
+        folder = isinstance(value, Path) and value.is_dir()
+        items += [Path(name) for name in datasets.load_files([value], kind.name).names] if folder else [value]
+    names = ["standard input" if isinstance(item, bytes) else str(item) for item in items]
+    return Split(GivenInputs(kind, items), NO_LABELS, names, (), kind.name)
 
 
-def _table(words: Sequence[str], text_column: str | None) -> Split:
-    if len(words) > 1:
-        raise ParameterError(f"predict: one table at a time; {len(words)} were given.")
-    if not Path(words[0]).exists():
-        raise FileError(f"There is no file {words[0]}; a model of embeddings takes a table, a .npz or a .npy file.")
-    columns: dict[str, Any] = {"text_column": text_column}
-    return numbered_rows(datasets.load(words[0], "train", labelled=False, **columns))
-
-
-def numbered_rows(split: Split) -> Split:
-    """The split with the name of its file in the names of its rows."""
-    if isinstance(split.names, Numbered):  # of a pack or a matrix, which are called after their part alone
-        return replace(split, names=RowsOf(split.origin, range(1, len(split) + 1)))
-    return split
+def _standard_input(kind: Modality) -> list[Any]:
+    """The lines of standard input, each a text or a path; or its bytes, if they are no lines of text but one input."""
+    raw = sys.stdin.buffer.read() if hasattr(sys.stdin, "buffer") else sys.stdin.read().encode()
+    try:
+        lines = [line for line in raw.decode("utf-8-sig").splitlines() if line.strip()]
+    except UnicodeDecodeError:
+        if kind.typed or not kind.needs_backbone:
+            raise ParameterError("predict: standard input is not text in UTF-8.") from None
+        return [raw]
+    if kind.typed:
+        return list(lines)
+    return [raw] if "\0" in "".join(lines) else [Path(line) for line in lines]

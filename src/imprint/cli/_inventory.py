@@ -73,7 +73,7 @@ def _input(record: Any) -> str:
         return f"{record.tokens} tokens"
     if record.seconds is not None:
         return f"{record.seconds} s"
-    return f"{record.input_size[0]} px"
+    return f"{record.input_size[0]} px" if record.input_size else ""
 
 
 def _absent(records: Sequence[Any]) -> list[str]:

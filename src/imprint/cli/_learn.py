@@ -26,11 +26,11 @@ def embed(model: Imprinter, spec: str, **columns: Any) -> tuple[Embedded, tuple[
         model.embedder.choose(split.kind)
         by = f", by {model.embedder.spec}" if split.kind.needs_backbone else ""
         terminal.note(f"{split.found}{by}.")
-        for line in split.omissions:
-            terminal.note(line)
         if model.embedder.cache and split.kind.needs_backbone:
             check_home()
-        rows = model.embed(split, progress=bars.embedding())
+        rows = model.embedder.labelled(split, progress=bars.embedding())
+    for line in rows.notices:
+        terminal.note(line)
     terminal.skipped(rows.skipped)
     return rows, split.parts
 

@@ -1,4 +1,4 @@
-"""Files sorted into a folder per class, as a model sees them."""
+"""Files sorted into a folder per predicted class."""
 
 import filecmp
 import os
@@ -13,9 +13,9 @@ UNKNOWN = "none of these"
 
 
 def sort_into(folder: Path, files: Iterable[tuple[str, object]], link: bool) -> int:
-    """Copy or link every file into the sub-folder of its label; says how many. Nothing is ever overwritten.
+    """Copy or link every file into the sub-folder of its label; return how many. Nothing is ever overwritten.
 
-    A file that is there already, byte for byte, is left; another one of the same name gets a number.
+    An identical file that is already there is left alone; a different one of the same name gets a number.
     """
     done = 0
     try:
@@ -58,9 +58,20 @@ def _put(source: Path, place: Path, link: bool) -> int:
         if link:
             os.symlink(source.resolve(), target)
         else:
-            partial = target.with_name(f".{target.name}.imprint-partial")
-            shutil.copy2(source, partial)
-            os.link(partial, target) if hasattr(os, "link") else shutil.copy2(partial, target)
-            partial.unlink()
+            _copy(source, target)
         return 1
     return 0
+
+
+def _copy(source: Path, target: Path) -> None:
+    """Copy a file, whole or not at all, and never over another one."""
+    partial = target.with_name(f".{target.name}.imprint-partial")
+    shutil.copy2(source, partial)
+    try:
+        os.link(partial, target)
+    except (OSError, AttributeError):  # FAT and exFAT have no hard links
+        with open(partial, "rb") as content, open(target, "xb") as out:
+            shutil.copyfileobj(content, out)
+        shutil.copystat(partial, target)
+    finally:
+        partial.unlink(missing_ok=True)

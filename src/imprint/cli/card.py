@@ -17,9 +17,10 @@ def command(
     json: options.Json = False,
     backbone: options.MovedNetwork = None,
 ) -> None:
-    """Describe a model: data, classes, expected accuracy, backbone, licence, use and limits.
+    """Write the model card of a model.
 
-    The Markdown has the front matter that the Hugging Face hub reads.
+    It states data, classes, expected accuracy, backbone, licence, use and limits. The Markdown has the front matter
+    that the Hugging Face hub reads.
     """
     from imprint.cli._files import check_model, check_place
     from imprint.core.errors import FileError

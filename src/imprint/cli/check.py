@@ -65,7 +65,7 @@ def _show(result: "Inspection", rows: "LabelledRows") -> None:
     if result.mislabelled:
         _heading("Labels to check", len(result.mislabelled), ", the highest score first")
         lines = [
-            [rows.relative(s.path), terminal.marked(s.label), s.suggested, f"{s.score:.1f}"]
+            [rows.caption(s.path), terminal.marked(s.label), s.suggested, f"{s.score:.1f}"]
             for s in result.mislabelled[:MAX_LISTED]
         ]
         terminal.table(["name", "label", "suggested", "score"], lines, right=["score"])
@@ -74,7 +74,7 @@ def _show(result: "Inspection", rows: "LabelledRows") -> None:
         _heading("Groups of duplicates", len(result.duplicates), differing)
         terminal.table(["name", "label", "group"], _copies(result, rows), right=["group"])
     for title, paths in (
-        ("Outliers", [rows.relative(path) for path in result.outliers]),
+        ("Outliers", [rows.caption(path) for path in result.outliers]),
         ("Unreadable inputs", [f"{rows.relative(u['path'])}: {u['reason']}" for u in result.unreadable]),
     ):
         if paths:
@@ -90,7 +90,7 @@ def _copies(result: "Inspection", rows: "LabelledRows") -> list[list[object]]:
         for path in group[:MAX_LISTED]:
             label = label_of[path]
             shown = terminal.marked(label) if number <= result.conflicts else label
-            lines.append([rows.relative(path), shown, number])
+            lines.append([rows.caption(path), shown, number])
     return lines
 
 

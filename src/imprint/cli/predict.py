@@ -1,5 +1,6 @@
 """`imprint predict`."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,11 +14,14 @@ if TYPE_CHECKING:
 
 REASONS = 3
 NONE = "none of these"
+COLUMNS = ["label", "probability", "known"]
 MEANINGS = {
-    "similarity": "more is nearer",
-    "distance": "less is nearer",
-    "weight": "what it adds to the score of the class that won",
+    "similarity": "the larger, the closer",
+    "distance": "the smaller, the closer",
+    "weight": "how much the proxy adds to the score of the most probable class",
 }
+TITLES = {"weight": "contribution"}
+KNOWN = "known: conformal p-value of belonging to one of the classes; below {0:g} for about {1:g} % of inputs that do."
 
 
 def command(
@@ -26,8 +30,8 @@ def command(
         list[str],
         typer.Argument(
             metavar="INPUT...",
-            help="Pictures or folders of them; texts, or a table of them; a table of embeddings; - reads lines from "
-            "standard input.",
+            help="Files or folders of them; texts, or a table of them; a table of embeddings; - reads standard input: "
+            "one text or path per line, or one picture. A word that exists as a file, or ends like one, is a file.",
             show_default=False,
         ),
     ],
@@ -35,19 +39,25 @@ def command(
         float | None,
         typer.Option(
             metavar="P",
-            help=f"Answer '{NONE}' where `known` is below P; with 0.05, 5 % of what does belong is refused too.",
+            help=f"Answer '{NONE}' if the p-value `known` is below P. With 0.05, about 5 % of the inputs that do "
+            "belong to a class are rejected.",
             min=0,
             max=1,
         ),
     ] = None,
     top: Annotated[int, typer.Option(help="How many classes to show for each input.", min=1)] = 3,
-    why: Annotated[bool, typer.Option("--why", help="Show the proxies that count most and a picture of each.")] = False,
-    csv: Annotated[bool, typer.Option("--csv", help="For spreadsheets: CSV on standard output.")] = False,
+    why: Annotated[
+        bool, typer.Option("--why", help="Show the proxies that contribute most, and a training input of each.")
+    ] = False,
+    csv: Annotated[
+        bool, typer.Option("--csv", help="CSV on standard output; to the rows of a table, columns are appended.")
+    ] = False,
     sort_into: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="Copy every picture into the sub-folder of its class; overwrites nothing."),
+        typer.Option(metavar="DIR", help="Copy every file into the sub-folder of its class; overwrites nothing."),
     ] = None,
     link: Annotated[bool, typer.Option("--link", help="With --sort-into: link instead of copying.")] = False,
+    text: Annotated[bool, typer.Option("--text", help="Every INPUT is a text, even if it looks like a file.")] = False,
     text_column: options.TextColumn = None,
     json: options.Json = False,
     backbone: options.MovedNetwork = None,
@@ -55,10 +65,12 @@ def command(
     threads: options.Threads = None,
     cache: options.Cache = True,
 ) -> None:
-    """Say what pictures, texts or embeddings are.
+    """Classify pictures, texts, sounds or embeddings.
 
-    What cannot be read is named, the others are still answered, and the exit code is 1.
+    Inputs that cannot be read are listed, the others are classified, and the exit code is 1.
     """
+    import numpy as np
+
     from imprint.cli import _inputs
     from imprint.cli._files import check_model
     from imprint.core.errors import ParameterError, UnreadableInput
@@ -68,44 +80,47 @@ def command(
     model = Imprinter.load(file, backbone=backbone, device=device, threads=threads, cache=cache)
     kind = model.embedder.kind
     if sort_into is not None and (kind.typed or not kind.needs_backbone):
-        raise ParameterError(
-            f"--sort-into: only files, such as pictures, can be sorted; this model reads {kind.plural}."
-        )
+        raise ParameterError(f"--sort-into: only files, such as pictures, are sorted; this model reads {kind.plural}.")
     with terminal.bars() as bars:
-        seen = model.look(_inputs.inputs(inputs, kind, text_column), bars.embedding("Looking"))
-    if not len(seen.X):
-        raise UnreadableInput(seen.skipped[0].name, seen.skipped[0].reason)
-    answers = _answers(model, seen, top, unknown, REASONS if why else 0)
+        split = _inputs.inputs(inputs, kind, text_column, text)
+        embedded = model.look(split, bars.embedding())
+    if not len(embedded.X):
+        raise UnreadableInput(embedded.skipped[0].name, embedded.skipped[0].reason)
+    readable = np.delete(np.arange(len(split)), [s.index for s in embedded.skipped]).tolist()
+    answers = _answers(model, embedded, top, unknown, REASONS if why else 0)
     if json:
         terminal.emit(answers)
+    elif csv and not text and _inputs.is_table(inputs[0]):
+        _append_to_table(Path(inputs[0]), dict(zip(readable, answers)))
     elif csv:
-        _write_csv(answers)
+        terminal.write_csv(["path", *COLUMNS], [[a["path"], *_cells(a)] for a in answers])
     else:
-        _show(answers, model.measure)
+        captions = split.captions
+        _show(answers, [captions[i] for i in readable], model.measure, unknown)
     if sort_into is not None:
         _sort(sort_into, answers, link)
-    terminal.skipped(seen.skipped)
+    terminal.skipped(embedded.skipped)
     if _inputs.STANDARD_INPUT in inputs and model.calibrated:
         _monitor(model, answers)
-    terminal.end(seen.skipped)
+    terminal.end(embedded.skipped)
 
 
 def _answers(
-    model: "Imprinter", seen: "Embedded", top: int, unknown: float | None, reasons: int
+    model: "Imprinter", embedded: "Embedded", top: int, unknown: float | None, reasons: int
 ) -> list[dict[str, Any]]:
-    known = model.known(seen) if model.calibrated or unknown is not None else [None] * len(seen.X)
+    known = model.known(embedded) if model.calibrated or unknown is not None else [None] * len(embedded.X)
     answers = []
-    for i, (name, guesses, p) in enumerate(zip(seen.names, model.top(seen, top), known)):
-        refused = unknown is not None and p is not None and p < unknown
+    for i, (name, guesses, p) in enumerate(zip(embedded.names, model.top(embedded, top), known)):
+        rejected = unknown is not None and p is not None and p < unknown
         answer: dict[str, Any] = {
             "path": name,
-            "label": None if refused else guesses[0].label,
+            "label": None if rejected else guesses[0].label,
             "probability": guesses[0].probability,
             "known": None if p is None else float(p),
             "top": [g._asdict() for g in guesses],
         }
         if reasons:
-            near = model.why(seen._replace(X=seen.X[i : i + 1]), reasons)
+            near = model.why(embedded._replace(X=embedded.X[i : i + 1]), reasons)
             answer["why"] = [{"label": r.label, model.measure: r.value, "picture": r.picture} for r in near]
         answers.append(answer)
     return answers
@@ -124,27 +139,45 @@ def _monitor(model: "Imprinter", answers: list[dict[str, Any]]) -> None:
             report_drift(monitor.alarm, monitor)
 
 
-def _show(answers: list[dict[str, Any]], measure: str) -> None:
+def _show(answers: list[dict[str, Any]], captions: Sequence[str], measure: str, unknown: float | None) -> None:
     rows, reasons = [], []
-    for answer in answers:
+    for caption, answer in zip(captions, answers):
         others = ", ".join(f"{g['label']} {_percent(g['probability'])}" for g in answer["top"][1:])
-        label = NONE if answer["label"] is None else answer["label"]
+        rejected = answer["label"] is None
+        label = f"{NONE} (closest: {answer['top'][0]['label']})" if rejected else answer["label"]
         known = [] if answer["known"] is None else [f"{answer['known']:.3f}"]
-        rows.append([answer["path"], label, _percent(answer["probability"]), *known, others])
+        rows.append([caption, label, "" if rejected else _percent(answer["probability"]), *known, others])
         for r in answer.get("why", []):
-            reasons.append([answer["path"], r["label"], f"{r[measure]:+.3f}" if measure == "weight" else
-                            f"{r[measure]:.3f}", r["picture"] or "a proxy"])  # fmt: skip
+            value = f"{r[measure]:+.3f}" if measure == "weight" else f"{r[measure]:.3f}"
+            reasons.append([caption, r["label"], value, r["picture"] or "(not stored)"])
     known = [] if answers[0]["known"] is None else ["known"]
     terminal.table(["name", "class", "probability", *known, "others"], rows, right=["probability", *known])
     if reasons:
+        title = TITLES.get(measure, measure)
         terminal.write("\n")
-        terminal.table(["name", "proxy of", measure, "beside"], reasons, right=[measure])
-        terminal.note(f"{measure}: {MEANINGS[measure]}.")
+        terminal.table(["name", "proxy of", title, "closest training input"], reasons, right=[title])
+        terminal.note(f"{title}: {MEANINGS[measure]}.")
+    if unknown is not None and any(answer["label"] is None for answer in answers):
+        terminal.note(KNOWN.format(unknown, 100 * unknown))
 
 
-def _write_csv(answers: list[dict[str, Any]]) -> None:
-    rows = [[a["path"], "" if a["label"] is None else a["label"], a["probability"], a["known"]] for a in answers]
-    terminal.write_csv(["path", "label", "probability", "known"], rows)
+def _cells(answer: dict[str, Any] | None) -> list[Any]:
+    """The label, probability and p-value of an answer; nothing for an input that was rejected or not read."""
+    if answer is None:
+        return ["", "", ""]
+    known = "" if answer["known"] is None else answer["known"]
+    return ["", "", known] if answer["label"] is None else [answer["label"], answer["probability"], known]
+
+
+def _append_to_table(path: Path, answers: dict[int, dict[str, Any]]) -> None:
+    """The user's table with the answers as further columns."""
+    from imprint.datasets.tables.reading import read_rows
+
+    rows = [values for _, values in read_rows(path)]
+    columns = list(dict.fromkeys(name for values in rows for name in values))
+    added = [f"predicted_{name}" if name in columns else name for name in COLUMNS]
+    lines = [[*(values.get(c) for c in columns), *_cells(answers.get(i))] for i, values in enumerate(rows)]
+    terminal.write_csv([*columns, *added], lines)
 
 
 def _sort(folder: Path, answers: list[dict[str, Any]], link: bool) -> None:

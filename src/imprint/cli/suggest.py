@@ -127,13 +127,12 @@ def _embed(model: "Imprinter", path: str, text_column: str | None) -> tuple["Spl
     """The inputs of a pool, named as a user would open them, and their embeddings."""
     from imprint import datasets
     from imprint.cli._files import check_home
-    from imprint.cli._inputs import numbered_rows
 
     folder = Path(path).expanduser()
     if folder.is_dir() and not any(folder.glob("train.*")):
         pool = datasets.load_files([folder])
     else:
-        pool = numbered_rows(datasets.load(path, "train", labelled=False, text_column=text_column))
+        pool = datasets.load(path, "train", labelled=False, text_column=text_column)
     with terminal.bars() as bars:
         model.embedder.choose(pool.kind)
         if model.embedder.cache and pool.kind.needs_backbone:
@@ -149,10 +148,10 @@ def _write(pool: "Split", suggestions: "Suggestions", json: bool, csv: bool) -> 
     elif csv:
         texts = {"text": [pool.inputs[i] for i in numbers], "label": [""] * len(numbers)}
         columns: dict[str, list[Any]] = {name: [e[name] for e in entries] for name in ("path", "row", "reason")}
-        columns |= texts if pool.modality == "text" else {}
+        columns |= texts if pool.kind.typed else {}
         terminal.write_csv(list(columns), zip(*columns.values()))
     else:
-        text = [pool.inputs[i] for i in numbers] if pool.modality == "text" else None
+        text = [pool.inputs[i] for i in numbers] if pool.kind.typed else None
         names = text or [e["path"] for e in entries]
         terminal.table(["row", "name", "reason"], zip(numbers, names, suggestions.reasons), right=["row"])
 

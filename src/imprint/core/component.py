@@ -68,6 +68,8 @@ class Component(ABC):  # noqa: B024 - the families add the abstract methods
             wanted = "write @dataclass(frozen=True, kw_only=True) above the class"
             raise ParameterError(f"{type(self).__name__}: {wanted}.")
         for f in fields(self):
+            if "choices" not in f.metadata:
+                raise ParameterError(f"{type(self).__name__}.{f.name}: declare it as param(default, meaning).")
             value = getattr(self, f.name)
             legal = _coerce(value, f)
             if legal is None:

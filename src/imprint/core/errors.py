@@ -1,6 +1,7 @@
 """One family of errors. Each message is a sentence: the call, then the rule."""
 
 __all__ = [
+    "DataWarning",
     "FileError",
     "ImprintError",
     "KindError",
@@ -38,6 +39,10 @@ class MissingExtraError(ImprintError, ImportError):
 
 class SmallSampleWarning(UserWarning):
     """There are too few rows for what was asked; the message says what to do."""
+
+
+class DataWarning(UserWarning):
+    """Training data that were left out, cut or labelled inconsistently; the model is fitted nevertheless."""
 
 
 class UnreadableInput(ImprintError):  # noqa: N818 - it describes an input; the reader decides whether that is an error

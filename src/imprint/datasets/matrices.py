@@ -10,7 +10,7 @@ import numpy as np
 from imprint.core.errors import FileError, ParameterError
 from imprint.core.types import Array
 from imprint.datasets.labels import read_labels
-from imprint.datasets.split import NO_LABELS, Numbered, Split, classes_of
+from imprint.datasets.split import NO_LABELS, RowsOf, Split, classes_of
 
 DAMAGE = (
     ValueError,
@@ -35,7 +35,7 @@ def load_matrix(path: Path, labels: Path | None, *, labelled: bool = True, label
         raise ParameterError(f"load({str(path)!r}): a .npy file has no labels; give a file with one per row as labels.")
     X = float_rows(read_npy(path, mapped=True), str(path))
     y = read_labels(labels, len(X), label_column) if labels is not None and labelled else NO_LABELS
-    return Split(X, y, Numbered(path.stem, len(X)), classes_of(y), "embedding", origin=path.name)
+    return Split(X, y, RowsOf(path.name, range(1, len(X) + 1)), classes_of(y), "embedding", origin=path.name)
 
 
 def read_npy(path: Path, *, mapped: bool = False) -> Array:
@@ -63,5 +63,6 @@ def float_rows(rows: Array, what: str) -> Array:
         if not finite.all():
             row, column = np.argwhere(~finite)[0]
             value = rows[first + row, column]
-            raise FileError(f"{what}, row {first + row}, column {column}: {value} is not a finite float32 number.")
+            cell = f"{what}, row {first + row + 1}, column {column + 1}"
+            raise FileError(f"{cell}: {value} is not a finite float32 number.")
     return X

@@ -1,7 +1,8 @@
 """Packs: one `.npz` file with the arrays of a training and a test split, or of one of them.
 
 Pictures are `train_images` and `train_labels`. Embeddings are `train`, `train_labels` and perhaps `train_names`, as
-`imprint embed` writes them; rows of unsigned bytes come with a `scale` and perhaps an `offset`.
+`imprint embed` writes them, or `X` (`embeddings`, `features`, `X_train`) and `y` (`labels`, `y_train`). Rows of
+unsigned bytes come with a `scale` and perhaps an `offset`.
 """
 
 import os
@@ -16,29 +17,47 @@ import numpy as np
 from imprint.core.errors import FileError, ParameterError
 from imprint.core.types import Array
 from imprint.datasets.matrices import DAMAGE, float_rows
-from imprint.datasets.split import NO_LABELS, SPLITS, Numbered, Split, classes_of, plain_labels
+from imprint.datasets.split import NO_LABELS, SPLITS, Numbered, RowsOf, Split, classes_of, plain_labels
 
+INPUTS = ("{}", "{}_images", "X_{}", "x_{}", "X", "embeddings", "features", "images")
+LABELS = ("{}_labels", "y_{}", "y", "labels")
+"""What the arrays of a split may be called."""
 LAST = 65_557  # bytes at the end of a .zip file, among which is the number of its entries
 
 
 def load_pack(path: Path, split: str, name: str | None = None, *, labelled: bool = True) -> Split:
     """One split of a pack of pictures or of embeddings; labels are integers or strings."""
     held = _held(path)
-    images = not {"train", "test"} & set(held)
-    key = f"{split}_images" if images else split
-    if key not in held or (labelled and f"{split}_labels" not in held):
-        missing = key if key not in held else f"{split}_labels"
-        raise FileError(f"{path} has no {missing}; it holds: {', '.join(held[:6]) or 'nothing'}.")
-    inputs = _pictures(path, key) if images else _embeddings(path, key, held)
-    labels = _labels(path, f"{split}_labels", len(inputs), key) if labelled else NO_LABELS
+    parts = tuple(s for s in SPLITS if _key(held, INPUTS, s))
+    key, label_key = _key(held, INPUTS, split), _key(held, LABELS, split)
+    if key is None or (labelled and label_key is None):
+        legal = _names_of(INPUTS if key is None else LABELS, split)
+        raise FileError(f"{path} has no {' or '.join(legal)}; it holds: {', '.join(held[:6]) or 'nothing'}.")
+    inputs = _read(path, key)
+    images = inputs.dtype == np.uint8 and inputs.ndim > 2
+    if images or key.endswith("_images"):
+        _check_pictures(path, key, inputs)
+    else:
+        inputs = _embeddings(path, key, inputs, held)
+    labels = _labels(path, str(label_key), len(inputs), key) if labelled else NO_LABELS
     for array in (inputs, labels):
         array.flags.writeable = False
-    names: Sequence[str] = Numbered(f"{name or path.stem}/{split}", len(inputs))
+    names: Sequence[str] = Numbered(f"{name}/{split}", len(inputs))
+    if name is None:
+        names = RowsOf(f"{path.name} ({split})" if len(parts) > 1 else path.name, range(1, len(inputs) + 1))
     if f"{split}_names" in held and not images:
         names = _names(path, f"{split}_names", len(inputs))
-    parts = tuple(s for s in SPLITS if (f"{s}_images" if images else s) in held)
     modality = "image" if images else "embedding"
     return Split(inputs, labels, names, classes_of(labels), modality, origin=name or path.name, parts=parts)
+
+
+def _key(held: Sequence[str], forms: Sequence[str], split: str) -> str | None:
+    """The array of a pack that has one of these names; a name without a split stands for `train`."""
+    return next((name for name in _names_of(forms, split) if name in held), None)
+
+
+def _names_of(forms: Sequence[str], split: str) -> list[str]:
+    return [form.format(split) for form in forms if "{}" in form or split == "train"]
 
 
 def to_float(rows: Array, factors: Mapping[str, Array]) -> Array:
@@ -65,17 +84,14 @@ def check_entries(pack: Any) -> None:
         raise zipfile.BadZipFile("it has lost an array")
 
 
-def _pictures(path: Path, key: str) -> Array:
-    images = _read(path, key)
+def _check_pictures(path: Path, key: str, images: Array) -> None:
     if images.dtype != np.uint8 or images.ndim not in (3, 4) or (images.ndim == 4 and images.shape[3] != 3):
         raise FileError(
             f"{path}: {key} must be uint8 of shape (n, h, w) or (n, h, w, 3), not {images.dtype} {images.shape}."
         )
-    return images
 
 
-def _embeddings(path: Path, key: str, held: Sequence[str]) -> Array:
-    rows = _read(path, key)
+def _embeddings(path: Path, key: str, rows: Array, held: Sequence[str]) -> Array:
     factors = {name: _read(path, name) for name in ("scale", "offset") if name in held}
     if (rows.dtype == np.uint8) != ("scale" in factors):
         raise FileError(f"{path}: {key} must be floating point, or unsigned bytes with a scale.")

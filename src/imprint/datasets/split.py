@@ -10,11 +10,13 @@ import numpy as np
 from imprint.core.digest import digest
 from imprint.core.errors import ParameterError
 from imprint.core.errors import UnreadableInput as UnreadableInput
+from imprint.core.printable import printable
 from imprint.core.types import Array
 from imprint.modalities import Modality, modality
 
 Label: TypeAlias = int | str
 SPLITS = ("train", "test")
+LONGEST_CAPTION = 100  # characters of a text
 NO_LABELS: Array = np.empty(0, dtype=np.int64)
 """The labels of inputs that have none."""
 
@@ -141,6 +143,22 @@ class Split:
             what += f", {len(self.inputs[0]):,} wide"
         left = ", ".join(f"{n:,} {suffix or 'without suffix'}" for suffix, n in sorted(self.ignored.items()))
         return what + (f" ({self.origin})" if self.origin else "") + (f"; ignored: {left}" if left else "")
+
+    @property
+    def captions(self) -> Sequence[str]:
+        """The names of the inputs, each followed by its text where the inputs are texts.
+
+        >>> Split(("I lost my card",), np.array(["lost"]), ("a.csv, row 2",), ("lost",), "text").captions
+        ['a.csv, row 2: I lost my card']
+        """
+        return [self._caption(i) for i in range(len(self))] if self.kind.typed else self.names
+
+    def _caption(self, i: int) -> str:
+        try:
+            text = printable(" ".join(str(self.inputs[i]).split()), LONGEST_CAPTION)
+        except UnreadableInput:
+            return self.names[i]
+        return text if str(self.inputs[i]) == self.names[i] else f"{self.names[i]}: {text}"
 
     def blocks(self, rows: int = 65536) -> Iterator[tuple[Any, Array]]:
         """Inputs and labels in blocks of `rows`: slices of the matrix for embeddings, else lists."""

@@ -33,9 +33,9 @@ def read_training_inputs(model: Imprinter, keys: Sequence[Key], training: Split)
 
     An input with the same name may be another one, so it is used only if its embedding equals the one in the model.
     """
-    if training.modality not in ("image", "text") or training.modality != model.modality:
+    if training.kind != model.embedder.kind:
         return {}
-    index = {name: i for i, name in enumerate(training.names)}
+    index = {name: i for i, name in enumerate(training.captions)}
     inputs: dict[Key, Any] = {}
     for label, name in dict.fromkeys(keys):
         if name in index:

@@ -9,6 +9,7 @@ import numpy as np
 from imprint import datasets
 from imprint.calibration import CrossValidation
 from imprint.core.errors import ImprintError, ParameterError
+from imprint.core.printable import printable
 from imprint.core.types import Array
 from imprint.datasets import Split
 from imprint.datasets.files import FileInputs
@@ -17,8 +18,11 @@ from imprint.evaluation.anomalies import ROUNDING
 from imprint.imprinter import Embedded, Imprinter
 from imprint.kernels.neighbours import nearest
 from imprint.kernels.rows import unit_rows
+from imprint.modalities import modality
 
 Report = Callable[[EmbeddingProgress], object]
+
+MAX_WORDS = 80  # characters of a text in a terminal
 
 
 class LabelledRows(NamedTuple):
@@ -38,6 +42,13 @@ class LabelledRows(NamedTuple):
     def title(self) -> str:
         """The last part of `root`."""
         return os.path.basename(os.path.normpath(self.root)) if self.root else "data"
+
+    def caption(self, path: str) -> str:
+        """How a terminal shows a row: its relative path, and the words of a text."""
+        kind = modality(self.modality)
+        if not kind.typed:
+            return self.relative(path)
+        return f"{self.relative(path)}: {printable(kind.show(self.inputs(self.paths.index(path))), MAX_WORDS)}"
 
     def relative(self, path: str) -> str:
         """A path relative to `root`; anything else, such as the name of a row, as it is."""

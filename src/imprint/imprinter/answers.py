@@ -1,19 +1,24 @@
 """What a model of pictures, texts or embeddings says of itself and of new inputs."""
 
 from abc import ABC, abstractmethod
+from html import escape
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from imprint.active import Suggestions, suggest
 from imprint.core.errors import ParameterError, UnreadableInput
+from imprint.core.printable import printable
 from imprint.core.types import Array
 from imprint.head.card import ModelCard, model_card
 from imprint.imprinter import exemplars
 from imprint.imprinter.embedder import BackboneEmbedder, Report
 from imprint.imprinter.exemplars import Reason
 from imprint.imprinter.items import Embedded
-from imprint.imprinter.learnt import Learnt
+from imprint.imprinter.state import ImprinterState
+from imprint.modalities.embedding import check_width
+
+SHOWN_CLASSES = 20  # in a notebook
 
 
 class Guess(NamedTuple):
@@ -30,8 +35,27 @@ class Answering(ABC):
 
     @property
     @abstractmethod
-    def learnt(self) -> Learnt:
+    def learnt(self) -> ImprinterState:
         """What the model knows now, as one immutable value."""
+
+    @property
+    @abstractmethod
+    def fitted(self) -> bool:
+        """Whether the model has classes."""
+
+    def _repr_html_(self) -> str:
+        """A table for notebooks: the backbone, the method, the classes and the expected accuracy."""
+        facts = {"backbone": self.embedder.spec or "the default for the data"}
+        if self.fitted:
+            labels = [printable(label, 40) for label in self.classes_.tolist()]
+            more = f" and {len(labels) - SHOWN_CLASSES:,} more" if len(labels) > SHOWN_CLASSES else ""
+            facts["method"] = str(self.learnt.head.imprinted.method)
+            facts["classes"] = ", ".join(labels[:SHOWN_CLASSES]) + more
+        if self.fitted and self.calibrated and np.isfinite(self.expected_accuracy_):
+            low, high = self.expected_interval_
+            facts["expected accuracy"] = f"{100 * self.expected_accuracy_:.1f} % ({100 * low:.1f}-{100 * high:.1f} %)"
+        rows = "".join(f"<tr><th>{escape(k)}</th><td>{escape(v)}</td></tr>" for k, v in facts.items())
+        return f"<table><caption>Imprinter</caption>{rows}</table>"
 
     @property
     def modality(self) -> str:
@@ -75,7 +99,10 @@ class Answering(ABC):
 
         What cannot be read is listed in `skipped` and has no row; `predict` refuses it instead.
         """
-        return self.embedder.unlabelled(items, progress)
+        rows = self.embedder.unlabelled(items, progress)
+        if self.fitted and len(rows.X):
+            check_width(rows.X, self.learnt.head.proxies.weights.shape[1])
+        return rows
 
     def predict(self, items: Any) -> Array:
         """The label of every picture."""
@@ -112,15 +139,15 @@ class Answering(ABC):
 
     def why(self, item: Any, n: int = 5) -> list[Reason]:
         """The `n` proxies that count most for one picture (a path, a uint8 array or its embedding); see `measure`."""
-        rows = item.X if isinstance(item, Embedded) else self._rows([item])
+        rows = self._rows(item if isinstance(item, Embedded) else [item])
         if len(rows) != 1:
             raise ParameterError(f"why(item): {len(rows)} items; explain one at a time.")
         return exemplars.reasons(self.learnt.head, self.learnt.shelves, rows[0], n)
 
     def _rows(self, items: Any) -> Array:
-        found = self.look(items)
-        if found.skipped and not isinstance(items, Embedded):
-            raise UnreadableInput(found.skipped[0].name, found.skipped[0].reason)
-        if not len(found.X):
+        rows = self.look(items)
+        if rows.skipped and not isinstance(items, Embedded):
+            raise UnreadableInput(rows.skipped[0].name, rows.skipped[0].reason)
+        if not len(rows.X):
             raise ParameterError("predict(items): there are no items.")
-        return found.X
+        return rows.X

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -11,20 +12,23 @@ import numpy as np
 from imprint import backbones, datasets
 from imprint.core.errors import FileError, ImprintError, ParameterError
 from imprint.datasets import Split
+from imprint.datasets.files import FileInputs
 from imprint.embeddings import EmbeddingProgress, embed
 from imprint.imprinter.items import Embedded, GivenInputs, given_split
+from imprint.imprinter.notices import notices
 from imprint.modalities import Modality, modality
 from imprint.modalities.embedding import matrix
 
 Report = Callable[[EmbeddingProgress], object]
+SHOWN = 5  # names in one notice
 ROWS = "embeddings"
 """In the place of a backbone's name: inputs are embeddings already."""
 
 
-class Deferred:
-    """What is known of a backbone before it is loaded; anything else loads it.
+class DeferredBackbone:
+    """The record and fingerprint of a backbone; any other attribute loads it.
 
-    Where all inputs have been seen before, their embeddings are remembered under the fingerprint, and nothing is.
+    Where the embeddings of all inputs are in the cache, the backbone is never loaded.
     """
 
     def __init__(self, record: backbones.Record, fingerprint: str, load: Callable[[], backbones.Backbone]):
@@ -32,6 +36,8 @@ class Deferred:
         self.width, self.modality = record.width, record.modality
 
     def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):  # what `copy` and `pickle` look for before there is anything to load
+            raise AttributeError(name)
         return getattr(self._load(), name)
 
 
@@ -41,11 +47,15 @@ class BackboneEmbedder:
     def __init__(self, spec: str | None, cache: bool | str | os.PathLike[str], device: str, threads: int | None):
         self.spec, self.cache, self.device, self.threads = spec, cache, device, threads
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Copies and pickles name the backbone; they load it again when they need it."""
+        return {name: value for name, value in vars(self).items() if name not in ("backbone", "reader")}
+
     @cached_property
     def backbone(self) -> backbones.Backbone:
         """The loaded backbone."""
         if self.spec is None or self.spec == ROWS:
-            raise ParameterError("This model takes embeddings as they are; it has no backbone.")
+            raise ParameterError("This model reads embeddings; it has no backbone.")
         return backbones.load(self.spec, self.device, self.threads)
 
     @cached_property
@@ -54,7 +64,7 @@ class BackboneEmbedder:
         fingerprint = backbones.stated_fingerprint(self.spec, self.device) if self.spec else None
         if fingerprint is None or "backbone" in self.__dict__:
             return self.backbone
-        return Deferred(backbones.record(str(self.spec)), fingerprint, lambda: self.backbone)
+        return DeferredBackbone(backbones.record(str(self.spec)), fingerprint, lambda: self.backbone)
 
     @property
     def modality(self) -> str:
@@ -113,9 +123,12 @@ class BackboneEmbedder:
         split = self._split(data, labels)
         if not len(split.labels):
             raise ParameterError("fit(data): there are no labels; give them: fit(items, labels).")
+        split = _without_blank_texts(split)
         rows = self._rows(split, progress)
         _complete(rows, split.classes)
-        return rows
+        readable = np.delete(np.arange(len(split)), [s.index for s in rows.skipped])
+        network = self.reader if split.kind.needs_backbone else None
+        return rows._replace(notices=(*split.omissions, *notices(split, rows.X, readable, network)))
 
     def unlabelled(self, items: Any, progress: Report | None = None) -> Embedded:
         """The rows of items: pictures or sounds as paths or arrays, texts, or a matrix of embeddings."""
@@ -138,8 +151,27 @@ class BackboneEmbedder:
             progress=progress,
             remember=self.cache is not False and not isinstance(split.inputs, GivenInputs),
         )
-        names = [split.names[i] for i in rows.index.tolist()]
+        known = split.names if y is None else split.captions  # what the model remembers of its training data
+        names = [known[i] for i in rows.index.tolist()]
         return Embedded(rows.X, names, rows.skipped, None if y is None else y[rows.index])
+
+
+def _without_blank_texts(split: Split) -> Split:
+    if not split.kind.typed or isinstance(split.inputs, FileInputs):  # a file without text is unreadable
+        return split
+    blank = np.array([not str(split.inputs[i]).strip() for i in range(len(split))])
+    if not blank.any():
+        return split
+    kept = np.flatnonzero(~blank).tolist()
+    left_out = [split.names[i] for i in np.flatnonzero(blank)[:SHOWN]]
+    more = f" and {blank.sum() - SHOWN:,} more" if blank.sum() > SHOWN else ""
+    return replace(
+        split,
+        inputs=tuple(split.inputs[i] for i in kept),
+        labels=split.labels[kept],
+        names=[split.names[i] for i in kept],
+        omissions=(*split.omissions, f"Left out {blank.sum():,} blank texts: {', '.join(left_out)}{more}."),
+    )
 
 
 def _complete(rows: Embedded, classes: Sequence[Any]) -> None:

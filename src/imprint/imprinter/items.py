@@ -26,6 +26,7 @@ class Embedded(NamedTuple):
     names: Sequence[str]
     skipped: tuple[Skipped, ...]
     y: Array | None = None  # (n,)
+    notices: tuple[str, ...] = ()  # sentences about training data, such as texts that were cut
 
 
 class GivenInputs:
@@ -91,7 +92,7 @@ def _is_table(values: Any) -> bool:
 
 def _of_table(table: Any, labels: Any, kind: Modality | None) -> tuple[Any, Any, Modality]:
     """The inputs, labels and modality of a data frame, an Arrow table, a Hugging Face data set or a dict of columns."""
-    names = [str(n) for n in (table if isinstance(table, Mapping) else getattr(table, "column_names", table.columns))]
+    names = list(table if isinstance(table, Mapping) else getattr(table, "column_names", None) or table.columns)
     if labels is None and (column := next((name for name in LABEL_COLUMNS if name in names), None)):
         labels = table[column]
         names.remove(column)
@@ -99,8 +100,9 @@ def _of_table(table: Any, labels: Any, kind: Modality | None) -> tuple[Any, Any,
         return table[column], labels, kind or modality(INPUT_COLUMNS[column])
     columns = [np.asarray(_column(table[name])) for name in names]
     if not columns or any(c.dtype.kind not in "fiu" for c in columns):
+        known = ", ".join(INPUT_COLUMNS)
         raise ParameterError(
-            f"The table has neither a column {', '.join(INPUT_COLUMNS)} nor numbers alone; it has: {', '.join(names)}."
+            f"The table has neither a column {known} nor only numbers; it has: {', '.join(map(str, names))}."
         )
     X = columns[0] if columns[0].ndim == 2 else np.stack(columns, axis=1)
     return matrix(X), labels, modality("embedding")

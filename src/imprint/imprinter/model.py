@@ -1,6 +1,7 @@
 """The model of a person with a folder of pictures, a table of texts, or embeddings."""
 
 import os
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,7 +12,7 @@ import numpy as np
 from imprint import backbones, recipes
 from imprint.calibration import CrossValidation
 from imprint.core.compare_and_set import compare_and_set
-from imprint.core.errors import FileError, NotFittedError, ParameterError
+from imprint.core.errors import DataWarning, FileError, NotFittedError, ParameterError
 from imprint.core.files import container
 from imprint.core.files.locks import exclusive
 from imprint.core.labels import plain
@@ -21,8 +22,8 @@ from imprint.imprinter.answers import Answering
 from imprint.imprinter.embedder import ROWS, BackboneEmbedder, Report
 from imprint.imprinter.exemplars import Exemplars
 from imprint.imprinter.items import Embedded
-from imprint.imprinter.learnt import Learnt
 from imprint.imprinter.names import ClassNames, joined
+from imprint.imprinter.state import ImprinterState
 from imprint.method import PARTS, Method
 from imprint.modalities import modality
 from imprint.pretrained_classes.head import PretrainedHead
@@ -40,26 +41,23 @@ class Imprinter(Answering):
     ----------
     backbone : str, optional
         `efficientnet_lite0`, `minilm`, `tinynet`, `onnx:FILE`, `resnet50` and so on; see `imprint list backbones`.
-        Unless named, the default for the data that are fitted: `efficientnet_lite0` for pictures, `minilm` for texts,
-        `yamnet` for sounds, none for embeddings.
+        [default: `efficientnet_lite0` for pictures, `minilm` for texts, `yamnet` for sounds, none for embeddings]
     recipe : str, optional
-        A published method, see `imprint list recipes`; `parts` replace some of its parts. Unless named, `kernel`.
+        A published method, see `imprint list recipes`; `parts` replace some of its parts. [default: `kernel`]
     cache : bool or path
-        Whether and where the embeddings of data sets and folders are kept, so that a second `fit` is fast and an
-        interrupted one goes on: True is the library's own folder, False keeps nothing.
+        Whether and where embeddings are cached, so that a second `fit` is fast and an interrupted one resumes.
     device, threads
         Where the backbone runs.
     calibrate : bool
-        Whether the model learns how good it is, see `ImprintClassifier`: `expected_accuracy_`, `known`, and
-        probabilities that come true.
+        Whether to estimate `expected_accuracy_` and `known`, and to calibrate probabilities; see `ImprintClassifier`.
     keep_head : bool or str
-        Whether the classes of the backbone's own head stay beside the new ones, and how they decide together: True or
-        `margin`, `qi`, `done`; see `docs/keep-head.md`. Such a model cannot say how good it is.
+        Whether to keep the classes of the backbone's own head, and how old and new classes decide together: True or
+        `margin`, `qi`, `done`; see `docs/keep-head.md`. Such a model has no expected accuracy.
     names : bool or dict, optional
         Whether each class name serves as one more example: True, False, or a dict from label to a better wording.
         By default, the names of a text model are used if they agree with the examples.
     random_state : int
-        0 unless told otherwise: the same pictures give the same model.
+        The same data and seed give the same model.
     **parts
         `norm_pre`, `generator`, `norm_post`, `norm_inf`, `aggregator`, as `ImprintClassifier` takes them.
 
@@ -95,7 +93,7 @@ class Imprinter(Answering):
         given = self._keep.parts if self._keep else recipes.describe(recipe or DEFAULT).parts()
         self._method, self._seed = Method.of(**{**given, **parts}), _seed(random_state)
         self._calibrate, self._names = calibrate, ClassNames.of(names)
-        self._learnt: Learnt | None = None
+        self._learnt: ImprinterState | None = None
 
     def __repr__(self) -> str:
         learnt = self._learnt
@@ -109,11 +107,15 @@ class Imprinter(Answering):
         return self.embedder.backbone
 
     @property
-    def learnt(self) -> Learnt:
+    def learnt(self) -> ImprinterState:
         """What the model knows now, as one immutable value."""
         if self._learnt is None:
             raise NotFittedError("This Imprinter has no classes yet: call fit(folder) or load(file) first.")
         return self._learnt
+
+    @property
+    def fitted(self) -> bool:
+        return self._learnt is not None
 
     @property
     def classifier(self) -> "ImprintClassifier":
@@ -125,8 +127,6 @@ class Imprinter(Answering):
             raise ParameterError("Imprinter.classifier: with keep_head the network's classes decide too; use predict.")
         return ImprintClassifier.of_head(head.imprinted)
 
-    # Learning
-
     def embed(self, data: Any, y: Any = None, *, progress: Report | None = None) -> Embedded:
         """Labelled data as embeddings, which `fit` and `add` take as well.
 
@@ -135,7 +135,12 @@ class Imprinter(Answering):
         of pandas or polars, an Arrow table, a Hugging Face data set or a dict of columns. With labels `y`, it is a
         list or column of inputs: paths, bytes, Pillow images, uint8 arrays, float32 samples, texts, or a matrix.
         """
-        return data if isinstance(data, Embedded) else self.embedder.labelled(data, y, progress)
+        if isinstance(data, Embedded):
+            return data
+        rows = self.embedder.labelled(data, y, progress)
+        for sentence in rows.notices:
+            warnings.warn(sentence, DataWarning, stacklevel=3)
+        return rows
 
     def fit(self, data: Any, y: Any = None, *, progress: Report | None = None) -> Self:
         """Imprint every class of `data` (see `embed`), forgetting whatever was there before."""
@@ -152,7 +157,7 @@ class Imprinter(Answering):
     def _fit(self, rows: Embedded, named: bool) -> Self:
         folds = CrossValidation.new(self._method, self._seed, rows.X.dtype) if self._calibrate else None
         empty = Head(self._method, self._seed, rows.X.dtype, folds=folds)
-        learnt = Learnt(self._keep.beside(empty) if self._keep else empty, {}, named).taught(rows)
+        learnt = ImprinterState(self._keep.beside(empty) if self._keep else empty, {}, named).with_rows(rows)
         learnt.head.prepared  # noqa: B018 - what cannot decide is refused here, not by the first prediction
         self._learnt = learnt
         return self
@@ -164,7 +169,7 @@ class Imprinter(Answering):
         new = set(np.asarray(rows.y).tolist()) - set(learnt.head.classes.tolist())
         if learnt.named and new:
             rows = joined(rows, self._names.rows(sorted(new), self.backbone.embed_names))
-        compare_and_set(self, "_learnt", lambda learnt: learnt.taught(rows))
+        compare_and_set(self, "_learnt", lambda learnt: learnt.with_rows(rows))
         return self
 
     def forget(self, label: Any) -> Self:
@@ -176,8 +181,8 @@ class Imprinter(Answering):
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to one file, whole or not at all.
 
-        It holds the classifier, the backbone's record and fingerprint (not its weights), and of the training
-        pictures the names and embeddings of those nearest to a proxy.
+        It holds the classifier, the backbone's record and fingerprint (not its weights), and the names (of texts the
+        first 100 characters, too) and embeddings of the training inputs closest to a proxy.
         """
         document, arrays = self.learnt.to_parts()
         named = self.embedder.kind.needs_backbone
@@ -208,7 +213,7 @@ class Imprinter(Answering):
         try:
             stated = document.get("backbone", {"spec": ROWS})
             self = cls(backbone or str(stated["spec"]), cache=cache, device=device, threads=threads)
-            learnt = Learnt.of_parts(head, document, arrays)
+            learnt = ImprinterState.of_parts(head, document, arrays)
             if "backbone" in document:
                 made_with = str(stated["spec"]), str(stated["fingerprint"])
                 self.embedder.check_origin(path, *made_with, named=backbone is not None)
@@ -226,21 +231,20 @@ class Imprinter(Answering):
         """A model of something learnt elsewhere from a loaded backbone's embeddings; `spec` is how that is named."""
         self = cls(spec)
         self.embedder.__dict__["backbone"] = backbone
-        self._method, self._seed, self._learnt = head.method, head.seed, Learnt(head, shelves)
+        self._method, self._seed, self._learnt = head.method, head.seed, ImprinterState(head, shelves)
         return self
 
     @classmethod
     @contextmanager
     def change(cls, path: str | os.PathLike[str], **options: Any) -> Iterator[Self]:
-        """Load a model, and save it when the block ends well; whoever else changes the file waits meanwhile."""
-        place = Path(path)
-        if not place.is_file():
-            container.read(place)  # raises the right sentence
-        real = place.resolve()  # by whatever link it is named, it is one model
+        """Load a model, and save it when the block ends without an error; other writers of the file wait."""
+        real = Path(path).resolve()  # by whatever link it is named, it is one model
+        if not real.is_file():
+            container.read(path)  # raises the right sentence
         with exclusive(real.with_name(f".{real.name}.lock"), remove=True):
-            self = cls.load(place, **options)
+            self = cls.load(path, **options)
             yield self
-            self.save(place)
+            self.save(path)
 
 
 def _seed(random_state: Any) -> int:

@@ -74,19 +74,18 @@ def centred_moments(X: Any, weight: Array | None = None) -> tuple[Array, float, 
     Distances are taken from an approximate mean and corrected by what they sum to, so that a large common offset costs
     no digits.  # (d,) float64
     """
-    near = weighted_means(X, weight)
+    count = float(len(X)) if weight is None else float(weight.sum(dtype=np.float64))
     if is_torch(X):
         from imprint.kernels.tensor import rows
 
-        total, squares = rows.sums_about(X, near, weight)
+        near, total, squares = rows.sums_about_mean(X, weight, count)
     else:
-        total, squares = np.zeros(X.shape[1]), 0.0
+        near, total, squares = weighted_means(X, weight), np.zeros(X.shape[1]), 0.0
         for i in range(0, len(X), BLOCK):
             apart = X[i : i + BLOCK].astype(np.float64) - near
             mass = np.ones(len(apart)) if weight is None else weight[i : i + BLOCK]
             total += mass @ apart
             squares += float(mass @ np.einsum("ij,ij->i", apart, apart))
-    count = float(len(X)) if weight is None else float(weight.sum(dtype=np.float64))
     shift = total / count
     return near + shift, max(squares - float(total @ shift), 0.0), count
 

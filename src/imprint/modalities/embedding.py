@@ -23,13 +23,21 @@ class Embedding(Modality):
         return matrix([value])[0]
 
     def recognises(self, value: Any) -> bool:
-        return isinstance(value, list | tuple | np.ndarray) and np.asarray(value).ndim == 1 and len(value) > 2
+        if isinstance(value, np.ndarray):
+            return value.ndim == 1 and value.dtype.kind in "fiu"
+        return isinstance(value, list | tuple) and all(isinstance(v, float | int | np.number) for v in value)
 
     def listed(self, values: Any) -> Sequence[Any]:
         return matrix(values)
 
     def name_of(self, value: Any, i: int) -> str:
         return f"row {i + 1}"
+
+
+def check_width(X: Any, expected: int | None) -> None:
+    """Refuse rows of another width than the model's."""
+    if expected is not None and X.shape[1] != expected:
+        raise ParameterError(f"The embeddings have {X.shape[1]} columns, and the model was fitted on {expected}.")
 
 
 def matrix(rows: Any) -> Any:

@@ -32,7 +32,7 @@ def test_empty_folder(imprint, tmp_path, model):
 
 
 def test_pictures_without_class_folders(imprint, photos):
-    imprint("fit", photos / "dark", "-o", "x.imprint", *RAW).refused("outside any class", "sub-folder of its class")
+    imprint("fit", photos / "dark", "-o", "x.imprint", *RAW).refused("has no sub-folders", "make one per class")
 
 
 def test_one_class_works_and_says_what_it_means(imprint, paint, tmp_path):

@@ -50,7 +50,7 @@ def test_predict_shows_classes_and_reasons(imprint, model, photos):
     done = imprint("predict", model, photos / "dark" / "0.png", "--why")
     assert "dark" in done.out
     assert "proxy of" in done.out
-    assert "dark/" in done.out.split("beside")[1]
+    assert "dark/" in done.out.split("closest training input")[1]
     assert "distance" in done.out
     (answer,) = json.loads(imprint("predict", model, photos / "dark" / "0.png", "--why", "--json").out)
     assert [r["label"] for r in answer["why"]] == ["dark", "middle", "light"]

@@ -78,9 +78,9 @@ def test_labels_must_be_given_where_they_belong(matrix, tmp_path):
     [
         (
             np.where(np.arange(15).reshape(5, 3) == 7, np.nan, X),
-            r"row 2, column 1: nan is not a finite float32 number\.$",
+            r"row 3, column 2: nan is not a finite float32 number\.$",
         ),
-        (np.full((2, 2), 1e300), r"row 0, column 0: 1e\+300 is not a finite float32 number\.$"),
+        (np.full((2, 2), 1e300), r"row 1, column 1: 1e\+300 is not a finite float32 number\.$"),
         (X[0], r"must be rows of numbers, not float32 of shape \(3,\)\.$"),
         (np.array([["a"]]), r"must be rows of numbers, not <U1 of shape \(1, 1\)\.$"),
         (np.array([[1j]]), r"must be rows of numbers, not complex128"),
@@ -113,10 +113,13 @@ def test_a_pack_as_embed_writes_it(tmp_path):
     split = load(tmp_path / "e.npz")
     np.testing.assert_array_equal(split.inputs, X)
     assert (split.names[4], split.parts, split.modality) == ("cat/4.jpg", ("train", "test"), "embedding")
-    assert load(tmp_path / "e.npz", "test").names[1] == "e/test/1"
+    assert load(tmp_path / "e.npz", "test").names[1] == "e.npz (test), row 2"
     np.savez(tmp_path / "b.npz", train=np.uint8([[0, 255]]), train_labels=[3], scale=np.float32(0.5), offset=np.ones(2))
     assert load(tmp_path / "b.npz").inputs.tolist() == [[1.0, 128.5]]
-    with pytest.raises(FileError, match=r"has no test; it holds: train, train_labels, scale, offset\.$"):
+    with pytest.raises(
+        FileError,
+        match=r"has no test or test_images or X_test or x_test; it holds: train, train_labels, scale, offset\.$",
+    ):
         load(tmp_path / "b.npz", "test")
     np.savez(tmp_path / "c.npz", train=np.uint8([[0, 255]]), train_labels=[3])
     with pytest.raises(FileError, match=r"must be floating point, or unsigned bytes with a scale"):

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyarrow import feather
 
-from imprint.core.errors import FileError
+from imprint.core.errors import FileError, MissingExtraError
 from imprint.datasets import load
 from imprint.datasets.tables import columnar, layout, reading
 from imprint.datasets.tables.reading import read_rows
@@ -138,7 +138,7 @@ WRONG = [
     ("a.csv", "x0,x1,label\n1,2,a\n3,nan,b\n", r"row 3, column 'x1': 'nan' is not finite\.$"),
     ("a.csv", "x0,x1,label\n1,2,a\n3,1e39,b\n", r"row 3, column 'x1': '1e39' is too large\.$"),
     ("a.csv", "x0,x1,label\n1,2,a\n3,4\n", r"row 3: 2 fields, but the header has 3 columns\.$"),
-    ("a.csv", "x0,x1,label\n1,2,a\n3,4,\n", r"row 3, column 'label': there is no label\.$"),
+    ("a.csv", "x0,x1,label\n1,2,\n3,4,\n", r"no row has a label in the column 'label'\.$"),
     ("a.csv", "x0,x0,label\n1,2,a\n", r"has more than one column called 'x0'\.$"),
     ("a.csv", "1,2,3\n4,5,6\n", r"has no header: its first row must name the columns, and it holds numbers\.$"),
     ("a.csv", "x0,x1,Label\n1,2,a\n", r"no column 'label'\. Did you mean 'Label'\? It has: 'x0', 'x1', 'Label'\.$"),
@@ -214,7 +214,7 @@ def test_what_is_wrong_is_named_by_row_and_column(tmp_path, name, content, rule)
             r"row 2, column 'e': a list of 1 numbers, but the rows before have 2",
         ),
         ({"e": [[1.0], None], "label": [1, 2]}, r"row 2, column 'e': None is no list of numbers"),
-        ({"x": [1.0, 2.0], "label": [1, None]}, r"row 2, column 'label': there is no label\.$"),
+        ({"x": [1.0, 2.0], "label": [None, None]}, r"no row has a label in the column 'label'\.$"),
         ({"x": [1.0, 2.0], "label": [1.0, 0.5]}, r"row 2, column 'label': 0\.5 is neither text nor a whole number\.$"),
         ({"x": [1.0], "label": [b"a"]}, r"row 1, column 'label': b'a' is neither text nor a whole number\.$"),
     ],
@@ -319,3 +319,83 @@ def test_a_small_parquet_file_needs_little_memory(tmp_path, kind):
     expected = {"texts": "5000", "labels": "1,048,576 characters", "numbers": "unpacks to", "lists": "unpacks to"}[kind]
     assert expected in answer
     assert int(memory) < 800_000  # kB
+
+
+def test_rows_without_a_label_are_left_out_and_counted(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("text,label\nhello,a\nwho,\nknows, \nbye,b\n")
+    split = load(path)
+    assert ([split.inputs[i] for i in range(2)], split.labels.tolist()) == (["hello", "bye"], ["a", "b"])
+    assert list(split.names) == ["a.csv, row 2", "a.csv, row 5"]
+    assert split.omissions == ("Left out rows of a.csv without a label (2): 3, 4.",)
+    numbers = load(parquet(tmp_path / "a.parquet", x=[1.0, 2.0, 3.0], label=[1.0, None, float("nan")]))
+    assert (numbers.inputs.tolist(), numbers.labels.tolist()) == ([[1.0]], [1])
+    assert len(load(path, labelled=False)) == 4
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        '[{"text": "hello", "label": "a"}, {"text": "bye", "label": "b"}]',
+        '{"text": ["hello", "bye"], "label": ["a", "b"]}',
+    ],
+)
+def test_json(tmp_path, content):
+    (tmp_path / "a.json").write_text(content)
+    split = load(tmp_path / "a.json")
+    assert (list(split.names), split.labels.tolist()) == (["a.json, row 1", "a.json, row 2"], ["a", "b"])
+    for wrong, rule in (
+        ("[1, 2]", "list of objects"),
+        ('{"x": [1], "label": []}', "one length"),
+        ("[{", "not a readable table"),
+    ):
+        (tmp_path / "a.json").write_text(wrong)
+        with pytest.raises(FileError, match=rule):
+            load(tmp_path / "a.json")
+
+
+def test_excel(tmp_path):
+    openpyxl = pytest.importorskip("openpyxl")
+    book = openpyxl.Workbook()
+    for row in (
+        ["text", "label", None],
+        ["hello", "a", None],
+        [None, None, None],
+        ["bye", "b", None],
+        ["who", None, None],
+    ):
+        book.active.append(row)
+    book.save(tmp_path / "a.xlsx")
+    split = load(tmp_path / "a.xlsx")
+    assert (list(split.names), split.labels.tolist()) == (["a.xlsx, row 2", "a.xlsx, row 4"], ["a", "b"])
+    (tmp_path / "a.xlsx").write_bytes(b"nonsense")
+    with pytest.raises(FileError, match="not a readable workbook"):
+        load(tmp_path / "a.xlsx")
+
+
+def test_excel_without_its_extra_names_the_command(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "openpyxl", None)
+    (tmp_path / "a.xlsx").write_bytes(b"x")
+    with pytest.raises(MissingExtraError, match=r"need openpyxl: pip install 'weight-imprinting\[excel\]'"):
+        load(tmp_path / "a.xlsx")
+
+
+@pytest.mark.parametrize(
+    ("inputs", "labels"), [("X", "y"), ("embeddings", "labels"), ("features", "y"), ("X_train", "y_train")]
+)
+def test_arrays_of_a_pack_by_their_usual_names(tmp_path, inputs, labels):
+    np.savez(tmp_path / "a.npz", **{inputs: np.eye(3), labels: np.array(["a", "b", "a"])})
+    split = load(tmp_path / "a.npz")
+    assert (split.modality, split.parts, split.labels.tolist()) == ("embedding", ("train",), ["a", "b", "a"])
+    assert list(split.names) == [f"a.npz, row {i}" for i in (1, 2, 3)]
+    np.savez(
+        tmp_path / "b.npz",
+        x_train=np.zeros((2, 4, 4), np.uint8),
+        y_train=[0, 1],
+        x_test=np.zeros((1, 4, 4), np.uint8),
+        y_test=[0],
+    )
+    assert (load(tmp_path / "b.npz").modality, load(tmp_path / "b.npz", "test").found) == (
+        "image",
+        "1 picture of 1 class (b.npz)",
+    )

@@ -51,6 +51,9 @@ class TextBackbone(Backbone):
             list(pool.map(fill, _same_length(tokens)))
         return out
 
+    def count_truncated(self, texts: Sequence[str]) -> int:
+        return sum(bool(encoding.overflowing) for encoding in self._tokenizer.encode_batch(list(texts)))
+
     def _run(self, ids: Array) -> Array:
         inputs = {"input_ids": ids, "attention_mask": np.ones_like(ids), "token_type_ids": np.zeros_like(ids)}
         hidden: Array = self._session.run([self.record.layer], inputs)[0]  # (texts, tokens, width)

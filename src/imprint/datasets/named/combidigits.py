@@ -15,7 +15,7 @@ PARTS = (Mnist(), MnistM(), Svhn(), Usps())
 
 
 @dataclass(frozen=True, kw_only=True)
-class CombiDigits(Dataset):
+class CombiDigitsDataset(Dataset):
     """Digits from MNIST, MNIST-M, SVHN and USPS as one set; `source` says where each row came from.
 
     Every picture keeps its own size and colours.

@@ -11,7 +11,7 @@ EVERY = 5
 
 
 @dataclass(frozen=True, kw_only=True)
-class Digits(Dataset):
+class DigitsDataset(Dataset):
     """Handwritten digits that come with scikit-learn, grey, 8 x 8: works without a network.
 
     The set has no published split. Within each class, in the order of the set, every fifth row is `test`.

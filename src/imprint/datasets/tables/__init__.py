@@ -11,7 +11,9 @@ from imprint.datasets.growing import GrowingRows
 from imprint.datasets.split import NO_LABELS, SPLITS, RowsOf, Split, classes_of
 from imprint.datasets.tables.layout import TableLayout, choose_layout, matrix_of
 from imprint.datasets.tables.reading import SUFFIXES, TableBatch, first_row, read_batches, table_suffix
-from imprint.datasets.tables.values import Cell, LabelColumn, text_of
+from imprint.datasets.tables.values import Cell, LabelColumn, is_missing, text_of
+
+NAMED = 10  # rows in one message
 
 __all__ = ["SUFFIXES", "has_tables", "load_table", "load_table_folder", "table_suffix"]
 
@@ -33,6 +35,8 @@ def load_table(
     table = _TableRows(path, layout)
     for batch in read_batches(path, layout.columns):
         table.add(batch, split)
+    if not table.rows and table.unlabelled:
+        raise FileError(f"{path}: no row has a label in the column {layout.label!r}.")
     if not table.rows:
         raise FileError(f"{path} has no {split} split; its rows are {' and '.join(sorted(table.parts))}.")
     return table.as_split()
@@ -46,6 +50,7 @@ class _TableRows:
         self.labels = LabelColumn(path, layout.label) if layout.label is not None else None
         self.names: list[str] = []
         self.rows = array("q")
+        self.unlabelled: list[int] = []
         self.parts: set[str] = set()
         self.texts: list[str] = []
         self.embeddings = GrowingRows()
@@ -58,6 +63,10 @@ class _TableRows:
             parts = [str(part) for part in batch.values(self.layout.split)]
         self.parts.update(parts)
         keep = [split in (None, part) for part in parts]
+        if self.labels is not None:
+            given = [not is_missing(value) for value in batch.values(self.labels.column)]
+            self.unlabelled += compress(batch.rows, (kept and not label for kept, label in zip(keep, given)))
+            keep = [kept and label for kept, label in zip(keep, given)]
         if self.layout.kind == "text":
             column = self.layout.inputs[0]
             cells = zip(batch.rows, batch.values(column), keep)
@@ -81,7 +90,15 @@ class _TableRows:
         inputs: Any = tuple(self.texts) if is_text else self.embeddings.array()
         modality = "text" if is_text else "embedding"
         parts = tuple(part for part in SPLITS if part in self.parts)
-        return Split(inputs, labels, names, classes_of(labels), modality, origin=self.path.name, parts=parts)
+        facts: dict[str, Any] = {"origin": self.path.name, "parts": parts, "omissions": self._omissions()}
+        return Split(inputs, labels, names, classes_of(labels), modality, **facts)
+
+    def _omissions(self) -> tuple[str, ...]:
+        if not self.unlabelled:
+            return ()
+        more = f" and {len(self.unlabelled) - NAMED:,} more" if len(self.unlabelled) > NAMED else ""
+        rows = ", ".join(map(str, self.unlabelled[:NAMED])) + more
+        return (f"Left out rows of {self.path.name} without a label ({len(self.unlabelled):,}): {rows}.",)
 
 
 def has_tables(folder: Path) -> bool:

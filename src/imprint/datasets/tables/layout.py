@@ -14,7 +14,8 @@ import numpy as np
 
 from imprint.core.errors import FileError
 from imprint.core.types import Array
-from imprint.datasets.tables.reading import NumberedRow, TableBatch
+from imprint.datasets.tables.objects import NumberedRow
+from imprint.datasets.tables.reading import TableBatch
 from imprint.datasets.tables.values import Cell, is_number, number_of, numbers_of, short, some
 
 TEXT_COLUMN, SPLIT_COLUMN = "text", "split"

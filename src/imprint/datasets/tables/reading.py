@@ -1,32 +1,29 @@
 """Tables in bounded batches of columns: CSV and Parquet through pyarrow, JSON Lines through the standard library.
 
 pyarrow's JSON reader infers one type per column and cannot name the row of a mistake; here each line is parsed alone.
-Rows are numbered as a spreadsheet shows them: in `.csv` and `.tsv` the header is row 1; in `.jsonl` a row is a line; in
-other tables the first row is 1.
+Rows are numbered as a spreadsheet shows them: in `.csv`, `.tsv` and `.xlsx` the header is row 1; in `.jsonl` a row is a
+line; in other tables the first row is 1.
 """
 
 import codecs
 import csv
-import gzip
-import json
 import re
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 from imprint.core.errors import FileError
 from imprint.datasets.tables.columnar import feather_batches, parquet_batches
+from imprint.datasets.tables.objects import ROW_READERS, NumberedRow, open_text
 from imprint.datasets.tables.values import check_distinct, is_number
 
-NumberedRow: TypeAlias = tuple[int, dict[str, Any]]
 BYTES = 1 << 23  # of text in a batch of CSV; a row must fit
-ROWS = 1024  # in a batch of JSON Lines
+ROWS = 1024  # in a batch of a table that is read row by row
 DELIMITED = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
-LINES = (".jsonl", ".jsonl.gz")
-SUFFIXES = (".csv", ".tsv", ".jsonl", ".parquet", ".csv.gz", ".tsv.gz", ".jsonl.gz", ".feather")
+SUFFIXES = (".csv", ".tsv", ".jsonl", ".parquet", ".csv.gz", ".tsv.gz", ".jsonl.gz", ".feather", ".json", ".xlsx")
 
 
 def table_suffix(path: str | Path) -> str | None:
@@ -62,8 +59,8 @@ def read_batches(path: Path, columns: Sequence[str] | None = None) -> Iterator[T
     with _explained(path):
         if suffix in DELIMITED:
             yield from _delimited_batches(path, columns)
-        elif suffix in LINES:
-            rows = _json_rows(path)
+        elif suffix in ROW_READERS:
+            rows = ROW_READERS[suffix](path)
             while batch := list(islice(rows, ROWS)):
                 names = dict.fromkeys(name for _, values in batch for name in values)
                 yield TableBatch([n for n, _ in batch], {c: [v.get(c) for _, v in batch] for c in names})
@@ -86,7 +83,8 @@ def read_rows(path: Path, columns: Sequence[str] | None = None) -> Iterator[Numb
 def first_row(path: Path) -> NumberedRow:
     """The first row, with exactly the columns that it has."""
     with _explained(path):
-        row = next(_json_rows(path) if table_suffix(path) in LINES else read_rows(path), None)
+        read = ROW_READERS.get(table_suffix(path) or "", read_rows)
+        row = next(read(path), None)
     if row is None:
         raise FileError(f"{path} has no rows.")
     return row
@@ -159,11 +157,11 @@ def _without_blank_rows(batch: TableBatch) -> TableBatch:
 
 def _header(path: Path) -> tuple[list[str], str]:
     """The column names of a delimited file, and what separates them: a tab, a comma, or a semicolon."""
-    with _text(path) as f:
+    with open_text(path) as f:
         line = f.readline(BYTES)
     semicolon = ";" in line and "," not in line
     delimiter = "\t" if (table_suffix(path) or "").startswith(".tsv") else ";" if semicolon else ","
-    with _text(path) as f:
+    with open_text(path) as f:
         try:
             header = next(csv.reader(f, delimiter=delimiter), [])
         except csv.Error as e:
@@ -176,35 +174,11 @@ def _header(path: Path) -> tuple[list[str], str]:
     return header, delimiter
 
 
-def _text(path: Path) -> Any:
-    """A file of text, unpacked if its name ends in `.gz`."""
-    opener: Any = gzip.open if path.suffix.lower() == ".gz" else open
-    return opener(path, "rt", encoding="utf-8-sig", newline="")
-
-
-def _json_rows(path: Path) -> Iterator[NumberedRow]:
-    with _text(path) as f:
-        for number, line in enumerate(f, 1):
-            if line.strip():
-                yield number, _json_object(path, number, line)
-
-
-def _json_object(path: Path, number: int, line: str) -> dict[str, Any]:
-    try:
-        row = json.loads(line)
-    except (ValueError, RecursionError) as e:
-        reason = getattr(e, "msg", "it is nested too deeply")
-        raise FileError(f"{path}, row {number}: not JSON ({reason}).") from None
-    if not isinstance(row, dict):
-        raise FileError(f"{path}, row {number}: not a JSON object, such as {{'text': ..., 'label': ...}}.")
-    return row
-
-
 def _not_utf8(path: Path) -> FileError:
     with open(path, "rb") as f:
         if f.read(2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
             return FileError(f"{path} is in UTF-16: save it as UTF-8.")
-    with _text(path) as text:
+    with open_text(path) as text:
         for number, line in enumerate(text.buffer, 1):
             try:
                 line.decode("utf-8-sig")

@@ -54,6 +54,15 @@ def is_number(value: Any) -> bool:
     return isinstance(value, int | float | Decimal) and not isinstance(value, bool)
 
 
+def is_missing(value: Any) -> bool:
+    """Whether a cell is empty.
+
+    >>> is_missing(None), is_missing(" "), is_missing(float("nan")), is_missing(0)
+    (True, True, True, False)
+    """
+    return value is None or (isinstance(value, str) and not value.strip()) or value != value
+
+
 class Cell(NamedTuple):
     """A cell of a table, for errors."""
 

@@ -128,7 +128,7 @@ def _closest(
     for i, key in zip(wrong, keys):
         if key is not None:
             names = {"name": shortened(key[1]), "label": printable(key[0])}
-            closest[i] = {**names, **(content(inputs[key]) if key in inputs else {})}
+            closest[i] = {**names, **(content(inputs[key], rows.modality) if key in inputs else {})}
     return closest
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from imprint import modalities
 from imprint.core.errors import UnreadableInput
 from imprint.core.printable import printable
 from imprint.core.types import Array
@@ -36,18 +37,21 @@ class PageItems:
         return self._index[i]
 
     def _content(self, i: int) -> dict[str, str]:
-        if self.room <= 0 or self.rows.modality not in ("image", "text"):
+        if self.room <= 0:
             return {}
         self.room -= 1
         try:
-            return content(self.rows.inputs(i))
+            return content(self.rows.inputs(i), self.rows.modality)
         except UnreadableInput:  # it was deleted after it was embedded
             return {}
 
 
-def content(item: Any) -> dict[str, str]:
-    """A picture as a small data URI, or a text."""
-    return {"text": printable(item, MAX_TEXT)} if isinstance(item, str) else {"picture": thumbnail(item)}
+def content(item: Any, modality: str) -> dict[str, str]:
+    """An input as a page shows it: a picture as a small data URI, or a text; nothing for sounds and embeddings."""
+    shown = modalities.modality(modality).show(item)
+    if shown is None:
+        return {}
+    return {"text": printable(shown, MAX_TEXT)} if isinstance(shown, str) else {"picture": thumbnail(shown)}
 
 
 def thumbnail(pixels: Array) -> str:

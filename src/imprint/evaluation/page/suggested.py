@@ -16,9 +16,8 @@ def write_suggestions(path: Path, title: str, pool: Split, suggestions: Suggesti
     """Write one HTML file with the suggested inputs, the most useful first."""
     items = []
     for place, (i, reason) in enumerate(zip(suggestions.tolist(), suggestions.reasons)):
-        shown = pool.kind.show(pool.inputs[i]) if place < MAX_CONTENTS else None
         item = {"name": shortened(pool.names[i]), "reason": printable(reason, 120)}
-        items.append({**item, **({} if shown is None else content(shown))})
+        items.append({**item, **(content(pool.inputs[i], pool.modality) if place < MAX_CONTENTS else {})})
     unreadable = [{"path": printable(s.name), "reason": printable(s.reason)} for s in suggestions.unreadable]
     lead = f"{len(items):,} of {len(pool):,} inputs, the most useful first"
     with atomic_write(path) as f:

@@ -44,13 +44,18 @@ def products(X: Tensor, v: Array) -> Array:
     return torch.cat([block.double() @ by for block in torch.split(X, BLOCK)]).cpu().numpy()
 
 
-def sums_about(X: Tensor, centre: Array, weight: Array | None) -> tuple[Array, float]:
-    """Sum of the rows minus a centre, and of their squared lengths; a row counts as its weight.  # (d,) float64"""
-    at = torch.tensor(centre, device=X.device)
-    mass = torch.ones(len(X), device=X.device, dtype=torch.float64) if weight is None else torch.tensor(weight).to(at)
-    total, squares = torch.zeros_like(at), torch.zeros((), device=X.device, dtype=torch.float64)
-    for block, m in zip(torch.split(X, BLOCK), torch.split(mass, BLOCK)):
-        apart = block.double() - at
-        total += m @ apart
-        squares += m @ apart.square().sum(1)
-    return total.cpu().numpy(), float(squares)
+def sums_about_mean(X: Tensor, weight: Array | None, count: float) -> tuple[Array, Array, float]:
+    """The mean, the sum of the rows minus it, and of their squared lengths; a row counts as its weight.
+
+    They are copied to the host together, so that it waits once.  # (d,), (d,) float64
+    """
+    mass = None if weight is None else torch.tensor(weight, device=X.device, dtype=torch.float64)
+    mean = (X.sum(0, dtype=torch.float64) if mass is None else X.double().T @ mass) / count
+    total, squares = torch.zeros_like(mean), mean.new_zeros(1)
+    for start in range(0, len(X), BLOCK):
+        apart = X[start : start + BLOCK].double() - mean
+        weighted = apart if mass is None else apart * mass[start : start + BLOCK, None]
+        total += weighted.sum(0)
+        squares += torch.vdot(weighted.ravel(), apart.ravel())
+    values = torch.cat([mean, total, squares]).cpu().numpy()
+    return values[: len(mean)], values[len(mean) : -1], float(values[-1])

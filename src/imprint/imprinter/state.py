@@ -13,17 +13,16 @@ from imprint.imprinter.exemplars import Exemplars
 from imprint.imprinter.items import Embedded
 
 
-class Learnt(NamedTuple):
-    """A head and the pictures beside its proxies, behind one reference: whoever holds it may read it while another
-    learns."""
+class ImprinterState(NamedTuple):
+    """A head and the exemplars of its classes: one immutable value, which one thread reads while another learns."""
 
     head: Decider
     shelves: dict[Any, Exemplars]
     named: bool = False
     """Whether one row of each class is its name."""
 
-    def taught(self, rows: Embedded) -> Self:
-        """The same after new classes and more rows of known ones."""
+    def with_rows(self, rows: Embedded) -> Self:
+        """The state after more rows, of known or of new classes."""
         y = np.asarray(rows.y)
         if len(self.head.imprinted):
             _same_kind(self.head, y)
@@ -38,7 +37,7 @@ class Learnt(NamedTuple):
         return folds.count_known(rows.X.astype(self.head.imprinted.dtype, copy=False), np.asarray(rows.y))
 
     def without(self, label: Any) -> Self:
-        """The same without a class."""
+        """The state without a class."""
         head = self.head.forget(label)
         nothing = Embedded(
             np.empty((0, head.imprinted.width or 0), np.float32), [], (), np.empty(0, head.classes.dtype)

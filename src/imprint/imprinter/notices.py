@@ -1,0 +1,105 @@
+"""What a person should know about training data: each notice is one sentence."""
+
+import re
+import unicodedata
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from imprint.core.types import Array
+from imprint.datasets import Split
+
+NAMED = 5  # inputs that one notice names
+TOLERANCE = 1e-5  # of the largest value: rows of equal inputs differ by rounding only
+UNLABELLED = -1  # the label that many libraries give to rows without one
+COMMON_ENGLISH = "the and of to in is it for that with on was are this have not you what how my can i"
+COMMON_FOREIGN = (
+    "der die das und ist nicht ein eine ich mit für auf den von zu wie mein le la les et est une des que pas je pour "
+    "dans du avec mon el los las es un una por con para como mi il che di è per non sono come het een van niet ik "
+    "de o os um uma não com och är att det som inte jag på"
+)
+ENGLISH, FOREIGN = frozenset(COMMON_ENGLISH.split()), frozenset(COMMON_FOREIGN.split())
+WORD = re.compile(r"[^\W\d_]+")
+
+
+def notices(split: Split, X: Array, readable: Array, backbone: Any) -> tuple[str, ...]:
+    """Sentences about labelled data and its embeddings `X`, of the inputs at the indices `readable`."""
+    lines = [*_labels(split)]
+    if split.kind.typed:
+        lines += _texts([split.inputs[i] for i in readable.tolist()], backbone)
+    return (*lines, *_conflicts(split, X, readable))
+
+
+def _labels(split: Split) -> Iterator[str]:
+    unlabelled = int(np.sum(split.labels == UNLABELLED)) if split.labels.dtype.kind in "iu" else 0
+    if unlabelled:
+        have = "has" if unlabelled == 1 else "have"
+        rows = split.kind.count(unlabelled)
+        yield f"{rows} {have} the label -1, which often means 'no label'; here it is a class like the others."
+
+
+def _texts(texts: Sequence[str], backbone: Any) -> Iterator[str]:
+    tokens = backbone.record.tokens
+    if tokens is not None and any(len(text) > tokens for text in texts):  # a token has at least one character
+        cut = backbone.count_truncated([text for text in texts if len(text) > tokens])
+        if cut:
+            yield f"{_of(cut, len(texts))} have more than {tokens} tokens; {backbone.record.name} ignores the rest."
+    if backbone.record.language == "en":
+        foreign = sum(map(is_foreign, texts))
+        if foreign > len(texts) / 20:
+            yield (
+                f"{_of(foreign, len(texts))} do not look English, and {backbone.record.name} was trained on English; "
+                "use a multilingual backbone, such as sentence:NAME."
+            )
+
+
+def is_foreign(text: str) -> bool:
+    """Whether a text is probably not in English, by its letters and its most frequent words.
+
+    >>> is_foreign("Ich habe meine Karte verloren"), is_foreign("I lost my card"), is_foreign("猫が好き")
+    (False, False, True)
+    >>> is_foreign("Wie kann ich die Karte sperren?")
+    True
+    """
+    words = WORD.findall(text.lower())
+    letters = "".join(words)
+    if letters and sum(unicodedata.name(c, "").startswith("LATIN") for c in letters) < len(letters) / 2:
+        return True
+    foreign = sum(word in FOREIGN for word in words)
+    return foreign >= 2 and foreign > sum(word in ENGLISH for word in words)
+
+
+def _conflicts(split: Split, X: Array, readable: Array) -> Iterator[str]:
+    pairs = conflicts(X, split.labels[readable])
+    for a, b in pairs[:NAMED]:
+        i, j = int(readable[a]), int(readable[b])
+        yield (
+            f"The same {split.kind.noun} has two labels: {split.names[i]} ({split.labels[i]}) and "
+            f"{split.names[j]} ({split.labels[j]})."
+        )
+    if len(pairs) > NAMED:
+        yield f"{len(pairs) - NAMED:,} more pairs of equal {split.kind.plural} have two labels; see imprint check."
+
+
+def conflicts(X: Array, y: Array) -> list[tuple[int, int]]:
+    """Pairs of equal rows that have different labels, in ascending order.
+
+    Rows are compared with their neighbours in the order of one random projection: equal rows lie together.
+
+    >>> conflicts(np.array([[1.0, 2], [3, 4], [1, 2]]), np.array(["a", "b", "b"]))
+    [(0, 2)]
+    """
+    if len(X) < 2:
+        return []
+    limit = TOLERANCE * max(float(np.abs(X).max()), 1e-30)
+    projection: Array = np.random.default_rng(0).normal(size=(X.shape[1],))
+    order = np.argsort(X @ projection.astype(X.dtype), kind="stable")
+    first, second = order[:-1], order[1:]
+    differ = np.flatnonzero(y[first] != y[second])
+    near = [k for k in differ.tolist() if np.abs(X[first[k]] - X[second[k]]).max() <= limit]
+    return sorted((int(min(first[k], second[k])), int(max(first[k], second[k]))) for k in near)
+
+
+def _of(n: int, total: int) -> str:
+    return f"{n:,} of {total:,} texts"

@@ -1,0 +1,126 @@
+"""What `imprint predict` takes its arguments for, and what it writes about them."""
+
+import csv
+import io
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+TEXTS = {
+    "money": ["I paid 3.50 euros", "refund it. now", "a charge of 9.99", "send my money back", "the fee is wrong"],
+    "card": ["lost my card", "my card is gone.", "somebody stole the card", "where is my card", "card not received"],
+}
+
+
+@pytest.fixture
+def mails(tmp_path):
+    with open(tmp_path / "mails.csv", "w", newline="") as f:
+        csv.writer(f).writerows([["text", "label"], *([t, label] for label, texts in TEXTS.items() for t in texts)])
+    return tmp_path / "mails.csv"
+
+
+@pytest.fixture
+def texts(mails, imprint):
+    assert imprint("fit", mails, "-o", "texts.imprint").code == 0
+    return "texts.imprint"
+
+
+def answers(done):
+    assert done.code == 0, done.err
+    return [(a["path"], a["label"]) for a in json.loads(done.out)]
+
+
+def test_texts_with_dots_and_files_are_told_apart(imprint, texts, tmp_path):
+    spoken = "I was charged 3.50 euros"
+    assert answers(imprint("predict", texts, spoken, "my card is lost.", "--json"))[0] == (spoken, "money")
+    imprint("predict", texts, "new.csv").refused("There is no file new.csv", "add --text")
+    imprint("predict", texts, "lines.txt").refused("There is no file lines.txt")
+    assert answers(imprint("predict", texts, "my card.csv", "--text", "--json")) == [("my card.csv", "card")]
+    (tmp_path / "note.txt").write_text("the money was charged twice")
+    assert answers(imprint("predict", texts, "note.txt", "--json")) == [("note.txt", "money")]
+    (tmp_path / "inbox").mkdir()
+    (tmp_path / "inbox" / "a.txt").write_text("the card was stolen")
+    assert answers(imprint("predict", texts, "inbox", "--json"))[0][1] == "card"
+
+
+def test_csv_appends_columns_to_the_table(imprint, texts, mails):
+    mails.write_text('id,text,label\n7,"a fee, wrong",old\n8,,old\n9,lost card,old\n')
+    done = imprint("predict", texts, mails, "--csv")
+    rows = list(csv.DictReader(io.StringIO(done.out)))
+    assert list(rows[0]) == ["id", "text", "label", "predicted_label", "probability", "known"]
+    assert [(r["id"], r["text"], r["label"], r["predicted_label"]) for r in (rows[0], rows[2])] == [
+        ("7", "a fee, wrong", "old", "money"),
+        ("9", "lost card", "old", "card"),
+    ]
+
+
+def test_rows_of_a_table_show_their_text(imprint, texts, mails):
+    done = imprint("predict", texts, mails, "--why")
+    assert "mails.csv, row 2: I paid 3.50 euros" in done.out
+    assert "mails.csv, row 7: lost my card" in done.out.split("closest training input")[1]
+    assert "contribution" in done.out
+
+
+def test_a_rejected_input_names_the_closest_class(imprint, paint, tmp_path):
+    photos = paint(tmp_path / "photos", ["dark", "light"], 12)
+    assert imprint("fit", photos, "-o", "m.imprint", "-b", "raw").code == 0
+    done = imprint("predict", "m.imprint", photos, "--unknown", "1")
+    (line, *_) = [line for line in done.out.splitlines() if "none of these (closest: light)" in line]
+    assert "%" not in line.split("(closest: light)")[1].split("dark")[0], "no probability of a class that was rejected"
+    assert "known: conformal p-value" in done.err
+
+
+def test_one_picture_on_standard_input(model, photos):
+    words = [sys.executable, "-m", "imprint", "predict", str(model), "-", "--json"]
+    raw = (photos / "light" / "0.png").read_bytes()
+    done = subprocess.run(words, input=raw, capture_output=True, env={**os.environ, "OMP_NUM_THREADS": "1"}, check=True)
+    assert [(a["path"], a["label"]) for a in json.loads(done.stdout)] == [("standard input", "light")]
+    done = subprocess.run(words, input=b"\xff\xfe\x00nonsense", capture_output=True, env=os.environ)
+    assert done.returncode == 1
+    assert b"Cannot read standard input: not a picture" in done.stderr
+    assert b"\\x" not in done.stderr
+
+
+def test_sorting_falls_back_to_copies_without_hard_links(imprint, model, photos, tmp_path, monkeypatch):
+    def denied(*args, **options):
+        raise OSError(1, "Operation not permitted")
+
+    monkeypatch.setattr(os, "link", denied)
+    for _ in range(2):
+        assert imprint("predict", model, photos, "--sort-into", "sorted").code == 0
+    assert sorted(p.name for p in (tmp_path / "sorted" / "dark").iterdir()) == [f"{i}.png" for i in range(5)]
+    assert (tmp_path / "sorted" / "dark" / "0.png").read_bytes() == (photos / "dark" / "0.png").read_bytes()
+
+
+def test_fit_reports_the_same_picture_in_two_classes(imprint, photos):
+    (photos / "light" / "copy.png").write_bytes((photos / "dark" / "0.png").read_bytes())
+    done = imprint("fit", photos, "-o", "m.imprint", "-b", "raw")
+    assert "The same picture has two labels: dark/0.png (dark) and light/copy.png (light)." in done.err
+
+
+def test_fit_lists_what_it_leaves_out(imprint, photos):
+    (photos / "owl").mkdir()
+    (photos / "dark" / "0.png").rename(photos / "stray.png")
+    done = imprint("fit", photos, "-o", "m.imprint", "-b", "raw")
+    assert done.code == 0
+    assert "Ignored 1 picture outside any class folder: stray.png." in done.err
+    assert "Ignored 1 folder without pictures: owl." in done.err
+
+
+def test_embeddings_of_another_width(imprint, tmp_path):
+    np.savez("train.npz", X=np.random.default_rng(0).normal(size=(20, 4)), y=np.repeat(["a", "b"], 10))
+    np.savez("other.npz", X=np.ones((3, 5)), y=np.array(["a", "b", "a"]))
+    assert imprint("fit", "train.npz", "-o", "m.imprint").code == 0
+    for command in ("predict", "evaluate"):
+        imprint(command, "m.imprint", "other.npz").refused("have 5 columns, and the model was fitted on 4")
+
+
+def test_check_shows_the_sentence(imprint, mails):
+    mails.write_text(mails.read_text() + "I paid 3.50 euros,card\n")
+    shown = imprint("check", mails).out
+    assert "mails.csv, row 2: I paid 3.50 euros" in shown
+    assert "mails.csv, row 12: I paid 3.50 euros" in shown

@@ -1,0 +1,241 @@
+"""`Imprinter.fit` and `predict` on the values that programs pass."""
+
+import copy
+import io
+import pickle
+import wave
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from PIL import Image
+
+from imprint import Imprinter
+from imprint.core.component import Component
+from imprint.core.errors import DataWarning, ParameterError, UnreadableInput
+from imprint.export import export
+
+RNG = np.random.default_rng(0)
+SHADES = {"dark": 30, "light": 220}
+LABELS = [label for label in SHADES for _ in range(4)]
+ARRAYS = [
+    RNG.integers(shade - 20, shade + 20, (10, 14, 3)).astype(np.uint8) for shade in SHADES.values() for _ in range(4)
+]
+TEXTS = [
+    "I paid 3.50 euros",
+    "refund it. now",
+    "a charge of 9.99",
+    "money back",
+    "lost my card",
+    "card is gone.",
+    "stolen card",
+    "no card",
+]
+TOPICS = ["money"] * 4 + ["card"] * 4
+X = np.concatenate([RNG.normal(0, 1, (6, 5)), RNG.normal(4, 1, (6, 5))])
+Y = ["near"] * 6 + ["far"] * 6
+
+
+@pytest.fixture(autouse=True)
+def own_home(tmp_path, monkeypatch):
+    monkeypatch.setenv("IMPRINT_HOME", str(tmp_path / "home"))
+
+
+def png(array):
+    out = io.BytesIO()
+    Image.fromarray(array).save(out, "PNG")
+    return out.getvalue()
+
+
+def files(folder):
+    for i, array in enumerate(ARRAYS):
+        (folder / f"{i}.png").write_bytes(png(array))
+    return [folder / f"{i}.png" for i in range(len(ARRAYS))]
+
+
+@pytest.fixture
+def pictures():
+    return Imprinter("raw", recipe="janson2022").fit(ARRAYS, LABELS)
+
+
+@pytest.fixture
+def embeddings():
+    return Imprinter().fit(X, Y)
+
+
+@pytest.mark.parametrize("form", ["paths", "strings", "bytes", "pillow", "arrays", "one array", "series", "undecoded"])
+def test_pictures_in_every_form_give_the_same_model(form, tmp_path, pictures):
+    given = {
+        "paths": lambda: files(tmp_path),
+        "strings": lambda: [str(path) for path in files(tmp_path)],
+        "bytes": lambda: [png(array) for array in ARRAYS],
+        "pillow": lambda: [Image.fromarray(array) for array in ARRAYS],
+        "arrays": lambda: ARRAYS,
+        "one array": lambda: np.stack(ARRAYS),
+        "series": lambda: pd.Series([str(path) for path in files(tmp_path)]),
+        "undecoded": lambda: [{"bytes": png(array), "path": None} for array in ARRAYS],
+    }[form]()
+    model = Imprinter("raw", recipe="janson2022").fit(given, LABELS)
+    np.testing.assert_array_equal(model.classifier.proxies_.weights, pictures.classifier.proxies_.weights)
+    assert pictures.predict(given).tolist() == LABELS
+
+
+@pytest.mark.parametrize(
+    "values",
+    [ARRAYS, [png(a) for a in ARRAYS], [Image.fromarray(a) for a in ARRAYS], [Path("a.png")], ["a.JPG", "b.png"]],
+)
+def test_pictures_are_recognised_without_a_backbone(values):
+    from imprint.imprinter.items import given_split
+
+    assert given_split(values).modality == "image"
+
+
+def test_texts_with_dots_are_texts():
+    model = Imprinter().fit(TEXTS, TOPICS)
+    assert model.modality == "text"
+    assert model.predict(["I was charged 3.50.", "my card was lost."]).tolist() == ["money", "card"]
+    assert model.predict(pd.Series(["my card was lost."])).tolist() == ["card"]
+
+
+def test_one_array_of_a_picture_is_one_picture(pictures):
+    large = RNG.integers(200, 240, (300, 200, 3)).astype(np.uint8)
+    assert pictures.predict(large).tolist() == ["light"]
+    assert pictures.predict([large, large[:50]]).tolist() == ["light", "light"]
+    assert pictures.predict(Image.fromarray(large)).tolist() == ["light"]
+    assert len(pictures.predict(np.stack([large[..., 0], large[..., 1]]))) == 2
+    with pytest.raises(ParameterError, match=r"give one grey picture as a list"):
+        pictures.predict(large[..., 0])
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars", "arrow", "dict"])
+def test_tables_of_texts_and_of_embeddings(kind, embeddings):
+    make = {"pandas": pd.DataFrame, "polars": pl.DataFrame, "arrow": pa.table, "dict": dict}[kind]
+    table = make({"text": TEXTS, "label": TOPICS})
+    assert Imprinter().fit(table).predict(["card lost"]).tolist() == ["card"]
+    columns = {f"x{j}": X[:, j] for j in range(5)}
+    model = Imprinter().fit(make({**columns, "label": Y}))
+    np.testing.assert_array_equal(model.predict_proba(make(columns)), embeddings.predict_proba(X))
+    assert Imprinter().fit(make(columns), Y).predict(X).tolist() == embeddings.predict(X).tolist()
+
+
+def test_columns_of_a_hugging_face_data_set():
+    class Dataset:  # what `datasets.Dataset` looks like
+        column_names = ("image", "label")
+
+        def __getitem__(self, name):
+            return {"image": [Image.fromarray(a) for a in ARRAYS], "label": [int(y == "light") for y in LABELS]}[name]
+
+    assert Imprinter("raw").fit(Dataset()).predict(ARRAYS[:1]).tolist() == [0]
+
+
+def test_recordings_are_recognised(tmp_path):
+    from imprint.imprinter.items import given_split
+
+    with wave.open(str(tmp_path / "a.wav"), "wb") as f:
+        f.setparams((1, 2, 16000, 0, "NONE", ""))
+        f.writeframes(np.zeros(16000, "<i2").tobytes())
+    raw = (tmp_path / "a.wav").read_bytes()
+    for values in ([tmp_path / "a.wav"], [str(tmp_path / "a.wav")], [raw], [(np.zeros(9, np.float32), 16000)]):
+        assert given_split(values).modality == "sound"
+
+
+@pytest.mark.parametrize(
+    ("call", "sentence"),
+    [
+        (lambda: Imprinter().fit([object()], ["a"]), "Cannot tell what object is; name the backbone"),
+        (lambda: Imprinter().fit({"words": TEXTS}, TOPICS), "neither a column text"),
+        (lambda: Imprinter().fit(TEXTS), "there are no labels"),
+        (lambda: Imprinter().fit(TEXTS, TOPICS[:3]), "8 items and 3 labels"),
+        (lambda: Imprinter().fit([], []), "nothing|no items|no rows"),
+    ],
+)
+def test_other_values_are_refused_in_a_sentence(call, sentence):
+    with pytest.raises(ParameterError, match=sentence):
+        call()
+
+
+def test_embeddings_of_another_width_are_refused(embeddings):
+    for call in (embeddings.predict, embeddings.predict_proba, embeddings.known, embeddings.top):
+        for width in (1, 4, 6):
+            with pytest.raises(
+                ParameterError, match=f"The embeddings have {width} columns, and the model was fitted on 5"
+            ):
+                call(np.ones((3, width)))
+    with pytest.raises(ParameterError, match="fitted on 5"):
+        embeddings.why(np.ones(3))
+
+
+@pytest.mark.parametrize("kind", ["pictures", "embeddings"])
+def test_a_fitted_model_is_copied_and_pickled(kind, request, tmp_path):
+    model = request.getfixturevalue(kind)
+    items = ARRAYS if kind == "pictures" else X
+    wanted = model.predict_proba(items)
+    (tmp_path / "photos").mkdir()
+    for made in (copy.deepcopy(model), pickle.loads(pickle.dumps(model)), copy.copy(model)):
+        np.testing.assert_array_equal(made.predict_proba(items), wanted)
+    fresh = pickle.loads(pickle.dumps(Imprinter("tinynet")))
+    assert fresh.embedder.spec == "tinynet"
+
+
+def test_a_model_that_looked_up_its_backbone_is_copied(tmp_path):
+    for label in SHADES:
+        (tmp_path / "photos" / label).mkdir(parents=True)
+    for i, (array, label) in enumerate(zip(ARRAYS, LABELS)):
+        (tmp_path / "photos" / label / f"{i}.png").write_bytes(png(array))
+    model = Imprinter("tinynet").fit(tmp_path / "photos")
+    assert (
+        copy.deepcopy(model).predict(ARRAYS[:1]).tolist()
+        == pickle.loads(pickle.dumps(model)).predict(ARRAYS[:1]).tolist()
+    )
+
+
+def test_a_notebook_shows_a_table():
+    model = Imprinter("raw")
+    assert "raw" in model._repr_html_()
+    shown = model.fit(ARRAYS, ["<b>dark</b>"] * 4 + ["light"] * 4)._repr_html_()
+    assert "&lt;b&gt;dark&lt;/b&gt;, light" in shown
+    assert "<b>" not in shown
+
+
+def test_a_model_of_embeddings_is_exported(tmp_path, embeddings):
+    for to, suffix in (("numpy", ".npz"), ("onnx", ".onnx")):
+        assert export(embeddings, tmp_path / f"head{suffix}", to).backbone is None
+
+
+def test_a_component_with_a_plain_field_says_how_to_declare_it():
+    from dataclasses import dataclass
+
+    @dataclass(frozen=True, kw_only=True)
+    class Plain(Component):
+        k: int = 3
+
+    with pytest.raises(ParameterError, match=r"Plain\.k: declare it as param\(default, meaning\)"):
+        Plain()
+
+
+def test_the_same_picture_with_two_labels_is_reported():
+    with pytest.warns(DataWarning, match=r"same picture has two labels: picture 1 \(dark\) and picture 9 \(light\)"):
+        Imprinter("raw").fit([*ARRAYS, ARRAYS[0]], [*LABELS, "light"])
+
+
+def test_cut_blank_and_foreign_texts_are_reported():
+    with pytest.warns(DataWarning, match="1 of 9 texts have more than 128 tokens; minilm ignores the rest"):
+        Imprinter().fit([*TEXTS, "word " * 300], [*TOPICS, "card"])
+    with pytest.warns(DataWarning, match="Left out 2 blank texts: text 9, text 10"):
+        Imprinter().fit([*TEXTS, "", " \n"], [*TOPICS, "card", "card"])
+    german = ["Wie kann ich die Karte sperren?", "Das Geld ist nicht auf dem Konto, und ich weiß nicht wo es ist."]
+    with pytest.warns(DataWarning, match="2 of 10 texts do not look English, and minilm was trained on English"):
+        Imprinter().fit([*TEXTS, *german], [*TOPICS, "card", "money"])
+
+
+def test_the_label_minus_one_is_reported():
+    with pytest.warns(DataWarning, match="2 embeddings have the label -1, which often means 'no label'"):
+        Imprinter().fit(X, [0] * 5 + [1] * 5 + [-1] * 2)
+
+
+def test_a_missing_file_is_unreadable_not_a_text(pictures):
+    with pytest.raises(UnreadableInput, match=r"nowhere\.png: No such file"):
+        pictures.predict(["nowhere.png"])
