@@ -19,7 +19,7 @@ from imprint import Imprinter
 ROOT = Path(__file__).resolve().parents[2]
 SHARED = Path(os.environ.get("IMPRINT_SHARED", ROOT.parent / "shared"))
 CACHE = ROOT / "out" / "field"
-TEXTS = ("banking77", "clinc150", "trec", "emotion")
+TEXTS = ("banking77", "clinc150", "trec", "goemotions")
 DATASETS = ("mnist", "fashionmnist", "cifar10")
 BACKBONES = ("tinynet", "deit_tiny", "mobilenet_v1_0.25_128", "mobilenet_v1_0.5_160")
 PICTURES = tuple(f"{backbone}-{name}" for name in DATASETS for backbone in BACKBONES)
@@ -97,37 +97,37 @@ def _embed(name: str, path: Path) -> None:
     np.savez(path, **arrays)
 
 
-Rows = list[tuple[str, str]]
+LabelledTexts = list[tuple[str, str]]
 
 
-def _banking77() -> tuple[Rows, Rows, list[str]]:
-    def part(name: str) -> Rows:
+def _banking77() -> tuple[LabelledTexts, LabelledTexts, list[str]]:
+    def part(name: str) -> LabelledTexts:
         with open(SHARED / "data" / "text" / "banking77" / f"{name}.csv", encoding="utf-8", newline="") as file:
             return [(row["text"], row["category"]) for row in csv.DictReader(file)]
 
     return part("train"), part("test"), []
 
 
-def _clinc150() -> tuple[Rows, Rows, list[str]]:
+def _clinc150() -> tuple[LabelledTexts, LabelledTexts, list[str]]:
     parts = json.loads((SHARED / "data" / "text" / "clinc150" / "data_full.json").read_text("utf-8"))
     train, test = ([(text, label) for text, label in parts[name]] for name in ("train", "test"))
     return train, test, [text for text, _ in parts["oos_test"]]
 
 
-def _trec() -> tuple[Rows, Rows, list[str]]:
-    def part(name: str) -> Rows:
+def _trec() -> tuple[LabelledTexts, LabelledTexts, list[str]]:
+    def part(name: str) -> LabelledTexts:
         lines = (SHARED / "data" / "text" / "trec" / name).read_text("latin-1").splitlines()
         return [(text, label.split(":")[0]) for label, text in (line.split(" ", 1) for line in lines)]
 
     return part("train_5500.label"), part("TREC_10.label"), []
 
 
-def _emotion() -> tuple[Rows, Rows, list[str]]:
+def _goemotions() -> tuple[LabelledTexts, LabelledTexts, list[str]]:
     """GoEmotions, rows with one label; classes with at least 70 such training rows."""
     folder = SHARED / "data" / "text" / "goemotions"
     labels = (folder / "labels.txt").read_text("utf-8").split()
 
-    def part(name: str) -> Rows:
+    def part(name: str) -> LabelledTexts:
         lines = (folder / f"{name}.tsv").read_text("utf-8").splitlines()[1:]
         cells = [line.split("\t") for line in lines]
         return [(text, labels[int(numbers)]) for text, numbers, _ in cells if "," not in numbers]
@@ -136,7 +136,7 @@ def _emotion() -> tuple[Rows, Rows, list[str]]:
     rng = np.random.default_rng(0)
     order = rng.permutation(len(train))
     counts: dict[str, int] = {}
-    few: Rows = []
+    few: LabelledTexts = []
     for i in order.tolist():  # at most 400 rows per class: the protocols draw at most 64
         if counts.get(train[i][1], 0) < 400:
             counts[train[i][1]] = counts.get(train[i][1], 0) + 1
@@ -145,7 +145,7 @@ def _emotion() -> tuple[Rows, Rows, list[str]]:
     return [r for r in few if r[1] in classes], [r for r in test if r[1] in classes], []
 
 
-READERS = {"banking77": _banking77, "clinc150": _clinc150, "trec": _trec, "emotion": _emotion}
+READERS = {"banking77": _banking77, "clinc150": _clinc150, "trec": _trec, "goemotions": _goemotions}
 
 
 if __name__ == "__main__":

@@ -11,7 +11,8 @@ SHRINKAGE = 0.5
 """Share of the scores' mean variance that is added to each variance, so that few rows give a usable covariance."""
 IMPLAUSIBLE = 0.02
 """Maximum probability of the label of a listed row."""
-CONFIDENT = 0.9
+CONFIDENT = 0.95
+"""Minimum probability of the suggested class of a typical row, as a share of the highest probability of all rows."""
 TYPICAL = 0.3
 """A row is typical of a class if its score exceeds this share of the scores of the rows with that label."""
 
@@ -50,7 +51,7 @@ def label_errors(S: Array, shares: Array, P: Array, labels: Array) -> list[Label
     rows, best = np.arange(len(labels)), shares.argmax(axis=1)
     scores = label_error_scores(S, shares, labels)
     candidates = (best != labels) & (scores > -np.log(IMPLAUSIBLE))
-    typical = candidates & (P[rows, best] >= CONFIDENT) & (_typicality(S, labels, best) >= TYPICAL)
+    typical = candidates & (P[rows, best] >= CONFIDENT * P.max()) & (_typicality(S, labels, best) >= TYPICAL)
     count = int(np.ceil(typical.sum() / (1 - TYPICAL)))
     order = np.flatnonzero(candidates)
     order = order[np.argsort(-scores[order], kind="stable")][:count]
