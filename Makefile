@@ -6,7 +6,7 @@ LIGHT  := $(VENV)/.installed-light
 STAMP  := $(VENV)/.installed
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test check docs bench lowest newest dist clean
+.PHONY: demo test check docs bench lowest newest dist hostile clean
 
 demo: $(LIGHT)
 	$(BIN)/imprint demo --out out
@@ -41,6 +41,10 @@ docs: $(LIGHT)
 bench: $(STAMP)
 	$(PIP) --constraint tests/constraints.txt --editable '.[bench]'
 	$(BIN)/python benchmarks/kernels.py $(BENCH)
+
+# Ten thousand damaged models, pictures, tables, arrays and requests.
+hostile: $(STAMP)
+	$(BIN)/python tests/hostile.py
 
 # The core tests with exactly the lowest versions that pyproject.toml allows.
 CORE := tests/contract tests/golden tests/unit/core tests/unit/calibration

@@ -68,6 +68,7 @@ def read_batches(path: Path, columns: Sequence[str] | None = None) -> Iterator[T
             first = 1
             read = parquet_batches if suffix == ".parquet" else feather_batches
             for arrow in read(path, columns):
+                arrow.validate(full=True)  # Arrow trusts what a damaged file says of its own indices and offsets
                 yield TableBatch(range(first, first + len(arrow)), dict(zip(arrow.schema.names, arrow.columns)))
                 first += len(arrow)
 
