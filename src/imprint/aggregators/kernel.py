@@ -11,7 +11,8 @@ from imprint.core.component import param
 from imprint.core.errors import ParameterError
 from imprint.core.layout import COUNTED, SMALLEST_MASS, Entry, Layout
 from imprint.core.types import Array, Proxies, State
-from imprint.gaussian_process.nystroem import Nystroem, solve_by_centres
+from imprint.gaussian_process.local import LocalProcess, solve_locally
+from imprint.gaussian_process.nystroem import STEPS, Nystroem, solve_by_centres
 from imprint.gaussian_process.posterior import Posterior
 from imprint.gaussian_process.scale import merge_moments, moments, rounded_scale, scale, variance
 from imprint.gaussian_process.update import RESOLVED_ROWS, added, removed, solve
@@ -37,7 +38,7 @@ LARGEST_PRODUCTS = 2**48
 class SolvedKernel(NamedTuple):
     """The solved system, the scale of distances it was solved for, the class of every proxy and the class weights."""
 
-    system: Posterior | Nystroem
+    system: Posterior | Nystroem | LocalProcess
     scale: float
     labels: Array
     class_weights: Array  # (classes,) factors of the scores
@@ -50,6 +51,8 @@ class SolvedKernel(NamedTuple):
     @property
     def coefficients(self) -> Array:
         """Coefficients of the balanced scores, one row for each proxy in `deciding`.  # (p, classes)"""
+        if isinstance(self.system, LocalProcess):
+            raise TypeError("every query has coefficients of its own")
         return self.system.coefficients * self.class_weights
 
 
@@ -61,8 +64,8 @@ class Kernel(Aggregator):
     K_ij = exp(-gamma |w_i - w_j|^2 / s), N = diag(noise / m + spread v / s), A = (K + N)^-1 Y, scores k(q) A, where s
     is twice the variance of all training rows. With `all` rows as proxies this is kernel ridge regression. Above 4,096
     proxies s is rounded to steps of 2^(1/4), so that classes are added and removed without solving everything again;
-    above 24,576, or for very many classes, the system is solved through `centres` of them. On a GPU it is solved whole
-    while its factor fits into half of the free memory.
+    above 24,576 the system is solved through `centres` of them. For very many classes every query solves the system of
+    its 256 nearest proxies. On a GPU the system is solved whole while its factor fits into half of the free memory.
 
     The score of a class is multiplied by (mean rows per class / rows of this class)^balance: a class of few rows would
     otherwise seldom win against classes of many. The rows of a class are the mass of its proxies, counted up to twice
@@ -111,8 +114,12 @@ class Kernel(Aggregator):
             raise ParameterError(f"{self}: proxies lie too close together for this noise; use a larger one.") from None
         return SolvedKernel(system, s, proxies.labels, class_weights(proxies, self.balance))
 
-    def _system(self, proxies: Proxies, noise: Array, s: float, before: Predecessor | None) -> Posterior | Nystroem:
+    def _system(
+        self, proxies: Proxies, noise: Array, s: float, before: Predecessor | None
+    ) -> Posterior | Nystroem | LocalProcess:
         if not _is_exact(proxies):
+            if proxies.n_classes * STEPS >= self.centres:  # so many classes need more centres than there may be
+                return solve_locally(proxies.weights, proxies.labels, noise, self.gamma / s)
             self._check_size(proxies)
             return solve_by_centres(proxies.weights, proxies.labels, noise, self.gamma / s, self.centres)
         if before is not None and len(proxies.labels) > RESOLVED_ROWS and _can_correct(before.prepared, proxies, s):
@@ -147,7 +154,9 @@ class Kernel(Aggregator):
         contributions[prepared.deciding] = prepared.system.contributions(q[None, :], np.array([winner]))[0]
         return contributions * prepared.class_weights[winner]
 
-    def facts(self, proxies: Proxies, prepared: SolvedKernel) -> Facts:
+    def facts(self, proxies: Proxies, prepared: SolvedKernel) -> Facts | None:
+        if isinstance(prepared.system, LocalProcess):
+            return None
         rate = self.gamma / prepared.scale
         coefficients = np.zeros((len(proxies.labels), proxies.n_classes))
         coefficients[prepared.deciding] = prepared.coefficients
@@ -158,7 +167,9 @@ class Kernel(Aggregator):
             {"coefficients": coefficients},
         )
 
-    def graph(self, g: Any, x: str, proxies: Proxies, prepared: SolvedKernel) -> tuple[str, str]:
+    def graph(self, g: Any, x: str, proxies: Proxies, prepared: SolvedKernel) -> tuple[str, str] | None:
+        if isinstance(prepared.system, LocalProcess):
+            return None
         dtype, double = proxies.weights.dtype, np.float64
         k = self._graph_kernel(g, x, proxies.weights[prepared.deciding], prepared)
         S = g.add("MatMul", k, g.constant(prepared.coefficients, double))
