@@ -1,7 +1,7 @@
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from imprint.core.errors import ParameterError
 from imprint.core.layout import COUNTED, SMALLEST_MASS, Entry, Layout
 from imprint.core.types import Array, Proxies, State
 from imprint.gaussian_process.local import LocalProcess, solve_locally
-from imprint.gaussian_process.nystroem import STEPS, Nystroem, solve_by_centres
+from imprint.gaussian_process.nystroem import Nystroem, solve_by_centres
 from imprint.gaussian_process.posterior import Posterior
 from imprint.gaussian_process.scale import merge_moments, moments, rounded_scale, scale, variance
 from imprint.gaussian_process.update import RESOLVED_ROWS, added, removed, solve
@@ -29,16 +29,20 @@ EXACT_PRODUCTS = 2**39
 """Coefficients, and multiplications to solve for them, up to which the CPU solves the whole system."""
 SMALLEST_VARIANCE = 1e-280
 """Below, squares of distances underflow."""
+MANY_CLASSES = 340
+"""Classes above which the nearest classes decide where the system is too large to be solved whole."""
 LARGEST_MEMORY = 2**32
 """Bytes of coefficients up to which a model is solved through centres."""
 LARGEST_PRODUCTS = 2**48
 """Multiplications up to which it is: about an hour on two cores."""
 
+System: TypeAlias = Posterior | Nystroem | LocalProcess
+
 
 class SolvedKernel(NamedTuple):
     """The solved system, the scale of distances it was solved for, the class of every proxy and the class weights."""
 
-    system: Posterior | Nystroem | LocalProcess
+    system: System
     scale: float
     labels: Array
     class_weights: Array  # (classes,) factors of the scores
@@ -65,7 +69,8 @@ class Kernel(Aggregator):
     is twice the variance of all training rows. With `all` rows as proxies this is kernel ridge regression. Above 4,096
     proxies s is rounded to steps of 2^(1/4), so that classes are added and removed without solving everything again;
     above 24,576 the system is solved through `centres` of them. For very many classes every query solves the system of
-    its 256 nearest proxies. On a GPU the system is solved whole while its factor fits into half of the free memory.
+    some 256 proxies of the classes with the nearest means. On a GPU the system is solved whole while its factor fits
+    into half of the free memory.
 
     The score of a class is multiplied by (mean rows per class / rows of this class)^balance: a class of few rows would
     otherwise seldom win against classes of many. The rows of a class are the mass of its proxies, counted up to twice
@@ -114,11 +119,9 @@ class Kernel(Aggregator):
             raise ParameterError(f"{self}: proxies lie too close together for this noise; use a larger one.") from None
         return SolvedKernel(system, s, proxies.labels, class_weights(proxies, self.balance))
 
-    def _system(
-        self, proxies: Proxies, noise: Array, s: float, before: Predecessor | None
-    ) -> Posterior | Nystroem | LocalProcess:
+    def _system(self, proxies: Proxies, noise: Array, s: float, before: Predecessor | None) -> System:
         if not _is_exact(proxies):
-            if proxies.n_classes * STEPS >= self.centres:  # so many classes need more centres than there may be
+            if proxies.n_classes > MANY_CLASSES:
                 return solve_locally(proxies.weights, proxies.labels, noise, self.gamma / s)
             self._check_size(proxies)
             return solve_by_centres(proxies.weights, proxies.labels, noise, self.gamma / s, self.centres)

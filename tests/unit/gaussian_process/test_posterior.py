@@ -163,12 +163,12 @@ def test_the_doubt_of_centres_is_that_of_all_proxies():
     assert np.corrcoef(through.doubt(Q), exact.doubt(Q))[0, 1] > 0.95
 
 
-def test_nearest_proxies_decide_among_many_classes(monkeypatch):
+def test_nearest_classes_decide_among_many(monkeypatch):
     W, labels, noise, Q = drawn(90, 4)
     exact = solve(W, labels, noise, RATE)
-    local = solve_locally(W, labels, noise, RATE)  # fewer than 256 of 360 proxies change little
+    local = solve_locally(W, labels, noise, RATE)  # the proxies of 64 of 90 classes
     assert np.mean(local.scores(Q).argmax(axis=1) == exact.scores(Q).argmax(axis=1)) > 0.9
-    np.testing.assert_allclose(local.doubt(Q), exact.doubt(Q), atol=0.02)
+    np.testing.assert_allclose(local.doubt(Q), exact.doubt(Q), atol=0.05)
     parts = local.contributions(Q, np.full(len(Q), 7))
     np.testing.assert_allclose(parts.sum(axis=1), local.scores(Q)[:, 7], atol=1e-12)
     monkeypatch.setattr("imprint.gaussian_process.local.NEIGHBOURS", 1000)
