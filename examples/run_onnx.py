@@ -18,6 +18,6 @@ for path in sys.argv[2:]:
     box = (left, top, left + side, top + side) if "crop" in rule else None
     small = picture.resize((width, height), Image.Resampling[rule["filter"].upper()], box)
     pixels = np.asarray(small).reshape(1, height, width, -1)
-    scores, probabilities = session.run(None, {"pictures": pixels})
+    scores, probabilities = session.run(["scores", "probabilities"], {"pictures": pixels})
     best = scores[0].argmax()
     print(f"{path}\t{classes[best]}\t{probabilities[0, best]:.3f}")

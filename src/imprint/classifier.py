@@ -16,12 +16,12 @@ from imprint.core.errors import FileError, ParameterError
 from imprint.core.files import container
 from imprint.core.labels import plain
 from imprint.core.types import Array
-from imprint.estimator.fitted import Fitted, FittedState, read_columns
-from imprint.estimator.inputs import FLOATS, Columns, check_same_kind, read_labels, read_seed
+from imprint.estimator.fitted import Fitted, FittedState, read_columns, warn_of_small_samples
+from imprint.estimator.inputs import FLOATS, Columns, check_same_kind, read_labels, read_seed, weighted
 from imprint.estimator.parameters import MethodParameters, as_parameters
 from imprint.head import Head
 from imprint.head.card import model_card
-from imprint.method import Method
+from imprint.method import DEFAULT, Method
 from imprint.persistence import head_from_parts, head_to_parts
 
 
@@ -34,13 +34,15 @@ class ImprintClassifier(Fitted, ClassifierMixin, MethodParameters):  # type: ign
         How rows are scaled before generation (`none`, `l2`), how proxies are (`none`, `l2`, `quantile`), and how
         queries are (`none`, `l2`).
     generator : str or component
-        How the proxies of a class are made, such as `mean` or `kmeans(k=20)`.
+        How the proxies of a class are made, such as `mean` or `kmeans(k=50)`.
     aggregator : str or component
         How proxies decide: `kernel` (together, by one small linear system), `max` or `nearest(m=5)`.
     calibrate : bool
-        Whether five more models learn beside this one, each without a fifth of the rows, so that it knows how good it
-        is: `expected_accuracy_`, probabilities that come true, and `known`. Fitting takes about five times as long;
-        for each class five times as much is kept and 100 rows at most.
+        Whether to calibrate the model by five-fold cross-validation: `expected_accuracy_`, calibrated probabilities,
+        and `known`. The model then holds up to 100 rows of every class.
+    class_weight : dict, "balanced" or None
+        Factors of the weights of the rows of each class, as in scikit-learn. `balanced` gives every class the same
+        total weight. It changes what depends on the number of rows (`kernel`), not a mean.
     random_state : int, numpy.random.RandomState or None
         An int makes results repeat; the random numbers of a class depend on it and on the class's label alone.
 
@@ -52,19 +54,16 @@ class ImprintClassifier(Fitted, ClassifierMixin, MethodParameters):  # type: ign
         `spread` (p,), their mean squared distance to it.
     n_features_in_ : int
     expected_accuracy_ : float
-        With `calibrate=True`: the share of new inputs of these classes that will be called right. NaN where no row
-        could be asked about, since there is one class or every class has one row.
+        With `calibrate=True`: the accuracy to expect on new inputs of these classes. NaN where no row could be
+        assessed, because there is one class or every class has one row.
     expected_interval_ : tuple of two floats
-        Where that share lies with 95 % confidence; rows that could not be asked about widen it.
+        Its 95 % interval; rows that could not be assessed widen it.
 
     Notes
     -----
     `X` may be a NumPy array or a torch tensor; results come back in kind (text labels always as NumPy). float32 stays
-    float32. Everything a class needs to be extended or forgotten travels with the model.
-
-    What was learnt is one immutable value behind one reference: any number of threads may predict and save while
-    others add and forget, and each sees a whole model, before or after. Threads that add or forget at the same time
-    all count, in some order; of several `fit` the last one wins.
+    float32. The fitted state is one immutable value: any number of threads may predict and save while others add and
+    forget, and concurrent changes all count.
 
     Examples
     --------
@@ -81,13 +80,14 @@ class ImprintClassifier(Fitted, ClassifierMixin, MethodParameters):  # type: ign
     def __init__(
         self,
         *,
-        norm_pre: Any = "l2",
-        generator: Any = "kmeans(k=20)",
-        norm_post: Any = "none",
-        norm_inf: Any = "l2",
-        aggregator: Any = "kernel",
+        norm_pre: Any = DEFAULT["norm_pre"],
+        generator: Any = DEFAULT["generator"],
+        norm_post: Any = DEFAULT["norm_post"],
+        norm_inf: Any = DEFAULT["norm_inf"],
+        aggregator: Any = DEFAULT["aggregator"],
         calibrate: bool = False,
-        random_state: Any = None,
+        class_weight: Any = None,
+        random_state: Any = 0,
     ):
         self.norm_pre = norm_pre
         self.generator = generator
@@ -95,45 +95,43 @@ class ImprintClassifier(Fitted, ClassifierMixin, MethodParameters):  # type: ign
         self.norm_inf = norm_inf
         self.aggregator = aggregator
         self.calibrate = calibrate
+        self.class_weight = class_weight
         self.random_state = random_state
-
-    def __repr__(self, N_CHAR_MAX: int = 700) -> str:
-        """The parameters; where `set_params` has changed them since `fit`, also the method that was fitted."""
-        given = str(super().__repr__(N_CHAR_MAX))
-        learnt: FittedState | None = self.__dict__.get("_learnt")
-        try:
-            stale = learnt is not None and self._method() != learnt.head.method
-        except ParameterError:
-            stale = True
-        return f"{given}, fitted as {learnt.head.method}" if learnt is not None and stale else given
 
     # Learning
 
-    def fit(self, X: Any, y: Any) -> Self:
-        """Imprint every class in `y`, in sorted order, forgetting whatever was there before."""
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Imprint every class in `y`, in sorted order, forgetting whatever was there before.
+
+        A row of weight 2 counts as the same row given twice; a row of weight 0 is left out.
+        """
         method = self._method()
-        X, y, columns = self._labelled("fit(X, y)", X, y, None)
-        head = self._empty(method, dtype_name(X)).learn(X, y)
+        X, y, weight, columns = self._labelled("fit(X, y)", X, y, sample_weight, None)
+        head = self._empty(method, dtype_name(X)).learn(X, y, weight)
         try:
             head.prepared  # noqa: B018 - what cannot be prepared is refused here, not by the first prediction
         except ParameterError as e:
             raise ParameterError(f"fit(X, y) with {len(X)} sample{'s' * (len(X) > 1)}: {e}") from None
+        warn_of_small_samples(head)
         self._learnt = FittedState(head, columns)
         return self
 
-    def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """Imprint more: new classes as one `fit` over all of them would have, bit for bit; known classes extended.
 
         Extending is exact for `mean`, `all`, `random` and `least_squares`; the other generators say in their own
         documentation what they do with the rows they kept and the new ones. With `norm_post="quantile"` the order in
         which classes arrive matters, by definition. `classes` is accepted for scikit-learn's sake and not needed.
         """
+        if self.class_weight == "balanced":
+            rule = "the balance depends on all classes; use fit, or a dict of class weights"
+            raise ParameterError(f"partial_fit(X, y) with class_weight='balanced': {rule}.")
 
         def learn(learnt: FittedState | None) -> FittedState:
-            rows, labels, columns = self._labelled("partial_fit(X, y)", X, y, learnt)
+            rows, labels, weight, columns = self._labelled("partial_fit(X, y)", X, y, sample_weight, learnt)
             if learnt is not None:
-                return learnt._replace(head=learnt.head.learn(rows, labels))
-            return FittedState(self._empty(self._method(), dtype_name(rows)).learn(rows, labels), columns)
+                return learnt._replace(head=learnt.head.learn(rows, labels, weight))
+            return FittedState(self._empty(self._method(), dtype_name(rows)).learn(rows, labels, weight), columns)
 
         compare_and_set(self, "_learnt", learn)
         return self
@@ -160,16 +158,17 @@ class ImprintClassifier(Fitted, ClassifierMixin, MethodParameters):  # type: ign
             raise ParameterError(f"predict(X): {e}") from None
 
     def predict_proba(self, X: Any) -> Any:
-        """Probabilities (n, C); with `calibrate=True` they come true, else they are as the aggregator says."""
+        """Probabilities (n, C): calibrated with `calibrate=True`, otherwise those of the aggregator."""
         head, S = self._scores("predict_proba(X)", X)
         return like(head.probabilities(S), X)
 
     def known(self, X: Any) -> Any:
         """For every row the p-value that it belongs to a class this model knows, in (0, 1]; needs `calibrate=True`.
 
-        Refusing rows below 0.05 refuses at most about 5 % of those that do belong, over all classes together.
+        Refusing rows below 0.05 refuses about 5 % of the rows that do belong, over all classes together.
         """
         head, rows = self._queries("known(X)", X)
+        warn_of_small_samples(head, of_known=True)
         try:
             return like(head.known(rows), X)
         except ParameterError as e:
@@ -184,16 +183,14 @@ class ImprintClassifier(Fitted, ClassifierMixin, MethodParameters):  # type: ign
         """Share of rows whose predicted label is the given one."""
         return float(accuracy_score(to_numpy(y), to_numpy(self.predict(X)), sample_weight=sample_weight))
 
-    # Keeping
-
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to one file, whole or not at all. It holds no code: safetensors and JSON."""
         head, columns = self._known()
         document, arrays = head_to_parts(head)
         if columns is not None:
             document["features"] = list(columns)
-        card = model_card(head, "embedding", None).markdown()
-        container.write(path, {**document, "kind": "classifier", "card": card}, arrays)
+        document |= {"kind": "classifier", "card": model_card(head, "embedding", None).markdown()}
+        container.write(path, document, arrays, lambda again, its_arrays: head_from_parts(again, its_arrays, path))
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
@@ -213,7 +210,7 @@ class ImprintClassifier(Fitted, ClassifierMixin, MethodParameters):  # type: ign
         self._learnt = FittedState(head, columns)
         return self
 
-    # Within
+    # Internal
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -227,8 +224,8 @@ class ImprintClassifier(Fitted, ClassifierMixin, MethodParameters):  # type: ign
         seed = read_seed(self.random_state)
         return Head(method, seed, dtype, folds=CrossValidation.new(method, seed, dtype) if self.calibrate else None)
 
-    def _labelled(self, call: str, X: Any, y: Any, learnt: FittedState | None) -> tuple[Array, Array, Any]:
-        """Rows and labels that fit what was learnt, or any where nothing was, and the names of the columns."""
+    def _labelled(self, call: str, X: Any, y: Any, weight: Any, learnt: FittedState | None) -> Any:
+        """Rows, labels and weights that fit what was learnt, or any where nothing was, and the names of the columns."""
         if y is None:
             raise ParameterError(f"{call}: requires y to be passed, but the target y is None.")
         columns = Columns() if learnt is None else Columns(learnt.head.width, learnt.columns)
@@ -236,7 +233,7 @@ class ImprintClassifier(Fitted, ClassifierMixin, MethodParameters):  # type: ign
         labels = read_labels(call, y, len(rows))
         if learnt is not None:
             check_same_kind(learnt.head.label_type, labels)
-        return rows, labels, columns.names
+        return *weighted(call, rows, labels, weight, self.class_weight), columns.names
 
     def _queries(self, call: str, X: Any) -> tuple[Head, Array]:
         """The head of this moment, and rows that were checked against it."""

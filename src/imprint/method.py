@@ -17,6 +17,14 @@ from imprint.generators._base import Generator, PerClassGenerator
 from imprint.normalisers._base import POSITIONS, Normaliser
 
 PARTS = ("norm_pre", "generator", "norm_post", "norm_inf", "aggregator")
+DEFAULT = {
+    "norm_pre": "l2",
+    "generator": "kmeans(k=50)",
+    "norm_post": "none",
+    "norm_inf": "l2",
+    "aggregator": "kernel",
+}
+"""The default method, everywhere. docs/kernel.md shows what k costs and gains."""
 FAMILIES: dict[str, Family[Any]] = {part: normalisers.family for part in PARTS if part.startswith("norm")} | {
     "generator": generators.family,
     "aggregator": aggregators.family,
@@ -83,23 +91,32 @@ class Method:
         """The parts as texts for a file; refuses a component that no registered name leads back to."""
         return {part: FAMILIES[part].stored_text(getattr(self, part)) for part in PARTS}
 
-    def summarise(self, parts: Sequence[Array], seed: int, labels: Sequence[object]) -> list[ClassState]:
-        """The states of new classes, each from its own rows and the random numbers of (seed, label)."""
+    def summarise(
+        self, parts: Sequence[Array], seed: int, labels: Sequence[object], weights: Sequence[Array] | None = None
+    ) -> list[ClassState]:
+        """The states of new classes, each from its own rows, their weights and the random numbers of (seed, label)."""
         if not parts:
             return []
         if is_torch(parts[0]) and not self.generator.takes_tensors:
             raise ParameterError(f"{self.generator}: it does not compute on tensors of this device; give X.cpu().")
-        scaled = [self.norm_pre.apply(X) for X in parts]
-        kept = self.generator.summarise_all(scaled, [class_rng(seed, label) for label in labels])
-        return [ClassState(self._finite(state), self.sums(X, s)) for X, s, state in zip(parts, scaled, kept)]
+        scaled, rngs = [self.norm_pre.apply(X) for X in parts], [class_rng(seed, label) for label in labels]
+        if weights is None:
+            summaries = self.generator.summarise_all(scaled, rngs)
+            return [ClassState(self._finite(s), self.sums(X, N)) for X, N, s in zip(parts, scaled, summaries)]
+        self._check_takes_weights()
+        summaries = self.generator.summarise_all(scaled, rngs, weights)
+        each = zip(parts, scaled, summaries, weights)
+        return [ClassState(self._finite(s), self.sums(X, N, weight)) for X, N, s, weight in each]
 
-    def extend(self, state: ClassState, X: Array, seed: int, label: object) -> ClassState:
+    def extend(self, state: ClassState, X: Array, seed: int, label: object, weight: Array | None = None) -> ClassState:
         """The state of a class after more of its rows."""
+        if weight is not None:
+            self._check_takes_weights()
         X = to_numpy(X)  # the rows kept before are NumPy arrays
         scaled = self.norm_pre.apply(X)
-        more = self.sums(X, scaled)
-        kept = self.generator.extend(state.summary, scaled, class_rng(seed, label))
-        return ClassState(self._finite(kept), self._finite(self.aggregator.merge([state.sums, more])))
+        more, rng = self.sums(X, scaled, weight), class_rng(seed, label)
+        extended = self.generator.extend(state.summary, scaled, rng, *([] if weight is None else [weight]))
+        return ClassState(self._finite(extended), self._finite(self.aggregator.merge([state.sums, more])))
 
     def weights(self, states: Sequence[State], arrival: Sequence[int], dtype: Any) -> tuple[Array, list[int]]:
         """The finished proxies, class by class, and how many each class has.  # (p, d), C numbers
@@ -126,6 +143,11 @@ class Method:
             raise ParameterError(f"{self.generator}: the rows are too large to calculate with; scale them down.")
         return arrays
 
-    def sums(self, X: Array, scaled: Array) -> State:
-        """What the aggregator wants to know of the rows of a class, given also as they are before generation."""
-        return self.aggregator.sums(scaled, scaled if self.norm_inf == self.norm_pre else self.norm_inf.apply(X))
+    def _check_takes_weights(self) -> None:
+        if not self.generator.takes_weights:
+            raise ParameterError(f"{self.generator}: it does not take row weights; leave sample_weight out.")
+
+    def sums(self, X: Array, scaled: Array, weight: Array | None = None) -> State:
+        """The aggregator's statistics of the rows of a class, given raw and as generators see them."""
+        queries = scaled if self.norm_inf == self.norm_pre else self.norm_inf.apply(X)
+        return self.aggregator.sums(scaled, queries, *([] if weight is None else [weight]))

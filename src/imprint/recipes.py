@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from imprint.core.family import unknown
+from imprint.method import DEFAULT, PARTS
 
 if TYPE_CHECKING:
     from imprint.classifier import ImprintClassifier
@@ -28,13 +29,7 @@ class Recipe:
 
     def parts(self) -> dict[str, str]:
         """The five parts, as `ImprintClassifier` takes them."""
-        return {
-            "norm_pre": self.norm_pre,
-            "generator": self.generator,
-            "norm_post": self.norm_post,
-            "norm_inf": self.norm_inf,
-            "aggregator": self.aggregator,
-        }
+        return {part: getattr(self, part) for part in PARTS}
 
 
 RECIPES = {
@@ -47,11 +42,7 @@ RECIPES = {
             "Learning. MIT Press 2006.",
             differs="No published method: the framework's proxies with one small linear system in the place of the "
             "best proxy. See docs/kernel.md.",
-            norm_pre="l2",
-            generator="kmeans(k=50)",
-            norm_post="none",
-            norm_inf="l2",
-            aggregator="kernel",
+            **DEFAULT,
         ),
         Recipe(
             name="qi2018",

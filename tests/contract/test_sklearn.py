@@ -20,7 +20,19 @@ ESTIMATORS = [
 AT_LEAST = 50  # checks; scikit-learn 1.6 has more
 
 
-@parametrize_with_checks(ESTIMATORS)
+def expected_failures(estimator):
+    """Checks that contradict the definition of a method, and why."""
+    failures = {}
+    if not str(estimator.aggregator).startswith("kernel") and estimator.norm_post != "quantile":
+        why = "a class is decided by its best proxies, however many rows they represent"
+        failures["check_class_weight_classifiers"] = why
+    if estimator.calibrate:
+        why = "the fold of a row follows from its position in its class, and the check shuffles the rows"
+        failures["check_sample_weight_equivalence_on_dense_data"] = why
+    return failures
+
+
+@parametrize_with_checks(ESTIMATORS, expected_failed_checks=expected_failures)
 def test_sklearn(estimator, check):
     check(estimator)
 

@@ -36,7 +36,8 @@ def outputs(path, **inputs):
     """What ONNX Runtime gives, sixty-four rows at a time."""
     session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
     ((name, rows),) = inputs.items()
-    parts = [session.run(None, {name: rows[i : i + 64]}) for i in range(0, len(rows), 64)]
+    names = ["scores", "probabilities"]
+    parts = [session.run(names, {name: rows[i : i + 64]}) for i in range(0, len(rows), 64)]
     return [np.concatenate(p) for p in zip(*parts)]
 
 

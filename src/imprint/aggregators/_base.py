@@ -78,6 +78,10 @@ class Aggregator(Component):
         """The numbers for a file that other programs read; None where plain numbers would not do."""
         return None
 
+    def graph_doubt(self, g: Any, x: str, proxies: Proxies, prepared: Any) -> str | None:
+        """The doubt of the value `x` as nodes of an ONNX graph `g`; None where it has none."""
+        return None
+
     def graph(self, g: Any, x: str, proxies: Proxies, prepared: Any) -> tuple[str, str] | None:
         """Scores and probabilities of the value `x` as nodes of an ONNX graph `g`; None where it has none."""
         return None

@@ -19,6 +19,8 @@ from imprint.kernels.cpu import one_blas_thread
 from imprint.kernels.rows import squared_norms
 from imprint.kernels.softmax import softmax
 
+LARGEST_DOUBT_GRAPH = 2048
+"""The maximum number of proxies whose doubt is exported: it takes a square matrix of float64."""
 EXACT_ROWS = 24_576
 """Proxies up to which the CPU solves the whole system: 2.4 GB, under two minutes on two cores."""
 EXACT_COEFFICIENTS = 2**27
@@ -158,16 +160,31 @@ class Kernel(Aggregator):
 
     def graph(self, g: Any, x: str, proxies: Proxies, prepared: SolvedKernel) -> tuple[str, str]:
         dtype, double = proxies.weights.dtype, np.float64
-        centre, rate = to_numpy(prepared.system.centre).astype(double), self.gamma / prepared.scale
-        W = proxies.weights[prepared.deciding].astype(double) - centre
+        k = self._graph_kernel(g, x, proxies.weights[prepared.deciding], prepared)
+        S = g.add("MatMul", k, g.constant(prepared.coefficients, double))
+        P = g.add("Softmax", g.add("Div", S, g.constant(self.temperature, double)), axis=1)
+        return g.cast(S, dtype), g.cast(P, dtype)
+
+    def graph_doubt(self, g: Any, x: str, proxies: Proxies, prepared: SolvedKernel) -> str | None:
+        system = prepared.system
+        if not isinstance(system, Posterior) or len(system.removed_rows) or len(system.weights) > LARGEST_DOUBT_GRAPH:
+            return None
+        k = self._graph_kernel(g, x, to_numpy(system.weights), prepared)
+        inverse = to_numpy(system.factor.forward(like(np.eye(len(system.weights)), system.weights)))  # of L, transposed
+        explained = g.reduce("ReduceSumSquare", g.add("MatMul", k, g.constant(inverse, np.float64)), 1)
+        left = g.add("Sub", g.constant(1, np.float64), explained)
+        return str(g.add("Sqrt", g.add("Max", left, g.constant(0, np.float64))))
+
+    def _graph_kernel(self, g: Any, x: str, weights: Array, prepared: SolvedKernel) -> str:
+        """The kernel of queries and proxies.  # (n, p)"""
+        double, rate = np.float64, self.gamma / prepared.scale
+        centre = to_numpy(prepared.system.centre).astype(double)
+        W = weights.astype(double) - centre
         q = g.add("Sub", g.cast(x, double), g.constant(centre, double))
         cross = g.add("Gemm", q, g.constant(2 * rate * W, double), transB=1)
         squares = g.add("Mul", g.reduce("ReduceSumSquare", q, 1, keep=True), g.constant(rate, double))
         lengths = g.constant(rate * squared_norms(W), double)
-        k = g.add("Exp", g.add("Sub", g.add("Sub", cross, squares), lengths))  # (n, p)
-        S = g.add("MatMul", k, g.constant(prepared.coefficients, double))
-        P = g.add("Softmax", g.add("Div", S, g.constant(self.temperature, double)), axis=1)
-        return g.cast(S, dtype), g.cast(P, dtype)
+        return str(g.add("Exp", g.add("Sub", g.add("Sub", cross, squares), lengths)))
 
 
 def class_weights(proxies: Proxies, balance: float) -> Array:

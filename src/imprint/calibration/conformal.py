@@ -1,64 +1,71 @@
-"""How familiar a query looks, and the p-value that it belongs to a class the model knows."""
+"""An out-of-distribution score and its conformal p-values: does a query belong to one of the model's classes?"""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from imprint.core.types import Array
 
-PSEUDO_ROWS = 5
-"""What is usual for a class counts against what is usual for all as its rows do against so many."""
+SMALLEST_SPREAD = 1e-12
+"""The least spread to divide by, relative to the values and absolute."""
 
 
 @dataclass(frozen=True, eq=False)
-class Familiarity:
-    """The largest score less the doubt, each over its spread, and less what is usual for the class that won."""
+class ConformalScore:
+    """The largest class score minus the doubt, each divided by its spread, and its values on held-out rows."""
 
     score_spread: float
     doubt_spread: float
-    usual: Array  # (C,)
-    reference: Array  # (n,) how familiar known rows look, ascending
-    below: Array  # (n + 1,) the weight of the first 0, 1, ... of them
+    reference: Array  # (n,) of held-out rows, ascending
+    below: Array  # (n + 1,) the total weight of the first 0, 1, ... of them
     heaviest: float
 
     def of(self, S: Array, doubt: Array | None) -> Array:
-        """How familiar queries look.  # (q,)"""
-        found = S.max(axis=1).astype(np.float64) / self.score_spread
-        if doubt is not None:
-            found -= doubt / self.doubt_spread
-        return np.asarray(found - self.usual[S.argmax(axis=1)])
+        """The score of queries; large for those that look like the training rows.  # (q,)"""
+        score = S.max(axis=1).astype(np.float64) / self.score_spread
+        return score if doubt is None else np.asarray(score - doubt / self.doubt_spread)
 
     def p_values(self, S: Array, doubt: Array | None) -> Array:
-        """The weight of known rows that look no more familiar than the query, itself among them, in (0, 1].  # (q,)"""
-        places = np.searchsorted(self.reference, self.of(S, doubt), side="right")
-        return np.asarray((self.below[places] + self.heaviest) / (self.below[-1] + self.heaviest))
+        """The share of held-out rows whose score is not larger, the query counted as one of them, in (0, 1].  # (q,)"""
+        index = np.searchsorted(self.reference, self.of(S, doubt), side="right")
+        return np.asarray((self.below[index] + self.heaviest) / (self.below[-1] + self.heaviest))
+
+    @property
+    def smallest(self) -> float:
+        """The smallest p-value that is possible."""
+        return float(self.heaviest / (self.below[-1] + self.heaviest))
+
+    def graph(self, g: Any, S: str, doubt: str | None) -> str:
+        """The p-values of the scores `S` and doubts as nodes of an ONNX graph `g`, in float64.  # (q,)"""
+        double = np.float64
+        score = g.add("Div", g.reduce("ReduceMax", g.cast(S, double), 1), g.constant(self.score_spread, double))
+        if doubt is not None:
+            score = g.add("Sub", score, g.add("Div", g.cast(doubt, double), g.constant(self.doubt_spread, double)))
+        total = float(self.below[-1]) + self.heaviest
+        if not len(self.reference):
+            return str(g.add("Exp", g.add("Mul", score, g.constant(0.0, double))))  # no row to compare with: 1
+        reached = g.cast(g.add("GreaterOrEqual", g.unsqueeze(score, 1), g.constant(self.reference, double)), double)
+        weight = g.add("MatMul", reached, g.constant(np.diff(self.below), double))
+        return str(g.add("Div", g.add("Add", weight, g.constant(self.heaviest, double)), g.constant(total, double)))
 
 
-def familiarity(S: Array, doubt: Array | None, own: Array, weight: Array) -> Familiarity:
-    """What known rows look like, from scores that leave them out; `own` are their classes.  # (n, C), (n,), (n,), (n,)
+def conformal_score(S: Array, doubt: Array | None, weight: Array) -> ConformalScore:
+    """The score with its values on held-out rows, from out-of-fold scores.  # (n, C), (n,), (n,)
 
-    >>> S, own = np.array([[0.9, 0.1], [0.8, 0.2], [0.3, 0.6]]), np.array([0, 0, 1])
-    >>> familiarity(S, None, own, np.ones(3)).p_values(np.array([[0.85, 0.0], [0.0, 0.1]]), None).tolist()
+    >>> S = np.array([[0.9, 0.1], [0.8, 0.2], [0.3, 0.6]])
+    >>> conformal_score(S, None, np.ones(3)).p_values(np.array([[0.85, 0.0], [0.0, 0.1]]), None).tolist()
     [0.75, 0.25]
     """
     spreads = _spread(S.max(axis=1)) if len(S) else 1.0, 1.0 if doubt is None else _spread(doubt)
-    plain = Familiarity(*spreads, np.zeros(S.shape[1]), np.empty(0), np.zeros(1), 1.0).of(S, doubt)
-    usual = _usual(plain, own, S.shape[1])
-    found = plain - usual[S.argmax(axis=1)]
-    order = np.argsort(found, kind="stable")
+    scores = ConformalScore(*spreads, np.empty(0), np.zeros(1), 1.0).of(S, doubt) if len(S) else np.empty(0)
+    order = np.argsort(scores, kind="stable")
     below = np.concatenate([[0.0], np.cumsum(weight[order])])
-    return Familiarity(*spreads, usual, found[order], below, float(weight.max(initial=1.0)))
+    return ConformalScore(*spreads, scores[order], below, float(weight.max(initial=1.0)))
 
 
 def _spread(values: Array) -> float:
-    return float(np.std(values, dtype=np.float64)) or 1.0 if len(values) else 1.0
-
-
-def _usual(found: Array, own: Array, n_classes: int) -> Array:
-    """The median of every class, drawn to the median of all where a class has few rows.  # (C,)"""
-    overall = float(np.median(found)) if len(found) else 0.0
-    usual = np.full(n_classes, overall)
-    for c in np.unique(own):
-        mine = found[own == c]
-        usual[c] = (len(mine) * np.median(mine) + PSEUDO_ROWS * overall) / (len(mine) + PSEUDO_ROWS)
-    return usual
+    """The standard deviation; 1 where it is zero, or too small to divide by."""
+    largest = float(np.abs(values).max(initial=0.0))
+    spread = largest * float(np.std(values / largest, dtype=np.float64)) if largest > 0 else 0.0
+    return spread if spread > SMALLEST_SPREAD * max(1.0, largest) else 1.0

@@ -1,95 +1,167 @@
-"""Models that each leave out one part of the rows, and some of those rows: what a head needs to know about itself."""
+"""Cross-validation: models that are fitted without one fold of the rows each, and the rows that assess them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
 from imprint.calibration.calibration import Calibration, OutOfFold, calibrate
-from imprint.core.arrays import all_finite, dtype_name, kept, rows_at, to_numpy
-from imprint.core.digest import class_entropy
+from imprint.calibration.held import FOLDS, HeldRows, absorb, distinct_folds, known_folds, row_digests
+from imprint.core.arrays import all_finite, dtype_name, rows_at, to_numpy
 from imprint.core.errors import ParameterError
 from imprint.core.labels import as_labels
-from imprint.core.layout import Entry, Layout
 from imprint.core.lazy import Lazy
-from imprint.core.types import Array, State
+from imprint.core.types import Array
 from imprint.head import Head
-from imprint.method import Method
+from imprint.method import ClassState, Method
 
-FOLDS = 5
-HELD = 100
-"""Rows that are kept of a class, at most; the others only teach."""
-ASSESSED = 3_000
-"""Rows that are asked about in all, unless there are more classes."""
-LAYOUT: Layout = {
-    "rows": Entry("m d"),
-    "fold": Entry("m", least=0, most=FOLDS - 1, whole=True),
-    "keys": Entry("m", least=0, most=1),
-    "seen": Entry("1", least=1, whole=True),
-}
-"""What is held of a class: the rows with the smallest keys, ascending, and how many rows there have been."""
+ASSESSED = 1_500
+"""The number of rows that are assessed in all, unless there are more classes."""
 
 
 @dataclass(frozen=True, eq=False)
 class CrossValidation:
-    """Five heads, each fitted without one fold of the rows, and some rows of every class to assess them with.
+    """Some rows of every class, and how to fit a head without one fold of them. Predictions are computed on first use.
 
-    The fold and the key of a row follow from the seed, its label and the number of rows of its class before it; the
-    rows with the smallest keys are held. So this is a value like `Head`: `learn` and `forget` return another one, and
-    one that forgot a class equals one that never saw it. Predictions are computed when first needed.
+    Where all distinct rows of a class are held, the states of the class in the five heads follow from them. Of a larger
+    class these states are fitted when its rows arrive. So this is a value like `Head`: `learn` and `forget` return
+    another one, and one that forgot a class equals one that never saw it.
     """
 
-    heads: tuple[Head, ...]
-    held: Mapping[Any, State]
+    empty: Head
+    """A head without classes: the method, the seed and the types of rows and labels."""
+    held: Mapping[Any, HeldRows]
+    fitted: Mapping[Any, tuple[ClassState, ...]]
+    """The states of the classes of which not every row is held, one for each fold."""
     stored: Calibration | None = None
     """The calibration where it was computed before, such as one from a file."""
     derived: Lazy = field(default_factory=Lazy, init=False, repr=False)
 
     @classmethod
-    def new(cls, method: Method, seed: int, dtype: Any, folds: int = FOLDS) -> "CrossValidation":
-        """Folds that have seen no row."""
-        return cls((Head(method, seed, dtype),) * folds, {})
+    def new(cls, method: Method, seed: int, dtype: Any) -> "CrossValidation":
+        """Folds without rows."""
+        return cls(Head(method, seed, dtype), {}, {})
 
     def __getstate__(self) -> dict[str, Any]:
         """What is pickled: a calibration that was computed is stored."""
         known = self.calibration if "calibration" in self.derived else self.stored
-        return {"heads": self.heads, "held": self.held, "stored": known, "derived": self.derived}
+        return {**self.__dict__, "stored": known}
 
-    def learn(self, X: Array, y: Array) -> "CrossValidation":
+    # Learning
+
+    def learn(self, X: Array, y: Array, weight: Array | None = None) -> "CrossValidation":
         """These after new classes and more rows of known ones."""
-        held, fold = dict(self.held), np.empty(len(y), dtype=np.int64)
+        w = np.ones(len(y)) if weight is None else np.asarray(weight, dtype=np.float64)
+        held, large = dict(self.held), {}
         for label, mine in _rows_by_class(y).items():
-            before = held.get(label)
-            seen = int(before["seen"][0]) if before else 0
-            fold[mine] = folds_of(self.heads[0].seed, label, seen, len(mine), len(self.heads))
-            keys = _stream(self.heads[0].seed, label, "keys", seen).random(len(mine))
-            few = mine[np.argsort(keys, kind="stable")[:HELD]]
-            new = {"rows": kept(rows_at(X, few)), "fold": fold[few], "keys": np.sort(keys)[:HELD]}
-            held[label] = _merged(before, {**new, "seen": np.array([len(mine)])})
-        heads = tuple(_learn_some(head, X, y, fold != f) for f, head in enumerate(self.heads))
-        return CrossValidation(heads, held)
+            rows = to_numpy(rows_at(X, mine))
+            held[label], fold = absorb(self.held.get(label), rows, w[mine], self.empty.seed, label)
+            if not held[label].complete:
+                large[label] = rows, w[mine], fold
+        label_type = y.dtype if self.empty.label_type is None else np.result_type(self.empty.label_type, y.dtype)
+        empty = replace(self.empty, label_type=label_type, width=X.shape[1])
+        return CrossValidation(empty, held, {**self.fitted, **self._fit_large(large)})
 
     def forget(self, label: Any) -> "CrossValidation":
-        """These without a class, exactly as if it had never been there."""
-        heads = tuple(_without(head, label) if label in head else head for head in self.heads)
-        return CrossValidation(heads, {k: state for k, state in self.held.items() if k != label})
+        """These without a class, identical to one that never saw it."""
+        held = {k: rows for k, rows in self.held.items() if k != label}
+        return CrossValidation(self.empty, held, {k: states for k, states in self.fitted.items() if k != label})
+
+    def with_classes(self, source: "CrossValidation", names: Mapping[str, Any]) -> "CrossValidation":
+        """These and some classes of another one, under new names."""
+        held = {**self.held, **{new: source.held[old] for new, old in names.items()}}
+        fitted = {new: source.fitted[old] for new, old in names.items() if old in source.fitted}
+        empty = replace(source.empty, label_type=np.dtype("U1")) if self.empty.width is None else self.empty
+        return CrossValidation(empty, held, {**self.fitted, **fitted})
+
+    def count_known(self, X: Array, y: Array) -> int:
+        """How many of these rows are copies of a row that their class already has."""
+        known = [(rows_at(X, mine), self.held[k]) for k, mine in _rows_by_class(y).items() if k in self.held]
+        return int(sum(np.isin(row_digests(to_numpy(rows)), held.digests).sum() for rows, held in known))
+
+    def folds_of(self, X: Array, y: Array) -> Array:
+        """The fold of every row that was learnt.  # (n,)"""
+        fold = np.empty(len(y), dtype=np.int64)
+        for label, mine in _rows_by_class(y).items():
+            fold[mine] = known_folds(self.held[label], X[mine], self.empty.seed, label)
+        return fold
+
+    def _fit_large(self, arrived: Mapping[Any, tuple[Array, Array, Array]]) -> dict[Any, tuple[ClassState, ...]]:
+        """The states in every fold of classes of which not every row is held, after these rows, weights and folds."""
+        method, seed = self.empty.method, self.empty.seed
+        states: dict[Any, list[ClassState]] = {label: [] for label in arrived}
+        for f in range(FOLDS):
+            new = {}
+            for label, parts in arrived.items():
+                rows, weight, _ = (part[parts[2] != f] for part in parts)
+                if label in self.fitted:
+                    state = self.fitted[label][f]
+                    states[label].append(
+                        method.extend(state, rows, seed, label, _unless_ones(weight)) if len(rows) else state
+                    )
+                else:
+                    new[label] = self._with_held(label, rows, weight, f)
+            for label, state in zip(new, self._summarise(new)):
+                states[label].append(state)
+        return {label: tuple(of_folds) for label, of_folds in states.items()}
+
+    def _with_held(self, label: Any, rows: Array, weight: Array, f: int) -> tuple[Array, Array]:
+        """The rows outside a fold of a class that was complete, then these."""
+        if label not in self.held:
+            return rows, weight
+        before, its_weight, fold = self.held[label].in_order()
+        return np.concatenate([before[fold != f], rows]), np.concatenate([its_weight[fold != f], weight])
+
+    def _summarise(self, classes: Mapping[Any, tuple[Array, Array]]) -> list[ClassState]:
+        """The states of classes from rows and weights."""
+        parts, weights = [list(side) for side in zip(*classes.values())] or ([], [])
+        method, labels = self.empty.method, list(classes)
+        if all((weight == 1).all() for weight in weights):
+            return method.summarise(parts, self.empty.seed, labels)
+        if not method.generator.takes_weights:  # then weights are numbers of copies
+            copies = [np.repeat(rows, weight.astype(int), axis=0) for rows, weight in zip(parts, weights)]
+            return method.summarise(copies, self.empty.seed, labels)
+        return method.summarise(parts, self.empty.seed, labels, weights)
+
+    # Predicting
+
+    def head_without(self, f: int) -> Head:
+        """The head that is fitted without fold `f`."""
+        complete = {}
+        for label, held in self.held.items():
+            if held.complete:
+                rows, weight, fold = held.in_order()
+                if (fold != f).any():
+                    complete[label] = rows[fold != f], weight[fold != f]
+        states = dict(zip(complete, self._summarise(complete)))
+        states |= {label: of_folds[f] for label, of_folds in self.fitted.items()}
+        labels = tuple(label for label in self.held if label in states)
+        return replace(self.empty, labels=labels, states=tuple(states[label] for label in labels))
+
+    @property
+    def heads(self) -> tuple[Head, ...]:
+        """The five heads."""
+        return self.derived.get("heads", lambda: tuple(map(self.head_without, range(FOLDS))))
 
     @property
     def answers(self) -> OutOfFold:
-        """Out-of-fold predictions of held rows; with very many classes of fewer rows each."""
+        """Out-of-fold predictions of held rows; where there are many classes, of fewer rows each."""
         return self.derived.get("answers", self._answers)
 
     def _answers(self) -> OutOfFold:
         labels = sorted(self.held)
-        states, most = [self.held[label] for label in labels], max(1, ASSESSED // len(labels))
-        taken = [min(len(s["keys"]), most) for s in states]
-        X, fold = (np.concatenate([s[name][:n] for s, n in zip(states, taken)]) for name in ("rows", "fold"))
-        weight = np.repeat([s["seen"][0] / n for s, n in zip(states, taken)], taken)
-        label_type = np.result_type(*(h.label_type for h in self.heads if h.label_type is not None))
-        return predict_out_of_fold(
-            self.heads, X, np.repeat(np.arange(len(labels)), taken), fold, as_labels(labels, label_type), weight
-        )
+        most = max(1, ASSESSED // len(labels))
+        parts, folds = [self.held[label] for label in labels], 1
+        while folds < FOLDS and any((p.fold < folds).sum() < min(most, len(p.fold)) for p in parts):
+            folds += 1  # with many rows of every class, one fold has enough of them
+        taken = [np.flatnonzero(p.fold < folds)[:most] for p in parts]
+        weight = [p.weight[t] * (p.total / p.weight[t].sum()) for p, t in zip(parts, taken)]
+        X, fold = (np.concatenate([getattr(p, name)[t] for p, t in zip(parts, taken)]) for name in ("rows", "fold"))
+        own = np.repeat(np.arange(len(labels)), [len(t) for t in taken])
+        classes = as_labels(labels, self.empty.label_type)
+        heads = (self.head_without(f) for f in range(folds))
+        return predict_out_of_fold(heads, X, own, fold, classes, np.concatenate(weight))
 
     @property
     def calibration(self) -> Calibration:
@@ -98,10 +170,11 @@ class CrossValidation:
 
 
 def out_of_fold(method: Method, seed: int, X: Array, y: Array, folds: int = FOLDS) -> OutOfFold:
-    """What models say about every row that have not seen its fold, in the order of the rows.
+    """The prediction of every row by a model fitted without its fold, in the order of the rows.
 
     >>> method = Method.of(norm_pre="none", generator="mean", norm_post="none", norm_inf="none", aggregator="max")
-    >>> answers = out_of_fold(method, 0, np.repeat(np.eye(2), 10, axis=0), np.repeat(["cat", "dog"], 10))
+    >>> X = np.repeat(np.eye(2), 10, axis=0) + np.arange(20)[:, None] / 100
+    >>> answers = out_of_fold(method, 0, X, np.repeat(["cat", "dog"], 10))
     >>> bool(answers.right.all()), np.bincount(answers.fold).tolist()
     (True, [4, 4, 4, 4, 4])
     """
@@ -110,80 +183,51 @@ def out_of_fold(method: Method, seed: int, X: Array, y: Array, folds: int = FOLD
     X, y = to_numpy(X), np.asarray(y)
     fold = np.empty(len(y), dtype=np.int64)
     for label, mine in _rows_by_class(y).items():
-        fold[mine] = folds_of(seed, label, 0, len(mine), folds)
-    heads = [_learn_some(Head(method, seed, dtype_name(X)), X, y, fold != f) for f in range(folds)]
+        fold[mine] = distinct_folds(X[mine], seed, label, folds)
+    empty = Head(method, seed, dtype_name(X))
+    outside = [np.flatnonzero(fold != f) for f in range(folds)]
+    heads = (empty.learn(rows_at(X, rows), y[rows]) if len(rows) else empty for rows in outside)
     classes, own = np.unique(y, return_inverse=True)
     return predict_out_of_fold(heads, X, own, fold, classes, np.ones(len(y)))
 
 
 def predict_out_of_fold(
-    heads: Sequence[Head], X: Array, own: Array, fold: Array, classes: Array, weight: Array
+    heads: Iterable[Head], X: Array, own: Array, fold: Array, classes: Array, weight: Array
 ) -> OutOfFold:
-    """What every head says about the rows of its fold."""
+    """The predictions of every head for the rows of its fold."""
     scores, shares = np.full((len(X), len(classes)), -np.inf), np.zeros((len(X), len(classes)))
-    doubts, assessed = np.zeros(len(X)), np.zeros(len(X), dtype=bool)
-    unsure, place = False, {label: c for c, label in enumerate(classes.tolist())}
+    doubts, assessed, has_doubt = np.zeros(len(X)), np.zeros(len(X), dtype=bool), False
+    column_of = {label: c for c, label in enumerate(classes.tolist())}
     for f, head in enumerate(heads):
         rows = np.flatnonzero(fold == f)
-        said = _predictions(head, X[rows]) if len(rows) and len(head) else None
-        if said is not None:
-            columns = np.array([place[label] for label in head.classes.tolist()])
-            scores[np.ix_(rows, columns)], shares[np.ix_(rows, columns)] = said[:2]
+        predictions = _predict(head, X[rows]) if len(rows) and len(head) else None
+        if predictions is not None:
+            S, P, doubt = predictions
+            columns = np.array([column_of[label] for label in head.classes.tolist()])
+            scores[np.ix_(rows, columns)], shares[np.ix_(rows, columns)] = S, P
             assessed[rows] = np.isin(own[rows], columns)
-            unsure = said[2] is not None
-            doubts[rows] = said[2] if unsure else 0
-    return OutOfFold(classes, own, fold, scores, shares, doubts if unsure else None, assessed, weight)
+            has_doubt = doubt is not None
+            doubts[rows] = 0 if doubt is None else doubt
+    return OutOfFold(classes, own, fold, scores, shares, doubts if has_doubt else None, assessed, weight)
 
 
-def _predictions(head: Head, X: Array) -> tuple[Array, Array, Array | None] | None:
-    """Scores, probabilities and doubts of rows; None where so few proxies cannot decide, or scores overflow.
-
-    What the aggregator prepares is not kept: it may be large, and five are not needed again soon.
-    """
-    brief = replace(head)  # prepares itself again, on the device of the head
+def _predict(head: Head, X: Array) -> tuple[Array, Array, Array | None] | None:
+    """Scores, probabilities and doubts of rows; None where there are too few proxies to decide, or scores overflow."""
+    brief = replace(head)  # its preparation may be large and is not needed again: it goes with this value
     try:
         S = brief.scores(X)
     except ParameterError:
         return None
     if not all_finite(S):
         return None
-    return S, brief.method.aggregator.probabilities(S, brief.prepared), brief.doubt(X)
+    return S, brief.aggregator.probabilities(S, brief.prepared), brief.doubt(X)
 
 
-def _learn_some(head: Head, X: Array, y: Array, these: Array) -> Head:
-    return head.learn(rows_at(X, np.flatnonzero(these)), y[these]) if these.any() else head
-
-
-def _without(head: Head, label: Any) -> Head:
-    if len(head) > 1:
-        return head.forget(label)
-    return Head(head.method, head.seed, head.dtype, label_type=head.label_type, width=head.width)
+def _unless_ones(weight: Array) -> Array | None:
+    return None if (weight == 1).all() else weight
 
 
 def _rows_by_class(y: Array) -> dict[Any, Array]:
     present, index = np.unique(y, return_inverse=True)
     parts = np.split(np.argsort(index, kind="stable"), np.cumsum(np.bincount(index))[:-1])
     return dict(zip(present.tolist(), parts))
-
-
-def folds_of(seed: int, label: Any, seen: int, count: int, folds: int) -> Array:
-    """The folds of the next rows of a class: of every `folds` rows one in each, in random order.  # (count,)"""
-    skipped = seen % folds
-    blocks = -(-(skipped + count) // folds)
-    drawn = _stream(seed, label, "folds", seen - skipped).random((blocks, folds))
-    return np.asarray(drawn.argsort(axis=1).ravel()[skipped : skipped + count])
-
-
-def _stream(seed: int, label: Any, purpose: str, drawn: int) -> np.random.Generator:
-    """Random numbers of a class for one purpose, after so many."""
-    rng = np.random.default_rng((*class_entropy(seed, label), *purpose.encode()))
-    cast(Any, rng.bit_generator).advance(drawn)
-    return rng
-
-
-def _merged(before: State | None, new: State) -> State:
-    if before is None:
-        return new
-    both = {name: np.concatenate([before[name], new[name]]) for name in new}
-    best = np.argsort(both["keys"], kind="stable")[:HELD]
-    return {**{name: both[name][best] for name in ("rows", "fold", "keys")}, "seen": before["seen"] + new["seen"]}

@@ -1,48 +1,111 @@
-"""A calibration as JSON and named arrays for a model's file."""
+"""A calibration and its cross-validation as JSON and named arrays for a model file."""
 
 from typing import Any
 
 import numpy as np
 
 from imprint.calibration.calibration import Calibration
-from imprint.calibration.conformal import Familiarity
+from imprint.calibration.conformal import SMALLEST_SPREAD, ConformalScore
 from imprint.core.files.container import require
+from imprint.core.layout import split, to_arrays, to_stacks
 from imprint.core.types import Array
+from imprint.kernels.rows import lengths
 
 POSITIVE = ("temperature", "score_spread", "doubt_spread", "heaviest")
 SHARES = ("floor", "expected", "low", "high")
 PREFIX = "calibration/"
-ARRAYS = tuple(f"{PREFIX}{name}" for name in ("usual", "reference", "below"))
+ARRAYS = tuple(f"{PREFIX}{name}" for name in ("reference", "below"))
+EARLIER_ARRAYS = (f"{PREFIX}usual",)
+"""Arrays of files whose calibration is computed again."""
+TEMPERATURES = (1e-6, 1e6)
+"""The limits of a temperature in a file; those that are fitted lie well within."""
+SHARED, STATE_ROWS = "shared", "state/rows"
 
 
-def calibration_to_parts(found: Calibration) -> tuple[dict[str, Any], dict[str, Array]]:
+def calibration_to_parts(calibration: Calibration) -> tuple[dict[str, Any], dict[str, Array]]:
     """Numbers by name, and arrays."""
-    seen, told = found.familiarity, found.expected_accuracy == found.expected_accuracy
+    conformal, expected = calibration.conformal, calibration.expected_accuracy
     numbers = {
-        "temperature": found.temperature,
-        "floor": found.floor,
-        "expected": found.expected_accuracy if told else None,
-        "low": found.expected_interval[0],
-        "high": found.expected_interval[1],
-        "score_spread": seen.score_spread,
-        "doubt_spread": seen.doubt_spread,
-        "heaviest": seen.heaviest,
+        "temperature": calibration.temperature,
+        "floor": calibration.floor,
+        "expected": None if np.isnan(expected) else expected,
+        "low": calibration.expected_interval[0],
+        "high": calibration.expected_interval[1],
+        "score_spread": conformal.score_spread,
+        "doubt_spread": conformal.doubt_spread,
+        "heaviest": conformal.heaviest,
     }
-    return numbers, {name: getattr(seen, name.removeprefix(PREFIX)) for name in ARRAYS}
+    return numbers, {name: getattr(conformal, name.removeprefix(PREFIX)) for name in ARRAYS}
 
 
-def calibration_from_parts(numbers: dict[str, Any], arrays: dict[str, Array], classes: int) -> Calibration:
-    """What `calibration_to_parts` described; raises KeyError, TypeError or ValueError for anything else."""
+def calibration_from_parts(numbers: dict[str, Any], arrays: dict[str, Array]) -> Calibration | None:
+    """What `calibration_to_parts` described; KeyError, TypeError or ValueError for anything else.
+
+    None for a file of an earlier version, whose calibration is computed again.
+    """
     require(set(numbers) == {*POSITIVE, *SHARES})
     values = {**numbers, "expected": 0.0 if numbers["expected"] is None else numbers["expected"]}
     require(all(type(value) is float and np.isfinite(value) for value in values.values()))
     require(all(values[name] > 0 for name in POSITIVE) and all(0 <= values[name] <= 1 for name in SHARES))
-    usual, reference, below = (arrays[name] for name in ARRAYS)
-    require(usual.shape == (classes,) and reference.ndim == 1 and below.shape == (len(reference) + 1,))
-    for array in (usual, reference, below):
+    if any(name in arrays for name in EARLIER_ARRAYS):
+        return None
+    low, high = TEMPERATURES
+    require(low <= values["temperature"] <= high and values["low"] <= values["high"])
+    require(min(values["score_spread"], values["doubt_spread"]) >= SMALLEST_SPREAD)
+    reference, below = (arrays[name] for name in ARRAYS)
+    require(reference.ndim == 1 and below.shape == (len(reference) + 1,))
+    for array in (reference, below):
         require(array.dtype == np.float64 and bool(np.isfinite(array).all()))
-    require(below[0] == 0 and bool((np.diff(below) > 0).all()) and bool((np.diff(reference) >= 0).all()))
-    spreads = values["score_spread"], values["doubt_spread"]
-    seen = Familiarity(*spreads, usual, reference, below, values["heaviest"])
+    require(below[0] == 0 and bool((np.diff(below) >= 0).all()) and bool((np.diff(reference) >= 0).all()))
+    conformal = ConformalScore(values["score_spread"], values["doubt_spread"], reference, below, values["heaviest"])
     expected = float("nan") if numbers["expected"] is None else values["expected"]
-    return Calibration(values["temperature"], values["floor"], expected, (values["low"], values["high"]), seen)
+    return Calibration(values["temperature"], values["floor"], expected, (values["low"], values["high"]), conformal)
+
+
+def share_rows(arrays: dict[str, Array]) -> dict[str, Array]:
+    """Arrays of a model without the proxies that are held rows, or held rows at unit length: these are stored once.
+
+    Of such a class `SHARED` holds which rows they are and what each is divided by.
+    """
+    if STATE_ROWS + "/values" not in arrays:
+        return arrays
+    proxies, held = (split(to_stacks(arrays, kind)["rows"]) for kind in ("state", "held"))
+    states: dict[int, dict[str, Array]] = {}
+    for c, rows in proxies.items():
+        if rows.dtype == held[c].dtype and (state := _reference(rows, held[c])):
+            states[c] = state
+    own = [{"rows": rows} if c not in states else {} for c, rows in proxies.items()]
+    rest = {name: array for name, array in arrays.items() if not name.startswith(STATE_ROWS)}
+    return {**rest, **to_arrays("state", own), **to_arrays(SHARED, [states.get(c, {}) for c in range(len(held))])}
+
+
+def unshare_rows(arrays: dict[str, Array]) -> dict[str, Array]:
+    """What `share_rows` was given; raises KeyError, ValueError or IndexError where the file contradicts itself."""
+    shared = to_stacks(arrays, SHARED)
+    if not shared:
+        return arrays
+    indices, divisors, held = split(shared["index"]), split(shared["length"]), split(to_stacks(arrays, "held")["rows"])
+    stored = to_stacks(arrays, "state")
+    proxies = split(stored["rows"]) if "rows" in stored else {}
+    require(not {*proxies} & {*indices} and {*indices} == {*divisors})
+    for c, index in indices.items():
+        rows, length = held[c], divisors[c]
+        require(index.dtype == np.int64 and index.ndim == 1 and length.dtype == rows.dtype and rows.ndim == 2)
+        require(len(np.unique(index)) == len(index) == len(length) and bool(((index >= 0) & (index < len(rows))).all()))
+        require(bool((length > 0).all()) and bool(np.isfinite(length).all()))
+        proxies[c] = rows[index] / length[:, None]
+    rest = {name: array for name, array in arrays.items() if not name.startswith((STATE_ROWS, f"{SHARED}/"))}
+    return {**rest, **to_arrays("state", [{"rows": proxies[c]} for c in sorted(proxies)])}
+
+
+def _reference(proxies: Array, held: Array) -> dict[str, Array] | None:
+    """Which held rows the proxies are, bit for bit, and what each is divided by; None where one is not."""
+    if len(proxies) > len(held):
+        return None
+    for length in (np.ones(len(held), dtype=held.dtype), lengths(held)):
+        if length is not None:
+            row_of = {row.tobytes(): i for i, row in enumerate(held / length[:, None])}
+            index = [row_of.get(row.tobytes(), -1) for row in proxies]
+            if min(index) >= 0 and len({*index}) == len(index):
+                return {"index": np.array(index, dtype=np.int64), "length": length[index]}
+    return None

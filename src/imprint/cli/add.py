@@ -32,6 +32,9 @@ def command(
     columns = {"labels": labels, "label_column": label_column, "text_column": text_column}
     rows, _ = embed(Imprinter.load(file, cache=cache, **network), data, **columns)
     with Imprinter.change(file, **network) as model:
+        copies = model.learnt.count_known(rows)
         model.add(rows)
+    if copies:
+        terminal.note(f"{copies:,} of these {model.embedder.kind.plural} were already in the model.")
     state(model, file, rows, json)
     terminal.end(rows.skipped)

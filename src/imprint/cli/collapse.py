@@ -35,11 +35,19 @@ def command(
     columns = {"labels": labels, "label_column": label_column, "text_column": text_column}
     rows = embed_splits(data, backbone, device, threads, tests=False, columns=columns)["train"]
     terminal.skipped(rows.skipped)
-    found = {"nc1": nc1(rows.X, rows.y), "cdnv": cdnv(rows.X, rows.y), "vci": vci(rows.X, rows.y)}
-    found |= asdict(nc2(rows.X, rows.y))
+    n, d = rows.X.shape
+    metrics: dict[str, float | None] = {"nc1": nc1(rows.X, rows.y), "cdnv": cdnv(rows.X, rows.y)}
+    metrics["vci"] = vci(rows.X, rows.y) if n > d else None  # with no more rows than columns it is always 0
+    metrics |= asdict(nc2(rows.X, rows.y))
     if json:
-        terminal.emit({"data": data, "backbone": backbone, "rows": len(rows.X), **found})
+        terminal.emit({"data": data, "backbone": backbone, "rows": n, **metrics})
     else:
-        lines = [(name, f"{round(value, 4) + 0.0:.4f}", MEANINGS[name]) for name, value in found.items()]
+        lines = [(name, _shown(value), MEANINGS[name]) for name, value in metrics.items()]
         terminal.table(["metric", "value", "meaning"], lines, right=["value"])
+        if metrics["vci"] is None:
+            terminal.note(f"vci cannot be computed: it needs more rows than columns, and there are {n:,} and {d:,}.")
     terminal.end(rows.skipped)
+
+
+def _shown(value: float | None) -> str:
+    return "-" if value is None else f"{round(value, 4) + 0.0:.4f}"

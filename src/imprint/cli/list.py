@@ -1,6 +1,5 @@
 """`imprint list`."""
 
-from enum import StrEnum
 from typing import Annotated
 
 import typer
@@ -8,21 +7,18 @@ import typer
 from imprint.cli import _options as options
 from imprint.cli import _terminal as terminal
 
-
-class Kind(StrEnum):
-    """What can be listed."""
-
-    backbones = "backbones"
-    datasets = "datasets"
-    generators = "generators"
-    normalisers = "normalisers"
-    aggregators = "aggregators"
-    recipes = "recipes"
-    studies = "studies"
+KINDS = ("backbones", "datasets", "generators", "normalisers", "aggregators", "recipes", "studies")
 
 
 def command(
-    what: Annotated[Kind | None, typer.Argument(help="What to list; without it, the names of all.")] = None,
+    what: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="|".join(KINDS),
+            help="What to list; without it, the names of all.",
+            autocompletion=lambda: list(KINDS),
+        ),
+    ] = None,
     measure: Annotated[
         bool, typer.Option("--measure", help="Of backbones: time each that is installed; some seconds.")
     ] = False,
@@ -31,8 +27,11 @@ def command(
     """List backbones, datasets, recipes and other parts."""
     from imprint.cli._inventory import LISTS, measured, overview
     from imprint.core.errors import ParameterError
+    from imprint.core.family import unknown
 
-    if measure and what != Kind.backbones:
+    if what is not None and what not in KINDS:
+        raise unknown("list", what, KINDS)
+    if measure and what != "backbones":
         raise ParameterError(f"list {what or ''} --measure: only backbones can be measured.")
     found = LISTS[what]() if what else overview()
     if measure:

@@ -24,22 +24,22 @@ def run(
     ],
     out: Annotated[Path | None, typer.Option("--out", "-o", metavar="DIR", help="Where the results go.")] = None,
     embeddings: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Packs BACKBONE-DATASET.npz; the study's own, unless told.")
+        Path | None, typer.Option(metavar="DIR", help="Packs BACKBONE-DATASET.npz. [default: that of the study]")
     ] = None,
     workers: Annotated[
         int | None,
-        typer.Option(help="How many processes; unless told, one per core, or one where there is little to do.", min=1),
+        typer.Option(help="Number of processes. [default: one per core, or one where there is little to do]", min=1),
     ] = None,
     engine: options.Engine = "local",
-    limit: Annotated[int, typer.Option(help="The most experiments that a study may name.", min=1)] = 2_000_000,
-    dry: Annotated[bool, typer.Option("--dry", help="Say what there is to do, and do nothing.")] = False,
-    backbones: Annotated[str, typer.Option(help="For paper/...: only these, with commas between them.")] = "",
-    datasets: Annotated[str, typer.Option(help="For paper/...: only these, with commas between them.")] = "",
+    limit: Annotated[int, typer.Option(help="Maximum number of experiments that a study may name.", min=1)] = 2_000_000,
+    dry: Annotated[bool, typer.Option("--dry", help="Print what there is to do, and do nothing.")] = False,
+    backbones: Annotated[str, typer.Option(help="For paper/...: only these, separated by commas.")] = "",
+    datasets: Annotated[str, typer.Option(help="For paper/...: only these, separated by commas.")] = "",
     maps: Annotated[
         int, typer.Option(help='For paper/...: how many of the ten label maps of "d in 1".', min=1, max=10)
     ] = 10,
     beside: Annotated[
-        str, typer.Option(help="For paper/...: do all again with another aggregator than max, such as kernel.")
+        str, typer.Option(help="For paper/...: repeat the studies with another aggregator than max, such as kernel.")
     ] = "",
     json: options.Json = False,
 ) -> None:
@@ -48,7 +48,7 @@ def run(
     Finished results are kept in DIR, one file for each unit of work. Stopped or killed, the same command goes on where
     it was. The exit code is 1 if something failed; it is recorded with its reason and tried again the next time.
     """
-    from imprint.core.errors import ParameterError
+    from imprint.core.errors import FileError, ParameterError
     from imprint.study import Study
     from imprint.study import run as start
 
@@ -58,6 +58,8 @@ def run(
         how = {"workers": workers, "engine": engine, "limit": limit}
         run_paper(study, out, embeddings, (_names(backbones), _names(datasets), maps, beside), how, dry, json)
         return
+    if not Path(study).exists():
+        raise FileError(f"study run {study}: there is no such file. The studies of the paper: imprint list studies.")
     found = Study.read(study)
     if embeddings is not None:
         found = found.at(embeddings)
@@ -78,14 +80,14 @@ def report(
         list[Path],
         typer.Argument(
             metavar="DIR...",
-            help="Where a study was run; of studies of the paper several, shown beside each other.",
+            help="Where a study was run; several for studies of the paper, shown next to each other.",
             show_default=False,
         ),
     ],
     metric: Annotated[str, typer.Option(help="accuracy, macro_f1 or weighted_f1.")] = "accuracy",
-    best: Annotated[int, typer.Option(help="How many methods the diagram compares.", min=2, max=50)] = 10,
+    best: Annotated[int, typer.Option(help="Number of methods that the diagram compares.", min=2, max=50)] = 10,
     to: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Where the report goes; `report` in the first DIR, unless told.")
+        Path | None, typer.Option(metavar="DIR", help="Where the report goes. [default: `report` in the first DIR]")
     ] = None,
     json: options.Json = False,
 ) -> None:
@@ -129,7 +131,7 @@ def export(
     output: Annotated[
         Path | None,
         typer.Option(
-            "--output", "-o", metavar="FILE", help="A .parquet or .csv; `results.parquet` in DIR, unless told."
+            "--output", "-o", metavar="FILE", help="A .parquet or .csv file. [default: `results.parquet` in DIR]"
         ),
     ] = None,
     json: options.Json = False,
@@ -146,8 +148,7 @@ def export(
     path = output or folder / "results.parquet"
     if output is not None:
         check_place(output)
-    else:
-        check_own(path)
+    check_own(path)
     table = write(folder, path)
     if json:
         columns = [{"name": f.name, "type": str(f.type), "meaning": MEANINGS[f.name]} for f in table.schema]

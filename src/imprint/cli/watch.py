@@ -28,7 +28,7 @@ def command(
     device: options.Device = "cpu",
     threads: options.Threads = None,
 ) -> None:
-    """Classify the files of a growing folder, and report when they stop looking like the training data.
+    """Classify the files of a growing folder, and report drift.
 
     Each file is classified when it has stopped growing: one line on standard output. An alarm on standard error states
     since when the inputs look unlike the training data, how strong the evidence is, and which inputs provide it.

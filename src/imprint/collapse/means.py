@@ -5,7 +5,7 @@ from functools import cached_property
 
 import numpy as np
 
-from imprint.collapse.rows import Rows, in_threads
+from imprint.collapse.rows import GroupedRows, in_threads
 from imprint.core.errors import ParameterError
 from imprint.core.types import Array
 
@@ -79,7 +79,7 @@ class Means:
         return Span(directions[:rank].T, s[:rank])
 
 
-def class_means(rows: Rows) -> Means:
+def class_means(rows: GroupedRows) -> Means:
     """Sum every class in float64; refuse what is not finite."""
 
     ones = np.ones(len(rows.X))

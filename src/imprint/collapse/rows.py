@@ -82,7 +82,7 @@ def narrow_product(block: Array, columns: Array) -> Array:
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
+class GroupedRows:
     """Embeddings sorted by class in the index only: the rows stay where they are."""
 
     call: str
@@ -143,7 +143,7 @@ class Rows:
             yield c, block
 
 
-def group(call: str, X: Any, y: Any, at_least: int = 2) -> Rows:
+def group(call: str, X: Any, y: Any, at_least: int = 2) -> GroupedRows:
     """Check (X, y) and sort the row numbers by class."""
     X = matrix(call, "X", X)
     y = labels(call, "y", y, len(X))
@@ -155,4 +155,4 @@ def group(call: str, X: Any, y: Any, at_least: int = 2) -> Rows:
         raise ParameterError(f"{call}: y must hold at least {at_least} classes, got {len(classes)}.")
     bounds = np.concatenate([[0], np.cumsum(np.bincount(codes, minlength=len(classes)))])
     small = codes.astype(np.min_scalar_type(len(classes)))  # few classes sort faster in few bits
-    return Rows(call, X, classes, codes, np.argsort(small, kind="stable"), bounds)
+    return GroupedRows(call, X, classes, codes, np.argsort(small, kind="stable"), bounds)

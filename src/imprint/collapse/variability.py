@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from imprint.collapse.means import DOUBLE, Means, class_means
-from imprint.collapse.rows import Rows, group, in_threads, narrow_product
+from imprint.collapse.rows import GroupedRows, group, in_threads, narrow_product
 from imprint.collapse.sums import Gram
 from imprint.core.errors import ParameterError
 from imprint.core.types import Array
@@ -38,7 +38,7 @@ def nc1(X: Any, y: Any, legacy: bool = False) -> float:
         return _nc1(rows, class_means(rows), legacy)
 
 
-def _nc1(rows: Rows, means: Means, legacy: bool) -> float:
+def _nc1(rows: GroupedRows, means: Means, legacy: bool) -> float:
     whitening = (means.legacy_span if legacy else means.span).whitening
     centre = 0.0 if rows.eps else means.centre  # float32 rows are rounded more than a float64 product rounds
     inner_means = (means.values - centre) @ whitening  # (C, r)
@@ -94,7 +94,7 @@ def cdnv_from(means: Means, variances: Array) -> float:
     return float(np.mean((variances[first] + variances[second]) / (2 * distances)))
 
 
-def class_variances(rows: Rows, means: Means) -> Array:
+def class_variances(rows: GroupedRows, means: Means) -> Array:
     """Mean squared distance of the rows of each class to their mean.  # (C,)"""
     squares = np.zeros(len(means.counts))
     for c, block in rows.residuals(means.values):
@@ -118,7 +118,7 @@ def vci(X: Any, y: Any) -> float:
     return vci_from(means, within_covariance(rows, means))
 
 
-def within_covariance(rows: Rows, means: Means) -> Array:
+def within_covariance(rows: GroupedRows, means: Means) -> Array:
     """Sw: the mean over classes of the class covariances.  # (l, l)"""
     within = Gram(rows.X.shape[1])
     for c, block in rows.residuals(means.values):

@@ -8,6 +8,7 @@ __all__ = [
     "MissingExtraError",
     "NotFittedError",
     "ParameterError",
+    "SmallSampleWarning",
     "UnreadableInput",
 ]
 
@@ -34,6 +35,10 @@ class NotFittedError(ImprintError, ValueError, AttributeError):
 
 class MissingExtraError(ImprintError, ImportError):
     """An optional package is not installed; the message names the command that installs it."""
+
+
+class SmallSampleWarning(UserWarning):
+    """There are too few rows for what was asked; the message says what to do."""
 
 
 class DataWarning(UserWarning):

@@ -1,11 +1,12 @@
-"""What named arrays must look like, stated once: what is read from a file is checked against it."""
+"""Named arrays of many classes: how a file stores them, and what they must look like."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from imprint.core.types import Array
+from imprint.core.errors import ParameterError
+from imprint.core.types import Array, State
 
 
 class Entry(NamedTuple):
@@ -91,3 +92,66 @@ def _in_shape(stack: Stack, entry: Entry, count: int, width: int, lengths: dict[
         if (length < 1).any() or not np.array_equal(length, wanted):
             return False
     return True
+
+
+LARGEST_AXIS = 2**31
+
+
+def to_arrays(kind: str, states: Sequence[State]) -> dict[str, Array]:
+    """The states of classes, stacked: for every name all values in turn, and a row (class, *shape) for each class."""
+    arrays = {}
+    for name in sorted({name for state in states for name in state}):
+        holders = [i for i, state in enumerate(states) if name in state]
+        values = [states[i][name] for i in holders]
+        if len({(a.dtype, a.ndim) for a in values}) > 1:
+            raise ParameterError(f"save: the array {name!r} must have one type and number of axes for every class.")
+        arrays[f"{kind}/{name}/values"] = np.concatenate([a.ravel() for a in values])
+        arrays[f"{kind}/{name}/shapes"] = np.array([(i, *a.shape) for i, a in zip(holders, values)], dtype=np.int64)
+    return arrays
+
+
+def to_stacks(arrays: Mapping[str, Array], kind: str) -> dict[str, Stack]:
+    """The stacks that `to_arrays` wrote, by name; raises KeyError or ValueError for anything else."""
+    stacks: dict[str, Stack] = {}
+    for key, values in arrays.items():
+        if key.startswith(f"{kind}/") and key.endswith("/values"):
+            name = key.removeprefix(f"{kind}/").removesuffix("/values")
+            shapes = arrays[key.removesuffix("values") + "shapes"]
+            if values.ndim != 1 or shapes.ndim != 2 or shapes.dtype != np.int64 or not shapes.shape[1]:
+                raise ValueError
+            if bool((shapes < 0).any()) or bool((shapes >= LARGEST_AXIS).any()):
+                raise ValueError
+            if int(shapes[:, 1:].prod(axis=1).sum()) != len(values) or not bool((np.diff(shapes[:, 0]) > 0).all()):
+                raise ValueError
+            stacks[name] = Stack(values, shapes[:, 0], shapes[:, 1:])
+    return stacks
+
+
+def to_states(stacks: Mapping[str, Stack], count: int) -> list[State]:
+    """The states of `count` classes, as views of the stacks."""
+    states: list[State] = [{} for _ in range(count)]
+    for name, stack in stacks.items():
+        for c, part in split(stack).items():
+            states[c][name] = part
+    return states
+
+
+def split(stack: Stack) -> dict[int, Array]:
+    """The array of each class."""
+    values, classes, shapes = stack
+    if len(shapes) and (shapes == shapes[0]).all():
+        return dict(zip(classes.tolist(), values.reshape(len(shapes), *shapes[0])))
+    ends = np.cumsum(shapes.prod(axis=1))[:-1]
+    parts = (part.reshape(shape) for part, shape in zip(np.split(values, ends), shapes.tolist()))
+    return dict(zip(classes.tolist(), parts))
+
+
+def states_fit(arrays: Mapping[str, Array], kind: str, layout: Layout | None, count: int, width: int) -> bool:
+    """Whether stacked states have the layout; without one, whether all values are finite numbers."""
+    try:
+        stacks = to_stacks(arrays, kind)
+    except (KeyError, ValueError):
+        return False
+    if layout is not None:
+        return fits(stacks, layout, count, width)
+    return all(s.values.dtype.kind in "biuf" and bool(np.isfinite(s.values).all()) for s in stacks.values())

@@ -30,7 +30,7 @@ MERGED, DRAWS = (1, 2, 3, 4, 5), 4
 Report = Callable[[str, int, int], object]
 
 
-class Gain(NamedTuple):
+class GainOfMap(NamedTuple):
     """A task whose two classes hold `d` digits each: its NC1, and what 20 proxies gain over one, in points."""
 
     d: int
@@ -75,7 +75,7 @@ class Findings:
     """Accuracy over k: for every task and recipe, and every k, one value per seed."""
     yardsticks: dict[str, float]
     """The oracle's accuracy on the same tasks."""
-    gains: list[Gain]
+    gains: list[GainOfMap]
     fit: GainFit
     knowledge: Knowledge
     nc1: dict[str, float]
@@ -91,7 +91,7 @@ class Findings:
 
 
 @dataclass(frozen=True, eq=False)
-class Digits:
+class DigitEmbeddings:
     """Embeddings of both splits."""
 
     train: Embedded
@@ -118,13 +118,13 @@ def explore(
     start = time.perf_counter()
     splits = {name: datasets.load(DATA, name) for name in ("train", "test")}
     model = Imprinter(BACKBONE, cache=cache)
-    data = Digits(model.embed(splits["train"], progress), model.embed(splits["test"], progress))
+    data = DigitEmbeddings(model.embed(splits["train"], progress), model.embed(splits["test"], progress))
     with one_blas_thread():  # the matrices are small: more threads only wait for one another
         return _measure(model, data, splits, seeds, report, start)
 
 
 def _measure(
-    model: Imprinter, data: Digits, splits: dict[str, Split], seeds: int, report: Report, start: float
+    model: Imprinter, data: DigitEmbeddings, splits: dict[str, Split], seeds: int, report: Report, start: float
 ) -> Findings:
     scores = _compare(data, seeds, report)
     curves = {
@@ -152,7 +152,7 @@ def _measure(
     )
 
 
-def _compare(data: Digits, seeds: int, report: Report) -> dict[str, dict[tuple[str, int], float]]:
+def _compare(data: DigitEmbeddings, seeds: int, report: Report) -> dict[str, dict[tuple[str, int], float]]:
     instances = [(task, seed) for task in TASKS for seed in range(seeds)]
     scores: dict[str, dict[tuple[str, int], float]] = {name: {} for name in recipes.names()}
     for done, (task, seed) in enumerate(instances):
@@ -168,7 +168,7 @@ def _kmeans(k: int, seed: int, name: str = "imprint2025") -> ImprintClassifier:
     return recipes.recipe(name, generator=f"kmeans(k={k})", random_state=seed)
 
 
-def _knowledge(data: Digits) -> Knowledge:
+def _knowledge(data: DigitEmbeddings) -> Knowledge:
     """Teach nine digits and ask about all ten; then teach the tenth and forget it."""
     y, truth = np.asarray(data.train.y), np.asarray(data.test.y)
     known, asked = y != UNKNOWN, truth != UNKNOWN
@@ -189,13 +189,13 @@ def _knowledge(data: Digits) -> Knowledge:
     )
 
 
-def _gain(data: Digits, d: int, i: int) -> Gain:
+def _gain(data: DigitEmbeddings, d: int, i: int) -> GainOfMap:
     task = resolve(f"d_in_1(d={d}, i={i}, labels=2, pool=10)")
     one, many = (data.score(_kmeans(k, 0), task, 0) for k in (1, 20))
-    return Gain(d, nc1(*data.part(data.train, task)), 100 * (many - one))
+    return GainOfMap(d, nc1(*data.part(data.train, task)), 100 * (many - one))
 
 
-def _examples(model: Imprinter, data: Digits, splits: dict[str, Split]) -> list[Example]:
+def _examples(model: Imprinter, data: DigitEmbeddings, splits: dict[str, Split]) -> list[Example]:
     """The first test picture of every digit, whether it is called right or not."""
     place = {name: i for i, name in enumerate(splits["train"].names)}
     found = []

@@ -7,7 +7,7 @@ from pathlib import Path
 from statistics import fmean, stdev
 
 from imprint import recipes
-from imprint.core.files.atomic import atomic_write, make_folder
+from imprint.core.files.outputs import write_outputs
 from imprint.core.types import Array
 from imprint.core.version import __version__
 from imprint.demo.figures import accuracy_over_k, gain_over_nc1
@@ -21,9 +21,7 @@ NAMES = {"all": "all ten digits", "even": "even digits", "odd": "odd digits", "s
 
 def write_page(findings: Findings, folder: str | Path) -> Path:
     """Write `demo.html` into the folder, which is made if need be."""
-    target = make_folder(Path(folder)) / "demo.html"
-    with atomic_write(target) as f:
-        f.write(page(findings).encode())
+    (target,) = write_outputs(Path(folder), {"demo.html": page(findings).encode()})
     return target
 
 

@@ -5,15 +5,17 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils import assert_all_finite, check_random_state
+from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import column_or_1d, validate_data
+from sklearn.utils.validation import _check_sample_weight, column_or_1d, validate_data
 
-from imprint.core.arrays import all_finite, dtype_name, on_gpu, to_numpy
+from imprint.core.arrays import all_finite, dtype_name, on_gpu, rows_at, to_numpy
 from imprint.core.errors import KindError, ParameterError
 from imprint.core.labels import plain
 from imprint.core.types import Array
 
 FLOATS = (np.float64, np.float32)
+LARGEST_WEIGHT = 1e9
 LABEL_KINDS = "biufU"  # of NumPy's types: booleans, whole numbers, text
 
 
@@ -76,6 +78,26 @@ def read_labels(call: str, y: Any, rows: int) -> Array:
     if len(y) != rows:
         raise ParameterError(f"{call}: X has {rows} rows and y has {len(y)} labels; they must be as many.")
     return np.asarray(y)
+
+
+def weighted(call: str, X: Any, y: Array, sample_weight: Any, class_weight: Any) -> tuple[Any, Array, Array | None]:
+    """Rows and labels without those of weight 0, and the weight of each; None where all rows count the same."""
+    if sample_weight is None and class_weight is None:
+        return X, y, None
+    try:
+        weight = _check_sample_weight(to_numpy(sample_weight), y, dtype=np.float64, ensure_non_negative=True)
+        if class_weight is not None:
+            weight = weight * compute_sample_weight(class_weight, y)
+    except (ValueError, TypeError) as e:
+        raise _in_one_sentence(call, e) from None
+    positive = np.flatnonzero(weight > 0)
+    if not len(positive) or not np.isfinite(weight).all() or weight.max() > LARGEST_WEIGHT:
+        raise ParameterError(
+            f"{call}: the weights of rows must be at most {LARGEST_WEIGHT:g}, and one must be positive."
+        )
+    if len(positive) < len(weight):
+        X, y, weight = rows_at(X, positive), y[positive], weight[positive]
+    return X, y, None if (weight == 1).all() else weight
 
 
 def check_same_kind(known: Any, y: Array) -> None:

@@ -7,6 +7,7 @@ from typing import Any, Self
 from sklearn.base import BaseEstimator
 
 from imprint.core.errors import ParameterError
+from imprint.estimator.fitted import FittedState
 from imprint.method import FAMILIES, PARTS, Method
 
 
@@ -37,6 +38,16 @@ class MethodParameters(BaseEstimator):  # type: ignore[misc]
                 after = FAMILIES[part].changed(before, {inner: value})
                 setattr(self, part, str(after) if isinstance(before, str) else after)
         return self
+
+    def __repr__(self, N_CHAR_MAX: int = 700) -> str:
+        """The parameters; where `set_params` has changed them since `fit`, also the method that was fitted."""
+        given = str(super().__repr__(N_CHAR_MAX))
+        learnt: FittedState | None = self.__dict__.get("_learnt")
+        try:
+            stale = learnt is not None and self._method() != learnt.head.method
+        except ParameterError:
+            stale = True
+        return f"{given}, fitted as {learnt.head.method}" if learnt is not None and stale else given
 
     def _method(self) -> Method:
         return Method.of(**{part: getattr(self, part) for part in PARTS})

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from imprint.calibration import CrossValidation, OutOfFold
+from imprint.calibration.caveats import caveats
 from imprint.head import Decider
 
 
@@ -20,7 +21,7 @@ def describe_expected(head: Decider, inputs: str) -> list[str]:
         return [f"Expected accuracy: not available; give at least two {inputs} of every class."]
     low, high = (100 * end for end in calibration.expected_interval)
     accuracy = percent(calibration.expected_accuracy)
-    lines = [f"Expected accuracy: {accuracy} (95 % interval {low:.1f}-{high:.1f} %)."]
+    lines = [f"Expected accuracy: {accuracy} (95 % interval {low:.1f}-{high:.1f} %).", *caveats(folds, inputs)]
     if pair := most_confused(answers):
         lines.append(f"Most confused: {pair[0]!s} predicted as {pair[1]!s} ({percent(pair[2])} of {pair[0]!s}).")
     label, recall, rows = weakest_class(answers)

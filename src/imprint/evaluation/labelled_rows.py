@@ -112,11 +112,11 @@ def count_training_rows(model: Imprinter, X: Array) -> tuple[int, bool]:
     """
     exemplars, folds = model.learnt.shelves.values(), model.learnt.head.imprinted.folds
     held = list(folds.held.values()) if isinstance(folds, CrossValidation) else []
-    parts = [*(one.X for one in exemplars), *(state["rows"] for state in held)]
+    parts = [*(one.X for one in exemplars), *(rows.rows for rows in held)]
     if not parts:
         return 0, False
     training = unit_rows(np.concatenate(parts).astype(np.float64))
     distances, _ = nearest(unit_rows(X.astype(np.float64)), training, 1)
     count = int(np.sum(distances[:, 0] <= ROUNDING))
-    complete = bool(held) and all(len(state["rows"]) == state["seen"][0] for state in held)
+    complete = bool(held) and all(rows.complete for rows in held)
     return count, complete or count == len(X)

@@ -57,8 +57,8 @@ def export(
     if not model.embedder.kind.needs_backbone:
         return _write(portable(model.learnt.head, None), path, to, None)
     network = model.backbone
-    found = portable(model.learnt.head, Origin(network.record, network.fingerprint))
-    return _write(found, path, to, network if to == "onnx" and not head_only else None)
+    head = portable(model.learnt.head, Origin(network.record, network.fingerprint))
+    return _write(head, path, to, network if to == "onnx" and not head_only else None)
 
 
 def export_file(

@@ -1,35 +1,46 @@
-"""From embeddings to scores and probabilities, as ONNX nodes."""
+"""From embeddings to scores, probabilities and p-values, as ONNX nodes."""
 
 import numpy as np
 
-from imprint.calibration import Calibration, CrossValidation
+from imprint.aggregators._base import Aggregator
+from imprint.calibration import Calibration
 from imprint.calibration.temperature import SMALLEST
 from imprint.core.errors import ParameterError
 from imprint.export.graph import Graph
+from imprint.export.head import calibration_of
 from imprint.head import Decider
 
-SCORES, PROBABILITIES = "scores", "probabilities"
+SCORES, PROBABILITIES, KNOWN = "scores", "probabilities", "known"
 
 
-def decide(g: Graph, x: str, head: Decider) -> None:
-    """Add the nodes that turn embeddings `x` into the two outputs; the parts of the method know their own."""
-    norm, aggregator = head.norm_inf, head.aggregator
-    query = norm.graph(g, x, head.proxies.weights.dtype)
+def decide(g: Graph, x: str, head: Decider) -> tuple[str, ...]:
+    """Add the nodes that turn embeddings `x` into outputs, and give their names: scores and probabilities, and the
+    p-values `known` of a calibrated model whose doubt has a graph."""
+    norm, aggregator, dtype = head.norm_inf, head.aggregator, head.proxies.weights.dtype
+    query = norm.graph(g, x, dtype)
     if query is None:
         raise ParameterError(f"export(to='onnx'): {norm} has no graph.")
-    found = aggregator.graph(g, query, head.proxies, head.prepared)
-    if found is None:
+    nodes = aggregator.graph(g, query, head.proxies, head.prepared)
+    if nodes is None:
         raise ParameterError(f"export(to='onnx'): {aggregator} has no graph.")
-    S, P = found
+    S, P = nodes
     g.add("Identity", S, result=SCORES)
-    if isinstance(head.imprinted.folds, CrossValidation) and head.calibrated:
-        P = g.cast(_calibrated(g, P, head.imprinted.folds.calibration, len(head)), head.proxies.weights.dtype)
-    g.add("Identity", P, result=PROBABILITIES)
+    calibration = calibration_of(head)
+    if calibration is None:
+        g.add("Identity", P, result=PROBABILITIES)
+        return SCORES, PROBABILITIES
+    g.add("Identity", g.cast(_calibrated(g, P, calibration, len(head)), dtype), result=PROBABILITIES)
+    doubt = aggregator.graph_doubt(g, query, head.proxies, head.prepared)
+    if doubt is None and type(aggregator).doubt is not Aggregator.doubt:
+        return SCORES, PROBABILITIES
+    p_values = calibration.conformal.graph(g, S, None if doubt is None else g.cast(doubt, dtype))
+    g.add("Identity", p_values, result=KNOWN)
+    return SCORES, PROBABILITIES, KNOWN
 
 
-def _calibrated(g: Graph, P: str, found: Calibration, n_classes: int) -> str:
+def _calibrated(g: Graph, P: str, calibration: Calibration, n_classes: int) -> str:
     """As `Calibration.probabilities`."""
     logs = g.add("Log", g.add("Max", g.cast(P, np.float64), g.constant(SMALLEST, np.float64)))
-    tempered = g.add("Softmax", g.add("Div", logs, g.constant(found.temperature, np.float64)), axis=1)
-    scaled = g.add("Mul", tempered, g.constant(1 - found.floor, np.float64))
-    return g.add("Add", scaled, g.constant(found.floor / n_classes, np.float64))
+    tempered = g.add("Softmax", g.add("Div", logs, g.constant(calibration.temperature, np.float64)), axis=1)
+    scaled = g.add("Mul", tempered, g.constant(1 - calibration.floor, np.float64))
+    return g.add("Add", scaled, g.constant(calibration.floor / n_classes, np.float64))

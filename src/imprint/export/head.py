@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 from imprint.aggregators._base import Facts
 from imprint.backbones import Record
-from imprint.calibration import CrossValidation
+from imprint.calibration import Calibration, CrossValidation
 from imprint.core.errors import ParameterError
 from imprint.core.types import Array
 from imprint.core.version import __version__
@@ -41,6 +41,12 @@ class Portable(NamedTuple):
         return {"weights": proxies.weights, "owners": proxies.labels, **self.facts.tensors}
 
 
+def calibration_of(head: Decider) -> Calibration | None:
+    """The calibration of a head; None where it has none."""
+    folds = head.imprinted.folds
+    return folds.calibration if head.calibrated and isinstance(folds, CrossValidation) else None
+
+
 def portable(head: Decider, origin: Origin | None) -> Portable:
     """A head for other programs; refused where its parts do not say how they would work there."""
     aggregator, norm, dtype = head.aggregator, head.norm_inf, head.proxies.weights.dtype
@@ -62,9 +68,8 @@ def portable(head: Decider, origin: Origin | None) -> Portable:
         **facts.numbers,
         "use": first + facts.use,
     }
-    folds = head.imprinted.folds
-    if head.calibrated and isinstance(folds, CrossValidation):
-        power, floor = 1 / folds.calibration.temperature, folds.calibration.floor
+    if calibration := calibration_of(head):
+        power, floor = 1 / calibration.temperature, calibration.floor
         about |= {"calibration": {"power": power, "floor": floor}}
         about["use"] += (
             f" Calibrated probabilities are these to the power {power!r}, over their sum, times {1 - floor!r}, "

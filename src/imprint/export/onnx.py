@@ -11,7 +11,7 @@ from imprint.backbones.backbone import extra
 from imprint.backbones.record import weights
 from imprint.core.errors import ParameterError
 from imprint.core.files.atomic import atomic_write
-from imprint.export.decide import PROBABILITIES, SCORES, decide
+from imprint.export.decide import KNOWN, PROBABILITIES, SCORES, decide
 from imprint.export.graph import OLDEST, OPSET, Graph, element
 from imprint.export.head import MARK, Portable
 from imprint.head import Decider
@@ -23,7 +23,7 @@ IR = 8
 
 
 def write(path: Path, model: Portable, network: Backbone | None) -> None:
-    """Scores and probabilities of `embeddings` (n, d), or with a network of `pictures`, uint8 (n, h, w, channels)."""
+    """Scores, probabilities and p-values of `embeddings` (n, d), or with a network of `pictures`."""
     extra("onnx", "export", "export(to='onnx')")
     graph = _head(model.head) if network is None else _whole(model.head, network)
     _describe(graph, model)
@@ -36,8 +36,9 @@ def write(path: Path, model: Portable, network: Backbone | None) -> None:
 
 def _head(head: Decider) -> Any:
     g = Graph()
-    decide(g, EMBEDDINGS, head)
-    return _model(g, _tensor(EMBEDDINGS, head.imprinted.dtype, ["n", head.proxies.weights.shape[1]]), head)
+    outputs = decide(g, EMBEDDINGS, head)
+    given = _tensor(EMBEDDINGS, head.imprinted.dtype, ["n", head.proxies.weights.shape[1]])
+    return _model(g, given, _outputs(head, outputs, "n"))
 
 
 def _whole(head: Decider, network: Backbone) -> Any:
@@ -46,8 +47,9 @@ def _whole(head: Decider, network: Backbone) -> Any:
         return _joined(head, weights(record)[0], rule, record.layer)
     if record.adapter == "raw" and rule is not None:
         g = Graph()
-        decide(g, g.add("Flatten", _arranged(g, rule), axis=1), head)
-        return _model(g, _tensor(PICTURES, np.uint8, ["n", *rule.size, rule.channels]), head)
+        outputs = decide(g, g.add("Flatten", _arranged(g, rule), axis=1), head)
+        given = _tensor(PICTURES, np.uint8, ["n", *rule.size, rule.channels])
+        return _model(g, given, _outputs(head, outputs, "n"))
     whole = "one graph can hold the pixels themselves or a picture network that ONNX Runtime runs"
     advice = "export the head, which takes embeddings: head_only=True, --head-only on the command line"
     raise ParameterError(f"export(to='onnx'): {whole}, not {record.name}; {advice}.")
@@ -66,11 +68,11 @@ def _joined(head: Decider, content: bytes, rule: Preprocess, layer: str | None) 
     g.add("Identity", _arranged(g, rule), result=old.name)
     g.nodes.extend(graph.node)
     found = g.cast(NETWORK + layer if layer else graph.output[0].name, head.imprinted.dtype)
-    decide(g, g.add("Flatten", found, axis=1), head)
+    outputs = decide(g, g.add("Flatten", found, axis=1), head)
     graph.input.remove(old)
     graph.input.insert(0, _tensor(PICTURES, np.uint8, [rows, *rule.size, rule.channels]))
     graph.initializer.extend(g.constants)
-    for field, values in ((graph.node, g.nodes), (graph.output, _outputs(head, rows))):
+    for field, values in ((graph.node, g.nodes), (graph.output, _outputs(head, outputs, rows))):
         del field[:]
         field.extend(values)
     return model
@@ -94,15 +96,21 @@ def _arranged(g: Graph, rule: Preprocess) -> str:
     return g.add("Transpose", x, perm=[0, 3, 1, 2]) if rule.layout == "NCHW" else x
 
 
-def _model(g: Graph, given: Any, head: Decider) -> Any:
+def _model(g: Graph, given: Any, outputs: list[Any]) -> Any:
     from onnx import helper
 
-    graph = helper.make_graph(g.nodes, "imprint", [given], _outputs(head, "n"), initializer=g.constants)
+    graph = helper.make_graph(g.nodes, "imprint", [given], outputs, initializer=g.constants)
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", g.opset)], ir_version=IR)
 
 
-def _outputs(head: Decider, rows: int | str) -> list[Any]:
-    return [_tensor(name, head.imprinted.dtype, [rows, len(head)]) for name in (SCORES, PROBABILITIES)]
+def _outputs(head: Decider, names: tuple[str, ...], rows: int | str) -> list[Any]:
+    dtype = head.imprinted.dtype
+    tensors = {
+        SCORES: _tensor(SCORES, dtype, [rows, len(head)]),
+        PROBABILITIES: _tensor(PROBABILITIES, dtype, [rows, len(head)]),
+        KNOWN: _tensor(KNOWN, np.float64, [rows]),
+    }
+    return [tensors[name] for name in names]
 
 
 def _tensor(name: str, dtype: Any, shape: list[int | str]) -> Any:

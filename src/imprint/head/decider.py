@@ -34,7 +34,7 @@ class Assessor(Protocol):
 
     @property
     def calibration(self) -> Calibrated: ...
-    def learn(self, X: Array, y: Array) -> Self: ...
+    def learn(self, X: Array, y: Array, weight: Array | None = None) -> Self: ...
     def forget(self, label: Any) -> Self: ...
 
 
@@ -79,8 +79,8 @@ class Decider(Protocol):
         """What cross-validation tells about this head; refused where it is not calibrated."""
         ...
 
-    def learn(self, X: Array, y: Array) -> Self:
-        """This head after new classes and more rows of known ones."""
+    def learn(self, X: Array, y: Array, weight: Array | None = None) -> Self:
+        """This head after new classes and more rows of known ones; a row of weight 2 counts as two equal rows."""
         ...
 
     def forget(self, label: Any) -> Self:

@@ -74,29 +74,34 @@ class Head(Decider):
 
     # Learning
 
-    def learn(self, X: Array, y: Array) -> "Head":
+    def learn(self, X: Array, y: Array, weight: Array | None = None) -> "Head":
         if self.width not in (None, X.shape[1]):
             raise ParameterError(f"learn(X, y): X has {X.shape[1]} columns, the classes known so far {self.width}.")
         present, index = np.unique(y, return_inverse=True)
         index = index.astype(np.min_scalar_type(len(present)))  # few classes are sorted in one pass
-        parts = cut(rows_at(X, np.argsort(index, kind="stable")), np.bincount(index).tolist())
-        rows = dict(zip(present.tolist(), parts))
+        order, sizes = np.argsort(index, kind="stable"), np.bincount(index).tolist()
+        rows = dict(zip(present.tolist(), cut(rows_at(X, order), sizes)))
+        weights = {} if weight is None else dict(zip(rows, cut(np.asarray(weight)[order], sizes)))
         known = set(rows).intersection(self.labels)
         new = [label for label in rows if label not in known]
         states = self.states
         if known:
             states = tuple(
-                self.method.extend(state, rows[label], self.seed, label) if label in known else state
+                self.method.extend(state, rows[label], self.seed, label, weights.get(label))
+                if label in known
+                else state
                 for label, state in zip(self.labels, states)
             )
+        new_weights = None if weight is None else [weights[label] for label in new]
+        added = self.method.summarise([rows[label] for label in new], self.seed, new, new_weights)
         child = replace(
             self,
             labels=self.labels + tuple(new),
-            states=states + tuple(self.method.summarise([rows[label] for label in new], self.seed, new)),
+            states=states + tuple(added),
             label_type=present.dtype if self.label_type is None else np.result_type(self.label_type, present.dtype),
             width=X.shape[1],
             device=X.device if on_gpu(X) else None,
-            folds=None if self.folds is None else self.folds.learn(X, y),
+            folds=None if self.folds is None else self.folds.learn(X, y, weight),
         )
         return self._with_ancestor(child)
 

@@ -187,7 +187,10 @@ class Imprinter(Answering):
         document, arrays = self.learnt.to_parts()
         named = self.embedder.kind.needs_backbone
         kind = {"kind": "imprinter", "backbone": self.embedder.origin()} if named else {"kind": "classifier"}
-        container.write(path, {**document, **kind, "card": self.card().markdown()}, arrays)
+        document |= {**kind, "card": self.card().markdown()}
+        container.write(
+            path, document, arrays, lambda again, its_arrays: pretrained.from_parts(again, its_arrays, path)
+        )
 
     @classmethod
     def load(

@@ -4,6 +4,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
+from imprint.calibration import CrossValidation
 from imprint.core.errors import ParameterError
 from imprint.core.types import Array
 from imprint.head import Decider
@@ -27,6 +28,13 @@ class ImprinterState(NamedTuple):
             _same_kind(self.head, y)
         head = self.head.learn(rows.X.astype(self.head.imprinted.dtype, copy=False), y)
         return self._replace(head=head, shelves=exemplars.shelve(head.imprinted, self.shelves, rows))
+
+    def count_known(self, rows: Embedded) -> int:
+        """How many rows are copies of a row that their class already has; 0 where the model is not calibrated."""
+        folds = self.head.imprinted.folds
+        if not isinstance(folds, CrossValidation):
+            return 0
+        return folds.count_known(rows.X.astype(self.head.imprinted.dtype, copy=False), np.asarray(rows.y))
 
     def without(self, label: Any) -> Self:
         """The state without a class."""

@@ -4,6 +4,7 @@ J. Westerhoff, G. Atefi, M. Koddenbrock, A. Figueroa, A. Löser, E. Rodner, F. A
 Insights from Neural Collapse and Proxy-Based Aggregation. TMLR 2025.
 """
 
+from imprint.core.errors import ParameterError
 from imprint.core.family import unknown
 from imprint.paper.artefact import Artefact
 from imprint.paper.artefacts import ARTEFACTS
@@ -21,7 +22,7 @@ def chosen(name: str) -> dict[str, Artefact]:
     if short == ALL:
         return ARTEFACTS
     if short not in ARTEFACTS:
-        raise unknown("study of the paper", short, [ALL, *ARTEFACTS])
+        raise ParameterError(f"{unknown('study of the paper', short, [ALL, *ARTEFACTS])} See: imprint list studies.")
     return {short: ARTEFACTS[short]}
 
 

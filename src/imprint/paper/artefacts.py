@@ -7,7 +7,7 @@ from imprint.paper.collapse import CollapseFigure
 from imprint.paper.gain import GainFigure
 from imprint.paper.measurements import Memory, Regularisation, Runtime, Statements
 from imprint.paper.modes import BestK, ModeCurves
-from imprint.paper.pictures import CombiDigits, LabelMaps
+from imprint.paper.pictures import CombiDigitsFigure, LabelMaps
 from imprint.paper.same_architecture import SameArchitecture
 from imprint.paper.table_claims import ALL, BEST, FIVE, NEIGHBOURS, ORACLE, TWENTY
 from imprint.paper.tables import KMEDOIDS, KernelTable, Table, TableRow, generator_rows
@@ -187,7 +187,7 @@ ARTEFACTS: dict[str, Artefact] = {
     "shots_small": LowData(
         title="The same from 10 to 400 shots", where="Figure A.4", first=10, last=400, per_backbone=True
     ),
-    "combidigits": CombiDigits(title="CombiDigits", where="Figure A.5"),
+    "combidigits": CombiDigitsFigure(title="CombiDigits", where="Figure A.5"),
     "memory": Memory(title="Imprinting as memory", where="Appendix, imprinting as memory"),
     "modes_pre_none": ModeCurves(
         title='"d in 1" without normalisation before generation',

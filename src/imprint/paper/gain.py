@@ -13,7 +13,7 @@ from imprint.paper.modes import curve_means, curve_studies, map_curves, set_curv
 from imprint.paper.published import NC1, NC1_OF_SETS, kmeans_over_k
 from imprint.paper.setting import Setting
 from imprint.paper.work import Work, cosine
-from imprint.report.scatter import Cloud, scatter
+from imprint.report.figures import Cloud, scatter
 from imprint.report.sections import Cells, Claim, Picture, Section, verdict
 
 FEWEST = 8  # points that are worth a fit

@@ -5,11 +5,12 @@ import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
+from imprint.core.files.outputs import write_outputs
 from imprint.core.version import __version__
 from imprint.paper.artefact import Results, spent
 from imprint.paper.artefacts import ARTEFACTS
 from imprint.paper.setting import MAPS, MAX, ROLES, Setting
-from imprint.report.paper_page import as_html, as_markdown, write_files
+from imprint.report.paper_page import as_html, as_markdown
 from imprint.report.sections import Picture, Run, Section, together
 from imprint.study.store import Store
 
@@ -46,7 +47,7 @@ def write_page(runs: Sequence[Run], to: str | os.PathLike[str]) -> list[Path]:
     more = "Further questions, on the same results: [beyond the paper](beyond.md).\n"
     text = as_markdown(runs) + (f"\n{more}" if (Path(to) / "beyond.md").is_file() else "")
     files = {"results.html": as_html(runs).encode(), "results.md": text.encode()}
-    return write_files(Path(to), {**files, **pictures})
+    return write_outputs(Path(to), {**files, **pictures})
 
 
 def _read(folder: Path, name: str, setting: Setting) -> Run:

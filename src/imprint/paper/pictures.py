@@ -17,8 +17,7 @@ from imprint.datasets.packs import load_pack
 from imprint.normalisers.l2 import L2
 from imprint.paper.artefact import Artefact, Report, Results, write_json
 from imprint.paper.setting import COMBINED, Setting
-from imprint.report.figures import COLOURS, GRID, INK, PALE, canvas
-from imprint.report.scatter import Cloud, scatter
+from imprint.report.figures import COLOURS, GRID, INK, PALE, Cloud, canvas, scatter
 from imprint.report.sections import Picture, Section
 from imprint.study import Packs
 from imprint.tasks.d_in_1 import DIn1
@@ -74,7 +73,7 @@ FILE, NAME = "combidigits.npy", "combidigits"
 
 
 @dataclass(frozen=True, kw_only=True)
-class CombiDigits(Artefact):
+class CombiDigitsFigure(Artefact):
     """The digit 6 from four sources: pictures where they are at hand, embeddings where it is known whose they are."""
 
     needs: str = "combined"

@@ -11,7 +11,7 @@ from imprint.core.errors import FileError
 from imprint.paper import chosen
 from imprint.paper.artefact import FORMAT, PAPER, Artefact, Report, spent, write_json
 from imprint.paper.setting import Setting
-from imprint.paper.work import Work, in_pieces, joined
+from imprint.paper.work import PIECE, Work, in_pieces, joined
 from imprint.study import Progress, Study, Summary
 from imprint.study import run as run_study
 
@@ -42,20 +42,34 @@ def run(
     """
     clock = _Clock(Path(out), setting)
     done: list[Summary] = []
-    pieces = works(name, setting)
-    ahead = sum(_size(w.study) for w in pieces)
-    for w in pieces:
-        ahead -= _size(w.study)
+    pieces = together(works(name, setting))
+    ahead = sum(_size(study) for _, studies in pieces for study in studies)
+    for role, studies in pieces:
+        ahead -= sum(map(_size, studies))
 
         def report(p: Progress, ahead: int = ahead) -> None:
             progress(_overall(p, done, ahead, clock.seconds))
 
-        done.append(run_study(w.study, clock.folder / w.role, progress=report, **how))
+        done.append(run_study(studies, clock.folder / role, progress=report, **how))
         clock.note()
     for artefact in served(name, setting):
         artefact.measure(setting, clock.folder, measuring)
         clock.note()
     return _sum(done, clock.seconds)
+
+
+def together(works: Iterable[Work]) -> list[tuple[str, list[Study]]]:
+    """Studies of one store with the same seeds, which share proxies and distances; at most `PIECE` tasks at a time."""
+    groups: list[tuple[str, list[Study]]] = []
+    for role, study in works:
+        last = groups[-1] if groups else ("", [])
+        tasks = sum(len(s.tasks) for s in last[1]) + len(study.tasks)
+        alike = last[0] == role and (last[1][0].seeds, last[1][0].shots) == (study.seeds, study.shots)
+        if alike and tasks <= PIECE:
+            last[1].append(study)
+        else:
+            groups.append((role, [study]))
+    return groups
 
 
 def _size(study: Study) -> int:

@@ -80,7 +80,7 @@ class PretrainedHead(Decider):
 
     # Learning
 
-    def learn(self, X: Array, y: Array) -> "PretrainedHead":
+    def learn(self, X: Array, y: Array, weight: Array | None = None) -> "PretrainedHead":
         """This head after new classes and more rows of imprinted ones; pre-trained classes take no pictures."""
         if np.asarray(y).dtype.kind != "U":
             raise ParameterError("keep_head: the labels must be text, as the names of the network's own classes are.")
@@ -91,7 +91,7 @@ class PretrainedHead(Decider):
         if taken:
             advice = "give the new one another name, or forget the network's first"
             raise ParameterError(f"keep_head: {taken[0]!r} is a class of the network's own head; {advice}.")
-        return PretrainedHead(self.strategy, self.pretrained, self.imprinted.learn(X, y))
+        return PretrainedHead(self.strategy, self.pretrained, self.imprinted.learn(X, y, weight))
 
     def forget(self, label: Any) -> "PretrainedHead":
         if label not in self:

@@ -125,7 +125,7 @@ def margin(old: LinearLayer, new: Head) -> float:
     if not isinstance(new.folds, CrossValidation):
         raise ParameterError("keep_head='margin': the margin comes from pictures left out; it needs calibrate=True.")
     for f, head in enumerate(new.folds.heads):
-        held = [state["rows"][state["fold"] == f] for label, state in new.folds.held.items() if label in head]
+        held = [rows.rows[rows.fold == f] for label, rows in new.folds.held.items() if label in head]
         X = np.concatenate(held) if held else np.empty((0, 0))
         if len(X):
             gated = layer.scores(X, gate(old.weights, old.bias, head))

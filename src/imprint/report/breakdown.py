@@ -13,7 +13,7 @@ WORDS = {BACKBONE: "backbone", DATASET: "data set", TASK: "task"}
 
 
 @dataclass(frozen=True)
-class Row:
+class BreakdownRow:
     """One method: its mean in every column, over all columns, and its average rank."""
 
     name: str
@@ -33,7 +33,7 @@ class Breakdown:
     """What the columns are: backbones, data sets or tasks."""
     columns: tuple[str, ...]
     instances: int
-    rows: tuple[Row, ...]
+    rows: tuple[BreakdownRow, ...]
 
 
 def break_down(instances: Sequence[tuple[str, ...]], scores: Array, names: Sequence[str]) -> tuple[Breakdown, ...]:
@@ -62,7 +62,7 @@ def _table(by: int, value: str, across: int, at: list[str], scores: Array, names
     ranks[whole] = rank_rows(scores[:, whole]).mean(axis=0) if len(whole) else []
     places = [[n for n, column in enumerate(at) if column == c] for c in columns]
     rows = tuple(
-        Row(name, tuple(_mean(scores[own, j]) for own in places), _mean(scores[:, j]), float(ranks[j]))
+        BreakdownRow(name, tuple(_mean(scores[own, j]) for own in places), _mean(scores[:, j]), float(ranks[j]))
         for j, name in enumerate(names)
     )
     return Breakdown(WORDS[by], value, WORDS[across], columns, len(at), rows)

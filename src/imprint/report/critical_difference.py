@@ -10,8 +10,7 @@ from typing import Any
 from imprint.core.errors import ParameterError
 from imprint.core.extras import missing
 from imprint.core.files.atomic import atomic_write
-from imprint.report.diagram_caption import caption
-from imprint.report.diagram_layout import LEADING, MARGIN, SPREAD, Layout, lay_out
+from imprint.report.diagram_layout import LEADING, MARGIN, SPREAD, DiagramLayout, caption, lay_out
 from imprint.stats import Comparison
 
 FORMATS = ("svg", "png")
@@ -97,7 +96,7 @@ def _text(page: Any, x: float, y: float, text: str, **style: Any) -> None:
     page.text(x, y, text, parse_math=False, **({"va": "center", "color": INK} | style))
 
 
-def _scale(page: Any, layout: Layout, m: int) -> None:
+def _scale(page: Any, layout: DiagramLayout, m: int) -> None:
     first, last, y = layout.first, layout.last, layout.scale_y
     page.plot([first, last], [y, y], color=INK, lw=1)
     step = next(step for step in (1, 2, 5, 10, 20, 50, 100, m) if m / step <= 10)
@@ -109,7 +108,7 @@ def _scale(page: Any, layout: Layout, m: int) -> None:
     _text(page, (first + last) / 2, y - 26, "average rank (1 is best)", ha="center", color=PALE, size=SMALL)
 
 
-def _methods(page: Any, layout: Layout) -> None:
+def _methods(page: Any, layout: DiagramLayout) -> None:
     for label in layout.labels:
         xs, y = [label.mark, label.foot, label.foot, label.end], layout.scale_y
         page.plot(xs, [y, y + SPREAD, label.y, label.y], color=PALE, lw=0.8, solid_joinstyle="round")

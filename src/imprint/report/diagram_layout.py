@@ -42,7 +42,7 @@ class Bar:
 
 
 @dataclass(frozen=True)
-class Layout:
+class DiagramLayout:
     """The whole diagram; `first` and `last` are where the scale begins and ends."""
 
     width: float
@@ -54,7 +54,9 @@ class Layout:
     bars: tuple[Bar, ...]
 
 
-def lay_out(found: Comparison, measure: Callable[[str], float], *, top: float, bottom: float, least: float) -> Layout:
+def lay_out(
+    found: Comparison, measure: Callable[[str], float], *, top: float, bottom: float, least: float
+) -> DiagramLayout:
     """Place a comparison between `top` and `bottom` points of other text, at least `least` points wide.
 
     `measure` gives the width of a text. The better half of the methods stands on the left, the outermost highest,
@@ -81,7 +83,7 @@ def lay_out(found: Comparison, measure: Callable[[str], float], *, top: float, b
         labels.append(Label(texts[i], rank, marks[i], feet[i], end, rank_x, name_x, ys[i], i < half))
     deepest = max(label.y + LEADING * (len(label.text) - 1) for label in labels)
     width = max(needed, least + 2 * MARGIN)
-    return Layout(width, deepest + LINE + bottom, first, last, scale_y, tuple(labels), bars)
+    return DiagramLayout(width, deepest + LINE + bottom, first, last, scale_y, tuple(labels), bars)
 
 
 def _apart(marks: Sequence[float]) -> list[float]:
@@ -109,3 +111,23 @@ def _stack(texts: Sequence[tuple[str, ...]], top: float) -> list[float]:
     """The height of the first line of each label, from the highest down."""
     heights = [LINE + LEADING * (len(text) - 1) for text in texts]
     return [top + sum(heights[:i]) for i in range(len(texts))]
+
+
+def caption(comparison: Comparison) -> list[str]:
+    """What was tested, what the bars mean, and what they cannot show; a line each."""
+    n, p, alpha = comparison.instances, comparison.friedman.p, f"α = {comparison.alpha:g}"
+    tested = f"{n} instance{'s' if n > 1 else ''}; Friedman p = {p:.2g}"
+    if len(comparison.names) > 2 and p > comparison.alpha:
+        return [tested, f"The Friedman test finds no difference at {alpha}: one group"]
+    bars = "Bars join methods that cannot be told apart" if comparison.groups else "No bars: neighbours differ"
+    apart = _alike_but_apart(comparison)
+    pairs = f"{apart} pair{'s' if apart > 1 else ''}"
+    rest = [f"Not joined: {pairs} that cannot be told apart, with a differing method in between"] if apart else []
+    return [tested, f"{bars} (Wilcoxon signed-rank, Holm, {alpha})", *rest]
+
+
+def _alike_but_apart(comparison: Comparison) -> int:
+    """How many pairs cannot be told apart and yet share no group."""
+    groups = [set(group) for group in comparison.groups]
+    alike = [{pair.first, pair.second} for pair in comparison.pairs if not pair.significant]
+    return sum(not any(two <= group for group in groups) for two in alike)

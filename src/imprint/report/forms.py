@@ -8,7 +8,7 @@ from typing import Any
 
 from imprint.method import PARTS
 from imprint.report.breakdown import Breakdown
-from imprint.report.tables import Line, Tables
+from imprint.report.tables import MethodLine, Tables
 from imprint.stats import Comparison
 
 MOST = 20  # methods in a text or in LaTeX
@@ -77,7 +77,7 @@ def as_csv(tables: Tables) -> str:
     return _csv(head, (_csv_line(line) for line in tables.lines))
 
 
-def _csv_line(line: Line) -> list[object]:
+def _csv_line(line: MethodLine) -> list[object]:
     numbers = (line.mean, line.std, line.rank, line.seconds)
     return [line.name, *line.method.split(" / "), line.instances, *("" if v != v else f"{v:.6g}" for v in numbers)]
 
@@ -159,7 +159,7 @@ def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
     return ["  ".join(text).rstrip() for text in texts]
 
 
-def _percent(line: Line) -> str:
+def _percent(line: MethodLine) -> str:
     spread = "" if line.std != line.std else f" ± {100 * line.std:.2f}"
     return f"{100 * line.mean:.2f}{spread}"
 

@@ -4,19 +4,55 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from pathlib import Path
+from string import Template
 from typing import Any
 
 from imprint import recipes
-from imprint.core.files.atomic import atomic_write, make_folder
+from imprint.core.files.outputs import write_outputs
 from imprint.report import forms
 from imprint.report.breakdown import Breakdown
 from imprint.report.critical_difference import critical_difference
 from imprint.report.forms import count, number
 from imprint.report.row_diagram import ranks_by_row
-from imprint.report.study_template import DIAGRAM, PAGE
 from imprint.report.style import STYLE
-from imprint.report.tables import Line, Tables
+from imprint.report.tables import MethodLine, Tables
 from imprint.stats import Comparison
+
+PAGE = Template("""<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><title>$title</title>
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<style>$style</style></head><body><main>
+<h1>$title</h1>
+$scope
+<ul class="facts">$facts</ul>
+$failures
+<section>
+<h2>Methods</h2>
+<p>$explained</p>
+<div class="wide"><table class="whole"><thead><tr>$head</tr></thead><tbody>
+$rows
+</tbody></table></div>
+</section>
+$diagram
+$breakdowns
+<footer class="pale">$versions The page needs no network.</footer>
+</main></body></html>
+""")
+
+DIAGRAM = Template("""<section>
+<h2>Which differences are more than chance?</h2>
+<p>$note</p>
+<figure class="ranks"><div class="on-wide">$wide</div><div class="on-narrow">$narrow</div></figure>
+</section>
+<section>
+<h2>Every pair</h2>
+<p>p-values of Wilcoxon's signed-rank test, adjusted by Holm for $count. Where two methods differ significantly, the
+value is bold.</p>
+<div class="wide"><table><thead><tr><th></th>$head</tr></thead><tbody>
+$rows
+</tbody></table></div>
+</section>""")
+
 
 MOST, MOST_BROKEN_DOWN = 500, 20  # methods on the page, and in the table of a data set or backbone; CSV has all
 
@@ -28,8 +64,6 @@ def write_report(
     failures: Sequence[Mapping[str, Any]] = (),
 ) -> list[Path]:
     """Write the tables as `report.txt`, `.csv`, `.tex` and `.html`, pairs and breakdowns as CSV, and the diagram."""
-    place = Path(folder)
-    make_folder(place)
     files = {
         "report.txt": (forms.as_text(tables) + forms.breakdowns_text(tables.breakdowns)).encode(),
         "report.csv": forms.as_csv(tables).encode(),
@@ -41,10 +75,7 @@ def write_report(
     if tables.comparison is not None:
         files["pairs.csv"] = forms.pairs_csv(tables.comparison).encode()
         files["ranks.svg"] = critical_difference(tables.comparison)
-    for name, content in files.items():
-        with atomic_write(place / name) as f:
-            f.write(content)
-    return [place / name for name in files]
+    return write_outputs(Path(folder), files)
 
 
 def page(tables: Tables, manifest: Mapping[str, Any], failures: Sequence[Mapping[str, Any]] = ()) -> str:
@@ -123,7 +154,7 @@ def _some_lack(tables: Tables) -> bool:
     return any(line.instances < tables.instances for line in tables.lines)
 
 
-def _row(line: Line, tables: Tables) -> str:
+def _row(line: MethodLine, tables: Tables) -> str:
     parts = f"<small>{escape(line.method)}</small>" if line.name in recipes.names() else ""
     spread = f" <small>± {number(100 * line.std)}</small>" if line.std == line.std else ""
     best = line.instances == tables.instances and line.mean == max(

@@ -3,11 +3,9 @@
 import re
 from collections.abc import Mapping, Sequence
 from html import escape
-from pathlib import Path
 from string import Template
 
-from imprint.core.files.atomic import atomic_write, make_folder
-from imprint.report.claims import Row, rows, tally, tied
+from imprint.report.claims import ClaimRow, rows, tally, tied
 from imprint.report.claims import as_html as claims_html
 from imprint.report.forms import count
 from imprint.report.sections import Cells, Picture, Run, Section, Shown, as_file, together
@@ -102,7 +100,7 @@ def as_html(runs: Sequence[Run]) -> str:
     )
 
 
-def _html_claims(found: Sequence[Row], names: Sequence[str]) -> str:
+def _html_claims(found: Sequence[ClaimRow], names: Sequence[str]) -> str:
     if not found:
         return ""
     table = f"<p>{escape(tally(found, names))}</p>{claims_html(found, names)}"
@@ -215,13 +213,3 @@ def _markdown_picture(picture: Picture) -> list[str]:
 
 def _plain(text: str) -> str:
     return text.replace("|", "\\|").replace("\n", " ")
-
-
-def write_files(folder: Path, files: Mapping[str, bytes]) -> list[Path]:
-    """Write files, each whole or not at all, by their names within a folder."""
-    for name, content in files.items():
-        path = folder / name
-        make_folder(path.parent)
-        with atomic_write(path) as f:
-            f.write(content)
-    return [folder / name for name in files]

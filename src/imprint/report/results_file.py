@@ -63,15 +63,19 @@ def export(folder: str | os.PathLike[str], path: str | os.PathLike[str]) -> pa.T
 
 
 def check_own(path: Path) -> None:
-    """Refuse to write over a file that `export` did not write; for a name that nobody chose."""
-    if not path.exists():
-        return
+    """Refuse to write over a file that `export` did not write."""
+    if path.is_file() and path.stat().st_size and not _is_export(path):
+        raise FileError(f"Cannot write {path}: it exists and holds no results of a study; choose another --output.")
+
+
+def _is_export(path: Path) -> bool:
     try:
-        known = b"imprint" in (pq.read_schema(path).metadata or {})
+        if path.suffix == ".csv":
+            with path.open("rb") as f:
+                return f.readline(4096).replace(b'"', b"").strip() == ",".join(MEANINGS).encode()
+        return b"imprint" in (pq.read_schema(path).metadata or {})
     except (pa.ArrowException, OSError):
-        known = False
-    if not known:
-        raise FileError(f"Cannot write {path}: it exists and holds no results of a study; choose a name with --output.")
+        return False
 
 
 def results_table(folder: str | os.PathLike[str]) -> pa.Table:

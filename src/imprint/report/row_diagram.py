@@ -4,7 +4,7 @@ import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from html import escape
 
-from imprint.report.diagram_caption import caption
+from imprint.report.diagram_layout import caption
 from imprint.stats import Comparison
 
 WIDTH, EDGE = 320.0, 8.0  # of the picture, in pixels; around everything

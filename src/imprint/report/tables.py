@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from imprint import recipes
 from imprint.core.arrays import factorize
 from imprint.core.errors import ParameterError
 from imprint.core.types import Array
-from imprint.method import PARTS
+from imprint.method import PARTS, Method
 from imprint.report.breakdown import Breakdown, break_down
-from imprint.report.method_names import name_methods
 from imprint.stats import Comparison, compare
 from imprint.stats.rank_tests import rank_rows
 
@@ -22,7 +22,7 @@ METRICS = ("accuracy", "macro_f1", "weighted_f1")
 
 
 @dataclass(frozen=True)
-class Line:
+class MethodLine:
     """One method over the instances of a study; each instance counts with the median over its seeds."""
 
     name: str
@@ -54,7 +54,7 @@ class Tables:
     """What the names of methods are: recipes, or some parts."""
     common: str
     """The parts that all methods share which are no recipes."""
-    lines: tuple[Line, ...]
+    lines: tuple[MethodLine, ...]
     """The best average rank first, then methods that lack instances, the best mean first."""
     comparison: Comparison | None
     """Of the best methods, at most as many as asked for; None with fewer than two methods or instances."""
@@ -104,10 +104,10 @@ def _compared(scores: Array, names: Sequence[str], whole: int, best: int) -> Com
     return compare(scores[:, :count], names[:count]) if count > 1 and len(scores) > 1 else None
 
 
-def _line(name: str, method: str, scores: Array, rank: float, seconds: float) -> Line:
+def _line(name: str, method: str, scores: Array, rank: float, seconds: float) -> MethodLine:
     known = scores[np.isfinite(scores)]
     std = float(known.std(ddof=1)) if len(known) > 1 else float("nan")
-    return Line(name, method, len(known), float(known.mean()), std, rank, seconds)
+    return MethodLine(name, method, len(known), float(known.mean()), std, rank, seconds)
 
 
 def _groups(table: "pa.Table", columns: Sequence[str]) -> tuple[list[tuple[str, ...]], Array]:
@@ -133,3 +133,40 @@ def _medians(place: Array, method: Array, values: Array, shape: tuple[int, int])
     out = np.full(shape[0] * shape[1], np.nan)
     out[present] = medians
     return out.reshape(shape)
+
+
+@dataclass(frozen=True)
+class Naming:
+    """How the methods of a study are called."""
+
+    names: tuple[str, ...]
+    """One for each method, no two the same."""
+    what: str
+    """What such a name is, for the head of a column."""
+    common: str
+    """The parts that the methods without a recipe's name share, such as `norm_pre l2`; empty where none are."""
+
+
+def name_methods(methods: Sequence[tuple[str, ...]], named: Iterable[str] = ()) -> Naming:
+    """Name methods, given as texts of their parts; those in `named` that are recipes keep their names.
+
+    >>> two = [("l2", "mean", "l2", "l2", "max"), ("l2", "kmeans(k=5)", "l2", "l2", "max")]
+    >>> name_methods(two).names, name_methods(two).common
+    (('mean', 'kmeans(k=5)'), 'norm_pre l2, norm_post l2, norm_inf l2, aggregator max')
+    >>> name_methods(two, ["qi2018"]).names
+    ('qi2018', 'l2 / kmeans(k=5) / l2 / l2 / max')
+    """
+    known = {_texts(name): name for name in named if name in recipes.names()}
+    others = [m for m in methods if m not in known]
+    varying = [j for j in range(len(PARTS)) if len({m[j] for m in others}) > 1] or list(range(len(PARTS)))
+    names = tuple(known.get(m) or " / ".join(m[j] for j in varying) for m in methods)
+    kinds = (["recipe"] if len(others) < len(methods) else []) + (
+        [" / ".join(PARTS[j] for j in varying)] if others else []
+    )
+    shared = [f"{PARTS[j]} {others[0][j]}" for j in range(len(PARTS)) if j not in varying] if others else []
+    return Naming(names, " or ".join(kinds), ", ".join(shared))
+
+
+def _texts(recipe: str) -> tuple[str, ...]:
+    method = Method.of(**recipes.describe(recipe).parts())
+    return tuple(str(getattr(method, part)) for part in PARTS)

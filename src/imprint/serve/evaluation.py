@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from imprint.calibration import Calibration, CrossValidation, OutOfFold, predict_out_of_fold
-from imprint.calibration.cross_validation import folds_of
 from imprint.core.types import Array
 from imprint.evaluation.anomalies import duplicates
 from imprint.evaluation.label_errors import label_errors
@@ -80,10 +79,9 @@ def evaluate(model: ServedModel, before: ModelEvaluation, rows: EmbeddingTable) 
         return ModelEvaluation(model, folds, (), folds.answers if folds.held else None, groups)
     if len(folds.held) < 2 or len(items) <= len(folds.held):
         return ModelEvaluation(model, folds, duplicates=groups)
-    seed, n = folds.heads[0].seed, len(folds.heads)
-    fold = np.concatenate([folds_of(seed, label, 0, len(members), n) for label, members in by_class.items() if members])
-    classes, index = np.unique([i.label for i in items], return_inverse=True)
-    predictions = predict_out_of_fold(folds.heads, X, index, fold, classes, np.ones(len(items)))
+    y = np.array([i.label for i in items])
+    classes, index = np.unique(y, return_inverse=True)
+    predictions = predict_out_of_fold(folds.heads, X, index, folds.folds_of(X, y), classes, np.ones(len(items)))
     return ModelEvaluation(model, folds, items, predictions, groups)
 
 

@@ -16,7 +16,7 @@ from imprint.imprinter import exemplars
 from imprint.imprinter.exemplars import Exemplars
 from imprint.persistence import head_from_parts
 from imprint.serve.labelled import clean_label
-from imprint.serve.model import IMPORTED, ModelBasis, with_states
+from imprint.serve.model import IMPORTED, ModelBasis
 
 
 def check_import(raw: bytes, name: str, backbone: Backbone) -> list[str]:
@@ -47,10 +47,8 @@ def imported_basis(raw: bytes) -> ModelBasis:
     }
     folds = head.folds if isinstance(head.folds, CrossValidation) else None
     if folds is not None and not all(isinstance(label, str) for label in head.labels):
-        held = {str(label): state for label, state in folds.held.items()}
-        empty = Head(head.method, head.seed, head.dtype)
-        heads = (with_states(empty, dict(zip(map(str, h.labels), h.states)), head.width) for h in folds.heads)
-        folds = CrossValidation(tuple(heads), held)
+        empty = CrossValidation.new(head.method, head.seed, head.dtype)
+        folds = empty.with_classes(folds, {str(label): label for label in head.labels})
     return ModelBasis(head.method, head.seed, head.width, states, named, folds)
 
 

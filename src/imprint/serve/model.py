@@ -95,12 +95,7 @@ def refitted_folds(
         folds = folds.forget(label) if label in folds.held else folds
     by_class = in_order(labelled, labels, rows)
     if basis.folds is not None:
-        origins, held, heads = _origins(labelled, by_class, basis), dict(folds.held), []
-        for head, imported in zip(folds.heads, basis.folds.heads):
-            states = dict(zip(imported.labels, imported.states))
-            heads.append(with_states(head, {k: states[o] for k, o in origins.items() if o in states}, basis.width))
-        held.update({k: basis.folds.held[origin] for k, origin in origins.items()})
-        folds = CrossValidation(tuple(heads), held)
+        folds = folds.with_classes(basis.folds, _origins(labelled, by_class, basis))
     X, y = _rows(by_class, rows)
     return folds.learn(X, y) if len(y) else folds
 

@@ -18,7 +18,7 @@ from imprint.kernels.rows import lengths
 from imprint.kernels.stacks import Neighbours, ProxyStack, span_maxima, stacked
 from imprint.method import ClassState
 from imprint.normalisers.l2 import L2
-from imprint.study.kernel_decisions import LARGEST, KernelDecisions
+from imprint.study.kernel_decisions import KernelDecisions
 from imprint.study.proxies import ClassProxies, ProxyRows, UnitProxies
 from imprint.study.sharing import ROUNDING, is_shareable, rounding_of
 from imprint.study.work_graph import Decision, QueryGroup, WorkGraph
@@ -48,13 +48,14 @@ def decide(graph: WorkGraph, proxies: UnitProxies, queries: Array) -> Iterator[t
     extreme = lengths(queries) is None
     known = [] if extreme else np.flatnonzero(is_shareable(graph.methods)).tolist()
     kernel = [i for i in known if type(graph.decisions[i].aggregator) is Kernel]
-    too_large = {i for i in kernel if proxies.count(graph.decisions[i]) > LARGEST}
+    shared = KernelDecisions(graph, proxies, queries)
+    left_to_head = {i for i in kernel if not shared.can_decide(i)}
     plain = PlainDecisions(graph, proxies, queries)
-    for i in sorted({*range(len(graph.decisions))} - {*known} | too_large):
+    for i in sorted({*range(len(graph.decisions))} - {*known} | left_to_head):
         yield i, plain.decide(i)
-    for numbers in _held_together(graph, proxies, sorted({*kernel} - too_large)):
+    for numbers in _held_together(graph, proxies, sorted({*kernel} - left_to_head)):
         start = time.process_time()
-        counts = KernelDecisions(graph, proxies, queries).count(numbers)
+        counts = shared.count(numbers)
         each = (time.process_time() - start) / sum(size for _, size in counts.values())
         for i, ((right, claimed, near), size) in counts.items():
             yield i, DecisionCounts(right[0], claimed[0], int(near[0]), size, each * size)

@@ -8,6 +8,7 @@ class, `Head`, which computes all of it for every decision, takes 2 to 3 times a
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from typing import NamedTuple, cast
 
 import numpy as np
@@ -15,7 +16,7 @@ import numpy as np
 from imprint.aggregators.kernel import Kernel, class_weights
 from imprint.core.errors import ParameterError
 from imprint.core.types import Array, Proxies, State
-from imprint.gaussian_process.gaussian import ERROR, centre_of, lift_proxies, lift_queries
+from imprint.gaussian_process.gaussian import ERROR, MODERATE, centre_of, lift_proxies, lift_queries
 from imprint.gaussian_process.scale import rounded_scale, scale
 from imprint.gaussian_process.update import RESOLVED_ROWS
 from imprint.kernels.decisions import Counts, count_decisions
@@ -48,7 +49,28 @@ class KernelDecisions:
     def __init__(self, graph: WorkGraph, proxies: UnitProxies, queries: Array) -> None:
         self.graph, self.proxies, self.queries = graph, proxies, queries
         self._distances: dict[object, Array] = {}
-        self._hosts = [_host(split.classes, [s.classes for s in graph.splits]) for split in graph.splits]
+
+    @cached_property
+    def _hosts(self) -> list[int]:
+        """For each task, the one whose distances between proxies serve it."""
+        classes = [split.classes for split in self.graph.splits]
+        return [_host(own, classes) for own in classes]
+
+    def can_decide(self, number: int) -> bool:
+        """Whether a system is small enough to be held whole, and its rate far from the limits of floats."""
+        decision = self.graph.decisions[number]
+        if self.proxies.count(decision) > LARGEST:
+            return False
+        with np.errstate(over="ignore", divide="ignore"):
+            rate = np.float64(cast(Kernel, decision.aggregator).gamma) / self._scale(number)
+        return bool(1 / MODERATE < rate < MODERATE)
+
+    def _scale(self, number: int) -> float:
+        """The scale of distances, as `Kernel.prepare` computes it."""
+        decision, method = self.graph.decisions[number], self.graph.methods[number]
+        classes = self.graph.splits[decision.split].classes
+        s = scale(decision.aggregator.merge([self.proxies.row_statistics(method, c) for c in classes]))
+        return rounded_scale(s) if self.proxies.count(decision) > RESOLVED_ROWS else s
 
     def count(self, numbers: Sequence[int]) -> dict[int, tuple[Counts, int]]:
         """For each decision, how many test rows of each class it gives to which class, and its number of proxies."""
@@ -72,11 +94,7 @@ class KernelDecisions:
         states = [self.proxies.states[c, decision.spec] for c in classes]
         mass, spread = (_per_proxy(states, parts, name, default) for name, default in (("mass", 1.0), ("spread", 0.0)))
         proxies = Proxies(np.concatenate([part.rows for part in parts]), labels, mass, spread)
-        s = scale(aggregator.merge([self.proxies.row_statistics(graph.methods[number], c) for c in classes]))
-        if not np.isfinite(s):
-            rule = "the squares of the rows overflow; scale them down or use norm_pre='l2'"
-            raise ParameterError(f"{aggregator}: {rule}.")
-        s = rounded_scale(s) if len(labels) > RESOLVED_ROWS else s
+        s = self._scale(number)
         rate = aggregator.gamma / s
         K = self._gram(number, rate)
         np.fill_diagonal(K, 1 + aggregator.noise / mass + aggregator.spread * spread / s)

@@ -1,8 +1,8 @@
 """From a study to units of work: which experiments are left to do, and which of them belong together."""
 
 import hashlib
-from collections.abc import Container
-from dataclasses import dataclass
+from collections.abc import Container, Sequence, Set
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import compress
 from typing import NamedTuple, TypeAlias
@@ -103,6 +103,48 @@ def plan(study: Study, source: Source, done: Container[bytes] = frozenset(), lim
                 names = (source, backbone, dataset, data.fingerprint, task_texts, own, study.seeds)
                 units.append(Unit(*names, todo, keys, _work(own, todo, data)))
     return Plan(named, left_out, tuple(sorted(units, key=lambda u: -u.work)), prints)
+
+
+def plan_together(studies: Sequence[Study], source: Source, done: Set[bytes], limit: int | None = LIMIT) -> Plan:
+    """One plan for several studies; units of one pack and one class of generators are merged and share their work."""
+    plans: list[Plan] = []
+    for study in studies:
+        planned = {unit.keys[i : i + 16] for p in plans for unit in p.units for i in range(0, len(unit.keys), 16)}
+        plans.append(plan(study, source, done | planned if planned else done, limit))
+    groups: dict[object, list[Unit]] = {}
+    for unit in (unit for plan in plans for unit in plan.units):
+        groups.setdefault((unit.backbone, unit.dataset, type(unit.methods[0].generator)), []).append(unit)
+    units = sorted(map(_merged, groups.values()), key=lambda u: -u.work)
+    fingerprints = {name: value for plan in plans for name, value in plan.fingerprints.items()}
+    return Plan(sum(p.experiments for p in plans), sum(p.left_out for p in plans), tuple(units), fingerprints)
+
+
+def _merged(units: Sequence[Unit]) -> Unit:
+    """The experiments of several units of one pack as one unit."""
+    if len(units) == 1:
+        return units[0]
+    methods = Methods.union([unit.methods for unit in units])
+    tasks = tuple(dict.fromkeys(task for unit in units for task in unit.tasks))
+    seeds = tuple(dict.fromkeys(seed for unit in units for seed in unit.seeds))
+    positions = {text: i for i, text in enumerate(methods.texts().tolist())}
+    experiments = []
+    for unit in units:
+        task, method, seed = unit.experiments.T
+        columns = (
+            np.array([tasks.index(t) for t in unit.tasks])[task],
+            np.array([positions[text] for text in unit.methods.texts()])[method],
+            np.array([seeds.index(s) for s in unit.seeds])[seed],
+        )
+        experiments.append(np.column_stack(columns).astype(np.int32))
+    return replace(
+        units[0],
+        tasks=tasks,
+        methods=methods,
+        seeds=seeds,
+        experiments=np.concatenate(experiments),
+        keys=b"".join(unit.keys for unit in units),
+        work=sum(unit.work for unit in units),
+    )
 
 
 def _missing(

@@ -17,7 +17,6 @@ from imprint.normalisers._base import Normaliser
 from imprint.normalisers.none import NoNorm
 from imprint.normalisers.quantile import Quantile
 from imprint.study import sharing
-from imprint.study.sharing import StateRequest
 from imprint.study.work_graph import Decision, WorkGraph
 
 
@@ -74,23 +73,22 @@ class UnitProxies:
         for (c, norm_pre), requests in graph.requests().items():
             start = time.process_time()
             scaled = norm_pre.apply(X[graph.classes[c].rows])
-            self._keep(c, norm_pre, requests, sharing.summarise(scaled, list(requests.values())))
+            self._keep(c, norm_pre, list(requests), *sharing.summarise(scaled, list(requests.values())))
             self.seconds[list(requests)] += (time.process_time() - start) / len(requests)
 
-    def _keep(
-        self, c: int, norm_pre: Normaliser, requests: dict[int, StateRequest], states: dict[StateRequest, State]
-    ) -> None:
+    def _keep(self, c: int, norm_pre: Normaliser, specs: list[int], states: list[State], serving: list[int]) -> None:
         """Keep the states of a class; of generators that treat classes alone also the proxies, as parts of blocks."""
-        blocks: dict[StateRequest, ProxyRows] = {}
-        for (m, request), serving in zip(requests.items(), sharing.serving_requests(list(requests.values()))):
-            self.states[c, m] = sharing.prefix(request.generator, states[serving])
-            if type(request.generator) is AllRows and type(norm_pre) in sharing.ROW_SCALINGS:
+        blocks: dict[int, ProxyRows] = {}
+        for m, position in zip(specs, serving):
+            generator = self.graph.specs[m].generator
+            self.states[c, m] = sharing.prefix(generator, states[position])
+            if type(generator) is AllRows and type(norm_pre) in sharing.ROW_SCALINGS:
                 block = self._class_blocks.setdefault(c, ProxyRows(self.X[self.graph.classes[c].rows]))
                 self._raw[c, m] = self._divided(ClassProxies(block, len(block.rows)), norm_pre)
-            elif isinstance(request.generator, PerClassGenerator):
-                if serving not in blocks:
-                    blocks[serving] = self._block(states[serving]["rows"])
-                self._raw[c, m] = ClassProxies(blocks[serving], len(self.states[c, m]["rows"]))
+            elif isinstance(generator, PerClassGenerator):
+                if position not in blocks:
+                    blocks[position] = self._block(states[position]["rows"])
+                self._raw[c, m] = ClassProxies(blocks[position], len(self.states[c, m]["rows"]))
 
     def parts(self, spec: int, split: int, norm_post: Normaliser) -> list[ClassProxies]:
         """The finished proxies of the classes of a task split; only for what `sharing.is_shareable` knows."""

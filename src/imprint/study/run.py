@@ -2,14 +2,14 @@
 
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from imprint.core.errors import ParameterError
 from imprint.core.family import unknown
 from imprint.kernels import cpu
-from imprint.study.plan import LIMIT, Outcome, Plan, check_size, plan
+from imprint.study.plan import LIMIT, Outcome, Plan, check_size, plan_together
 from imprint.study.source import Packs, Source
 from imprint.study.study import Study
 
@@ -47,7 +47,7 @@ class Summary:
 
 
 def run(
-    study: Study,
+    study: Study | Sequence[Study],
     out: str | os.PathLike[str],
     *,
     source: Source | None = None,
@@ -58,6 +58,7 @@ def run(
 ) -> Summary:
     """Compute the experiments of a study that `out` does not hold yet, and keep them there.
 
+    Several studies of the same packs may be given: what their experiments have in common is computed once.
     A study that names more than `limit` experiments is refused; None lifts the limit. It may be killed at any
     moment and called again: a finished unit is never lost, never computed twice. A unit that fails is recorded with
     its reason and the rest goes on.
@@ -67,13 +68,15 @@ def run(
 
     if engine not in RUNNERS:
         raise unknown("engine", engine, RUNNERS)
-    check_size(study, limit)
+    studies = [study] if isinstance(study, Study) else list(study)
+    for one in studies:
+        check_size(one, limit)
     if workers is not None and (isinstance(workers, bool) or not isinstance(workers, int) or workers < 1):
         raise ParameterError(f"run(workers={workers!r}): workers must be int >= 1.")
     store = Store(out)
     with store.locked():
-        todo = plan(study, source or source_of(study), store.done(), limit)
-        store.describe(study, todo)
+        todo = plan_together(studies, source or source_of(studies[0]), store.done(), limit)
+        store.describe(studies[0], todo)
         usual = 1 if sum(u.work for u in todo.units) < WORTH_PROCESSES else cpu.available_cpus()
         with RUNNERS[engine](todo.units, workers or usual) as finished:
             return _keep(store, todo, finished, progress)

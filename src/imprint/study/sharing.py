@@ -132,19 +132,22 @@ def serving_requests(requests: Sequence[StateRequest]) -> list[StateRequest]:
     return [largest[key] for key in keys]
 
 
-def summarise(X: Array, requests: Sequence[StateRequest]) -> dict[StateRequest, State]:
-    """The state of a class for each distinct request among `serving_requests(requests)`.
+def summarise(X: Array, requests: Sequence[StateRequest]) -> tuple[list[State], list[int]]:
+    """States of a class, and for each request the position of the state that serves it.
 
     Generators of one type work together where they can: k-means shares its seeding and the products of rows, k-medoids
     the distances between rows, ridges the sums of outer products.
     """
+    serving = serving_requests(requests)
+    positions = {request: i for i, request in enumerate(dict.fromkeys(serving))}
     by_type: dict[type, list[StateRequest]] = {}
-    for request in dict.fromkeys(serving_requests(requests)):
+    for request in positions:
         by_type.setdefault(type(request.generator), []).append(request)
-    states: dict[StateRequest, State] = {}
+    states: list[State] = [{}] * len(positions)
     for kind, same_type in by_type.items():
-        states.update(zip(same_type, TOGETHER.get(kind, _one_by_one)(X, same_type)))
-    return states
+        for request, state in zip(same_type, TOGETHER.get(kind, _one_by_one)(X, same_type)):
+            states[positions[request]] = state
+    return states, [positions[request] for request in serving]
 
 
 def prefix(generator: Generator, state: State) -> State:

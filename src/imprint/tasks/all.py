@@ -5,7 +5,7 @@ from imprint.tasks._base import Label, Task
 
 
 @dataclass(frozen=True, kw_only=True)
-class All(Task):
+class AllClasses(Task):
     """Every class under its own label."""
 
     def mapping(self, classes: Sequence[Label]) -> dict[Label, Label]:

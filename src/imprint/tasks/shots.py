@@ -6,7 +6,7 @@ import numpy as np
 from imprint.core.component import param
 from imprint.core.digest import class_rng
 from imprint.tasks._base import Codes, Label, Task
-from imprint.tasks.all import All
+from imprint.tasks.all import AllClasses
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,7 +24,7 @@ class Shots(Task):
         return {c: c for c in classes}
 
     def queries(self) -> Task:
-        return All()
+        return AllClasses()
 
     def _select(self, codes: Codes, seed: int, classes: Sequence[Label]) -> tuple[Codes, Codes]:
         ends = np.cumsum(np.bincount(codes, minlength=len(classes)))

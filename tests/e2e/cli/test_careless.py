@@ -3,13 +3,12 @@
 import errno
 import os
 import random
-import tempfile
 import time
 
 import pytest
 
 from imprint import Imprinter
-from imprint.core.files import container
+from imprint.core.files import atomic, container
 
 RAW = ("--backbone", "raw", "--recipe", "janson2022")
 
@@ -112,7 +111,7 @@ def test_unwritable_folder(imprint, model, photos, monkeypatch):
 
     before = model.read_bytes()
     assert imprint("embed", photos, "-b", "raw", "-o", "warm.npz").code == 0  # the embeddings are there already
-    monkeypatch.setattr(tempfile, "mkstemp", denied)
+    monkeypatch.setattr(atomic, "_temporary", denied)
     imprint("fit", photos, "-o", "new.imprint", *RAW).refused("Cannot write new.imprint: Permission denied")
     imprint("forget", model, "dark").refused("Cannot write", "Permission denied")
     assert model.read_bytes() == before
@@ -208,4 +207,6 @@ def test_names_that_are_not_utf8(imprint, paint, tmp_path):
 def test_a_device_is_never_replaced(imprint, photos, tmp_path):
     os.mkfifo(tmp_path / "pipe")
     imprint("fit", photos, "-o", tmp_path / "pipe", *RAW).refused("Cannot write", "it is not an ordinary file")
-    imprint("embed", photos, "-o", "/dev/full", "-b", "raw").refused("Cannot write /dev/full: it is no ordinary file")
+    imprint("embed", photos, "-o", "/dev/full", "-b", "raw").refused(
+        "Cannot write /dev/full: it is not an ordinary file"
+    )

@@ -36,7 +36,7 @@ def test_listing_imports_nothing_heavy():
 
 
 def test_the_table_fits_eighty_columns(capsys, monkeypatch):
-    monkeypatch.setattr(_terminal, "WIDE", 80)
+    monkeypatch.setattr(_terminal, "UNLIMITED", 80)
     found = _inventory.backbones()
     _terminal.table(found.heads(), found.rows(), right=found.right)
     lines = capsys.readouterr().out.splitlines()

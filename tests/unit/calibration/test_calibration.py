@@ -1,13 +1,15 @@
 """A model that knows how good it is: exact under every change, careful with little, the same wherever it is asked."""
 
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from imprint import ImprintClassifier
 from imprint.calibration import calibrate, calibration_error
-from imprint.calibration.cross_validation import ASSESSED, FOLDS, HELD, CrossValidation, out_of_fold
+from imprint.calibration.cross_validation import ASSESSED, CrossValidation, out_of_fold
+from imprint.calibration.held import FOLDS, HELD
 from imprint.core.errors import FileError, ImprintError, NotFittedError, ParameterError
 from imprint.export import export
 from imprint.head import Head
@@ -63,7 +65,7 @@ def test_rows_that_come_later_count_as_if_they_had_come_at_once(parts):
         grown.partial_fit(X[part], y[part])
     same(grown, whole, Q, tolerance=1e-4)
     for mine, theirs in zip(grown.head_.folds.held.values(), whole.head_.folds.held.values()):
-        assert all(np.array_equal(mine[name], theirs[name]) for name in mine)
+        assert all(np.array_equal(v, theirs.to_state()[name]) for name, v in mine.to_state().items())
 
 
 def test_folds_are_even_and_depend_on_the_class_alone():
@@ -117,7 +119,7 @@ def test_little_to_learn_from_makes_no_false_confidence():
     assert single.known(Q).tolist() == [1, 1, 1]
     assert single.predict_proba(X).max() < 0.7
     one = ImprintClassifier(calibrate=True, random_state=0).fit(
-        X[:1].repeat(9, axis=0) + Q[:, :1].repeat(3, axis=0), ["a"] * 9
+        X[:1].repeat(9, axis=0) + np.arange(9)[:, None] / 9, ["a"] * 9
     )
     assert np.isnan(one.expected_accuracy_)
     assert one.predict_proba(Q).tolist() == [[1], [1], [1]]
@@ -170,8 +172,8 @@ def test_a_saved_model_goes_on_knowing(parts, tmp_path):
     clf.save(tmp_path / "m")
     back = ImprintClassifier.load(tmp_path / "m")
     assert back.calibrate
-    assert "answers" not in back.head_.folds.__dict__  # it is not asked again
-    again = CrossValidation(back.head_.folds.heads, back.head_.folds.held).calibration
+    assert "answers" not in back.head_.folds.derived  # it is not asked again
+    again = replace(back.head_.folds, stored=None).calibration
     assert again.temperature == back.head_.calibration.temperature
     for c in (clf, back, pickle.loads(pickle.dumps(clf))):
         same(c, clf, Q)
@@ -189,21 +191,25 @@ def test_a_saved_model_goes_on_knowing(parts, tmp_path):
         lambda arrays: arrays.pop("fold3/classes"),
         lambda arrays: arrays.update({"fold1/classes": np.array([0, 0])}),
         lambda arrays: arrays.update({"fold1/classes": np.array([0, 7])}),
-        lambda arrays: arrays["held/fold/values"].__setitem__(0, FOLDS),
-        lambda arrays: arrays["held/seen/values"].__setitem__(0, 1),
+        lambda arrays: arrays["held/index/values"].__setitem__(0, 10**6),
+        lambda arrays: arrays["held/index/values"].__setitem__(0, arrays["held/index/values"][1]),
+        lambda arrays: arrays["held/total/values"].__setitem__(0, -1),
+        lambda arrays: arrays["held/weight/values"].__setitem__(0, 0),
+        lambda arrays: arrays["shared/index/values"].__setitem__(0, 10**6),
+        lambda arrays: arrays["shared/index/values"].__setitem__(0, arrays["shared/index/values"][1]),
+        lambda arrays: arrays["shared/length/values"].__setitem__(0, 0),
         lambda arrays: arrays["held/rows/values"].__setitem__(0, np.nan),
-        lambda arrays: arrays["held/keys/values"].__setitem__(0, 0.99999),
+        lambda arrays: arrays["held/index/values"][:2].sort() or arrays["held/index/values"][1::-1].sort(),
         lambda arrays: arrays["fold0/state/mass/values"].__setitem__(0, -1),
         lambda arrays: arrays["calibration/reference"].sort() or arrays["calibration/reference"][::-1].sort(),
         lambda arrays: arrays["calibration/below"].__setitem__(0, -1),
-        lambda arrays: arrays.update({"calibration/usual": np.zeros(3)}),
         lambda arrays: [arrays.pop(name) for name in list(arrays) if name.startswith("held")],
     ],
 )
 def test_hostile_folds_are_refused(change, tmp_path):
     from imprint.core.files import container
 
-    X, y, _ = blobs([9, 9])
+    X, y, _ = blobs([9, 120])
     ImprintClassifier(calibrate=True, random_state=0).fit(X, y).save(tmp_path / "m")
     document, arrays = container.read(tmp_path / "m")
     arrays = {name: array.copy() for name, array in arrays.items()}
@@ -219,7 +225,7 @@ def test_hostile_folds_are_refused(change, tmp_path):
 def test_hostile_claims_are_refused(name, value, tmp_path):
     from imprint.core.files import container
 
-    X, y, _ = blobs([9, 9])
+    X, y, _ = blobs([9, 120])
     ImprintClassifier(calibrate=True, random_state=0).fit(X, y).save(tmp_path / "m")
     document, arrays = container.read(tmp_path / "m")
     document["calibration"][name] = value
@@ -271,7 +277,7 @@ def test_folds_never_change():
     before = head.known(Q), head.calibration.temperature
     later = head.learn(X[40:], y[40:]), head.forget("class 0"), head.learn(Q[:9], y[:9])
     assert [len(h.folds.held) for h in later] == [3, 1, 2]
-    assert later[2].folds.held["class 0"]["seen"] == 29
+    assert later[2].folds.held["class 0"].total == 29
     fresh = Head(method, 0, X.dtype, folds=CrossValidation.new(method, 0, X.dtype)).learn(X[:40], y[:40])
     for again in (head, fresh):
         assert np.array_equal(again.known(Q), before[0])

@@ -149,7 +149,7 @@ def test_rows_that_are_zero_huge_or_tiny(digits, tmp_path):
     export(model, tmp_path / "h.onnx")
     row = digits[2][0] / 16
     queries = np.stack([row * 0, row, row * np.float32(1e37), row * np.float32(1e-37)])
-    scores, _ = run(tmp_path / "h.onnx", embeddings=queries)
+    scores, *_ = run(tmp_path / "h.onnx", embeddings=queries)
     np.testing.assert_allclose(scores, model.decision_function(queries), rtol=1e-5, atol=1e-6)
     assert not scores[0].any()
 
@@ -177,7 +177,7 @@ def test_raw_pixels_become_one_graph(shades, tmp_path):
     made = export(model, tmp_path / "m.onnx")
     assert made.backbone == "raw"
     prepared = np.stack([model.backbone.prepare(p) for p in shades[0]])
-    scores, _ = run(tmp_path / "m.onnx", pictures=prepared)
+    scores, *_ = run(tmp_path / "m.onnx", pictures=prepared)
     X = model.look(shades[0]).X
     np.testing.assert_allclose(scores[:, 1] - scores[:, 0], model.classifier.decision_function(X), atol=1e-5)
 
@@ -195,7 +195,7 @@ def test_pictures_are_arranged_inside_the_graph(shades, tmp_path, rule, opset):
     model = Imprinter(f"onnx:{tmp_path}/n.onnx", generator="mean").fit(shades)
     export(model, tmp_path / "m.onnx")
     for picture in shades[0]:
-        scores, _ = run(tmp_path / "m.onnx", pictures=model.backbone.prepare(picture)[None])
+        scores, *_ = run(tmp_path / "m.onnx", pictures=model.backbone.prepare(picture)[None])
         expected = model.classifier.decision_function(model.look([picture]).X)
         np.testing.assert_allclose(scores[:, 1] - scores[:, 0], expected, atol=1e-5)
     assert str(tmp_path).encode() not in (tmp_path / "m.onnx").read_bytes(), "it does not tell where files lay"
@@ -217,7 +217,7 @@ def test_every_pixel_keeps_its_place(shades, tmp_path):
     model = Imprinter(f"onnx:{tmp_path}/n.onnx", generator="mean").fit(shades)
     export(model, tmp_path / "m.onnx")
     prepared = np.stack([model.backbone.prepare(p) for p in shades[0]])
-    scores, _ = run(tmp_path / "m.onnx", pictures=prepared)
+    scores, *_ = run(tmp_path / "m.onnx", pictures=prepared)
     expected = model.classifier.decision_function(model.look(shades[0]).X)
     np.testing.assert_allclose(scores[:, 1] - scores[:, 0], expected, atol=1e-5)
 

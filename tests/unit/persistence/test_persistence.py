@@ -244,7 +244,7 @@ def test_pipes_and_devices_are_refused(tmp_path):
     for place in (tmp_path / "pipe", "/dev/zero"):
         with pytest.raises(FileError, match=r"this is no ordinary file"):
             ImprintClassifier.load(place)
-    with pytest.raises(FileError, match=r"Cannot write .*pipe: it is no ordinary file\."):
+    with pytest.raises(FileError, match=r"Cannot write .*pipe: it is not an ordinary file\."):
         ImprintClassifier(generator="mean").fit(X, Y).save(tmp_path / "pipe")
 
 

@@ -106,9 +106,9 @@ def test_the_margin_is_what_nearly_all_pictures_reach_that_were_left_out():
     folds = model.learnt.head.imprinted.folds
     gaps = []
     for f in range(5):
-        others = [s["rows"][s["fold"] != f] for s in folds.held.values()]
+        others = [s.rows[s.fold != f] for s in folds.held.values()]
         W = np.stack([towards((o / np.linalg.norm(o, axis=1, keepdims=True)).mean(axis=0)) for o in others])
-        X = np.concatenate([s["rows"][s["fold"] == f] for s in folds.held.values()])
+        X = np.concatenate([s.rows[s.fold == f] for s in folds.held.values()])
         logits = X @ HEAD.weights.T + HEAD.bias
         gaps += ((X @ W.T).max(axis=1) + np.median(HEAD.bias) - logits.max(axis=1)).tolist()
     assert len(gaps) == 36

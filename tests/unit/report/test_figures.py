@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from imprint.collapse import gain_fit
-from imprint.report.figures import Panel, Series, draw, interval
-from imprint.report.scatter import Cloud, scatter
+from imprint.report.figures import Cloud, Panel, Series, draw, interval, scatter
 
 
 def lines(count):

@@ -155,6 +155,7 @@ def test_commands_plan_run_and_report(tmp_path, monkeypatch, capsys):
     assert "Against " in printed
     assert {p.name for p in (out / "report").iterdir()} == {
         "report.txt", "report.csv", "report.tex", "report.html", "ranks.svg", "pairs.csv", "breakdowns.csv",
+        ".imprint-files.json",
     }  # fmt: skip
     assert "data set one, 2 instances" in (out / "report" / "report.txt").read_text()
     assert main(["study", "report", str(out), "--json"]) == 0

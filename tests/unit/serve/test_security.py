@@ -175,6 +175,10 @@ def test_a_token_is_written_completely_or_not_at_all(tmp_path, monkeypatch):
 def test_a_missing_credential_matches_nothing(client):
     with pytest.raises(ParameterError, match="must not be empty"):
         Guard(None, "", 80)
+    guard = Guard(None, "x", 80)
+    guard.token = b""
+    given = {"authorization": "Bearer ", "cookie": "imprint-80="}
+    assert not guard._has_token({"path": "/", "query_string": b"token="}, given)
     cookie = f"imprint-{client.port}="
     for path in ("/", "/?token=", "/api/state", "/api/state?token="):
         assert client.ask("GET", path, Authorization=None)[0] == 403, path

@@ -16,7 +16,7 @@ from imprint.serve.store import CACHE, MARK, PROJECT, ProjectCache, ProjectStore
 
 from .conftest import METHOD, picture
 
-FLIPS = 300
+FLIPS = 150
 ENTRIES = [{"do": "create", "label": f"class {i}"} for i in range(100)]
 PICTURES = {digest_of(raw): raw for raw in (picture(i) for i in range(3))}
 
@@ -148,7 +148,7 @@ def test_flipped_bits_of_embeddings_are_embeddings_to_compute_again(tmp_path):
         for path in tmp_path.glob(f"{CACHE}*"):
             path.unlink()
         (tmp_path / CACHE).write_bytes(raw)
-    assert lost > 5
+    assert lost > 2
 
 
 @pytest.mark.skipif(os.name != "posix", reason="POSIX limits the size of files")

@@ -7,6 +7,7 @@ from imprint import ImprintClassifier, tasks
 from imprint.core.errors import ImprintError
 from imprint.method import PARTS
 from imprint.study import Grid, Held, Study, decide, kernel_decisions, run
+from imprint.study.evaluate import MEASUREMENTS
 
 KERNELS = ("kernel", "kernel(gamma=3.0)", "kernel(noise=0.02, spread=0.5)", "kernel(balance=0.0)")
 
@@ -55,7 +56,6 @@ def test_every_experiment_is_that_of_a_fresh_classifier(tmp_path, monkeypatch, d
 def test_a_large_system_is_left_to_the_head(tmp_path, monkeypatch):
     every = study(generator=["all", "kmeans(k=2)"])
     run(every, tmp_path / "shared", source=source(), workers=1)
-    monkeypatch.setattr(decide, "LARGEST", 20)
     monkeypatch.setattr(kernel_decisions, "LARGEST", 20)
     run(every, tmp_path / "plain", source=source(), workers=1)
     shared, plain = (every.results(tmp_path / name) for name in ("shared", "plain"))
@@ -73,3 +73,17 @@ def test_proxies_too_close_for_the_noise_are_one_sentence(tmp_path):
     assert "proxies lie too close together for this noise; use a larger one." in failure
     with pytest.raises(ImprintError, match="too close together for this noise"):
         ImprintClassifier(generator="all", aggregator="kernel(noise=1e-300, spread=0.0)").fit(X, y).predict(X)
+
+
+def test_studies_that_run_together_give_what_each_gives_alone(tmp_path):
+    one = study(generator=["kmeans(k=3)", "all"])
+    where = {"backbones": "a", "datasets": "one", "tasks": ["all", "even"], "seeds": [4, 9]}
+    other = Study(**where, grid=Grid(generator=["kmeans(k=3)", "kmeans(k=2)", "mean"], aggregator=["kernel", "max"]))
+    together = run([one, other], tmp_path / "together", source=source(), workers=1)
+    alone = [run(s, tmp_path / "alone", source=source(), workers=1) for s in (one, other)]
+    assert together.computed == sum(summary.computed for summary in alone)
+    assert together.experiments == sum(summary.experiments for summary in alone)
+    for s in (one, other):
+        here, there = (s.results(tmp_path / name).drop_columns([*MEASUREMENTS]) for name in ("together", "alone"))
+        assert here.to_pylist() == there.to_pylist()
+    assert run([one, other], tmp_path / "alone", source=source(), workers=1).computed == 0

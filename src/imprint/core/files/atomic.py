@@ -24,7 +24,7 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     if target.is_dir():
         raise FileError(f"Cannot write {path}: it is a folder.")
     if target.exists() and not target.is_file():
-        raise FileError(f"Cannot write {path}: it is no ordinary file.")
+        raise FileError(f"Cannot write {path}: it is not an ordinary file.")
     try:
         handle, name = _temporary(target)
     except OSError as e:

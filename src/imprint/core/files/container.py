@@ -3,6 +3,7 @@
 import json
 import os
 import struct
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -25,8 +26,17 @@ LARGEST_HEADER = 100_000_000  # as safetensors has it: some 300,000 classes
 LARGEST_FILE = 8 * 2**30
 
 
-def write(path: str | os.PathLike[str], document: dict[str, Any], arrays: dict[str, Array]) -> None:
-    """Write a document and its arrays, whole or not at all."""
+Check = Callable[[dict[str, Any], dict[str, Array]], object]
+"""What reads a document and its arrays, and raises `FileError` where it cannot."""
+
+
+def write(
+    path: str | os.PathLike[str], document: dict[str, Any], arrays: dict[str, Array], check: Check | None = None
+) -> None:
+    """Write a document and its arrays, whole or not at all. What was written is read back before it replaces a file.
+
+    `check` is given what was read.
+    """
     text = json.dumps({**document, "written_by": __version__}, sort_keys=True)
     whole = {name: np.ascontiguousarray(a) for name, a in arrays.items()}
     head = {"format": FORMAT, "version": VERSION, "document": text, "sha256": _seal(text, whole)}
@@ -37,6 +47,20 @@ def write(path: str | os.PathLike[str], document: dict[str, Any], arrays: dict[s
         f.write(struct.pack("<Q", len(header)) + header)
         for array in whole.values():
             f.write(array.reshape(-1).view(np.uint8).data)  # as it lies in memory: no second copy of a large model
+        f.flush()
+        try:
+            again = _parse(_read_back(f.fileno()), path)
+            if check is not None:
+                check(*again)
+        except FileError as e:
+            raise FileError(f"Cannot write {path}: it could not be read again ({e}) Nothing was replaced.") from None
+
+
+def _read_back(handle: int) -> bytes:
+    """The content of an open file."""
+    os.lseek(handle, 0, os.SEEK_SET)
+    with os.fdopen(os.dup(handle), "rb") as f:
+        return f.read()
 
 
 def _header(arrays: dict[str, Array], metadata: dict[str, str]) -> bytes:
@@ -52,7 +76,10 @@ def _header(arrays: dict[str, Array], metadata: dict[str, str]) -> bytes:
 
 def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, Array]]:
     """Read what `write` wrote; refuse anything else in one sentence."""
-    raw = _bytes_of(Path(path))
+    return _parse(_bytes_of(Path(path)), path)
+
+
+def _parse(raw: bytes, path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, Array]]:
     head = _head(raw, path)
     if head.get("version") != VERSION:
         raise FileError(

@@ -1,0 +1,41 @@
+"""What a small sample does not allow to conclude, each in one sentence with its remedy."""
+
+from imprint.calibration.cross_validation import CrossValidation
+
+USUAL_LEVEL = 0.05
+ENOUGH = 5
+"""Rows of a class from which every fold leaves it at least four fifths of them."""
+
+
+def caveats(folds: CrossValidation, things: str = "rows") -> list[str]:
+    """The limits of `known` and of the expected accuracy; none where there are enough rows."""
+    sizes = {label: len(held.digests) for label, held in folds.held.items()}
+    sentences = [p_value_caveat(folds, USUAL_LEVEL, things)]
+    single = [label for label, size in sizes.items() if size == 1]
+    if len(sizes) == 1:
+        sentences.append("With one class there is no accuracy to expect: add a second class.")
+    elif len(single) == len(sizes):
+        sentences.append(f"With one of the {things} of every class no accuracy can be expected: add {things}.")
+    elif single:
+        which = f"{single[0]!r} has" if len(single) == 1 else f"{len(single)} classes have"
+        sentences.append(f"{which} only one of the {things} and cannot be assessed: add {things}.")
+    elif sizes and min(sizes.values()) < ENOUGH:
+        label = min(sizes, key=sizes.__getitem__)
+        sentences.append(
+            f"The expected accuracy is uncertain: {label!r} has {sizes[label]} {things}, and folds leave out up to "
+            f"half of them; give at least {ENOUGH} of every class."
+        )
+    return [sentence for sentence in sentences if sentence]
+
+
+def p_value_caveat(folds: CrossValidation, level: float, things: str = "rows") -> str | None:
+    """One sentence where no p-value of `known` can fall below a level; None where some can."""
+    rows = sum(len(held.index) for held in folds.held.values() if len(held.digests) > 1 or len(folds.held) == 1)
+    smallest = 1 / (rows + 1)
+    if smallest < level:
+        return None
+    count = "one of the" if rows == 1 else f"{rows}"
+    return (
+        f"With {count} {things} the smallest p-value of known is {smallest:.2f}, so that below {level:g} nothing is "
+        f"refused: add {things}, or refuse below a value larger than {smallest:.2f}."
+    )

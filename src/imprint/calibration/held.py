@@ -1,0 +1,165 @@
+"""The rows of a class that cross-validation holds: distinct rows, their folds and their weights."""
+
+import hashlib
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from imprint.core.arrays import to_numpy
+from imprint.core.digest import class_entropy
+from imprint.core.layout import COUNTED, SMALLEST_MASS, Entry, Layout
+from imprint.core.types import Array, State
+
+FOLDS = 5
+HELD = 100
+"""The maximum number of distinct rows that are held of a class."""
+LAYOUT: Layout = {
+    "rows": Entry("m d"),
+    "index": Entry("m", least=0, whole=True),
+    "weight": Entry("m", least=SMALLEST_MASS, most=COUNTED),
+    "digests": Entry("n", whole=True),
+    "total": Entry("1", least=SMALLEST_MASS, most=COUNTED),
+}
+"""What a file holds of a class; the folds follow from `index`."""
+EARLIER_ROWS = 4_000_000
+"""The maximum number of rows, of a class and in all, in a file that does not hold their digests."""
+EARLIER_LAYOUT: Layout = {
+    "rows": Entry("m d"),
+    "fold": Entry("m", least=0, most=FOLDS - 1, whole=True),
+    "keys": Entry("m", least=0, most=1),
+    "seen": Entry("1", least=1, most=EARLIER_ROWS, whole=True),
+}
+"""What a file held of a class before copies of a row were counted."""
+
+
+@dataclass(frozen=True, eq=False)
+class HeldRows:
+    """Some distinct rows of a class: those with the smallest random keys, in the order of their keys.
+
+    Equal rows count as one row with their total weight, so that copies are never on both sides of a fold. Key and fold
+    of a row follow from the seed, the label and the number of distinct rows of the class before it.
+    """
+
+    rows: Array  # (m, d)
+    index: Array  # (m,) how many distinct rows of the class came before
+    weight: Array  # (m,)
+    fold: Array  # (m,)
+    digests: Array  # (n,) uint64, of all distinct rows of the class, in the order of arrival
+    total: float  # the weight of all rows
+
+    @property
+    def complete(self) -> bool:
+        """Whether every distinct row of the class is held."""
+        return len(self.index) == len(self.digests)
+
+    def in_order(self) -> tuple[Array, Array, Array]:
+        """Rows, weights and folds in the order of arrival."""
+        order = np.argsort(self.index)
+        return self.rows[order], self.weight[order], self.fold[order]
+
+    def to_state(self) -> State:
+        """Named arrays as `LAYOUT` describes them."""
+        return {
+            "rows": self.rows,
+            "index": self.index,
+            "weight": self.weight,
+            "digests": self.digests,
+            "total": np.array([self.total]),
+        }
+
+
+def from_state(state: State, seed: int, label: Any) -> HeldRows:
+    """What `to_state` gave, or an earlier version of it; raises ValueError where the arrays contradict one another."""
+    if "seen" in state:
+        return _from_earlier(state, seed, label)
+    index, digests = state["index"].astype(np.int64), state["digests"].astype(np.uint64)
+    held = _select(state["rows"], index, state["weight"], digests, seed, label)
+    total = float(state["total"][0])
+    if len(np.unique(index)) != min(len(digests), HELD) or not np.array_equal(held.index, index):
+        raise ValueError
+    return replace(held, total=total)
+
+
+def absorb(before: HeldRows | None, X: Any, weight: Array, seed: int, label: Any) -> tuple[HeldRows, Array]:
+    """What is held after more rows of a class, and the fold of each of these rows.  # (n, d), (n,)"""
+    X = np.asarray(to_numpy(X))
+    known = np.empty(0, dtype=np.uint64) if before is None else before.digests
+    index, first, digests = _distinct(known, row_digests(X))
+    added = np.bincount(index, weight, minlength=len(digests))
+    new = np.arange(len(known), len(digests))
+    if before is None:
+        rows, held_index, held_weight, total = X[first], new, added, 0.0
+    else:
+        rows, held_index = np.concatenate([before.rows, X[first]]), np.concatenate([before.index, new])
+        held_weight = np.concatenate([before.weight + added[before.index], added[new]])
+        total = before.total
+    held = _select(rows, held_index, held_weight, digests, seed, label)
+    folds = folds_of(seed, label, len(digests))
+    return replace(held, total=total + float(weight.sum())), folds[index]
+
+
+def known_folds(held: HeldRows, X: Array, seed: int, label: Any) -> Array:
+    """The folds of rows that the class has.  # (n,)"""
+    order = np.argsort(held.digests)
+    found = np.searchsorted(held.digests, row_digests(X), sorter=order)
+    index = order[np.minimum(found, len(order) - 1)]
+    return folds_of(seed, label, len(held.digests))[index]
+
+
+def distinct_folds(X: Array, seed: int, label: Any, folds: int) -> Array:
+    """The fold of every row of a class; equal rows share one.  # (n,)"""
+    index, _, digests = _distinct(np.empty(0, dtype=np.uint64), row_digests(X))
+    return folds_of(seed, label, len(digests), folds)[index]
+
+
+def folds_of(seed: int, label: Any, count: int, folds: int = FOLDS) -> Array:
+    """The folds of the distinct rows of a class: of every `folds` rows one in each, in random order.  # (count,)"""
+    blocks = -(-count // folds)
+    return np.asarray(_stream(seed, label, "folds").random((blocks, folds)).argsort(axis=1).ravel()[:count])
+
+
+def row_digests(X: Array) -> Array:
+    """A 64-bit digest of every row; equal rows have equal ones.  # (n,) uint64"""
+    rows = np.ascontiguousarray(X + X.dtype.type(0))  # minus zero becomes zero
+    parts = (hashlib.blake2b(row.data, digest_size=8).digest() for row in rows)
+    return np.frombuffer(b"".join(parts), dtype="<u8").astype(np.uint64)
+
+
+def _distinct(known: Array, digests: Array) -> tuple[Array, Array, Array]:
+    """The index of every row's distinct row, the first row of each new one, and all distinct digests in order."""
+    both = np.concatenate([known, digests])
+    _, first, inverse = np.unique(both, return_index=True, return_inverse=True)
+    order = np.argsort(first, kind="stable")
+    rank = np.empty(len(order), dtype=np.int64)
+    rank[order] = np.arange(len(order))
+    starts = first[order]
+    return rank[inverse][len(known) :], starts[starts >= len(known)] - len(known), both[starts]
+
+
+def _select(rows: Array, index: Array, weight: Array, digests: Array, seed: int, label: Any) -> HeldRows:
+    """The rows with the smallest keys, in the order of their keys."""
+    if len(index) and int(index.max()) >= len(digests):
+        raise ValueError
+    keys = _stream(seed, label, "keys").random(len(digests))[index]
+    best = np.argsort(keys, kind="stable")[:HELD]
+    fold = folds_of(seed, label, len(digests))[index[best]]
+    return HeldRows(np.array(rows[best]), index[best], weight[best], fold, digests, 0.0)
+
+
+def _from_earlier(state: State, seed: int, label: Any) -> HeldRows:
+    """Held rows of a file that did not count copies: the keys tell which rows of the class they are."""
+    seen = int(state["seen"][0])
+    keys = _stream(seed, label, "keys").random(seen)
+    order = np.argsort(keys, kind="stable")[:HELD]
+    if not np.array_equal(keys[order], state["keys"]) or len(state["rows"]) != len(order):
+        raise ValueError
+    digests = np.arange(seen, dtype=np.uint64)  # of rows that were not held nothing is known: they match no row
+    digests[order] = row_digests(state["rows"])
+    held = _select(state["rows"], order, np.ones(len(order)), digests, seed, label)
+    return replace(held, total=float(seen))
+
+
+def _stream(seed: int, label: Any, purpose: str) -> np.random.Generator:
+    """Random numbers of a class for one purpose."""
+    return np.random.default_rng((*class_entropy(seed, label), *purpose.encode()))

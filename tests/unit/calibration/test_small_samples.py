@@ -1,0 +1,105 @@
+"""Copies, small samples, and what calibration costs."""
+
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_digits
+
+from imprint import ImprintClassifier, recipe
+from imprint.calibration import out_of_fold
+from imprint.core.errors import SmallSampleWarning
+from imprint.method import DEFAULT, Method
+
+X, Y = load_digits(return_X_y=True)
+
+
+def test_copies_are_never_on_both_sides_of_a_fold():
+    rows = np.repeat(np.arange(60), 3)
+    answers = out_of_fold(Method.of(**DEFAULT), 0, X[rows], Y[rows])
+    for row in range(60):
+        assert len(set(answers.fold[rows == row])) == 1
+
+
+def test_rows_that_are_added_again_do_not_raise_the_expected_accuracy():
+    model = ImprintClassifier(calibrate=True).fit(X[:300], Y[:300])
+    before, held = model.expected_accuracy_, model.head_.folds
+    assert held.count_known(X[:300], Y[:300]) == 300
+    assert held.count_known(X[300:400], Y[300:400]) == 0
+    again = model.partial_fit(X[:300], Y[:300])
+    assert again.expected_accuracy_ <= before + 0.005
+    assert all(len(rows.digests) == len(held.held[label].digests) for label, rows in again.head_.folds.held.items())
+
+
+def test_classes_of_more_rows_than_are_held_know_copies_too():
+    many = X[Y == 3]
+    model = ImprintClassifier(calibrate=True).fit(many, np.zeros(len(many), int))
+    assert len(many) > 150
+    assert model.head_.folds.count_known(many, np.zeros(len(many), int)) == len(many)
+
+
+def sentences(call):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        call()
+    return [str(w.message) for w in caught if issubclass(w.category, SmallSampleWarning)]
+
+
+def test_too_few_rows_are_warned_of_with_what_to_do():
+    nine = np.flatnonzero(Y < 2)[:9]
+    model = ImprintClassifier(calibrate=True)
+    first, *_ = sentences(lambda: model.fit(X[nine], Y[nine]))
+    assert first.startswith("With 9 rows the smallest p-value of known is 0.10")
+    assert "add rows, or refuse below a value larger than 0.10" in first
+    assert sentences(lambda: model.known(X[:1])) == [first]
+    assert not sentences(lambda: ImprintClassifier().fit(X[nine], Y[nine]))
+    assert not sentences(lambda: ImprintClassifier(calibrate=True).fit(X[:300], Y[:300]).known(X[:1]))
+
+
+@pytest.mark.parametrize(
+    ("rows", "labels", "says"),
+    [
+        (range(30), [0] * 30, "With one class there is no accuracy to expect: add a second class."),
+        (range(30), range(30), "of every class no accuracy can be expected"),
+        (range(30), [0] * 15 + [1] * 14 + [2], "2 has only one of the rows and cannot be assessed"),
+        (range(30), [0] * 15 + [1] * 12 + [2] * 3, "2 has 3 rows, and folds leave out up to half of them"),
+    ],
+)
+def test_each_kind_of_small_sample_has_its_sentence(rows, labels, says):
+    told = sentences(lambda: ImprintClassifier(calibrate=True).fit(X[list(rows)], list(labels)))
+    assert any(says in sentence for sentence in told)
+
+
+def test_few_rows_are_assessed_without_bias():
+    """Two rows per class, where folds leave half of a class out; 30 draws of digits."""
+    gaps, covered = [], []
+    for draw in range(30):
+        rng = np.random.default_rng(draw)
+        taken = np.concatenate([rng.permutation(np.flatnonzero(c == Y))[:2] for c in range(10)])
+        model = ImprintClassifier(calibrate=True).fit(X[taken], Y[taken])
+        true = model.score(X[::7], Y[::7])
+        low, high = model.expected_interval_
+        gaps.append(model.expected_accuracy_ - true)
+        covered.append(low <= true <= high)
+    assert abs(np.mean(gaps)) < 0.08
+    assert np.mean(covered) >= 0.95
+
+
+def test_a_file_holds_every_row_once(tmp_path):
+    """Rows that are their own proxies, and folds as indices: no more than the rows and some bytes for each."""
+    rng = np.random.default_rng(0)
+    rows, y = rng.normal(size=(880, 256)).astype(np.float32), np.arange(880) % 22
+    recipe("kernel", calibrate=True).fit(rows, y).save(tmp_path / "m")
+    assert (tmp_path / "m").stat().st_size < 1.3 * rows.nbytes
+
+
+def test_many_classes_of_many_rows_need_the_model_of_one_fold(monkeypatch):
+    from imprint.calibration import cross_validation
+
+    monkeypatch.setattr(cross_validation, "ASSESSED", 60)
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(600, 4)), np.arange(600) % 10
+    answers = ImprintClassifier(generator="mean", calibrate=True).fit(X, y).head_.folds.answers
+    assert set(answers.fold.tolist()) == {0}
+    assert np.bincount(answers.own).tolist() == [6] * 10
+    assert answers.weight.sum() == pytest.approx(600)
