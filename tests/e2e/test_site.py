@@ -1,4 +1,4 @@
-"""The site builds without a warning, generated pages are current, and the tree in CONTRIBUTING.md and the links are true."""
+"""The site builds without a warning; generated pages, the tree in CONTRIBUTING.md and the links are up to date."""
 
 import doctest
 import inspect
