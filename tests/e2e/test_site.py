@@ -1,4 +1,4 @@
-"""The site builds without a warning, generated pages are current, and the README's tree and links are true."""
+"""The site builds without a warning; generated pages, the tree in CONTRIBUTING.md and the links are up to date."""
 
 import doctest
 import inspect
@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-README = (ROOT / "README.md").read_text("utf-8")
+CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
 GENERATE = runpy.run_path(str(ROOT / "docs" / "generate.py"))
-TREE = re.search(r"^```text\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)[1]
+TREE = re.search(r"^```text\n(.*?)^```$", CONTRIBUTING, re.MULTILINE | re.DOTALL)[1]
 
 
 @pytest.mark.parametrize("name", GENERATE["PAGES"])
@@ -48,7 +48,7 @@ def test_the_site_builds_without_a_warning(tmp_path):
 
 
 def tree_paths():
-    """The paths that the README's tree names, from its indentation."""
+    """The paths that the tree in CONTRIBUTING.md names, from its indentation."""
     stack: list[str] = []
     for line in TREE.splitlines():
         indent, names = re.match(r"( *)(\S+(?: \S+)*)", line).groups()
