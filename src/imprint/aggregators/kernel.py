@@ -24,8 +24,7 @@ LARGEST_DOUBT_GRAPH = 2048
 """The maximum number of proxies whose doubt is exported: it takes a square matrix of float64."""
 EXACT_ROWS = 24_576
 """Proxies up to which the CPU solves the whole system: 2.4 GB, under two minutes on two cores."""
-EXACT_COEFFICIENTS = 2**27
-EXACT_PRODUCTS = 2**39
+EXACT_COEFFICIENTS, EXACT_PRODUCTS = 2**27, 2**39
 """Coefficients, and multiplications to solve for them, up to which the CPU solves the whole system."""
 SMALLEST_VARIANCE = 1e-280
 """Below, squares of distances underflow."""
@@ -109,9 +108,8 @@ class Kernel(Aggregator):
         noise = self.noise / proxies.mass + self.spread * proxies.spread / s
         is_lost = variance(sums) < SMALLEST_VARIANCE and _differ(proxies.weights)
         if is_lost or not (np.isfinite(s) and np.isfinite(noise).all() and 0 < self.gamma / s < np.inf):
-            raise ParameterError(
-                f"{self}: the squares of the rows overflow or underflow; scale them or use norm_pre='l2'."
-            )
+            rule = "the squares of the rows overflow or underflow; scale them or use norm_pre='l2'"
+            raise ParameterError(f"{self}: {rule}.")
         try:
             with one_blas_thread():
                 system = self._system(proxies, noise, s, before)
@@ -204,8 +202,7 @@ class Kernel(Aggregator):
 def class_weights(proxies: Proxies, balance: float) -> Array:
     """(mean rows per class / rows of this class)^balance; exactly 1 for classes of equal size.  # (classes,)
 
-    Rows count up to twice the largest number of proxies of a class: beyond that more rows of a class hardly raise its
-    scores.
+    Rows beyond twice the largest number of proxies of a class hardly raise its scores; they do not count.
     """
     rows = np.add.reduceat(proxies.mass, proxies.starts)
     rows = np.minimum(rows, 2 * np.bincount(proxies.labels).max())
@@ -226,8 +223,8 @@ def _is_exact(proxies: Proxies) -> bool:
 
         free = torch.cuda.mem_get_info(proxies.weights.device)[0]
         return 4 * count**2 + 24 * count * n_classes <= free // 2
-    within = count * n_classes <= EXACT_COEFFICIENTS and count**2 * n_classes <= EXACT_PRODUCTS
-    return count <= EXACT_ROWS and within
+    few_classes = count * n_classes <= EXACT_COEFFICIENTS and count**2 * n_classes <= EXACT_PRODUCTS
+    return count <= EXACT_ROWS and few_classes
 
 
 def _physical_memory() -> int:
@@ -239,10 +236,9 @@ def _physical_memory() -> int:
 
 def _can_correct(prepared: SolvedKernel, proxies: Proxies, s: float) -> bool:
     """Whether there is an exact solution at the same scale, in the same kind of arrays, to be corrected."""
-    system = prepared.system
-    if not isinstance(system, Posterior) or is_torch(system.weights) != is_torch(proxies.weights):
-        return False
-    return prepared.scale == s and (not is_torch(system.weights) or system.weights.device == proxies.weights.device)
+    then, now = getattr(prepared.system, "weights", None), proxies.weights
+    same_kind = is_torch(then) == is_torch(now) and getattr(then, "device", None) == getattr(now, "device", None)
+    return isinstance(prepared.system, Posterior) and prepared.scale == s and same_kind
 
 
 def _changed(before: Predecessor, proxies: Proxies, noise: Array) -> Posterior:
@@ -251,6 +247,4 @@ def _changed(before: Predecessor, proxies: Proxies, noise: Array) -> Posterior:
     leaving = np.setdiff1d(then.labels, then.labels[before.old])
     system = removed(then.system, leaving) if len(leaving) else then.system
     new = np.setdiff1d(np.arange(len(proxies.labels)), before.new)
-    if not len(new):
-        return system
-    return added(system, rows_at(proxies.weights, new), proxies.labels[new], noise[new])
+    return added(system, rows_at(proxies.weights, new), proxies.labels[new], noise[new]) if len(new) else system
