@@ -3,11 +3,13 @@
     python benchmarks/known.py packs shared/embeddings/subset [--rows 20 100] [--draws 2]
     python benchmarks/known.py texts clinc.npz [--rows 5 20 100]
     python benchmarks/known.py pictures shared/embeddings/subset [--rows 40]
+    python benchmarks/known.py splits clinc.npz [--rows 20 80 100] [--draws 3]
 
 `packs`: seven of ten classes are known (twelve packs). `texts`: CLINC150 and its out-of-scope questions, as a file with
 `train`, `train_y`, `test` and `oos_test`, embedded by minilm. `pictures`: 22 classes of Tiny-ImageNet, and digits and
 clothes as unrelated pictures. Prints Markdown: AUROC, known rows refused and unknown rows refused, by p-values below
-0.05, and for every score below its 5 % quantile on the known test rows (which a user does not have).
+0.05, and for every score below its 5 % quantile on the known test rows (which a user does not have). `splits`: p-values
+below 0.05 among up to 20 held-out training rows per class of CLINC150, and among its test rows.
 """
 
 import argparse
@@ -140,14 +142,38 @@ def pictures(folder: Path, rows: int, draws: int) -> Iterator[Task]:
             yield Task(X[taken], y[taken], Q[inside], truth[inside], others)
 
 
+def splits(file: Path, rows: int, draws: int) -> Iterator[tuple[float, float]]:
+    """Per cent of p-values below 0.05 among training rows that were held out (NaN if none) and among test rows."""
+    data = np.load(file)
+    y = data["train_y"]
+    for draw in range(draws):
+        rng = np.random.default_rng(draw)
+        orders = [rng.permutation(np.flatnonzero(y == label)) for label in np.unique(y)]
+        fitted, held_out = (np.concatenate([o[part] for o in orders]) for part in np.s_[:rows, rows : rows + 20])
+        model = ImprintClassifier(calibrate=True, random_state=draw).fit(data["train"][fitted], y[fitted])
+        samples = data["train"][held_out], data["test"]
+        yield tuple(100 * float((model.known(Q) < 0.05).mean()) if len(Q) else np.nan for Q in samples)
+
+
+def print_splits(file: Path, sizes: list[int], draws: int) -> None:
+    """One line for each number of rows: the mean and the range over draws."""
+    print("| rows per class | held-out training rows refused | test rows refused |\n|---|---:|---:|")
+    for rows in sizes:
+        shares = np.array(list(splits(file, rows, draws))).T
+        cells = [f"{share.mean():.1f} ({share.min():.1f} to {share.max():.1f})" for share in shares]
+        print(f"| {rows} | " + " | ".join(cells) + " |", flush=True)
+
+
 def main() -> None:
     """Print one table for each number of rows."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("what", choices=["packs", "texts", "pictures"])
+    parser.add_argument("what", choices=["packs", "texts", "pictures", "splits"])
     parser.add_argument("source", type=Path)
     parser.add_argument("--rows", type=int, nargs="+", default=[100])
     parser.add_argument("--draws", type=int, default=2)
     given = parser.parse_args()
+    if given.what == "splits":
+        return print_splits(given.source, given.rows, given.draws)
     tasks = {"packs": packs, "texts": texts, "pictures": pictures}[given.what]
     for rows in given.rows:
         results = defaultdict(list)
