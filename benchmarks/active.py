@@ -1,6 +1,7 @@
 """Accuracy by number of labels: `suggest` against six other ways to choose what to label.
 
     python benchmarks/active.py PACK.npz... [--draws 5] [--methods suggested,random] [--out curves.json]
+    python benchmarks/active.py --read curves.json... [--figure curves.svg]      its table and figure
 
 A pack holds `train`, `train_labels`, `test`, `test_labels` (and `scale`, `offset`). The pool is 4,000 random training
 rows; the classifier is `kernel` on all labelled rows; methods that use labels get them ten at a time.
@@ -139,28 +140,81 @@ def curve(name: str, data, seed: int) -> list[float]:
     return [round(100 * fitted(X, y, rows[b]).score(Q, t), 2) for b in BUDGETS]
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("packs", nargs="+", type=Path)
-    parser.add_argument("--draws", type=int, default=5)
-    parser.add_argument("--methods", default=",".join(METHODS))
-    parser.add_argument("--out", type=Path)
-    options = parser.parse_args()
+def measure(packs: list[Path], methods: list[str], draws: int, out: Path | None) -> dict:
+    """Accuracy by pack, method, draw and budget."""
     results: dict[str, dict[str, list[list[float]]]] = {}
-    for path in options.packs:
+    for path in packs:
         data = load(path)
         results[path.stem] = {}
-        for name in options.methods.split(","):
+        for name in methods:
             start = time.process_time()
-            curves = [curve(name, data, seed) for seed in range(options.draws)]
+            curves = [curve(name, data, seed) for seed in range(draws)]
             results[path.stem][name] = curves
             mean = "  ".join(f"{v:5.1f}" for v in np.mean(curves, axis=0))
             print(f"{path.stem:32} {name:10} {mean}   {time.process_time() - start:.0f} s CPU", flush=True)
-        if options.out:
-            options.out.write_text(json.dumps({"budgets": BUDGETS, "accuracy": results}))
-    for name in options.methods.split(","):
-        mean = np.mean([np.mean(by_method[name], axis=0) for by_method in results.values()], axis=0)
-        print(f"{'mean of packs':32} {name:10} " + "  ".join(f"{v:5.1f}" for v in mean))
+        if out:
+            out.write_text(json.dumps({"budgets": BUDGETS, "accuracy": results}))
+    return results
+
+
+def means(results: dict, name: str, texts: bool) -> np.ndarray:
+    """The mean accuracy of a method over the packs of texts, or over all others."""
+    chosen = [by_method[name] for pack, by_method in results.items() if pack.startswith("minilm") == texts]
+    return np.mean([np.mean(curves, axis=0) for curves in chosen], axis=0)
+
+
+def table(results: dict, methods: list[str]) -> str:
+    """Markdown: a row per method, the budgets of pictures and then of texts."""
+    heads = [f"{kind}{b}" for kind in ("", "texts ") for b in BUDGETS]
+    lines = ["| labels | " + " | ".join(heads) + " |", "|---|" + "---:|" * len(heads)]
+    for name in methods:
+        cells = [f"{v:.1f}" for texts in (False, True) for v in means(results, name, texts)]
+        lines.append(f"| {name} | " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def draw(results: dict, methods: list[str], path: Path) -> None:
+    """The curves of pictures and of texts next to each other."""
+    import matplotlib
+
+    matplotlib.use("svg")
+    matplotlib.rcParams["svg.hashsalt"] = "imprint"
+    import matplotlib.pyplot as plt
+
+    figure, panels = plt.subplots(1, 2, figsize=(9, 3.4), constrained_layout=True)
+    for panel, texts, title in zip(panels, (False, True), ("pictures", "texts")):
+        for name in methods:
+            bold = {"linewidth": 2.5, "color": "#1f4fd8"} if name == "suggested" else {"linewidth": 1.2}
+            panel.plot(BUDGETS, means(results, name, texts), marker="o", markersize=3, label=name, **bold)
+        panel.set_xscale("log")
+        panel.set_xticks(BUDGETS, [str(b) for b in BUDGETS])
+        panel.minorticks_off()
+        panel.set_xlabel("labels")
+        panel.set_title(title)
+    panels[0].set_ylabel("accuracy in %")
+    panels[1].legend(frameon=False, fontsize=8)
+    figure.savefig(path, metadata={"Date": None})
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("packs", nargs="*", type=Path)
+    parser.add_argument("--draws", type=int, default=5)
+    parser.add_argument("--methods", default=",".join(METHODS))
+    parser.add_argument("--out", type=Path)
+    parser.add_argument("--read", nargs="+", type=Path, default=[])
+    parser.add_argument("--figure", type=Path)
+    options = parser.parse_args()
+    methods = options.methods.split(",")
+    results: dict = {}
+    for path in options.read:
+        for pack, by_method in json.loads(path.read_text())["accuracy"].items():
+            results.setdefault(pack, {}).update(by_method)
+    if options.packs:
+        results = measure(options.packs, methods, options.draws, options.out)
+    print(table(results, methods))
+    if options.figure:
+        draw(results, methods, options.figure)
 
 
 if __name__ == "__main__":

@@ -21,8 +21,6 @@ PACKS = (
     "deit_tiny-fashionmnist",
     "deit_tiny-cifar10",
     "mobilenet_v1_0.5_160-cifar10",
-    "tinynet-cifar10",
-    "deit_tiny-tinyimagenet100",
     "banking77",
 )
 STEPS, MAX_TEST, MANY_CLASSES, MAX_ROWS_OF_MANY = 10, 1000, 50, 30

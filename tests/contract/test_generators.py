@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 
 from imprint import generators
-from imprint.core.layout import fits
+from imprint.core.layout import fits, to_arrays, to_stacks
 from imprint.generators._base import PerClassGenerator
-from imprint.persistence import _stacks, _to_arrays
 from tests.contract.found import GENERATORS
 
 
@@ -59,7 +58,7 @@ def test_every_state_is_as_the_layout_says(g, dtype, awkward):
     states = [g.summarise(X, fresh()) for X in parts]
     states += [g.extend(s, X[:1], fresh()) for s, X in zip(states, parts)]
     states += [g.extend(s, np.concatenate([X] * 4), fresh()) for s, X in zip(states[3:], parts)]
-    stacks = _stacks(_to_arrays("state", states), "state")
+    stacks = to_stacks(to_arrays("state", states), "state")
     assert all(stack.values.dtype.kind in "biuf" and np.isfinite(stack.values).all() for stack in stacks.values())
     if g.layout is not None:
         assert fits(stacks, g.layout, len(states), 7)

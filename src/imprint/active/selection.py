@@ -18,6 +18,7 @@ NOISE = 0.1
 """Variance of the noise of one label."""
 SPREAD = 0.2
 """How much the spread of a proxy's rows adds to its noise, as in the aggregator `kernel`."""
+BLOCK = 1024
 SAME = 1e-3
 """Unit rows closer than this differ by rounding only."""
 NEAR = 0.3
@@ -59,7 +60,10 @@ class CandidatePool:
         factor = np.linalg.cholesky(K + np.diag(observed.noise))
         across = _kernel(self.rows, observed.rows, self.rate)
         B = np.linalg.solve(factor, across.T).T.astype(self.rows.dtype)  # (c, p)
-        return Conditioned(self, self.kernel - B @ B[: self.targets].T, B)
+        covariance = np.empty_like(self.kernel)
+        for rows in _blocks(len(B)):
+            np.subtract(self.kernel[rows], B[rows] @ B[: self.targets].T, out=covariance[rows])
+        return Conditioned(self, covariance, B)
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,7 +83,8 @@ class Conditioned:
         """At most n candidates, best first, without near-duplicates; `excluded` marks candidates never to choose."""
         pool, V, t = self.pool, self.covariance, self.pool.targets
         w = weights.astype(V.dtype)
-        gain, variance = ((V * V) @ w).astype(np.float64), self.variance
+        gain = np.concatenate([np.square(V[rows]) @ w for rows in _blocks(len(V))]).astype(np.float64)
+        variance = self.variance
         U = np.empty((len(V), n), V.dtype)
         open_, chosen = ~excluded, list[int]()
         while len(chosen) < n and open_.any():
@@ -106,6 +111,11 @@ def near_any(pool: CandidatePool, rows: Array) -> Array:
         return np.zeros(len(pool.rows), bool)
     closest = _kernel(pool.rows, rows, pool.rate).max(axis=1)
     return np.asarray(closest >= np.exp(-pool.rate * pool.duplicate))
+
+
+def _blocks(n: int) -> list[slice]:
+    """Rows that are worked on at once, so that temporary arrays stay small."""
+    return [slice(start, start + BLOCK) for start in range(0, n, BLOCK)]
 
 
 def _kernel(left: Array, right: Array, rate: float) -> Array:

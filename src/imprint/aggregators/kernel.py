@@ -1,7 +1,7 @@
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from imprint.core.component import param
 from imprint.core.errors import ParameterError
 from imprint.core.layout import COUNTED, SMALLEST_MASS, Entry, Layout
 from imprint.core.types import Array, Proxies, State
+from imprint.gaussian_process.local import LocalProcess, solve_locally
 from imprint.gaussian_process.nystroem import Nystroem, solve_by_centres
 from imprint.gaussian_process.posterior import Posterior
 from imprint.gaussian_process.scale import merge_moments, moments, rounded_scale, scale, variance
@@ -23,21 +24,24 @@ LARGEST_DOUBT_GRAPH = 2048
 """The maximum number of proxies whose doubt is exported: it takes a square matrix of float64."""
 EXACT_ROWS = 24_576
 """Proxies up to which the CPU solves the whole system: 2.4 GB, under two minutes on two cores."""
-EXACT_COEFFICIENTS = 2**27
-EXACT_PRODUCTS = 2**39
+EXACT_COEFFICIENTS, EXACT_PRODUCTS = 2**27, 2**39
 """Coefficients, and multiplications to solve for them, up to which the CPU solves the whole system."""
 SMALLEST_VARIANCE = 1e-280
 """Below, squares of distances underflow."""
+MANY_CLASSES = 340
+"""Classes above which the nearest classes decide where the system is too large to be solved whole."""
 LARGEST_MEMORY = 2**32
 """Bytes of coefficients up to which a model is solved through centres."""
 LARGEST_PRODUCTS = 2**48
 """Multiplications up to which it is: about an hour on two cores."""
 
+System: TypeAlias = Posterior | Nystroem | LocalProcess
+
 
 class SolvedKernel(NamedTuple):
     """The solved system, the scale of distances it was solved for, the class of every proxy and the class weights."""
 
-    system: Posterior | Nystroem
+    system: System
     scale: float
     labels: Array
     class_weights: Array  # (classes,) factors of the scores
@@ -50,6 +54,8 @@ class SolvedKernel(NamedTuple):
     @property
     def coefficients(self) -> Array:
         """Coefficients of the balanced scores, one row for each proxy in `deciding`.  # (p, classes)"""
+        if isinstance(self.system, LocalProcess):
+            raise TypeError("every query has coefficients of its own")
         return self.system.coefficients * self.class_weights
 
 
@@ -61,8 +67,9 @@ class Kernel(Aggregator):
     K_ij = exp(-gamma |w_i - w_j|^2 / s), N = diag(noise / m + spread v / s), A = (K + N)^-1 Y, scores k(q) A, where s
     is twice the variance of all training rows. With `all` rows as proxies this is kernel ridge regression. Above 4,096
     proxies s is rounded to steps of 2^(1/4), so that classes are added and removed without solving everything again;
-    above 24,576, or for very many classes, the system is solved through `centres` of them. On a GPU it is solved whole
-    while its factor fits into half of the free memory.
+    above 24,576 the system is solved through `centres` of them. For very many classes every query solves the system of
+    some 256 proxies of the classes with the nearest means. On a GPU the system is solved whole while its factor fits
+    into half of the free memory.
 
     The score of a class is multiplied by (mean rows per class / rows of this class)^balance: a class of few rows would
     otherwise seldom win against classes of many. The rows of a class are the mass of its proxies, counted up to twice
@@ -101,9 +108,8 @@ class Kernel(Aggregator):
         noise = self.noise / proxies.mass + self.spread * proxies.spread / s
         is_lost = variance(sums) < SMALLEST_VARIANCE and _differ(proxies.weights)
         if is_lost or not (np.isfinite(s) and np.isfinite(noise).all() and 0 < self.gamma / s < np.inf):
-            raise ParameterError(
-                f"{self}: the squares of the rows overflow or underflow; scale them or use norm_pre='l2'."
-            )
+            rule = "the squares of the rows overflow or underflow; scale them or use norm_pre='l2'"
+            raise ParameterError(f"{self}: {rule}.")
         try:
             with one_blas_thread():
                 system = self._system(proxies, noise, s, before)
@@ -111,8 +117,10 @@ class Kernel(Aggregator):
             raise ParameterError(f"{self}: proxies lie too close together for this noise; use a larger one.") from None
         return SolvedKernel(system, s, proxies.labels, class_weights(proxies, self.balance))
 
-    def _system(self, proxies: Proxies, noise: Array, s: float, before: Predecessor | None) -> Posterior | Nystroem:
+    def _system(self, proxies: Proxies, noise: Array, s: float, before: Predecessor | None) -> System:
         if not _is_exact(proxies):
+            if proxies.n_classes > MANY_CLASSES:
+                return solve_locally(proxies.weights, proxies.labels, noise, self.gamma / s)
             self._check_size(proxies)
             return solve_by_centres(proxies.weights, proxies.labels, noise, self.gamma / s, self.centres)
         if before is not None and len(proxies.labels) > RESOLVED_ROWS and _can_correct(before.prepared, proxies, s):
@@ -147,7 +155,9 @@ class Kernel(Aggregator):
         contributions[prepared.deciding] = prepared.system.contributions(q[None, :], np.array([winner]))[0]
         return contributions * prepared.class_weights[winner]
 
-    def facts(self, proxies: Proxies, prepared: SolvedKernel) -> Facts:
+    def facts(self, proxies: Proxies, prepared: SolvedKernel) -> Facts | None:
+        if isinstance(prepared.system, LocalProcess):
+            return None
         rate = self.gamma / prepared.scale
         coefficients = np.zeros((len(proxies.labels), proxies.n_classes))
         coefficients[prepared.deciding] = prepared.coefficients
@@ -158,7 +168,9 @@ class Kernel(Aggregator):
             {"coefficients": coefficients},
         )
 
-    def graph(self, g: Any, x: str, proxies: Proxies, prepared: SolvedKernel) -> tuple[str, str]:
+    def graph(self, g: Any, x: str, proxies: Proxies, prepared: SolvedKernel) -> tuple[str, str] | None:
+        if isinstance(prepared.system, LocalProcess):
+            return None
         dtype, double = proxies.weights.dtype, np.float64
         k = self._graph_kernel(g, x, proxies.weights[prepared.deciding], prepared)
         S = g.add("MatMul", k, g.constant(prepared.coefficients, double))
@@ -190,8 +202,7 @@ class Kernel(Aggregator):
 def class_weights(proxies: Proxies, balance: float) -> Array:
     """(mean rows per class / rows of this class)^balance; exactly 1 for classes of equal size.  # (classes,)
 
-    Rows count up to twice the largest number of proxies of a class: beyond that more rows of a class hardly raise its
-    scores.
+    Rows beyond twice the largest number of proxies of a class hardly raise its scores; they do not count.
     """
     rows = np.add.reduceat(proxies.mass, proxies.starts)
     rows = np.minimum(rows, 2 * np.bincount(proxies.labels).max())
@@ -212,8 +223,8 @@ def _is_exact(proxies: Proxies) -> bool:
 
         free = torch.cuda.mem_get_info(proxies.weights.device)[0]
         return 4 * count**2 + 24 * count * n_classes <= free // 2
-    within = count * n_classes <= EXACT_COEFFICIENTS and count**2 * n_classes <= EXACT_PRODUCTS
-    return count <= EXACT_ROWS and within
+    few_classes = count * n_classes <= EXACT_COEFFICIENTS and count**2 * n_classes <= EXACT_PRODUCTS
+    return count <= EXACT_ROWS and few_classes
 
 
 def _physical_memory() -> int:
@@ -225,10 +236,9 @@ def _physical_memory() -> int:
 
 def _can_correct(prepared: SolvedKernel, proxies: Proxies, s: float) -> bool:
     """Whether there is an exact solution at the same scale, in the same kind of arrays, to be corrected."""
-    system = prepared.system
-    if not isinstance(system, Posterior) or is_torch(system.weights) != is_torch(proxies.weights):
-        return False
-    return prepared.scale == s and (not is_torch(system.weights) or system.weights.device == proxies.weights.device)
+    then, now = getattr(prepared.system, "weights", None), proxies.weights
+    same_kind = is_torch(then) == is_torch(now) and getattr(then, "device", None) == getattr(now, "device", None)
+    return isinstance(prepared.system, Posterior) and prepared.scale == s and same_kind
 
 
 def _changed(before: Predecessor, proxies: Proxies, noise: Array) -> Posterior:
@@ -237,6 +247,4 @@ def _changed(before: Predecessor, proxies: Proxies, noise: Array) -> Posterior:
     leaving = np.setdiff1d(then.labels, then.labels[before.old])
     system = removed(then.system, leaving) if len(leaving) else then.system
     new = np.setdiff1d(np.arange(len(proxies.labels)), before.new)
-    if not len(new):
-        return system
-    return added(system, rows_at(proxies.weights, new), proxies.labels[new], noise[new])
+    return added(system, rows_at(proxies.weights, new), proxies.labels[new], noise[new]) if len(new) else system

@@ -31,6 +31,13 @@ def command(
     recipe: Annotated[
         str | None, typer.Option("--recipe", "-r", help="A method by name, see `imprint list recipes`.")
     ] = None,
+    label_studio: Annotated[
+        bool,
+        typer.Option(
+            "--label-studio",
+            help="Also be a machine-learning backend of Label Studio (LABEL_STUDIO_URL, LABEL_STUDIO_API_KEY).",
+        ),
+    ] = False,
     threads: options.Threads = None,
     host: Annotated[str, typer.Option(help="Another address than this machine's own; needs TLS files.")] = "127.0.0.1",
     certificate: Annotated[Path | None, typer.Option(metavar="FILE", help="TLS certificate, PEM.")] = None,
@@ -68,15 +75,16 @@ def command(
             project,
             listening,
             host,
-            lambda address: _ready(address, project.folder, open_browser),
+            lambda address: _ready(address, project.folder, open_browser and not label_studio, label_studio),
             certificate,
             key,
+            label_studio,
         )
     finally:
         project.close()
 
 
-def _ready(address: str, folder: Path, open_browser: bool) -> None:
+def _ready(address: str, folder: Path, open_browser: bool, label_studio: bool) -> None:
     import sys
     import webbrowser
 
@@ -85,5 +93,7 @@ def _ready(address: str, folder: Path, open_browser: bool) -> None:
     terminal.write(f"{address}\n")
     sys.stdout.flush()
     terminal.note(f"Open that address in a browser; the project is saved in {folder}. Ctrl-C stops.")
+    if label_studio:
+        terminal.note(f"Backend URL for Label Studio: {address.replace('?token=', 'label-studio/')}")
     if open_browser:
         webbrowser.open(redirect_file(folder, address).resolve().as_uri())

@@ -53,14 +53,14 @@ def command(
     The inputs are listed with the most useful first, and a reason for each. Near-duplicates are suggested once. Inputs
     that cannot be read are named, and the exit code is 1.
     """
-    from imprint.cli._files import check_place
+    from imprint.cli._files import check_page
     from imprint.core.errors import ParameterError, UnreadableInput
     from imprint.datasets.files import FileInputs
 
     if len(arguments) > 2:
         raise ParameterError(f"suggest: {len(arguments)} arguments; give [FILE] POOL, a model and one pool.")
     if page is not None:
-        check_place(page)
+        check_page(page)
     model = _model(arguments, backbone, device, threads, cache)
     pool, embedded = _embed(model, arguments[-1], text_column)
     if not len(embedded.X):
@@ -75,7 +75,7 @@ def command(
         suggestions = suggest_from(model, embedded, n)
         _write(pool, suggestions, json, csv)
         if page is not None:
-            from imprint.evaluation.page.suggested import write_suggestions
+            from imprint.evaluation.page import write_suggestions
 
             write_suggestions(page, f"Label these of {arguments[-1]} next", pool, suggestions)
             terminal.note(f"The page: {page}, {terminal.bytes_of(page)}.")

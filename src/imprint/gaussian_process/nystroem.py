@@ -1,9 +1,9 @@
 """A Gaussian process over more proxies than one factor can hold, solved through some of them, the centres z.
 
 Scores are sums over m centres instead of all proxies w, with coefficients that fit all proxies (the subset of
-regressors): (K_zz + K_zw N^-1 K_wz) A = K_zw N^-1 Y. For few classes, conjugate gradients solve it, preconditioned by
-the same system over the centres alone (FALKON: Rudi, Carratino and Rosasco 2017): P m d + steps P m C multiplications,
-instead of P m^2. For many classes C the system is formed and factored. Arrays are NumPy's or torch's.
+regressors): (K_zz + K_zw N^-1 K_wz) A = K_zw N^-1 Y. Conjugate gradients solve it, preconditioned by the same system
+over the centres alone (FALKON: Rudi, Carratino and Rosasco 2017): P m d + steps P m C multiplications for C classes,
+instead of P m^2. Arrays are NumPy's or torch's.
 """
 
 from collections.abc import Iterator
@@ -37,9 +37,9 @@ class Nystroem(Process):
     n_classes: int
     centre: Any  # (d,)
     lifted: Any  # (m, d + 2)
-    by_class: Any  # (classes, m) coefficients; float32 for many classes
+    by_class: Any  # (classes, m) coefficients
     prior: Factor  # of K_zz, L L'
-    data: Factor  # of I + L^-1 K_zw N^-1 K_wz L^-T, or its estimate from the centres
+    data: Factor  # of I + L^-1 K_zw N^-1 K_wz L^-T, estimated from the centres
 
     @cached_property
     def order(self) -> Array:
@@ -82,19 +82,13 @@ def solve_by_centres(weights: Any, labels: Array, noise: Any, rate: float, count
     among[index, index] = 1 + JITTER
     prior = Factor.of(among)
     problem = _Problem(weights, labels, noise, centre, lifted, n_classes)
-    if n_classes * STEPS < len(rows):
-        data, by_class = _by_conjugate_gradients(problem, prior, noise[on_device_of(rows, noise)])
-    else:
-        data = _formed(problem, prior)
-        by_class = _coefficients(problem, prior, data)
+    data, by_class = _by_conjugate_gradients(problem, prior, noise[on_device_of(rows, noise)])
     return Nystroem(rows, n_classes, centre, lifted, by_class, prior, data)
 
 
 def choose_centres(labels: Array, count: int) -> Array:
-    """Rows of every class at even steps; at even steps through all rows where there are more classes than centres."""
+    """Rows of every class at even steps."""
     sizes = np.bincount(labels)
-    if len(sizes) > count:
-        return np.unique(np.arange(count) * len(labels) // count)
     shares = np.minimum(sizes, np.maximum(1, np.round(count * sizes / len(labels)).astype(int)))
     starts = np.cumsum(sizes) - sizes
     order = np.argsort(labels, kind="stable")
@@ -196,38 +190,3 @@ class _Kernels:
 def _chunks(count: int) -> Iterator[range]:
     """Blocks whose results are held together."""
     return (range(start, min(start + 8, count)) for start in range(0, count, 8))
-
-
-def _formed(problem: _Problem, prior: Factor) -> Factor:
-    """The factor of I + L^-1 K_zw N^-1 K_wz L^-T."""
-    total = zeros_like((len(prior), len(prior)), problem.lifted)
-    index = np.arange(len(prior))
-    total[index, index] = 1
-    for rows in problem.blocks():
-        k = prior.forward(problem.kernels(rows, "float64"))
-        k /= problem.noise[rows, None] ** 0.5
-
-        def fill(start: int, k: Any = k) -> None:
-            stop = min(start + BLOCK, len(total))
-            total[start:stop, :stop] += k[:, start:stop].T @ k[:, :stop]
-
-        _each_block(fill, total)
-    return Factor.of(total)
-
-
-def _coefficients(problem: _Problem, prior: Factor, data: Factor) -> Any:
-    """A' for many classes, some classes at a time.  # (classes, m) float32"""
-    out = zeros_like((problem.n_classes, len(prior)), problem.lifted, "float32")
-    ends = np.cumsum(np.bincount(problem.labels))
-    first = 0
-    while first < problem.n_classes:
-        start = int(ends[first - 1]) if first else 0
-        last = max(first + 1, int(np.searchsorted(ends, start + ROWS, side="right")))
-        fitted = zeros_like((last - first, len(prior)), problem.lifted)
-        for begin in range(start, int(ends[last - 1]), ROWS):
-            rows = slice(begin, min(begin + ROWS, int(ends[last - 1])))
-            k = problem.kernels(rows, "float64") / problem.noise[rows, None]
-            fitted += one_hot(problem.labels[rows] - first, last - first, k) @ k
-        out[first:last] = prior.backward(data.solve(prior.forward(fitted)))
-        first = last
-    return out

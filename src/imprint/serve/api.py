@@ -14,10 +14,11 @@ from imprint.core.version import __version__
 from imprint.modalities import Modality
 from imprint.serve import evaluation, export
 from imprint.serve.drift import ServedDrift
+from imprint.serve.label import LabellingPool, pool_routes
 from imprint.serve.labelled import clean_label, clean_name
 from imprint.serve.model import answer
 from imprint.serve.requests import EventStream, Handler, body, ended, guarded, json_body, number
-from imprint.serve.store import preview
+from imprint.serve.store import digest_of, preview
 
 if TYPE_CHECKING:
     from imprint.serve.project import Project
@@ -61,7 +62,8 @@ class Api:
             ("GET", "/api/export/{what}", self.export),
             ("GET", "/api/take/{what}", self.export),
         ]
-        return [Route(path, guarded(call), methods=[method]) for method, path, call in table]
+        routes = [Route(path, guarded(call), methods=[method]) for method, path, call in table]
+        return routes + pool_routes(LabellingPool(self.project), self._bounded_input)
 
     async def health(self, request: Request) -> Response:
         threads = self.project.threads()
@@ -167,8 +169,12 @@ class Api:
             reason = evaluation.why_uncalibrated(model.history.labelled, model.basis.folds)
             raise NotFittedError(f"unknown={given} cannot be applied, because the model is not calibrated. {reason}")
 
+    async def _bounded_input(self, request: Request) -> tuple[bytes, str, Any]:
+        async with self._room:
+            return await self._input(request)
+
     async def _input(self, request: Request) -> tuple[bytes, str, Any]:
-        """The content of a request, its name, and its embedding."""
+        """The content of a request, its name, and its embedding; what was embedded before is not embedded again."""
         modality = self.project.modality
         kind = "text" if modality.typed else "file"
         if request.headers.get("content-type", "").startswith("application/json"):
@@ -179,6 +185,9 @@ class Api:
         else:
             raw = await body(request, kind)
         name = clean_name(request.query_params.get("name", ""), modality.noun)
+        digest = digest_of(raw)
+        if digest in self.project.rows:
+            return raw, name, self.project.rows[digest]
         return raw, name, await ended(await asyncio.to_thread(self.project.embed, raw, name))
 
     async def preview(self, request: Request) -> Response:

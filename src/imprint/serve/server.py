@@ -23,8 +23,18 @@ HEADER_SECONDS = 15.0
 REASONS = {404: "There is nothing at this address.", 405: "This address does not accept that method."}
 
 
-def application(project: "Project", token: str, port: int, host: str = "127.0.0.1", tls: bool = False) -> App:
-    """The whole server as an ASGI application. Of files, only those in the folder `static` are served."""
+def application(
+    project: "Project",
+    token: str,
+    port: int,
+    host: str = "127.0.0.1",
+    tls: bool = False,
+    label_studio: bool = False,
+) -> App:
+    """The whole server as an ASGI application. Of files, only those in the folder `static` are served.
+
+    With `label_studio`, it is also a machine-learning backend below `/label-studio/TOKEN`.
+    """
     from starlette.applications import Starlette
     from starlette.exceptions import HTTPException
     from starlette.responses import JSONResponse, Response
@@ -47,6 +57,10 @@ def application(project: "Project", token: str, port: int, host: str = "127.0.0.
         return JSONResponse({"error": sentence}, error.status_code, headers=error.headers)
 
     routes = [*Api(project).routes(), Route("/", page), Route("/static/{name}", page)]
+    if label_studio:
+        from imprint.serve.label_studio import LabelStudio
+
+        routes += LabelStudio.from_environment(project, token).routes()
     app = Starlette(routes=routes, exception_handlers={HTTPException: refusal})
     return Guard(app, token, port, host, tls)
 
@@ -120,6 +134,7 @@ def serve(
     ready: Callable[[str], object],
     certificate: Path | None = None,
     key: Path | None = None,
+    label_studio: bool = False,
 ) -> None:
     """Answer until Ctrl-C; `ready` gets the address to open, token included."""
     import uvicorn
@@ -128,7 +143,7 @@ def serve(
     if tls and key is None:
         raise ParameterError("--certificate needs --key as well.")
     token = token_of(project.folder)
-    config = configured(application(project, token, port, host, tls), certificate, key)
+    config = configured(application(project, token, port, host, tls, label_studio), certificate, key)
     try:
         config.load()
     except OSError as e:

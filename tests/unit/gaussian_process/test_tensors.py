@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from imprint.gaussian_process import nystroem, update
+from imprint.gaussian_process import update
+from imprint.gaussian_process.local import solve_locally
 from imprint.gaussian_process.nystroem import solve_by_centres
 from imprint.gaussian_process.update import added, removed, solve
 
@@ -62,9 +63,15 @@ def test_classes_are_added_and_removed(device, block, monkeypatch):
     agree(changed(torch.from_numpy(W).to(device)), changed(W), device)
 
 
-@pytest.mark.parametrize("steps", [12, 1000])
-def test_centres(device, steps, monkeypatch):
-    monkeypatch.setattr(nystroem, "STEPS", steps)
+def test_local_systems(device):
+    there, here = (solve_locally(rows, LABELS, NOISE, RATE) for rows in (torch.from_numpy(W).to(device), W))
+    queries = torch.from_numpy(Q).to(device)
+    for ask in ("scores", "doubt"):
+        np.testing.assert_allclose(getattr(there, ask)(queries).cpu(), getattr(here, ask)(Q), atol=1e-9)
+        np.testing.assert_allclose(getattr(there, ask)(Q), getattr(here, ask)(Q), atol=1e-9)
+
+
+def test_centres(device):
     there = solve_by_centres(torch.from_numpy(W).to(device), LABELS, NOISE, RATE, 120)
     agree(there, solve_by_centres(W, LABELS, NOISE, RATE, 120), device, atol=1e-3)
 

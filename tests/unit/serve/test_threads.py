@@ -205,11 +205,11 @@ def test_requests_have_a_deadline(ready, project, monkeypatch):
     monkeypatch.setattr(requests, "DEADLINE", 0.5)
     go = threading.Event()
     patched(project, "embed", lambda original: lambda tasks: (go.wait(20), original(tasks))[1])
-    status, told = ready.json("POST", "/api/predict", picture(1))
+    status, told = ready.json("POST", "/api/predict", picture(991))
     assert (status, told["error"]) == (503, "There was no answer within 0.5 seconds; try again.")
     go.set()
     monkeypatch.undo()
-    assert ready.json("POST", "/api/predict", picture(1))[0] == 200
+    assert ready.json("POST", "/api/predict", picture(991))[0] == 200
 
 
 def test_expected_errors_are_not_failures_of_a_thread(ready, project):

@@ -1,10 +1,11 @@
-"""The pages of `imprint evaluate` and `imprint check`: one HTML file each, without external resources."""
+"""The pages of `imprint evaluate`, `check` and `suggest`: one HTML file each, without external resources."""
 
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from imprint.active import Suggestions
 from imprint.core.files.atomic import atomic_write
 from imprint.core.printable import printable
 from imprint.core.types import Array
@@ -14,14 +15,15 @@ from imprint.evaluation.explanations import closest_training_inputs, read_traini
 from imprint.evaluation.inspection import Inspection
 from imprint.evaluation.labelled_rows import LabelledRows
 from imprint.evaluation.page.document import document
-from imprint.evaluation.page.items import PageItems, content, shortened
+from imprint.evaluation.page.items import MAX_CONTENTS, PageItems, content, shortened
 from imprint.evaluation.projection import Projection, project, project_model
 from imprint.imprinter import Imprinter
 
-__all__ = ["evaluation_page", "inspection_page", "write_evaluation", "write_inspection"]
+__all__ = ["evaluation_page", "inspection_page", "write_evaluation", "write_inspection", "write_suggestions"]
 
 EVALUATION_SCRIPTS = ("dom", "numbers", "cards", "bars", "confusion", "reliability", "map", "evaluate")
 INSPECTION_SCRIPTS = ("dom", "numbers", "cards", "map", "check")
+SUGGESTION_SCRIPTS = ("dom", "numbers", "cards", "suggest")
 MAX_MISTAKES = 100
 MAX_PER_CELL = 12
 """Rows shown for one cell of the confusion matrix."""
@@ -44,6 +46,18 @@ def write_inspection(path: Path, title: str, result: Inspection, rows: LabelledR
     """Write the page of an inspection."""
     with atomic_write(path) as f:
         f.write(inspection_page(title, result, rows).encode())
+
+
+def write_suggestions(path: Path, title: str, pool: Split, suggestions: Suggestions) -> None:
+    """Write one HTML file with the suggested inputs, the most useful first."""
+    items = []
+    for place, (i, reason) in enumerate(zip(suggestions.tolist(), suggestions.reasons)):
+        item = {"name": shortened(pool.names[i]), "reason": printable(reason, 120)}
+        items.append({**item, **(content(pool.inputs[i], pool.modality) if place < MAX_CONTENTS else {})})
+    unreadable = [{"path": printable(s.name), "reason": printable(s.reason)} for s in suggestions.unreadable]
+    lead = f"{len(items):,} of {len(pool):,} inputs, the most useful first"
+    with atomic_write(path) as f:
+        f.write(document(title, lead, SUGGESTION_SCRIPTS, {"items": items, "unreadable": unreadable}).encode())
 
 
 def evaluation_page(

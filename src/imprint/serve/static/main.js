@@ -6,10 +6,12 @@ import { dropped, isReadable } from "./files.js";
 import { change, follow, listen, noun, refresh, store, total } from "./store.js";
 import { showTeach, teachDropped, teachInto } from "./teach.js";
 import { askAgain, showTry, tryOne } from "./try.js";
+import { showDrift } from "./drift.js";
 import { showEvaluation } from "./evaluate.js";
 import { showExport } from "./export.js";
+import { evaluatedLabels, labelKey, poolFiles, showLabel } from "./label.js";
 
-const TABS = ["teach", "try", "evaluate", "export"];
+const TABS = ["teach", "label", "try", "evaluate", "export"];
 const wide = matchMedia("(min-width: 62rem)");
 
 function select(name, focus = false) {
@@ -58,6 +60,7 @@ async function receive(transfer, target) {
     if (store.typed && text.trim() && !target.closest?.("textarea, input")) tryOne(text, "text");
     return;
   }
+  if (target.closest?.("#label")) { poolFiles(found); return; }
   const pictures = found.filter((one) => isReadable(one.file.name, store.suffixes));
   if (!pictures.length) note(`No ${noun()} among ${count(found.length, "file")}.`, "error");
   else if (card) teachInto(pictures.map((one) => one.file), card.dataset.label);
@@ -104,9 +107,11 @@ drops();
 at("undo").addEventListener("click", () => redo("undo"));
 at("redo").addEventListener("click", () => redo("redo"));
 addEventListener("keydown", keys);
+addEventListener("keydown", labelKey);
 addEventListener("imprint:show", ({ detail }) => select(detail));
 listen((what) => {
-  if (what === "state") { head(); showTeach(); showTry(); showExport(); } else askAgain();
+  if (what === "drift") { showDrift(); return; }
+  if (what === "state") { head(); showTeach(); showLabel(); showTry(); showExport(); } else { askAgain(); evaluatedLabels(); }
   showEvaluation();
 });
 refresh().then(follow);

@@ -28,4 +28,11 @@ export const add = (content, label, name, group = "", signal = undefined) =>
 export const predict = (content, name, top) =>
   ask(`/api/predict?${query({ name, top, why: 1, preview: 1 })}`, { method: "POST", body: content, headers: { "content-type": "application/octet-stream" } })
     .then((found) => found[0]);
+export const addToPool = (content, name, signal) =>
+  ask(`/api/pool?${query({ name })}`, { method: "POST", body: content, signal, headers: { "content-type": "application/octet-stream" } });
+export const nextInPool = (n) => ask(`/api/pool/next?${query({ n })}`);
+export const skipInPool = (digest, skip) => ask("/api/pool/skip", { method: "POST", body: JSON.stringify({ digest, skip }), headers: { "content-type": "application/json" } });
+export const confidentInPool = (probability) => ask(`/api/pool/confident?${query({ probability })}`);
+export const drift = () => ask("/api/drift");
+export const restartDrift = () => ask("/api/drift", { method: "POST" });
 export const shown = (item, kind) => `/api/items/${item.id}/${kind}?v=${item.digest}`;

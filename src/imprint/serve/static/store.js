@@ -3,7 +3,7 @@
 import * as server from "./server.js";
 import { at, note } from "./dom.js";
 
-export const store = { revision: -1, modality: "image", noun: "picture", typed: false, suffixes: [], backbone: "", undo: false, redo: false, classes: [], evaluation: null };
+export const store = { revision: -1, modality: "image", noun: "picture", typed: false, suffixes: [], backbone: "", undo: false, redo: false, classes: [], evaluation: null, drift: null };
 const listeners = [];
 let running = null;
 let again = false;
@@ -48,6 +48,16 @@ async function reload() {
   }
 }
 
+/** Ask whether the inputs still look like the training data. */
+export async function checkDrift() {
+  try {
+    store.drift = await server.drift();
+    for (const listener of listeners) listener("drift");
+  } catch (error) {
+    note(error.message, "error");
+  }
+}
+
 /** Make a change; true if the server accepted it. */
 export async function change(entry) {
   try {
@@ -80,5 +90,6 @@ export function follow() {
     const news = JSON.parse(data);
     if (news.revision !== store.revision) refresh();
     if (news.evaluated !== evaluated) { evaluated = news.evaluated; reload(); }
+    checkDrift();
   };
 }

@@ -1,0 +1,113 @@
+"""A Gaussian process over proxies of very many classes: every query solves the system of the nearest classes.
+
+Coefficients of C classes and m centres would be C m numbers, and few centres cannot tell many classes apart. With the
+proxies of the classes whose means are nearest (a local approximation, as in Gramacy and Apley 2015) there is nothing to
+solve before a query comes: classes are added and removed at no cost, and a query costs one product with all class means
+and one small system.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from imprint.core.arrays import in_type_of, is_torch, like, namespace, on_device_of, to_numpy
+from imprint.core.types import Array
+from imprint.gaussian_process.gaussian import cast, centre_of, lift_proxies, lift_queries
+from imprint.kernels.cpu import on_all_cores, one_blas_thread
+
+NEIGHBOURS = 256
+"""Proxies that decide about a query, at least those of two classes."""
+NO_PROXY = 1e12  # noise of the padding of classes with fewer proxies than others
+HELD = 2**24  # kernels held at a time
+SYSTEMS = 16  # systems held at a time
+
+
+@dataclass(frozen=True, eq=False)
+class LocalProcess:
+    """Proxies with their classes and noise; `solve_locally` makes one. Its arrays are NumPy's or torch's."""
+
+    weights: Any  # (p, d)
+    labels: Array  # (p,)
+    noise: Any  # (p,) float64
+    rate: float
+    n_classes: int
+    centre: Any  # (d,)
+
+    @cached_property
+    def _means(self) -> Any:
+        """Class means as `kernel` takes proxies.  # (classes, d + 2) float32"""
+        starts = np.searchsorted(self.labels, np.arange(self.n_classes))
+        sums = np.add.reduceat(to_numpy(self.weights).astype(np.float64), starts, axis=0)
+        means = sums / np.bincount(self.labels)[:, None]
+        return lift_proxies(on_device_of(means, self.weights), self.centre, self.rate, "float32")
+
+    @cached_property
+    def _members(self) -> Array:
+        """The proxies of every class; a class with fewer than others is padded with -1.  # (classes, most)"""
+        sizes = np.bincount(self.labels)
+        steps = np.arange(sizes.max())
+        return np.where(steps < sizes[:, None], (np.cumsum(sizes) - sizes)[:, None] + steps, -1)
+
+    def scores(self, Q: Any) -> Any:
+        """The expected value of every class at every query, 1 for certain.  # (q, classes) in the type of Q"""
+        chosen, shares, _ = self._solve(Q)
+        out = np.zeros((len(chosen), self.n_classes))
+        np.add.at(out, (np.arange(len(chosen))[:, None], self.labels[chosen]), shares * (chosen >= 0))
+        return in_type_of(like(out, Q), Q)
+
+    def doubt(self, Q: Any) -> Any:
+        """The posterior standard deviation: 0 at a certain query, 1 far from all proxies.  # (q,) in the type of Q"""
+        return in_type_of(like(self._solve(Q)[2], Q), Q)
+
+    def contributions(self, Q: Array, classes: Array) -> Array:
+        """What every proxy adds to the score of one class per query.  # (q, proxies) float64"""
+        chosen, shares, _ = self._solve(Q)
+        out = np.zeros((len(Q), len(self.labels)))
+        shares = shares * (chosen >= 0) * (self.labels[chosen] == np.asarray(classes)[:, None])
+        np.add.at(out, (np.arange(len(chosen))[:, None], chosen), shares)
+        return out
+
+    def _solve(self, Q: Any) -> tuple[Array, Array, Array]:
+        """Proxies that decide about every query, what each adds to its class, and the doubt.  # (q, m), (q, m), (q,)"""
+        Q = on_device_of(Q, self.weights)
+        step = max(1, HELD // self.n_classes)
+        with one_blas_thread():
+            near = [self._nearest(Q[i : i + step]) for i in range(0, len(Q), step)]
+            chosen = np.concatenate(near) if near else np.empty((0, 1), dtype=np.intp)
+            starts = range(0, len(Q), SYSTEMS)
+
+            def part(start: int) -> tuple[Array, Array]:
+                return self._systems(Q[start : start + SYSTEMS], chosen[start : start + SYSTEMS])
+
+            parts = [part(start) for start in starts] if is_torch(Q) else on_all_cores(part, starts)
+        shares, doubts = ([p[i] for p in parts] for i in range(2))
+        return chosen, np.concatenate(shares or [np.empty((0, 1))]), np.concatenate(doubts or [np.empty(0)])
+
+    def _nearest(self, Q: Any) -> Array:
+        """The proxies of the classes with the nearest means; -1 for padding.  # (q, m)"""
+        count = min(self.n_classes, max(2, NEIGHBOURS // self._members.shape[1]))
+        exponents = lift_queries(Q, self.centre, "float32") @ self._means.T
+        classes = np.argpartition(-to_numpy(exponents), count - 1, axis=1)[:, :count]
+        return self._members[np.sort(classes, axis=1)].reshape(len(Q), -1)
+
+    def _systems(self, Q: Any, chosen: Array) -> tuple[Array, Array]:
+        """Solve one system for each of some queries."""
+        xp, index = namespace(Q), on_device_of(chosen, Q)
+        W = cast(self.weights[index], "float64") - cast(Q, "float64")[:, None]  # (q, m, d), about the query
+        squares = (W * W).sum(axis=2)
+        K = 2 * W @ W.swapaxes(1, 2) - squares[:, :, None] - squares[:, None, :]
+        K = xp.exp(self.rate * K)
+        diagonal = np.arange(K.shape[1])
+        K[:, diagonal, diagonal] = 1 + xp.where(index >= 0, self.noise[index], NO_PROXY)
+        k = xp.exp(-self.rate * squares)
+        shares = xp.linalg.solve(K, k[:, :, None])[:, :, 0]
+        explained = (shares * k).sum(axis=1)
+        return to_numpy(shares), np.sqrt(np.maximum(1 - to_numpy(explained), 0))
+
+
+def solve_locally(weights: Any, labels: Array, noise: Any, rate: float) -> LocalProcess:
+    """The proxies `weights` (p, d), their classes 0, 1, ... and their noise."""
+    noise = cast(on_device_of(noise, weights), "float64")
+    return LocalProcess(weights, labels, noise, rate, int(labels.max()) + 1, centre_of(weights))

@@ -1,0 +1,145 @@
+"""The *Label* tab: unlabelled inputs of a page, the order in which to label them, and what the model would call them.
+
+The browser keeps the pictures; the server keeps their embeddings. An answer is sent as any other labelled picture.
+"""
+
+import asyncio
+from threading import Lock
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from imprint.active.suggestions import PreparedPool
+from imprint.core.errors import ParameterError
+from imprint.core.types import Array
+from imprint.kernels.softmax import keep_winners
+from imprint.serve import evaluation
+from imprint.serve.model import ServedModel
+from imprint.serve.requests import Handler, guarded, json_body, number
+from imprint.serve.store import digest_of
+
+if TYPE_CHECKING:
+    from imprint.serve.project import Project
+
+GROWTH = 1.2
+"""Distances are computed again when the pool has grown by this factor."""
+MAX_NEXT = 200
+
+
+class LabellingPool:
+    """Unlabelled inputs by their digest. Any thread may use it."""
+
+    def __init__(self, project: "Project"):
+        self.project = project
+        self._rows: dict[str, Array] = {}
+        self._skipped: set[str] = set()
+        self._prepared: tuple[list[str], PreparedPool] | None = None
+        self._lock = Lock()
+
+    def add(self, raw: bytes, row: Array) -> str:
+        """Take in one input; its digest."""
+        digest = digest_of(raw)
+        self.project.rows.keep(digest, row)
+        with self._lock:
+            self._rows.setdefault(digest, row)
+        return digest
+
+    def skip(self, digest: str, skipped: bool) -> None:
+        """Leave an input out of the suggestions, or take it in again."""
+        if digest not in self._rows:
+            raise ParameterError("skip: there is no such input in the pool; drop its folder again.")
+        (self._skipped.add if skipped else self._skipped.discard)(digest)
+
+    @property
+    def size(self) -> int:
+        """How many inputs have been taken in."""
+        return len(self._rows)
+
+    def left(self) -> list[str]:
+        """The digests of inputs that are neither labelled nor skipped."""
+        done = {item.digest for item in self.project.history.labelled.items.values()} | self._skipped
+        return [digest for digest in list(self._rows) if digest not in done]
+
+    def suggest(self, n: int) -> list[dict[str, Any]]:
+        """The inputs to label next, each with the reason and the two classes that the model finds most probable."""
+        left = set(self.left())
+        if not left:
+            return []
+        with self._lock:
+            digests, pool = self._pool(left)
+            model = self.project.model()
+            excluded = np.array([digest not in left for digest in digests])
+            if excluded.all():
+                return []
+            chosen = pool.suggest(n, model.head, excluded)
+        entries = [{"digest": digests[i], "reason": reason} for i, reason in zip(chosen.tolist(), chosen.reasons)]
+        if model.head is None or not entries:
+            return [{**entry, "top": []} for entry in entries]
+        P, labels = self._probabilities(model, [entry["digest"] for entry in entries]), model.head.classes.tolist()
+        top = np.argsort(-P, axis=1, kind="stable")[:, :2]
+        return [
+            {**entry, "top": [{"label": labels[c], "probability": float(p[c])} for c in best]}
+            for entry, p, best in zip(entries, P, top.tolist())
+        ]
+
+    def confident(self, probability: float) -> list[dict[str, Any]]:
+        """The inputs whose class the model gives at least this probability, the least certain first."""
+        left, model = self.left(), self.project.model()
+        if model.head is None or not left:
+            return []
+        P, labels = self._probabilities(model, left), model.head.classes.tolist()
+        best = P.max(axis=1)
+        order = [i for i in np.argsort(best, kind="stable").tolist() if best[i] >= probability]
+        return [{"digest": left[i], "label": labels[P[i].argmax()], "probability": float(best[i])} for i in order]
+
+    def _pool(self, left: set[str]) -> tuple[list[str], PreparedPool]:
+        known = self._prepared[0] if self._prepared else []
+        if self._prepared is None or len(self._rows) > GROWTH * len(known) or left.isdisjoint(known):
+            digests = list(self._rows)
+            self._prepared = digests, PreparedPool(np.stack([self._rows[digest] for digest in digests]))
+        return self._prepared
+
+    def _probabilities(self, model: ServedModel, digests: list[str]) -> Array:
+        assert model.head is not None
+        S = model.head.scores(np.stack([self._rows[digest] for digest in digests]).astype(model.head.dtype))
+        calibration = evaluation.calibration_for(model, self.project.evaluation())
+        if calibration is None:
+            return np.asarray(model.head.probabilities(S))
+        shares = model.head.method.aggregator.probabilities(S, model.head.prepared)
+        return np.asarray(keep_winners(calibration.probabilities(shares), S))
+
+
+def pool_routes(pool: LabellingPool, read_input: Any) -> list[Route]:
+    """The addresses below /api/pool; `read_input` reads the content of a request, its name and its embedding."""
+
+    async def add(request: Request) -> Response:
+        raw, _, row = await read_input(request)
+        return JSONResponse({"digest": pool.add(raw, row)}, 201)
+
+    async def state(request: Request) -> Response:
+        return JSONResponse({"inputs": pool.size, "left": len(pool.left())})
+
+    async def following(request: Request) -> Response:
+        n = int(number(request, "n", 20, 1, MAX_NEXT))
+        return JSONResponse(await asyncio.to_thread(pool.suggest, n))
+
+    async def skip(request: Request) -> Response:
+        entry = await json_body(request)
+        pool.skip(str(entry.get("digest")), entry.get("skip") is not False)
+        return JSONResponse({"left": len(pool.left())})
+
+    async def confident(request: Request) -> Response:
+        share = number(request, "probability", 0.95, 0, 1)
+        return JSONResponse(await asyncio.to_thread(pool.confident, share))
+
+    table: list[tuple[str, str, Handler]] = [
+        ("POST", "/api/pool", add),
+        ("GET", "/api/pool", state),
+        ("GET", "/api/pool/next", following),
+        ("POST", "/api/pool/skip", skip),
+        ("GET", "/api/pool/confident", confident),
+    ]
+    return [Route(path, guarded(call), methods=[method]) for method, path, call in table]

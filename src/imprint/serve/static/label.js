@@ -1,0 +1,218 @@
+/** Label: a folder of unlabelled inputs, the most useful first; classes are buttons and the keys 1 to 9. */
+
+import { at, h, hue, note, picker, speak } from "./dom.js";
+import { count, percent } from "./words.js";
+import { chosen, isReadable } from "./files.js";
+import { gain, points } from "./curve.js";
+import * as server from "./server.js";
+import { change, noun, refresh, store, total } from "./store.js";
+import { Uploads } from "./uploads.js";
+
+const AHEAD = 30; // inputs asked for at once
+const EVERY = 5; // answers after which the order is asked for again
+const files = new Map(); // digest -> File
+const answered = []; // {entry, label}, the newest last
+const curve = []; // {labels, accuracy}
+let queue = [];
+let asking = null;
+let drawn = "";
+let before = false; // whether the prediction is shown before the answer
+
+const uploads = new Uploads(async (file, label, name, group, signal) => {
+  const { digest } = await server.addToPool(file, name, signal);
+  files.set(digest, file);
+  if (queue.length === 0) ask();
+  return {};
+}, ({ done, total: all, failed, running }) => {
+  at("pool-count").textContent = running
+    ? `Reading ${done.toLocaleString("en")} of ${all.toLocaleString("en")}${failed.length ? `, ${failed.length} unreadable: ${failed[0].name}` : ""}`
+    : failed.length ? `${failed.length} unreadable: ${failed.slice(0, 5).map((one) => one.name).join(", ")}` : "";
+});
+
+/** Take in dropped or chosen files; of a text file, every line is one input. */
+export async function poolFiles(given) {
+  const text = store.typed;
+  const inputs = [];
+  for (const { file } of given) {
+    if (!text && isReadable(file.name, store.suffixes)) inputs.push(file);
+    else if (text) for (const line of (await file.text()).split("\n")) if (line.trim()) inputs.push(new File([line.trim()], file.name));
+  }
+  if (!inputs.length) note(`No ${noun()} among ${count(given.length, "file")}.`, "error");
+  else await uploads.push(inputs, "", "");
+  ask();
+}
+
+/** Ask for the next inputs; what is in the queue stays until they have come. */
+function ask() {
+  asking ??= server.nextInPool(AHEAD).then((entries) => {
+    const done = new Set(answered.map((one) => one.entry.digest));
+    const first = queue[0];
+    queue = entries.filter((entry) => files.has(entry.digest) && !done.has(entry.digest) && entry.digest !== first?.digest);
+    if (first) queue.unshift(first);
+  }).catch((error) => note(error.message, "error")).finally(() => { asking = null; draw(); });
+  return asking;
+}
+
+/** Draw the panel once, then what has changed. */
+export function showLabel() {
+  const place = at("label");
+  if (!place.firstChild) place.append(h("h2", { class: "unseen" }, "Label"), toolbar(), h("div", { id: "label-item", class: "card" }), h("div", { id: "label-curve", class: "card" }), rest());
+  draw();
+}
+
+/** Remember the expected accuracy whenever the model has been evaluated. */
+export function evaluatedLabels() {
+  const accuracy = store.evaluation?.ready ? store.evaluation.accuracy : null;
+  if (accuracy === null) return;
+  if (curve.at(-1)?.labels === total()) curve.pop();
+  curve.push({ labels: total(), accuracy });
+  drawCurve();
+}
+
+function toolbar() {
+  const show = h("input", { type: "checkbox", id: "label-before", onchange: () => { before = show.checked; draw(); } });
+  return h("div", { class: "bar dropzone" },
+    picker(store.typed ? "Choose text files" : "Choose a folder of unlabelled pictures", store.typed ? { id: "pool-files", accept: ".txt" } : { id: "pool-files", webkitdirectory: true }, (given) => poolFiles(chosen(given))),
+    h("label", { class: "row" }, show, "Show the prediction before the answer"),
+    h("span", { id: "pool-count", class: "muted", "aria-live": "off" }));
+}
+
+function draw() {
+  const place = at("label-item");
+  if (!place) return;
+  const entry = queue[0];
+  const mark = JSON.stringify([entry, store.classes.map((one) => one.label), before, answered.length, entry ? 0 : [asking === null, files.size === 0]]);
+  if (mark === drawn) return; // what is being typed stays
+  drawn = mark;
+  if (!entry) {
+    place.replaceChildren(h("p", { class: "muted" }, asking ? "Choosing…" : files.size ? "Everything is labelled or skipped." : `Drop a folder of unlabelled ${noun()}s here. The most useful ones come first.`));
+    return;
+  }
+  const file = files.get(entry.digest);
+  const shown = store.typed ? h("blockquote", { class: "big" }) : h("canvas", { class: "large", "aria-label": file.name });
+  if (store.typed) file.text().then((text) => { shown.textContent = text; });
+  else paint(shown, file, 900);
+  const name = h("input", { type: "text", id: "label-new", placeholder: "New class", "aria-label": "New class", maxlength: 100, autocomplete: "off" });
+  place.replaceChildren(
+    shown,
+    h("p", { class: "muted" }, entry.reason, before && entry.top.length ? ` · ${entry.top[0].label} ${percent(entry.top[0].probability)}` : ""),
+    h("div", { class: "row", id: "label-classes" }, store.classes.map((one, i) => h("button", { type: "button", class: "choice", style: { "--hue": hue(i) }, onclick: () => answer(one.label) }, i < 9 ? h("kbd", {}, String(i + 1)) : null, one.label)),
+      h("form", { class: "row", onsubmit: (event) => { event.preventDefault(); if (name.value.trim()) answer(name.value.trim()); } }, name, h("button", { type: "submit" }, "Add"))),
+    h("div", { class: "row" },
+      h("button", { type: "button", id: "label-skip", onclick: skip }, h("kbd", {}, "S"), "Skip"),
+      h("button", { type: "button", id: "label-undo", disabled: !answered.length, onclick: undo }, h("kbd", {}, "U"), "Undo"),
+      h("span", { id: "label-last", class: "muted", "aria-live": "polite" }, last())));
+}
+
+function last() {
+  const one = answered.at(-1);
+  if (!one) return "";
+  if (one.label === null) return "Skipped.";
+  const best = one.entry.top[0];
+  return best ? `${one.label}. The model: ${best.label} ${percent(best.probability)}.` : `${one.label}.`;
+}
+
+async function paint(canvas, file, side) {
+  const bitmap = await createImageBitmap(file).catch(() => null);
+  if (!bitmap) { canvas.replaceWith(h("p", {}, file.name)); return; } // a sound, or a picture that only the server can read
+  const scale = Math.min(1, side / Math.max(bitmap.width, bitmap.height));
+  canvas.width = Math.max(1, Math.round(bitmap.width * scale));
+  canvas.height = Math.max(1, Math.round(bitmap.height * scale));
+  canvas.getContext("2d").drawImage(bitmap, 0, 0, canvas.width, canvas.height);
+  bitmap.close();
+}
+
+/** The answer is sent in the background; the next input is shown at once. */
+function answer(label) {
+  const entry = queue.shift();
+  if (!entry) return;
+  const file = files.get(entry.digest);
+  answered.push({ entry, label });
+  server.add(file, label, file.name).then(() => refresh()).catch((error) => note(error.message, "error"));
+  if (queue.length < EVERY || answered.length % EVERY === 0) ask();
+  draw();
+}
+
+function skip() {
+  const entry = queue.shift();
+  if (!entry) return;
+  answered.push({ entry, label: null });
+  server.skipInPool(entry.digest, true).catch((error) => note(error.message, "error"));
+  if (queue.length < EVERY || answered.length % EVERY === 0) ask();
+  draw();
+}
+
+async function undo() {
+  const one = answered.pop();
+  if (!one) return;
+  if (one.label === null) await server.skipInPool(one.entry.digest, false);
+  else await change({ do: "undo" });
+  queue.unshift(one.entry);
+  speak("Undone.");
+  draw();
+}
+
+/** Keys of the tab: 1 to 9 for the classes, S to skip, U to undo. */
+export function labelKey(event) {
+  if (at("label").hidden || event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input, textarea, select, dialog")) return;
+  const one = store.classes[Number(event.key) - 1];
+  if (/^[1-9]$/.test(event.key) && one) answer(one.label);
+  else if (event.key.toLowerCase() === "s") skip();
+  else if (event.key.toLowerCase() === "u") undo();
+  else return;
+  event.preventDefault();
+}
+
+function drawCurve() {
+  const place = at("label-curve");
+  if (!place || curve.length < 2) return;
+  const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
+  svg.setAttribute("viewBox", "0 0 300 90");
+  svg.setAttribute("role", "img");
+  const line = document.createElementNS("http://www.w3.org/2000/svg", "polyline");
+  line.setAttribute("points", points(curve, 300, 90));
+  svg.append(line);
+  const { text, flat } = gain(curve);
+  svg.setAttribute("aria-label", `Expected accuracy ${percent(curve.at(-1).accuracy)} with ${count(total(), "label")}`);
+  place.replaceChildren(h("h3", {}, `Expected accuracy ${percent(curve.at(-1).accuracy)}`), svg, h("p", { class: flat ? "flat" : "muted", id: "label-gain" }, text));
+}
+
+function rest() {
+  const share = h("input", { type: "number", id: "rest-share", min: 50, max: 100, step: 1, value: 95, "aria-label": "Smallest probability in percent" });
+  return h("div", { class: "card" },
+    h("h3", {}, "Label the rest by the model"),
+    h("div", { class: "row" }, "above", share, "% probability", h("button", { type: "button", id: "rest-show", onclick: () => review(Number(share.value) / 100) }, "Review")),
+    h("div", { id: "rest-grid" }));
+}
+
+/** What the model would label, as a grid; a click takes one out. All are added as one change. */
+async function review(probability) {
+  const entries = (await server.confidentInPool(probability)).filter((entry) => files.has(entry.digest));
+  const out = new Set();
+  const cell = (entry) => {
+    const shown = store.typed ? h("span", {}, files.get(entry.digest).name) : h("canvas", {});
+    if (store.typed) files.get(entry.digest).text().then((text) => { shown.textContent = text; });
+    else paint(shown, files.get(entry.digest), 96);
+    const button = h("button", { type: "button", class: "guess", "aria-pressed": "true", onclick: () => {
+      if (!out.delete(entry.digest)) out.add(entry.digest);
+      button.setAttribute("aria-pressed", String(!out.has(entry.digest)));
+    } }, shown, `${entry.label} ${percent(entry.probability)}`);
+    return button;
+  };
+  at("rest-grid").replaceChildren(
+    h("p", { class: "muted" }, entries.length ? `${count(entries.length, noun())}, the least certain first. Click those that are wrong.` : "None is that certain."),
+    h("div", { class: "guesses" }, entries.map(cell)),
+    entries.length ? h("button", { type: "button", class: "main", id: "rest-add", onclick: () => addAll(entries.filter((entry) => !out.has(entry.digest))) }, "Label these") : "");
+}
+
+async function addAll(entries) {
+  const group = crypto.randomUUID();
+  at("rest-grid").replaceChildren(h("p", {}, `Labelling ${count(entries.length, noun())}…`));
+  const sender = new Uploads(server.add, () => {});
+  await Promise.all(entries.map(({ digest, label }) => sender.push([files.get(digest)], label, group)));
+  await refresh();
+  queue = [];
+  ask();
+  at("rest-grid").replaceChildren();
+  note(`Labelled ${count(entries.length, noun())} by the model.`, "info", { label: "Undo", run: () => change({ do: "undo" }).then(ask) });
+}

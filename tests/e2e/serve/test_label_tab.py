@@ -1,0 +1,77 @@
+"""A person labels a folder of unlabelled pictures in a real browser."""
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from . import browser
+from .browser import chromium
+
+COLOURS = {"red": 0, "blue": 2, "green": 1}
+
+
+@pytest.fixture(autouse=True)
+def _browser():
+    browser.need()
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Thirty pictures of three colours, whose names tell which."""
+    rng = np.random.default_rng(0)
+    (tmp_path / "unlabelled").mkdir()
+    for i in range(30):
+        kind = list(COLOURS)[i % 3]
+        pixels = rng.integers(0, 70, (48, 64, 3), dtype=np.uint8)
+        pixels[8:40, 8:56, COLOURS[kind]] += 160
+        Image.fromarray(pixels).save(tmp_path / "unlabelled" / f"{kind}-{i}.png")
+    return tmp_path / "unlabelled"
+
+
+def test_label_skip_undo_and_let_the_model_label_the_rest(serving, folder, tmp_path):
+    with serving("--backbone", "tinynet") as server, chromium(tmp_path) as page:
+        page.driver.get(server.address)
+        page.click("#tab-label")
+        page.driver.find_element("css selector", "#pool-files").send_keys(str(folder))
+        page.wait(lambda: server.json("GET", "/api/pool")["inputs"] == 30, "all pictures")
+
+        def name():
+            css = "#label-item canvas"
+            return page.wait(lambda: page.driver.find_element("css selector", css).get_attribute("aria-label"), css)
+
+        def classes():
+            return [one["label"] for one in server.json("GET", "/api/classes")]
+
+        labelled = 0
+        while labelled < 9:
+            shown = name()
+            kind = shown.split("-")[0]
+            if kind in classes():
+                page.wait(lambda: len(page.all("#label-classes .choice")) == len(classes()), "the buttons")
+                page.keys(str(classes().index(kind) + 1))
+            else:
+                page.type("#label-new", f"{kind}\n")
+            labelled += 1
+            page.wait(lambda: name() != shown, "the next picture")  # noqa: B023
+            page.wait(lambda: server.json("GET", "/api/pool")["left"] == 30 - labelled, "the answer")  # noqa: B023
+        assert sorted(classes()) == sorted(COLOURS)
+        page.wait(lambda: "The model:" in page.find("#label-last").text, "the prediction after the answer")
+
+        shown = name()
+        page.keys("s")
+        page.wait(lambda: name() != shown, "the next picture")
+        page.keys("u")
+        page.wait(lambda: name() == shown, "the skipped picture again")
+        page.keys("u")
+        page.wait(lambda: server.json("GET", "/api/pool")["left"] == 22, "the undone answer")
+
+        share = page.find("#rest-share")
+        share.clear()
+        share.send_keys("50")
+        page.click("#rest-show")
+        page.wait(lambda: page.all(".guess canvas"), "the grid")
+        page.click("#rest-add")
+        page.wait(lambda: server.json("GET", "/api/pool")["left"] < 5, "labels by the model")
+        page.wait(lambda: not page.all("#rest-add"), "the end of it")
+        page.click("#undo")
+        page.wait(lambda: server.json("GET", "/api/pool")["left"] == 22, "all of them undone in one step")

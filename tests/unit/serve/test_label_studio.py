@@ -1,0 +1,156 @@
+"""The protocol that Label Studio speaks with a machine-learning backend."""
+
+import base64
+import threading
+import time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+import uvicorn
+
+from imprint.core.errors import ParameterError, UnreadableInput
+from imprint.serve.label_studio import LabelConfig, fetched
+from imprint.serve.server import application, bound, configured
+
+from .conftest import Client, picture
+
+CONFIG = """<View><Image name="img" value="$photo"/>
+<Choices name="kind" toName="img"><Choice value="top"/><Choice value="bottom"/></Choices></View>"""
+BASE = "/label-studio/secret"
+
+
+class Files(BaseHTTPRequestHandler):
+    """What Label Studio does when a backend fetches a picture: it wants its key."""
+
+    def do_GET(self):
+        allowed = self.headers.get("Authorization") == "Token key" and "moved" not in self.path
+        self.send_response(302 if "moved" in self.path else 200 if allowed else 401)
+        if "moved" in self.path:
+            self.send_header("location", "http://example.org/")
+        self.end_headers()
+        if allowed:
+            seed = int(self.path.rsplit("/", 1)[1].split(".")[0])
+            self.wfile.write(picture(seed, shade=seed % 2))
+
+    def log_message(self, *words):
+        pass
+
+
+@pytest.fixture
+def studio(monkeypatch):
+    """The address of a server of pictures 0.png, 1.png, ...: even ones are bright at the top."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Files)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    url = f"http://127.0.0.1:{server.server_address[1]}"
+    monkeypatch.setenv("LABEL_STUDIO_URL", url)
+    monkeypatch.setenv("LABEL_STUDIO_API_KEY", "key")
+    yield url
+    server.shutdown()
+    server.server_close()
+
+
+@pytest.fixture
+def backend(project, studio):
+    listening = bound("127.0.0.1", 0)
+    port = listening.getsockname()[1]
+    server = uvicorn.Server(configured(application(project, "secret", port, label_studio=True)))
+    thread = threading.Thread(target=server.run, args=([listening],), daemon=True)
+    thread.start()
+    while not server.started:
+        time.sleep(0.01)
+    yield Client(port, None)
+    server.should_exit = True
+    thread.join()
+
+
+def task(n):
+    return {"id": n, "data": {"photo": f"/data/upload/1/{n}.png"}}
+
+
+def ask(backend, path, body, method="POST"):
+    return backend.json(method, BASE + path, body, Authorization=None)
+
+
+def annotate(backend, n, label, action="ANNOTATION_CREATED", number=None):
+    result = [{"from_name": "kind", "to_name": "img", "type": "choices", "value": {"choices": [label]}}]
+    annotation = {"id": number or 1000 + n, "result": result}
+    return ask(backend, "/webhook", {"action": action, "annotation": annotation, "task": task(n), "project": {"id": 1}})
+
+
+def test_the_protocol(backend, project):
+    assert ask(backend, "/health", None, "GET") == (200, {"status": "UP", "model_class": "imprint"})
+    setup = {"project": "1.1", "schema": CONFIG, "hostname": "", "access_token": ""}
+    assert ask(backend, "/setup", setup) == (200, {"model_version": "imprint-0"})
+    tasks = [task(n) for n in range(20)]
+    status, answer = ask(backend, "/predict", {"tasks": tasks, "project": "1.1", "label_config": CONFIG})
+    assert status == 200
+    first = answer["results"]
+    assert all(one["result"] == [] and one["model_version"] == "imprint-0" for one in first)
+    scores = [one["score"] for one in first]
+    assert sorted(scores) == [place / 40 for place in range(20)]
+    order = sorted(range(20), key=scores.__getitem__)
+    assert {n % 2 for n in order[:2]} == {0, 1}  # one of each kind first
+
+    for n in order[:4]:
+        assert annotate(backend, n, ("top", "bottom")[n % 2])[0] == 200
+    results = ask(backend, "/predict", {"tasks": tasks})[1]["results"]
+    region = results[7]["result"][0]
+    assert region["value"] == {"choices": ["bottom"]}
+    assert (region["from_name"], region["to_name"], region["type"]) == ("kind", "img", "choices")
+    assert 0.5 < region["score"] <= 1
+    assert results[7]["model_version"] == f"imprint-{project.history.revision}"
+    labelled = [results[n]["score"] for n in order[:4]]
+    assert min(labelled) > max(results[n]["score"] for n in order[4:])
+
+
+def test_annotations_are_changed_and_deleted(backend):
+    ask(backend, "/setup", {"schema": CONFIG})
+    annotate(backend, 0, "top")
+    annotate(backend, 1, "top")
+    annotate(backend, 1, "bottom", "ANNOTATION_UPDATED", 1001)
+    labels = Client(backend.port, "secret").labels
+    assert labels() == {"top": 1, "bottom": 1}
+    assert ask(backend, "/webhook", {"action": "ANNOTATIONS_DELETED", "annotations": [{"id": 1001}]})[0] == 200
+    assert labels() == {"top": 1, "bottom": 0}
+    assert ask(backend, "/webhook", {"action": "PROJECT_UPDATED"})[0] == 200
+
+
+def test_tasks_that_cannot_be_read_get_no_class(backend):
+    ask(backend, "/setup", {"schema": CONFIG})
+    annotate(backend, 0, "top")
+    odd = [{"id": 90, "data": {}}, {"id": 91, "data": {"photo": "http://example.org/x.png"}}, {"id": 92, "data": None}]
+    broken = {"id": 93, "data": {"photo": "data:image/png;base64,AAAA"}}
+    status, answer = ask(backend, "/predict", {"tasks": [*odd, broken, task(2)]})
+    assert status == 200, answer
+    results = answer["results"]
+    assert [bool(one["result"]) for one in results] == [False] * 4 + [True]
+
+
+def test_only_the_token_opens_it(backend):
+    for path in ("/label-studio/wrong/health", "/label-studio/", "/label-studio//health"):
+        assert backend.json("GET", path, Authorization=None)[0] == 403
+    assert backend.json("GET", "/api/state", Authorization=None)[0] == 403
+    status, refusal = ask(backend, "/predict", {"tasks": []})
+    assert (status, "labelling configuration" in refusal["error"]) == (400, True)
+
+
+def test_pictures_come_from_label_studio_alone(studio):
+    raw = picture(1)
+    assert fetched("data:image/png;base64," + base64.b64encode(raw).decode(), studio, "") == raw
+    assert fetched("/data/3.png", studio, "key") == picture(3, shade=1)
+    for address, key, words in (
+        ("/data/3.png", "wrong", "LABEL_STUDIO_API_KEY"),
+        ("/moved/3.png", "key", "302"),
+        ("http://169.254.169.254/latest", "key", "LABEL_STUDIO_URL"),
+        ("file:///etc/passwd", "key", "LABEL_STUDIO_URL"),
+        (f"{studio}@example.org/x", "key", "LABEL_STUDIO_URL"),
+        ("data:image/png;base64,*", "key", "base64"),
+    ):
+        with pytest.raises(UnreadableInput, match=words):
+            fetched(address, studio, key)
+
+
+@pytest.mark.parametrize("xml", ["", "<View/>", "<View><Choices name='a' toName='b'/></View>", None])
+def test_a_configuration_without_choices_is_refused(xml):
+    with pytest.raises(ParameterError, match="<Choices>"):
+        LabelConfig.parse(xml)
