@@ -90,11 +90,12 @@ class Nearest(Aggregator):
         with_ties = g.reduce("ReduceSum", g.add("Add", mine, self._graph_ties(g, mine)), 1)
         return g.cast(g.add("Div", with_ties, m), dtype), heads
 
-    def graph_doubt(self, g: Any, x: str, proxies: Proxies, prepared: Proxies) -> str | None:
+    def graph_doubt(self, g: Any, x: str, proxies: Proxies, prepared: VotingProxies) -> str | None:
         if self.metric not in ("euclidean", "cosine"):
             return None
         distances, _ = self._graph_neighbours(g, g.cast(x, np.float64), proxies.weights)
-        return str(g.reduce("ReduceMean", distances, 1))
+        mean = g.reduce("ReduceMean", distances, 1)
+        return str(g.add("Div", mean, g.add("Add", mean, g.constant(max(prepared.reach, TINY), np.float64))))
 
     def _graph_neighbours(self, g: Any, query: str, weights: Array) -> tuple[str, str]:
         """Distances and indices of the m nearest proxies, nearest first; like the library's in double precision."""

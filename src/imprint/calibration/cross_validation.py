@@ -16,7 +16,7 @@ from imprint.core.types import Array
 from imprint.head import Head
 from imprint.method import ClassState, Method
 
-ASSESSED = 1_500
+ASSESSED = 1_000
 """The number of rows that are assessed in all, unless there are more classes."""
 
 

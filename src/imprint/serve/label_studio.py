@@ -64,7 +64,7 @@ class LabelConfig(NamedTuple):
             raise ParameterError("The labelling configuration must have <Choices> for an <Image> or <Text>.") from None
 
 
-class Task(NamedTuple):
+class StudioTask(NamedTuple):
     """An input that Label Studio has asked about."""
 
     digest: str
@@ -76,7 +76,7 @@ class LabelStudio:
 
     def __init__(self, project: "Project", token: str, url: str = URL, key: str = ""):
         self.project, self.prefix, self.url, self.key = project, f"/label-studio/{token}", url.rstrip("/"), key
-        self._tasks: dict[int, Task] = {}
+        self._tasks: dict[int, StudioTask] = {}
         self._items: dict[int, int] = {}  # annotation -> item
         self._config: LabelConfig | None = None
         self._lock = Lock()
@@ -155,7 +155,7 @@ class LabelStudio:
             return
         raw = self._content(task, config)
         row = self.project.embed(raw, _name(task)).result()
-        self._tasks[int(task["id"])] = Task(digest_of(raw), row)
+        self._tasks[int(task["id"])] = StudioTask(digest_of(raw), row)
         outcome = self.project.add(raw, row, str(chosen[0]), _name(task)).result()
         if outcome.id is not None:
             self._items[int(annotation.get("id") or 0)] = outcome.id
@@ -177,7 +177,7 @@ class LabelStudio:
                     waiting[int(task["id"])] = digest_of(raw), self.project.embed(raw, _name(task))
         for number, (digest, future) in waiting.items():
             with suppress(UnreadableInput):
-                self._tasks[number] = Task(digest, future.result())
+                self._tasks[number] = StudioTask(digest, future.result())
 
     def _scores(self, model: ServedModel) -> dict[int, float]:
         """The place in our order of the tasks without a label, from 0 to less than 0.5."""
