@@ -6,7 +6,8 @@
 - In a `console` block every line after `$ ` is run; what stands below it is what it must print. Words must be equal,
   numbers within a tenth, and `...` stands for anything.
 - `photos/`, `held-out/`, `more/` and `new.png` are handwritten digits as pictures; `vectors.parquet`,
-  `held-out.parquet`, `more.parquet` and `new.parquet` are their pixels as embeddings; `mails.csv`, `more.csv` and `new.csv` are made-up messages.
+  `held-out.parquet`, `more.parquet` and `new.parquet` are their pixels as embeddings; `mails.csv`, `more.csv` and
+  `new.csv` are made-up messages.
 """
 
 import doctest
