@@ -5,8 +5,9 @@
 - Every other `python` block is executed; the blocks of a page share their names.
 - In a `console` block every line after `$ ` is run; what stands below it is what it must print. Words must be equal,
   numbers within a tenth, and `...` stands for anything.
-- `photos/`, `held-out/`, `more/` and `new.png` are handwritten digits as pictures; `vectors.parquet`, `more.parquet`
-  and `new.parquet` are their pixels as embeddings; `mails.csv`, `more.csv` and `new.csv` are made-up messages.
+- `photos/`, `held-out/`, `more/` and `new.png` are handwritten digits as pictures; `vectors.parquet`,
+  `held-out.parquet`, `more.parquet` and `new.parquet` are their pixels as embeddings; `mails.csv`, `more.csv` and
+  `new.csv` are made-up messages.
 """
 
 import doctest
@@ -100,6 +101,7 @@ def tabulate_digits(folder, digits):
     rows = {label: np.flatnonzero(digits.target == label) for label in (1, 2, 3, 4)}
     parts = {
         "vectors": np.concatenate([rows[label][:60] for label in (1, 2, 3)]),
+        "held-out": np.concatenate([rows[label][60:100] for label in (1, 2, 3)]),
         "more": rows[4][:30],
         "new": np.concatenate([rows[label][100:102] for label in (1, 2, 3)]),
     }

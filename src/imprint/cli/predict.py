@@ -99,10 +99,25 @@ def command(
         _show(answers, [captions[i] for i in readable], model.measure, unknown)
     if sort_into is not None:
         _sort(sort_into, answers, link)
+    if unknown is not None:
+        _warn_of_few_rows(model, unknown)
     terminal.skipped(embedded.skipped)
     if _inputs.STANDARD_INPUT in inputs and model.calibrated:
         _monitor(model, answers)
     terminal.end(embedded.skipped)
+
+
+def _warn_of_few_rows(model: "Imprinter", unknown: float) -> None:
+    """Say where the model has too few training rows to refuse anything at this level."""
+    from imprint.calibration import CrossValidation
+    from imprint.calibration.caveats import p_value_caveat
+
+    folds = model.learnt.head.imprinted.folds
+    sentence = (
+        p_value_caveat(folds, unknown, model.embedder.kind.plural) if isinstance(folds, CrossValidation) else None
+    )
+    if sentence is not None:
+        terminal.note(sentence)
 
 
 def _answers(

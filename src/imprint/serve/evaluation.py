@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from imprint.calibration import Calibration, CrossValidation, OutOfFold, predict_out_of_fold
+from imprint.calibration.caveats import caveats
 from imprint.core.types import Array
 from imprint.evaluation.anomalies import duplicates
 from imprint.evaluation.label_errors import label_errors
@@ -111,6 +112,7 @@ def as_json(evaluation: ModelEvaluation, labelled: LabelledSet) -> dict[str, Any
         "rows": int(predictions.assessed.sum()),
         "accuracy": calibration.expected_accuracy,
         "interval": list(calibration.expected_interval),
+        "caveats": caveats(evaluation.folds, "examples") if evaluation.folds else [],
         "classes": classes,
         "confusion": counts.tolist(),
         "mistakes": mistakes,

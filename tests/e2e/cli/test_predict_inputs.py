@@ -74,6 +74,13 @@ def test_a_rejected_input_names_the_closest_class(imprint, paint, tmp_path):
     assert "known: conformal p-value" in done.err
 
 
+def test_too_few_pictures_to_refuse_anything_are_named_with_the_remedy(imprint, paint, tmp_path):
+    photos = paint(tmp_path / "photos", ["dark", "light"], 4)
+    assert imprint("fit", photos, "-o", "m.imprint", "-b", "raw").code == 0
+    assert "the smallest p-value of known is 0.11" in imprint("predict", "m.imprint", photos, "--unknown", 0.05).err
+    assert "smallest p-value" not in imprint("predict", "m.imprint", photos, "--unknown", 0.2).err
+
+
 def test_one_picture_on_standard_input(model, photos):
     words = [sys.executable, "-m", "imprint", "predict", str(model), "-", "--json"]
     raw = (photos / "light" / "0.png").read_bytes()

@@ -31,7 +31,8 @@ function whole(found, old) {
     h("div", { class: "panel score" },
       h("p", { class: "figure", id: "accuracy" }, percent(found.accuracy)),
       h("div", {}, h("p", {}, h("strong", {}, "Expected accuracy"), ` on new ${noun()}s like these, 95 % interval ${percent(found.interval[0])} to ${percent(found.interval[1])}.`),
-        h("p", { class: "muted" }, `Cross-validation on ${count(found.rows, noun())}: each is predicted by a model fitted without it.${old ? " Evaluating the latest change …" : ""}`))),
+        h("p", { class: "muted" }, `Cross-validation on ${count(found.rows, noun())}: each is predicted by a model fitted without it.${old ? " Evaluating the latest change …" : ""}`),
+        ...found.caveats.map((sentence) => h("p", { class: "muted" }, sentence)))),
     confusion(found), suspects(found), twins(found),
   ].filter(Boolean);
 }
