@@ -160,7 +160,7 @@ def print_splits(file: Path, sizes: list[int], draws: int) -> None:
     print("| rows per class | held-out training rows refused | test rows refused |\n|---|---:|---:|")
     for rows in sizes:
         shares = np.array(list(splits(file, rows, draws))).T
-        cells = [f"{share.mean():.1f} ({share.min():.1f} to {share.max():.1f})" for share in shares]
+        cells = [f"{s.mean():.1f} ({s.min():.1f} to {s.max():.1f})" if np.isfinite(s).all() else "" for s in shares]
         print(f"| {rows} | " + " | ".join(cells) + " |", flush=True)
 
 
