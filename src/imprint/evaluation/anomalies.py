@@ -1,4 +1,4 @@
-"""Duplicates and outliers among embeddings; see docs/check.md for the limits."""
+"""Duplicates and outliers among embeddings; see docs/evaluate.md for the limits."""
 
 import numpy as np
 
