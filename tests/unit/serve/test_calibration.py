@@ -1,13 +1,16 @@
 """A model gives the same answer on the page, in the terminal and after export, and says whether it is calibrated."""
 
 import io
+import json
 import threading
 
 import numpy as np
 import pytest
 from PIL import Image
+from sklearn.datasets import load_digits
 
 from imprint import Imprinter, backbones
+from imprint.cli import main
 from imprint.serve.project import Project
 
 from .conftest import METHOD, PARTS, picture
@@ -57,6 +60,28 @@ def test_an_imported_model_keeps_its_calibration_and_is_exported_with_it(client,
     assert evaluation["calibrated"]
     assert evaluation["accuracy"] == pytest.approx(model.expected_accuracy_)
     assert client.ask("GET", "/api/export/model.onnx")[0] == 200
+
+
+def test_a_hundred_real_pictures_get_the_same_answer_in_python_terminal_and_api(client, tmp_path, capsys):
+    images = (load_digits().images * 15.9375).round().astype(np.uint8)
+    model = Imprinter("raw", cache=False, **PARTS).fit((list(images[:300]), list(map(str, load_digits().target[:300]))))
+    raw = saved(model, tmp_path / "a.imprint")
+    assert client.json("POST", "/api/import?name=a.imprint", raw)[0] == 200
+    (tmp_path / "new").mkdir()
+    for i, image in enumerate(images[300:400]):
+        Image.fromarray(image).save(tmp_path / "new" / f"{i:03}.png")
+    paths = sorted((tmp_path / "new").iterdir())
+    P, known = model.predict_proba(paths), model.known(paths)
+    assert main(["predict", str(tmp_path / "a.imprint"), *map(str, paths), "--json", "--top", "10"]) == 0
+    terminal = json.loads(capsys.readouterr().out)
+    api = [client.json("POST", "/api/predict?top=10", path.read_bytes())[1][0] for path in paths]
+    for one, other, p, value in zip(terminal, api, P, known):
+        for told in (one, other):
+            shares = {guess["label"]: guess["probability"] for guess in told["top"]}
+            assert np.allclose(
+                [shares[k] for k in model.classes_.tolist()], p, atol=5e-6, rtol=0
+            )  # float32: one row or many
+            assert told["known"] == pytest.approx(float(value), abs=1e-6)
 
 
 def test_after_an_example_is_added_the_model_is_calibrated_again_from_all_that_is_known(client, project, tmp_path):
