@@ -150,13 +150,13 @@ def value_doc(module: str, name: str) -> str:
 
 
 def parameters(function: Any) -> Iterator[str]:
-    """A line for each parameter: what it takes, and its value unless told."""
+    """A line for each parameter: what it takes, and its default."""
     rows = [
         f"| `{p.name}` | `{annotation(p.annotation)}` | {'' if p.default is p.empty else f'`{default(p)}`'} |"
         for p in shown_parameters(function)
     ]
     if rows:
-        yield from ("| parameter | takes | unless told |", "|---|---|---|", *map(escaped, rows), "")
+        yield from ("| parameter | takes | default |", "|---|---|---|", *map(escaped, rows), "")
 
 
 def escaped(row: str) -> str:

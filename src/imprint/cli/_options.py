@@ -54,18 +54,16 @@ Labels = Annotated[
     Path | None, typer.Option("--labels", metavar="FILE", help="One label per row, for a .npy file of embeddings.")
 ]
 LabelColumn = Annotated[
-    str | None, typer.Option(metavar="NAME", help="The column of labels in a table; unless told, label.")
+    str | None, typer.Option(metavar="NAME", help="The column of labels in a table. [default: label]")
 ]
-TextColumn = Annotated[
-    str | None, typer.Option(metavar="NAME", help="The column of texts in a table; unless told, text.")
-]
+TextColumn = Annotated[str | None, typer.Option(metavar="NAME", help="The column of texts in a table. [default: text]")]
 Network = Annotated[
     str | None,
     typer.Option(
         "--backbone",
         "-b",
-        help="Network, see `imprint list backbones`; unless told, efficientnet_lite0 for pictures, minilm for texts, "
-        "yamnet for sounds.",
+        help="Network, see `imprint list backbones`. [default: efficientnet_lite0 for pictures, minilm for texts, "
+        "yamnet for sounds]",
         autocompletion=_backbones,
     ),
 ]
@@ -78,7 +76,7 @@ Recipe = Annotated[
     typer.Option(
         "--recipe",
         "-r",
-        help="A method by name, see `imprint list recipes`; unless told, kernel.",
+        help="A method by name, see `imprint list recipes`. [default: kernel]",
         autocompletion=_recipes,
     ),
 ]
@@ -88,14 +86,14 @@ KeepHead = Annotated[
 ]
 KeepBy = Annotated[
     Way | None,
-    typer.Option(help="How old and new classes share the answer; unless told, margin. Implies --keep-head."),
+    typer.Option(help="How pre-trained and new classes compete. Implies --keep-head. [default: margin]"),
 ]
 Generator = Annotated[
     str | None, typer.Option(help="How proxies are made, such as 'kmeans(k=5)', instead of as the recipe says.")
 ]
 Proxies = Annotated[
     int | None,
-    typer.Option(min=1, help="At most so many proxies per class, a budget of memory and time; 50 with kernel."),
+    typer.Option(min=1, help="Maximum number of proxies per class, a budget of memory and time. [default: 50]"),
 ]
 Aggregator = Annotated[
     str | None, typer.Option(help="How proxies decide, such as 'nearest(m=3)', instead of as the recipe says.")
@@ -116,7 +114,7 @@ Calibrate = Annotated[
 ]
 Seed = Annotated[int, typer.Option(help="The same pictures and seed give the same model.", min=0)]
 Device = Annotated[str, typer.Option(help="Where the backbone runs: cpu or cuda.")]
-Threads = Annotated[int | None, typer.Option(help="Cores the backbone may use; all, unless told.", min=1)]
+Threads = Annotated[int | None, typer.Option(help="Maximum number of cores for the backbone. [default: all]", min=1)]
 Engine = Annotated[str, typer.Option(help="local, or ray for the cluster that RAY_ADDRESS names.")]
 Cache = Annotated[bool, typer.Option("--cache/--no-cache", help="Keep the embeddings, so that a repeat is fast.")]
 Json = Annotated[bool, typer.Option("--json", help="For programs: JSON on standard output.")]

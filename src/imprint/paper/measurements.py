@@ -213,7 +213,7 @@ class Statements(Artefact):
             Claim(
                 "k-medoids is scikit-learn's.",
                 Verdict.UNTESTABLE,
-                "scikit-learn has none; both searches are written anew here",
+                "scikit-learn has none; both searches are reimplemented here",
                 Verdict.FAILS,
                 "it is the alternating search of scikit-learn-extra, which starts from the centre of a class",
             ),

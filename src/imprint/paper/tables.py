@@ -29,7 +29,7 @@ OTHERS = (KMEDOIDS, "mean", "covmax", "random", "fps")
 def generator_rows(
     published: Mapping[str, tuple[float, float]], most: int, few: bool = False
 ) -> "tuple[TableRow, ...]":
-    """Every generator with at most so many proxies, under all norms.
+    """Every generator with a given maximum number of proxies, under all norms.
 
     With `few`, 5 or 20 proxies and the norms that leave directions alone are the only candidates.
     """

@@ -51,7 +51,7 @@ class Series:
     shade: float | None = None
     dotted: bool = False
     marked: Sequence[int] | None = None
-    """Which points carry the marker; all, unless told."""
+    """Which points carry the marker. Default: all."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -51,7 +51,7 @@ def front(runs: Sequence[Run]) -> list[str]:
     return [
         f"{artefacts(runs)} of J. Westerhoff, G. Atefi, M. Koddenbrock, A. Figueroa, A. Löser, E. Rodner, F. "
         "A. Gers: Robust Weight Imprinting: Insights from Neural Collapse and Proxy-Based Aggregation (TMLR 2025), "
-        "computed anew and set beside what was published.",
+        "reproduced next to the published results.",
         *(f"{run.name.capitalize() if len(runs) == 1 else run.name}: {run.scope}{_cost(run)}" for run in runs),
         other,
     ]
