@@ -91,18 +91,14 @@ def auroc(known: np.ndarray, unknown: np.ndarray) -> float:
 
 def mahalanobis(data: Task) -> Callable[[np.ndarray], np.ndarray]:
     """Nearness to the nearest class mean of unit rows, by their joint covariance (shrunk as Ledoit and Wolf do)."""
+    from scipy.spatial.distance import cdist
     from sklearn.covariance import LedoitWolf
 
     classes, codes = np.unique(data.y, return_inverse=True)
     X = unit_rows(data.X).astype(np.float64)
     means = np.stack([X[codes == c].mean(axis=0) for c in range(len(classes))])
-    precision = LedoitWolf(assume_centered=True).fit(X - means[codes]).precision_
-
-    def near(Q: np.ndarray) -> np.ndarray:
-        apart = unit_rows(Q).astype(np.float64)[:, None] - means
-        return -np.einsum("qcd,qcd->qc", apart @ precision, apart).min(axis=1)
-
-    return near
+    whiten = np.linalg.cholesky(LedoitWolf(assume_centered=True).fit(X - means[codes]).precision_)
+    return lambda Q: -cdist(unit_rows(Q).astype(np.float64) @ whiten, means @ whiten, "sqeuclidean").min(axis=1)
 
 
 def nearest_rows(data: Task) -> Callable[[np.ndarray], np.ndarray]:

@@ -17,7 +17,7 @@ from imprint.core.files import container
 from imprint.core.labels import plain
 from imprint.core.types import Array
 from imprint.estimator.fitted import Fitted, FittedState, read_columns, warn_of_small_samples
-from imprint.estimator.inputs import FLOATS, Columns, check_same_kind, read_labels, read_seed, weighted
+from imprint.estimator.inputs import FLOATS, Columns, check_same_kind, read_labels, read_seed, refuse_balanced, weighted
 from imprint.estimator.parameters import MethodParameters, as_parameters
 from imprint.head import Head
 from imprint.head.card import model_card
@@ -123,9 +123,7 @@ class ImprintClassifier(Fitted, ClassifierMixin, MethodParameters):  # type: ign
         documentation what they do with the rows they kept and the new ones. With `norm_post="quantile"` the order in
         which classes arrive matters, by definition. `classes` is accepted for scikit-learn's sake and not needed.
         """
-        if self.class_weight == "balanced":
-            rule = "the balance depends on all classes; use fit, or a dict of class weights"
-            raise ParameterError(f"partial_fit(X, y) with class_weight='balanced': {rule}.")
+        refuse_balanced("partial_fit(X, y)", self.class_weight)
 
         def learn(learnt: FittedState | None) -> FittedState:
             rows, labels, weight, columns = self._labelled("partial_fit(X, y)", X, y, sample_weight, learnt)
@@ -139,6 +137,7 @@ class ImprintClassifier(Fitted, ClassifierMixin, MethodParameters):  # type: ign
     def forget(self, label: Any) -> Self:
         """Drop a class, exactly as if it had never been seen."""
         self._known()
+        refuse_balanced(f"forget({label!r})", self.class_weight)
         compare_and_set(self, "_learnt", lambda learnt: learnt._replace(head=learnt.head.forget(plain(label))))
         return self
 

@@ -34,6 +34,10 @@ def p_value_caveat(folds: CrossValidation, level: float, things: str = "rows") -
     smallest = 1 / (rows + 1)
     if smallest < level:
         return None
+    if not rows:
+        return (
+            f"With one of the {things} of every class the p-values of known are 1 and nothing is refused: add {things}."
+        )
     count = "one of the" if rows == 1 else f"{rows}"
     return (
         f"With {count} {things} the smallest p-value of known is {smallest:.2f}, so that below {level:g} nothing is "

@@ -151,9 +151,8 @@ def _write(pool: "Split", suggestions: "Suggestions", json: bool, csv: bool) -> 
         columns |= texts if pool.kind.typed else {}
         terminal.write_csv(list(columns), zip(*columns.values()))
     else:
-        text = [pool.inputs[i] for i in numbers] if pool.kind.typed else None
-        names = text or [e["path"] for e in entries]
-        terminal.table(["row", "name", "reason"], zip(numbers, names, suggestions.reasons), right=["row"])
+        captions = pool.captions
+        terminal.table(["name", "reason"], [(captions[i], reason) for i, reason in zip(numbers, suggestions.reasons)])
 
 
 def _copy(folder: Path, files: list[str]) -> None:

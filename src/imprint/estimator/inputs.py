@@ -80,6 +80,13 @@ def read_labels(call: str, y: Any, rows: int) -> Array:
     return np.asarray(y)
 
 
+def refuse_balanced(call: str, class_weight: Any) -> None:
+    """Refuse to change some classes of a model whose weights depend on all of them."""
+    if class_weight == "balanced":
+        rule = "the balance depends on all classes; use fit, or a dict of class weights"
+        raise ParameterError(f"{call} with class_weight='balanced': {rule}.")
+
+
 def weighted(call: str, X: Any, y: Array, sample_weight: Any, class_weight: Any) -> tuple[Any, Array, Array | None]:
     """Rows and labels without those of weight 0, and the weight of each; None where all rows count the same."""
     if sample_weight is None and class_weight is None:

@@ -11,6 +11,7 @@ from imprint.head import Decider
 from imprint.imprinter import exemplars, pretrained
 from imprint.imprinter.exemplars import Exemplars
 from imprint.imprinter.items import Embedded
+from imprint.modalities.embedding import check_width
 
 
 class ImprinterState(NamedTuple):
@@ -25,6 +26,7 @@ class ImprinterState(NamedTuple):
         """The state after more rows, of known or of new classes."""
         y = np.asarray(rows.y)
         if len(self.head.imprinted):
+            check_width(rows.X, self.head.imprinted.width)
             _same_kind(self.head, y)
         head = self.head.learn(rows.X.astype(self.head.imprinted.dtype, copy=False), y)
         return self._replace(head=head, shelves=exemplars.shelve(head.imprinted, self.shelves, rows))

@@ -79,6 +79,13 @@ def test_texts_come_with_a_column_to_fill_in(imprint, table):
     assert {r["label"] for r in rows} == {""}
 
 
+def test_texts_are_shown_with_their_rows_in_the_file(imprint, table):
+    lines = imprint("suggest", table, "-n", 3, "--backbone", "minilm").out.splitlines()[2:]
+    for line in lines:
+        name, _, text = line.partition(": ")
+        assert text.startswith(TEXTS[int(name.split("row ")[1]) - 2]), "the first row of the file is its header"
+
+
 def test_embeddings_are_a_pool(imprint, tmp_path):
     np.save(tmp_path / "pool.npy", np.random.default_rng(0).normal(size=(30, 5)).astype(np.float32))
     done = imprint("suggest", "pool.npy", "-n", 30, "--json")

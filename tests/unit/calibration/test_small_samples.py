@@ -103,3 +103,10 @@ def test_many_classes_of_many_rows_need_the_model_of_one_fold(monkeypatch):
     assert set(answers.fold.tolist()) == {0}
     assert np.bincount(answers.own).tolist() == [6] * 10
     assert answers.weight.sum() == pytest.approx(600)
+
+
+def test_one_row_of_every_class_refuses_nothing_at_any_level():
+    with pytest.warns(SmallSampleWarning, match="of every class the p-values of known are 1 and nothing is refused"):
+        model = ImprintClassifier(calibrate=True).fit(X[:3], Y[:3])
+    with pytest.warns(SmallSampleWarning, match="nothing is refused: add rows"):
+        assert model.known(X[3:6]).tolist() == [1, 1, 1]

@@ -58,3 +58,11 @@ def test_weights_that_make_no_sense_are_refused(weight):
 def test_balanced_weights_need_all_classes_at_once():
     with pytest.raises(ParameterError, match="class_weight='balanced': the balance depends on all classes"):
         ImprintClassifier(class_weight="balanced").partial_fit(X, Y)
+
+
+def test_a_class_of_a_balanced_model_cannot_be_forgotten_exactly():
+    model = ImprintClassifier(class_weight="balanced").fit(X, Y)
+    before = model.predict_proba(X[:5])
+    with pytest.raises(ParameterError, match=r"^forget\(1\) with class_weight='balanced': "):
+        model.forget(1)
+    np.testing.assert_array_equal(model.predict_proba(X[:5]), before)

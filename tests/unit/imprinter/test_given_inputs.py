@@ -166,6 +166,8 @@ def test_embeddings_of_another_width_are_refused(embeddings):
                 call(np.ones((3, width)))
     with pytest.raises(ParameterError, match="fitted on 5"):
         embeddings.why(np.ones(3))
+    with pytest.raises(ParameterError, match=r"^The embeddings have 4 columns, and the model was fitted on 5"):
+        embeddings.add(np.ones((3, 4)), Y[:3])
 
 
 @pytest.mark.parametrize("kind", ["pictures", "embeddings"])
