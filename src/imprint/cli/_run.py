@@ -64,7 +64,11 @@ def _refuse(error: Any) -> int:
     if option in ("-o", "--output") and context is not None and "csv" in {p.name for p in context.command.params}:
         sentence = f"No such option: {option}. To write a table: {context.command_path} ... --csv > FILE"
     elif type(error).__name__ == "MissingParameter" and getattr(parameter, "help", None):
-        name = " ".join([*parameter.opts[:1], parameter.metavar or ""]) if _is_option(parameter) else parameter.metavar
+        name = (
+            " ".join(filter(None, [*parameter.opts[:1], parameter.metavar]))
+            if _is_option(parameter)
+            else parameter.metavar
+        )
         meaning = parameter.help.rstrip(".")
         sentence = f"{name} is missing: {meaning[:1].lower()}{meaning[1:]}"
     _terminal.fail(f"{sentence.rstrip('.')}.")

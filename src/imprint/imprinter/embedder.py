@@ -179,5 +179,7 @@ def _complete(rows: Embedded, classes: Sequence[Any]) -> None:
     readable = set(np.unique(rows.y).tolist()) if rows.y is not None else set()
     for label in classes:
         if label not in readable:
+            if not rows.skipped:
+                raise ImprintError(f"Every text of the class {label!r} is blank; give others, or leave the class out.")
             name, reason = rows.skipped[0].name, rows.skipped[0].reason
             raise ImprintError(f"Nothing of the class {label!r} can be read; the first failure is {name}: {reason}.")

@@ -100,6 +100,7 @@ def test_a_missing_option_says_what_to_write(imprint):
     done = imprint("fit", "photos")
     assert done.code == 2
     assert done.err.splitlines()[-1].startswith("Error: --output FILE is missing: ")
+    assert "Error: --to is missing: the format." in imprint("export", "model.imprint").err
     done = imprint("predict", "m.imprint", "a.png", "-o", "out.csv")
     assert done.err.splitlines()[-1] == "Error: No such option: -o. To write a table: imprint predict ... --csv > FILE."
 

@@ -15,7 +15,7 @@ from PIL import Image
 
 from imprint import Imprinter
 from imprint.core.component import Component
-from imprint.core.errors import DataWarning, ParameterError, UnreadableInput
+from imprint.core.errors import DataWarning, ImprintError, ParameterError, UnreadableInput
 from imprint.export import export
 
 RNG = np.random.default_rng(0)
@@ -241,3 +241,8 @@ def test_the_label_minus_one_is_reported():
 def test_a_missing_file_is_unreadable_not_a_text(pictures):
     with pytest.raises(UnreadableInput, match=r"nowhere\.png: No such file"):
         pictures.predict(["nowhere.png"])
+
+
+def test_a_class_of_blank_texts_is_refused_in_a_sentence():
+    with pytest.raises(ImprintError, match="Every text of the class 'a' is blank"):
+        Imprinter(cache=False).fit(["", "  ", "hi", "yo"], ["a", "a", "b", "c"])
