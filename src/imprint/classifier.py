@@ -189,6 +189,7 @@ class ImprintClassifier(Fitted, ClassifierMixin, MethodParameters):  # type: ign
         if columns is not None:
             document["features"] = list(columns)
         document |= {"kind": "classifier", "card": model_card(head, "embedding", None).markdown()}
+        document["class_weight"] = "balanced" if self.class_weight == "balanced" else None
         container.write(path, document, arrays, lambda again, its_arrays: head_from_parts(again, its_arrays, path))
 
     @classmethod
@@ -200,7 +201,8 @@ class ImprintClassifier(Fitted, ClassifierMixin, MethodParameters):  # type: ign
         head, columns = head_from_parts(document, arrays, path), read_columns(document.get("features"), path)
         if columns is not None and len(columns) != head.width:
             raise container.foreign(path)
-        return cls.of_head(head, columns)
+        class_weight = "balanced" if document.get("class_weight") == "balanced" else None
+        return cls.of_head(head, columns).set_params(class_weight=class_weight)
 
     @classmethod
     def of_head(cls, head: Head, columns: tuple[str, ...] | None = None) -> Self:

@@ -35,6 +35,6 @@ def command(
         copies = model.learnt.count_known(rows)
         model.add(rows)
     if copies:
-        terminal.note(f"{copies:,} of these {model.embedder.kind.plural} were already in the model.")
+        terminal.note(f"Already in the model: {model.embedder.kind.count(copies)}.")
     state(model, file, rows, json)
     terminal.end(rows.skipped)

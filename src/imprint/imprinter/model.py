@@ -44,10 +44,8 @@ class Imprinter(Answering):
         [default: `efficientnet_lite0` for pictures, `minilm` for texts, `yamnet` for sounds, none for embeddings]
     recipe : str, optional
         A published method, see `imprint list recipes`; `parts` replace some of its parts. [default: `kernel`]
-    cache : bool or path
-        Whether and where embeddings are cached, so that a second `fit` is fast and an interrupted one resumes.
-    device, threads
-        Where the backbone runs.
+    cache, device, threads
+        Whether and where embeddings are cached (a second `fit` is fast, an interrupted one resumes); where it runs.
     calibrate : bool
         Whether to estimate `expected_accuracy_` and `known`, and to calibrate probabilities; see `ImprintClassifier`.
     keep_head : bool or str
@@ -59,12 +57,11 @@ class Imprinter(Answering):
     random_state : int
         The same data and seed give the same model.
     **parts
-        `norm_pre`, `generator`, `norm_post`, `norm_inf`, `aggregator`, as `ImprintClassifier` takes them.
+        As `ImprintClassifier` takes them.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from imprint import Imprinter
     >>> black, white = np.zeros((2, 8, 8), np.uint8), np.full((2, 8, 8), 255, np.uint8)
     >>> model = Imprinter(backbone="raw", recipe="janson2022")
     >>> model.fit(([*black, *white], ["black", "black", "white", "white"])).predict([white[0] - 9])

@@ -60,8 +60,12 @@ def test_balanced_weights_need_all_classes_at_once():
         ImprintClassifier(class_weight="balanced").partial_fit(X, Y)
 
 
-def test_a_class_of_a_balanced_model_cannot_be_forgotten_exactly():
+@pytest.mark.parametrize("loaded", [False, True])
+def test_a_class_of_a_balanced_model_cannot_be_forgotten_exactly(loaded, tmp_path):
     model = ImprintClassifier(class_weight="balanced").fit(X, Y)
+    if loaded:
+        model.save(tmp_path / "m.imprint")
+        model = ImprintClassifier.load(tmp_path / "m.imprint")
     before = model.predict_proba(X[:5])
     with pytest.raises(ParameterError, match=r"^forget\(1\) with class_weight='balanced': "):
         model.forget(1)
