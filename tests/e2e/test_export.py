@@ -118,5 +118,5 @@ def test_the_command(photos, network, capsys):
     assert capsys.readouterr().err.startswith(f"m.onnx: {network} and the head, 10 classes, ")
     for to, name in (("torch", "m.safetensors"), ("numpy", "m.npz")):
         assert main(["export", "m.imprint", "--to", to]) == 0
-        assert capsys.readouterr().err.startswith(f"{name}: the head alone, 10 classes, ")
+        assert capsys.readouterr().err.startswith(f"{name}: the head without a backbone, 10 classes, ")
     assert main(["export", "m.imprint", "--to", "tflite"]) == 2
