@@ -12,6 +12,7 @@ from imprint.active import Suggestions, suggest
 from imprint.calibration import CrossValidation
 from imprint.core.arrays import all_finite, dtype_name, labels_at, like, on_gpu, to_numpy
 from imprint.core.compare_and_set import compare_and_set
+from imprint.core.defaults import DEFAULT
 from imprint.core.errors import FileError, ParameterError
 from imprint.core.files import container
 from imprint.core.labels import plain
@@ -21,7 +22,7 @@ from imprint.estimator.inputs import FLOATS, Columns, check_same_kind, read_labe
 from imprint.estimator.parameters import MethodParameters, as_parameters
 from imprint.head import Head
 from imprint.head.card import model_card
-from imprint.method import DEFAULT, Method
+from imprint.method import Method
 from imprint.persistence import head_from_parts, head_to_parts
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from imprint import aggregators, generators, normalisers
 from imprint.aggregators._base import Aggregator
 from imprint.core.arrays import is_torch, to_numpy
+from imprint.core.defaults import PARTS
 from imprint.core.digest import class_rng
 from imprint.core.errors import ParameterError
 from imprint.core.family import Family
@@ -16,15 +17,6 @@ from imprint.core.types import Array, State
 from imprint.generators._base import Generator, PerClassGenerator
 from imprint.normalisers._base import POSITIONS, Normaliser
 
-PARTS = ("norm_pre", "generator", "norm_post", "norm_inf", "aggregator")
-DEFAULT = {
-    "norm_pre": "l2",
-    "generator": "kmeans(k=50)",
-    "norm_post": "none",
-    "norm_inf": "l2",
-    "aggregator": "kernel",
-}
-"""The default method, everywhere. docs/kernel.md shows what k costs and gains."""
 FAMILIES: dict[str, Family[Any]] = {part: normalisers.family for part in PARTS if part.startswith("norm")} | {
     "generator": generators.family,
     "aggregator": aggregators.family,

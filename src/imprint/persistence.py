@@ -23,13 +23,14 @@ from imprint.calibration.stored import (
     share_rows,
     unshare_rows,
 )
+from imprint.core.defaults import PARTS
 from imprint.core.errors import FileError, ParameterError
 from imprint.core.files.container import foreign, require
 from imprint.core.layout import LARGEST_AXIS, states_fit, to_arrays, to_stacks, to_states
 from imprint.core.types import Array
 from imprint.generators._base import PerClassGenerator
 from imprint.head import Head
-from imprint.method import FAMILIES, PARTS, ClassState, Method
+from imprint.method import FAMILIES, ClassState, Method
 
 LABELS = {"U": (str,), "b": (bool,), "i": (int,), "u": (int,), "f": (int, float)}
 """The plain types of labels for each kind of NumPy's."""
@@ -167,7 +168,7 @@ def _folds(empty: Head, labels: tuple[Any, ...], arrays: dict[str, Array]) -> Cr
     for f in range(FOLDS):
         classes = arrays[f"fold{f}/classes"]
         require(classes.dtype == np.int64 and classes.ndim == 1)
-        require(len(np.unique(classes)) == len(classes) and bool(((classes >= 0) & (classes < count)).all()))
+        require(len(set(classes.tolist())) == len(classes) and bool(((classes >= 0) & (classes < count)).all()))
         known = [labels[i] for i in classes.tolist()]
         require(set(fitted) <= set(known) and (earlier or len(fitted) == len(known)))
         for label, state in zip(known, _states(empty, arrays, len(known), f"fold{f}/") if known else ()):

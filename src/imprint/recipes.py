@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from imprint.core.defaults import DEFAULT, PARTS
 from imprint.core.family import unknown
-from imprint.method import DEFAULT, PARTS
 
 if TYPE_CHECKING:
     from imprint.classifier import ImprintClassifier

@@ -4,7 +4,8 @@ import pytest
 from sklearn.utils.estimator_checks import estimator_checks_generator, parametrize_with_checks
 
 from imprint import ImprintClassifier, recipes
-from imprint.method import PARTS, Method
+from imprint.core.defaults import PARTS
+from imprint.method import Method
 
 PLAIN = dict(norm_pre="none", norm_post="none", norm_inf="none")
 ESTIMATORS = [

@@ -69,11 +69,20 @@ class CrossValidation:
         return CrossValidation(self.empty, held, {k: states for k, states in self.fitted.items() if k != label})
 
     def with_classes(self, source: "CrossValidation", names: Mapping[str, Any]) -> "CrossValidation":
-        """These and some classes of another one, under new names."""
-        held = {**self.held, **{new: source.held[old] for new, old in names.items()}}
-        fitted = {new: source.fitted[old] for new, old in names.items() if old in source.fitted}
+        """These and some classes of another one, under new names.
+
+        The fold of a row follows from its label, so the rows held of a renamed class are learnt again.
+        """
+        same = {new: old for new, old in names.items() if new == old}
+        held = {**self.held, **{new: source.held[old] for new, old in same.items()}}
+        fitted = {new: source.fitted[old] for new, old in same.items() if old in source.fitted}
         empty = replace(source.empty, label_type=np.dtype("U1")) if self.empty.width is None else self.empty
-        return CrossValidation(empty, held, {**self.fitted, **fitted})
+        folds = CrossValidation(empty, held, {**self.fitted, **fitted})
+        for new, old in names.items():
+            if new not in same:
+                rows, weight, _ = source.held[old].in_order()
+                folds = folds.learn(rows, np.full(len(rows), new), weight)
+        return folds
 
     def count_known(self, X: Array, y: Array) -> int:
         """How many of these rows are copies of a row that their class already has."""

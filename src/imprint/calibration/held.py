@@ -76,7 +76,7 @@ def from_state(state: State, seed: int, label: Any) -> HeldRows:
     index, digests = state["index"].astype(np.int64), state["digests"].astype(np.uint64)
     held = _select(state["rows"], index, state["weight"], digests, seed, label)
     total = float(state["total"][0])
-    if len(np.unique(index)) != min(len(digests), HELD) or not np.array_equal(held.index, index):
+    if len(set(index.tolist())) != min(len(digests), HELD) or not np.array_equal(held.index, index):
         raise ValueError
     return replace(held, total=total)
 

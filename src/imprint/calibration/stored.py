@@ -91,7 +91,9 @@ def unshare_rows(arrays: dict[str, Array]) -> dict[str, Array]:
     for c, index in indices.items():
         rows, length = held[c], divisors[c]
         require(index.dtype == np.int64 and index.ndim == 1 and length.dtype == rows.dtype and rows.ndim == 2)
-        require(len(np.unique(index)) == len(index) == len(length) and bool(((index >= 0) & (index < len(rows))).all()))
+        require(
+            len(set(index.tolist())) == len(index) == len(length) and bool(((index >= 0) & (index < len(rows))).all())
+        )
         require(bool((length > 0).all()) and bool(np.isfinite(length).all()))
         proxies[c] = rows[index] / length[:, None]
     rest = {name: array for name, array in arrays.items() if not name.startswith((STATE_ROWS, f"{SHARED}/"))}

@@ -6,9 +6,10 @@ from typing import Any, Self
 
 from sklearn.base import BaseEstimator
 
+from imprint.core.defaults import PARTS
 from imprint.core.errors import ParameterError
 from imprint.estimator.fitted import FittedState
-from imprint.method import FAMILIES, PARTS, Method
+from imprint.method import FAMILIES, Method
 
 
 class MethodParameters(BaseEstimator):  # type: ignore[misc]

@@ -11,7 +11,7 @@ from imprint.kernels.rows import column_means, squared_distances, weighted_means
 
 @dataclass(frozen=True, kw_only=True)
 class Mean(PerClassGenerator):
-    """The (weighted) mean of the class's embeddings. More rows of a known class move it exactly."""
+    """The mean, or weighted mean, of the class's embeddings. More rows of a known class move it exactly."""
 
     takes_tensors: ClassVar[bool] = True
     exact_extension: ClassVar[bool] = True

@@ -12,6 +12,7 @@ import numpy as np
 from imprint import backbones, recipes
 from imprint.calibration import CrossValidation
 from imprint.core.compare_and_set import compare_and_set
+from imprint.core.defaults import PARTS
 from imprint.core.errors import DataWarning, FileError, NotFittedError, ParameterError
 from imprint.core.files import container
 from imprint.core.files.locks import exclusive
@@ -24,7 +25,7 @@ from imprint.imprinter.exemplars import Exemplars
 from imprint.imprinter.items import Embedded
 from imprint.imprinter.names import ClassNames, joined
 from imprint.imprinter.state import ImprinterState
-from imprint.method import PARTS, Method
+from imprint.method import Method
 from imprint.modalities import modality
 from imprint.pretrained_classes.head import PretrainedHead
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from imprint.core.printable import printable
 from imprint.core.types import Array
 from imprint.datasets import Split
 
@@ -75,8 +76,8 @@ def _conflicts(split: Split, X: Array, readable: Array) -> Iterator[str]:
     for a, b in pairs[:NAMED]:
         i, j = int(readable[a]), int(readable[b])
         yield (
-            f"The same {split.kind.noun} has two labels: {split.names[i]} ({split.labels[i]}) and "
-            f"{split.names[j]} ({split.labels[j]})."
+            f"The same {split.kind.noun} has two labels: {printable(split.names[i])} "
+            f"({printable(split.labels[i], 60)}) and {printable(split.names[j])} ({printable(split.labels[j], 60)})."
         )
     if len(pairs) > NAMED:
         yield f"{len(pairs) - NAMED:,} more pairs of equal {split.kind.plural} have two labels; see imprint check."

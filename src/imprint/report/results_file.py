@@ -10,9 +10,10 @@ import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet as pq
 
+from imprint.core.defaults import PARTS
 from imprint.core.errors import FileError, ParameterError
 from imprint.core.files.atomic import atomic_write
-from imprint.method import FAMILIES, PARTS
+from imprint.method import FAMILIES
 from imprint.study.store import MANIFEST, TEXTS, Store
 
 MEANINGS = {

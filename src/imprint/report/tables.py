@@ -8,9 +8,10 @@ import numpy as np
 
 from imprint import recipes
 from imprint.core.arrays import factorize
+from imprint.core.defaults import PARTS
 from imprint.core.errors import ParameterError
 from imprint.core.types import Array
-from imprint.method import PARTS, Method
+from imprint.method import Method
 from imprint.report.breakdown import Breakdown, break_down
 from imprint.stats import Comparison, compare
 from imprint.stats.rank_tests import rank_rows

@@ -2,6 +2,7 @@
 
 import os
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -48,7 +49,8 @@ def imported_basis(raw: bytes) -> ModelBasis:
     folds = head.folds if isinstance(head.folds, CrossValidation) else None
     if folds is not None and not all(isinstance(label, str) for label in head.labels):
         empty = CrossValidation.new(head.method, head.seed, head.dtype)
-        folds = empty.with_classes(folds, {str(label): label for label in head.labels})
+        renamed = empty.with_classes(folds, {str(label): label for label in head.labels})
+        folds = replace(renamed, stored=folds.calibration)
     return ModelBasis(head.method, head.seed, head.width, states, named, folds)
 
 

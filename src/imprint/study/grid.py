@@ -11,9 +11,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from imprint.core.component import Component
+from imprint.core.defaults import PARTS
 from imprint.core.errors import ParameterError
 from imprint.core.family import Family, unknown
-from imprint.method import FAMILIES, PARTS, Method
+from imprint.method import FAMILIES, Method
 from imprint.normalisers._base import Normaliser
 from imprint.normalisers.none import NoNorm
 from imprint.study.methods import Methods

@@ -9,8 +9,9 @@ import numpy as np
 
 from imprint.core.arrays import factorize
 from imprint.core.component import Component
+from imprint.core.defaults import PARTS
 from imprint.core.types import Array
-from imprint.method import PARTS, Method
+from imprint.method import Method
 
 
 @dataclass(frozen=True, eq=False)

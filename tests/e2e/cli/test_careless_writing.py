@@ -116,7 +116,7 @@ def test_one_class_is_exported_too(imprint, paint, tmp_path):
     import onnxruntime
 
     session = onnxruntime.InferenceSession("one.onnx", providers=["CPUExecutionProvider"])
-    scores, probabilities = session.run(None, {"pictures": np.zeros((2, 28, 28, 1), np.uint8)})
+    scores, probabilities, *_ = session.run(None, {"pictures": np.zeros((2, 28, 28, 1), np.uint8)})
     assert scores.shape == probabilities.shape == (2, 1)
     assert (probabilities == 1).all()
 

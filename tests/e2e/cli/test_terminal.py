@@ -19,8 +19,9 @@ def evil(tmp_path):
     """A model whose label and picture have names that clear screens, and a picture with such a name."""
     picture = tmp_path / "p\x1b[31m.png"
     Image.new("RGB", (8, 8), "red").save(picture)
+    Image.new("RGB", (8, 8), "blue").save(tmp_path / "dog.png")
     model = Imprinter("raw", recipe="janson2022")
-    model.fit(([picture, picture], [EVIL, "dog"])).save(tmp_path / "m.imprint")
+    model.fit(([picture, tmp_path / "dog.png"], [EVIL, "dog"])).save(tmp_path / "m.imprint")
     return tmp_path / "m.imprint", picture
 
 

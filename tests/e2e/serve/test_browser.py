@@ -166,7 +166,7 @@ def test_the_keyboard_alone_is_enough(serving, files, tmp_path):
         page.driver.execute_script("document.activeElement.blur()")
         tab_to("[role=tab][aria-selected=true]")
         page.keys(right)
-        page.wait(lambda: page.find("#tab-evaluate").get_attribute("aria-selected") == "true", "the next tab")
+        page.wait(lambda: page.find("#tab-label").get_attribute("aria-selected") == "true", "the next tab")
         page.chord("\ue009", "z")
         page.find(column("red"))
 

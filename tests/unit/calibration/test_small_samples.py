@@ -8,8 +8,9 @@ from sklearn.datasets import load_digits
 
 from imprint import ImprintClassifier, recipe
 from imprint.calibration import out_of_fold
+from imprint.core.defaults import DEFAULT
 from imprint.core.errors import SmallSampleWarning
-from imprint.method import DEFAULT, Method
+from imprint.method import Method
 
 X, Y = load_digits(return_X_y=True)
 
