@@ -76,7 +76,7 @@ def read_labels(call: str, y: Any, rows: int) -> Array:
     except (ValueError, TypeError) as e:
         raise _in_one_sentence(call, e) from None
     if len(y) != rows:
-        raise ParameterError(f"{call}: X has {rows} rows and y has {len(y)} labels; they must be as many.")
+        raise ParameterError(f"{call}: X has {rows} rows and y has {len(y)} labels; the numbers must be equal.")
     return np.asarray(y)
 
 

@@ -64,7 +64,7 @@ def given_split(values: Any, labels: Any = None, kind: Modality | None = None) -
 def _labels(labels: Any, rows: int) -> Array:
     y = plain_labels(_column(labels))
     if len(y) != rows:
-        raise ParameterError(f"fit(items, labels): {rows} items and {len(y)} labels; they must be as many.")
+        raise ParameterError(f"fit(items, labels): {rows} items and {len(y)} labels; the numbers must be equal.")
     return y
 
 
