@@ -2,7 +2,7 @@
 
 from string import Template
 
-from imprint.report.style import STYLE
+from imprint.report.style import ICON, STYLE
 
 OWN_STYLE = """
 main { max-width: 1040px }
@@ -34,6 +34,9 @@ PAGE = Template(
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>imprint: handwritten digits, learnt without training</title>
+"""
+    + ICON
+    + """
 <style>"""
     + STYLE
     + OWN_STYLE
@@ -59,7 +62,7 @@ nearest to the proxy that counted most.</p>
 published; <i>kernel</i> is our own: its proxies decide together. <i>oracle</i> is a yardstick that solves for all
 classes at once, and no imprinting. NC1 says how far the embeddings of a class lie from their mean (0: all at one
 point): where it is large, one proxy per class is not enough.</p>
-<div class="wide"><table class="whole">
+<div class="wide" tabindex="0" role="group" aria-label="Recipes"><table class="whole">
 <thead><tr><th>recipe</th><th class="n">average<br>rank</th>$head</tr></thead>
 <tbody>$rows</tbody>
 <tfoot><tr><th>NC1 of the embeddings</th><td></td>$collapse</tr></tfoot>

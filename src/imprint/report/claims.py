@@ -7,6 +7,7 @@ from html import escape
 from typing import NamedTuple
 
 from imprint.report.sections import Cells, Claim, Shown, Verdict
+from imprint.report.style import scrolling
 
 MARKS = {Verdict.HOLDS: "✓", Verdict.FAILS: "✗", Verdict.UNTESTABLE: "–"}
 CSS = {Verdict.HOLDS: "holds", Verdict.FAILS: "fails", Verdict.UNTESTABLE: "none"}
@@ -72,8 +73,8 @@ def as_html(found: Sequence[ClaimRow], runs: Sequence[str]) -> str:
         for r in found
     )
     head = "".join(f"<th>{escape(name)}</th>" for name in ("claim", *runs, PUBLISHED))
-    body = "".join(lines)
-    return f'<div class="wide"><table class="claims"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
+    table = f'<table class="claims"><thead><tr>{head}</tr></thead><tbody>{"".join(lines)}</tbody></table>'
+    return scrolling(table, "Claims")
 
 
 def tied(text: str) -> str:

@@ -14,13 +14,14 @@ from imprint.report.breakdown import Breakdown
 from imprint.report.critical_difference import critical_difference
 from imprint.report.forms import count, number
 from imprint.report.row_diagram import ranks_by_row
-from imprint.report.style import STYLE
+from imprint.report.style import ICON, STYLE, scrolling
 from imprint.report.tables import MethodLine, Tables
 from imprint.stats import Comparison
 
 PAGE = Template("""<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>$title</title>
 <meta name="viewport" content="width=device-width, initial-scale=1">
+$icon
 <style>$style</style></head><body><main>
 <h1>$title</h1>
 $scope
@@ -29,7 +30,8 @@ $failures
 <section>
 <h2>Methods</h2>
 <p>$explained</p>
-<div class="wide"><table class="whole"><thead><tr>$head</tr></thead><tbody>
+<div class="wide" tabindex="0" role="group" aria-label="Methods"><table class="whole">
+<thead><tr>$head</tr></thead><tbody>
 $rows
 </tbody></table></div>
 </section>
@@ -48,7 +50,8 @@ DIAGRAM = Template("""<section>
 <h2>Every pair</h2>
 <p>p-values of Wilcoxon's signed-rank test, adjusted by Holm for $count. Where two methods differ significantly, the
 value is bold.</p>
-<div class="wide"><table><thead><tr><th></th>$head</tr></thead><tbody>
+<div class="wide" tabindex="0" role="group" aria-label="Every pair"><table>
+<thead><tr><th>method</th>$head</tr></thead><tbody>
 $rows
 </tbody></table></div>
 </section>""")
@@ -83,6 +86,7 @@ def page(tables: Tables, manifest: Mapping[str, Any], failures: Sequence[Mapping
     return PAGE.substitute(
         title=escape(str(manifest["study"]["name"])),
         style=STYLE,
+        icon=ICON,
         scope=_scope(tables, manifest),
         facts=_facts(tables),
         failures=_failures(failures),
@@ -205,7 +209,7 @@ def _breakdowns(tables: Tables) -> str:
 
 
 def _breakdown(found: Breakdown, metric: str) -> str:
-    head = _heads([""], [*found.columns, "mean", "rank"])
+    head = _heads(["method"], [*found.columns, "mean", "rank"])
     shown = [(*row.values, row.mean) for row in found.rows]
     best = [max((v for v in column if v == v), default=None) for column in zip(*shown)]
     rows = []
@@ -217,7 +221,8 @@ def _breakdown(found: Breakdown, metric: str) -> str:
     note = f"{metric.capitalize()} in % for every {found.across}; {count(found.instances, 'instance')}.{more}"
     body = f"<thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody>"
     title = f"{found.kind.capitalize()}: {escape(found.name)}"
-    return f'<section><h2>{title}</h2><p class="pale">{note}</p><div class="wide"><table>{body}</table></div></section>'
+    table = scrolling(f"<table>{body}</table>", title)
+    return f'<section><h2>{title}</h2><p class="pale">{note}</p>{table}</section>'
 
 
 def _failures(failures: Sequence[Mapping[str, Any]]) -> str:

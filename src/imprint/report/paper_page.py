@@ -9,13 +9,14 @@ from imprint.report.claims import ClaimRow, rows, tally, tied
 from imprint.report.claims import as_html as claims_html
 from imprint.report.forms import count
 from imprint.report.sections import Cells, Picture, Run, Section, Shown, as_file, together
-from imprint.report.style import STYLE
+from imprint.report.style import ICON, STYLE, scrolling
 
 SMALL = 400  # points; a picture that may shrink to the width of a telephone
 
 PAGE = Template("""<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>$title</title>
 <meta name="viewport" content="width=device-width, initial-scale=1">
+$icon
 <style>$style</style></head><body><main>
 <h1>$title</h1>
 $front
@@ -92,6 +93,7 @@ def as_html(runs: Sequence[Run]) -> str:
     return PAGE.substitute(
         title=escape(title(runs)),
         style=STYLE,
+        icon=ICON,
         front=intro,
         claims=_html_claims(found, names) if len(shown) > 1 else "",
         links=_links(shown, bool(found)),
@@ -148,7 +150,8 @@ def _html_cells(cells: Cells) -> str:
 
     body = "".join(line(row, "td") for row in cells.rows)
     note = f"<small>{escape(cells.caption)}</small>" if cells.caption else ""
-    return f'<div class="wide"><table><thead>{line(cells.head, "th")}</thead><tbody>{body}</tbody></table></div>{note}'
+    table = f"<table><thead>{line(cells.head, 'th')}</thead><tbody>{body}</tbody></table>"
+    return scrolling(table, "Table") + note
 
 
 def _html_picture(picture: Picture) -> str:
@@ -160,7 +163,7 @@ def _html_picture(picture: Picture) -> str:
         return f'<figure class="ranks">{drawn}<figcaption>{escape(picture.caption)}</figcaption></figure>'
     width = re.search(r'width="([\d.]+)pt"', own)
     css = ' class="small"' if width and float(width[1]) < SMALL else ""
-    return f'<figure{css}><div class="wide">{own}</div><figcaption>{escape(picture.caption)}</figcaption></figure>'
+    return f"<figure{css}>{scrolling(own, 'Figure')}<figcaption>{escape(picture.caption)}</figcaption></figure>"
 
 
 def _with_own_ids(svg: str, name: str) -> str:

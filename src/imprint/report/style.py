@@ -1,5 +1,14 @@
 """The look of every page: light and dark, wide and narrow."""
 
+ICON = (
+    "<link rel=\"icon\" href=\"data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 32 32'%3E"
+    "%3Crect width='32' height='32' rx='8' fill='%233b4cca'/%3E"
+    "%3Cpath fill='none' stroke='%23fff' stroke-linecap='round' stroke-width='2.4' "
+    "d='M8 21c0-9 3-13 8-13s8 4 8 10M12.2 24c-.4-7-.2-11.5 3.8-11.5s4.3 4 3.9 9M16 17.5c0 3 0 5-.4 7.5'/%3E"
+    '%3C/svg%3E">'
+)
+"""The icon of every page, in the page itself."""
+
 STYLE = """
 :root { color-scheme: light dark; --ink: #1f2933; --pale: #5b6670; --line: #e4e8ec; --blue: #0072b2; --back: #f6f7f9;
   --card: #ffffff; --clear: #ffffff00; --shade: #00000033; --good: #00664a; --bad: #a63d00 }
@@ -62,3 +71,8 @@ footer { margin-top: 1.5rem; font-size: .85rem }
     --card: #1c2229; --clear: #1c222900; --shade: #000000aa; --good: #5fc9a2; --bad: #f0935a }
   figure svg { filter: invert(.91) hue-rotate(180deg); mix-blend-mode: lighten } }
 """
+
+
+def scrolling(content: str, label: str) -> str:
+    """Content that scrolls sideways where there is no room; the keyboard reaches it."""
+    return f'<div class="wide" tabindex="0" role="group" aria-label="{label}">{content}</div>'

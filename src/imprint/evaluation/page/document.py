@@ -11,6 +11,7 @@ from typing import Any
 
 from imprint.core.printable import printable
 from imprint.core.version import __version__
+from imprint.report.style import ICON
 
 WEB = files(__package__) / "web"
 MARK = b'<meta name="generator" content="imprint '
@@ -23,6 +24,7 @@ def document(title: str, lead: str, scripts: Sequence[str], data: Any) -> str:
         title=escape(printable(title)),
         lead=escape(printable(lead)),
         version=escape(__version__),
+        icon=ICON,
         style=_text("page.css"),
         data=_inert(json.dumps(data, allow_nan=False, separators=(",", ":"))),
         script=bundle(scripts),
