@@ -65,7 +65,7 @@ def load(
 
     The kind is found from the data: see `modality`, `found` and `parts` of the split. With `labelled=False` no labels
     are needed, and those there are are not read. A name goes before a path: write `./mnist` for a folder of that name.
-    Public sets are downloaded once, into the folder that `imprint.core.files.home.home()` names; `progress` is called
+    Public sets are downloaded once, into the folder that `imprint.core.files.atomic.home()` names; `progress` is called
     for every block.
 
     >>> load("digits"), load("digits", "test")

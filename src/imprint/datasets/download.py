@@ -9,7 +9,7 @@ import urllib.error
 from pathlib import Path
 
 from imprint.core.errors import FileError
-from imprint.core.files.locks import exclusive
+from imprint.core.files.atomic import exclusive
 from imprint.datasets.opening import AddressError, TooLateError, open_address
 from imprint.datasets.record import DownloadProgress, PublishedFile
 

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from imprint import recipes
-from imprint.core.files.outputs import write_outputs
+from imprint.core import __version__
+from imprint.core.files.notes import write_outputs
 from imprint.core.types import Array
-from imprint.core.version import __version__
 from imprint.demo.findings import KS, SHOTS, TASKS, Example, Findings, Knowledge
 from imprint.report import critical_difference, html, ranks_by_row
 from imprint.report.figures import DASHED, PALE, canvas

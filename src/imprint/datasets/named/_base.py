@@ -11,8 +11,7 @@ import numpy as np
 
 from imprint.core.component import Component
 from imprint.core.errors import FileError, MissingExtraError
-from imprint.core.files.atomic import atomic_write
-from imprint.core.files.home import home
+from imprint.core.files.atomic import atomic_write, home
 from imprint.core.types import Array
 from imprint.datasets.packs import load_pack
 from imprint.datasets.record import DatasetRecord, DownloadProgress

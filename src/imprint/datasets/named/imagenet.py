@@ -2,7 +2,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from imprint.core.errors import FileError
-from imprint.core.files.home import home
+from imprint.core.files.atomic import home
 from imprint.datasets.named._base import Dataset
 from imprint.datasets.record import DatasetRecord, DownloadProgress
 from imprint.datasets.split import Split
