@@ -15,7 +15,8 @@ from imprint.core.compare_and_set import compare_and_set
 from imprint.core.defaults import DEFAULT
 from imprint.core.errors import FileError, ParameterError
 from imprint.core.files import container
-from imprint.core.labels import plain
+from imprint.core.labels import as_labels, plain
+from imprint.core.tree import LabelTree
 from imprint.core.types import Array
 from imprint.estimator.fitted import Fitted, FittedState, read_columns, warn_of_small_samples
 from imprint.estimator.inputs import FLOATS, Columns, check_same_kind, read_labels, read_seed, refuse_balanced, weighted
@@ -136,10 +137,10 @@ class ImprintClassifier(Fitted, ClassifierMixin, MethodParameters):  # type: ign
         return self
 
     def forget(self, label: Any) -> Self:
-        """Drop a class, exactly as if it had never been seen."""
+        """Drop a class, exactly as if it had never been seen; `animal` drops `animal/cat` and the others below it."""
         self._known()
         refuse_balanced(f"forget({label!r})", self.class_weight)
-        compare_and_set(self, "_learnt", lambda learnt: learnt._replace(head=learnt.head.forget(plain(label))))
+        compare_and_set(self, "_learnt", lambda learnt: learnt._replace(head=learnt.head.without(plain(label))))
         return self
 
     # Deciding
@@ -149,18 +150,26 @@ class ImprintClassifier(Fitted, ClassifierMixin, MethodParameters):  # type: ign
         S = self._scores("decision_function(X)", X)[1]
         return like(S[:, 1] - S[:, 0] if S.shape[1] == 2 else S, X)
 
-    def predict(self, X: Any) -> Any:
-        """The label with the largest score; on a tie the first in `classes_`."""
+    def predict(self, X: Any, level: int | None = None) -> Any:
+        """The label with the largest score, on a tie the first in `classes_`; with `level`, the most probable node."""
+        if level is not None:
+            head, S = self._scores("predict(X)", X)
+            nodes, P = LabelTree.of(head.classes.tolist()).at(to_numpy(head.probabilities(S)), level)
+            return labels_at(as_labels(nodes, head.classes.dtype), P.argmax(axis=1), X)
         head, rows = self._queries("predict(X)", X)
         try:
             return labels_at(head.classes, head.winners(rows), X)
         except ParameterError as e:
             raise ParameterError(f"predict(X): {e}") from None
 
-    def predict_proba(self, X: Any) -> Any:
-        """Probabilities (n, C): calibrated with `calibrate=True`, otherwise those of the aggregator."""
+    def predict_proba(self, X: Any, level: int | None = None) -> Any:
+        """Probabilities (n, C): calibrated with `calibrate=True`, otherwise those of the aggregator.
+
+        With `level`, those of the nodes at that level of the tree, in the order of `tree_.level(level)`.
+        """
         head, S = self._scores("predict_proba(X)", X)
-        return like(head.probabilities(S), X)
+        P = head.probabilities(S)
+        return like(P if level is None else LabelTree.of(head.classes.tolist()).at(to_numpy(P), level)[1], X)
 
     def known(self, X: Any) -> Any:
         """For every row the p-value that it belongs to a class this model knows, in (0, 1]; needs `calibrate=True`.

@@ -55,6 +55,9 @@ class Imprinter(Answering):
     names : bool or dict, optional
         Whether each class name serves as one more example: True, False, or a dict from label to a better wording.
         By default, the names of a text model are used if they agree with the examples.
+    tree : bool, optional
+        Whether nested folders, and labels such as `animal/cat`, are a tree of classes: False makes each top folder one
+        class and each label flat, True makes even sub-folders named by numbers classes. [default: by their names]
     random_state : int
         The same data and seed give the same model.
     **parts
@@ -80,6 +83,7 @@ class Imprinter(Answering):
         calibrate: bool = True,
         keep_head: bool | str = False,
         names: bool | Mapping[str, str] | None = None,
+        tree: bool | None = None,
         random_state: Any = 0,
         **parts: Any,
     ):
@@ -88,6 +92,7 @@ class Imprinter(Answering):
                 raise ParameterError(f"Imprinter({name}=...): there is no such part. It takes: {', '.join(PARTS)}.")
         self._keep = pretrained.Keep.of(keep_head, backbone, recipe, parts, calibrate)
         self.embedder = BackboneEmbedder(self._keep.spec if self._keep else backbone, cache, device, threads)
+        self.embedder.tree = tree
         given = self._keep.parts if self._keep else recipes.describe(recipe or DEFAULT).parts()
         self._method, self._seed = Method.of(**{**given, **parts}), _seed(random_state)
         self._calibrate, self._names = calibrate, ClassNames.of(names)
@@ -133,16 +138,19 @@ class Imprinter(Answering):
         of pandas or polars, an Arrow table, a Hugging Face data set or a dict of columns. With labels `y`, it is a
         list or column of inputs: paths, bytes, Pillow images, uint8 arrays, float32 samples, texts, or a matrix.
         """
+        return self._embed(data, y, progress)
+
+    def _embed(self, data: Any, y: Any, progress: Report | None, classes: Sequence[Any] = ()) -> Embedded:
         if isinstance(data, Embedded):
             return data
-        rows = self.embedder.labelled(data, y, progress)
+        rows = self.embedder.labelled(data, y, progress, classes)
         for sentence in rows.notices:
             warnings.warn(sentence, DataWarning, stacklevel=3)
         return rows
 
     def fit(self, data: Any, y: Any = None, *, progress: Report | None = None) -> Self:
         """Imprint every class of `data` (see `embed`), forgetting whatever was there before."""
-        rows = self.embed(data, y, progress=progress)
+        rows = self._embed(data, y, progress)
         names = self._names.examples(self.embedder, rows, self._method, self._seed)
         return self._fit(rows if names is None else joined(rows, names), names is not None)
 
@@ -163,7 +171,7 @@ class Imprinter(Answering):
     def add(self, data: Any, y: Any = None, *, progress: Report | None = None) -> Self:
         """Imprint new classes, and more items of known ones; the other classes stay as they are."""
         learnt = self.learnt  # refused before the work where there is nothing to add to
-        rows = self.embed(data, y, progress=progress)
+        rows = self._embed(data, y, progress, learnt.head.classes.tolist())
         new = set(np.asarray(rows.y).tolist()) - set(learnt.head.classes.tolist())
         if learnt.named and new:
             rows = joined(rows, self._names.rows(sorted(new), self.backbone.embed_names))
@@ -171,9 +179,9 @@ class Imprinter(Answering):
         return self
 
     def forget(self, label: Any) -> Self:
-        """Drop a class, exactly as if it had never been seen."""
+        """Drop a class, exactly as if it had never been seen; `animal` drops `animal/cat` and the others below it."""
         _ = self.learnt  # refused where there is nothing to forget
-        compare_and_set(self, "_learnt", lambda learnt: learnt.without(plain(label)))
+        compare_and_set(self, "_learnt", lambda learnt: learnt.without(plain(label), self.embedder.tree is False))
         return self
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -185,7 +193,7 @@ class Imprinter(Answering):
         document, arrays = self.learnt.to_parts()
         named = self.embedder.kind.needs_backbone
         kind = {"kind": "imprinter", "backbone": self.embedder.origin()} if named else {"kind": "classifier"}
-        document |= {**kind, "card": self.card().markdown()}
+        document |= {**kind, "card": self.card().markdown()} | ({"flat": True} if self.embedder.tree is False else {})
         container.write(
             path, document, arrays, lambda again, its_arrays: pretrained.from_parts(again, its_arrays, path)
         )
@@ -222,6 +230,7 @@ class Imprinter(Answering):
         self._method, self._seed, self._calibrate = imprinted.method, imprinted.seed, imprinted.folds is not None
         self._keep = pretrained.Keep.again(head, str(stated["spec"]))
         self._learnt = learnt
+        self.embedder.tree = False if document.get("flat") is True else None
         return self
 
     @classmethod

@@ -38,9 +38,9 @@ class ImprinterState(NamedTuple):
             return 0
         return folds.count_known(rows.X.astype(self.head.imprinted.dtype, copy=False), np.asarray(rows.y))
 
-    def without(self, label: Any) -> Self:
-        """The state without a class."""
-        head = self.head.forget(label)
+    def without(self, label: Any, flat: bool = False) -> Self:
+        """The state without a class, or without the classes below a node of the tree unless it is flat."""
+        head = self.head.forget(label) if flat else self.head.without(label)
         nothing = Embedded(
             np.empty((0, head.imprinted.width or 0), np.float32), [], (), np.empty(0, head.classes.dtype)
         )

@@ -39,4 +39,4 @@ class ImageNet(Dataset):
                     f"imagenet must be downloaded by hand from {self.record.homepage}: put or link it so that "
                     f"{folder / part} has one sub-folder per class."
                 )
-        return load_folder(folder, split)
+        return load_folder(folder, split, tree=False)
