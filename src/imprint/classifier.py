@@ -10,12 +10,11 @@ from sklearn.metrics import accuracy_score
 
 from imprint.active import Suggestions, suggest
 from imprint.calibration import CrossValidation
-from imprint.core.arrays import all_finite, dtype_name, labels_at, like, on_gpu, to_numpy
-from imprint.core.compare_and_set import compare_and_set
-from imprint.core.defaults import DEFAULT
+from imprint.core.arrays import all_finite, as_labels, dtype_name, labels_at, like, on_gpu, plain, to_numpy
+from imprint.core.component import DEFAULT
 from imprint.core.errors import FileError, ParameterError
 from imprint.core.files import container
-from imprint.core.labels import as_labels, plain
+from imprint.core.threads import compare_and_set
 from imprint.core.tree import LabelTree
 from imprint.core.types import Array
 from imprint.estimator.fitted import Fitted, FittedState, read_columns, warn_of_small_samples

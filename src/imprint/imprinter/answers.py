@@ -7,8 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from imprint.active import Suggestions, suggest
-from imprint.core.errors import ParameterError, UnreadableInput
-from imprint.core.printable import printable
+from imprint.core.errors import ParameterError, UnreadableInput, printable
 from imprint.core.tree import LabelTree, Node
 from imprint.core.types import Array
 from imprint.head.card import ModelCard, model_card

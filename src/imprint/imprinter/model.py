@@ -11,12 +11,12 @@ import numpy as np
 
 from imprint import backbones, recipes
 from imprint.calibration import CrossValidation
-from imprint.core.compare_and_set import compare_and_set
-from imprint.core.defaults import PARTS
+from imprint.core.arrays import plain
+from imprint.core.component import PARTS
 from imprint.core.errors import DataWarning, FileError, NotFittedError, ParameterError
 from imprint.core.files import container
-from imprint.core.files.locks import exclusive
-from imprint.core.labels import plain
+from imprint.core.files.atomic import exclusive
+from imprint.core.threads import compare_and_set
 from imprint.head import Head
 from imprint.imprinter import pretrained
 from imprint.imprinter.answers import Answering

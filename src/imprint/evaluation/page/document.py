@@ -9,8 +9,8 @@ from pathlib import Path
 from string import Template
 from typing import Any
 
-from imprint.core.printable import printable
-from imprint.core.version import __version__
+from imprint.core import __version__
+from imprint.core.errors import printable
 
 WEB = files(__package__) / "web"
 MARK = b'<meta name="generator" content="imprint '

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from imprint import modalities
-from imprint.core.errors import UnreadableInput
-from imprint.core.printable import printable
+from imprint.core.errors import UnreadableInput, printable
 from imprint.core.types import Array
 from imprint.evaluation.labelled_rows import LabelledRows
 
