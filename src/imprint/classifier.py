@@ -99,8 +99,6 @@ class ImprintClassifier(Fitted, ClassifierMixin, MethodParameters):  # type: ign
         self.class_weight = class_weight
         self.random_state = random_state
 
-    # Learning
-
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Imprint every class in `y`, in sorted order, forgetting whatever was there before.
 
@@ -142,8 +140,6 @@ class ImprintClassifier(Fitted, ClassifierMixin, MethodParameters):  # type: ign
         compare_and_set(self, "_learnt", lambda learnt: learnt._replace(head=learnt.head.without(plain(label))))
         return self
 
-    # Deciding
-
     def decision_function(self, X: Any) -> Any:
         """Class scores (n, C); for two classes, as scikit-learn does, the second's lead over the first (n,)."""
         S = self._scores("decision_function(X)", X)[1]
@@ -162,10 +158,7 @@ class ImprintClassifier(Fitted, ClassifierMixin, MethodParameters):  # type: ign
             raise ParameterError(f"predict(X): {e}") from None
 
     def predict_proba(self, X: Any, level: int | None = None) -> Any:
-        """Probabilities (n, C): calibrated with `calibrate=True`, otherwise those of the aggregator.
-
-        With `level`, those of the nodes at that level of the tree, in the order of `tree_.level(level)`.
-        """
+        """Probabilities (n, C), calibrated with `calibrate=True`; with `level`, of the nodes `tree_.level(level)`."""
         head, S = self._scores("predict_proba(X)", X)
         P = head.probabilities(S)
         return like(P if level is None else LabelTree.of(head.classes.tolist()).at(to_numpy(P), level)[1], X)
@@ -219,8 +212,6 @@ class ImprintClassifier(Fitted, ClassifierMixin, MethodParameters):  # type: ign
         self = cls(**as_parameters(head.method), calibrate=head.folds is not None, random_state=head.seed)
         self._learnt = FittedState(head, columns)
         return self
-
-    # Internal
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from imprint.active import Suggestions, suggest
+from imprint.backbones import Backbone
 from imprint.core.errors import ParameterError, UnreadableInput, printable
 from imprint.core.tree import LabelTree, Node
 from imprint.core.types import Array
@@ -56,6 +57,11 @@ class Answering(ABC):
             facts["expected accuracy"] = f"{100 * self.expected_accuracy_:.1f} % ({100 * low:.1f}-{100 * high:.1f} %)"
         rows = "".join(f"<tr><th>{escape(k)}</th><td>{escape(v)}</td></tr>" for k, v in facts.items())
         return f"<table><caption>Imprinter</caption>{rows}</table>"
+
+    @property
+    def backbone(self) -> Backbone:
+        """The loaded backbone; a model of embeddings has none."""
+        return self.embedder.backbone
 
     @property
     def modality(self) -> str:

@@ -24,7 +24,7 @@ from imprint.imprinter.embedder import ROWS, BackboneEmbedder, Report
 from imprint.imprinter.exemplars import Exemplars
 from imprint.imprinter.items import Embedded
 from imprint.imprinter.names import ClassNames, joined
-from imprint.imprinter.state import ImprinterState
+from imprint.imprinter.state import ImprinterState, read_seed
 from imprint.method import Method
 from imprint.modalities import modality
 from imprint.pretrained_classes.head import PretrainedHead
@@ -56,8 +56,8 @@ class Imprinter(Answering):
         Whether each class name serves as one more example: True, False, or a dict from label to a better wording.
         By default, the names of a text model are used if they agree with the examples.
     tree : bool, optional
-        Whether nested folders, and labels such as `animal/cat`, are a tree of classes: False makes each top folder one
-        class and each label flat, True makes even sub-folders named by numbers classes. [default: by their names]
+        Whether nested folders and labels such as `animal/cat` are a tree of classes. [default: unless sub-folders have
+        numbers as names]
     random_state : int
         The same data and seed give the same model.
     **parts
@@ -94,7 +94,7 @@ class Imprinter(Answering):
         self.embedder = BackboneEmbedder(self._keep.spec if self._keep else backbone, cache, device, threads)
         self.embedder.tree = tree
         given = self._keep.parts if self._keep else recipes.describe(recipe or DEFAULT).parts()
-        self._method, self._seed = Method.of(**{**given, **parts}), _seed(random_state)
+        self._method, self._seed = Method.of(**{**given, **parts}), read_seed(random_state)
         self._calibrate, self._names = calibrate, ClassNames.of(names)
         self._learnt: ImprinterState | None = None
 
@@ -103,11 +103,6 @@ class Imprinter(Answering):
         classes = f" with {len(learnt.head)} classes" if learnt else ""
         method = learnt.head.description if learnt else self._method
         return f"<Imprinter: {self.embedder.spec or 'default backbone'} and {method}{classes}>"
-
-    @property
-    def backbone(self) -> backbones.Backbone:
-        """The loaded backbone; a model of embeddings has none."""
-        return self.embedder.backbone
 
     @property
     def learnt(self) -> ImprinterState:
@@ -130,17 +125,17 @@ class Imprinter(Answering):
             raise ParameterError("Imprinter.classifier: with keep_head the network's classes decide too; use predict.")
         return ImprintClassifier.of_head(head.imprinted)
 
-    def embed(self, data: Any, y: Any = None, *, progress: Report | None = None) -> Embedded:
+    def embed(
+        self, data: Any, y: Any = None, *, progress: Report | None = None, classes: Sequence[Any] = ()
+    ) -> Embedded:
         """Labelled data as embeddings, which `fit` and `add` take as well.
 
         Without `y`, `data` is whatever `imprint.datasets.load` takes (a folder with one sub-folder per class, a table
         of texts or embeddings, the name of a data set), a `Split`, or a table with a column of labels: a data frame
         of pandas or polars, an Arrow table, a Hugging Face data set or a dict of columns. With labels `y`, it is a
         list or column of inputs: paths, bytes, Pillow images, uint8 arrays, float32 samples, texts, or a matrix.
+        Folders below one of `classes` belong to it.
         """
-        return self._embed(data, y, progress)
-
-    def _embed(self, data: Any, y: Any, progress: Report | None, classes: Sequence[Any] = ()) -> Embedded:
         if isinstance(data, Embedded):
             return data
         rows = self.embedder.labelled(data, y, progress, classes)
@@ -150,7 +145,7 @@ class Imprinter(Answering):
 
     def fit(self, data: Any, y: Any = None, *, progress: Report | None = None) -> Self:
         """Imprint every class of `data` (see `embed`), forgetting whatever was there before."""
-        rows = self._embed(data, y, progress)
+        rows = self.embed(data, y, progress=progress)
         names = self._names.examples(self.embedder, rows, self._method, self._seed)
         return self._fit(rows if names is None else joined(rows, names), names is not None)
 
@@ -171,7 +166,7 @@ class Imprinter(Answering):
     def add(self, data: Any, y: Any = None, *, progress: Report | None = None) -> Self:
         """Imprint new classes, and more items of known ones; the other classes stay as they are."""
         learnt = self.learnt  # refused before the work where there is nothing to add to
-        rows = self._embed(data, y, progress, learnt.head.classes.tolist())
+        rows = self.embed(data, y, progress=progress, classes=learnt.head.classes.tolist())
         new = set(np.asarray(rows.y).tolist()) - set(learnt.head.classes.tolist())
         if learnt.named and new:
             rows = joined(rows, self._names.rows(sorted(new), self.backbone.embed_names))
@@ -210,8 +205,7 @@ class Imprinter(Answering):
     ) -> Self:
         """Read a model written by `save`; refused if the backbone here is not the one it was made with.
 
-        `backbone` says where that backbone lies now, for a file that has moved. The file alone never causes anything
-        to be imported or downloaded: a backbone whose fingerprint cannot be told without that must be named.
+        `backbone` says where that backbone lies now. A backbone that has to be imported or downloaded must be named.
         """
         document, arrays = container.read(path)
         head = pretrained.from_parts(document, arrays, path)
@@ -252,9 +246,3 @@ class Imprinter(Answering):
             self = cls.load(path, **options)
             yield self
             self.save(path)
-
-
-def _seed(random_state: Any) -> int:
-    if isinstance(random_state, bool) or not isinstance(random_state, int | np.integer) or random_state < 0:
-        raise ParameterError(f"Imprinter(random_state={random_state!r}): random_state must be int >= 0.")
-    return int(random_state)

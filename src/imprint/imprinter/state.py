@@ -64,3 +64,10 @@ def _same_kind(head: Decider, y: Array) -> None:
     if text[0] != text[1]:
         kinds = ["text" if is_text else "number" for is_text in text]
         raise ParameterError(f"add(data): the data have {kinds[1]} labels, the model {kinds[0]} labels.")
+
+
+def read_seed(random_state: Any) -> int:
+    """The seed of an `Imprinter`."""
+    if isinstance(random_state, bool) or not isinstance(random_state, int | np.integer) or random_state < 0:
+        raise ParameterError(f"Imprinter(random_state={random_state!r}): random_state must be int >= 0.")
+    return int(random_state)
