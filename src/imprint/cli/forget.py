@@ -13,7 +13,7 @@ def command(
     backbone: options.MovedNetwork = None,
     json: options.Json = False,
 ) -> None:
-    """Remove a class, exactly as if it had never been seen.
+    """Remove a class. The result is identical to a model that never saw it.
 
     In a tree of classes, `animal` removes all classes below it.
     """
