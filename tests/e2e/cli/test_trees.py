@@ -75,7 +75,8 @@ def test_a_node_in_the_place_of_none_of_these(imprint, model, tmp_path):
 
 def test_sorting_nests_folders_that_fit_reads_back(imprint, model, new, tmp_path):
     imprint("predict", model, new, "--sort-into", "sorted")
-    assert {str(p.parent.relative_to(tmp_path / "sorted")) for p in (tmp_path / "sorted").rglob("*.png")} == set(CENTRES)
+    files = (tmp_path / "sorted").rglob("*.png")
+    assert {str(file.parent.relative_to(tmp_path / "sorted")) for file in files} == set(CENTRES)
 
 
 def test_evaluate_reports_each_level(imprint, model, new):
