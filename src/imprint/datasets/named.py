@@ -150,7 +150,7 @@ def _load_imagenet(split: str) -> Split:
                 f"imagenet must be downloaded by hand from {record_of('imagenet').homepage}: put or link it so that "
                 f"{folder / part} has one sub-folder per class."
             )
-    return load_folder(folder, split)
+    return load_folder(folder, split, tree=False)
 
 
 def _load_combidigits(split: str, progress: DownloadProgress | None) -> Split:
