@@ -11,7 +11,7 @@ from typing import Any
 
 from imprint.core import __version__
 from imprint.core.errors import printable
-from imprint.report.style import ICON
+from imprint.report.html import ICON
 
 WEB = files(__package__) / "web"
 MARK = b'<meta name="generator" content="imprint '
