@@ -1,4 +1,6 @@
-"""Write the tables and pictures of `beyond.md`: `python docs/beyond.py RESULTS-subset RESULTS-texts RESULTS-sounds`.
+"""Write the tables and pictures of `beyond.md` and of the pages in `beyond/`.
+
+    python docs/beyond.py RESULTS-subset RESULTS-texts RESULTS-sounds
 
 All three are folders of `imprint study run paper/... --beside kernel`. What stands between `<!-- NAME -->` and
 `<!-- end of NAME -->` is replaced; the words around it are written by hand.
@@ -152,7 +154,7 @@ def fits(runs: Sequence[Run]) -> Cells:
 def cost(runs: Sequence[Run]) -> str:
     own = [run for run in runs if not run.beside]
     return " ".join(
-        f"{run.name.capitalize()}: {run.experiments:,} experiments, {run.processor / 60:.1f} minutes of processor time."
+        f"{run.name.capitalize()}: {run.experiments:,} experiments, {run.processor / 60:.1f} minutes of CPU time."
         for run in own
     )
 
@@ -189,14 +191,15 @@ def main(subset: Path, texts: Path, sounds: Path) -> None:
         "sound claims": claims([ours, heard, joint_heard], heard.name),
         "sound generators": markdown(table(heard, "generators_20")),
     }
-    page = (HERE / "beyond.md").read_text(encoding="utf-8")
-    for name, text in parts.items():
-        page, count = re.subn(
-            rf"(<!-- {name} -->\n).*?(<!-- end of {name} -->)", lambda m, t=text: f"{m[1]}{t}\n{m[2]}", page, flags=re.S
-        )
-        if count != 1:
-            raise SystemExit(f"beyond.md has {count} places for {name!r}.")
-    (HERE / "beyond.md").write_text(page, encoding="utf-8")
+    for path in (HERE / "beyond.md", *sorted((HERE / "beyond").glob("*.md"))):
+        page = path.read_text(encoding="utf-8")
+        for name in re.findall(r"<!-- end of (.+) -->", page):
+            start, end = f"<!-- {name} -->\n", f"<!-- end of {name} -->"
+            before, after = page.split(start)[0], page.split(end)[1]
+            page = f"{before}{start}{parts.pop(name)}\n{end}{after}"
+        path.write_text(page, encoding="utf-8")
+    if parts:
+        raise SystemExit(f"No page has a place for {', '.join(parts)}.")
     drawings = {
         "texts-modes": (words, "modes_l2"),
         "texts-gain": (words, "gain"),

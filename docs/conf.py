@@ -4,7 +4,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from imprint.core.version import __version__
+from imprint.core import __version__
 
 project, author, release = "imprint", "The imprint developers", __version__
 copyright = author

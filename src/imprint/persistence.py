@@ -23,7 +23,7 @@ from imprint.calibration.stored import (
     share_rows,
     unshare_rows,
 )
-from imprint.core.defaults import PARTS
+from imprint.core.component import PARTS
 from imprint.core.errors import FileError, ParameterError
 from imprint.core.files.container import foreign, require
 from imprint.core.layout import LARGEST_AXIS, states_fit, to_arrays, to_stacks, to_states

@@ -13,7 +13,7 @@ def command(
     backbone: options.MovedNetwork = None,
     json: options.Json = False,
 ) -> None:
-    """Remove a class, exactly as if it had never been seen."""
+    """Remove a class. The result is identical to a model that never saw it."""
     from imprint.cli._files import check_model
     from imprint.cli._learn import state
     from imprint.core.family import unknown

@@ -8,8 +8,7 @@ from typing import Any
 
 from imprint.core.errors import FileError, ParameterError
 from imprint.core.family import unknown
-from imprint.datasets.named import family
-from imprint.datasets.record import DatasetRecord, DownloadProgress, PublishedFile
+from imprint.datasets.named import DatasetRecord, DownloadProgress, PublishedFile, load_named, record_of, records
 from imprint.datasets.split import NO_LABELS, SPLITS, Label, Split, UnreadableInput, check_split
 
 __all__ = [
@@ -33,16 +32,16 @@ def names() -> list[str]:
     >>> "digits" in names()
     True
     """
-    return family.names()
+    return sorted(records())
 
 
 def record(name: str) -> DatasetRecord:
-    """What is known of a named data set, without loading it.
+    """The record of a named data set, without loading it.
 
     >>> record("usps").train
     7291
     """
-    return family.load(name).record
+    return record_of(name)
 
 
 def load(
@@ -63,10 +62,9 @@ def load(
     - a pack `.npz` of pictures, or of embeddings as `imprint embed` writes them;
     - a matrix `.npy` of embeddings, with one label per row in the file `labels`.
 
-    The kind is found from the data: see `modality`, `found` and `parts` of the split. With `labelled=False` no labels
-    are needed, and those there are are not read. A name goes before a path: write `./mnist` for a folder of that name.
-    Public sets are downloaded once, into the folder that `imprint.core.files.home.home()` names; `progress` is called
-    for every block.
+    The modality follows from the data: see `modality`, `found` and `parts` of the split. `labelled=False` ignores
+    labels. A name takes precedence over a path: write `./mnist` for a folder of that name. Public data sets are
+    downloaded once, into `data` in `IMPRINT_HOME`; `progress` is called for every block.
 
     >>> load("digits"), load("digits", "test")
     (Split(1442 images, 10 classes), Split(355 images, 10 classes))
@@ -75,7 +73,7 @@ def load(
     """
     check_split(split)
     if isinstance(data, str) and data in names():
-        named = replace(family.load(data)().load(split, progress), origin=data, parts=SPLITS)
+        named = replace(load_named(data, split, progress), origin=data, parts=SPLITS)
         return named if labelled else replace(named, labels=NO_LABELS, classes=())
     path = Path(data).expanduser()
     if labels is not None and path.suffix.lower() != ".npy":

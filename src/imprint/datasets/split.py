@@ -8,9 +8,8 @@ from typing import Any, Protocol, TypeAlias, overload
 import numpy as np
 
 from imprint.core.digest import digest
-from imprint.core.errors import ParameterError
+from imprint.core.errors import ParameterError, printable
 from imprint.core.errors import UnreadableInput as UnreadableInput
-from imprint.core.printable import printable
 from imprint.core.types import Array
 from imprint.modalities import Modality, modality
 

@@ -7,9 +7,9 @@ from pathlib import Path
 from statistics import fmean, stdev
 
 from imprint import recipes
-from imprint.core.files.outputs import write_outputs
+from imprint.core import __version__
+from imprint.core.files.notes import write_outputs
 from imprint.core.types import Array
-from imprint.core.version import __version__
 from imprint.demo.figures import accuracy_over_k, gain_over_nc1
 from imprint.demo.findings import SHOTS, TASKS, Example, Findings, Knowledge
 from imprint.demo.template import PAGE

@@ -17,9 +17,9 @@ from typing import IO, Any
 
 import numpy as np
 
+from imprint.core import __version__
 from imprint.core.errors import FileError
 from imprint.core.files.atomic import atomic_write
-from imprint.core.version import __version__
 from imprint.datasets import Split
 from imprint.embeddings.pipeline import EmbeddedBatch, Skipped
 from imprint.embeddings.store import HEADER, LABELS, MANIFEST, NAMES, ROWS, npy_header, write_manifest, write_names

@@ -20,7 +20,7 @@ class FittedState(NamedTuple):
 
     head: Head
     columns: tuple[str, ...] | None
-    """The names of the columns, where the training data were a table that has them."""
+    """The names of the columns, if the training data were a table with names."""
 
 
 class Fitted:
@@ -39,7 +39,7 @@ class Fitted:
 
     @property
     def head_(self) -> Head:
-        """What was learnt, as one immutable value."""
+        """The fitted state, an immutable value."""
         return self._learnt.head
 
     @property
@@ -54,24 +54,24 @@ class Fitted:
 
     @property
     def n_features_in_(self) -> int:
-        """How many numbers a row has."""
+        """The number of columns."""
         return int(self._learnt.head.width or 0)
 
     @property
     def feature_names_in_(self) -> Array:
-        """The names of the columns, where the training data were a table that has them."""
+        """The names of the columns, if the training data were a table with names."""
         if self._learnt.columns is None:
             raise AttributeError("feature_names_in_: the training data had no names of columns.")
         return np.array(self._learnt.columns, dtype=object)
 
     @property
     def expected_accuracy_(self) -> float:
-        """The share of new inputs that will be called right, by what was held back; NaN where that cannot be told."""
+        """The cross-validated accuracy; NaN if no row could be held out."""
         return self._learnt.head.calibration.expected_accuracy
 
     @property
     def expected_interval_(self) -> tuple[float, float]:
-        """Where the expected accuracy lies with 95 % confidence."""
+        """The 95 % interval of the expected accuracy."""
         return self._learnt.head.calibration.expected_interval
 
 

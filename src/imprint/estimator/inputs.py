@@ -9,9 +9,8 @@ from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, column_or_1d, validate_data
 
-from imprint.core.arrays import all_finite, dtype_name, on_gpu, rows_at, to_numpy
+from imprint.core.arrays import all_finite, dtype_name, on_gpu, plain, rows_at, to_numpy
 from imprint.core.errors import KindError, ParameterError
-from imprint.core.labels import plain
 from imprint.core.types import Array
 
 FLOATS = (np.float64, np.float32)

@@ -9,8 +9,7 @@ import numpy as np
 
 from imprint import datasets
 from imprint.calibration import CrossValidation
-from imprint.core.errors import ImprintError, ParameterError
-from imprint.core.printable import printable
+from imprint.core.errors import ImprintError, ParameterError, printable
 from imprint.core.types import Array
 from imprint.datasets import Split
 from imprint.datasets.files import FileInputs

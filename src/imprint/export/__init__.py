@@ -39,7 +39,7 @@ def export(
     *,
     head_only: bool = False,
 ) -> Exported:
-    """Write a fitted model as `onnx`, `torch` or `numpy`, whole or not at all.
+    """Write a fitted model as `onnx`, `torch` or `numpy`, atomically.
 
     An `Imprinter` becomes one ONNX graph, from pictures to scores, unless `head_only`; the other two formats always
     hold the head alone, which takes embeddings. The class labels and how to use the file travel inside it.

@@ -5,9 +5,9 @@ from typing import Any, NamedTuple
 from imprint.aggregators._base import Facts
 from imprint.backbones import Record
 from imprint.calibration import Calibration, CrossValidation
+from imprint.core import __version__
 from imprint.core.errors import ParameterError
 from imprint.core.types import Array
-from imprint.core.version import __version__
 from imprint.head import Decider
 
 MARK = "imprint.export"

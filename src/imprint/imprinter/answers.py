@@ -7,8 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from imprint.active import Suggestions, suggest
-from imprint.core.errors import ParameterError, UnreadableInput
-from imprint.core.printable import printable
+from imprint.core.errors import ParameterError, UnreadableInput, printable
 from imprint.core.types import Array
 from imprint.head.card import ModelCard, model_card
 from imprint.imprinter import exemplars
@@ -64,7 +63,7 @@ class Answering(ABC):
 
     @property
     def classes_(self) -> Array:
-        """The labels the model knows, sorted."""
+        """The labels, sorted."""
         return self.learnt.head.classes
 
     def card(self) -> ModelCard:
@@ -75,27 +74,27 @@ class Answering(ABC):
 
     @property
     def calibrated(self) -> bool:
-        """Whether the model knows how good it is."""
+        """Whether the model is calibrated."""
         return self.learnt.head.calibrated
 
     @property
     def expected_accuracy_(self) -> float:
-        """The share of new inputs that will be called right; see `ImprintClassifier`."""
+        """The cross-validated accuracy; see `ImprintClassifier`."""
         return self.learnt.head.calibration.expected_accuracy
 
     @property
     def expected_interval_(self) -> tuple[float, float]:
-        """Where the expected accuracy lies with 95 % confidence."""
+        """The 95 % interval of the expected accuracy."""
         return self.learnt.head.calibration.expected_interval
 
     @property
     def measure(self) -> str:
         """What the values of `why` are: a `similarity` (more is nearer), a `distance` (less is nearer), or a `weight`
-        (how much a proxy adds to the score of the class that won)."""
+        (the contribution of a proxy to the score of the predicted class)."""
         return self.learnt.head.measure
 
     def look(self, items: Any, progress: Report | None = None) -> Embedded:
-        """Pictures (paths, or uint8 arrays) or texts as embeddings, which `predict` and its kin take as well.
+        """Pictures (paths, or uint8 arrays) or texts as embeddings, which `predict` and related methods also accept.
 
         What cannot be read is listed in `skipped` and has no row; `predict` refuses it instead.
         """
@@ -105,26 +104,26 @@ class Answering(ABC):
         return rows
 
     def predict(self, items: Any) -> Array:
-        """The label of every picture."""
+        """The label of every input."""
         head = self.learnt.head
         return np.asarray(head.classes[head.winners(self._rows(items))])
 
     def predict_proba(self, items: Any) -> Array:
-        """The probabilities of every picture, in the order of `classes_`.  # (n, C)"""
+        """The probabilities of every input, in the order of `classes_`.  # (n, C)"""
         head = self.learnt.head
         return head.probabilities(head.scores(self._rows(items)))
 
     def top(self, items: Any, n: int = 3) -> list[list[Guess]]:
-        """For every picture the `n` most probable classes, best first; the first is what `predict` says."""
+        """The `n` most probable classes of every input, best first; the first is the prediction."""
         head = self.learnt.head
         P, labels = head.probabilities(head.scores(self._rows(items))), head.classes.tolist()
         order = np.argsort(-P, axis=1, kind="stable")[:, :n]
         return [[Guess(labels[c], float(p[c])) for c in row] for p, row in zip(P, order)]
 
     def known(self, items: Any) -> Array:
-        """For every picture the p-value that it belongs to a class the model knows, in (0, 1].  # (n,)
+        """The conformal p-value that each input belongs to one of the classes, in (0, 1].  # (n,)
 
-        Refusing what is below 0.05 refuses at most about 5 % of what does belong.
+        Refusing inputs below 0.05 refuses about 5 % of the inputs that do belong.
         """
         return self.learnt.head.known(self._rows(items))
 
@@ -138,7 +137,7 @@ class Answering(ABC):
         return suggestions if isinstance(items, Embedded) else suggestions.among(len(pool.X), pool.skipped)
 
     def why(self, item: Any, n: int = 5) -> list[Reason]:
-        """The `n` proxies that count most for one picture (a path, a uint8 array or its embedding); see `measure`."""
+        """The `n` proxies that contribute most to the prediction for an input; see `measure`."""
         rows = self._rows(item if isinstance(item, Embedded) else [item])
         if len(rows) != 1:
             raise ParameterError(f"why(item): {len(rows)} items; explain one at a time.")

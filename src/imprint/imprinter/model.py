@@ -11,12 +11,12 @@ import numpy as np
 
 from imprint import backbones, recipes
 from imprint.calibration import CrossValidation
-from imprint.core.compare_and_set import compare_and_set
-from imprint.core.defaults import PARTS
+from imprint.core.arrays import plain
+from imprint.core.component import PARTS
 from imprint.core.errors import DataWarning, FileError, NotFittedError, ParameterError
 from imprint.core.files import container
-from imprint.core.files.locks import exclusive
-from imprint.core.labels import plain
+from imprint.core.files.atomic import exclusive
+from imprint.core.threads import compare_and_set
 from imprint.head import Head
 from imprint.imprinter import pretrained
 from imprint.imprinter.answers import Answering
@@ -50,7 +50,7 @@ class Imprinter(Answering):
     calibrate : bool
         Whether to estimate `expected_accuracy_` and `known`, and to calibrate probabilities; see `ImprintClassifier`.
     keep_head : bool or str
-        Whether to keep the classes of the backbone's own head, and how old and new classes decide together: True or
+        Whether to keep the classes of the backbone's own head, and how pre-trained and new classes compete: True or
         `margin`, `qi`, `done`; see `docs/keep-head.md`. Such a model has no expected accuracy.
     names : bool or dict, optional
         Whether each class name serves as one more example: True, False, or a dict from label to a better wording.
@@ -106,7 +106,7 @@ class Imprinter(Answering):
 
     @property
     def learnt(self) -> ImprinterState:
-        """What the model knows now, as one immutable value."""
+        """The fitted state, an immutable value."""
         if self._learnt is None:
             raise NotFittedError("This Imprinter has no classes yet: call fit(folder) or load(file) first.")
         return self._learnt
@@ -126,7 +126,7 @@ class Imprinter(Answering):
         return ImprintClassifier.of_head(head.imprinted)
 
     def embed(self, data: Any, y: Any = None, *, progress: Report | None = None) -> Embedded:
-        """Labelled data as embeddings, which `fit` and `add` take as well.
+        """Labelled data as embeddings, which `fit` and `add` also accept.
 
         Without `y`, `data` is whatever `imprint.datasets.load` takes (a folder with one sub-folder per class, a table
         of texts or embeddings, the name of a data set), a `Split`, or a table with a column of labels: a data frame
@@ -141,7 +141,7 @@ class Imprinter(Answering):
         return rows
 
     def fit(self, data: Any, y: Any = None, *, progress: Report | None = None) -> Self:
-        """Imprint every class of `data` (see `embed`), forgetting whatever was there before."""
+        """Imprint every class of `data` (see `embed`), and discard earlier classes."""
         rows = self.embed(data, y, progress=progress)
         names = self._names.examples(self.embedder, rows, self._method, self._seed)
         return self._fit(rows if names is None else joined(rows, names), names is not None)
@@ -161,7 +161,7 @@ class Imprinter(Answering):
         return self
 
     def add(self, data: Any, y: Any = None, *, progress: Report | None = None) -> Self:
-        """Imprint new classes, and more items of known ones; the other classes stay as they are."""
+        """Imprint new classes, and more items of known ones; the other classes do not change."""
         learnt = self.learnt  # refused before the work where there is nothing to add to
         rows = self.embed(data, y, progress=progress)
         new = set(np.asarray(rows.y).tolist()) - set(learnt.head.classes.tolist())
@@ -171,13 +171,13 @@ class Imprinter(Answering):
         return self
 
     def forget(self, label: Any) -> Self:
-        """Drop a class, exactly as if it had never been seen."""
+        """Remove a class. The result is identical to a model that never saw it."""
         _ = self.learnt  # refused where there is nothing to forget
         compare_and_set(self, "_learnt", lambda learnt: learnt.without(plain(label)))
         return self
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the model to one file, whole or not at all.
+        """Write the model to one file, atomically.
 
         It holds the classifier, the backbone's record and fingerprint (not its weights), and the names (of texts the
         first 100 characters, too) and embeddings of the training inputs closest to a proxy.
@@ -202,7 +202,7 @@ class Imprinter(Answering):
     ) -> Self:
         """Read a model written by `save`; refused if the backbone here is not the one it was made with.
 
-        `backbone` says where that backbone lies now, for a file that has moved. The file alone never causes anything
+        `backbone` names the new path of a backbone file that has moved. The file alone never causes anything
         to be imported or downloaded: a backbone whose fingerprint cannot be told without that must be named.
         """
         document, arrays = container.read(path)
@@ -226,7 +226,7 @@ class Imprinter(Answering):
 
     @classmethod
     def of_head(cls, spec: str, backbone: backbones.Backbone, head: Head, shelves: dict[Any, Exemplars]) -> Self:
-        """A model of something learnt elsewhere from a loaded backbone's embeddings; `spec` is how that is named."""
+        """A model from a head that was fitted elsewhere; `spec` names the loaded backbone."""
         self = cls(spec)
         self.embedder.__dict__["backbone"] = backbone
         self._method, self._seed, self._learnt = head.method, head.seed, ImprinterState(head, shelves)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from imprint.core.defaults import PARTS
+from imprint.core.component import PARTS
 from imprint.report.breakdown import Breakdown
 from imprint.report.tables import MethodLine, Tables
 from imprint.stats import Comparison

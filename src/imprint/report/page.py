@@ -8,7 +8,7 @@ from string import Template
 from typing import Any
 
 from imprint import recipes
-from imprint.core.files.outputs import write_outputs
+from imprint.core.files.notes import write_outputs
 from imprint.report import forms
 from imprint.report.breakdown import Breakdown
 from imprint.report.critical_difference import critical_difference

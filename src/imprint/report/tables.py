@@ -8,7 +8,7 @@ import numpy as np
 
 from imprint import recipes
 from imprint.core.arrays import factorize
-from imprint.core.defaults import PARTS
+from imprint.core.component import PARTS
 from imprint.core.errors import ParameterError
 from imprint.core.types import Array
 from imprint.method import Method

@@ -9,8 +9,8 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
+from imprint.core import __version__
 from imprint.core.errors import NotFittedError, ParameterError
-from imprint.core.version import __version__
 from imprint.modalities import Modality
 from imprint.serve import evaluation, export
 from imprint.serve.drift import ServedDrift

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from imprint.backbones import Backbone
 from imprint.core.errors import FileError, ImprintError, UnreadableInput
-from imprint.core.files.locks import exclusive
+from imprint.core.files.atomic import exclusive
 from imprint.core.types import Array
 from imprint.embeddings.pipeline import BATCH_SIZE
 from imprint.method import Method

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from imprint import backbones, recipes
 from imprint.core.digest import digest
 from imprint.core.errors import FileError, ParameterError, UnreadableInput
-from imprint.core.files.home import home
+from imprint.core.files.atomic import home
 from imprint.datasets.files import FileInputs
 from imprint.datasets.folder import load_folder
 from imprint.imprinter import Imprinter

@@ -6,7 +6,7 @@ import re
 import numpy as np
 import pytest
 
-from imprint.core.printable import printable
+from imprint.core.errors import printable
 from imprint.evaluation import inspect_rows
 from imprint.evaluation.labelled_rows import LabelledRows
 from imprint.evaluation.page import inspection_page

@@ -109,7 +109,7 @@ class Database:
         return FileError(f"{self.path}: {what} is damaged; put back a copy of the file.")
 
     def close(self) -> None:
-        """Write the log into the file and let go of it."""
+        """Write the log into the file and close it."""
         with self._lock, suppress(sqlite3.Error):  # what was committed stays in the log
             self._connection.close()
 

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from imprint.active import Suggestions
+from imprint.core.errors import printable
 from imprint.core.files.atomic import atomic_write
-from imprint.core.printable import printable
 from imprint.core.types import Array
 from imprint.datasets import Split
 from imprint.evaluation.evaluation import Evaluation, all_labels, reliability

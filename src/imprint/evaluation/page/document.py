@@ -14,10 +14,9 @@ from typing import Any
 import numpy as np
 
 from imprint import modalities
-from imprint.core.errors import UnreadableInput
-from imprint.core.printable import printable
+from imprint.core import __version__
+from imprint.core.errors import UnreadableInput, printable
 from imprint.core.types import Array
-from imprint.core.version import __version__
 from imprint.evaluation.labelled_rows import LabelledRows
 
 WEB = files(__package__) / "web"

@@ -5,8 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from imprint.core.errors import UnreadableInput
-from imprint.core.printable import printable
+from imprint.core.errors import UnreadableInput, printable
 from imprint.core.types import Array
 from imprint.datasets import Split
 from imprint.evaluation.labelled_rows import LabelledRows
