@@ -9,6 +9,7 @@ import numpy as np
 from imprint.calibration import CrossValidation, OutOfFold, calibration_error
 from imprint.calibration.caveats import caveats
 from imprint.core.errors import ParameterError
+from imprint.core.tree import LabelTree
 from imprint.core.types import Array
 from imprint.embeddings import Skipped
 from imprint.head import Decider
@@ -26,6 +27,14 @@ class PerClass(NamedTuple):
     rows: int
     recall: float | None
     precision: float | None
+
+
+class LevelAccuracy(NamedTuple):
+    """The accuracy at one level of a tree of classes, which has so many nodes there."""
+
+    level: int
+    nodes: int
+    accuracy: float
 
 
 class Mistake(NamedTuple):
@@ -57,15 +66,27 @@ class Evaluation:
     unreadable: list[dict[str, str]]
     unknown: list[Any]
     """Labels of the rows that are not classes of the model."""
+    levels: tuple[LevelAccuracy, ...] = ()
+    """The accuracy at each level of a tree of classes above the classes themselves; empty for flat classes."""
 
     def as_json(self) -> dict[str, Any]:
         """The public keys, with plain values."""
-        tables = {name: [one._asdict() for one in getattr(self, name)] for name in ("per_class", "mistakes")}
-        return {name: value for name, value in (asdict(self) | tables).items() if name != "unknown"}
+        tables = {name: [one._asdict() for one in getattr(self, name)] for name in ("per_class", "mistakes", "levels")}
+        omitted = {"unknown"} if self.levels else {"unknown", "levels"}
+        return {name: value for name, value in (asdict(self) | tables).items() if name not in omitted}
 
 
-def evaluation(P: Array, classes: Array, y: Array, names: Sequence[str], skipped: Sequence[Skipped] = ()) -> Evaluation:
+def evaluation(
+    P: Array,
+    classes: Array,
+    y: Array,
+    names: Sequence[str],
+    skipped: Sequence[Skipped] = (),
+    tree: LabelTree | None = None,
+) -> Evaluation:
     """Compare probabilities P (n, C), in the order of `classes`, with the labels `y` of the rows.
+
+    `tree` is the tree of the classes; by default the labels define it.
 
     >>> P = np.array([[0.9, 0.1], [0.2, 0.8], [0.4, 0.6]])
     >>> result = evaluation(P, np.array(["cat", "dog"]), np.array(["cat", "dog", "cat"]), ["a", "b", "c"])
@@ -92,7 +113,18 @@ def evaluation(P: Array, classes: Array, y: Array, names: Sequence[str], skipped
         mistakes=[Mistake(names[i], plain[truth[i]], plain[answers[i]], float(confidence[i])) for i in wrong],
         unreadable=unreadable(skipped),
         unknown=np.setdiff1d(y, classes).tolist(),
+        levels=_levels(P, tree or LabelTree.of(classes.tolist()), y.tolist()),
     )
+
+
+def _levels(P: Array, tree: LabelTree, labels: Sequence[Any]) -> tuple[LevelAccuracy, ...]:
+    """A row counts as correct at a level if the most probable node is that of its label, known to the model or not."""
+    levels = []
+    for level in tree.grouped_levels:
+        nodes, sums = tree.at(P, level)
+        correct = [nodes[i] == tree.node(label, level) for i, label in zip(sums.argmax(axis=1).tolist(), labels)]
+        levels.append(LevelAccuracy(level, len(nodes), float(np.mean(correct))))
+    return tuple(levels)
 
 
 def all_labels(classes: Array, y: Array) -> Array:
