@@ -10,11 +10,12 @@ from sklearn.metrics import accuracy_score
 
 from imprint.active import Suggestions, suggest
 from imprint.calibration import CrossValidation
-from imprint.core.arrays import all_finite, dtype_name, labels_at, like, on_gpu, plain, to_numpy
+from imprint.core.arrays import all_finite, as_labels, dtype_name, labels_at, like, on_gpu, plain, to_numpy
 from imprint.core.component import DEFAULT
 from imprint.core.errors import FileError, ParameterError
 from imprint.core.files import container
 from imprint.core.threads import compare_and_set
+from imprint.core.tree import LabelTree
 from imprint.core.types import Array
 from imprint.estimator.fitted import Fitted, FittedState, read_columns, warn_of_small_samples
 from imprint.estimator.inputs import FLOATS, Columns, check_same_kind, read_labels, read_seed, refuse_balanced, weighted
@@ -98,8 +99,6 @@ class ImprintClassifier(Fitted, ClassifierMixin, MethodParameters):  # type: ign
         self.class_weight = class_weight
         self.random_state = random_state
 
-    # Learning
-
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Imprint every class in `y`, in sorted order, and discard earlier classes.
 
@@ -135,31 +134,34 @@ class ImprintClassifier(Fitted, ClassifierMixin, MethodParameters):  # type: ign
         return self
 
     def forget(self, label: Any) -> Self:
-        """Remove a class. The result is identical to a model that never saw it."""
+        """Remove a class, or all classes below a node such as `animal`, as if the model had never seen them."""
         self._known()
         refuse_balanced(f"forget({label!r})", self.class_weight)
-        compare_and_set(self, "_learnt", lambda learnt: learnt._replace(head=learnt.head.forget(plain(label))))
+        compare_and_set(self, "_learnt", lambda learnt: learnt._replace(head=learnt.head.without(plain(label))))
         return self
-
-    # Deciding
 
     def decision_function(self, X: Any) -> Any:
         """Class scores (n, C); for two classes, as scikit-learn does, the second's lead over the first (n,)."""
         S = self._scores("decision_function(X)", X)[1]
         return like(S[:, 1] - S[:, 0] if S.shape[1] == 2 else S, X)
 
-    def predict(self, X: Any) -> Any:
-        """The label with the largest score; on a tie the first in `classes_`."""
+    def predict(self, X: Any, level: int | None = None) -> Any:
+        """The label with the largest score, on a tie the first in `classes_`; with `level`, the most probable node."""
+        if level is not None:
+            head, S = self._scores("predict(X)", X)
+            nodes, P = LabelTree.of(head.classes.tolist()).at(to_numpy(head.probabilities(S)), level)
+            return labels_at(as_labels(nodes, head.classes.dtype), P.argmax(axis=1), X)
         head, rows = self._queries("predict(X)", X)
         try:
             return labels_at(head.classes, head.winners(rows), X)
         except ParameterError as e:
             raise ParameterError(f"predict(X): {e}") from None
 
-    def predict_proba(self, X: Any) -> Any:
-        """Probabilities (n, C): calibrated with `calibrate=True`, otherwise those of the aggregator."""
+    def predict_proba(self, X: Any, level: int | None = None) -> Any:
+        """Probabilities (n, C), calibrated with `calibrate=True`; with `level`, of the nodes `tree_.level(level)`."""
         head, S = self._scores("predict_proba(X)", X)
-        return like(head.probabilities(S), X)
+        P = head.probabilities(S)
+        return like(P if level is None else LabelTree.of(head.classes.tolist()).at(to_numpy(P), level)[1], X)
 
     def known(self, X: Any) -> Any:
         """The conformal p-value that each row belongs to one of the classes, in (0, 1]; needs `calibrate=True`.
@@ -210,8 +212,6 @@ class ImprintClassifier(Fitted, ClassifierMixin, MethodParameters):  # type: ign
         self = cls(**as_parameters(head.method), calibrate=head.folds is not None, random_state=head.seed)
         self._learnt = FittedState(head, columns)
         return self
-
-    # Internal
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -22,7 +22,8 @@ def embed(model: Imprinter, spec: str, **columns: Any) -> tuple[Embedded, tuple[
     Says what the data are, and names what cannot be read.
     """
     with terminal.bars() as bars:
-        split = datasets.load(spec, "train", progress=bars.download, **columns)
+        nesting = model.embedder.nesting(model.classes_.tolist() if model.fitted else ())
+        split = datasets.load(spec, "train", progress=bars.download, tree=nesting, **columns)
         model.embedder.choose(split.kind)
         by = f", by {model.embedder.spec}" if split.kind.needs_backbone else ""
         terminal.note(f"{split.found}{by}.")
@@ -41,7 +42,8 @@ def on_test_part(model: Imprinter, spec: str, columns: dict[str, Any]) -> "Evalu
     from imprint.evaluation.labelled_rows import gather, test_split
 
     with terminal.bars() as bars:
-        rows = gather(model, [test_split(spec, **columns)[0]], bars.embedding("Testing"))
+        test, _ = test_split(spec, tree=model.embedder.nesting(model.classes_.tolist()), **columns)
+        rows = gather(model, [test], bars.embedding("Testing"))
     return evaluation(model.predict_proba(rows.embedded()), model.classes_, rows.y, rows.paths, rows.skipped)
 
 

@@ -11,6 +11,7 @@ from imprint.calibration import CrossValidation
 from imprint.calibration.caveats import USUAL_LEVEL, caveats, p_value_caveat
 from imprint.core.errors import SmallSampleWarning
 from imprint.core.files import container
+from imprint.core.tree import LabelTree
 from imprint.core.types import Array, Proxies
 from imprint.head import Head
 
@@ -46,6 +47,11 @@ class Fitted:
     def classes_(self) -> Array:
         """The labels, sorted."""
         return self._learnt.head.classes
+
+    @property
+    def tree_(self) -> LabelTree:
+        """The labels as the leaves of a tree: `animal/cat` is below `animal`."""
+        return LabelTree.of(self.classes_.tolist())
 
     @property
     def proxies_(self) -> Proxies:

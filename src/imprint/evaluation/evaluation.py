@@ -8,6 +8,7 @@ import numpy as np
 
 from imprint.calibration import calibration_error
 from imprint.core.errors import ParameterError
+from imprint.core.tree import LabelTree
 from imprint.core.types import Array
 from imprint.embeddings import Skipped
 
@@ -24,6 +25,14 @@ class PerClass(NamedTuple):
     rows: int
     recall: float | None
     precision: float | None
+
+
+class LevelAccuracy(NamedTuple):
+    """The accuracy at one level of a tree of classes, which has so many nodes there."""
+
+    level: int
+    nodes: int
+    accuracy: float
 
 
 class Mistake(NamedTuple):
@@ -55,18 +64,31 @@ class Evaluation:
     unreadable: list[dict[str, str]]
     unknown: list[Any]
     """Labels of the rows that are not classes of the model."""
+    levels: tuple[LevelAccuracy, ...] = ()
+    """The accuracy at each level of a tree of classes above the classes themselves; empty for flat classes."""
 
     def as_json(self) -> dict[str, Any]:
         """The public keys, with plain values."""
         fields = asdict(self)
         fields |= {"per_class": [one._asdict() for one in self.per_class]}
         fields |= {"mistakes": [one._asdict() for one in self.mistakes]}
-        del fields["unknown"]
+        fields |= {"levels": [one._asdict() for one in self.levels]}
+        for name in ("unknown", *(() if self.levels else ("levels",))):
+            del fields[name]
         return fields
 
 
-def evaluation(P: Array, classes: Array, y: Array, names: Sequence[str], skipped: Sequence[Skipped] = ()) -> Evaluation:
+def evaluation(
+    P: Array,
+    classes: Array,
+    y: Array,
+    names: Sequence[str],
+    skipped: Sequence[Skipped] = (),
+    tree: LabelTree | None = None,
+) -> Evaluation:
     """Compare probabilities P (n, C), in the order of `classes`, with the labels `y` of the rows.
+
+    `tree` is the tree of the classes; by default the labels define it.
 
     >>> P = np.array([[0.9, 0.1], [0.2, 0.8], [0.4, 0.6]])
     >>> result = evaluation(P, np.array(["cat", "dog"]), np.array(["cat", "dog", "cat"]), ["a", "b", "c"])
@@ -95,7 +117,18 @@ def evaluation(P: Array, classes: Array, y: Array, names: Sequence[str], skipped
         mistakes=[Mistake(names[i], plain[truth[i]], plain[answers[i]], float(confidence[i])) for i in wrong],
         unreadable=unreadable(skipped),
         unknown=sorted(set(np.unique(y).tolist()) - set(classes.tolist())),
+        levels=_levels(P, tree or LabelTree.of(classes.tolist()), y.tolist()),
     )
+
+
+def _levels(P: Array, tree: LabelTree, labels: Sequence[Any]) -> tuple[LevelAccuracy, ...]:
+    """A row counts as correct at a level if the most probable node is that of its label, known to the model or not."""
+    levels = []
+    for level in tree.grouped_levels:
+        nodes, sums = tree.at(P, level)
+        correct = [nodes[i] == tree.node(label, level) for i, label in zip(sums.argmax(axis=1).tolist(), labels)]
+        levels.append(LevelAccuracy(level, len(nodes), float(np.mean(correct))))
+    return tuple(levels)
 
 
 def all_labels(classes: Array, y: Array) -> Array:

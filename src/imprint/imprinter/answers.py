@@ -7,7 +7,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from imprint.active import Suggestions, suggest
+from imprint.backbones import Backbone
 from imprint.core.errors import ParameterError, UnreadableInput, printable
+from imprint.core.tree import LabelTree, Node
 from imprint.core.types import Array
 from imprint.head.card import ModelCard, model_card
 from imprint.imprinter import exemplars
@@ -57,6 +59,11 @@ class Answering(ABC):
         return f"<table><caption>Imprinter</caption>{rows}</table>"
 
     @property
+    def backbone(self) -> Backbone:
+        """The loaded backbone; a model of embeddings has none."""
+        return self.embedder.backbone
+
+    @property
     def modality(self) -> str:
         """What the model reads: `image`, `text`, `sound`, `embedding`, or the modality of a plug-in."""
         return self.embedder.modality
@@ -103,22 +110,43 @@ class Answering(ABC):
             check_width(rows.X, self.learnt.head.proxies.weights.shape[1])
         return rows
 
-    def predict(self, items: Any) -> Array:
-        """The label of every input."""
-        head = self.learnt.head
-        return np.asarray(head.classes[head.winners(self._rows(items))])
+    @property
+    def tree(self) -> LabelTree:
+        """The classes as the leaves of a tree: `animal/cat` is below `animal`. Flat where `tree=False`."""
+        return LabelTree.of(self.classes_.tolist(), flat=self.embedder.tree is False)
 
-    def predict_proba(self, items: Any) -> Array:
-        """The probabilities of every input, in the order of `classes_`.  # (n, C)"""
+    def predict(self, items: Any, level: int | None = None) -> Array:
+        """The label of every input; with `level`, its most probable node at that level of the tree."""
         head = self.learnt.head
-        return head.probabilities(head.scores(self._rows(items)))
+        if level is None:
+            return np.asarray(head.classes[head.winners(self._rows(items))])
+        return np.array([guesses[0].label for guesses in self.top(items, 1, level)])
 
-    def top(self, items: Any, n: int = 3) -> list[list[Guess]]:
-        """The `n` most probable classes of every input, best first; the first is the prediction."""
-        head = self.learnt.head
-        P, labels = head.probabilities(head.scores(self._rows(items))), head.classes.tolist()
+    def predict_proba(self, items: Any, level: int | None = None) -> Array:
+        """The probabilities of every input, in the order of `classes_`.  # (n, C)
+
+        With `level`, those of the nodes at that level of the tree, in the order of `tree.level(level)`.
+        """
+        return self._probabilities(items, level)[1]
+
+    def top(self, items: Any, n: int = 3, level: int | None = None) -> list[list[Guess]]:
+        """For every input the `n` most probable classes, or nodes at a level, best first, as `predict` says."""
+        labels, P = self._probabilities(items, level)
         order = np.argsort(-P, axis=1, kind="stable")[:, :n]
         return [[Guess(labels[c], float(p[c])) for c in row] for p, row in zip(P, order)]
+
+    def likely_nodes(self, items: Any, level: int | None = None) -> list[Node | None]:
+        """For every input the deepest node of the tree that is still likely, for inputs that `known` rejects.
+
+        Its probability is at least 0.9, and it has two classes or more. None where there is no such node.
+        """
+        return self.tree.deepest(self._probabilities(items)[1], level)
+
+    def _probabilities(self, items: Any, level: int | None = None) -> tuple[list[Any], Array]:
+        """The labels of the classes, or of the nodes at a level, and their probabilities."""
+        head = self.learnt.head
+        P = head.probabilities(head.scores(self._rows(items)))
+        return (head.classes.tolist(), P) if level is None else self.tree.at(P, level)
 
     def known(self, items: Any) -> Array:
         """The conformal p-value that each input belongs to one of the classes, in (0, 1].  # (n,)
