@@ -112,7 +112,7 @@ def test_an_imported_flat_model_stays_flat(tree, project, tmp_path):
 
 @pytest.mark.parametrize("bad", ["../../x", "animal//cat", "/cat", "animal/.cat", "a:b"])
 def test_a_refused_name_says_what_to_do(bad):
-    with pytest.raises(ParameterError, match="leave out leading dots .* a slash only between the levels of a tree"):
+    with pytest.raises(ParameterError, match=r"leave out leading dots .* a slash only between the levels of a tree"):
         clean_label(bad)
 
 
