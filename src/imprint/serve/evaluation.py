@@ -13,8 +13,8 @@ from imprint.calibration import Calibration, CrossValidation, OutOfFold, predict
 from imprint.calibration.caveats import caveats
 from imprint.core.tree import LabelTree
 from imprint.core.types import Array
-from imprint.evaluation.anomalies import duplicates
 from imprint.evaluation.evaluation import level_accuracies
+from imprint.evaluation.inspection import duplicates
 from imprint.evaluation.label_errors import label_errors
 from imprint.serve.history import History
 from imprint.serve.labelled import LabelledItem, LabelledSet, changed_labels
@@ -129,10 +129,9 @@ def as_json(evaluation: ModelEvaluation, labelled: LabelledSet) -> dict[str, Any
 
 def _mislabelled(evaluation: ModelEvaluation, predictions: OutOfFold, P: Array) -> list[dict[str, Any]]:
     """Items that are likely in the wrong class, the most suspect first."""
-    rows = np.flatnonzero(predictions.assessed & np.isfinite(predictions.scores).all(axis=1))
-    suspects = label_errors(predictions.scores[rows], predictions.shares[rows], P[rows], predictions.own[rows])
+    suspects = label_errors(predictions.scores, predictions.shares, P, predictions.own, predictions.assessed)
     classes = predictions.classes.tolist()
-    return [_mistake(evaluation.items[rows[n]], classes[c], P[rows[n], c]) for n, c, _ in suspects]
+    return [_mistake(evaluation.items[n], classes[c], P[n, c]) for n, c, _ in suspects]
 
 
 def _mistake(item: LabelledItem, predicted: str, probability: Array) -> dict[str, Any]:
