@@ -12,10 +12,9 @@ from typing import Any, get_type_hints
 from imprint.backbones.preprocess import Preprocess
 from imprint.core.digest import digest
 from imprint.core.errors import FileError, ParameterError
-from imprint.core.extras import installed
+from imprint.core.extras import installed, registered
 from imprint.core.family import unknown
-from imprint.core.files.home import home
-from imprint.core.plugins import registered
+from imprint.core.files.atomic import home
 from imprint.modalities import modality
 
 PLUGINS = "imprint.backbones"  # the group of entry points

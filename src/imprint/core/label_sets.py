@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from imprint.core.arrays import as_labels, plain
 from imprint.core.errors import ParameterError
-from imprint.core.labels import as_labels, plain
 from imprint.core.types import Array
 
 SEPARATOR = "|"

@@ -10,10 +10,9 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, column_or_1d, validate_data
 
 from imprint.calibration import CrossValidation
-from imprint.core.arrays import all_finite, dtype_name, on_gpu, rows_at, to_numpy
+from imprint.core.arrays import all_finite, dtype_name, on_gpu, plain, rows_at, to_numpy
 from imprint.core.errors import KindError, ParameterError
 from imprint.core.label_sets import Tagged, from_lists, read_tags
-from imprint.core.labels import plain
 from imprint.core.types import Array
 from imprint.estimator.fitted import FittedState
 from imprint.head import Head

@@ -6,7 +6,7 @@ from typing import Any, Self
 
 from sklearn.base import BaseEstimator
 
-from imprint.core.defaults import PARTS
+from imprint.core.component import PARTS
 from imprint.core.errors import ParameterError
 from imprint.estimator.fitted import FittedState
 from imprint.method import FAMILIES, Method

@@ -7,11 +7,10 @@ from typing import Any
 import numpy as np
 
 from imprint.aggregators._base import Aggregator, Predecessor
-from imprint.core.arrays import cut, on_gpu, rows_at, to_device
+from imprint.core.arrays import as_labels, cut, on_gpu, rows_at, to_device
 from imprint.core.errors import NotFittedError, ParameterError
 from imprint.core.family import unknown
-from imprint.core.labels import as_labels
-from imprint.core.lazy import Lazy
+from imprint.core.threads import Lazy
 from imprint.core.types import Array, Proxies, State
 from imprint.head.decider import Assessor, Calibrated, Decider
 from imprint.method import ClassState, Method

@@ -5,8 +5,8 @@ import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
-from imprint.core.files.outputs import write_outputs
-from imprint.core.version import __version__
+from imprint.core import __version__
+from imprint.core.files.notes import write_outputs
 from imprint.paper.artefact import Results, spent
 from imprint.paper.artefacts import ARTEFACTS
 from imprint.paper.setting import MAPS, MAX, ROLES, Setting

@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from imprint.core.errors import FileError
-from imprint.core.files.atomic import atomic_write
-from imprint.core.files.home import home
+from imprint.core.files.atomic import atomic_write, home
 from imprint.core.types import Array
 from imprint.datasets.packs import load_pack
 from imprint.normalisers.l2 import L2

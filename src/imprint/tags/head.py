@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 
 from imprint.aggregators.kernel import Kernel, SolvedKernel
-from imprint.core.arrays import to_device, to_numpy
+from imprint.core.arrays import as_labels, to_device, to_numpy
 from imprint.core.digest import class_rng
 from imprint.core.errors import ParameterError
 from imprint.core.family import unknown
 from imprint.core.label_sets import Tagged, as_text, indicator, texts_of
-from imprint.core.labels import as_labels
-from imprint.core.lazy import Lazy
+from imprint.core.threads import Lazy
+from imprint.core.tree import LabelTree
 from imprint.core.types import Array, Proxies, State
 from imprint.generators._base import Generator, masses
 from imprint.head import Decider, Head
@@ -127,6 +127,10 @@ class TagHead(Decider):
         if self.sets.device is not None:
             proxies = proxies._replace(weights=to_device(proxies.weights, self.sets.device))
         return self.aggregator.prepare(proxies, self.sets.sums(), targets=self.targets)
+
+    def tree(self, flat: bool = False) -> LabelTree:
+        """Always flat: probabilities of tags do not add up to those of a node."""
+        return super().tree(flat=True)
 
     @property
     def calibrated(self) -> bool:
