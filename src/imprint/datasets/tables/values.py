@@ -78,7 +78,7 @@ class Cell(NamedTuple):
 def number_of(value: Any, cell: Cell) -> float:
     """A finite number that float32 can hold."""
     if value is None or value == "":
-        raise cell.refuse("there is not a number")
+        raise cell.refuse("there is no number")
     if isinstance(value, bool) or not isinstance(value, int | float | str | Decimal) or not is_number(value):
         raise cell.refuse(f"{short(value)} is not a number")
     number = float(value) if not isinstance(value, int) or abs(value) < 1e300 else math.inf
@@ -105,7 +105,7 @@ def numbers_of(value: Any, cell: Cell, width: int | None) -> list[float]:
 def text_of(value: Any, cell: Cell) -> str:
     """A text."""
     if not isinstance(value, str):
-        raise cell.refuse("there is not a text" if value is None else f"{short(value)} is not a text")
+        raise cell.refuse("there is no text" if value is None else f"{short(value)} is not a text")
     return value
 
 
