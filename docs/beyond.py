@@ -21,9 +21,8 @@ from imprint.paper.collapse import set_values
 from imprint.paper.page import read_runs
 from imprint.paper.tables import find
 from imprint.paper.work import bare, cosine, work
-from imprint.report.claims import MARKS, as_html, rows, tally
 from imprint.report.paper_page import markdown_cells
-from imprint.report.sections import Cells, Picture, Run, Section, together
+from imprint.report.sections import MARKS, Cells, Picture, Run, Section, claims_html, rows, tally, together
 
 HERE = Path(__file__).resolve().parent
 PICTURES, TEXTS, SOUNDS, KERNEL = "pictures", "texts", "sounds", "kernel"
@@ -43,7 +42,7 @@ def claims(runs: Sequence[Run], needed: str) -> str:
     """The claims that the run of this name answers, beside the answers of the others."""
     names = [run.name for run in runs]
     found = [row for row in rows(together(runs)) if needed in row.found]
-    return f"{tally(found, names)}\n\n{as_html(found, names)}"
+    return f"{tally(found, names)}\n\n{claims_html(found, names)}"
 
 
 def markdown(cells: Cells) -> str:
