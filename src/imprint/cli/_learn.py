@@ -9,7 +9,7 @@ import numpy as np
 from imprint import datasets
 from imprint.cli import _terminal as terminal
 from imprint.cli._files import check_home, words
-from imprint.evaluation.expected import describe_expected
+from imprint.evaluation.evaluation import describe_expected
 from imprint.imprinter import Embedded, Imprinter
 
 if TYPE_CHECKING:
@@ -39,11 +39,11 @@ def embed(model: Imprinter, spec: str, **columns: Any) -> tuple[Embedded, tuple[
 def on_test_part(model: Imprinter, spec: str, columns: dict[str, Any]) -> "Evaluation":
     """How good the model is on the test part of the data."""
     from imprint.evaluation import evaluation
-    from imprint.evaluation.labelled_rows import gather, test_split
+    from imprint.evaluation.labelled_rows import all_splits, gather
 
     with terminal.bars() as bars:
-        test, _ = test_split(spec, tree=model.embedder.nesting(model.classes_.tolist()), **columns)
-        rows = gather(model, [test], bars.embedding("Testing"))
+        tree = model.embedder.nesting(model.classes_.tolist())
+        rows = gather(model, all_splits(spec, tree=tree, **columns)[-1:], bars.embedding("Testing"))
     return evaluation(model.predict_proba(rows.embedded()), model.classes_, rows.y, rows.paths, rows.skipped)
 
 
