@@ -81,7 +81,7 @@ def reasons(head: Decider, shelves: dict[Any, Exemplars], x: Array, n: int) -> l
     values = head.evidence(x.astype(proxies.weights.dtype))
     strength = -values if measure == "distance" else values if measure == "similarity" else np.abs(values)
     against = (values <= 0) & (measure == "weight")
-    starts, labels = proxies.starts, head.classes.tolist()
+    starts, labels = proxies.starts, head.owners.tolist()
     found = []
     for i in np.lexsort((-strength, against))[:n].tolist():
         label, place = labels[proxies.labels[i]], i - starts[proxies.labels[i]]

@@ -7,10 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-import numpy as np
-
 from imprint import backbones, recipes
-from imprint.calibration import CrossValidation
 from imprint.core.arrays import plain
 from imprint.core.component import PARTS
 from imprint.core.errors import DataWarning, FileError, NotFittedError, ParameterError
@@ -24,10 +21,11 @@ from imprint.imprinter.embedder import ROWS, BackboneEmbedder, Report
 from imprint.imprinter.exemplars import Exemplars
 from imprint.imprinter.items import Embedded
 from imprint.imprinter.names import ClassNames, joined
-from imprint.imprinter.state import ImprinterState, read_seed
+from imprint.imprinter.state import ImprinterState, empty_head, method_for_tags, read_seed
 from imprint.method import Method
 from imprint.modalities import modality
 from imprint.pretrained_classes.head import PretrainedHead
+from imprint.tags import TagHead
 
 if TYPE_CHECKING:
     from imprint.classifier import ImprintClassifier
@@ -95,6 +93,7 @@ class Imprinter(Answering):
         self.embedder.tree = tree
         given = self._keep.parts if self._keep else recipes.describe(recipe or DEFAULT).parts()
         self._method, self._seed = Method.of(**{**given, **parts}), read_seed(random_state)
+        self._chosen = recipe is not None or bool(parts)
         self._calibrate, self._names = calibrate, ClassNames.of(names)
         self._learnt: ImprinterState | None = None
 
@@ -123,7 +122,7 @@ class Imprinter(Answering):
         head = self.learnt.head
         if isinstance(head, PretrainedHead):
             raise ParameterError("Imprinter.classifier: with keep_head the network's classes decide too; use predict.")
-        return ImprintClassifier.of_head(head.imprinted)
+        return ImprintClassifier.of_head(head if isinstance(head, TagHead) else head.imprinted)
 
     def embed(
         self, data: Any, y: Any = None, *, progress: Report | None = None, classes: Sequence[Any] = ()
@@ -146,6 +145,8 @@ class Imprinter(Answering):
     def fit(self, data: Any, y: Any = None, *, progress: Report | None = None) -> Self:
         """Imprint every class of `data` (see `embed`), and discard earlier classes."""
         rows = self.embed(data, y, progress=progress)
+        if rows.tags is not None:
+            self._method = method_for_tags(self._method if self._chosen else None, self._keep)
         names = self._names.examples(self.embedder, rows, self._method, self._seed)
         return self._fit(rows if names is None else joined(rows, names), names is not None)
 
@@ -156,9 +157,9 @@ class Imprinter(Answering):
         return self._fit(names.rows(sorted(names.wording), self.backbone.embed_names), True)
 
     def _fit(self, rows: Embedded, named: bool) -> Self:
-        folds = CrossValidation.new(self._method, self._seed, rows.X.dtype) if self._calibrate else None
-        empty = Head(self._method, self._seed, rows.X.dtype, folds=folds)
-        learnt = ImprinterState(self._keep.beside(empty) if self._keep else empty, {}, named).with_rows(rows)
+        empty = empty_head(self._method, self._seed, rows, self._calibrate)
+        beside = self._keep.beside(empty) if self._keep and isinstance(empty, Head) else empty
+        learnt = ImprinterState(beside, {}, named).with_rows(rows)
         learnt.head.prepared  # noqa: B018 - what cannot decide is refused here, not by the first prediction
         self._learnt = learnt
         return self
@@ -167,7 +168,7 @@ class Imprinter(Answering):
         """Imprint new classes, and more items of known ones; the other classes do not change."""
         learnt = self.learnt  # refused before the work where there is nothing to add to
         rows = self.embed(data, y, progress=progress, classes=learnt.head.classes.tolist())
-        new = set(np.asarray(rows.y).tolist()) - set(learnt.head.classes.tolist())
+        new = set(rows.labels) - set(learnt.head.classes.tolist())
         if learnt.named and new:
             rows = joined(rows, self._names.rows(sorted(new), self.backbone.embed_names))
         compare_and_set(self, "_learnt", lambda learnt: learnt.with_rows(rows))
