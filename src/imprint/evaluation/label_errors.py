@@ -45,9 +45,8 @@ def label_errors(S: Array, shares: Array, P: Array, labels: Array, assessed: Arr
     S, shares, P, labels = S[rows], shares[rows], P[rows], labels[rows]
     best, scores = shares.argmax(axis=1), label_error_scores(S, shares, labels)
     candidates = (best != labels) & (scores > -np.log(IMPLAUSIBLE))
-    typical = (
-        candidates & (P[np.arange(len(P)), best] >= CONFIDENT * P.max()) & (_typicality(S, labels, best) >= TYPICAL)
-    )
+    confident = P.max(axis=1) >= CONFIDENT * P.max(initial=0.0)
+    typical = candidates & confident & (_typicality(S, labels, best) >= TYPICAL)
     count = int(np.ceil(typical.sum() / (1 - TYPICAL)))
     order = np.flatnonzero(candidates)
     order = order[np.argsort(-scores[order], kind="stable")][:count]
