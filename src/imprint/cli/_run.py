@@ -15,9 +15,9 @@ from typer.main import get_command
 
 from imprint import cli
 from imprint.cli import _terminal
+from imprint.core import __version__
 from imprint.core.errors import ImprintError, UnreadableInput
-from imprint.core.extras import clash
-from imprint.core.version import __version__, environment
+from imprint.core.extras import clash, environment
 
 FAILED, REFUSED = 1, 2
 """Exit codes besides 0 and `cli.STOPPED`: some inputs failed; invalid usage or input."""

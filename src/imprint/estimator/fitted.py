@@ -11,16 +11,18 @@ from imprint.calibration import CrossValidation
 from imprint.calibration.caveats import USUAL_LEVEL, caveats, p_value_caveat
 from imprint.core.errors import SmallSampleWarning
 from imprint.core.files import container
+from imprint.core.tree import LabelTree
 from imprint.core.types import Array, Proxies
-from imprint.head import Head
+from imprint.head import Decider, Head
+from imprint.tags import TagHead
 
 
 class FittedState(NamedTuple):
     """What a fitted classifier knows, behind one reference."""
 
-    head: Head
+    head: Head | TagHead
     columns: tuple[str, ...] | None
-    """The names of the columns, where the training data were a table that has them."""
+    """The names of the columns, if the training data were a table with names."""
 
 
 class Fitted:
@@ -38,8 +40,8 @@ class Fitted:
         return self._learnt
 
     @property
-    def head_(self) -> Head:
-        """What was learnt, as one immutable value."""
+    def head_(self) -> Head | TagHead:
+        """The fitted state, an immutable value."""
         return self._learnt.head
 
     @property
@@ -48,37 +50,43 @@ class Fitted:
         return self._learnt.head.classes
 
     @property
+    def tree_(self) -> LabelTree:
+        """The labels as the leaves of a tree: `animal/cat` is below `animal`."""
+        return self._learnt.head.tree()
+
+    @property
     def proxies_(self) -> Proxies:
         """The proxies, sorted by class."""
         return self._learnt.head.proxies
 
     @property
     def n_features_in_(self) -> int:
-        """How many numbers a row has."""
-        return int(self._learnt.head.width or 0)
+        """The number of columns."""
+        return int(self._learnt.head.imprinted.width or 0)
 
     @property
     def feature_names_in_(self) -> Array:
-        """The names of the columns, where the training data were a table that has them."""
+        """The names of the columns, if the training data were a table with names."""
         if self._learnt.columns is None:
             raise AttributeError("feature_names_in_: the training data had no names of columns.")
         return np.array(self._learnt.columns, dtype=object)
 
     @property
     def expected_accuracy_(self) -> float:
-        """The share of new inputs that will be called right, by what was held back; NaN where that cannot be told."""
+        """The cross-validated accuracy; NaN if no row could be held out."""
         return self._learnt.head.calibration.expected_accuracy
 
     @property
     def expected_interval_(self) -> tuple[float, float]:
-        """Where the expected accuracy lies with 95 % confidence."""
+        """The 95 % interval of the expected accuracy."""
         return self._learnt.head.calibration.expected_interval
 
 
-def warn_of_small_samples(head: Head, of_known: bool = False) -> None:
+def warn_of_small_samples(head: Decider, of_known: bool = False) -> None:
     """Warn where a calibrated model has too few rows: for `known`, or for anything."""
-    if isinstance(head.folds, CrossValidation):
-        sentences = [p_value_caveat(head.folds, USUAL_LEVEL)] if of_known else caveats(head.folds)
+    folds = head.imprinted.folds
+    if isinstance(folds, CrossValidation):
+        sentences = [p_value_caveat(folds, USUAL_LEVEL)] if of_known else caveats(folds)
         for sentence in filter(None, sentences):
             warnings.warn(sentence, SmallSampleWarning, stacklevel=3)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from imprint.core.printable import printable
+from imprint.core.errors import printable
 from imprint.core.types import Array
 from imprint.datasets import Split
 

@@ -11,8 +11,10 @@ import numpy as np
 
 from imprint.calibration import Calibration, CrossValidation, OutOfFold, predict_out_of_fold
 from imprint.calibration.caveats import caveats
+from imprint.core.tree import LabelTree
 from imprint.core.types import Array
-from imprint.evaluation.anomalies import duplicates
+from imprint.evaluation.evaluation import level_accuracies
+from imprint.evaluation.inspection import duplicates
 from imprint.evaluation.label_errors import label_errors
 from imprint.serve.history import History
 from imprint.serve.labelled import LabelledItem, LabelledSet, changed_labels
@@ -105,6 +107,9 @@ def as_json(evaluation: ModelEvaluation, labelled: LabelledSet) -> dict[str, Any
     wrong = np.flatnonzero(predictions.assessed & ~predictions.right).tolist() if evaluation.items else []
     winners = predictions.winners
     mistakes = [_mistake(evaluation.items[n], classes[winners[n]], P[n, winners[n]]) for n in wrong]
+    basis, rows = evaluation.model.basis if evaluation.model else None, predictions.assessed
+    tree = LabelTree.of(classes, flat=basis is not None and basis.flat)
+    levels = level_accuracies(P[rows], tree, predictions.classes[predictions.own[rows]].tolist())
     recall = {k: counts[c, c] / counts[c].sum() for c, k in enumerate(classes) if counts[c].sum()}
     return {
         **common,
@@ -113,6 +118,7 @@ def as_json(evaluation: ModelEvaluation, labelled: LabelledSet) -> dict[str, Any
         "accuracy": calibration.expected_accuracy,
         "interval": list(calibration.expected_interval),
         "caveats": caveats(evaluation.folds, "examples") if evaluation.folds else [],
+        "levels": [one._asdict() for one in levels],
         "classes": classes,
         "confusion": counts.tolist(),
         "mistakes": mistakes,
@@ -123,10 +129,9 @@ def as_json(evaluation: ModelEvaluation, labelled: LabelledSet) -> dict[str, Any
 
 def _mislabelled(evaluation: ModelEvaluation, predictions: OutOfFold, P: Array) -> list[dict[str, Any]]:
     """Items that are likely in the wrong class, the most suspect first."""
-    rows = np.flatnonzero(predictions.assessed & np.isfinite(predictions.scores).all(axis=1))
-    suspects = label_errors(predictions.scores[rows], predictions.shares[rows], P[rows], predictions.own[rows])
+    suspects = label_errors(predictions.scores, predictions.shares, P, predictions.own, predictions.assessed)
     classes = predictions.classes.tolist()
-    return [_mistake(evaluation.items[rows[n]], classes[c], P[rows[n], c]) for n, c, _ in suspects]
+    return [_mistake(evaluation.items[n], classes[c], P[n, c]) for n, c, _ in suspects]
 
 
 def _mistake(item: LabelledItem, predicted: str, probability: Array) -> dict[str, Any]:

@@ -10,8 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from imprint.core.component import Component
-from imprint.core.defaults import PARTS
+from imprint.core.component import PARTS, Component
 from imprint.core.errors import ParameterError
 from imprint.core.family import Family, unknown
 from imprint.method import FAMILIES, Method

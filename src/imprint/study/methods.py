@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from imprint.core.arrays import factorize
-from imprint.core.component import Component
-from imprint.core.defaults import PARTS
+from imprint.core.component import PARTS, Component
 from imprint.core.types import Array
 from imprint.method import Method
 

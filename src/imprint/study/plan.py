@@ -12,7 +12,7 @@ import numpy as np
 from imprint import tasks
 from imprint.core.arrays import factorize
 from imprint.core.errors import ParameterError
-from imprint.core.memory import growing
+from imprint.core.memory import without_collection
 from imprint.core.types import Array
 from imprint.study import sharing
 from imprint.study.methods import Methods
@@ -79,7 +79,7 @@ def check_size(study: Study, limit: int | None = LIMIT) -> None:
         )
 
 
-@growing()
+@without_collection()
 def plan(study: Study, source: Source, done: Container[bytes] = frozenset(), limit: int | None = LIMIT) -> Plan:
     """The units of a study whose experiments are not `done` yet. Refuses points that make no sense, by name."""
     check_size(study, limit)
@@ -216,7 +216,7 @@ class Estimate(NamedTuple):
     memory: float
 
 
-@growing()
+@without_collection()
 def estimate(plan: Plan, workers: int) -> Estimate:
     """Count what the units of a plan compute, and guess how long it takes on so many workers."""
     computations, memory = 0, 0.0

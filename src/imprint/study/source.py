@@ -9,7 +9,7 @@ import numpy as np
 from imprint.core.digest import digest
 from imprint.core.errors import ParameterError
 from imprint.core.family import unknown
-from imprint.core.files.home import home
+from imprint.core.files.atomic import home
 from imprint.core.types import Array
 from imprint.embeddings.pack import open_unpacked
 

@@ -14,13 +14,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from imprint.core.defaults import PARTS
+from imprint.core import __version__
+from imprint.core.component import PARTS
 from imprint.core.errors import FileError, ParameterError
-from imprint.core.files.atomic import atomic_write, remove_partials
-from imprint.core.files.locks import exclusive
+from imprint.core.files.atomic import atomic_write, exclusive, remove_partials
 from imprint.core.files.notes import read_note, write_note
 from imprint.core.types import Array
-from imprint.core.version import __version__
 from imprint.study.evaluate import COLUMNS
 from imprint.study.plan import Plan, Unit
 from imprint.study.study import Study

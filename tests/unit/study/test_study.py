@@ -5,7 +5,7 @@ import pytest
 from sklearn.metrics import accuracy_score, f1_score
 
 from imprint import ImprintClassifier, aggregators, generators, normalisers, tasks
-from imprint.core.defaults import PARTS
+from imprint.core.component import PARTS
 from imprint.kernels import cpu
 from imprint.study import Grid, Held, Study, decide, plan, run
 from imprint.study.proxies import UnitProxies
