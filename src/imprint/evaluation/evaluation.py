@@ -113,11 +113,11 @@ def evaluation(
         mistakes=[Mistake(names[i], plain[truth[i]], plain[answers[i]], float(confidence[i])) for i in wrong],
         unreadable=unreadable(skipped),
         unknown=np.setdiff1d(y, classes).tolist(),
-        levels=_levels(P, tree or LabelTree.of(classes.tolist()), y.tolist()),
+        levels=level_accuracies(P, tree or LabelTree.of(classes.tolist()), y.tolist()),
     )
 
 
-def _levels(P: Array, tree: LabelTree, labels: Sequence[Any]) -> tuple[LevelAccuracy, ...]:
+def level_accuracies(P: Array, tree: LabelTree, labels: Sequence[Any]) -> tuple[LevelAccuracy, ...]:
     """A row counts as correct at a level if the most probable node is that of its label, known to the model or not."""
     levels = []
     for level in tree.grouped_levels:

@@ -11,7 +11,9 @@ import numpy as np
 
 from imprint.calibration import Calibration, CrossValidation, OutOfFold, predict_out_of_fold
 from imprint.calibration.caveats import caveats
+from imprint.core.tree import LabelTree
 from imprint.core.types import Array
+from imprint.evaluation.evaluation import level_accuracies
 from imprint.evaluation.inspection import duplicates
 from imprint.evaluation.label_errors import label_errors
 from imprint.serve.history import History
@@ -105,6 +107,9 @@ def as_json(evaluation: ModelEvaluation, labelled: LabelledSet) -> dict[str, Any
     wrong = np.flatnonzero(predictions.assessed & ~predictions.right).tolist() if evaluation.items else []
     winners = predictions.winners
     mistakes = [_mistake(evaluation.items[n], classes[winners[n]], P[n, winners[n]]) for n in wrong]
+    basis, rows = evaluation.model.basis if evaluation.model else None, predictions.assessed
+    tree = LabelTree.of(classes, flat=basis is not None and basis.flat)
+    levels = level_accuracies(P[rows], tree, predictions.classes[predictions.own[rows]].tolist())
     recall = {k: counts[c, c] / counts[c].sum() for c, k in enumerate(classes) if counts[c].sum()}
     return {
         **common,
@@ -113,6 +118,7 @@ def as_json(evaluation: ModelEvaluation, labelled: LabelledSet) -> dict[str, Any
         "accuracy": calibration.expected_accuracy,
         "interval": list(calibration.expected_interval),
         "caveats": caveats(evaluation.folds, "examples") if evaluation.folds else [],
+        "levels": [one._asdict() for one in levels],
         "classes": classes,
         "confusion": counts.tolist(),
         "mistakes": mistakes,

@@ -23,7 +23,7 @@ def picture(seed):
     return out.getvalue()
 
 
-def teach(server, counter, acknowledged, rng):
+def send(server, counter, acknowledged, rng):
     """Add pictures, and now and then move, rename or undo, until the server dies; note what it has acknowledged."""
     while True:
         seed = next(counter)
@@ -48,7 +48,7 @@ def test_twenty_kills_lose_nothing(serving, tmp_path, backbone):
                 number: name for one in server.json("GET", "/api/state")["classes"] for number, name, _ in one["items"]
             }
             assert there.items() >= acknowledged.items(), f"after kill {round_}"
-            writers = [threading.Thread(target=teach, args=(server, counter, acknowledged, rng)) for _ in range(3)]
+            writers = [threading.Thread(target=send, args=(server, counter, acknowledged, rng)) for _ in range(3)]
             for thread in writers:
                 thread.start()
             time.sleep(float(rng.uniform(0.05, 0.5)))

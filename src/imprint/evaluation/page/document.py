@@ -18,6 +18,7 @@ from imprint.core import __version__
 from imprint.core.errors import UnreadableInput, printable
 from imprint.core.types import Array
 from imprint.evaluation.labelled_rows import LabelledRows
+from imprint.report.html import ICON
 
 WEB = files(__package__) / "web"
 MARK = b'<meta name="generator" content="imprint '
@@ -35,6 +36,7 @@ def document(title: str, lead: str, scripts: Sequence[str], data: Any) -> str:
         title=escape(printable(title)),
         lead=escape(printable(lead)),
         version=escape(__version__),
+        icon=ICON,
         style=_text("page.css"),
         data=_inert(json.dumps(data, allow_nan=False, separators=(",", ":"))),
         script=bundle(scripts),

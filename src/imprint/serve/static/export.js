@@ -3,7 +3,7 @@
 import { at, h, note, picker } from "./dom.js";
 import * as server from "./server.js";
 import { changeWithUndo, noun, refresh, store, total } from "./store.js";
-import { openFolder } from "./teach.js";
+import { openFolder } from "./examples.js";
 
 let drawn = "";
 

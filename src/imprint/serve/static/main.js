@@ -4,18 +4,18 @@ import { at, note, speak } from "./dom.js";
 import { count } from "./words.js";
 import { dropped, isReadable } from "./files.js";
 import { change, follow, listen, noun, refresh, store, total } from "./store.js";
-import { showTeach, teachDropped, teachInto } from "./teach.js";
+import { showExamples, addFolders, addFiles } from "./examples.js";
 import { askAgain, showTry, tryOne } from "./try.js";
 import { showDrift } from "./drift.js";
 import { showEvaluation } from "./evaluate.js";
 import { showExport } from "./export.js";
 import { evaluatedLabels, labelKey, poolFiles, showLabel } from "./label.js";
 
-const TABS = ["teach", "label", "try", "evaluate", "export"];
+const TABS = ["examples", "label", "try", "evaluate", "export"];
 const wide = matchMedia("(min-width: 62rem)");
 
 function select(name, focus = false) {
-  const shown = wide.matches && name === "try" ? "teach" : name;
+  const shown = wide.matches && name === "try" ? "examples" : name;
   for (const one of TABS) {
     const tab = at(`tab-${one}`);
     tab.setAttribute("aria-selected", String(one === shown));
@@ -37,7 +37,7 @@ function tabs() {
   });
   const current = () => TABS.find((name) => at(`tab-${name}`).getAttribute("aria-selected") === "true");
   wide.addEventListener("change", () => select(current()));
-  select("teach");
+  select("examples");
 }
 
 async function redo(kind) {
@@ -63,8 +63,8 @@ async function receive(transfer, target) {
   if (target.closest?.("#label")) { poolFiles(found); return; }
   const pictures = found.filter((one) => isReadable(one.file.name, store.suffixes));
   if (!pictures.length) note(`No ${noun()} among ${count(found.length, "file")}.`, "error");
-  else if (card) teachInto(pictures.map((one) => one.file), card.dataset.label);
-  else if (target.closest?.("#teach") || pictures.some((one) => one.path.includes("/"))) teachDropped(pictures);
+  else if (card) addFiles(pictures.map((one) => one.file), card.dataset.label);
+  else if (target.closest?.("#examples") || pictures.some((one) => one.path.includes("/"))) addFolders(pictures);
   else tryOne(pictures[0].file, pictures[0].file.name);
 }
 
@@ -111,7 +111,7 @@ addEventListener("keydown", labelKey);
 addEventListener("imprint:show", ({ detail }) => select(detail));
 listen((what) => {
   if (what === "drift") { showDrift(); return; }
-  if (what === "state") { head(); showTeach(); showLabel(); showTry(); showExport(); } else { askAgain(); evaluatedLabels(); }
+  if (what === "state") { head(); showExamples(); showLabel(); showTry(); showExport(); } else { askAgain(); evaluatedLabels(); }
   showEvaluation();
 });
 refresh().then(follow);

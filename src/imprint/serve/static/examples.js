@@ -1,4 +1,4 @@
-/** Teach: a column of examples per class. */
+/** Examples: a column of examples per class. */
 
 import { at, h, hue, note, picker, speak } from "./dom.js";
 import { count } from "./words.js";
@@ -25,7 +25,7 @@ const uploads = new Uploads(server.add, ({ done, total, failed, running }) => {
 at("progress-stop").addEventListener("click", () => uploads.stop());
 
 /** Add files to a class; says what became of them. */
-export async function teachInto(files, label, group = crypto.randomUUID()) {
+export async function addFiles(files, label, group = crypto.randomUUID()) {
   if (!files.length) return;
   const { total, failed, known, conflicts } = await uploads.push(files, label, group);
   await refresh();
@@ -41,9 +41,9 @@ export async function teachInto(files, label, group = crypto.randomUUID()) {
 }
 
 /** Add dropped files whose folders name their classes. */
-export function teachDropped(found) {
+export function addFolders(found) {
   const group = crypto.randomUUID();
-  const jobs = [...byClass(found, nextName())].map(([label, files]) => teachInto(files, label, group));
+  const jobs = [...byClass(found, nextName())].map(([label, files]) => addFiles(files, label, group));
   return Promise.all(jobs);
 }
 
@@ -56,13 +56,13 @@ function nextName() {
 export function openFolder(files) {
   const pictures = chosen(files).filter((one) => isReadable(one.file.name, store.suffixes));
   if (!pictures.length) note(`No ${noun()} among ${count(files.length, "file")}.`, "error");
-  else teachDropped(pictures);
+  else addFolders(pictures);
 }
 
 /** Draw what has changed. */
-export function showTeach() {
-  const place = at("teach");
-  if (!place.firstChild) place.append(h("h2", { class: "unseen" }, "Teach"), toolbar(), h("div", { class: "columns", id: "columns" }));
+export function showExamples() {
+  const place = at("examples");
+  if (!place.firstChild) place.append(h("h2", { class: "unseen" }, "Examples"), toolbar(), h("div", { class: "columns", id: "columns" }));
   at("filter-field").hidden = store.classes.length <= 12;
   at("hello").hidden = store.classes.length > 0;
   const grid = at("columns");
@@ -110,7 +110,7 @@ function toolbar() {
   } }, name, h("button", { type: "submit", class: "main" }, "New class"));
   const search = h("input", { type: "search", id: "filter", placeholder: "Find a class", "aria-label": "Find a class", oninput: () => {
     filter = search.value.trim().toLowerCase();
-    showTeach();
+    showExamples();
   } });
   return h("div", {},
     hello(),
@@ -147,14 +147,14 @@ function column({ label, items, opened }, index) {
         : null),
     items.length ? null : h("p", { class: "empty muted" }, opened ? `From the imported model; add ${noun()}s to it here.` : text ? "Write or paste texts below." : `Drop ${noun()}s here or paste them.`),
     text ? writer(label) : h("footer", {},
-      picker(`Add ${noun()}s`, { accept: store.suffixes.join(","), data: { part: "add" }, "aria-label": `Add ${noun()}s to ${label}` }, (files) => teachInto(files, label)),
+      picker(`Add ${noun()}s`, { accept: store.suffixes.join(","), data: { part: "add" }, "aria-label": `Add ${noun()}s to ${label}` }, (files) => addFiles(files, label)),
       shape() === "picture" && h("button", { type: "button", class: "hold", data: { part: "film" }, title: "Films while you hold it down" }, "Hold to film"),
       h("div", { class: "film-place" })));
 }
 
 function toggle(label) {
   if (!expanded.delete(label)) expanded.add(label);
-  showTeach();
+  showExamples();
 }
 
 function tileOf(item, label, list, i) {
@@ -176,15 +176,15 @@ function roam(event) {
 
 function writer(label) {
   const area = h("textarea", { rows: 2, placeholder: "One text per line", "aria-label": `Texts of ${label}`, data: { part: "write" } });
-  const teach = () => {
+  const send = () => {
     const lines = area.value.split("\n").map((one) => one.trim()).filter(Boolean);
     area.value = "";
-    teachInto(lines.map((one) => new File([one], "text")), label);
+    addFiles(lines.map((one) => new File([one], "text")), label);
   };
   area.addEventListener("keydown", (event) => {
-    if (event.key === "Enter" && !event.shiftKey) { event.preventDefault(); teach(); }
+    if (event.key === "Enter" && !event.shiftKey) { event.preventDefault(); send(); }
   });
-  return h("footer", {}, area, h("button", { type: "button", onclick: teach }, "Add"));
+  return h("footer", {}, area, h("button", { type: "button", onclick: send }, "Add"));
 }
 
 function rename(button, label) {
@@ -232,4 +232,4 @@ function entries(details, label, items) {
   ];
 }
 
-holdToFilm(at("teach"), teachInto);
+holdToFilm(at("examples"), addFiles);
