@@ -40,7 +40,7 @@ METHODS: dict[str, Callable[[np.ndarray, np.ndarray], Predict]] = {
     "kernel, balance=0": fitted(ImprintClassifier(aggregator="kernel(balance=0)", random_state=0)),
     "class means": fitted(recipe("qi2018", random_state=0)),
     "logistic regression": fitted(LogisticRegression(C=10, max_iter=100)),
-    "the same, balanced": fitted(LogisticRegression(C=10, max_iter=100, class_weight="balanced")),
+    "logistic regression, balanced": fitted(LogisticRegression(C=10, max_iter=100, class_weight="balanced")),
     "LDA, equal priors": lda,
     "5-NN": fitted(KNeighborsClassifier(5, weights="distance")),
 }
@@ -71,10 +71,9 @@ def main() -> None:
     print("| few rows x classes, rows of others | " + " | ".join(METHODS) + " |\n|---|" + "---:|" * len(METHODS))
     for setting in SETTINGS:
         start = "{} x {}, {}".format(*setting)
-        means = {
-            m: np.mean([f[m] for key, f in figures.items() if key.startswith(start + ":")], axis=0) for m in METHODS
-        }
-        print(f"| {start} | " + " | ".join(f"{a:.1f} ({b:.1f})" for a, b in means.values()) + " |")
+        here = [by_method for key, by_method in figures.items() if key.endswith(f" @ {start}")]
+        means = [np.mean([by_method[m] for by_method in here], axis=0) for m in METHODS]
+        print(f"| {start} | " + " | ".join(f"{every:.1f} ({small:.1f})" for every, small in means) + " |")
     scores = {method: {key: figures[key][method][0] for key in figures} for method in METHODS}
     print_comparison(scores, OURS, "balanced accuracy, %", options.diagram, "Imbalanced classes, balanced accuracy")
 

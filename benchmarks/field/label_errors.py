@@ -39,7 +39,7 @@ HELD_OUT = {
     "goemotions": ("goemotions", 60),
 }
 KINDS = ("none", "random", "confused class", "duplicate")
-LIMITS = {"IMPLAUSIBLE": (0.01, 0.02, 0.05), "CONFIDENT": (0.9, 0.95, 0.98), "TYPICAL": (0.2, 0.3, 0.4)}
+LIMITS = {"IMPLAUSIBLE": (0.005, 0.01, 0.02), "CONFIDENT": (0.9, 0.95, 0.98), "TYPICAL": (0.1, 0.2, 0.3)}
 MAX_FALSE_ALARMS = 2.0  # % of correctly labelled rows, mean over the sets
 
 
@@ -153,9 +153,9 @@ def choose(first: list[Draw], others: list[Draw]) -> None:
     print("|" + "---:|" * (len(LIMITS) + 4))
     shown = sorted(allowed, key=lambda line: -line[1])[:3]
     for line in dict.fromkeys([*shown, next(line for line in lines if line[0] == present)]):
-        mark = " (present)" if line[0] == present else ""
-        cells = [*map(str, line[0]), *(f"{value:.1f}" for value in line[1:])]
-        print(f"| {' | '.join(cells)} |{mark}")
+        mark = "**" if line[0] == present else ""  # the limits of this version
+        cells = [f"{mark}{value}{mark}" for value in line[0]] + [f"{value:.1f}" for value in line[1:]]
+        print(f"| {' | '.join(cells)} |")
 
 
 def main() -> None:
@@ -177,7 +177,7 @@ def main() -> None:
                 seconds[who] += time.process_time() - start
                 cells += row
                 if draw.kind != "none" and group is groups[1]:
-                    at_n[who][f"{draw.name}, {draw.kind}"] = row[0]
+                    at_n[who][f"{draw.name} @ {draw.kind}"] = row[0]
             shown = " | ".join("" if np.isnan(v) else f"{v:.0f}" for v in cells)
             print(f"| {draw.name} | {draw.kind} | {shown} |", flush=True)
     print("\nHeld-out sets:")

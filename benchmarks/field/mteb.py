@@ -81,17 +81,20 @@ def measure(name: str, shots: int, draws: int) -> dict[str, list[float]]:
 def main() -> None:
     parser = parser_of(__doc__)
     parser.add_argument("--draws", type=int, default=10)
-    parser.add_argument("--curve", action="store_true")
+    parser.add_argument("--rows", type=int, default=8, help="rows per class [default: 8, as in MTEB]")
+    parser.add_argument("--curve", action="store_true", help="1 to 64 rows per class")
     parser.add_argument("--sets", nargs="+", default=list(SETS), choices=SETS)
     options = parser.parse_args()
     figures = {}
     for name in options.sets:
-        for shots in SHOTS if options.curve else (8,):
+        for shots in SHOTS if options.curve else (options.rows,):
             key, call = f"{name} @ {shots}", lambda name=name, shots=shots: measure(name, shots, options.draws)
             figures[key if options.curve else name] = measured_once(f"mteb-{options.draws}", key, call)
     scores = {method: {key: figures[key][method][0] for key in figures} for method in METHODS}
     print("\n".join(grid(scores)))
-    title = "Few-shot texts, 1 to 64 rows per class" if options.curve else "Few-shot texts, 8 rows per class"
+    title = (
+        "Few-shot texts, 1 to 64 rows per class" if options.curve else f"Few-shot texts, {options.rows} rows per class"
+    )
     print_comparison(scores, OURS, "accuracy, %", options.diagram, title)
     seconds = {method: np.mean([figures[key][method][1] for key in figures]) for method in METHODS}
     print("\nProcessor seconds per draw, fit and predict:", ", ".join(f"{m} {s:.1f}" for m, s in seconds.items()))

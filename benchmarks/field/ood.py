@@ -98,7 +98,7 @@ def scorers(problem: Problem) -> dict[str, Callable[[np.ndarray], np.ndarray]]:
         "k-NN": neighbour,
         "Mahalanobis": distance[SHRINKAGE],
         "relative Mahalanobis": lambda Q: distance[0.0](Q) - background[0.0](Q),
-        "the same, shrunk": lambda Q: distance[SHRINKAGE](Q) - background[SHRINKAGE](Q),
+        "relative Mahalanobis, shrunk": lambda Q: distance[SHRINKAGE](Q) - background[SHRINKAGE](Q),
         "ViM": vim,
         "NNGuide": guided,
     }

@@ -13,7 +13,7 @@ IMPLAUSIBLE = 0.02
 """Maximum probability of the label of a listed row."""
 CONFIDENT = 0.95
 """Minimum probability of the suggested class of a typical row, as a share of the highest probability of all rows."""
-TYPICAL = 0.3
+TYPICAL = 0.1
 """A row is typical of a class if its score exceeds this share of the scores of the rows with that label."""
 
 
