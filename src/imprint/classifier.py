@@ -10,11 +10,12 @@ from sklearn.metrics import accuracy_score
 
 from imprint.active import Suggestions, suggest
 from imprint.calibration import CrossValidation
-from imprint.core.arrays import all_finite, dtype_name, labels_at, like, on_gpu, plain, to_numpy
+from imprint.core.arrays import all_finite, as_labels, dtype_name, labels_at, like, on_gpu, plain, to_numpy
 from imprint.core.component import DEFAULT
 from imprint.core.errors import FileError, ParameterError
 from imprint.core.files import container
 from imprint.core.threads import compare_and_set
+from imprint.core.tree import LabelTree
 from imprint.core.types import Array
 from imprint.estimator.fitted import Fitted, FittedState, read_columns, warn_of_small_samples
 from imprint.estimator.inputs import FLOATS, Columns, check_same_kind, read_labels, read_seed, refuse_balanced, weighted
@@ -26,17 +27,17 @@ from imprint.persistence import head_from_parts, head_to_parts
 
 
 class ImprintClassifier(Fitted, ClassifierMixin, MethodParameters):  # type: ignore[misc]
-    """Classify embeddings by proxies made from the embeddings of each class, with no gradient steps.
+    """Classify embeddings with proxies (prototypes) computed from the embeddings of each class, without training.
 
     Parameters
     ----------
     norm_pre, norm_post, norm_inf : str or component
-        How rows are scaled before generation (`none`, `l2`), how proxies are (`none`, `l2`, `quantile`), and how
+        Normalisation of training rows (`none`, `l2`), of proxies (`none`, `l2`, `quantile`) and how
         queries are (`none`, `l2`).
     generator : str or component
-        How the proxies of a class are made, such as `mean` or `kmeans(k=50)`.
+        How the proxies of a class are computed, such as `mean` or `kmeans(k=50)`.
     aggregator : str or component
-        How proxies decide: `kernel` (together, by one small linear system), `max` or `nearest(m=5)`.
+        How proxies classify: `kernel` (kernel ridge regression on the proxies), `max` or `nearest(m=5)`.
     calibrate : bool
         Whether to calibrate the model by five-fold cross-validation: `expected_accuracy_`, calibrated probabilities,
         and `known`. The model then holds up to 100 rows of every class.
@@ -44,24 +45,24 @@ class ImprintClassifier(Fitted, ClassifierMixin, MethodParameters):  # type: ign
         Factors of the weights of the rows of each class, as in scikit-learn. `balanced` gives every class the same
         total weight. It changes what depends on the number of rows (`kernel`), not a mean.
     random_state : int, numpy.random.RandomState or None
-        An int makes results repeat; the random numbers of a class depend on it and on the class's label alone.
+        An int makes results reproducible. The random numbers of a class depend only on it and on the label.
 
     Attributes
     ----------
     classes_ : array of the labels, sorted
     proxies_ : Proxies
-        `weights` (p, d), `labels` (p,) as indices into `classes_`, `mass` (p,), the rows each stands for, and
-        `spread` (p,), their mean squared distance to it.
+        `weights` (p, d), `labels` (p,) as indices into `classes_`, `mass` (p,), the number of rows that each
+        represents, and `spread` (p,), their mean squared distance to it.
     n_features_in_ : int
     expected_accuracy_ : float
         With `calibrate=True`: the accuracy to expect on new inputs of these classes. NaN where no row could be
         assessed, because there is one class or every class has one row.
     expected_interval_ : tuple of two floats
-        Its 95 % interval; rows that could not be assessed widen it.
+        Its 95 % interval; rows that could not be held out widen it.
 
     Notes
     -----
-    `X` may be a NumPy array or a torch tensor; results come back in kind (text labels always as NumPy). float32 stays
+    `X` may be a NumPy array or a torch tensor; results have the same type (text labels always as NumPy). float32 stays
     float32. The fitted state is one immutable value: any number of threads may predict and save while others add and
     forget, and concurrent changes all count.
 
@@ -98,10 +99,8 @@ class ImprintClassifier(Fitted, ClassifierMixin, MethodParameters):  # type: ign
         self.class_weight = class_weight
         self.random_state = random_state
 
-    # Learning
-
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Imprint every class in `y`, in sorted order, forgetting whatever was there before.
+        """Imprint every class in `y`, in sorted order, and discard earlier classes.
 
         A row of weight 2 counts as the same row given twice; a row of weight 0 is left out.
         """
@@ -117,7 +116,7 @@ class ImprintClassifier(Fitted, ClassifierMixin, MethodParameters):  # type: ign
         return self
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
-        """Imprint more: new classes as one `fit` over all of them would have, bit for bit; known classes extended.
+        """Add new classes, identical to one `fit` over all of them bit for bit, or more rows of existing classes.
 
         Extending is exact for `mean`, `all`, `random` and `least_squares`; the other generators say in their own
         documentation what they do with the rows they kept and the new ones. With `norm_post="quantile"` the order in
@@ -135,34 +134,37 @@ class ImprintClassifier(Fitted, ClassifierMixin, MethodParameters):  # type: ign
         return self
 
     def forget(self, label: Any) -> Self:
-        """Drop a class, exactly as if it had never been seen."""
+        """Remove a class, or all classes below a node such as `animal`, as if the model had never seen them."""
         self._known()
         refuse_balanced(f"forget({label!r})", self.class_weight)
-        compare_and_set(self, "_learnt", lambda learnt: learnt._replace(head=learnt.head.forget(plain(label))))
+        compare_and_set(self, "_learnt", lambda learnt: learnt._replace(head=learnt.head.without(plain(label))))
         return self
-
-    # Deciding
 
     def decision_function(self, X: Any) -> Any:
         """Class scores (n, C); for two classes, as scikit-learn does, the second's lead over the first (n,)."""
         S = self._scores("decision_function(X)", X)[1]
         return like(S[:, 1] - S[:, 0] if S.shape[1] == 2 else S, X)
 
-    def predict(self, X: Any) -> Any:
-        """The label with the largest score; on a tie the first in `classes_`."""
+    def predict(self, X: Any, level: int | None = None) -> Any:
+        """The label with the largest score, on a tie the first in `classes_`; with `level`, the most probable node."""
+        if level is not None:
+            head, S = self._scores("predict(X)", X)
+            nodes, P = LabelTree.of(head.classes.tolist()).at(to_numpy(head.probabilities(S)), level)
+            return labels_at(as_labels(nodes, head.classes.dtype), P.argmax(axis=1), X)
         head, rows = self._queries("predict(X)", X)
         try:
             return labels_at(head.classes, head.winners(rows), X)
         except ParameterError as e:
             raise ParameterError(f"predict(X): {e}") from None
 
-    def predict_proba(self, X: Any) -> Any:
-        """Probabilities (n, C): calibrated with `calibrate=True`, otherwise those of the aggregator."""
+    def predict_proba(self, X: Any, level: int | None = None) -> Any:
+        """Probabilities (n, C), calibrated with `calibrate=True`; with `level`, of the nodes `tree_.level(level)`."""
         head, S = self._scores("predict_proba(X)", X)
-        return like(head.probabilities(S), X)
+        P = head.probabilities(S)
+        return like(P if level is None else LabelTree.of(head.classes.tolist()).at(to_numpy(P), level)[1], X)
 
     def known(self, X: Any) -> Any:
-        """For every row the p-value that it belongs to a class this model knows, in (0, 1]; needs `calibrate=True`.
+        """The conformal p-value that each row belongs to one of the classes, in (0, 1]; needs `calibrate=True`.
 
         Refusing rows below 0.05 refuses about 5 % of the rows that do belong, over all classes together.
         """
@@ -183,7 +185,7 @@ class ImprintClassifier(Fitted, ClassifierMixin, MethodParameters):  # type: ign
         return float(accuracy_score(to_numpy(y), to_numpy(self.predict(X)), sample_weight=sample_weight))
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the model to one file, whole or not at all. It holds no code: safetensors and JSON."""
+        """Write the model to one file, atomically. The file contains no code: safetensors and JSON."""
         head, columns = self._known()
         document, arrays = head_to_parts(head)
         if columns is not None:
@@ -194,7 +196,7 @@ class ImprintClassifier(Fitted, ClassifierMixin, MethodParameters):  # type: ign
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
-        """Read a model written by `save`; a damaged, altered or foreign file is refused."""
+        """Read a model written by `save`; a file that is damaged, altered or not a model is refused."""
         document, arrays = container.read(path)
         if document.get("kind") == "imprinter":
             raise FileError(f"{path} is a model with a backbone: use Imprinter.load({str(path)!r}).classifier.")
@@ -206,12 +208,10 @@ class ImprintClassifier(Fitted, ClassifierMixin, MethodParameters):  # type: ign
 
     @classmethod
     def of_head(cls, head: Head, columns: tuple[str, ...] | None = None) -> Self:
-        """The scikit-learn face of something learnt elsewhere."""
+        """A classifier for a head that was fitted elsewhere."""
         self = cls(**as_parameters(head.method), calibrate=head.folds is not None, random_state=head.seed)
         self._learnt = FittedState(head, columns)
         return self
-
-    # Internal
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

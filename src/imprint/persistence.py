@@ -37,7 +37,7 @@ LABELS = {"U": (str,), "b": (bool,), "i": (int,), "u": (int,), "f": (int, float)
 LARGEST_LABELS = 2**28
 """The maximum size of the labels as an array, in bytes: one long label makes every entry as wide."""
 HEAD_KEYS = ("parts", "seed", "dtype", "width", "labels", "calibration")
-OTHER_KEYS = ("kind", "written_by", "features", "backbone", "pictures", "kept", "card", "names", "class_weight")
+OTHER_KEYS = ("kind", "written_by", "features", "backbone", "pictures", "kept", "card", "names", "flat", "class_weight")
 """The keys of a document: those of a head, and those of whoever keeps one in a file."""
 PICTURES = "pictures."
 """How the names of arrays begin that remember pictures."""

@@ -9,7 +9,7 @@ import numpy as np
 from imprint import datasets
 from imprint.cli import _terminal as terminal
 from imprint.cli._files import check_home, words
-from imprint.evaluation.expected import describe_expected
+from imprint.evaluation.evaluation import describe_expected
 from imprint.imprinter import Embedded, Imprinter
 
 if TYPE_CHECKING:
@@ -22,7 +22,8 @@ def embed(model: Imprinter, spec: str, **columns: Any) -> tuple[Embedded, tuple[
     Says what the data are, and names what cannot be read.
     """
     with terminal.bars() as bars:
-        split = datasets.load(spec, "train", progress=bars.download, **columns)
+        nesting = model.embedder.nesting(model.classes_.tolist() if model.fitted else ())
+        split = datasets.load(spec, "train", progress=bars.download, tree=nesting, **columns)
         model.embedder.choose(split.kind)
         by = f", by {model.embedder.spec}" if split.kind.needs_backbone else ""
         terminal.note(f"{split.found}{by}.")
@@ -38,10 +39,11 @@ def embed(model: Imprinter, spec: str, **columns: Any) -> tuple[Embedded, tuple[
 def on_test_part(model: Imprinter, spec: str, columns: dict[str, Any]) -> "Evaluation":
     """How good the model is on the test part of the data."""
     from imprint.evaluation import evaluation
-    from imprint.evaluation.labelled_rows import gather, test_split
+    from imprint.evaluation.labelled_rows import all_splits, gather
 
     with terminal.bars() as bars:
-        rows = gather(model, [test_split(spec, **columns)[0]], bars.embedding("Testing"))
+        tree = model.embedder.nesting(model.classes_.tolist())
+        rows = gather(model, all_splits(spec, tree=tree, **columns)[-1:], bars.embedding("Testing"))
     return evaluation(model.predict_proba(rows.embedded()), model.classes_, rows.y, rows.paths, rows.skipped)
 
 

@@ -50,6 +50,15 @@ Classes = Annotated[
     str | None,
     typer.Option(metavar="NAMES", help="Classes without examples: their names, separated by commas."),
 ]
+Tree = Annotated[
+    bool | None,
+    typer.Option(
+        "--tree/--flat",
+        help="Whether sub-folders of classes, and labels such as animal/cat, are a tree of classes, or each top folder "
+        "is one class. [default: a tree, unless the sub-folders are numbers]",
+        show_default=False,
+    ),
+]
 Labels = Annotated[
     Path | None, typer.Option("--labels", metavar="FILE", help="One label per row, for a .npy file of embeddings.")
 ]

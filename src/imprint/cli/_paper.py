@@ -80,10 +80,9 @@ def _show_cells(cells: "Cells") -> None:
 
 
 def _show_claims(runs: Sequence["Run"]) -> None:
-    from imprint.report.claims import as_cells, rows, tally
-    from imprint.report.sections import together
+    from imprint.report.sections import claims_table, rows, tally, together
 
     found, names = rows(together(runs)), [run.name for run in runs]
     if found:
-        _show_cells(as_cells(found, names))
+        _show_cells(claims_table(found, names))
         terminal.note(tally(found, names))

@@ -8,12 +8,13 @@ from itertools import count
 from pathlib import Path
 
 from imprint.core.errors import FileError
-
-UNKNOWN = "none of these"
+from imprint.core.tree import path_of
 
 
 def sort_into(folder: Path, files: Iterable[tuple[str, object]], link: bool) -> int:
     """Copy or link every file into the sub-folder of its label; return how many. Nothing is ever overwritten.
+
+    The label `animal/cat` of a tree is the folder `cat` in `animal`.
 
     An identical file that is already there is left alone; a different one of the same name gets a number.
     """
@@ -21,7 +22,7 @@ def sort_into(folder: Path, files: Iterable[tuple[str, object]], link: bool) -> 
     try:
         for name, label in files:
             source = Path(name)
-            place = folder / folder_name(UNKNOWN if label is None else str(label))
+            place = folder.joinpath(*(folder_name(str(part)) for part in path_of(label)))
             place.mkdir(parents=True, exist_ok=True)
             done += _put(source, place, link)
     except OSError as e:

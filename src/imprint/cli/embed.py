@@ -15,6 +15,7 @@ def command(
     labels: options.Labels = None,
     label_column: options.LabelColumn = None,
     text_column: options.TextColumn = None,
+    tree: options.Tree = None,
     backbone: options.Network = None,
     device: options.Device = "cpu",
     threads: options.Threads = None,
@@ -31,7 +32,7 @@ def command(
     from imprint.cli._embed import check_target, embed_splits, write
 
     check_target(output)
-    columns = {"labels": labels, "label_column": label_column, "text_column": text_column}
+    columns = {"labels": labels, "label_column": label_column, "text_column": text_column, "tree": tree}
     splits = embed_splits(data, backbone, device, threads, tests=True, columns=columns, engine=engine)
     write(output, splits)
     for split in splits.values():

@@ -35,6 +35,7 @@ def command(
     keep_by: options.KeepBy = None,
     names: options.Names = None,
     classes: options.Classes = None,
+    tree: options.Tree = None,
     seed: options.Seed = 0,
     device: options.Device = "cpu",
     threads: options.Threads = None,
@@ -43,7 +44,7 @@ def command(
 ) -> None:
     """Make a model from pictures, texts or embeddings.
 
-    A folder has one sub-folder per class, whose name is the label; a table has a column `label`. The
+    A folder has one sub-folder per class, whose name is the label, or a tree of them; a table has a column `label`. The
     kind of data is found out and said. Where there is a `train` and a `test` part, the model is fitted on the first
     and evaluated on the second. A recipe says how proxies are made and used; options replace its parts one by one.
     """
@@ -69,7 +70,7 @@ def command(
         parts["aggregator"] = _with_centres(aggregator or recipes.describe(recipe or DEFAULT).aggregator, centres)
     network: dict[str, Any] = {"device": device, "threads": threads, "cache": cache}
     kept: dict[str, Any] = {"keep_head": str(keep_by) if keep_by else keep_head, "calibrate": calibrate}
-    model = Imprinter(backbone, recipe=recipe, random_state=seed, names=names, **kept, **network, **parts)
+    model = Imprinter(backbone, recipe=recipe, random_state=seed, names=names, tree=tree, **kept, **network, **parts)
     check_output(output)
     if (data is None) == (classes is None):
         raise ParameterError("fit: give DATA, or the names of classes without examples: --classes 'NAME, NAME'.")

@@ -9,7 +9,7 @@ import numpy as np
 
 from imprint.core.errors import FileError, ParameterError
 from imprint.core.types import Array
-from imprint.datasets.split import NO_LABELS, RowsOf, Split, classes_of, plain_labels
+from imprint.datasets.split import NO_LABELS, RowNames, Split, classes_of, plain_labels
 from imprint.datasets.tables.layout import LABEL_COLUMNS
 from imprint.datasets.tables.reading import first_row, read_batches, table_suffix
 from imprint.datasets.tables.values import LabelColumn, some
@@ -37,7 +37,8 @@ def load_matrix(path: Path, labels: Path | None, *, labelled: bool = True, label
         raise ParameterError(f"load({str(path)!r}): a .npy file has no labels; give a file with one per row as labels.")
     X = float_rows(read_npy(path, mapped=True), str(path))
     y = read_labels(labels, len(X), label_column) if labels is not None and labelled else NO_LABELS
-    return Split(X, y, RowsOf(path.name, range(1, len(X) + 1)), classes_of(y), "embedding", origin=path.name)
+    names = RowNames(f"{path.name}, row ", range(1, len(X) + 1))
+    return Split(X, y, names, classes_of(y), "embedding", origin=path.name)
 
 
 def read_npy(path: Path, *, mapped: bool = False) -> Array:

@@ -16,7 +16,7 @@ from imprint.core.errors import FileError
 from imprint.core.family import unknown
 from imprint.core.files.atomic import atomic_write, home
 from imprint.datasets.packs import load_pack
-from imprint.datasets.split import Joined, Numbered, Split, classes_of, plain_labels
+from imprint.datasets.split import Joined, RowNames, Split, classes_of, plain_labels
 
 DownloadProgress: TypeAlias = Callable[[str, int, int | None], None]
 """Called as `progress(file, bytes_so_far, bytes_in_total)`; the last is None if the server does not state it."""
@@ -123,7 +123,7 @@ def _load_texts(name: str, split: str, progress: DownloadProgress | None) -> Spl
             fetch(source, folder, progress)
     texts, labels = read_files(lambda paths: TEXTS[name](paths, split), files, folder)
     values = plain_labels(labels)
-    return Split(tuple(texts), values, Numbered(f"{name}/{split}", len(texts)), classes_of(values), "text")
+    return Split(tuple(texts), values, RowNames(f"{name}/{split}/", range(len(texts))), classes_of(values), "text")
 
 
 def _load_digits(split: str) -> Split:
@@ -137,7 +137,7 @@ def _load_digits(split: str) -> Split:
         rank[members] = np.arange(members.sum())
     rows = (rank % EVERY == EVERY - 1) == (split == "test")
     images = np.rint(data.images[rows] * 255 / 16).astype(np.uint8)
-    return Split(images, labels[rows], Numbered(f"digits/{split}", len(images)), classes_of(labels), "image")
+    return Split(images, labels[rows], RowNames(f"digits/{split}/", range(len(images))), classes_of(labels), "image")
 
 
 def _load_imagenet(split: str) -> Split:
@@ -150,7 +150,7 @@ def _load_imagenet(split: str) -> Split:
                 f"imagenet must be downloaded by hand from {record_of('imagenet').homepage}: put or link it so that "
                 f"{folder / part} has one sub-folder per class."
             )
-    return load_folder(folder, split)
+    return load_folder(folder, split, tree=False)
 
 
 def _load_combidigits(split: str, progress: DownloadProgress | None) -> Split:

@@ -11,6 +11,7 @@ from imprint.calibration import CrossValidation
 from imprint.calibration.caveats import USUAL_LEVEL, caveats, p_value_caveat
 from imprint.core.errors import SmallSampleWarning
 from imprint.core.files import container
+from imprint.core.tree import LabelTree
 from imprint.core.types import Array, Proxies
 from imprint.head import Head
 
@@ -20,7 +21,7 @@ class FittedState(NamedTuple):
 
     head: Head
     columns: tuple[str, ...] | None
-    """The names of the columns, where the training data were a table that has them."""
+    """The names of the columns, if the training data were a table with names."""
 
 
 class Fitted:
@@ -39,7 +40,7 @@ class Fitted:
 
     @property
     def head_(self) -> Head:
-        """What was learnt, as one immutable value."""
+        """The fitted state, an immutable value."""
         return self._learnt.head
 
     @property
@@ -48,30 +49,35 @@ class Fitted:
         return self._learnt.head.classes
 
     @property
+    def tree_(self) -> LabelTree:
+        """The labels as the leaves of a tree: `animal/cat` is below `animal`."""
+        return LabelTree.of(self.classes_.tolist())
+
+    @property
     def proxies_(self) -> Proxies:
         """The proxies, sorted by class."""
         return self._learnt.head.proxies
 
     @property
     def n_features_in_(self) -> int:
-        """How many numbers a row has."""
+        """The number of columns."""
         return int(self._learnt.head.width or 0)
 
     @property
     def feature_names_in_(self) -> Array:
-        """The names of the columns, where the training data were a table that has them."""
+        """The names of the columns, if the training data were a table with names."""
         if self._learnt.columns is None:
             raise AttributeError("feature_names_in_: the training data had no names of columns.")
         return np.array(self._learnt.columns, dtype=object)
 
     @property
     def expected_accuracy_(self) -> float:
-        """The share of new inputs that will be called right, by what was held back; NaN where that cannot be told."""
+        """The cross-validated accuracy; NaN if no row could be held out."""
         return self._learnt.head.calibration.expected_accuracy
 
     @property
     def expected_interval_(self) -> tuple[float, float]:
-        """Where the expected accuracy lies with 95 % confidence."""
+        """The 95 % interval of the expected accuracy."""
         return self._learnt.head.calibration.expected_interval
 
 

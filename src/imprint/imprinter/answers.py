@@ -7,7 +7,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from imprint.active import Suggestions, suggest
+from imprint.backbones import Backbone
 from imprint.core.errors import ParameterError, UnreadableInput, printable
+from imprint.core.tree import LabelTree, Node
 from imprint.core.types import Array
 from imprint.head.card import ModelCard, model_card
 from imprint.imprinter import exemplars
@@ -57,13 +59,18 @@ class Answering(ABC):
         return f"<table><caption>Imprinter</caption>{rows}</table>"
 
     @property
+    def backbone(self) -> Backbone:
+        """The loaded backbone; a model of embeddings has none."""
+        return self.embedder.backbone
+
+    @property
     def modality(self) -> str:
         """What the model reads: `image`, `text`, `sound`, `embedding`, or the modality of a plug-in."""
         return self.embedder.modality
 
     @property
     def classes_(self) -> Array:
-        """The labels the model knows, sorted."""
+        """The labels, sorted."""
         return self.learnt.head.classes
 
     def card(self) -> ModelCard:
@@ -74,27 +81,27 @@ class Answering(ABC):
 
     @property
     def calibrated(self) -> bool:
-        """Whether the model knows how good it is."""
+        """Whether the model is calibrated."""
         return self.learnt.head.calibrated
 
     @property
     def expected_accuracy_(self) -> float:
-        """The share of new inputs that will be called right; see `ImprintClassifier`."""
+        """The cross-validated accuracy; see `ImprintClassifier`."""
         return self.learnt.head.calibration.expected_accuracy
 
     @property
     def expected_interval_(self) -> tuple[float, float]:
-        """Where the expected accuracy lies with 95 % confidence."""
+        """The 95 % interval of the expected accuracy."""
         return self.learnt.head.calibration.expected_interval
 
     @property
     def measure(self) -> str:
         """What the values of `why` are: a `similarity` (more is nearer), a `distance` (less is nearer), or a `weight`
-        (how much a proxy adds to the score of the class that won)."""
+        (the contribution of a proxy to the score of the predicted class)."""
         return self.learnt.head.measure
 
     def look(self, items: Any, progress: Report | None = None) -> Embedded:
-        """Pictures (paths, or uint8 arrays) or texts as embeddings, which `predict` and its kin take as well.
+        """Pictures (paths, or uint8 arrays) or texts as embeddings, which `predict` and related methods also accept.
 
         What cannot be read is listed in `skipped` and has no row; `predict` refuses it instead.
         """
@@ -103,27 +110,48 @@ class Answering(ABC):
             check_width(rows.X, self.learnt.head.proxies.weights.shape[1])
         return rows
 
-    def predict(self, items: Any) -> Array:
-        """The label of every picture."""
-        head = self.learnt.head
-        return np.asarray(head.classes[head.winners(self._rows(items))])
+    @property
+    def tree(self) -> LabelTree:
+        """The classes as the leaves of a tree: `animal/cat` is below `animal`. Flat where `tree=False`."""
+        return LabelTree.of(self.classes_.tolist(), flat=self.embedder.tree is False)
 
-    def predict_proba(self, items: Any) -> Array:
-        """The probabilities of every picture, in the order of `classes_`.  # (n, C)"""
+    def predict(self, items: Any, level: int | None = None) -> Array:
+        """The label of every input; with `level`, its most probable node at that level of the tree."""
         head = self.learnt.head
-        return head.probabilities(head.scores(self._rows(items)))
+        if level is None:
+            return np.asarray(head.classes[head.winners(self._rows(items))])
+        return np.array([guesses[0].label for guesses in self.top(items, 1, level)])
 
-    def top(self, items: Any, n: int = 3) -> list[list[Guess]]:
-        """For every picture the `n` most probable classes, best first; the first is what `predict` says."""
-        head = self.learnt.head
-        P, labels = head.probabilities(head.scores(self._rows(items))), head.classes.tolist()
+    def predict_proba(self, items: Any, level: int | None = None) -> Array:
+        """The probabilities of every input, in the order of `classes_`.  # (n, C)
+
+        With `level`, those of the nodes at that level of the tree, in the order of `tree.level(level)`.
+        """
+        return self._probabilities(items, level)[1]
+
+    def top(self, items: Any, n: int = 3, level: int | None = None) -> list[list[Guess]]:
+        """For every input the `n` most probable classes, or nodes at a level, best first, as `predict` says."""
+        labels, P = self._probabilities(items, level)
         order = np.argsort(-P, axis=1, kind="stable")[:, :n]
         return [[Guess(labels[c], float(p[c])) for c in row] for p, row in zip(P, order)]
 
-    def known(self, items: Any) -> Array:
-        """For every picture the p-value that it belongs to a class the model knows, in (0, 1].  # (n,)
+    def likely_nodes(self, items: Any, level: int | None = None) -> list[Node | None]:
+        """For every input the deepest node of the tree that is still likely, for inputs that `known` rejects.
 
-        Refusing what is below 0.05 refuses at most about 5 % of what does belong.
+        Its probability is at least 0.9, and it has two classes or more. None where there is no such node.
+        """
+        return self.tree.deepest(self._probabilities(items)[1], level)
+
+    def _probabilities(self, items: Any, level: int | None = None) -> tuple[list[Any], Array]:
+        """The labels of the classes, or of the nodes at a level, and their probabilities."""
+        head = self.learnt.head
+        P = head.probabilities(head.scores(self._rows(items)))
+        return (head.classes.tolist(), P) if level is None else self.tree.at(P, level)
+
+    def known(self, items: Any) -> Array:
+        """The conformal p-value that each input belongs to one of the classes, in (0, 1].  # (n,)
+
+        Refusing inputs below 0.05 refuses about 5 % of the inputs that do belong.
         """
         return self.learnt.head.known(self._rows(items))
 
@@ -137,7 +165,7 @@ class Answering(ABC):
         return suggestions if isinstance(items, Embedded) else suggestions.among(len(pool.X), pool.skipped)
 
     def why(self, item: Any, n: int = 5) -> list[Reason]:
-        """The `n` proxies that count most for one picture (a path, a uint8 array or its embedding); see `measure`."""
+        """The `n` proxies that contribute most to the prediction for an input; see `measure`."""
         rows = self._rows(item if isinstance(item, Embedded) else [item])
         if len(rows) != 1:
             raise ParameterError(f"why(item): {len(rows)} items; explain one at a time.")

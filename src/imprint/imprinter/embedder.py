@@ -1,7 +1,7 @@
 """From data of any kind to rows of embeddings: by a backbone, or as they are where they are embeddings already."""
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -13,6 +13,7 @@ from imprint import backbones, datasets
 from imprint.core.errors import FileError, ImprintError, ParameterError
 from imprint.datasets import Split
 from imprint.datasets.files import FileInputs
+from imprint.datasets.folder_labels import Nesting
 from imprint.embeddings import EmbeddingProgress, embed
 from imprint.imprinter.items import Embedded, GivenInputs, given_split
 from imprint.imprinter.notices import notices
@@ -46,6 +47,7 @@ class BackboneEmbedder:
 
     def __init__(self, spec: str | None, cache: bool | str | os.PathLike[str], device: str, threads: int | None):
         self.spec, self.cache, self.device, self.threads = spec, cache, device, threads
+        self.tree: bool | None = None  # how nested folders are read; False: labels with a slash form no tree either
 
     def __getstate__(self) -> dict[str, Any]:
         """Copies and pickles name the backbone; they load it again when they need it."""
@@ -112,14 +114,23 @@ class BackboneEmbedder:
                 f"here, so its embeddings differ: fit the model again, or use the imprint that made it."
             )
 
-    def labelled(self, data: Any, labels: Any = None, progress: Report | None = None) -> Embedded:
-        """The rows of labelled data: a path or name, a split, a table, a pair (items, labels), or items and labels."""
+    def nesting(self, classes: Iterable[Any] = ()) -> Nesting:
+        """How `datasets.load` reads nested folders, next to the classes that a model has."""
+        return [str(label) for label in classes] if self.tree is None else self.tree
+
+    def labelled(
+        self, data: Any, labels: Any = None, progress: Report | None = None, classes: Iterable[Any] = ()
+    ) -> Embedded:
+        """The rows of labelled data: a path or name, a split, a table, a pair (items, labels), or items and labels.
+
+        Nested folders below one of `classes`, those of a model, belong to it.
+        """
         if isinstance(data, tuple) and labels is None:
             if len(data) != 2:
                 raise ParameterError("fit(data): a tuple must be a pair, (items, labels).")
             data, labels = data
         if labels is None and isinstance(data, str | os.PathLike):
-            data = datasets.load(data, "train")
+            data = datasets.load(data, "train", tree=self.nesting(classes))
         split = self._split(data, labels)
         if not len(split.labels):
             raise ParameterError("fit(data): there are no labels; give them: fit(items, labels).")

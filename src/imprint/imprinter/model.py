@@ -24,7 +24,7 @@ from imprint.imprinter.embedder import ROWS, BackboneEmbedder, Report
 from imprint.imprinter.exemplars import Exemplars
 from imprint.imprinter.items import Embedded
 from imprint.imprinter.names import ClassNames, joined
-from imprint.imprinter.state import ImprinterState
+from imprint.imprinter.state import ImprinterState, read_seed
 from imprint.method import Method
 from imprint.modalities import modality
 from imprint.pretrained_classes.head import PretrainedHead
@@ -50,11 +50,14 @@ class Imprinter(Answering):
     calibrate : bool
         Whether to estimate `expected_accuracy_` and `known`, and to calibrate probabilities; see `ImprintClassifier`.
     keep_head : bool or str
-        Whether to keep the classes of the backbone's own head, and how old and new classes decide together: True or
+        Whether to keep the classes of the backbone's own head, and how pre-trained and new classes compete: True or
         `margin`, `qi`, `done`; see `docs/keep-head.md`. Such a model has no expected accuracy.
     names : bool or dict, optional
         Whether each class name serves as one more example: True, False, or a dict from label to a better wording.
         By default, the names of a text model are used if they agree with the examples.
+    tree : bool, optional
+        Whether nested folders and labels such as `animal/cat` are a tree of classes. [default: unless sub-folders have
+        numbers as names]
     random_state : int
         The same data and seed give the same model.
     **parts
@@ -80,6 +83,7 @@ class Imprinter(Answering):
         calibrate: bool = True,
         keep_head: bool | str = False,
         names: bool | Mapping[str, str] | None = None,
+        tree: bool | None = None,
         random_state: Any = 0,
         **parts: Any,
     ):
@@ -88,8 +92,9 @@ class Imprinter(Answering):
                 raise ParameterError(f"Imprinter({name}=...): there is no such part. It takes: {', '.join(PARTS)}.")
         self._keep = pretrained.Keep.of(keep_head, backbone, recipe, parts, calibrate)
         self.embedder = BackboneEmbedder(self._keep.spec if self._keep else backbone, cache, device, threads)
+        self.embedder.tree = tree
         given = self._keep.parts if self._keep else recipes.describe(recipe or DEFAULT).parts()
-        self._method, self._seed = Method.of(**{**given, **parts}), _seed(random_state)
+        self._method, self._seed = Method.of(**{**given, **parts}), read_seed(random_state)
         self._calibrate, self._names = calibrate, ClassNames.of(names)
         self._learnt: ImprinterState | None = None
 
@@ -100,13 +105,8 @@ class Imprinter(Answering):
         return f"<Imprinter: {self.embedder.spec or 'default backbone'} and {method}{classes}>"
 
     @property
-    def backbone(self) -> backbones.Backbone:
-        """The loaded backbone; a model of embeddings has none."""
-        return self.embedder.backbone
-
-    @property
     def learnt(self) -> ImprinterState:
-        """What the model knows now, as one immutable value."""
+        """The fitted state, an immutable value."""
         if self._learnt is None:
             raise NotFittedError("This Imprinter has no classes yet: call fit(folder) or load(file) first.")
         return self._learnt
@@ -125,23 +125,26 @@ class Imprinter(Answering):
             raise ParameterError("Imprinter.classifier: with keep_head the network's classes decide too; use predict.")
         return ImprintClassifier.of_head(head.imprinted)
 
-    def embed(self, data: Any, y: Any = None, *, progress: Report | None = None) -> Embedded:
-        """Labelled data as embeddings, which `fit` and `add` take as well.
+    def embed(
+        self, data: Any, y: Any = None, *, progress: Report | None = None, classes: Sequence[Any] = ()
+    ) -> Embedded:
+        """Labelled data as embeddings, which `fit` and `add` also accept.
 
         Without `y`, `data` is whatever `imprint.datasets.load` takes (a folder with one sub-folder per class, a table
         of texts or embeddings, the name of a data set), a `Split`, or a table with a column of labels: a data frame
         of pandas or polars, an Arrow table, a Hugging Face data set or a dict of columns. With labels `y`, it is a
         list or column of inputs: paths, bytes, Pillow images, uint8 arrays, float32 samples, texts, or a matrix.
+        Folders below one of `classes` belong to it.
         """
         if isinstance(data, Embedded):
             return data
-        rows = self.embedder.labelled(data, y, progress)
+        rows = self.embedder.labelled(data, y, progress, classes)
         for sentence in rows.notices:
             warnings.warn(sentence, DataWarning, stacklevel=3)
         return rows
 
     def fit(self, data: Any, y: Any = None, *, progress: Report | None = None) -> Self:
-        """Imprint every class of `data` (see `embed`), forgetting whatever was there before."""
+        """Imprint every class of `data` (see `embed`), and discard earlier classes."""
         rows = self.embed(data, y, progress=progress)
         names = self._names.examples(self.embedder, rows, self._method, self._seed)
         return self._fit(rows if names is None else joined(rows, names), names is not None)
@@ -161,9 +164,9 @@ class Imprinter(Answering):
         return self
 
     def add(self, data: Any, y: Any = None, *, progress: Report | None = None) -> Self:
-        """Imprint new classes, and more items of known ones; the other classes stay as they are."""
+        """Imprint new classes, and more items of known ones; the other classes do not change."""
         learnt = self.learnt  # refused before the work where there is nothing to add to
-        rows = self.embed(data, y, progress=progress)
+        rows = self.embed(data, y, progress=progress, classes=learnt.head.classes.tolist())
         new = set(np.asarray(rows.y).tolist()) - set(learnt.head.classes.tolist())
         if learnt.named and new:
             rows = joined(rows, self._names.rows(sorted(new), self.backbone.embed_names))
@@ -171,13 +174,13 @@ class Imprinter(Answering):
         return self
 
     def forget(self, label: Any) -> Self:
-        """Drop a class, exactly as if it had never been seen."""
+        """Remove a class, or all classes below a node such as `animal`, as if the model had never seen them."""
         _ = self.learnt  # refused where there is nothing to forget
-        compare_and_set(self, "_learnt", lambda learnt: learnt.without(plain(label)))
+        compare_and_set(self, "_learnt", lambda learnt: learnt.without(plain(label), self.embedder.tree is False))
         return self
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the model to one file, whole or not at all.
+        """Write the model to one file, atomically.
 
         It holds the classifier, the backbone's record and fingerprint (not its weights), and the names (of texts the
         first 100 characters, too) and embeddings of the training inputs closest to a proxy.
@@ -185,7 +188,7 @@ class Imprinter(Answering):
         document, arrays = self.learnt.to_parts()
         named = self.embedder.kind.needs_backbone
         kind = {"kind": "imprinter", "backbone": self.embedder.origin()} if named else {"kind": "classifier"}
-        document |= {**kind, "card": self.card().markdown()}
+        document |= {**kind, "card": self.card().markdown()} | ({"flat": True} if self.embedder.tree is False else {})
         container.write(
             path, document, arrays, lambda again, its_arrays: pretrained.from_parts(again, its_arrays, path)
         )
@@ -202,8 +205,8 @@ class Imprinter(Answering):
     ) -> Self:
         """Read a model written by `save`; refused if the backbone here is not the one it was made with.
 
-        `backbone` says where that backbone lies now, for a file that has moved. The file alone never causes anything
-        to be imported or downloaded: a backbone whose fingerprint cannot be told without that must be named.
+        `backbone` names the new path of a backbone file that has moved. A backbone whose fingerprint cannot be told
+        without importing or downloading something must be named.
         """
         document, arrays = container.read(path)
         head = pretrained.from_parts(document, arrays, path)
@@ -222,11 +225,12 @@ class Imprinter(Answering):
         self._method, self._seed, self._calibrate = imprinted.method, imprinted.seed, imprinted.folds is not None
         self._keep = pretrained.Keep.again(head, str(stated["spec"]))
         self._learnt = learnt
+        self.embedder.tree = False if document.get("flat") is True else None
         return self
 
     @classmethod
     def of_head(cls, spec: str, backbone: backbones.Backbone, head: Head, shelves: dict[Any, Exemplars]) -> Self:
-        """A model of something learnt elsewhere from a loaded backbone's embeddings; `spec` is how that is named."""
+        """A model from a head that was fitted elsewhere; `spec` names the loaded backbone."""
         self = cls(spec)
         self.embedder.__dict__["backbone"] = backbone
         self._method, self._seed, self._learnt = head.method, head.seed, ImprinterState(head, shelves)
@@ -243,9 +247,3 @@ class Imprinter(Answering):
             self = cls.load(path, **options)
             yield self
             self.save(path)
-
-
-def _seed(random_state: Any) -> int:
-    if isinstance(random_state, bool) or not isinstance(random_state, int | np.integer) or random_state < 0:
-        raise ParameterError(f"Imprinter(random_state={random_state!r}): random_state must be int >= 0.")
-    return int(random_state)

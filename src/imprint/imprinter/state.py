@@ -38,9 +38,9 @@ class ImprinterState(NamedTuple):
             return 0
         return folds.count_known(rows.X.astype(self.head.imprinted.dtype, copy=False), np.asarray(rows.y))
 
-    def without(self, label: Any) -> Self:
-        """The state without a class."""
-        head = self.head.forget(label)
+    def without(self, label: Any, flat: bool = False) -> Self:
+        """The state without a class, or without the classes below a node of the tree unless it is flat."""
+        head = self.head.forget(label) if flat else self.head.without(label)
         nothing = Embedded(
             np.empty((0, head.imprinted.width or 0), np.float32), [], (), np.empty(0, head.classes.dtype)
         )
@@ -64,3 +64,10 @@ def _same_kind(head: Decider, y: Array) -> None:
     if text[0] != text[1]:
         kinds = ["text" if is_text else "number" for is_text in text]
         raise ParameterError(f"add(data): the data have {kinds[1]} labels, the model {kinds[0]} labels.")
+
+
+def read_seed(random_state: Any) -> int:
+    """The seed of an `Imprinter`."""
+    if isinstance(random_state, bool) or not isinstance(random_state, int | np.integer) or random_state < 0:
+        raise ParameterError(f"Imprinter(random_state={random_state!r}): random_state must be int >= 0.")
+    return int(random_state)

@@ -3,11 +3,19 @@
 from collections.abc import Sequence
 
 from imprint.paper.tables import KMEDOIDS, OTHERS, TableResult, readable
-from imprint.report.sections import Claim, checked_claim
+from imprint.report.sections import Claim, Verdict, verdict
 
 EARLIER = ("Qi et al.", "Hosoda et al.", "Janson et al.")
 FIVE, TWENTY, ALL = "kernel, k = 5", "kernel, k = 20", "kernel, all"
 BEST, NEIGHBOURS, ORACLE = "max, k = 20", "5-nn, all", "oracle"
+
+
+def checked_claim(
+    text: str, holds: bool | Verdict, figures: str, published_figures: str, published: bool = True
+) -> Claim:
+    """A claim with the figures of these results and of the published ones, and whether either bears it out."""
+    here = holds if isinstance(holds, Verdict) else verdict(holds)
+    return Claim(text, here, figures, verdict(published), published_figures)
 
 
 def _lead(r: TableResult, label: str, others: Sequence[str], of: str = "", p: str = "largest adjusted p") -> str:

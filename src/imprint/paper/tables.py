@@ -6,8 +6,7 @@ from dataclasses import dataclass, replace
 from imprint.paper.artefact import Artefact, Results, Scores
 from imprint.paper.setting import MAX, Setting
 from imprint.paper.work import Work, decided_by, every_norm, work
-from imprint.report.critical_difference import critical_difference
-from imprint.report.row_diagram import ranks_by_row
+from imprint.report.critical_difference import critical_difference, ranks_by_row
 from imprint.report.sections import Cells, Claim, Picture, Section, Verdict, verdict
 from imprint.stats import Comparison
 

@@ -15,7 +15,7 @@ from imprint.modalities import Modality
 from imprint.serve import evaluation, export
 from imprint.serve.drift import ServedDrift
 from imprint.serve.label import LabellingPool, pool_routes
-from imprint.serve.labelled import clean_label, clean_name
+from imprint.serve.labels import clean_label, clean_name
 from imprint.serve.model import answer
 from imprint.serve.requests import EventStream, Handler, body, ended, guarded, json_body, number
 from imprint.serve.store import digest_of, preview
@@ -146,12 +146,15 @@ class Api:
 
     async def predict(self, request: Request) -> Response:
         top, unknown = int(number(request, "top", 3, 1, 1000)), number(request, "unknown", UNKNOWN, 0, 1)
+        level = int(number(request, "level", 1, 1, 100)) if "level" in request.query_params else None
         why, preview = "why" in request.query_params, "preview" in request.query_params
         async with self._room:
             raw, name, row = await self._input(request)
             if "unknown" in request.query_params and unknown > 0:
                 await self._require_calibration(request.query_params["unknown"])
-            predicted = await asyncio.to_thread(self._answer, raw, row, name, top=top, unknown=unknown, why=why)
+            predicted = await asyncio.to_thread(
+                self._answer, raw, row, name, top=top, unknown=unknown, level=level, why=why
+            )
             if preview:
                 predicted["preview"] = await asyncio.to_thread(_data_url, self.project.modality, raw)
         return JSONResponse([predicted])

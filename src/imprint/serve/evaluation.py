@@ -12,8 +12,10 @@ import numpy as np
 from imprint.calibration import Calibration, CrossValidation, OutOfFold, predict_out_of_fold
 from imprint.calibration.calibration import wilson_interval
 from imprint.calibration.caveats import caveats
+from imprint.core.tree import LabelTree
 from imprint.core.types import Array
-from imprint.evaluation.anomalies import duplicates
+from imprint.evaluation.evaluation import level_accuracies
+from imprint.evaluation.inspection import duplicates
 from imprint.evaluation.label_errors import label_errors
 from imprint.serve.history import History
 from imprint.serve.labelled import LabelledItem, LabelledSet, changed_labels
@@ -130,7 +132,14 @@ def as_json(evaluation: ModelEvaluation, labelled: LabelledSet) -> dict[str, Any
     wrong = np.flatnonzero(predictions.assessed & ~predictions.right).tolist() if evaluation.items else []
     winners = predictions.winners
     mistakes = [_mistake(evaluation.items[n], classes[winners[n]], P[n, winners[n]]) for n in wrong]
+<<<<<<< HEAD
     recall = {k: counts[c, c] / counts[c].sum() for c, k in enumerate(order) if counts[c].sum()}
+=======
+    basis, rows = evaluation.model.basis if evaluation.model else None, predictions.assessed
+    tree = LabelTree.of(classes, flat=basis is not None and basis.flat)
+    levels = level_accuracies(P[rows], tree, predictions.classes[predictions.own[rows]].tolist())
+    recall = {k: counts[c, c] / counts[c].sum() for c, k in enumerate(classes) if counts[c].sum()}
+>>>>>>> page
     return {
         **common,
         "ready": True,
@@ -138,7 +147,12 @@ def as_json(evaluation: ModelEvaluation, labelled: LabelledSet) -> dict[str, Any
         "accuracy": calibration.expected_accuracy,
         "interval": list(calibration.expected_interval),
         "caveats": caveats(evaluation.folds, "examples") if evaluation.folds else [],
+<<<<<<< HEAD
         "classes": order,
+=======
+        "levels": [one._asdict() for one in levels],
+        "classes": classes,
+>>>>>>> page
         "confusion": counts.tolist(),
         "mistakes": mistakes,
         "mislabelled": _mislabelled(evaluation, predictions, P)[:MOST_LISTED] if evaluation.items else [],
@@ -175,10 +189,9 @@ def _held_out(held_out: HeldOut, labelled: LabelledSet) -> dict[str, Any]:
 
 def _mislabelled(evaluation: ModelEvaluation, predictions: OutOfFold, P: Array) -> list[dict[str, Any]]:
     """Items that are likely in the wrong class, the most suspect first."""
-    rows = np.flatnonzero(predictions.assessed & np.isfinite(predictions.scores).all(axis=1))
-    suspects = label_errors(predictions.scores[rows], predictions.shares[rows], P[rows], predictions.own[rows])
+    suspects = label_errors(predictions.scores, predictions.shares, P, predictions.own, predictions.assessed)
     classes = predictions.classes.tolist()
-    return [_mistake(evaluation.items[rows[n]], classes[c], P[rows[n], c]) for n, c, _ in suspects]
+    return [_mistake(evaluation.items[n], classes[c], P[n, c]) for n, c, _ in suspects]
 
 
 def _mistake(item: LabelledItem, predicted: str, probability: Array) -> dict[str, Any]:

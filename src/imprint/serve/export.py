@@ -45,7 +45,9 @@ def exported(project: Project, evaluation: ModelEvaluation) -> Imprinter:
         for label, shelf in model.exemplars.items()
     }
     folds = evaluation.folds if evaluation.calibration is not None else None
-    return Imprinter.of_head(project.spec, project.backbone, replace(head, folds=folds), shelves)
+    imprinter = Imprinter.of_head(project.spec, project.backbone, replace(head, folds=folds), shelves)
+    imprinter.embedder.tree = False if model.basis.flat else None
+    return imprinter
 
 
 def model_file(project: Project, evaluation: ModelEvaluation) -> bytes:

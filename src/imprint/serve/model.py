@@ -7,6 +7,7 @@ import numpy as np
 
 from imprint.calibration import Calibration, CrossValidation
 from imprint.core.errors import NotFittedError
+from imprint.core.tree import LabelTree
 from imprint.core.types import Array
 from imprint.head import Head
 from imprint.imprinter import Embedded, exemplars
@@ -38,6 +39,8 @@ class ModelBasis(NamedTuple):
     exemplars: dict[str, Exemplars] = {}  # noqa: RUF012
     folds: CrossValidation | None = None
     """The cross-validation of the imported model, None where it was not calibrated."""
+    flat: bool = False
+    """Whether labels with a slash form no tree, as the imported model says."""
 
 
 class ServedModel(NamedTuple):
@@ -154,11 +157,12 @@ def answer(
     *,
     top: int = 3,
     unknown: float = 0.0,
+    level: int | None = None,
     why: bool = False,
 ) -> dict[str, Any]:
     """What `imprint predict --json` prints for one embedding, and whether it is calibrated.
 
-    The label is None where the p-value `known` is below `unknown`.
+    The label is None where the p-value `known` is below `unknown`; in a tree, `node` is then the deepest likely node.
     """
     head = model.head
     if head is None:
@@ -168,15 +172,20 @@ def answer(
     P = probabilities(head, calibration, S)[0]
     known = None if calibration is None else float(calibration.p_values(S, doubt)[0])
     labels = head.classes.tolist()
+    tree, rejected = LabelTree.of(labels, flat=model.basis.flat), known is not None and known < unknown
+    node = tree.deepest(P[None, :], level)[0] if rejected else None
+    if level is not None:
+        labels, (P,) = tree.at(P[None, :], level)
     best = [{"label": labels[c], "probability": float(P[c])} for c in np.argsort(-P, kind="stable")[:top].tolist()]
     predicted: dict[str, Any] = {
         "path": path,
-        "label": best[0]["label"] if known is None or known >= unknown else None,
+        "label": None if rejected else best[0]["label"],
         "probability": best[0]["probability"],
         "known": known,
         "doubt": None if doubt is None else float(doubt[0]),
         "calibrated": calibration is not None,
         "top": best,
+        **({"node": node._asdict() if node else None} if tree.grouped_levels else {}),
     }
     return predicted | ({"why": _reasons(model, row), "measure": head.method.aggregator.measure} if why else {})
 

@@ -18,7 +18,8 @@ from imprint.modalities import Modality, modality
 from imprint.serve.evaluation import Evaluator, ModelEvaluation
 from imprint.serve.history import History, replayed
 from imprint.serve.imported import check_import, imported_basis
-from imprint.serve.labelled import LabelledItem, clean_label, clean_name
+from imprint.serve.labelled import LabelledItem
+from imprint.serve.labels import clean_label, clean_name
 from imprint.serve.model import ModelBasis, ServedModel, refitted
 from imprint.serve.store import PROJECT, Entry, ProjectCache, ProjectStore, digest_of, project_name
 from imprint.serve.workers import BatchingEmbedder, SupervisedThread

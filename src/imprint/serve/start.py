@@ -27,10 +27,10 @@ UNFINISHED, FINISHED = "unfinished", "finished"
 
 
 class StartedProject(NamedTuple):
-    """A project, and for every file that could not be read when it was filled a sentence."""
+    """A project, and sentences about the folder that filled it: how it was read, and files that could not be."""
 
     project: Project
-    unreadable: list[str]
+    sentences: list[str]
 
 
 def started(
@@ -39,6 +39,7 @@ def started(
     backbone: str | None = None,
     recipe: str | None = None,
     threads: int | None = None,
+    tree: bool | None = None,
     progress: Callable[[int, int], object] = lambda done, total: None,
 ) -> StartedProject:
     """The project of a model file, of a folder of pictures, or of neither.
@@ -49,22 +50,22 @@ def started(
     if model is not None and not modality(model.modality).needs_backbone:
         raise FileError(f"{source} is a classifier of embeddings, without a backbone; a page needs one with.")
     if model is None and backbone is None and source is not None:
-        backbone = backbones.default(load_folder(source, "train").modality)
+        backbone = backbones.default(load_folder(source, "train", tree=tree).modality)
     network = model.backbone if model else backbones.load(backbone, threads=threads) if backbone else None
     folder = folder or folder_for(source, network.modality if network else None)
     project = opened(folder, model.embedder.spec if model else backbone, recipe, threads, network)
     if source is not None and not project.store.fact("name"):
         project.store.state("name", source.resolve().stem)
-    unreadable: list[str] = []
+    sentences: list[str] = []
     try:
         if source is not None and model is not None and not project.history.revision:
             project.import_model(source.read_bytes(), str(source)).result()
         elif source is not None and model is None:
-            unreadable = _import_folder(project, source, progress)
+            sentences = _import_folder(project, source, tree, progress)
     except BaseException:
         project.close()
         raise
-    return StartedProject(project, unreadable)
+    return StartedProject(project, sentences)
 
 
 def opened(
@@ -109,11 +110,13 @@ def folder_for(source: Path | None, kind: str | None = None) -> Path:
     return base / f"{source.stem}-{digest_of(source.read_bytes())[:12]}"
 
 
-def _import_folder(project: Project, folder: Path, progress: Callable[[int, int], object]) -> list[str]:
+def _import_folder(
+    project: Project, folder: Path, tree: bool | None, progress: Callable[[int, int], object]
+) -> list[str]:
     """Add every picture of a folder per class, once; an import that was interrupted goes on where it was."""
     if project.store.fact(IMPORT) != UNFINISHED and project.history.revision:
         return []
-    split = load_folder(folder, "train")
+    split = load_folder(folder, "train", tree=tree)
     if split.modality != project.modality.name or not isinstance(split.inputs, FileInputs):
         plural = modality(split.modality).plural
         raise ParameterError(
@@ -121,7 +124,7 @@ def _import_folder(project: Project, folder: Path, progress: Callable[[int, int]
             f"another network with --backbone."
         )
     project.store.state(IMPORT, UNFINISHED)
-    inputs, group, unreadable = split.inputs, f"import {folder.name}", list[str]()
+    inputs, group, sentences = split.inputs, f"import {folder.name}", list(split.omissions)
 
     def add(i: int, label: str) -> CommitOutcome:
         raw, name = inputs.raw(i), Path(inputs.names[i]).name
@@ -136,7 +139,7 @@ def _import_folder(project: Project, folder: Path, progress: Callable[[int, int]
             try:
                 future.result()
             except UnreadableInput as e:
-                unreadable.append(str(e))
+                sentences.append(str(e))
             progress(done, len(futures))
     project.store.state(IMPORT, FINISHED)
-    return unreadable
+    return sentences

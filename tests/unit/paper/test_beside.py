@@ -14,9 +14,8 @@ from imprint.paper.run import run, works
 from imprint.paper.setting import MAX, Setting, discover
 from imprint.paper.tables import find
 from imprint.paper.work import SEEDS, decided_by, spelling
-from imprint.report.claims import rows
 from imprint.report.paper_page import as_markdown
-from imprint.report.sections import Cells, Picture, Verdict, together
+from imprint.report.sections import Cells, Picture, Verdict, rows, together
 from imprint.study import Instance
 from imprint.tasks import resolve
 

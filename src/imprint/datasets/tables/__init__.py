@@ -8,7 +8,7 @@ from typing import Any
 
 from imprint.core.errors import FileError
 from imprint.datasets.growing import GrowingRows
-from imprint.datasets.split import NO_LABELS, SPLITS, RowsOf, Split, classes_of
+from imprint.datasets.split import NO_LABELS, SPLITS, RowNames, Split, classes_of
 from imprint.datasets.tables.layout import TableLayout, choose_layout, matrix_of
 from imprint.datasets.tables.reading import SUFFIXES, TableBatch, first_row, read_batches, table_suffix
 from imprint.datasets.tables.values import Cell, LabelColumn, is_missing, text_of
@@ -85,7 +85,7 @@ class _TableRows:
     def as_split(self) -> Split:
         """The collected rows."""
         labels = self.labels.array() if self.labels is not None else NO_LABELS
-        names = tuple(self.names) or RowsOf(self.path.name, self.rows)
+        names = tuple(self.names) or RowNames(f"{self.path.name}, row ", self.rows)
         is_text = self.layout.kind == "text"
         inputs: Any = tuple(self.texts) if is_text else self.embeddings.array()
         modality = "text" if is_text else "embedding"

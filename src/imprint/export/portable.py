@@ -1,12 +1,18 @@
-"""What every format writes: the proxies, whose they are, and how they decide."""
+"""A head as arrays and a description, which every format stores; the files of arrays: .npz and .safetensors."""
 
+import json
+from pathlib import Path
 from typing import Any, NamedTuple
+
+import numpy as np
+from safetensors.numpy import save
 
 from imprint.aggregators._base import Facts
 from imprint.backbones import Record
 from imprint.calibration import Calibration, CrossValidation
 from imprint.core import __version__
 from imprint.core.errors import ParameterError
+from imprint.core.files.atomic import atomic_write
 from imprint.core.types import Array
 from imprint.head import Decider
 
@@ -15,28 +21,28 @@ MARK = "imprint.export"
 
 
 class Origin(NamedTuple):
-    """The backbone a model's embeddings come from."""
+    """The backbone that computes a model's embeddings."""
 
     record: Record
     fingerprint: str
 
     def facts(self) -> dict[str, Any]:
-        """What a user of the file must know, without the place where the weights lay."""
-        chosen = {key: getattr(self.record, key) for key in ("name", "adapter", "layer", "licence")}
-        rule = self.record.preprocess.as_json() if self.record.preprocess else None
-        return {**chosen, "fingerprint": self.fingerprint, "preprocess": rule}
+        """What a user of the file must know, without the path of the weights."""
+        public = {key: getattr(self.record, key) for key in ("name", "adapter", "layer", "licence")}
+        preprocess = self.record.preprocess.as_json() if self.record.preprocess else None
+        return {**public, "fingerprint": self.fingerprint, "preprocess": preprocess}
 
 
 class Portable(NamedTuple):
-    """A head as numbers and a few facts."""
+    """A head as arrays and a description."""
 
     head: Decider
     facts: Facts
     about: dict[str, Any]
-    """A description that JSON can hold."""
+    """The description, in JSON types."""
 
     def tensors(self) -> dict[str, Array]:
-        """The numbers of the head by name."""
+        """The arrays of the head by name."""
         proxies = self.head.proxies
         return {"weights": proxies.weights, "owners": proxies.labels, **self.facts.tensors}
 
@@ -48,7 +54,7 @@ def calibration_of(head: Decider) -> Calibration | None:
 
 
 def portable(head: Decider, origin: Origin | None) -> Portable:
-    """A head for other programs; refused where its parts do not say how they would work there."""
+    """A head for other programs; refused if one of its components has no description in terms of arrays."""
     aggregator, norm, dtype = head.aggregator, head.norm_inf, head.proxies.weights.dtype
     facts, first = aggregator.facts(head.proxies, head.prepared), norm.in_words()
     if facts is None or first is None:
@@ -76,3 +82,30 @@ def portable(head: Decider, origin: Origin | None) -> Portable:
             f"plus {floor / len(head)!r} for every class."
         )
     return Portable(head, facts, about)
+
+
+def write_npz(path: Path, model: Portable) -> None:
+    """Write a .npz file: `weights` (p, d), `owners` (p,), `classes` (C,), `norm`, the arrays of the aggregator, and the
+    description as JSON."""
+    arrays = {
+        **model.tensors(),
+        "classes": np.array(model.about["classes"]),
+        "norm": np.array(model.about["norm"]),
+        MARK: np.array(json.dumps(model.about)),
+    }
+    with atomic_write(path) as f:
+        np.savez(f, allow_pickle=False, **arrays)
+
+
+def write_safetensors(path: Path, model: Portable) -> None:
+    """Write a .safetensors file, with the description as metadata; this does not need torch.
+
+    `weight` (p, d) is the state of `torch.nn.Linear` without a bias if each class has one proxy and the largest inner
+    product wins. Otherwise `owners` (p,) and the arrays of the aggregator are stored too.
+    """
+    tensors = {name: np.ascontiguousarray(value) for name, value in model.tensors().items()}
+    tensors["weight"] = tensors.pop("weights")
+    if len(tensors["owners"]) == len(model.head):
+        del tensors["owners"]
+    with atomic_write(path) as f:
+        f.write(save(tensors, {MARK: json.dumps(model.about)}))
