@@ -132,14 +132,10 @@ def as_json(evaluation: ModelEvaluation, labelled: LabelledSet) -> dict[str, Any
     wrong = np.flatnonzero(predictions.assessed & ~predictions.right).tolist() if evaluation.items else []
     winners = predictions.winners
     mistakes = [_mistake(evaluation.items[n], classes[winners[n]], P[n, winners[n]]) for n in wrong]
-<<<<<<< HEAD
-    recall = {k: counts[c, c] / counts[c].sum() for c, k in enumerate(order) if counts[c].sum()}
-=======
     basis, rows = evaluation.model.basis if evaluation.model else None, predictions.assessed
     tree = LabelTree.of(classes, flat=basis is not None and basis.flat)
     levels = level_accuracies(P[rows], tree, predictions.classes[predictions.own[rows]].tolist())
-    recall = {k: counts[c, c] / counts[c].sum() for c, k in enumerate(classes) if counts[c].sum()}
->>>>>>> page
+    recall = {k: counts[c, c] / counts[c].sum() for c, k in enumerate(order) if counts[c].sum()}
     return {
         **common,
         "ready": True,
@@ -147,12 +143,8 @@ def as_json(evaluation: ModelEvaluation, labelled: LabelledSet) -> dict[str, Any
         "accuracy": calibration.expected_accuracy,
         "interval": list(calibration.expected_interval),
         "caveats": caveats(evaluation.folds, "examples") if evaluation.folds else [],
-<<<<<<< HEAD
-        "classes": order,
-=======
         "levels": [one._asdict() for one in levels],
-        "classes": classes,
->>>>>>> page
+        "classes": order,
         "confusion": counts.tolist(),
         "mistakes": mistakes,
         "mislabelled": _mislabelled(evaluation, predictions, P)[:MOST_LISTED] if evaluation.items else [],
