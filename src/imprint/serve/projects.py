@@ -13,7 +13,7 @@ from imprint import backbones
 from imprint.core.errors import FileError, ParameterError
 from imprint.core.family import unknown
 from imprint.core.files.atomic import exclusive, home
-from imprint.serve.labelled import clean_label
+from imprint.serve.labels import clean_label
 from imprint.serve.project import Project, in_use
 from imprint.serve.security import App, Receive, Scope, Send
 from imprint.serve.start import opened
@@ -33,6 +33,7 @@ class Projects:
 
     def __init__(self, project: Project, application_of: Callable[[Project, "Projects"], App]):
         self._application_of, self._lock, self.base = application_of, Lock(), home() / "serve"
+        self._first = project.folder  # which may lie elsewhere
         self._show(project)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -43,10 +44,9 @@ class Projects:
         for folder in self._folders(DELETED).values():
             if time.time() - folder.stat().st_mtime > DAYS * 86400:
                 shutil.rmtree(folder, ignore_errors=True)
-        shown = self.project.folder
-        every = {**self._folders(), shown.name: shown}
+        shown = self.project.folder.name
         return {
-            "projects": [{**entry, "open": entry["id"] == shown.name} for entry in _described(every)],
+            "projects": [{**entry, "open": entry["id"] == shown} for entry in _described(self._folders())],
             "deleted": _described(self._folders(DELETED)),
             "kinds": KINDS,
         }
@@ -106,6 +106,8 @@ class Projects:
         folder = self._named(entry)
         if folder == self.project.folder:
             raise ParameterError("This project is open; open another one, then delete it.")
+        if folder.parent != self.base:
+            raise ParameterError(f"This project is in a folder that was given with --folder; delete {folder} instead.")
         with exclusive(folder / "lock", lambda: in_use(folder)):
             os.utime(folder)
         (self.base / DELETED).mkdir(exist_ok=True)
@@ -120,11 +122,11 @@ class Projects:
 
     def _folders(self, below: str = "") -> dict[str, Path]:
         base = self.base / below
-        return {f.name: f for f in base.iterdir() if (f / PROJECT).is_file()} if base.is_dir() else {}
+        folders = {f.name: f for f in base.iterdir() if (f / PROJECT).is_file()} if base.is_dir() else {}
+        return folders if below else {**folders, self._first.name: self._first}
 
     def _named(self, entry: dict[str, Any], below: str = "") -> Path:
-        folders = self._folders(below) | ({} if below else {self.project.folder.name: self.project.folder})
-        name = entry.get("id")
+        folders, name = self._folders(below), entry.get("id")
         if not isinstance(name, str) or name not in folders:
             raise ParameterError("There is no such project; it may have been deleted.")
         return folders[name]
