@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from imprint.calibration import Calibration, CrossValidation, OutOfFold, predict_out_of_fold
-from imprint.calibration.calibration import wilson_interval
+from imprint.calibration.calibration import wilson
 from imprint.calibration.caveats import caveats
 from imprint.core.tree import LabelTree
 from imprint.core.types import Array
@@ -172,7 +172,7 @@ def _held_out(held_out: HeldOut, labelled: LabelledSet) -> dict[str, Any]:
     return {
         "rows": len(truth),
         "accuracy": accuracy,
-        "interval": list(wilson_interval(accuracy, len(truth))),
+        "interval": list(wilson(accuracy, len(truth))),
         "classes": classes,
         "confusion": counts.tolist(),
         "mistakes": [_mistake(held_out.items[n], predicted[n], best[n]) for n in wrong],
