@@ -83,7 +83,7 @@ def from_parts(document: dict[str, Any], arrays: dict[str, Array], source: str |
     """The head that `to_parts` described; raises `FileError` for anything else."""
     rest = {key: value for key, value in document.items() if key != "kept"}
     new = head_from_parts(rest, arrays, source)
-    if "kept" not in document:
+    if "kept" not in document or not isinstance(new, Head):
         return new
     try:
         spec, pretrained = document["backbone"]["spec"], document["kept"]
