@@ -113,7 +113,7 @@ class Answering(ABC):
     @property
     def tree(self) -> LabelTree:
         """The classes as the leaves of a tree: `animal/cat` is below `animal`. Flat where `tree=False`."""
-        return self.learnt.head.tree(flat=self.embedder.tree is False)
+        return self.state.head.tree(flat=self.embedder.tree is False)
 
     def predict(self, items: Any, level: int | None = None) -> Array:
         """The label of every input; with `level`, its most probable node at that level of the tree."""

@@ -90,12 +90,10 @@ class Imprinter(Answering):
         for name in parts:
             if name not in PARTS:
                 raise ParameterError(f"Imprinter({name}=...): there is no such part. It takes: {', '.join(PARTS)}.")
-        self._pretrained = pretrained.PretrainedOptions.of(keep_head, backbone, recipe, parts, calibrate)
-        self.embedder = BackboneEmbedder(
-            self._pretrained.spec if self._pretrained else backbone, cache, device, threads
-        )
+        options = self._pretrained = pretrained.PretrainedOptions.of(keep_head, backbone, recipe, parts, calibrate)
+        self.embedder = BackboneEmbedder(options.spec if options else backbone, cache, device, threads)
         self.embedder.tree = tree
-        given = self._pretrained.parts if self._pretrained else recipes.describe(recipe or DEFAULT).parts()
+        given = options.parts if options else recipes.describe(recipe or DEFAULT).parts()
         self._method, self._seed = Method.of(**{**given, **parts}), read_seed(random_state)
         self._calibrate, self._names = calibrate, ClassNames.of(names)
         self._state: ImprinterState | None = None
@@ -193,9 +191,7 @@ class Imprinter(Answering):
         named = self.embedder.kind.needs_backbone
         kind = {"kind": "imprinter", "backbone": self.embedder.origin()} if named else {"kind": "classifier"}
         document |= {**kind, "card": self.card().markdown()} | ({"flat": True} if self.embedder.tree is False else {})
-        container.write(
-            path, document, arrays, lambda again, its_arrays: pretrained.from_parts(again, its_arrays, path)
-        )
+        container.write(path, document, arrays, lambda d, a: pretrained.from_parts(d, a, path))
 
     @classmethod
     def load(
@@ -214,19 +210,19 @@ class Imprinter(Answering):
         """
         document, arrays = container.read(path)
         head = pretrained.from_parts(document, arrays, path)
-        imprinted = head.imprinted
         try:
             stated = document.get("backbone", {"spec": ROWS})
             self = cls(backbone or str(stated["spec"]), cache=cache, device=device, threads=threads)
             state = ImprinterState.of_parts(head, document, arrays)
             if "backbone" in document:
-                made_with = str(stated["spec"]), str(stated["fingerprint"])
-                self.embedder.check_origin(path, *made_with, named=backbone is not None)
-        except (KeyError, TypeError, ValueError) as e:
-            if isinstance(e, ParameterError):
-                raise FileError(f"{path}: {e}") from None
+                origin = str(stated["spec"]), str(stated["fingerprint"])
+                self.embedder.check_origin(path, *origin, named=backbone is not None)
+        except ParameterError as e:
+            raise FileError(f"{path}: {e}") from None
+        except (KeyError, TypeError, ValueError):
             raise container.foreign(path) from None
-        self._method, self._seed, self._calibrate = imprinted.method, imprinted.seed, imprinted.folds is not None
+        new = head.imprinted
+        self._method, self._seed, self._calibrate = new.method, new.seed, new.folds is not None
         self._pretrained = pretrained.PretrainedOptions.of_loaded(head, str(stated["spec"]))
         self._state = state
         self.embedder.tree = False if document.get("flat") is True else None
