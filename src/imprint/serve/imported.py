@@ -65,6 +65,8 @@ def _read(raw: bytes, name: str) -> tuple[dict[str, Any], Head, dict[Any, Exempl
     if not isinstance(document.get("backbone"), dict):
         raise FileError(f"{name} is a classifier of embeddings, without a backbone; this page needs one with.")
     head = head_from_parts(document, arrays, name)
+    if not isinstance(head, Head):
+        raise FileError(f"{name} is a model of tags, which cannot be labelled on this page; use imprint add.")
     try:
         return document, head, exemplars.from_parts(head, document["pictures"], arrays)
     except (KeyError, TypeError, ValueError):
