@@ -82,7 +82,7 @@ def refitted(before: ServedModel, history: History, basis: ModelBasis, rows: Emb
     shelves |= {k: basis.exemplars[origin] for k, origin in origins.items() if origin in basis.exemplars}
     names = [f"{OWN}{item.id}" for items in by_class.values() for item in items]
     X = X if len(y) else np.empty((0, head.proxies.weights.shape[1]), np.float32)
-    return ServedModel(history, basis, head, exemplars.shelve(head, shelves, Embedded(X, names, (), y)))
+    return ServedModel(history, basis, head, exemplars.choose_exemplars(head, shelves, Embedded(X, names, (), y)))
 
 
 def refitted_folds(

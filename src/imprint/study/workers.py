@@ -18,9 +18,6 @@ from imprint.kernels.cpu import limit_for_good, one_thread
 from imprint.study.evaluate import evaluate
 from imprint.study.plan import Outcome, Unit
 
-COMPILED_WORK = 1e9
-"""Multiplications of a study from which its many small problems repay the import of numba together."""
-
 
 @contextmanager
 def local_runner(units: tuple[Unit, ...], workers: int) -> Iterator[Iterator[Outcome]]:
@@ -29,8 +26,7 @@ def local_runner(units: tuple[Unit, ...], workers: int) -> Iterator[Iterator[Out
     One worker is this process itself: small studies need not wait for another to start.
     """
     if workers == 1:
-        many = sum(unit.work for unit in units) >= COMPILED_WORK
-        with one_thread(compile_small=many), ThreadPoolExecutor(1) as pool:
+        with one_thread(), ThreadPoolExecutor(1) as pool:
             yield (_outcome(unit, pool.submit(evaluate, unit)) for unit in units)
         return
     crew = [_Worker() for _ in range(min(workers, len(units)))]
@@ -149,7 +145,7 @@ def _ray_result(ray: Any, reference: Any) -> dict[str, Array] | str:
 
 def _evaluate_alone(unit: Unit) -> dict[str, Array]:
     """In the cluster: one thread of BLAS for the one core that a unit has."""
-    with one_thread(compile_small=True):
+    with one_thread():
         return evaluate(unit)
 
 

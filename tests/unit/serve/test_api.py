@@ -126,7 +126,7 @@ def test_what_is_taken_away_answers_as_the_page_does(labelled, project, tmp_path
         assert np.allclose([page[k] for k in classes], graph, atol=1e-4)
         assert np.allclose([page[k] for k in model.classes_.tolist()], own, atol=1e-4)
     fresh = Imprinter("raw", cache=False, **PARTS).fit(str(tmp_path / "photos"))
-    assert np.array_equal(fresh.learnt.head.proxies.weights, project.model().head.proxies.weights)
+    assert np.array_equal(fresh.state.head.proxies.weights, project.model().head.proxies.weights)
 
 
 def test_the_report_is_one_page_of_what_was_judged(client):
