@@ -97,7 +97,7 @@ def count_training_rows(model: Imprinter, X: Array) -> tuple[int, bool]:
 
     A model file holds only some rows of a large class, and then the number is a lower bound.
     """
-    exemplars, folds = model.learnt.shelves.values(), model.learnt.head.imprinted.folds
+    exemplars, folds = model.state.exemplars.values(), model.state.head.imprinted.folds
     held = list(folds.held.values()) if isinstance(folds, CrossValidation) else []
     parts = [*(one.X for one in exemplars), *(rows.rows for rows in held)]
     if not parts:
