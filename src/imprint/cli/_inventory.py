@@ -101,7 +101,7 @@ def _names(records: Iterable[Any]) -> str:
 def measured(found: Inventory) -> Inventory:
     """The installed backbones alone, with how many inputs a second each embeds here."""
     from imprint.backbones import load
-    from imprint.backbones.measure import inputs_per_second
+    from imprint.backbones.backbone import inputs_per_second
 
     here = [o for o in found.objects if o["installed"]]
     objects = [o | {"per_second": round(inputs_per_second(load(o["name"])), 1)} for o in here]

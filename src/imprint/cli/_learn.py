@@ -9,7 +9,7 @@ import numpy as np
 from imprint import datasets
 from imprint.cli import _terminal as terminal
 from imprint.cli._files import check_home, words
-from imprint.evaluation.expected import describe_expected
+from imprint.evaluation.evaluation import describe_expected
 from imprint.imprinter import Embedded, Imprinter
 
 if TYPE_CHECKING:
@@ -39,11 +39,11 @@ def embed(model: Imprinter, spec: str, **columns: Any) -> tuple[Embedded, tuple[
 def on_test_part(model: Imprinter, spec: str, columns: dict[str, Any]) -> "Evaluation":
     """How good the model is on the test part of the data."""
     from imprint.evaluation import evaluation
-    from imprint.evaluation.labelled_rows import gather, test_split
+    from imprint.evaluation.labelled_rows import all_splits, gather
 
     with terminal.bars() as bars:
-        test, _ = test_split(spec, tree=model.embedder.nesting(model.classes_.tolist()), **columns)
-        rows = gather(model, [test], bars.embedding("Testing"))
+        tree = model.embedder.nesting(model.classes_.tolist())
+        rows = gather(model, all_splits(spec, tree=tree, **columns)[-1:], bars.embedding("Testing"))
     return evaluation(model.predict_proba(rows.embedded()), model.classes_, rows.y, rows.paths, rows.skipped)
 
 
@@ -55,7 +55,7 @@ def state(model: Imprinter, path: Path, rows: Embedded | None, json: bool, teste
             {
                 "model": str(path),
                 "classes": model.classes_.tolist(),
-                "proxies": len(model.learnt.head.proxies.labels),
+                "proxies": len(model.state.head.proxies.labels),
                 "rows": dict(zip(map(str, labels), counts)),
                 **_expected(model),
                 **({"test": {"accuracy": tested.accuracy, "rows": tested.rows}} if tested else {}),
@@ -65,11 +65,11 @@ def state(model: Imprinter, path: Path, rows: Embedded | None, json: bool, teste
         return
     if rows is not None:
         terminal.note(f"Imprinted {model.embedder.kind.count(sum(counts))} of {terminal.count(len(labels), 'class')}.")
-    if model.learnt.named and rows is not None:
+    if model.state.named and rows is not None:
         terminal.note("The class names serve as one more example each (--no-names leaves them out).")
     size = f"{terminal.count(len(model.classes_), 'class')}, {_proxies(model)}"
     terminal.note(f"{path}: {size}, {terminal.bytes_of(path)}.")
-    for line in describe_expected(model.learnt.head, model.embedder.kind.plural):
+    for line in describe_expected(model.state.head, model.embedder.kind.plural):
         terminal.note(line)
     if tested is not None:
         right = tested.rows - len(tested.mistakes)
@@ -103,4 +103,4 @@ def _counts(rows: Embedded | None) -> tuple[Sequence[object], Sequence[int]]:
 
 
 def _proxies(model: Imprinter) -> str:
-    return terminal.count(len(model.learnt.head.proxies.labels), "proxy")
+    return terminal.count(len(model.state.head.proxies.labels), "proxy")

@@ -32,7 +32,7 @@ def command(
     columns = {"labels": labels, "label_column": label_column, "text_column": text_column}
     rows, _ = embed(Imprinter.load(file, cache=cache, **network), data, **columns)
     with Imprinter.change(file, **network) as model:
-        copies = model.learnt.count_known(rows)
+        copies = model.state.count_known(rows)
         model.add(rows)
     if copies:
         terminal.note(f"Already in the model: {model.embedder.kind.count(copies)}.")

@@ -39,7 +39,7 @@ def command(
     from imprint import datasets
     from imprint.cli._files import check_model, check_page
     from imprint.evaluation import evaluation
-    from imprint.evaluation.labelled_rows import count_training_rows, gather, test_split
+    from imprint.evaluation.labelled_rows import all_splits, count_training_rows, gather
     from imprint.imprinter import Imprinter
 
     check_model(file)
@@ -49,7 +49,8 @@ def command(
     nesting = model.embedder.nesting(model.classes_.tolist())
     columns: dict[str, Any] = {"label_column": label_column, "text_column": text_column, "tree": nesting}
     with terminal.bars() as bars:
-        test, training = test_split(data, labels=labels, progress=bars.download, **columns)
+        training, *tests = all_splits(data, labels=labels, progress=bars.download, **columns)
+        test = tests[0] if tests else training
         if train is not None:
             training = datasets.load(train, "train", progress=bars.download, **columns)
         rows = gather(model, [test], bars.embedding(), root=data)

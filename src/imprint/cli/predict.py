@@ -118,7 +118,7 @@ def _warn_of_few_rows(model: "Imprinter", unknown: float) -> None:
     from imprint.calibration import CrossValidation
     from imprint.calibration.caveats import p_value_caveat
 
-    folds = model.learnt.head.imprinted.folds
+    folds = model.state.head.imprinted.folds
     sentence = (
         p_value_caveat(folds, unknown, model.embedder.kind.plural) if isinstance(folds, CrossValidation) else None
     )
@@ -156,7 +156,7 @@ def _monitor(model: "Imprinter", answers: list[dict[str, Any]]) -> None:
     from imprint.active.drift import DriftMonitor
     from imprint.cli.watch import report_drift
 
-    monitor = DriftMonitor.of(model.learnt.head)
+    monitor = DriftMonitor.of(model.state.head)
     if monitor is not None:
         for answer in answers:
             monitor.observe(answer["known"], answer["path"])

@@ -97,7 +97,7 @@ def fitted_head(model: "Imprinter") -> "Decider | None":
     from imprint.core.errors import NotFittedError
 
     try:
-        return model.learnt.head
+        return model.state.head
     except NotFittedError:
         return None
 

@@ -44,7 +44,7 @@ def command(
     if not folder.is_dir():
         raise FileError(f"{folder} is not a folder; name the one to watch.")
     model = Imprinter.load(file, backbone=backbone, device=device, threads=threads, cache=False)
-    monitor = DriftMonitor.of(model.learnt.head)
+    monitor = DriftMonitor.of(model.state.head)
     if monitor is None:
         raise ParameterError(f"watch: {file} is not calibrated; make it by `imprint fit` without --no-calibrate.")
     watcher = _Watcher(model, monitor, folder, json)

@@ -40,6 +40,7 @@ def page(findings: Findings) -> str:
     fit, template = findings.fit, Template((files("imprint.demo") / "page.html").read_text("utf-8"))
     return template.substitute(
         style=html.STYLE,
+        icon=html.ICON,
         version=__version__,
         seconds=f"{findings.seconds:.0f}",
         train=f"{findings.rows[0]:,}",

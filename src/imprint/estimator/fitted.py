@@ -13,13 +13,14 @@ from imprint.core.errors import SmallSampleWarning
 from imprint.core.files import container
 from imprint.core.tree import LabelTree
 from imprint.core.types import Array, Proxies
-from imprint.head import Head
+from imprint.head import Decider, Head
+from imprint.tags import TagHead
 
 
 class FittedState(NamedTuple):
     """What a fitted classifier knows, behind one reference."""
 
-    head: Head
+    head: Head | TagHead
     columns: tuple[str, ...] | None
     """The names of the columns, if the training data were a table with names."""
 
@@ -39,7 +40,7 @@ class Fitted:
         return self._learnt
 
     @property
-    def head_(self) -> Head:
+    def head_(self) -> Head | TagHead:
         """The fitted state, an immutable value."""
         return self._learnt.head
 
@@ -51,7 +52,7 @@ class Fitted:
     @property
     def tree_(self) -> LabelTree:
         """The labels as the leaves of a tree: `animal/cat` is below `animal`."""
-        return LabelTree.of(self.classes_.tolist())
+        return self._learnt.head.tree()
 
     @property
     def proxies_(self) -> Proxies:
@@ -61,7 +62,7 @@ class Fitted:
     @property
     def n_features_in_(self) -> int:
         """The number of columns."""
-        return int(self._learnt.head.width or 0)
+        return int(self._learnt.head.imprinted.width or 0)
 
     @property
     def feature_names_in_(self) -> Array:
@@ -81,10 +82,11 @@ class Fitted:
         return self._learnt.head.calibration.expected_interval
 
 
-def warn_of_small_samples(head: Head, of_known: bool = False) -> None:
+def warn_of_small_samples(head: Decider, of_known: bool = False) -> None:
     """Warn where a calibrated model has too few rows: for `known`, or for anything."""
-    if isinstance(head.folds, CrossValidation):
-        sentences = [p_value_caveat(head.folds, USUAL_LEVEL)] if of_known else caveats(head.folds)
+    folds = head.imprinted.folds
+    if isinstance(folds, CrossValidation):
+        sentences = [p_value_caveat(folds, USUAL_LEVEL)] if of_known else caveats(folds)
         for sentence in filter(None, sentences):
             warnings.warn(sentence, SmallSampleWarning, stacklevel=3)
 

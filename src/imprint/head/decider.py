@@ -88,11 +88,15 @@ class Decider(Protocol):
         """This head without a class, identical to one that never saw it."""
         ...
 
+    def tree(self, flat: bool = False) -> LabelTree:
+        """The classes as the leaves of a tree; with `flat`, a tree of one level."""
+        return LabelTree.of(self.classes.tolist(), flat=flat)
+
     def without(self, label: Any) -> Self:
         """This head without a class, or without the classes below a node of the tree; a class goes first."""
         labels = self.classes.tolist()
         head = self
-        for leaf in [label] if label in labels else LabelTree.of(labels).leaves(label) or [label]:
+        for leaf in [label] if label in labels else self.tree().leaves(label) or [label]:
             head = head.forget(leaf)
         return head
 

@@ -161,14 +161,14 @@ class Head(Decider):
         proxies = self.proxies
         if self.device is not None and self.aggregator.takes_tensors:
             proxies = proxies._replace(weights=to_device(proxies.weights, self.device))
-        prepared = self.aggregator.prepare(proxies, self._sums(), self._predecessor(self.derived.source))
+        prepared = self.aggregator.prepare(proxies, self.sums(), self._predecessor(self.derived.source))
         self.derived.source = None  # frees the memory of the ancestor
         return prepared
 
     def _sorted_states(self) -> list[ClassState]:
         return [state for _, state in sorted(zip(self.labels, self.states), key=lambda pair: pair[0])]
 
-    def _sums(self) -> State:
+    def sums(self) -> State:
         """The statistics of all training rows, merged in the order of the labels."""
         return self.aggregator.merge([state.sums for state in self._sorted_states()])
 

@@ -1,4 +1,4 @@
-"""What an `Imprinter` knows, as one value."""
+"""The fitted state of an `Imprinter`, one value."""
 
 from typing import Any, NamedTuple, Self
 
@@ -9,7 +9,7 @@ from imprint.core.errors import ParameterError
 from imprint.core.types import Array
 from imprint.head import Decider
 from imprint.imprinter import exemplars, pretrained
-from imprint.imprinter.exemplars import Exemplars
+from imprint.imprinter.exemplars import ExemplarsByClass, choose_exemplars
 from imprint.imprinter.items import Embedded
 from imprint.modalities.embedding import check_width
 
@@ -18,7 +18,7 @@ class ImprinterState(NamedTuple):
     """A head and the exemplars of its classes: one immutable value, which one thread reads while another learns."""
 
     head: Decider
-    shelves: dict[Any, Exemplars]
+    exemplars: ExemplarsByClass
     named: bool = False
     """Whether one row of each class is its name."""
 
@@ -29,10 +29,10 @@ class ImprinterState(NamedTuple):
             check_width(rows.X, self.head.imprinted.width)
             _same_kind(self.head, y)
         head = self.head.learn(rows.X.astype(self.head.imprinted.dtype, copy=False), y)
-        return self._replace(head=head, shelves=exemplars.shelve(head.imprinted, self.shelves, rows))
+        return self._replace(head=head, exemplars=choose_exemplars(head.imprinted, self.exemplars, rows))
 
     def count_known(self, rows: Embedded) -> int:
-        """How many rows are copies of a row that their class already has; 0 where the model is not calibrated."""
+        """How many rows are copies of a row that their class already has; 0 if the model is not calibrated."""
         folds = self.head.imprinted.folds
         if not isinstance(folds, CrossValidation):
             return 0
@@ -44,12 +44,12 @@ class ImprinterState(NamedTuple):
         nothing = Embedded(
             np.empty((0, head.imprinted.width or 0), np.float32), [], (), np.empty(0, head.classes.dtype)
         )
-        return self._replace(head=head, shelves=exemplars.shelve(head.imprinted, self.shelves, nothing))
+        return self._replace(head=head, exemplars=choose_exemplars(head.imprinted, self.exemplars, nothing))
 
     def to_parts(self) -> tuple[dict[str, Any], dict[str, Array]]:
         """A JSON document and named arrays."""
         document, arrays = pretrained.to_parts(self.head)
-        names, pictures = exemplars.to_parts(self.head.imprinted.classes.tolist(), self.shelves)
+        names, pictures = exemplars.to_parts(self.head.imprinted.classes.tolist(), self.exemplars)
         return {**document, "pictures": names, "names": self.named}, {**arrays, **pictures}
 
     @classmethod

@@ -7,12 +7,22 @@ from string import Template
 
 WEB = files("imprint.report") / "web"
 STYLE = (WEB / "style.css").read_text("utf-8")
+ICON = (
+    "<link rel=\"icon\" href=\"data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 32 32'%3E"
+    "%3Crect width='32' height='32' rx='8' fill='%233b4cca'/%3E"
+    "%3Cpath fill='none' stroke='%23fff' stroke-linecap='round' stroke-width='2.4' "
+    "d='M8 21c0-9 3-13 8-13s8 4 8 10M12.2 24c-.4-7-.2-11.5 3.8-11.5s4.3 4 3.9 9M16 17.5c0 3 0 5-.4 7.5'/%3E"
+    '%3C/svg%3E">'
+)
+"""The icon of every page, in the page itself."""
+SCROLLS = 'class="wide" tabindex="0" role="group"'
+"""What scrolls sideways can be reached with the keyboard."""
 
 
 def document(title: str, *body: str) -> str:
     """A page that loads nothing from anywhere; empty parts of the body are left out."""
     frame = Template((WEB / "page.html").read_text("utf-8"))
-    return frame.substitute(title=escape(title), style=STYLE, body="\n".join(filter(None, body)))
+    return frame.substitute(title=escape(title), icon=ICON, style=STYLE, body="\n".join(filter(None, body)))
 
 
 def section(title: str, *content: str, name: str = "") -> str:
@@ -25,7 +35,9 @@ def table(head: str, rows: Iterable[str], css: str = "") -> str:
     """A table of rows that `row` returns."""
     kind = f' class="{css}"' if css else ""
     body = "\n".join(rows)
-    return f'<div class="wide"><table{kind}><thead>{head}</thead><tbody>\n{body}\n</tbody></table></div>'
+    return (
+        f'<div {SCROLLS} aria-label="Table"><table{kind}><thead>{head}</thead><tbody>\n{body}\n</tbody></table></div>'
+    )
 
 
 def row(*cells: str) -> str:

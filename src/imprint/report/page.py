@@ -154,7 +154,7 @@ def _diagram(comparison: Comparison | None) -> str:
     ) + html.section(
         "Every pair",
         f"<p>{pairs_note}</p>",
-        html.table(html.heads([""], [str(i + 1) for i in range(len(order))]), rows),
+        html.table(html.heads(["method"], [str(i + 1) for i in range(len(order))]), rows),
     )
 
 
@@ -175,7 +175,7 @@ def _breakdown(breakdown: Breakdown, metric: str) -> str:
     return html.section(
         f"{breakdown.kind.capitalize()}: {escape(breakdown.name)}",
         f'<p class="pale">{note}</p>',
-        html.table(html.heads([""], [*breakdown.columns, "mean", "rank"]), rows),
+        html.table(html.heads(["method"], [*breakdown.columns, "mean", "rank"]), rows),
     )
 
 

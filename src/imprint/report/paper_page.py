@@ -141,7 +141,7 @@ def _html_picture(picture: Picture) -> str:
         return f'<figure class="ranks"><div class="on-wide">{svg}</div>{narrow}{caption}</figure>'
     width = re.search(r'width="([\d.]+)pt"', svg)
     css = ' class="small"' if width and float(width[1]) < SMALL else ""
-    return f'<figure{css}><div class="wide">{svg}</div>{caption}</figure>'
+    return f'<figure{css}><div {html.SCROLLS} aria-label="Figure">{svg}</div>{caption}</figure>'
 
 
 def _with_unique_ids(svg: str, name: str) -> str:

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from imprint.backbones import names
+from imprint.backbones import backbone, names
 from imprint.cli import _inventory, _terminal
 
 WANTED = {"name", "modality", "width", "input", "size", "top1", "licence", "installed", "needs", "download", "default"}
@@ -45,9 +45,7 @@ def test_the_table_fits_eighty_columns(capsys, monkeypatch):
 
 
 def test_measuring_times_those_that_are_here(monkeypatch):
-    from imprint.backbones import measure
-
-    monkeypatch.setattr(measure.inputs_per_second, "__defaults__", (0.01,))
+    monkeypatch.setattr(backbone.inputs_per_second, "__defaults__", (0.01,))
     found = _inventory.measured(_inventory.backbones())
     speeds = {o["name"]: o["per_second"] for o in found.objects}
     assert set(speeds) >= {"efficientnet_lite0", "minilm", "raw", "tinynet"}
