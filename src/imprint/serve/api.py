@@ -28,6 +28,7 @@ AT_ONCE = 48
 CHANGES = {"undo", "redo", "create", "move", "delete", "rename", "merge", "drop", "clear"}
 YEAR = "private, max-age=31536000, immutable"
 UNKNOWN = 0.05
+LONGEST_DESCRIPTION = 500  # characters
 SIDES = {"thumbnail": 224, "picture": 1280}
 """The longest side of pictures that are shown."""
 SIDE = 480  # of one that is tried
@@ -51,6 +52,7 @@ class Api:
             ("GET", "/api/events", self.news),
             ("POST", "/api/change", self.change),
             ("POST", "/api/items", self.add),
+            ("POST", "/api/describe", self.describe),
             ("GET", "/api/items/{number:int}/{kind}", self.preview),
             ("POST", "/api/predict", self.predict),
             ("GET", "/api/drift", self.drift_state),
@@ -87,7 +89,7 @@ class Api:
             {
                 "label": label,
                 "opened": history.labelled.classes[label] is not None,
-                "items": [[i.id, i.text or i.name, i.digest[:8]] for i in items],
+                "items": [[i.id, i.text or i.name, i.digest[:8], i.text is not None] for i in items],
             }
             for label, items in history.labelled.by_class().items()
         ]
@@ -97,6 +99,7 @@ class Api:
                 "modality": modality.name,
                 "noun": modality.noun,
                 "typed": modality.typed,
+                "describes": self.project.backbone.embeds_names,
                 "suffixes": sorted(modality.suffixes()),
                 "backbone": self.project.backbone.record.name,
                 "undo": history.can_undo,
@@ -125,6 +128,14 @@ class Api:
         others = [{"id": item.id, "label": item.label} for item in outcome.others]
         added = {"id": outcome.id, "new": outcome.new, "revision": outcome.revision, "others": others}
         return JSONResponse(added, 201 if outcome.new else 200)
+
+    async def describe(self, request: Request) -> Response:
+        entry = await json_body(request)
+        label, description = entry.get("label"), entry.get("description", "")
+        if not isinstance(description, str) or len(description) > LONGEST_DESCRIPTION:
+            raise ParameterError(f"description: a text of at most {LONGEST_DESCRIPTION} characters.")
+        outcome = await ended(await asyncio.to_thread(self.project.describe, label, description))
+        return JSONResponse({"id": outcome.id, "new": outcome.new, "revision": outcome.revision}, 201)
 
     async def predict(self, request: Request) -> Response:
         top, unknown = int(number(request, "top", 3, 1, 1000)), number(request, "unknown", UNKNOWN, 0, 1)

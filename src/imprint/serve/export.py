@@ -99,7 +99,7 @@ def archive(project: Project) -> Iterator[bytes]:
             z.writestr(zipfile.ZipInfo("texts.csv", STAMP), _table(by_class))
         else:
             for label, items in by_class.items():
-                for item in sorted(items, key=lambda i: i.file):
+                for item in sorted((i for i in items if i.text is None), key=lambda i: i.file):
                     try:
                         content = project.content(item)
                     except FileError:
@@ -107,6 +107,9 @@ def archive(project: Project) -> Iterator[bytes]:
                         continue
                     z.writestr(zipfile.ZipInfo(f"{label}/{item.file}", STAMP), content)
                     yield out.taken()
+            described = {label: [i for i in items if i.text is not None] for label, items in by_class.items()}
+            if any(described.values()):
+                z.writestr(zipfile.ZipInfo("descriptions.csv", STAMP), _table(described))
         if damaged:
             z.writestr(zipfile.ZipInfo(DAMAGED, STAMP), "\n".join(["These pictures are damaged:", *damaged, ""]))
     yield out.taken()

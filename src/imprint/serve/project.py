@@ -13,6 +13,7 @@ from imprint.core.errors import FileError, ImprintError, UnreadableInput
 from imprint.core.files.atomic import exclusive
 from imprint.core.types import Array
 from imprint.embeddings.pipeline import BATCH_SIZE
+from imprint.imprinter.names import words_of
 from imprint.method import Method
 from imprint.modalities import Modality, modality
 from imprint.serve.evaluation import Evaluator, ModelEvaluation
@@ -117,6 +118,16 @@ class Project:
         self.rows.keep(entry["digest"], row)
         return self.change(entry, None if self.modality.typed else raw)
 
+    def describe(self, label: str, description: str) -> "Future[CommitOutcome]":
+        """Create a class without examples: its description, or else its name, is embedded as its first row."""
+        label = clean_label(label)
+        words = " ".join(description.split()) or words_of(label)
+        if not self.backbone.embeds_names:
+            self.backbone.embed_names([words])  # raises the right sentence
+        entry = {"do": "add", "label": label, "name": clean_name(words, "description"), "text": words}
+        self.rows.keep(digest_of(words.encode()), self._embedder.submit_name(words).result())
+        return self.change({**entry, "digest": digest_of(words.encode())})
+
     def import_model(self, raw: bytes, name: str) -> "Future[CommitOutcome]":
         """Replace the classes of the project by those of a model file."""
         labels = check_import(raw, name, self.backbone)
@@ -194,7 +205,9 @@ class Project:
             futures = {}
             for item in missing[start : start + BATCH_SIZE]:
                 with suppress(FileError, UnreadableInput):
-                    futures[item.digest] = self.embed(self.content(item), item.name)
+                    described = item.text is not None and not self.modality.typed
+                    embedding = self._embedder.submit_name(item.text or "") if described else None
+                    futures[item.digest] = embedding or self.embed(self.content(item), item.name)
             for digest, future in futures.items():
                 self.rows.keep(digest, future.result())
 

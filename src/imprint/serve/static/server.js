@@ -22,6 +22,7 @@ const query = (values) => new URLSearchParams(Object.entries(values).filter(([, 
 export const state = () => ask("/api/state");
 export const evaluation = () => ask("/api/evaluation");
 export const change = (entry) => ask("/api/change", { method: "POST", body: JSON.stringify(entry), headers: { "content-type": "application/json" } });
+export const describe = (label, description) => ask("/api/describe", { method: "POST", body: JSON.stringify({ label, description }), headers: { "content-type": "application/json" } });
 export const importModel = (file) => ask(`/api/import?${query({ name: file.name })}`, { method: "POST", body: file });
 export const add = (content, label, name, group = "", signal = undefined) =>
   ask(`/api/items?${query({ label, name, group })}`, { method: "POST", body: content, signal, headers: { "content-type": "application/octet-stream" } });
