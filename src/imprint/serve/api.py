@@ -22,13 +22,13 @@ from imprint.serve.store import digest_of, preview
 
 if TYPE_CHECKING:
     from imprint.serve.project import Project
+    from imprint.serve.projects import Projects
 
 AT_ONCE = 48
 """Requests that may hold a picture in memory at one time; the others wait."""
-CHANGES = {"undo", "redo", "create", "move", "delete", "rename", "merge", "drop", "clear"}
+CHANGES = {"undo", "redo", "create", "describe", "move", "hold", "delete", "rename", "merge", "drop", "clear"}
 YEAR = "private, max-age=31536000, immutable"
 UNKNOWN = 0.05
-LONGEST_DESCRIPTION = 500  # characters
 SIDES = {"thumbnail": 224, "picture": 1280}
 """The longest side of pictures that are shown."""
 SIDE = 480  # of one that is tried
@@ -37,8 +37,8 @@ SIDE = 480  # of one that is tried
 class Api:
     """The addresses below /api."""
 
-    def __init__(self, project: "Project"):
-        self.project = project
+    def __init__(self, project: "Project", projects: "Projects | None" = None):
+        self.project, self.projects = project, projects
         self.events = EventStream(project)
         self.drift = ServedDrift(project.tell)
         self._room = asyncio.Semaphore(AT_ONCE)
@@ -47,12 +47,13 @@ class Api:
         """Every address, its method and its function; addresses of earlier versions stay."""
         table: list[tuple[str, str, Handler]] = [
             ("GET", "/api/health", self.health),
+            ("GET", "/api/projects", self.list_projects),
+            ("POST", "/api/projects", self.change_projects),
             ("GET", "/api/state", self.state),
             ("GET", "/api/classes", self.classes),
             ("GET", "/api/events", self.news),
             ("POST", "/api/change", self.change),
             ("POST", "/api/items", self.add),
-            ("POST", "/api/describe", self.describe),
             ("GET", "/api/items/{number:int}/{kind}", self.preview),
             ("POST", "/api/predict", self.predict),
             ("GET", "/api/drift", self.drift_state),
@@ -73,6 +74,17 @@ class Api:
         status = {"status": "ok" if healthy else "failing", "version": __version__, "threads": threads}
         return JSONResponse(status, 200 if healthy else 503)
 
+    async def list_projects(self, request: Request) -> Response:
+        return JSONResponse(await asyncio.to_thread(self._projects().as_json))
+
+    async def change_projects(self, request: Request) -> Response:
+        return JSONResponse(await asyncio.to_thread(self._projects().change, await json_body(request)))
+
+    def _projects(self) -> "Projects":
+        if self.projects is None:
+            raise ParameterError("A server for Label Studio keeps its project; start another without --label-studio.")
+        return self.projects
+
     async def classes(self, request: Request) -> Response:
         labelled = self.project.history.labelled
         return JSONResponse(
@@ -89,12 +101,16 @@ class Api:
             {
                 "label": label,
                 "opened": history.labelled.classes[label] is not None,
-                "items": [[i.id, i.text or i.name, i.digest[:8], i.text is not None] for i in items],
+                "items": [[i.id, i.text or i.name, i.digest[:8], i.held_out, i.text is not None] for i in items],
             }
             for label, items in history.labelled.by_class().items()
         ]
         return JSONResponse(
             {
+                "project": self.project.folder.name,
+                "name": self.project.name,
+                "token_file": str(self.project.folder / "token"),
+                "input": export.picture_input(self.project.backbone),
                 "revision": history.revision,
                 "modality": modality.name,
                 "noun": modality.noun,
@@ -116,26 +132,19 @@ class Api:
         kind = entry.get("do")
         if not isinstance(kind, str) or kind not in CHANGES:
             raise ParameterError(f"do={kind!r}: a change must be one of {', '.join(sorted(CHANGES))}.")
-        outcome = await ended(self.project.change(entry))
+        make = self.project.describe if kind == "describe" else self.project.change
+        outcome = await ended(await asyncio.to_thread(make, entry))
         return JSONResponse({"revision": outcome.revision})
 
     async def add(self, request: Request) -> Response:
         query = request.query_params
-        label, group = clean_label(query.get("label", "")), query.get("group", "")[:64]
+        label, group, held_out = clean_label(query.get("label", "")), query.get("group", "")[:64], "held_out" in query
         async with self._room:
             raw, name, row = await self._input(request)
-            outcome = await ended(await asyncio.to_thread(self.project.add, raw, row, label, name, group))
+            outcome = await ended(await asyncio.to_thread(self.project.add, raw, row, label, name, group, held_out))
         others = [{"id": item.id, "label": item.label} for item in outcome.others]
         added = {"id": outcome.id, "new": outcome.new, "revision": outcome.revision, "others": others}
         return JSONResponse(added, 201 if outcome.new else 200)
-
-    async def describe(self, request: Request) -> Response:
-        entry = await json_body(request)
-        label, description = entry.get("label"), entry.get("description", "")
-        if not isinstance(description, str) or len(description) > LONGEST_DESCRIPTION:
-            raise ParameterError(f"description: a text of at most {LONGEST_DESCRIPTION} characters.")
-        outcome = await ended(await asyncio.to_thread(self.project.describe, label, description))
-        return JSONResponse({"id": outcome.id, "new": outcome.new, "revision": outcome.revision}, 201)
 
     async def predict(self, request: Request) -> Response:
         top, unknown = int(number(request, "top", 3, 1, 1000)), number(request, "unknown", UNKNOWN, 0, 1)
