@@ -22,6 +22,7 @@ MODULES = (
     "imprint.report", "imprint.core.errors",
 )  # fmt: skip
 HIDDEN = {"__version__", "family"}
+LONGEST_LINE = 120
 SHAPE = re.compile(r"\s+# (\([nNC][^)]*\))")
 SECTION = re.compile(r"^(Parameters|Attributes|Notes|Examples)\n-+\n", re.MULTILINE)
 calls = runpy.run_path(str(EXAMPLES.with_name("signatures.py")))
@@ -81,6 +82,9 @@ def name_section(module: str, name: str, found: Any, example: str) -> Iterator[s
         yield from examples_of(found)
     else:
         text = repr(found).replace("'", '"') if isinstance(found, dict | tuple) else shorter(repr(found))
+        if isinstance(found, dict) and len(f"{name} = {text}") > LONGEST_LINE:
+            entries = "".join(f"    {key!r}: {value!r},\n" for key, value in found.items())
+            text = f"{{\n{entries}}}".replace("'", '"')
         yield from (*block("py", f"{name} = {text}"), *prose(value_doc(module, name)))
     if example:
         yield from block("pycon", example)

@@ -43,7 +43,11 @@ __all__ = [
     "stated_fingerprint",
 ]
 
-PREFIXES = {"onnx": "FILE", "tflite": "FILE", "torchvision": "NAME", "timm": "NAME", "sentence": "NAME"}
+PREFIXES = {
+    "onnx": "FILE",
+    "tflite": "FILE",
+    **dict.fromkeys(("torchvision", "timm", "sentence", "open_clip", "clip"), "NAME"),
+}
 """Prefixes of backbones that have no name here: the adapter, and what follows the colon."""
 
 
@@ -112,7 +116,7 @@ def stated_fingerprint(spec: str, device: str = "cpu") -> str | None:
 
 
 def load(spec: str, device: str = "cpu", threads: int | None = None) -> Backbone:
-    """Open a backbone by its name, or `onnx:FILE`, `tflite:FILE`, `torchvision:NAME`, `timm:NAME`, `sentence:NAME`.
+    """Open a backbone by its name, or `onnx:FILE`, `timm:NAME` and so on; see `PREFIXES`.
 
     `threads` is the number of cores for one call of `embed`; None uses all that the process may use. A loaded backbone
     is pickled as these arguments, and loaded again when it is unpickled.

@@ -21,7 +21,8 @@ PLUGINS = "imprint.backbones"  # the group of entry points
 RECORDS = Path(__file__).parent / "records"
 WHOLE_DIGEST = 64  # digits of a SHA-256
 NO_WEIGHTS = "no weights"  # in the place of a digest, for a backbone that has none
-EXTRAS = {"torchvision": "torch", "tflite": "litert", "sound": "litert", "timm": "timm", "sentence": "sentence"}
+EXTRAS = {"torchvision": "torch", "tflite": "litert", "sound": "litert", "open_clip": "clip"}
+EXTRAS |= {name: name for name in ("timm", "sentence", "clip")}
 """The extra that an adapter needs; the others need none."""
 
 

@@ -1,4 +1,4 @@
-"""What `fit`, `add` and `forget` have in common."""
+"""What `fit`, `add` and `forget` share: embedding with progress, and the report on the model."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 def embed(model: Imprinter, spec: str, **columns: Any) -> tuple[Embedded, tuple[str, ...]]:
     """The embeddings of labelled data, with progress, and the parts that the data have.
 
-    Says what the data are, and names what cannot be read.
+    Prints what the data are, and names inputs that cannot be read.
     """
     with terminal.bars() as bars:
         nesting = model.embedder.nesting(model.classes_.tolist() if model.fitted else ())
@@ -47,7 +47,7 @@ def on_test_part(model: Imprinter, spec: str, columns: dict[str, Any]) -> "Evalu
     with terminal.bars() as bars:
         tree = model.embedder.nesting(model.classes_.tolist())
         rows = gather(model, all_splits(spec, tree=tree, **columns)[-1:], bars.embedding("Testing"))
-    if isinstance(head := model.learnt.head, TagHead):
+    if isinstance(head := model.state.head, TagHead):
         return tag_evaluation(head, rows.X, rows.y, rows.paths, rows.skipped)
     return evaluation(model.predict_proba(rows.embedded()), model.classes_, rows.y, rows.paths, rows.skipped)
 
@@ -59,15 +59,15 @@ def state(
     json: bool,
     tested: "Evaluation | TagEvaluation | None" = None,
 ) -> None:
-    """Say what the model file holds now, and what can be done next."""
+    """Print the content of the model file, and a next command."""
     labels, counts = _counts(rows)
-    head, noun = model.learnt.head, "label" if model.learnt.head.tags else "class"
+    head, noun = model.state.head, "label" if model.state.head.tags else "class"
     if json:
         terminal.emit(
             {
                 "model": str(path),
                 "classes": model.classes_.tolist(),
-                "proxies": len(model.learnt.head.proxies.labels),
+                "proxies": len(model.state.head.proxies.labels),
                 "rows": dict(zip(map(str, labels), counts)),
                 **_expected(model),
                 **({"test": _test_figures(tested)} if tested else {}),
@@ -78,7 +78,7 @@ def state(
     if rows is not None:
         imprinted = 0 if rows.y is None else len(rows.y)
         terminal.note(f"Imprinted {model.embedder.kind.count(imprinted)} of {terminal.count(len(labels), noun)}.")
-    if model.learnt.named and rows is not None:
+    if model.state.named and rows is not None:
         terminal.note("The class names serve as one more example each (--no-names leaves them out).")
     size = f"{terminal.count(len(model.classes_), noun)}, {_proxies(model)}"
     terminal.note(f"{path}: {size}, {terminal.bytes_of(path)}.")
@@ -88,9 +88,9 @@ def state(
         terminal.note(f"On the test part: {tested.summary()}.")
     elif tested is not None:
         right = tested.rows - len(tested.mistakes)
-        terminal.note(f"On the test part: {100 * tested.accuracy:.1f} % right, {right:,} of {tested.rows:,}.")
+        terminal.note(f"On the test part: {100 * tested.accuracy:.1f} % correct, {right:,} of {tested.rows:,}.")
     if len(model.classes_) == 1 and not head.tags:
-        terminal.note(f"One class alone: everything will be called {str(model.classes_[0])!r}.")
+        terminal.note(f"The model has one class: every input is classified as {str(model.classes_[0])!r}.")
         terminal.note(f"Next: {words('imprint', 'add', path, 'DATA')}")
     else:
         terminal.note(f"Next: {words('imprint', 'predict', path, _example(model))}")
@@ -102,11 +102,11 @@ def _example(model: Imprinter) -> str:
 
 
 def _expected(model: Imprinter) -> dict[str, Any]:
-    """What a calibrated model expects of itself; null where it cannot tell."""
+    """The expected accuracy of a calibrated model and its interval; null if unknown."""
     if not model.calibrated:
         return {}
-    found = [model.expected_accuracy_, *model.expected_interval_]
-    accuracy, low, high = (round(v, 6) if np.isfinite(v) else None for v in found)
+    values = [model.expected_accuracy_, *model.expected_interval_]
+    accuracy, low, high = (round(v, 6) if np.isfinite(v) else None for v in values)
     return {"expected_accuracy": accuracy, "expected_interval": [low, high]}
 
 
@@ -125,4 +125,4 @@ def _counts(rows: Embedded | None) -> tuple[Sequence[object], Sequence[int]]:
 
 
 def _proxies(model: Imprinter) -> str:
-    return terminal.count(len(model.learnt.head.proxies.labels), "proxy")
+    return terminal.count(len(model.state.head.proxies.labels), "proxy")

@@ -64,7 +64,7 @@ def command(
     if known:
         count = f"{known:,}" if exact else f"At least {known:,}"
         terminal.note(f"{count} of these rows are training data; use held-out data.")
-    if isinstance(head := model.learnt.head, TagHead):
+    if isinstance(head := model.state.head, TagHead):
         _evaluate_tags(head, rows, page, file.name, json)
         terminal.end(rows.skipped)
         return

@@ -83,7 +83,7 @@ def command(
     check_model(file)
     model = Imprinter.load(file, backbone=backbone, device=device, threads=threads, cache=cache)
     kind = model.embedder.kind
-    if sort_into is not None and model.learnt.head.tags:
+    if sort_into is not None and model.state.head.tags:
         raise ParameterError("--sort-into: an input of a model of tags has several labels; use --csv.")
     if sort_into is not None and (kind.typed or not kind.needs_backbone):
         raise ParameterError(f"--sort-into: only files, such as pictures, are sorted; this model reads {kind.plural}.")
@@ -120,7 +120,7 @@ def _warn_of_few_rows(model: "Imprinter", unknown: float) -> None:
     from imprint.calibration import CrossValidation
     from imprint.calibration.caveats import p_value_caveat
 
-    folds = model.learnt.head.imprinted.folds
+    folds = model.state.head.imprinted.folds
     sentence = (
         p_value_caveat(folds, unknown, model.embedder.kind.plural) if isinstance(folds, CrossValidation) else None
     )
@@ -135,7 +135,7 @@ def _answers(
     nodes = model.likely_nodes(embedded, level) if unknown is not None and model.tree.grouped_levels else None
     from imprint.core.label_sets import as_text
 
-    tags = model.tags(embedded) if model.learnt.head.tags else None
+    tags = model.tags(embedded) if model.state.head.tags else None
     answers = []
     for i, (name, guesses, p) in enumerate(zip(embedded.names, model.top(embedded, top, level), known)):
         rejected = unknown is not None and p is not None and p < unknown
@@ -165,7 +165,7 @@ def _monitor(model: "Imprinter", answers: list[dict[str, Any]]) -> None:
     from imprint.active.drift import DriftMonitor
     from imprint.cli.watch import report_drift
 
-    monitor = DriftMonitor.of(model.learnt.head)
+    monitor = DriftMonitor.of(model.state.head)
     if monitor is not None:
         for answer in answers:
             monitor.observe(answer["known"], answer["path"])

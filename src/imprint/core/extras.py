@@ -20,6 +20,7 @@ PACKAGES = {
     "litert": ("ai_edge_litert",),
     "timm": ("timm",),
     "sentence": ("sentence_transformers",),
+    "clip": ("open_clip", "transformers", "torchvision"),
     "ray": ("ray",),
     "fast": ("numba",),
     "export": ("onnx",),

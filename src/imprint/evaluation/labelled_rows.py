@@ -93,7 +93,7 @@ def gather(model: Imprinter, splits: Sequence[Split], progress: Report | None = 
 
 def _labels(model: Imprinter, split: Split) -> Array:
     """The labels of a split, as the model has them: label sets for a model of tags."""
-    of_tags = model.fitted and model.learnt.head.tags
+    of_tags = model.fitted and model.state.head.tags
     if split.tags and model.fitted and not of_tags:
         raise ParameterError("The data have tags, and the model has one label per input.")
     return single_labels(split.labels.tolist()) if of_tags and not split.tags else split.labels
@@ -109,7 +109,7 @@ def count_training_rows(model: Imprinter, X: Array) -> tuple[int, bool]:
 
     A model file holds only some rows of a large class, and then the number is a lower bound.
     """
-    exemplars, folds = model.learnt.shelves.values(), model.learnt.head.imprinted.folds
+    exemplars, folds = model.state.exemplars.values(), model.state.head.imprinted.folds
     held = list(folds.held.values()) if isinstance(folds, CrossValidation) else []
     parts = [*(one.X for one in exemplars), *(rows.rows for rows in held)]
     if not parts:

@@ -62,7 +62,7 @@ def project(X: Array, y: Array) -> Projection:
 
 def project_model(model: Imprinter, X: Array, y: Array) -> Projection:
     """The map of the training rows in the model file, or of the given rows where it contains none."""
-    rows = [exemplars.X for exemplars in model.learnt.shelves.values()]
+    rows = [exemplars.X for exemplars in model.state.exemplars.values()]
     if rows:
         X, y = np.concatenate(rows), np.repeat(np.arange(len(rows)), [len(part) for part in rows])
     return project(X, y)

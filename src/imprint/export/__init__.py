@@ -55,9 +55,9 @@ def export(
     if not isinstance(model, Imprinter):
         return _write(portable(model.head_, None), path, to, None)
     if not model.embedder.kind.needs_backbone:
-        return _write(portable(model.learnt.head, None), path, to, None)
+        return _write(portable(model.state.head, None), path, to, None)
     network = model.backbone
-    head = portable(model.learnt.head, Origin(network.record, network.fingerprint))
+    head = portable(model.state.head, Origin(network.record, network.fingerprint))
     return _write(head, path, to, network if to == "onnx" and not head_only else None)
 
 

@@ -1,4 +1,4 @@
-"""What a model of pictures, texts or embeddings says of itself and of new inputs."""
+"""Predictions, explanations and the properties of a fitted `Imprinter`."""
 
 from abc import ABC, abstractmethod
 from html import escape
@@ -23,21 +23,21 @@ SHOWN_CLASSES = 20  # in a notebook
 
 
 class Guess(NamedTuple):
-    """A class and the probability the model gives it."""
+    """A class and its probability."""
 
     label: Any
     probability: float
 
 
 class Answering(ABC):
-    """Answers that need a network and something learnt, each read once."""
+    """Methods that read the embedder and the fitted state, and change neither."""
 
     embedder: BackboneEmbedder
 
     @property
     @abstractmethod
-    def learnt(self) -> ImprinterState:
-        """What the model knows now, as one immutable value."""
+    def state(self) -> ImprinterState:
+        """The fitted state, one immutable value."""
 
     @property
     @abstractmethod
@@ -50,7 +50,7 @@ class Answering(ABC):
         if self.fitted:
             labels = [printable(label, 40) for label in self.classes_.tolist()]
             more = f" and {len(labels) - SHOWN_CLASSES:,} more" if len(labels) > SHOWN_CLASSES else ""
-            facts["method"] = str(self.learnt.head.imprinted.method)
+            facts["method"] = str(self.state.head.imprinted.method)
             facts["classes"] = ", ".join(labels[:SHOWN_CLASSES]) + more
         if self.fitted and self.calibrated and np.isfinite(self.expected_accuracy_):
             low, high = self.expected_interval_
@@ -71,34 +71,34 @@ class Answering(ABC):
     @property
     def classes_(self) -> Array:
         """The labels, sorted."""
-        return self.learnt.head.classes
+        return self.state.head.classes
 
     def card(self) -> ModelCard:
         """The model card: data, classes, expected accuracy, backbone and licence; see `imprint card`."""
-        kind, learnt = self.embedder.kind, self.learnt
+        kind, state = self.embedder.kind, self.state
         origin = self.embedder.origin() if kind.needs_backbone else None
-        return model_card(learnt.head, kind.name, origin, learnt.named)
+        return model_card(state.head, kind.name, origin, state.named)
 
     @property
     def calibrated(self) -> bool:
         """Whether the model is calibrated."""
-        return self.learnt.head.calibrated
+        return self.state.head.calibrated
 
     @property
     def expected_accuracy_(self) -> float:
         """The cross-validated accuracy; see `ImprintClassifier`."""
-        return self.learnt.head.calibration.expected_accuracy
+        return self.state.head.calibration.expected_accuracy
 
     @property
     def expected_interval_(self) -> tuple[float, float]:
         """The 95 % interval of the expected accuracy."""
-        return self.learnt.head.calibration.expected_interval
+        return self.state.head.calibration.expected_interval
 
     @property
     def measure(self) -> str:
         """What the values of `why` are: a `similarity` (more is nearer), a `distance` (less is nearer), or a `weight`
         (the contribution of a proxy to the score of the predicted class)."""
-        return self.learnt.head.measure
+        return self.state.head.measure
 
     def look(self, items: Any, progress: Report | None = None) -> Embedded:
         """Pictures (paths, or uint8 arrays) or texts as embeddings, which `predict` and related methods also accept.
@@ -107,20 +107,20 @@ class Answering(ABC):
         """
         rows = self.embedder.unlabelled(items, progress)
         if self.fitted and len(rows.X):
-            check_width(rows.X, self.learnt.head.proxies.weights.shape[1])
+            check_width(rows.X, self.state.head.proxies.weights.shape[1])
         return rows
 
     @property
     def tree(self) -> LabelTree:
         """The classes as the leaves of a tree: `animal/cat` is below `animal`. Flat where `tree=False`."""
-        return self.learnt.head.tree(flat=self.embedder.tree is False)
+        return self.state.head.tree(flat=self.embedder.tree is False)
 
     def predict(self, items: Any, level: int | None = None) -> Array:
         """The label of every input; with `level`, its most probable node at that level of the tree.
 
         Of tags, an indicator matrix whose columns are `classes_`.
         """
-        head = self.learnt.head
+        head = self.state.head
         if level is None:
             return head.predict(self._rows(items))
         return np.array([guesses[0].label for guesses in self.top(items, 1, level)])
@@ -140,7 +140,7 @@ class Answering(ABC):
 
     def tags(self, items: Any) -> list[list[Guess]]:
         """The labels that a model of tags predicts for every input, in the order of `classes_`."""
-        head = self.learnt.head
+        head = self.state.head
         rows = self._rows(items)
         P, labels = head.probabilities(head.scores(rows)), head.classes.tolist()
         return [[Guess(labels[c], float(p[c])) for c in np.flatnonzero(one)] for p, one in zip(P, head.predict(rows))]
@@ -154,7 +154,7 @@ class Answering(ABC):
 
     def _probabilities(self, items: Any, level: int | None = None) -> tuple[list[Any], Array]:
         """The labels of the classes, or of the nodes at a level, and their probabilities."""
-        head = self.learnt.head
+        head = self.state.head
         P = head.probabilities(head.scores(self._rows(items)))
         return (head.classes.tolist(), P) if level is None else self.tree.at(P, level)
 
@@ -163,7 +163,7 @@ class Answering(ABC):
 
         Refusing inputs below 0.05 refuses about 5 % of the inputs that do belong.
         """
-        return self.learnt.head.known(self._rows(items))
+        return self.state.head.known(self._rows(items))
 
     def suggest(self, items: Any, n: int = 10) -> Suggestions:
         """Numbers of the unlabelled items, most useful to label first, with `reasons`; see `imprint.active`.
@@ -171,7 +171,7 @@ class Answering(ABC):
         Items that cannot be read are listed in `unreadable`.
         """
         pool = self.look(items)
-        suggestions = suggest(pool.X, n, head=self.learnt.head)
+        suggestions = suggest(pool.X, n, head=self.state.head)
         return suggestions if isinstance(items, Embedded) else suggestions.among(len(pool.X), pool.skipped)
 
     def why(self, item: Any, n: int = 5) -> list[Reason]:
@@ -179,7 +179,7 @@ class Answering(ABC):
         rows = self._rows(item if isinstance(item, Embedded) else [item])
         if len(rows) != 1:
             raise ParameterError(f"why(item): {len(rows)} items; explain one at a time.")
-        return exemplars.reasons(self.learnt.head, self.learnt.shelves, rows[0], n)
+        return exemplars.reasons(self.state.head, self.state.exemplars, rows[0], n)
 
     def _rows(self, items: Any) -> Array:
         rows = self.look(items)

@@ -1,4 +1,4 @@
-"""From data of any kind to rows of embeddings: by a backbone, or as they are where they are embeddings already."""
+"""From data of any modality to embeddings: by a backbone, or unchanged if the data are embeddings."""
 
 import os
 from collections.abc import Callable, Iterable, Sequence
@@ -23,13 +23,13 @@ from imprint.modalities.embedding import matrix
 Report = Callable[[EmbeddingProgress], object]
 SHOWN = 5  # names in one notice
 ROWS = "embeddings"
-"""In the place of a backbone's name: inputs are embeddings already."""
+"""Instead of the name of a backbone: the inputs are embeddings."""
 
 
 class DeferredBackbone:
     """The record and fingerprint of a backbone; any other attribute loads it.
 
-    Where the embeddings of all inputs are in the cache, the backbone is never loaded.
+    If all embeddings are in the cache, the backbone is never loaded.
     """
 
     def __init__(self, record: backbones.Record, fingerprint: str, load: Callable[[], backbones.Backbone]):
@@ -37,20 +37,20 @@ class DeferredBackbone:
         self.width, self.modality = record.width, record.modality
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("_"):  # what `copy` and `pickle` look for before there is anything to load
+        if name.startswith("_"):  # `copy` and `pickle` look for such attributes
             raise AttributeError(name)
         return getattr(self._load(), name)
 
 
 class BackboneEmbedder:
-    """A backbone by name, loaded when first needed. None stands for the default of whatever data come first."""
+    """A backbone by name, loaded when first needed. None means the default backbone of the first data."""
 
     def __init__(self, spec: str | None, cache: bool | str | os.PathLike[str], device: str, threads: int | None):
         self.spec, self.cache, self.device, self.threads = spec, cache, device, threads
         self.tree: bool | None = None  # how nested folders are read; False: labels with a slash form no tree either
 
     def __getstate__(self) -> dict[str, Any]:
-        """Copies and pickles name the backbone; they load it again when they need it."""
+        """Copies and pickles hold the name of the backbone, and load it again when needed."""
         return {name: value for name, value in vars(self).items() if name not in ("backbone", "reader")}
 
     @cached_property
@@ -174,14 +174,14 @@ def _without_blank_texts(split: Split) -> Split:
     blank = np.array([not str(split.inputs[i]).strip() for i in range(len(split))])
     if not blank.any():
         return split
-    kept = np.flatnonzero(~blank).tolist()
+    rows = np.flatnonzero(~blank).tolist()
     left_out = [split.names[i] for i in np.flatnonzero(blank)[:SHOWN]]
     more = f" and {blank.sum() - SHOWN:,} more" if blank.sum() > SHOWN else ""
     return replace(
         split,
-        inputs=tuple(split.inputs[i] for i in kept),
-        labels=split.labels[kept],
-        names=[split.names[i] for i in kept],
+        inputs=tuple(split.inputs[i] for i in rows),
+        labels=split.labels[rows],
+        names=[split.names[i] for i in rows],
         omissions=(*split.omissions, f"Left out {blank.sum():,} blank texts: {', '.join(left_out)}{more}."),
     )
 

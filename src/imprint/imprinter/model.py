@@ -1,4 +1,4 @@
-"""The model of a person with a folder of pictures, a table of texts, or embeddings."""
+"""`Imprinter`: fit, add, forget, save and load."""
 
 import os
 import warnings
@@ -18,7 +18,7 @@ from imprint.head import Head
 from imprint.imprinter import pretrained
 from imprint.imprinter.answers import Answering
 from imprint.imprinter.embedder import ROWS, BackboneEmbedder, Report
-from imprint.imprinter.exemplars import Exemplars
+from imprint.imprinter.exemplars import ExemplarsByClass
 from imprint.imprinter.items import Embedded
 from imprint.imprinter.names import ClassNames, joined
 from imprint.imprinter.state import ImprinterState, empty_head, method_for_tags, read_seed
@@ -88,38 +88,38 @@ class Imprinter(Answering):
         for name in parts:
             if name not in PARTS:
                 raise ParameterError(f"Imprinter({name}=...): there is no such part. It takes: {', '.join(PARTS)}.")
-        self._keep = pretrained.Keep.of(keep_head, backbone, recipe, parts, calibrate)
-        self.embedder = BackboneEmbedder(self._keep.spec if self._keep else backbone, cache, device, threads)
+        options = self._pretrained = pretrained.PretrainedOptions.of(keep_head, backbone, recipe, parts, calibrate)
+        self.embedder = BackboneEmbedder(options.spec if options else backbone, cache, device, threads)
         self.embedder.tree = tree
-        given = self._keep.parts if self._keep else recipes.describe(recipe or DEFAULT).parts()
+        given = options.parts if options else recipes.describe(recipe or DEFAULT).parts()
         self._method, self._seed = Method.of(**{**given, **parts}), read_seed(random_state)
         self._chosen = recipe is not None or bool(parts)
         self._calibrate, self._names = calibrate, ClassNames.of(names)
-        self._learnt: ImprinterState | None = None
+        self._state: ImprinterState | None = None
 
     def __repr__(self) -> str:
-        learnt = self._learnt
-        classes = f" with {len(learnt.head)} classes" if learnt else ""
-        method = learnt.head.description if learnt else self._method
+        state = self._state
+        classes = f" with {len(state.head)} classes" if state else ""
+        method = state.head.description if state else self._method
         return f"<Imprinter: {self.embedder.spec or 'default backbone'} and {method}{classes}>"
 
     @property
-    def learnt(self) -> ImprinterState:
+    def state(self) -> ImprinterState:
         """The fitted state, an immutable value."""
-        if self._learnt is None:
+        if self._state is None:
             raise NotFittedError("This Imprinter has no classes yet: call fit(folder) or load(file) first.")
-        return self._learnt
+        return self._state
 
     @property
     def fitted(self) -> bool:
-        return self._learnt is not None
+        return self._state is not None
 
     @property
     def classifier(self) -> "ImprintClassifier":
         """The fitted classifier of embeddings."""
         from imprint.classifier import ImprintClassifier
 
-        head = self.learnt.head
+        head = self.state.head
         if isinstance(head, PretrainedHead):
             raise ParameterError("Imprinter.classifier: with keep_head the network's classes decide too; use predict.")
         return ImprintClassifier.of_head(head if isinstance(head, TagHead) else head.imprinted)
@@ -146,7 +146,7 @@ class Imprinter(Answering):
         """Imprint every class of `data` (see `embed`), and discard earlier classes."""
         rows = self.embed(data, y, progress=progress)
         if rows.tags is not None:
-            self._method = method_for_tags(self._method if self._chosen else None, self._keep)
+            self._method = method_for_tags(self._method if self._chosen else None, self._pretrained)
         names = self._names.examples(self.embedder, rows, self._method, self._seed)
         return self._fit(rows if names is None else joined(rows, names), names is not None)
 
@@ -158,41 +158,39 @@ class Imprinter(Answering):
 
     def _fit(self, rows: Embedded, named: bool) -> Self:
         empty = empty_head(self._method, self._seed, rows, self._calibrate)
-        beside = self._keep.beside(empty) if self._keep and isinstance(empty, Head) else empty
-        learnt = ImprinterState(beside, {}, named).with_rows(rows)
-        learnt.head.prepared  # noqa: B018 - what cannot decide is refused here, not by the first prediction
-        self._learnt = learnt
+        head = self._pretrained.with_head(empty) if self._pretrained and isinstance(empty, Head) else empty
+        state = ImprinterState(head, {}, named).with_rows(rows)
+        state.head.prepared  # noqa: B018 - raises here, not in the first prediction, if it cannot be solved
+        self._state = state
         return self
 
     def add(self, data: Any, y: Any = None, *, progress: Report | None = None) -> Self:
         """Imprint new classes, and more items of known ones; the other classes do not change."""
-        learnt = self.learnt  # refused before the work where there is nothing to add to
-        rows = self.embed(data, y, progress=progress, classes=learnt.head.classes.tolist())
-        new = set(rows.labels) - set(learnt.head.classes.tolist())
-        if learnt.named and new:
+        state = self.state  # raises before any work if the model is not fitted
+        rows = self.embed(data, y, progress=progress, classes=state.head.classes.tolist())
+        new = set(rows.labels) - set(state.head.classes.tolist())
+        if state.named and new:
             rows = joined(rows, self._names.rows(sorted(new), self.backbone.embed_names))
-        compare_and_set(self, "_learnt", lambda learnt: learnt.with_rows(rows))
+        compare_and_set(self, "_state", lambda state: state.with_rows(rows))
         return self
 
     def forget(self, label: Any) -> Self:
         """Remove a class, or all classes below a node such as `animal`, as if the model had never seen them."""
-        _ = self.learnt  # refused where there is nothing to forget
-        compare_and_set(self, "_learnt", lambda learnt: learnt.without(plain(label), self.embedder.tree is False))
+        _ = self.state  # raises if the model is not fitted
+        compare_and_set(self, "_state", lambda state: state.without(plain(label), self.embedder.tree is False))
         return self
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to one file, atomically.
 
-        It holds the classifier, the backbone's record and fingerprint (not its weights), and the names (of texts the
-        first 100 characters, too) and embeddings of the training inputs closest to a proxy.
+        It holds the classifier, the record and fingerprint of the backbone (not its weights), and the exemplars: names
+        (of texts also the first 100 characters) and embeddings of the training inputs closest to a proxy.
         """
-        document, arrays = self.learnt.to_parts()
+        document, arrays = self.state.to_parts()
         named = self.embedder.kind.needs_backbone
         kind = {"kind": "imprinter", "backbone": self.embedder.origin()} if named else {"kind": "classifier"}
         document |= {**kind, "card": self.card().markdown()} | ({"flat": True} if self.embedder.tree is False else {})
-        container.write(
-            path, document, arrays, lambda again, its_arrays: pretrained.from_parts(again, its_arrays, path)
-        )
+        container.write(path, document, arrays, lambda d, a: pretrained.from_parts(d, a, path))
 
     @classmethod
     def load(
@@ -211,39 +209,39 @@ class Imprinter(Answering):
         """
         document, arrays = container.read(path)
         head = pretrained.from_parts(document, arrays, path)
-        imprinted = head.imprinted
         try:
             stated = document.get("backbone", {"spec": ROWS})
             self = cls(backbone or str(stated["spec"]), cache=cache, device=device, threads=threads)
-            learnt = ImprinterState.of_parts(head, document, arrays)
+            state = ImprinterState.of_parts(head, document, arrays)
             if "backbone" in document:
-                made_with = str(stated["spec"]), str(stated["fingerprint"])
-                self.embedder.check_origin(path, *made_with, named=backbone is not None)
-        except (KeyError, TypeError, ValueError) as e:
-            if isinstance(e, ParameterError):
-                raise FileError(f"{path}: {e}") from None
+                origin = str(stated["spec"]), str(stated["fingerprint"])
+                self.embedder.check_origin(path, *origin, named=backbone is not None)
+        except ParameterError as e:
+            raise FileError(f"{path}: {e}") from None
+        except (KeyError, TypeError, ValueError):
             raise container.foreign(path) from None
-        self._method, self._seed, self._calibrate = imprinted.method, imprinted.seed, imprinted.folds is not None
-        self._keep = pretrained.Keep.again(head, str(stated["spec"]))
-        self._learnt = learnt
+        new = head.imprinted
+        self._method, self._seed, self._calibrate = new.method, new.seed, new.folds is not None
+        self._pretrained = pretrained.PretrainedOptions.of_loaded(head, str(stated["spec"]))
+        self._state = state
         self.embedder.tree = False if document.get("flat") is True else None
         return self
 
     @classmethod
-    def of_head(cls, spec: str, backbone: backbones.Backbone, head: Head, shelves: dict[Any, Exemplars]) -> Self:
+    def of_head(cls, spec: str, backbone: backbones.Backbone, head: Head, exemplars: ExemplarsByClass) -> Self:
         """A model from a head that was fitted elsewhere; `spec` names the loaded backbone."""
         self = cls(spec)
         self.embedder.__dict__["backbone"] = backbone
-        self._method, self._seed, self._learnt = head.method, head.seed, ImprinterState(head, shelves)
+        self._method, self._seed, self._state = head.method, head.seed, ImprinterState(head, exemplars)
         return self
 
     @classmethod
     @contextmanager
     def change(cls, path: str | os.PathLike[str], **options: Any) -> Iterator[Self]:
         """Load a model, and save it when the block ends without an error; other writers of the file wait."""
-        real = Path(path).resolve()  # by whatever link it is named, it is one model
+        real = Path(path).resolve()  # links to one file are one model
         if not real.is_file():
-            container.read(path)  # raises the right sentence
+            container.read(path)  # raises the error for this case
         with exclusive(real.with_name(f".{real.name}.lock"), remove=True):
             self = cls.load(path, **options)
             yield self

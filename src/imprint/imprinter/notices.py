@@ -1,4 +1,4 @@
-"""What a person should know about training data: each notice is one sentence."""
+"""Notices about training data, one sentence each."""
 
 import re
 import unicodedata

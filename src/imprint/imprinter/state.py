@@ -1,4 +1,4 @@
-"""What an `Imprinter` knows, as one value."""
+"""The fitted state of an `Imprinter`, one value."""
 
 from typing import Any, NamedTuple, Self
 
@@ -10,7 +10,7 @@ from imprint.core.label_sets import single_labels
 from imprint.core.types import Array
 from imprint.head import Decider, Head
 from imprint.imprinter import exemplars, pretrained
-from imprint.imprinter.exemplars import Exemplars
+from imprint.imprinter.exemplars import ExemplarsByClass, choose_exemplars
 from imprint.imprinter.items import Embedded
 from imprint.method import Method
 from imprint.modalities.embedding import check_width
@@ -22,7 +22,7 @@ class ImprinterState(NamedTuple):
     """A head and the exemplars of its classes: one immutable value, which one thread reads while another learns."""
 
     head: Decider
-    shelves: dict[Any, Exemplars]
+    exemplars: ExemplarsByClass
     named: bool = False
     """Whether one row of each class is its name."""
 
@@ -37,10 +37,10 @@ class ImprinterState(NamedTuple):
             check_width(rows.X, self.head.imprinted.width)
             _same_kind(self.head, y)
         head = self.head.learn(rows.X.astype(self.head.imprinted.dtype, copy=False), y)
-        return self._replace(head=head, shelves=exemplars.shelve(head.imprinted, self.shelves, rows))
+        return self._replace(head=head, exemplars=choose_exemplars(head.imprinted, self.exemplars, rows))
 
     def count_known(self, rows: Embedded) -> int:
-        """How many rows are copies of a row that their class already has; 0 where the model is not calibrated."""
+        """How many rows are copies of a row that their class already has; 0 if the model is not calibrated."""
         folds = self.head.imprinted.folds
         if not isinstance(folds, CrossValidation):
             return 0
@@ -50,20 +50,20 @@ class ImprinterState(NamedTuple):
         """The state without a class, or without the classes below a node of the tree unless it is flat."""
         head = self.head.forget(label) if flat else self.head.without(label)
         nothing = np.empty((0, head.imprinted.width or 0), np.float32)
-        rows, shelves = Embedded(nothing, [], (), np.empty(0, head.classes.dtype)), self.shelves
+        rows, before = Embedded(nothing, [], (), np.empty(0, head.classes.dtype)), self.exemplars
         if head.tags:  # rows of label sets with this label move to the sets without it
-            after = {before: renamed(before, label) for before in shelves}
-            moved = [(shelf, after[before]) for before, shelf in shelves.items() if after[before] not in (before, None)]
-            X = np.concatenate([nothing, *(shelf.X for shelf, _ in moved)])
-            names = [name for shelf, _ in moved for name in shelf.names]
-            rows = Embedded(X, names, (), np.array([one for shelf, one in moved for _ in shelf.names], dtype=str))
-            shelves = {before: shelf for before, shelf in shelves.items() if after[before] == before}
-        return self._replace(head=head, shelves=exemplars.shelve(head.imprinted, shelves, rows))
+            after = {label_set: renamed(label_set, label) for label_set in before}
+            moved = [(before[one], to) for one, to in after.items() if to not in (one, None)]
+            X = np.concatenate([nothing, *(of_set.X for of_set, _ in moved)])
+            names = [name for of_set, _ in moved for name in of_set.names]
+            rows = Embedded(X, names, (), np.array([to for of_set, to in moved for _ in of_set.names], dtype=str))
+            before = {one: of_set for one, of_set in before.items() if after[one] == one}
+        return self._replace(head=head, exemplars=choose_exemplars(head.imprinted, before, rows))
 
     def to_parts(self) -> tuple[dict[str, Any], dict[str, Array]]:
         """A JSON document and named arrays."""
         document, arrays = pretrained.to_parts(self.head)
-        names, pictures = exemplars.to_parts(self.head.imprinted.classes.tolist(), self.shelves)
+        names, pictures = exemplars.to_parts(self.head.imprinted.classes.tolist(), self.exemplars)
         return {**document, "pictures": names, "names": self.named}, {**arrays, **pictures}
 
     @classmethod
@@ -81,7 +81,7 @@ def empty_head(method: Method, seed: int, rows: Embedded, calibrate: bool = Fals
     return Head(method, seed, rows.X.dtype, folds=folds)
 
 
-def method_for_tags(chosen: Method | None, keep: pretrained.Keep | None) -> Method:
+def method_for_tags(chosen: Method | None, keep: pretrained.PretrainedOptions | None) -> Method:
     """The method that was asked for, or the default for tags; refused next to a network's own classes."""
     if keep is not None:
         raise ParameterError("fit(data) with keep_head: the network predicts one class per input; leave keep_head out.")

@@ -65,11 +65,9 @@ def test_twenty_kills_lose_nothing(serving, tmp_path, backbone):
         archive.extractall(tmp_path / "photos")
         (tmp_path / "model.imprint").write_bytes(server.ask("GET", "/api/take/model.imprint")[1])
     assert len(archive.namelist()) == len(there)
-    served = Imprinter.load(tmp_path / "model.imprint").learnt.head
+    served = Imprinter.load(tmp_path / "model.imprint").state.head
     fresh = (
-        Imprinter(backbone, cache=False, norm_post="none", aggregator="kernel")
-        .fit(str(tmp_path / "photos"))
-        .learnt.head
+        Imprinter(backbone, cache=False, norm_post="none", aggregator="kernel").fit(str(tmp_path / "photos")).state.head
     )
     assert np.array_equal(served.proxies.weights, fresh.proxies.weights)
     assert served.classes.tolist() == fresh.classes.tolist()

@@ -33,10 +33,10 @@ def model():
 
 
 def test_the_method_for_tags_is_the_default(model):
-    assert "all" in str(model.learnt.head.imprinted.method.generator)
-    assert "noise=1.0" in str(model.learnt.head.imprinted.method.aggregator)
+    assert "all" in str(model.state.head.imprinted.method.generator)
+    assert "noise=1.0" in str(model.state.head.imprinted.method.aggregator)
     chosen = Imprinter(generator="kmeans(k=5)").fit(X, lists(Y))
-    assert str(chosen.learnt.head.imprinted.method.generator) == "kmeans(k=5)"
+    assert str(chosen.state.head.imprinted.method.generator) == "kmeans(k=5)"
 
 
 def test_the_matrix_probabilities_and_tags_agree(model):
@@ -58,8 +58,8 @@ def test_a_file_holds_everything(model, tmp_path):
     after = Imprinter.load(tmp_path / "m.imprint")
     assert after.classes_.tolist() == ["fear", "love"]
     assert {r.label for r in after.why(Q[0], 99)} <= {"", "fear", "love", "fear|love"}
-    assert not any("joy" in key for key in after.learnt.shelves)
-    assert sum(len(s.beside) for s in after.learnt.shelves.values()) == len(after.learnt.head.proxies.labels)
+    assert not any("joy" in key for key in after.state.exemplars)
+    assert sum(len(s.nearest) for s in after.state.exemplars.values()) == len(after.state.head.proxies.labels)
 
 
 def test_one_label_per_input_may_be_added_and_the_reverse_is_refused(model):
@@ -82,8 +82,8 @@ def test_keep_head_and_suggestions_are_refused(model):
 def test_names_serve_as_examples_of_single_labels(monkeypatch):
     rows = {"card lost": ["loss"], "card stolen": ["loss", "crime"], "theft": ["crime"], "refund": ["money"]}
     model = Imprinter("minilm", names=True, cache=False).fit(list(rows), list(rows.values()))
-    assert model.learnt.named
-    assert len(model.learnt.head.proxies.labels) == len(rows) + 3
+    assert model.state.named
+    assert len(model.state.head.proxies.labels) == len(rows) + 3
     assert model.card().rows_per_class == (2, 2, 1)
     assert model.card().rows == 4
 
@@ -98,7 +98,7 @@ def test_labels_with_a_separator_are_reported(tmp_path):
 def test_the_evaluation_is_that_of_scikit_learn(model):
     metrics = pytest.importorskip("sklearn.metrics")
     sets = np.array(["|".join(row) for row in lists(T)])
-    result = tag_evaluation(model.learnt.head, Q, sets, [str(i) for i in range(len(Q))])
+    result = tag_evaluation(model.state.head, Q, sets, [str(i) for i in range(len(Q))])
     P, chosen = model.predict_proba(Q), model.predict(Q)
     assert result.mean_average_precision == pytest.approx(metrics.average_precision_score(T, P, average="macro"))
     assert result.macro_f1 == pytest.approx(metrics.f1_score(T, chosen, average="macro"))
@@ -111,7 +111,7 @@ def test_the_evaluation_is_that_of_scikit_learn(model):
 
 
 def test_labels_that_the_model_does_not_have_count_as_missed(model):
-    result = tag_evaluation(model.learnt.head, Q[:2], np.array(["joy|zebra", "zebra"]), ["a", "b"])
+    result = tag_evaluation(model.state.head, Q[:2], np.array(["joy|zebra", "zebra"]), ["a", "b"])
     assert result.unknown == ["zebra"]
     assert result.per_label[-1] == ("zebra", 2, pytest.approx(1.0), 0.0, None, 0.0)
     assert len(result.mistakes) == 2

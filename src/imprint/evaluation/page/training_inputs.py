@@ -47,7 +47,7 @@ def _read(model: Imprinter, keys: Iterable[Key], training: Split) -> dict[Key, A
                 continue
     if not inputs:
         return {}
-    exemplars = [(model.learnt.shelves[label], name) for label, name in inputs]
+    exemplars = [(model.state.exemplars[label], name) for label, name in inputs]
     stored = np.stack([exemplar.X[exemplar.names.index(name)] for exemplar, name in exemplars])
     distances = np.linalg.norm(model.look(list(inputs.values())).X - stored, axis=1)
     same = distances <= TOLERANCE * np.linalg.norm(stored, axis=1)
