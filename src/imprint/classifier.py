@@ -10,6 +10,7 @@ from sklearn.metrics import accuracy_score
 
 from imprint.active import Suggestions, suggest
 from imprint.calibration import CrossValidation
+from imprint.calibration.caveats import warn_of_small_samples
 from imprint.core.arrays import all_finite, dtype_name, labels_at, like, on_gpu, to_numpy
 from imprint.core.compare_and_set import compare_and_set
 from imprint.core.defaults import DEFAULT
@@ -17,7 +18,7 @@ from imprint.core.errors import FileError, ParameterError
 from imprint.core.files import container
 from imprint.core.labels import plain
 from imprint.core.types import Array
-from imprint.estimator.fitted import Fitted, FittedState, read_columns, warn_of_small_samples
+from imprint.estimator.fitted import Fitted, FittedState, read_columns
 from imprint.estimator.inputs import FLOATS, Columns, check_same_kind, read_labels, read_seed, refuse_balanced, weighted
 from imprint.estimator.parameters import MethodParameters, as_parameters
 from imprint.head import Head
@@ -113,7 +114,7 @@ class ImprintClassifier(Fitted, ClassifierMixin, MethodParameters):  # type: ign
             head.prepared  # noqa: B018 - what cannot be prepared is refused here, not by the first prediction
         except ParameterError as e:
             raise ParameterError(f"fit(X, y) with {len(X)} sample{'s' * (len(X) > 1)}: {e}") from None
-        warn_of_small_samples(head)
+        warn_of_small_samples(head.folds)
         self._learnt = FittedState(head, columns)
         return self
 
@@ -168,7 +169,7 @@ class ImprintClassifier(Fitted, ClassifierMixin, MethodParameters):  # type: ign
         Refusing rows below 0.05 refuses about 5 % of the rows that do belong, over all classes together.
         """
         head, rows = self._queries("known(X)", X)
-        warn_of_small_samples(head, of_known=True)
+        warn_of_small_samples(head.folds, of_known=True)
         try:
             return like(head.known(rows), X)
         except ParameterError as e:

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from imprint.active import Suggestions, suggest
+from imprint.calibration.caveats import warn_of_small_samples
 from imprint.core.errors import ParameterError, UnreadableInput
 from imprint.core.printable import printable
 from imprint.core.types import Array
@@ -126,7 +127,10 @@ class Answering(ABC):
 
         Refusing what is below 0.05 refuses at most about 5 % of what does belong.
         """
-        return self.learnt.head.known(self._rows(items))
+        head = self.learnt.head
+        if not isinstance(items, Embedded):
+            warn_of_small_samples(head.imprinted.folds, self.embedder.kind.plural, of_known=True)
+        return head.known(self._rows(items))
 
     def suggest(self, items: Any, n: int = 10) -> Suggestions:
         """Numbers of the unlabelled items, most useful to label first, with `reasons`; see `imprint.active`.

@@ -11,6 +11,7 @@ import numpy as np
 
 from imprint import backbones, recipes
 from imprint.calibration import CrossValidation
+from imprint.calibration.caveats import warn_of_small_samples
 from imprint.core.compare_and_set import compare_and_set
 from imprint.core.defaults import PARTS
 from imprint.core.errors import DataWarning, FileError, NotFittedError, ParameterError
@@ -55,10 +56,9 @@ class Imprinter(Answering):
     names : bool or dict, optional
         Whether each class name serves as one more example: True, False, or a dict from label to a better wording.
         By default, the names of a text model are used if they agree with the examples.
-    random_state : int
-        The same data and seed give the same model.
     **parts
-        As `ImprintClassifier` takes them.
+        `norm_pre`, `generator`, `norm_post`, `norm_inf` and `aggregator` as `ImprintClassifier` takes them, and
+        `random_state`, an int: the same data and seed give the same model. [default: 0]
 
     Examples
     --------
@@ -80,16 +80,16 @@ class Imprinter(Answering):
         calibrate: bool = True,
         keep_head: bool | str = False,
         names: bool | Mapping[str, str] | None = None,
-        random_state: Any = 0,
         **parts: Any,
     ):
+        self._seed = _seed(parts.pop("random_state", 0))
         for name in parts:
             if name not in PARTS:
                 raise ParameterError(f"Imprinter({name}=...): there is no such part. It takes: {', '.join(PARTS)}.")
         self._keep = pretrained.Keep.of(keep_head, backbone, recipe, parts, calibrate)
         self.embedder = BackboneEmbedder(self._keep.spec if self._keep else backbone, cache, device, threads)
         given = self._keep.parts if self._keep else recipes.describe(recipe or DEFAULT).parts()
-        self._method, self._seed = Method.of(**{**given, **parts}), _seed(random_state)
+        self._method = Method.of(**{**given, **parts})
         self._calibrate, self._names = calibrate, ClassNames.of(names)
         self._learnt: ImprinterState | None = None
 
@@ -144,7 +144,10 @@ class Imprinter(Answering):
         """Imprint every class of `data` (see `embed`), forgetting whatever was there before."""
         rows = self.embed(data, y, progress=progress)
         names = self._names.examples(self.embedder, rows, self._method, self._seed)
-        return self._fit(rows if names is None else joined(rows, names), names is not None)
+        self._fit(rows if names is None else joined(rows, names), names is not None)
+        if not isinstance(data, Embedded):
+            warn_of_small_samples(self.learnt.head.imprinted.folds, self.embedder.kind.plural)
+        return self
 
     def fit_names(self, classes: Sequence[str] | Mapping[str, str]) -> Self:
         """Imprint classes from their names alone: a list of names, or a dict from label to wording."""
