@@ -22,6 +22,8 @@ MODULES = (
     "imprint.report", "imprint.core.errors",
 )  # fmt: skip
 HIDDEN = {"__version__", "family"}
+LONGEST_LINE = 120
+SHAPE = re.compile(r"\s+# (\([nNC][^)]*\))")
 SECTION = re.compile(r"^(Parameters|Attributes|Notes|Examples)\n-+\n", re.MULTILINE)
 calls = runpy.run_path(str(EXAMPLES.with_name("signatures.py")))
 annotation, default, opening = calls["annotation"], calls["default"], calls["opening"]
@@ -80,6 +82,9 @@ def name_section(module: str, name: str, found: Any, example: str) -> Iterator[s
         yield from examples_of(found)
     else:
         text = repr(found).replace("'", '"') if isinstance(found, dict | tuple) else shorter(repr(found))
+        if isinstance(found, dict) and len(f"{name} = {text}") > LONGEST_LINE:
+            entries = "".join(f"    {key!r}: {value!r},\n" for key, value in found.items())
+            text = f"{{\n{entries}}}".replace("'", '"')
         yield from (*block("py", f"{name} = {text}"), *prose(value_doc(module, name)))
     if example:
         yield from block("pycon", example)
@@ -99,11 +104,11 @@ def class_section(cls: type) -> Iterator[str]:
         if name.startswith("_") or not about or name in getattr(cls, "_fields", ()):
             continue
         if isinstance(member, property) or type(member).__name__ == "cached_property":
-            yield from (f"- `{name}`: {one_line(about)}", "")
+            yield from (f"### `{cls.__name__}.{name}`", "", one_line(about), "")
         elif inspect.isfunction(member) or isinstance(member, classmethod | staticmethod):
             function = getattr(member, "__func__", member)
-            call = signature(name, function, own=not isinstance(member, staticmethod), wrap=False)
-            yield from (f"- `{call}`: {one_line(about)}", "")
+            call = signature(name, function, own=not isinstance(member, staticmethod))
+            yield from (f"### `{cls.__name__}.{name}`", "", *block("py", call), one_line(about), "")
 
 
 def field_rows(cls: type) -> list[str]:
@@ -209,7 +214,8 @@ def prose(text: str) -> Iterator[str]:
 def one_line(text: str) -> str:
     """A docstring as one paragraph, without its examples and blocks of code."""
     parts = inspect.cleandoc(text).split(">>>")[0].split("\n\n")
-    return " ".join(" ".join(part.split()) for part in parts if not part.startswith(" "))
+    paragraph = " ".join(" ".join(part.split()) for part in parts if not part.startswith(" "))
+    return SHAPE.sub(r" Shape: `\1`.", paragraph)
 
 
 def block(language: str, text: str) -> Iterator[str]:

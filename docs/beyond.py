@@ -1,4 +1,6 @@
-"""Write the tables and pictures of `beyond.md`: `python docs/beyond.py RESULTS-subset RESULTS-texts RESULTS-sounds`.
+"""Write the tables and pictures of `beyond.md` and of the pages in `beyond/`.
+
+    python docs/beyond.py RESULTS-subset RESULTS-texts RESULTS-sounds
 
 All three are folders of `imprint study run paper/... --beside kernel`. What stands between `<!-- NAME -->` and
 `<!-- end of NAME -->` is replaced; the words around it are written by hand.
@@ -19,9 +21,8 @@ from imprint.paper.collapse import set_values
 from imprint.paper.page import read_runs
 from imprint.paper.tables import find
 from imprint.paper.work import bare, cosine, work
-from imprint.report.claims import MARKS, as_html, rows, tally
 from imprint.report.paper_page import markdown_cells
-from imprint.report.sections import Cells, Picture, Run, Section, together
+from imprint.report.sections import MARKS, Cells, Picture, Run, Section, claims_html, rows, tally, together
 
 HERE = Path(__file__).resolve().parent
 PICTURES, TEXTS, SOUNDS, KERNEL = "pictures", "texts", "sounds", "kernel"
@@ -41,7 +42,7 @@ def claims(runs: Sequence[Run], needed: str) -> str:
     """The claims that the run of this name answers, beside the answers of the others."""
     names = [run.name for run in runs]
     found = [row for row in rows(together(runs)) if needed in row.found]
-    return f"{tally(found, names)}\n\n{as_html(found, names)}"
+    return f"{tally(found, names)}\n\n{claims_html(found, names)}"
 
 
 def markdown(cells: Cells) -> str:
@@ -152,7 +153,7 @@ def fits(runs: Sequence[Run]) -> Cells:
 def cost(runs: Sequence[Run]) -> str:
     own = [run for run in runs if not run.beside]
     return " ".join(
-        f"{run.name.capitalize()}: {run.experiments:,} experiments, {run.processor / 60:.1f} minutes of processor time."
+        f"{run.name.capitalize()}: {run.experiments:,} experiments, {run.processor / 60:.1f} minutes of CPU time."
         for run in own
     )
 
@@ -189,14 +190,15 @@ def main(subset: Path, texts: Path, sounds: Path) -> None:
         "sound claims": claims([ours, heard, joint_heard], heard.name),
         "sound generators": markdown(table(heard, "generators_20")),
     }
-    page = (HERE / "beyond.md").read_text(encoding="utf-8")
-    for name, text in parts.items():
-        page, count = re.subn(
-            rf"(<!-- {name} -->\n).*?(<!-- end of {name} -->)", lambda m, t=text: f"{m[1]}{t}\n{m[2]}", page, flags=re.S
-        )
-        if count != 1:
-            raise SystemExit(f"beyond.md has {count} places for {name!r}.")
-    (HERE / "beyond.md").write_text(page, encoding="utf-8")
+    for path in (HERE / "beyond.md", *sorted((HERE / "beyond").glob("*.md"))):
+        page = path.read_text(encoding="utf-8")
+        for name in re.findall(r"<!-- end of (.+) -->", page):
+            start, end = f"<!-- {name} -->\n", f"<!-- end of {name} -->"
+            before, after = page.split(start)[0], page.split(end)[1]
+            page = f"{before}{start}{parts.pop(name)}\n{end}{after}"
+        path.write_text(page, encoding="utf-8")
+    if parts:
+        raise SystemExit(f"No page has a place for {', '.join(parts)}.")
     drawings = {
         "texts-modes": (words, "modes_l2"),
         "texts-gain": (words, "gain"),

@@ -1,10 +1,11 @@
 """Sphinx, with MyST for Markdown and Furo for the looks. `make docs` builds the site, and a warning is an error."""
 
+import re
 import shutil
 from pathlib import Path
 from typing import Any
 
-from imprint.core.version import __version__
+from imprint.core import __version__
 
 project, author, release = "imprint", "The imprint developers", __version__
 copyright = author
@@ -18,6 +19,7 @@ html_title = "imprint"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
 exclude_patterns = ["examples"]
+html_favicon = "../src/imprint/serve/static/mark.svg"
 html_show_sourcelink = False
 html_copy_source = False
 html_theme_options = {
@@ -26,8 +28,30 @@ html_theme_options = {
 }
 
 
+ACCESSIBLE = {
+    r'role="heading">': 'role="heading" aria-level="2">',  # captions of the navigation
+    r'<aside class="sidebar-drawer">': '<aside class="sidebar-drawer" aria-label="Site">',
+    r'<aside class="toc-drawer">': '<aside class="toc-drawer" aria-label="On this page">',
+    r'<div class="(table-wrapper[^"]*)">': r'<div class="\1" tabindex="0" role="group" aria-label="Table">',
+    r'<div class="wide">': '<div class="wide" tabindex="0" role="group" aria-label="Table">',
+    r'<p>(?=<img [^>]*\.svg")': '<p tabindex="0">',  # wide drawings
+    r"<pre>": '<pre tabindex="0">',  # what scrolls can be reached with the keyboard
+    r'<th class="head[^"]*">(<p></p>)?</th>': "<td></td>",
+}
+"""What Sphinx and Furo leave to be done for people who use a keyboard or a screen reader."""
+
+
 def setup(app: Any) -> None:
-    """Copy the pictures that HTML on the page of results names itself, one for narrow screens and one for wide ones."""
+    """Finish the pages, and copy the pictures that HTML on the page of results names itself, narrow and wide ones."""
     here = Path(__file__).resolve().parent
     places = here / "results", Path(app.outdir) / "results"
     app.connect("build-finished", lambda app, _: shutil.copytree(*places, dirs_exist_ok=True))
+    app.connect("build-finished", lambda app, _: _finish_pages(Path(app.outdir)))
+
+
+def _finish_pages(site: Path) -> None:
+    for page in site.rglob("*.html"):
+        text = page.read_text("utf-8")
+        for pattern, replacement in ACCESSIBLE.items():
+            text = re.sub(pattern, replacement, text)
+        page.write_text(text, "utf-8")

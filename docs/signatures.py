@@ -37,7 +37,7 @@ def shown_parameters(function: Any, own: bool = False) -> list[inspect.Parameter
     return [p for p in found if not p.name.startswith("_")]
 
 
-def signature(name: str, function: Any, own: bool = False, wrap: bool = True) -> str:
+def signature(name: str, function: Any, own: bool = False) -> str:
     """A call as it is written; one parameter a line where the call is long."""
     found, texts, starred = inspect.signature(function), [], False
     for p in shown_parameters(function, own):
@@ -45,14 +45,14 @@ def signature(name: str, function: Any, own: bool = False, wrap: bool = True) ->
             texts.append("*")
         starred |= p.kind in (p.KEYWORD_ONLY, p.VAR_POSITIONAL)
         stars = {p.VAR_POSITIONAL: "*", p.VAR_KEYWORD: "**"}.get(p.kind, "")
-        kind = "" if p.annotation in (p.empty, Any) or not wrap else f": {annotation(p.annotation)}"
+        kind = "" if p.annotation in (p.empty, Any) else f": {annotation(p.annotation)}"
         equals = " = " if kind else "="
         texts.append(stars + p.name + kind + ("" if p.default is p.empty else f"{equals}{default(p)}"))
     back = found.return_annotation
-    gives = "" if back in (inspect.Signature.empty, None) or not wrap or inspect.isclass(function) else annotation(back)
+    gives = "" if back in (inspect.Signature.empty, None) or inspect.isclass(function) else annotation(back)
     arrow = f" -> {gives}" if gives else ""
     line = f"{name}({', '.join(texts)}){arrow}"
-    if len(line) <= 88 or not wrap:
+    if len(line) <= 88:
         return line
     return "\n".join([f"{name}(", *(f"    {text}," for text in texts), f"){arrow}"])
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from imprint.demo import explore
-from imprint.demo.figures import accuracy_over_k
+from imprint.demo.page import accuracy_over_k
 
 if __name__ == "__main__":
     figure = accuracy_over_k(explore())

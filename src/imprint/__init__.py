@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-from imprint.core.version import __version__
+from imprint.core import __version__
 
 __all__ = ["ImprintClassifier", "Imprinter", "__version__", "recipe"]
 

@@ -9,7 +9,7 @@ import numpy as np
 from imprint import aggregators, generators, normalisers
 from imprint.aggregators._base import Aggregator
 from imprint.core.arrays import is_torch, to_numpy
-from imprint.core.defaults import PARTS
+from imprint.core.component import PARTS
 from imprint.core.digest import class_rng
 from imprint.core.errors import ParameterError
 from imprint.core.family import Family

@@ -8,7 +8,7 @@ not every row is held, the states of the folds. Proxies that are held rows are s
 import os
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -23,29 +23,37 @@ from imprint.calibration.stored import (
     share_rows,
     unshare_rows,
 )
-from imprint.core.defaults import PARTS
+from imprint.core.component import PARTS
 from imprint.core.errors import FileError, ParameterError
 from imprint.core.files.container import foreign, require
+from imprint.core.label_sets import indicator
 from imprint.core.layout import LARGEST_AXIS, states_fit, to_arrays, to_stacks, to_states
 from imprint.core.types import Array
 from imprint.generators._base import PerClassGenerator
 from imprint.head import Head
 from imprint.method import FAMILIES, ClassState, Method
+from imprint.tags import TagHead
+from imprint.tags import calibration as tags
 
+AnyHead: TypeAlias = Head | TagHead
 LABELS = {"U": (str,), "b": (bool,), "i": (int,), "u": (int,), "f": (int, float)}
 """The plain types of labels for each kind of NumPy's."""
 LARGEST_LABELS = 2**28
 """The maximum size of the labels as an array, in bytes: one long label makes every entry as wide."""
-HEAD_KEYS = ("parts", "seed", "dtype", "width", "labels", "calibration")
-OTHER_KEYS = ("kind", "written_by", "features", "backbone", "pictures", "kept", "card", "names", "class_weight")
+HEAD_KEYS = ("parts", "seed", "dtype", "width", "labels", "calibration", "tags")
+OTHER_KEYS = ("kind", "written_by", "features", "backbone", "pictures", "kept", "card", "names", "flat", "class_weight")
 """The keys of a document: those of a head, and those of whoever keeps one in a file."""
 PICTURES = "pictures."
 """How the names of arrays begin that remember pictures."""
 ENDS = ("values", "shapes")
 
 
-def head_to_parts(head: Head) -> tuple[dict[str, Any], dict[str, Array]]:
+def head_to_parts(head: AnyHead) -> tuple[dict[str, Any], dict[str, Array]]:
     """A head as a JSON document and named arrays; refuses what could not be read again."""
+    if isinstance(head, TagHead):
+        document, arrays = head_to_parts(head.sets)
+        numbers, calibration = tags.calibration_to_parts(head.calibration)
+        return {**document, "tags": {"labels": list(head.labels), **numbers}}, {**arrays, **calibration}
     document = {
         "parts": head.method.stored_texts(),
         "seed": head.seed,
@@ -88,7 +96,9 @@ def _folds_to_arrays(head: Head, folds: CrossValidation) -> dict[str, Array]:
     return arrays
 
 
-def head_from_parts(document: dict[str, Any], arrays: dict[str, Array], source: str | os.PathLike[str]) -> Head:
+def head_from_parts(
+    document: dict[str, Any], arrays: dict[str, Array], source: str | os.PathLike[str]
+) -> Head | TagHead:
     """The head that `head_to_parts` described; anything else is refused in one sentence."""
     if "kept" in document:
         raise FileError(f"{source} keeps the classes of its network's own head: use Imprinter.load.")
@@ -104,7 +114,8 @@ def head_from_parts(document: dict[str, Any], arrays: dict[str, Array], source: 
             f"the model again, or use the imprint that wrote it ({document.get('written_by', 'unknown')!r:.20})."
         )
     try:
-        return _head(method, document, unshare_rows(arrays))
+        head = _head(method, document, unshare_rows(arrays))
+        return _tag_head(head, dict(document["tags"]), arrays) if "tags" in document else head
     except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError):
         raise foreign(source) from None
 
@@ -117,6 +128,7 @@ def _unread_names(method: Method, document: dict[str, Any], arrays: dict[str, Ar
     kinds += ["held/", f"{SHARED}/"] * calibrated
     single = {f"{fold}classes" for fold in folds} | ({*ARRAYS, *EARLIER_ARRAYS} if calibrated else set())
     single |= set() if method.per_class else {"weights", "sizes"}
+    single |= set(tags.ARRAYS) if "tags" in document else set()
 
     def is_known(name: str) -> bool:
         if name in single or (name.startswith(PICTURES) and "pictures" in document):
@@ -145,6 +157,14 @@ def _head(method: Method, document: dict[str, Any], arrays: dict[str, Array]) ->
         calibration = calibration_from_parts(document["calibration"], arrays)
         head = replace(head, folds=replace(_folds(empty, head.labels, arrays), stored=calibration))
     return head
+
+
+def _tag_head(sets: Head, numbers: dict[str, Any], arrays: dict[str, Array]) -> TagHead:
+    labels = numbers.pop("labels")
+    require(_are_labels(labels, np.dtype(str if isinstance(labels[0], str) else np.int64)) and labels == sorted(labels))
+    require(sets.folds is None and "" not in labels)
+    indicator(sets.classes.tolist(), labels)  # refuses sets of other labels
+    return TagHead(sets, tuple(labels), tags.calibration_from_parts(numbers, arrays, len(labels)))
 
 
 def _states(empty: Head, arrays: dict[str, Array], count: int, prefix: str = "") -> tuple[ClassState, ...]:

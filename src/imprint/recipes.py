@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from imprint.core.defaults import DEFAULT, PARTS
+from imprint.core.component import DEFAULT, PARTS
 from imprint.core.family import unknown
 
 if TYPE_CHECKING:

@@ -14,7 +14,6 @@ import pytest
 
 from imprint import datasets
 from imprint.core.errors import FileError, ParameterError
-from imprint.datasets.named import family
 
 SHARED = Path(os.environ.get("IMPRINT_SHARED") or Path(__file__).resolve().parents[2].parent / "shared")
 
@@ -29,18 +28,16 @@ def test_the_sets_of_the_paper_and_the_offline_default_are_there():
     assert wanted <= set(datasets.names())
 
 
-def test_a_data_set_is_a_value(name):
-    one, two = family.resolve(name), family.load(name)()
-    assert one == two
-    assert hash(one) == hash(two)
-    assert pickle.loads(pickle.dumps(one)) == one
-    assert str(one) == name
-    assert one.name == name
+def test_a_record_is_a_value(name):
+    record = datasets.record(name)
+    copy = pickle.loads(pickle.dumps(record))
+    assert copy == record
+    assert hash(copy) == hash(record)
 
 
 def test_a_record_is_complete(name):
     record = datasets.record(name)
-    assert all((record.title, record.homepage, record.licence, record.citation, family.load(name).__doc__))
+    assert all((record.title, record.homepage, record.licence, record.citation, record.about))
     assert record.modality in ("image", "text")
     assert record.classes > 1
     assert record.train > record.test > 0

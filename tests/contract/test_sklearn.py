@@ -4,7 +4,7 @@ import pytest
 from sklearn.utils.estimator_checks import estimator_checks_generator, parametrize_with_checks
 
 from imprint import ImprintClassifier, recipes
-from imprint.core.defaults import PARTS
+from imprint.core.component import PARTS
 from imprint.method import Method
 
 PLAIN = dict(norm_pre="none", norm_post="none", norm_inf="none")

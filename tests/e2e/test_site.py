@@ -45,6 +45,9 @@ def test_the_site_builds_without_a_warning(tmp_path):
     assert not done.stderr
     for page in (ROOT / "docs").rglob("*.md"):
         assert (tmp_path / "site" / page.relative_to(ROOT / "docs").with_suffix(".html")).exists()
+    index = (tmp_path / "site" / "searchindex.js").read_text("utf-8")
+    stems = ("prototyp", "knn", "licenc", "quickstart", "increment", "abstain", "ood", "shot")  # as Sphinx stems words
+    assert [stem for stem in stems if f'"{stem}":' not in index] == []
 
 
 def tree_paths():

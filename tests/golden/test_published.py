@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from imprint import ImprintClassifier
-from imprint.core.defaults import PARTS
+from imprint.core.component import PARTS
 
 METHODS = {
     "qi2018": "l2 / mean / l2 / l2 / max",

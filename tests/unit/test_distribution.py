@@ -69,7 +69,7 @@ def test_the_other_imprint_is_named_where_both_are_installed(monkeypatch, tmp_pa
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.startswith("imprint ")
     assert done.stderr.strip() == (
-        "Another project's imprint 4.2 is installed beside weight-imprinting, and both are imported as imprint: "
+        "Another project's imprint 4.2 is installed next to weight-imprinting, and both are imported as imprint: "
         "pip uninstall imprint, then pip install --force-reinstall --no-deps weight-imprinting."
     )
 

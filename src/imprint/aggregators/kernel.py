@@ -1,4 +1,3 @@
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple, TypeAlias
@@ -6,15 +5,16 @@ from typing import Any, ClassVar, NamedTuple, TypeAlias
 import numpy as np
 
 from imprint.aggregators._base import Aggregator, Facts, Predecessor
-from imprint.core.arrays import dtype_name, in_type_of, is_torch, like, namespace, on_gpu, rows_at, to_numpy
+from imprint.core.arrays import in_type_of, is_torch, like, on_gpu, rows_at, to_numpy
 from imprint.core.component import param
 from imprint.core.errors import ParameterError
 from imprint.core.layout import COUNTED, SMALLEST_MASS, Entry, Layout
+from imprint.core.memory import physical_memory
 from imprint.core.types import Array, Proxies, State
 from imprint.gaussian_process.local import LocalProcess, solve_locally
 from imprint.gaussian_process.nystroem import Nystroem, solve_by_centres
 from imprint.gaussian_process.posterior import Posterior
-from imprint.gaussian_process.scale import merge_moments, moments, rounded_scale, scale, variance
+from imprint.gaussian_process.scale import differ, merge_moments, moments, rounded_scale, scale, variance
 from imprint.gaussian_process.update import RESOLVED_ROWS, added, removed, solve
 from imprint.kernels.cpu import one_blas_thread
 from imprint.kernels.rows import squared_norms
@@ -103,39 +103,51 @@ class Kernel(Aggregator):
     def merge(self, parts: Sequence[State]) -> State:
         return merge_moments(parts)
 
-    def prepare(self, proxies: Proxies, sums: State, before: Predecessor | None = None) -> SolvedKernel:
+    def prepare(
+        self, proxies: Proxies, sums: State, before: Predecessor | None = None, targets: Array | None = None
+    ) -> SolvedKernel:
+        """The solved system; with `targets` (p, labels), it scores labels in the place of classes, not balanced."""
         s = scale(sums)
         s = rounded_scale(s) if len(proxies.labels) > RESOLVED_ROWS else s
-        noise = self.noise / proxies.mass + self.spread * proxies.spread / s
-        is_lost = variance(sums) < SMALLEST_VARIANCE and _differ(proxies.weights)
+        noise = self.noise_of(proxies, s)
+        is_lost = variance(sums) < SMALLEST_VARIANCE and differ(proxies.weights)
         if is_lost or not (np.isfinite(s) and np.isfinite(noise).all() and 0 < self.gamma / s < np.inf):
             rule = "the squares of the rows overflow or underflow; scale them or use norm_pre='l2'"
             raise ParameterError(f"{self}: {rule}.")
         try:
             with one_blas_thread():
-                system = self._system(proxies, noise, s, before)
+                system = self._system(proxies, noise, s, before, targets)
         except np.linalg.LinAlgError:
             raise ParameterError(f"{self}: proxies lie too close together for this noise; use a larger one.") from None
-        return SolvedKernel(system, s, proxies.labels, class_weights(proxies, self.balance))
+        weights = class_weights(proxies, self.balance) if targets is None else np.ones(targets.shape[1])
+        return SolvedKernel(system, s, proxies.labels, weights)
 
-    def _system(self, proxies: Proxies, noise: Array, s: float, before: Predecessor | None) -> System:
-        if not _is_exact(proxies):
-            if proxies.n_classes > MANY_CLASSES:
-                return solve_locally(proxies.weights, proxies.labels, noise, self.gamma / s)
-            self._check_size(proxies)
-            return solve_by_centres(proxies.weights, proxies.labels, noise, self.gamma / s, self.centres)
+    def noise_of(self, proxies: Proxies, s: float) -> Array:
+        """The noise of every proxy at the scale s of distances.  # (p,)"""
+        return np.asarray(self.noise / proxies.mass + self.spread * proxies.spread / s)
+
+    def _system(
+        self, proxies: Proxies, noise: Array, s: float, before: Predecessor | None, targets: Array | None
+    ) -> System:
+        n_classes = proxies.n_classes if targets is None else targets.shape[1]
+        problem = proxies.weights, proxies.labels, noise, self.gamma / s
+        if not _is_exact(proxies, n_classes):
+            if targets is None and n_classes > MANY_CLASSES:
+                return solve_locally(*problem)
+            self._check_size(len(proxies.labels), n_classes)
+            return solve_by_centres(*problem, self.centres, targets)
         if before is not None and len(proxies.labels) > RESOLVED_ROWS and _can_correct(before.prepared, proxies, s):
             return _changed(before, proxies, noise)
-        return solve(proxies.weights, proxies.labels, noise, self.gamma / s)
+        return solve(*problem, targets)
 
-    def _check_size(self, proxies: Proxies) -> None:
+    def _check_size(self, count: int, n_classes: int) -> None:
         """Refuse what would take too much memory or time, before it is spent."""
-        count, centres = len(proxies.labels), min(self.centres, len(proxies.labels))
-        coefficients, factors = 4 * proxies.n_classes * centres, 32 * centres**2
-        limit = min(LARGEST_MEMORY, _physical_memory() // 2)
+        centres = min(self.centres, count)
+        coefficients, factors = 4 * n_classes * centres, 32 * centres**2
+        limit = min(LARGEST_MEMORY, (physical_memory() or 2 * LARGEST_MEMORY) // 2)
         if coefficients + factors > limit or 4 * count * centres**2 > LARGEST_PRODUCTS:
             raise ParameterError(
-                f"{self}: {count:,} proxies of {proxies.n_classes:,} classes through {centres:,} centres need "
+                f"{self}: {count:,} proxies of {n_classes:,} classes through {centres:,} centres need "
                 f"{(coefficients + factors) / 2**30:.1f} GiB (at most {limit / 2**30:.1f}) and "
                 f"{4 * count * centres**2:.1e} multiplications (at most {LARGEST_PRODUCTS:.1e}); use fewer centres, "
                 f"such as kernel(centres={max(1, centres // 4)}), fewer proxies, or --recipe imprint2025."
@@ -160,7 +172,7 @@ class Kernel(Aggregator):
         if isinstance(prepared.system, LocalProcess):
             return None
         rate = self.gamma / prepared.scale
-        coefficients = np.zeros((len(proxies.labels), proxies.n_classes))
+        coefficients = np.zeros((len(proxies.labels), len(prepared.class_weights)))
         coefficients[prepared.deciding] = prepared.coefficients
         return Facts(
             f"With k_i = exp(-{rate!r} |q - w_i|^2) for every row w_i of the weights, the scores are k times the "
@@ -210,15 +222,9 @@ def class_weights(proxies: Proxies, balance: float) -> Array:
     return np.asarray((rows.mean() / rows) ** balance)
 
 
-def _differ(W: Any) -> bool:
-    """Whether rows are not all one point, apart from rounding."""
-    amax = namespace(W).amax
-    return bool((amax(abs(W - W[0]), axis=0) > 4 * np.finfo(dtype_name(W)).eps * amax(abs(W), axis=0)).any())
-
-
-def _is_exact(proxies: Proxies) -> bool:
+def _is_exact(proxies: Proxies, n_classes: int) -> bool:
     """Whether the whole system is solved: while it fits into half of a GPU's free memory, or the limits of the CPU."""
-    count, n_classes = len(proxies.labels), proxies.n_classes
+    count = len(proxies.labels)
     if on_gpu(proxies.weights):
         import torch
 
@@ -226,13 +232,6 @@ def _is_exact(proxies: Proxies) -> bool:
         return 4 * count**2 + 24 * count * n_classes <= free // 2
     few_classes = count * n_classes <= EXACT_COEFFICIENTS and count**2 * n_classes <= EXACT_PRODUCTS
     return count <= EXACT_ROWS and few_classes
-
-
-def _physical_memory() -> int:
-    try:
-        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (AttributeError, ValueError, OSError):  # not known on this system
-        return 2 * LARGEST_MEMORY
 
 
 def _can_correct(prepared: SolvedKernel, proxies: Proxies, s: float) -> bool:

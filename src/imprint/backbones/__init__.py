@@ -43,8 +43,12 @@ __all__ = [
     "stated_fingerprint",
 ]
 
-PREFIXES = {"onnx": "FILE", "tflite": "FILE", "torchvision": "NAME", "timm": "NAME", "sentence": "NAME"}
-"""Texts with a colon: the adapter, and what stands behind it."""
+PREFIXES = {
+    "onnx": "FILE",
+    "tflite": "FILE",
+    **dict.fromkeys(("torchvision", "timm", "sentence", "open_clip", "clip"), "NAME"),
+}
+"""Prefixes of backbones that have no name here: the adapter, and what follows the colon."""
 
 
 def default(modality: str) -> str:
@@ -80,7 +84,7 @@ def _split(spec: object) -> tuple[str, str]:
 
 
 def record(spec: str) -> Record:
-    """What is known of a backbone, without loading it.
+    """The record of a backbone, without loading it.
 
     >>> record("tinynet").width, record("resnet50").reg
     (512, 0.0001)
@@ -96,8 +100,8 @@ def record(spec: str) -> Record:
 def stated_fingerprint(spec: str, device: str = "cpu") -> str | None:
     """The fingerprint that `load(spec, device)` would have, from the record and the file's digest alone.
 
-    Nothing is imported, opened or downloaded for it. None where only the loaded model can tell:
-    `torchvision:NAME`, `timm:NAME`, `sentence:NAME`, and weights that are not here and whose digest is not recorded.
+    Nothing is imported, opened or downloaded. None if the model must be loaded for it: `torchvision:NAME`, `timm:NAME`,
+    `sentence:NAME`, and missing weights whose digest is not recorded.
 
     >>> stated_fingerprint("tinynet") == load("tinynet").fingerprint, stated_fingerprint("timm:vit")
     (True, None)
@@ -112,10 +116,10 @@ def stated_fingerprint(spec: str, device: str = "cpu") -> str | None:
 
 
 def load(spec: str, device: str = "cpu", threads: int | None = None) -> Backbone:
-    """Open a backbone by its name, or `onnx:FILE`, `tflite:FILE`, `torchvision:NAME`, `timm:NAME`, `sentence:NAME`.
+    """Open a backbone by its name, or `onnx:FILE`, `timm:NAME` and so on; see `PREFIXES`.
 
-    `threads` is the number of cores one `embed` uses; None takes all that the process may use. A loaded backbone is
-    pickled as these arguments, and loaded again by whoever unpickles it.
+    `threads` is the number of cores for one call of `embed`; None uses all that the process may use. A loaded backbone
+    is pickled as these arguments, and loaded again when it is unpickled.
 
     >>> import numpy as np
     >>> pixels = load("raw")
@@ -140,7 +144,7 @@ def _adapter(name: str) -> Any:
 
 
 def head(name: str) -> ClassifierHead:
-    """The classifier a backbone was pre-trained with, where it ships with the package.
+    """The classifier that a backbone was pre-trained with, if it is part of the package.
 
     >>> head("tinynet").names[:2], head("tinynet").weights.shape
     (('goldfish', 'European fire salamander'), (200, 512))

@@ -1,9 +1,11 @@
-"""A loaded backbone: prepare one item, embed a batch."""
+"""A loaded backbone: it prepares single inputs and embeds batches of them; its speed."""
 
 import os
 import sys
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from importlib import import_module
 from typing import Any
 
@@ -15,6 +17,8 @@ from imprint.core.extras import missing
 from imprint.core.types import Array
 from imprint.modalities import modality
 
+MEASURED_BATCH = 32
+
 
 class Backbone(ABC):
     """A frozen network with its record.
@@ -24,7 +28,7 @@ class Backbone(ABC):
 
     device = "cpu"
     slice_rows: int | None = None
-    """How many inputs go through the network at once, where `embed` divides a batch; None: the whole batch."""
+    """Inputs per pass of the network, if `embed` divides a batch; None: the whole batch."""
     reload: Callable[[], "Backbone"]
     """Loads the backbone again, in any process; this is what is pickled."""
 
@@ -47,10 +51,10 @@ class Backbone(ABC):
 
     @abstractmethod
     def prepare(self, item: Any) -> Any:
-        """One item as `embed` wants it in a batch."""
+        """One input, in the form that `embed` takes in a batch."""
 
     def count_truncated(self, texts: Sequence[str]) -> int:
-        """How many texts are longer than the network reads."""
+        """Number of texts that are longer than the network reads."""
         return 0
 
     @abstractmethod
@@ -67,7 +71,7 @@ class Backbone(ABC):
         return out
 
     def embed_names(self, names: Sequence[str]) -> Array:
-        """Class names in the space of the embeddings, by a text network or the text tower of a pair.  # (n, d)"""
+        """Embeddings of class names, by a text network or by the text tower of a pair.  # (n, d)"""
         if not modality(self.modality).typed:
             rule = "use a network of texts, or a pair of towers such as open_clip:NAME"
             raise ParameterError(f"{self.record.name} cannot embed class names; {rule}.")
@@ -89,7 +93,7 @@ class PictureBackbone(Backbone):
 
 
 def extra(module: str, name: str, spec: str) -> Any:
-    """Import an optional module or say which extra brings it."""
+    """Import an optional module, or name the extra that installs it."""
     top = module.split(".")[0]
     try:
         return import_module(module)
@@ -97,17 +101,17 @@ def extra(module: str, name: str, spec: str) -> Any:
         if (e.name or "").split(".")[0] != top:
             raise
         raise missing(name, f"{spec} needs {top.replace('_', '-')}") from None
-    except RuntimeError as e:  # a torchvision built for another torch fails while it registers its operators
-        raise missing(name, f"{spec} needs fitting packages ({reason(e)})", "--force-reinstall") from None
+    except RuntimeError as e:  # torchvision for another version of torch
+        raise missing(name, f"{spec} needs compatible packages ({reason(e)})", "--force-reinstall") from None
 
 
 def reason(error: BaseException) -> str:
-    """The first line of another library's message, to stand inside a sentence."""
+    """The first line of the message of another library, for use within a sentence."""
     return str(error).strip().split("\n")[0].rstrip(".") or type(error).__name__
 
 
 def thread_count(threads: int | None) -> int:
-    """The number asked for, or every core this process may use."""
+    """The given number, or all cores that this process may use."""
     if threads is None:
         return len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
     if isinstance(threads, bool) or not isinstance(threads, int) or threads < 1:
@@ -118,4 +122,21 @@ def thread_count(threads: int | None) -> int:
 def only_cpu(spec: str, device: str) -> None:
     """Refuse a device that the adapter cannot use."""
     if device != "cpu":
-        raise ParameterError(f"load({spec!r}, device={device!r}): {spec} runs on 'cpu' alone.")
+        raise ParameterError(f"load({spec!r}, device={device!r}): {spec} runs on 'cpu' only.")
+
+
+def inputs_per_second(backbone: Backbone, seconds: float = 1.0) -> float:
+    """The speed on this machine, measured on artificial inputs (see `Modality.sample`) for about `seconds`."""
+    items = modality(backbone.modality).sample(MEASURED_BATCH)
+    with ThreadPoolExecutor(thread_count(None)) as pool:
+        _prepare_and_embed(pool, backbone, items)  # the set-up on first use does not count
+        done, start = 0, time.perf_counter()
+        while (passed := time.perf_counter() - start) < seconds:
+            _prepare_and_embed(pool, backbone, items)
+            done += MEASURED_BATCH
+    return done / passed
+
+
+def _prepare_and_embed(pool: ThreadPoolExecutor, backbone: Backbone, items: Sequence[Any]) -> None:
+    prepared = list(pool.map(backbone.prepare, items))
+    backbone.embed(np.stack(prepared) if isinstance(prepared[0], np.ndarray) else prepared)

@@ -9,7 +9,7 @@ import numpy as np
 from imprint.core.errors import ParameterError, UnreadableInput
 from imprint.core.types import Array
 
-LARGEST_STEP = 1 << 24  # pixels that a resize may produce on its way; beyond, only the pixels in the crop are computed
+LARGEST_STEP = 1 << 24  # pixels of an intermediate image; beyond, only the pixels in the crop are computed
 LONGEST_SIDE = 1 << 18  # pixels; Pillow keeps a pointer for every row
 FILTERS = ("nearest", "box", "bilinear", "hamming", "bicubic", "lanczos")
 CHOICES = {
@@ -31,7 +31,7 @@ class Preprocess:
     """
 
     size: tuple[int, int]
-    """Height and width the network sees."""
+    """Height and width of the network's input."""
     resize: int | None = None
     """Shorter side before the centre is cropped to `size`; None resizes straight to `size` without a crop."""
     crop: float | None = None
@@ -70,7 +70,7 @@ class Preprocess:
 
     @classmethod
     def from_json(cls, raw: Any) -> "Preprocess":
-        """Read what `as_json` wrote, or what a person wrote; `size` may be one number."""
+        """The rule in a JSON object; `size` may be one number."""
         if not isinstance(raw, Mapping) or "size" not in raw:
             raise ParameterError(f"preprocess={raw!r}: it must be an object with at least a size.")
         known = [f.name for f in fields(cls)]
@@ -91,7 +91,7 @@ class Preprocess:
     def as_json(self) -> dict[str, Any]:
         """Plain values that `json.dumps` writes and `from_json` reads; `crop` only where there is one.
 
-        Fingerprints depend on this, so a key without effect must not appear.
+        Fingerprints depend on this, so a key without effect must be absent.
         """
         values = {k: list(v) if isinstance(v, tuple) else v for k, v in asdict(self).items()}
         return values if self.crop is not None else {k: v for k, v in values.items() if k != "crop"}
@@ -115,7 +115,7 @@ class Preprocess:
         if self.colour == "grey" and image.mode != "L":
             image = image.convert("L")
         image = self._sized(image)
-        if self.colour == "rgb" and image.mode != "RGB":  # three equal channels resize as one does
+        if self.colour == "rgb" and image.mode != "RGB":  # equal channels are resized as one
             image = image.convert("RGB")
         return np.asarray(image).reshape(*self.size, self.channels)
 
@@ -133,7 +133,7 @@ class Preprocess:
         return image.crop((left, top, left + width, top + height))
 
     def _crop_box(self, image: Any) -> tuple[float, ...] | None:
-        """The square in the middle that `crop` keeps; None for the whole picture."""
+        """The central square that `crop` selects; None for the whole picture."""
         if self.crop is None:
             return None
         side = max(1, int(self.crop * min(image.size)))

@@ -1,4 +1,4 @@
-"""What is known about a backbone, readable without importing whatever runs it."""
+"""Records of backbones, readable without importing the library that runs them."""
 
 import hashlib
 import json
@@ -12,23 +12,23 @@ from typing import Any, get_type_hints
 from imprint.backbones.preprocess import Preprocess
 from imprint.core.digest import digest
 from imprint.core.errors import FileError, ParameterError
-from imprint.core.extras import installed
+from imprint.core.extras import installed, registered
 from imprint.core.family import unknown
-from imprint.core.files.home import home
-from imprint.core.plugins import registered
+from imprint.core.files.atomic import home
 from imprint.modalities import modality
 
 PLUGINS = "imprint.backbones"  # the group of entry points
 RECORDS = Path(__file__).parent / "records"
 WHOLE_DIGEST = 64  # digits of a SHA-256
 NO_WEIGHTS = "no weights"  # in the place of a digest, for a backbone that has none
-EXTRAS = {"torchvision": "torch", "tflite": "litert", "sound": "litert", "timm": "timm", "sentence": "sentence"}
+EXTRAS = {"torchvision": "torch", "tflite": "litert", "sound": "litert", "open_clip": "clip"}
+EXTRAS |= {name: name for name in ("timm", "sentence", "clip")}
 """The extra that an adapter needs; the others need none."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Record:
-    """One backbone: how it is run, what it was trained on, where it comes from."""
+    """One backbone: how to run it, its training data and its source."""
 
     name: str
     adapter: str
@@ -47,7 +47,7 @@ class Record:
     layer: str | None = None
     """The output or tensor that is the embedding."""
     file: str | None = None
-    """The weights' file: `weights/...` ships with the package, a bare name lies where `location` says."""
+    """The file of weights: `weights/...` is part of the package; for a bare name see `location`."""
     size: int | None = None  # bytes of that file
     head: str | None = None
     """The pre-training classifier inside the package, relative to this folder."""
@@ -68,7 +68,7 @@ class Record:
         if self.width < 1:
             raise ParameterError(f"Record(width={self.width!r}): width must be int >= 1.")
         if self.modality == "image" and self.preprocess is None:
-            raise ParameterError("Record(preprocess=None): preprocess must say how a picture reaches the network.")
+            raise ParameterError("Record(preprocess=None): preprocess must describe the input of the network.")
         if self.sha256 is not None and not re.fullmatch("[0-9a-f]{8,64}", self.sha256):
             raise ParameterError(f"Record(sha256={self.sha256!r}): sha256 must be 8 to 64 digits 0-9a-f.")
 
@@ -79,19 +79,19 @@ class Record:
 
     @property
     def download(self) -> str | None:
-        """The address the weights' file can be fetched from; None where it ships or where none is known."""
+        """The address of the file of weights; None if it is part of the package or unknown."""
         address, name = self.source or "", Path(self.file or "").name
         return address if name and address.startswith("https://") and address.endswith(f"/{name}") else None
 
     def fingerprint(self, weights: str, version: int, precision: str) -> str:
-        """A digest of everything that changes the embeddings; `weights` is a digest of the weights."""
+        """A digest of everything that determines the embeddings; `weights` is the digest of the weights."""
         rule = json.dumps(self.preprocess.as_json() if self.preprocess else None, sort_keys=True)
         cut = [] if self.tokens is None else [f"{self.tokens} tokens"]
         return digest([self.adapter, str(version), weights, rule, self.layer or "", precision, *cut])
 
     @classmethod
     def from_json(cls, raw: Any) -> "Record":
-        """Check and take the keys of a JSON object."""
+        """The record in a JSON object, checked."""
         if not isinstance(raw, Mapping):
             raise ParameterError("A record must be a JSON object.")
         hints, given = get_type_hints(cls), dict(raw)
@@ -116,7 +116,7 @@ class Record:
 
 
 def names() -> list[str]:
-    """The backbones that have a name, also those of plug-ins."""
+    """The named backbones, including those of plug-ins."""
     return sorted({*builtin_names(), *registered(PLUGINS)})
 
 
@@ -161,9 +161,9 @@ def _known(path: Path, adapter: str) -> Record | None:
 
 
 def location(record: Record) -> Path:
-    """The path of the weights' file: in the package, as the record says, or in `backbones` of the home folder.
+    """The path of the weights: in the package, as the record states, or in `backbones` of the home folder.
 
-    torchvision's lie where torch keeps its downloads.
+    Those of torchvision are in torch's download cache.
     """
     file = Path(record.file or "")
     if record.adapter == "torchvision":
@@ -187,7 +187,7 @@ def stated_weights(record: Record) -> str | None:
 
 
 def verified(path: Path, expected: str | None = None) -> str:
-    """The SHA-256 of a file, which must begin with what is expected."""
+    """The SHA-256 of a file, which must begin with `expected`."""
     try:
         with path.open("rb") as f:
             return _checked(path, hashlib.file_digest(f, "sha256").hexdigest(), expected)
@@ -198,7 +198,7 @@ def verified(path: Path, expected: str | None = None) -> str:
 
 
 def verified_content(path: Path, expected: str | None = None) -> tuple[bytes, str]:
-    """The bytes of a file, read once, and their SHA-256, which must begin with what is expected."""
+    """The bytes of a file, read once, and their SHA-256, which must begin with `expected`."""
     try:
         content = path.read_bytes()
     except OSError as e:
@@ -235,13 +235,13 @@ def _read(path: Path, given: dict[str, Any]) -> Record:
 
 
 def lacks_extra(record: Record) -> str | None:
-    """The extra that has to be installed before this backbone runs."""
+    """The extra that this backbone needs and that is not installed."""
     extra = EXTRAS.get(record.adapter)
     return extra if extra and not installed(extra) else None
 
 
 def lacks_weights(record: Record) -> bool:
-    """Whether the weights' file is not here yet."""
+    """Whether the file of weights is missing."""
     return record.file is not None and not location(record).is_file()
 
 

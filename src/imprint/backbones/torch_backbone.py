@@ -1,4 +1,4 @@
-"""What the torch adapters share: a frozen module on a device."""
+"""Base of the torch adapters: a frozen module on a device."""
 
 import re
 from typing import Any
@@ -35,7 +35,7 @@ class TorchBackbone(PictureBackbone):
         return out
 
     def _input(self, batch: Array) -> Any:
-        """As `Preprocess.arrange`, the arithmetic on the device."""
+        """Like `Preprocess.arrange`, computed on the device."""
         torch, rule = torch_module(), self.preprocess
         x = torch.from_numpy(np.require(batch, requirements=["C", "W"])).to(self.device)
         x = x.permute(0, 3, 1, 2).to(torch.float32) / rule.divide
@@ -47,7 +47,7 @@ class TorchBackbone(PictureBackbone):
 
 
 def precision(device: str) -> str:
-    """What the arithmetic of a torch backbone is called in its fingerprint."""
+    """The name of the arithmetic of a torch backbone in its fingerprint."""
     return "float32" if device == "cpu" else "mixed"
 
 
@@ -64,7 +64,7 @@ def check_device(name: str, device: str) -> None:
     if not match:
         raise ParameterError(f"load({name!r}, device={device!r}): device must be 'cpu', 'cuda' or 'cuda:N'.")
     if device != "cpu" and int(match[1] or 0) >= torch_module().cuda.device_count():
-        raise ParameterError(f"load({name!r}, device={device!r}): torch sees no such device here.")
+        raise ParameterError(f"load({name!r}, device={device!r}): torch does not find this device.")
 
 
 def state_digest(module: Any) -> str:

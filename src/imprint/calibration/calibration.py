@@ -105,7 +105,7 @@ def _expected_accuracy(answers: OutOfFold) -> tuple[float, tuple[float, float]]:
     wrong = weight * (assessed & ~answers.right)
     extrapolated = wrong * _learning_curve(np.bincount(answers.own, weight))[answers.own]
     right = float(weight[assessed & answers.right].sum() / weight.sum())
-    low, high = _wilson(right, size)[0], _wilson(1 - float(extrapolated.sum() / weight.sum()), size)[1]
+    low, high = wilson(right, size)[0], wilson(1 - float(extrapolated.sum() / weight.sum()), size)[1]
     expected = 1 - float(extrapolated.sum() / weight[assessed].sum())
     return expected, (max(low, 0.0), min(high, 1.0))
 
@@ -120,7 +120,8 @@ def _learning_curve(rows: Array) -> Array:
     return np.asarray(remaining ** (LEARNING_POWER * np.minimum(1, FLATTENS_AT / n)))
 
 
-def _wilson(share: float, size: float) -> tuple[float, float]:
+def wilson(share: float, size: float) -> tuple[float, float]:
+    """The 95 % interval of a share of so many rows."""
     z = NORMAL_QUANTILE
     middle = share + z**2 / (2 * size)
     half = z * (share * (1 - share) / size + z**2 / (4 * size**2)) ** 0.5

@@ -53,19 +53,21 @@ class ConformalScore:
         return str(g.add("Div", g.add("Add", weight, g.constant(self.heaviest, double)), g.constant(total, double)))
 
 
-def conformal_score(S: Array, doubt: Array | None, weight: Array, rows: Array) -> ConformalScore:
-    """The score with its values on held-out rows, from out-of-fold scores.  # (n, C), (n,), (n,), (n,)
+def conformal_score(S: Array, doubt: Array | None, weight: Array, rows: Array | None = None) -> ConformalScore:
+    """The score with its values on held-out rows, from predictions by models without them.  # (n, C), (n,), (n,), (n,)
 
     Models of folds have fewer rows of a class than the model, so they score new rows lower. `rows`, the number of rows
     of each row's class, corrects this: every part of the score is raised by a share of its spread that falls with it.
+    None, for leave-one-out predictions, raises nothing.
 
-    >>> S, many = np.array([[0.9, 0.1], [0.8, 0.2], [0.3, 0.6]]), np.full(3, 1e6)
-    >>> conformal_score(S, None, np.ones(3), many).p_values(np.array([[0.85, 0.0], [0.0, 0.1]]), None).tolist()
+    >>> S = np.array([[0.9, 0.1], [0.8, 0.2], [0.3, 0.6]])
+    >>> conformal_score(S, None, np.ones(3)).p_values(np.array([[0.85, 0.0], [0.0, 0.1]]), None).tolist()
     [0.75, 0.25]
     """
     spreads = _spread(S.max(axis=1)) if len(S) else 1.0, 1.0 if doubt is None else _spread(doubt)
     scores = ConformalScore(*spreads, np.empty(0), np.zeros(1), 1.0).of(S, doubt) if len(S) else np.empty(0)
-    scores = scores + (1 if doubt is None else 2) * RAISE / np.sqrt(np.maximum(rows, 1))
+    if rows is not None:
+        scores = scores + (1 if doubt is None else 2) * RAISE / np.sqrt(np.maximum(rows, 1))
     order = np.argsort(scores, kind="stable")
     below = np.concatenate([[0.0], np.cumsum(weight[order])])
     return ConformalScore(*spreads, scores[order], below, float(weight.max(initial=1.0)))

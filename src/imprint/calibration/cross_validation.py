@@ -8,10 +8,9 @@ import numpy as np
 
 from imprint.calibration.calibration import Calibration, OutOfFold, calibrate
 from imprint.calibration.held import FOLDS, HeldRows, absorb, distinct_folds, is_fitted, known_folds, row_digests
-from imprint.core.arrays import all_finite, dtype_name, rows_at, to_numpy
+from imprint.core.arrays import all_finite, as_labels, dtype_name, rows_at, to_numpy
 from imprint.core.errors import ParameterError
-from imprint.core.labels import as_labels
-from imprint.core.lazy import Lazy
+from imprint.core.threads import Lazy
 from imprint.core.types import Array
 from imprint.head import Head
 from imprint.method import ClassState, Method

@@ -53,13 +53,18 @@ def calibration_from_parts(numbers: dict[str, Any], arrays: dict[str, Array]) ->
     require(low <= values["temperature"] <= high and values["low"] <= values["high"])
     require(min(values["score_spread"], values["doubt_spread"]) >= SMALLEST_SPREAD)
     reference, below = (arrays[name] for name in ARRAYS)
+    check_reference(reference, below)
+    conformal = ConformalScore(values["score_spread"], values["doubt_spread"], reference, below, values["heaviest"])
+    expected = float("nan") if numbers["expected"] is None else values["expected"]
+    return Calibration(values["temperature"], values["floor"], expected, (values["low"], values["high"]), conformal)
+
+
+def check_reference(reference: Array, below: Array) -> None:
+    """Refuse arrays that cannot be those of a `ConformalScore`."""
     require(reference.ndim == 1 and below.shape == (len(reference) + 1,))
     for array in (reference, below):
         require(array.dtype == np.float64 and bool(np.isfinite(array).all()))
     require(below[0] == 0 and bool((np.diff(below) >= 0).all()) and bool((np.diff(reference) >= 0).all()))
-    conformal = ConformalScore(values["score_spread"], values["doubt_spread"], reference, below, values["heaviest"])
-    expected = float("nan") if numbers["expected"] is None else values["expected"]
-    return Calibration(values["temperature"], values["floor"], expected, (values["low"], values["high"]), conformal)
 
 
 def share_rows(arrays: dict[str, Array]) -> dict[str, Array]:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from imprint.core.errors import FileError
 from imprint.core.files import container
-from imprint.core.files.home import home
+from imprint.core.files.atomic import home
 
 
 def words(*command: object) -> str:

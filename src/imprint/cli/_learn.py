@@ -1,4 +1,4 @@
-"""What `fit`, `add` and `forget` have in common."""
+"""What `fit`, `add` and `forget` share: embedding with progress, and the report on the model."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,7 +9,7 @@ import numpy as np
 from imprint import datasets
 from imprint.cli import _terminal as terminal
 from imprint.cli._files import check_home, words
-from imprint.evaluation.expected import describe_expected
+from imprint.evaluation.evaluation import describe_expected
 from imprint.imprinter import Embedded, Imprinter
 
 if TYPE_CHECKING:
@@ -19,10 +19,11 @@ if TYPE_CHECKING:
 def embed(model: Imprinter, spec: str, **columns: Any) -> tuple[Embedded, tuple[str, ...]]:
     """The embeddings of labelled data, with progress, and the parts that the data have.
 
-    Says what the data are, and names what cannot be read.
+    Prints what the data are, and names inputs that cannot be read.
     """
     with terminal.bars() as bars:
-        split = datasets.load(spec, "train", progress=bars.download, **columns)
+        nesting = model.embedder.nesting(model.classes_.tolist() if model.fitted else ())
+        split = datasets.load(spec, "train", progress=bars.download, tree=nesting, **columns)
         model.embedder.choose(split.kind)
         by = f", by {model.embedder.spec}" if split.kind.needs_backbone else ""
         terminal.note(f"{split.found}{by}.")
@@ -38,22 +39,23 @@ def embed(model: Imprinter, spec: str, **columns: Any) -> tuple[Embedded, tuple[
 def on_test_part(model: Imprinter, spec: str, columns: dict[str, Any]) -> "Evaluation":
     """How good the model is on the test part of the data."""
     from imprint.evaluation import evaluation
-    from imprint.evaluation.labelled_rows import gather, test_split
+    from imprint.evaluation.labelled_rows import all_splits, gather
 
     with terminal.bars() as bars:
-        rows = gather(model, [test_split(spec, **columns)[0]], bars.embedding("Testing"))
+        tree = model.embedder.nesting(model.classes_.tolist())
+        rows = gather(model, all_splits(spec, tree=tree, **columns)[-1:], bars.embedding("Testing"))
     return evaluation(model.predict_proba(rows.embedded()), model.classes_, rows.y, rows.paths, rows.skipped)
 
 
 def state(model: Imprinter, path: Path, rows: Embedded | None, json: bool, tested: "Evaluation | None" = None) -> None:
-    """Say what the model file holds now, and what can be done next."""
+    """Print the content of the model file, and a next command."""
     labels, counts = _counts(rows)
     if json:
         terminal.emit(
             {
                 "model": str(path),
                 "classes": model.classes_.tolist(),
-                "proxies": len(model.learnt.head.proxies.labels),
+                "proxies": len(model.state.head.proxies.labels),
                 "rows": dict(zip(map(str, labels), counts)),
                 **_expected(model),
                 **({"test": {"accuracy": tested.accuracy, "rows": tested.rows}} if tested else {}),
@@ -63,17 +65,17 @@ def state(model: Imprinter, path: Path, rows: Embedded | None, json: bool, teste
         return
     if rows is not None:
         terminal.note(f"Imprinted {model.embedder.kind.count(sum(counts))} of {terminal.count(len(labels), 'class')}.")
-    if model.learnt.named and rows is not None:
+    if model.state.named and rows is not None:
         terminal.note("The class names serve as one more example each (--no-names leaves them out).")
     size = f"{terminal.count(len(model.classes_), 'class')}, {_proxies(model)}"
     terminal.note(f"{path}: {size}, {terminal.bytes_of(path)}.")
-    for line in describe_expected(model.learnt.head, model.embedder.kind.plural):
+    for line in describe_expected(model.state.head, model.embedder.kind.plural):
         terminal.note(line)
     if tested is not None:
         right = tested.rows - len(tested.mistakes)
-        terminal.note(f"On the test part: {100 * tested.accuracy:.1f} % right, {right:,} of {tested.rows:,}.")
+        terminal.note(f"On the test part: {100 * tested.accuracy:.1f} % correct, {right:,} of {tested.rows:,}.")
     if len(model.classes_) == 1:
-        terminal.note(f"One class alone: everything will be called {str(model.classes_[0])!r}.")
+        terminal.note(f"The model has one class: every input is classified as {str(model.classes_[0])!r}.")
         terminal.note(f"Next: {words('imprint', 'add', path, 'DATA')}")
     else:
         terminal.note(f"Next: {words('imprint', 'predict', path, _example(model))}")
@@ -85,11 +87,11 @@ def _example(model: Imprinter) -> str:
 
 
 def _expected(model: Imprinter) -> dict[str, Any]:
-    """What a calibrated model expects of itself; null where it cannot tell."""
+    """The expected accuracy of a calibrated model and its interval; null if unknown."""
     if not model.calibrated:
         return {}
-    found = [model.expected_accuracy_, *model.expected_interval_]
-    accuracy, low, high = (round(v, 6) if np.isfinite(v) else None for v in found)
+    values = [model.expected_accuracy_, *model.expected_interval_]
+    accuracy, low, high = (round(v, 6) if np.isfinite(v) else None for v in values)
     return {"expected_accuracy": accuracy, "expected_interval": [low, high]}
 
 
@@ -101,4 +103,4 @@ def _counts(rows: Embedded | None) -> tuple[Sequence[object], Sequence[int]]:
 
 
 def _proxies(model: Imprinter) -> str:
-    return terminal.count(len(model.learnt.head.proxies.labels), "proxy")
+    return terminal.count(len(model.state.head.proxies.labels), "proxy")

@@ -18,6 +18,7 @@ def command(
     labels: options.Labels = None,
     label_column: options.LabelColumn = None,
     text_column: options.TextColumn = None,
+    tree: options.Tree = None,
     backbone: options.Network = None,
     json: options.Json = False,
     device: options.Device = "cpu",
@@ -37,7 +38,7 @@ def command(
     if page is not None:
         check_page(page)
     model = Imprinter(backbone, device=device, threads=threads, cache=cache)
-    columns: dict[str, Any] = {"label_column": label_column, "text_column": text_column}
+    columns: dict[str, Any] = {"label_column": label_column, "text_column": text_column, "tree": tree}
     with terminal.bars() as bars:
         splits = all_splits(data, labels=labels, progress=bars.download, **columns)
         model.embedder.choose(splits[0].kind)

@@ -39,16 +39,18 @@ def command(
     from imprint import datasets
     from imprint.cli._files import check_model, check_page
     from imprint.evaluation import evaluation
-    from imprint.evaluation.labelled_rows import count_training_rows, gather, test_split
+    from imprint.evaluation.labelled_rows import all_splits, count_training_rows, gather
     from imprint.imprinter import Imprinter
 
     check_model(file)
     if page is not None:
         check_page(page)
     model = Imprinter.load(file, backbone=backbone, device=device, threads=threads, cache=cache)
-    columns: dict[str, Any] = {"label_column": label_column, "text_column": text_column}
+    nesting = model.embedder.nesting(model.classes_.tolist())
+    columns: dict[str, Any] = {"label_column": label_column, "text_column": text_column, "tree": nesting}
     with terminal.bars() as bars:
-        test, training = test_split(data, labels=labels, progress=bars.download, **columns)
+        training, *tests = all_splits(data, labels=labels, progress=bars.download, **columns)
+        test = tests[0] if tests else training
         if train is not None:
             training = datasets.load(train, "train", progress=bars.download, **columns)
         rows = gather(model, [test], bars.embedding(), root=data)
@@ -57,7 +59,7 @@ def command(
         count = f"{known:,}" if exact else f"At least {known:,}"
         terminal.note(f"{count} of these rows are training data; use held-out data.")
     P = model.predict_proba(rows.embedded())
-    result = evaluation(P, model.classes_, rows.y, rows.paths, rows.skipped)
+    result = evaluation(P, model.classes_, rows.y, rows.paths, rows.skipped, tree=model.tree)
     if page is not None:
         from imprint.evaluation.page import write_evaluation
 
@@ -75,7 +77,10 @@ def command(
 def _show(result: "Evaluation") -> None:
     correct, balanced = result.rows - len(result.mistakes), _percent(result.balanced_accuracy)
     terminal.write(f"Accuracy {_percent(result.accuracy)} ({correct:,} of {result.rows:,} correct).\n")
-    terminal.write(f"Balanced accuracy {balanced}, calibration error {100 * result.calibration_error:.1f} points.\n\n")
+    terminal.write(f"Balanced accuracy {balanced}, calibration error {100 * result.calibration_error:.1f} points.\n")
+    for one in result.levels:
+        terminal.write(f"Accuracy at level {one.level} ({one.nodes:,} nodes): {_percent(one.accuracy)}.\n")
+    terminal.write("\n")
     measured = [c for c in result.per_class if c.rows]
     worst = sorted(measured, key=lambda c: c.recall or 0)[:MAX_CLASSES]
     if len(worst) < len(measured):

@@ -9,11 +9,14 @@ from imprint.cli import _options as options
 
 def command(
     file: options.Model,
-    label: Annotated[str, typer.Argument(metavar="LABEL", help="The class.", show_default=False)],
+    label: Annotated[str, typer.Argument(metavar="LABEL", help="The class, or a node of a tree.", show_default=False)],
     backbone: options.MovedNetwork = None,
     json: options.Json = False,
 ) -> None:
-    """Remove a class, exactly as if it had never been seen."""
+    """Remove a class. The result is identical to a model that never saw it.
+
+    In a tree of classes, `animal` removes all classes below it.
+    """
     from imprint.cli._files import check_model
     from imprint.cli._learn import state
     from imprint.core.family import unknown
@@ -22,7 +25,7 @@ def command(
     check_model(file)
     with Imprinter.change(file, backbone=backbone) as model:
         known = {str(c): c for c in model.classes_.tolist()}
-        if label not in known:
+        if label not in known and not model.tree.leaves(label):
             raise unknown("class", label, known)
-        model.forget(known[label])
+        model.forget(known.get(label, label))
     state(model, file, None, json)

@@ -1,6 +1,6 @@
 """`imprint predict`."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -39,13 +39,17 @@ def command(
         float | None,
         typer.Option(
             metavar="P",
-            help=f"Answer '{NONE}' if the p-value `known` is below P. With 0.05, about 5 % of the inputs that do "
-            "belong to a class are rejected.",
+            help=f"Answer '{NONE}' if the p-value `known` is below P; in a tree of classes, answer with the deepest "
+            "node of probability 0.9 or more. With 0.05, about 5 % of the inputs that do belong are rejected.",
             min=0,
             max=1,
         ),
     ] = None,
     top: Annotated[int, typer.Option(help="How many classes to show for each input.", min=1)] = 3,
+    level: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="Answer with the node at level N of a tree of classes; 1 is the top.", min=1),
+    ] = None,
     why: Annotated[
         bool, typer.Option("--why", help="Show the proxies that contribute most, and a training input of each.")
     ] = False,
@@ -87,13 +91,15 @@ def command(
     if not len(embedded.X):
         raise UnreadableInput(embedded.skipped[0].name, embedded.skipped[0].reason)
     readable = np.delete(np.arange(len(split)), [s.index for s in embedded.skipped]).tolist()
-    answers = _answers(model, embedded, top, unknown, REASONS if why else 0)
+    if level is not None:
+        model.tree.level(level)  # refused before the work
+    answers = _answers(model, embedded, top, unknown, level, REASONS if why else 0)
     if json:
         terminal.emit(answers)
     elif csv and not text and _inputs.is_table(inputs[0]):
         _append_to_table(Path(inputs[0]), dict(zip(readable, answers)))
     elif csv:
-        terminal.write_csv(["path", *COLUMNS], [[a["path"], *_cells(a)] for a in answers])
+        terminal.write_csv(["path", *_columns(answers)], [[a["path"], *_cells(a)] for a in answers])
     else:
         captions = split.captions
         _show(answers, [captions[i] for i in readable], model.measure, unknown)
@@ -112,18 +118,19 @@ def _warn_of_few_rows(model: "Imprinter", unknown: float) -> None:
     from imprint.calibration import CrossValidation
     from imprint.calibration.caveats import p_value_caveat
 
-    folds, things = model.learnt.head.imprinted.folds, model.embedder.kind.plural
+    folds, things = model.state.head.imprinted.folds, model.embedder.kind.plural
     sentence = p_value_caveat(folds, unknown, things, "use --unknown") if isinstance(folds, CrossValidation) else None
     if sentence is not None:
         terminal.note(sentence)
 
 
 def _answers(
-    model: "Imprinter", embedded: "Embedded", top: int, unknown: float | None, reasons: int
+    model: "Imprinter", embedded: "Embedded", top: int, unknown: float | None, level: int | None, reasons: int
 ) -> list[dict[str, Any]]:
     known = model.known(embedded) if model.calibrated or unknown is not None else [None] * len(embedded.X)
+    nodes = model.likely_nodes(embedded, level) if unknown is not None and model.tree.grouped_levels else None
     answers = []
-    for i, (name, guesses, p) in enumerate(zip(embedded.names, model.top(embedded, top), known)):
+    for i, (name, guesses, p) in enumerate(zip(embedded.names, model.top(embedded, top, level), known)):
         rejected = unknown is not None and p is not None and p < unknown
         answer: dict[str, Any] = {
             "path": name,
@@ -132,6 +139,9 @@ def _answers(
             "known": None if p is None else float(p),
             "top": [g._asdict() for g in guesses],
         }
+        if nodes is not None:
+            node = nodes[i]
+            answer["node"] = node._asdict() if node is not None and rejected else None
         if reasons:
             near = model.why(embedded._replace(X=embedded.X[i : i + 1]), reasons)
             answer["why"] = [{"label": r.label, model.measure: r.value, "picture": r.picture} for r in near]
@@ -144,7 +154,7 @@ def _monitor(model: "Imprinter", answers: list[dict[str, Any]]) -> None:
     from imprint.active.drift import DriftMonitor
     from imprint.cli.watch import report_drift
 
-    monitor = DriftMonitor.of(model.learnt.head)
+    monitor = DriftMonitor.of(model.state.head)
     if monitor is not None:
         for answer in answers:
             monitor.observe(answer["known"], answer["path"])
@@ -157,9 +167,13 @@ def _show(answers: list[dict[str, Any]], captions: Sequence[str], measure: str, 
     for caption, answer in zip(captions, answers):
         others = ", ".join(f"{g['label']} {_percent(g['probability'])}" for g in answer["top"][1:])
         rejected = answer["label"] is None
-        label = f"{NONE} (closest: {answer['top'][0]['label']})" if rejected else answer["label"]
+        closest = answer["top"][0]["label"]
+        label = f"{NONE} (closest: {closest})" if rejected else answer["label"]
+        probability = "" if rejected else _percent(answer["probability"])
+        if node := answer.get("node"):
+            label, probability = f"{node['label']} (kind unknown; closest: {closest})", _percent(node["probability"])
         known = [] if answer["known"] is None else [f"{answer['known']:.3f}"]
-        rows.append([caption, label, "" if rejected else _percent(answer["probability"]), *known, others])
+        rows.append([caption, label, probability, *known, others])
         for r in answer.get("why", []):
             value = f"{r[measure]:+.3f}" if measure == "weight" else f"{r[measure]:.3f}"
             reasons.append([caption, r["label"], value, r["picture"] or "(not stored)"])
@@ -174,12 +188,16 @@ def _show(answers: list[dict[str, Any]], captions: Sequence[str], measure: str, 
         terminal.note(KNOWN.format(unknown, 100 * unknown))
 
 
-def _cells(answer: dict[str, Any] | None) -> list[Any]:
-    """The label, probability and p-value of an answer; nothing for an input that was rejected or not read."""
-    if answer is None:
-        return ["", "", ""]
+def _columns(answers: Iterable[dict[str, Any]]) -> list[str]:
+    return [*COLUMNS, "node"] if any("node" in answer for answer in answers) else COLUMNS
+
+
+def _cells(answer: dict[str, Any]) -> list[Any]:
+    """The label, probability and p-value of an answer, and the node of a rejected one; empty where there is none."""
     known = "" if answer["known"] is None else answer["known"]
-    return ["", "", known] if answer["label"] is None else [answer["label"], answer["probability"], known]
+    rejected = answer["label"] is None
+    node = [answer["node"]["label"] if answer["node"] else ""] if "node" in answer else []
+    return [*(["", ""] if rejected else [answer["label"], answer["probability"]]), known, *node]
 
 
 def _append_to_table(path: Path, answers: dict[int, dict[str, Any]]) -> None:
@@ -188,16 +206,23 @@ def _append_to_table(path: Path, answers: dict[int, dict[str, Any]]) -> None:
 
     rows = [values for _, values in read_rows(path)]
     columns = list(dict.fromkeys(name for values in rows for name in values))
-    added = [f"predicted_{name}" if name in columns else name for name in COLUMNS]
-    lines = [[*(values.get(c) for c in columns), *_cells(answers.get(i))] for i, values in enumerate(rows)]
+    added = [f"predicted_{name}" if name in columns else name for name in _columns(answers.values())]
+    cells = {i: _cells(answer) for i, answer in answers.items()}
+    unread = [""] * len(added)
+    lines = [[*(values.get(c) for c in columns), *cells.get(i, unread)] for i, values in enumerate(rows)]
     terminal.write_csv([*columns, *added], lines)
 
 
 def _sort(folder: Path, answers: list[dict[str, Any]], link: bool) -> None:
     from imprint.cli._sorting import sort_into
 
-    done = sort_into(folder, ((a["path"], a["label"]) for a in answers), link)
+    done = sort_into(folder, ((a["path"], _refused(a) if a["label"] is None else a["label"]) for a in answers), link)
     terminal.note(f"{folder}: {terminal.count(done, 'file')} {'linked' if link else 'copied'}.")
+
+
+def _refused(answer: dict[str, Any]) -> str:
+    """The folder of a rejected file, below which its node, where it has one, is a folder."""
+    return f"{NONE}/{answer['node']['label']}" if answer.get("node") else NONE
 
 
 def _percent(p: float) -> str:

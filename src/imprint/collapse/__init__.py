@@ -1,4 +1,4 @@
-"""Neural collapse: how far embeddings have gathered at their class means, as functions of (X, y).
+"""Neural collapse: how closely embeddings cluster around their class means, as functions of (X, y).
 
 >>> from imprint.collapse import nc1
 >>> round(nc1([[0.0], [2], [4], [6]], ["cat", "cat", "dog", "dog"]), 12)
@@ -7,8 +7,7 @@
 
 from imprint.collapse.accumulator import Accumulator, Collapse, SecondPass
 from imprint.collapse.gain import GainFit, gain_fit
-from imprint.collapse.nearest_mean import nc4
-from imprint.collapse.simplex import NC2, nc2, nc3
+from imprint.collapse.heads import NC2, nc2, nc3, nc4
 from imprint.collapse.variability import cdnv, nc1, vci
 
 __all__ = [

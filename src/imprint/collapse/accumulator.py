@@ -1,4 +1,4 @@
-"""Neural collapse of data that do not fit in memory: batch by batch, on as many workers as there are."""
+"""Neural collapse of data that do not fit into memory: batch by batch, on any number of workers."""
 
 from copy import deepcopy
 from dataclasses import dataclass
@@ -6,10 +6,9 @@ from typing import Any, Self
 
 import numpy as np
 
+from imprint.collapse.heads import NC2, NearestMean, nc2_from, nc3_from
 from imprint.collapse.means import Means
-from imprint.collapse.nearest_mean import Judge
 from imprint.collapse.rows import group
-from imprint.collapse.simplex import NC2, nc2_from, nc3_from
 from imprint.collapse.sums import ClassSums, Gram
 from imprint.collapse.variability import cdnv_from, nc1_from, vci_from
 from imprint.core.errors import ParameterError
@@ -18,7 +17,7 @@ from imprint.core.types import Array
 
 @dataclass(frozen=True, eq=False)
 class Collapse:
-    """The metrics of all rows seen, as the functions of that name give them, computed when asked for."""
+    """The metrics of all rows seen, equal to the functions of the same names; each is computed on access."""
 
     means: Means
     variances: Array  # (C,)
@@ -65,13 +64,13 @@ class Collapse:
 class Accumulator:
     """Batches in, neural-collapse metrics out.
 
-    By default every class keeps its scatter matrix, since the weight of a class (one over its size) is
-    known only at the end: at most 16 l^2 bytes a class, less for a class of fewer than l rows. Then one
-    pass gives NC1, NC2, NC3, VCI and CDNV. With `scatter=False` a class keeps its mean alone, 8 l bytes;
-    one pass gives NC2, NC3 and CDNV, and a second one, which keeps one l x l matrix in all, the rest. NC4
-    always needs the second pass.
+    By default every class stores its scatter matrix, because the weight of a class (one over its size) is
+    known only at the end: at most 16 l^2 bytes per class, less for a class of fewer than l rows. Then one
+    pass computes NC1, NC2, NC3, VCI and CDNV. With `scatter=False` a class stores only its mean, 8 l bytes.
+    Then one pass computes NC2, NC3 and CDNV, and a second pass, which stores a single l x l matrix, computes
+    the rest. NC4 always needs the second pass.
 
-    Workers fill one accumulator each; `a.merge(b)` and `a + b` join them, in any order. Accumulators can be
+    Each worker fills one accumulator; `a.merge(b)` and `a + b` combine them, in any order. Accumulators can be
     pickled.
 
     >>> seen = Accumulator().update([[0.0], [4]], [0, 1]).update([[2.0], [6]], [0, 1])
@@ -96,7 +95,7 @@ class Accumulator:
         return next((sums.width for sums in self._classes.values()), None)
 
     def update(self, X: Any, y: Any) -> Self:
-        """Add one batch; nothing of it is kept by reference. A batch that is refused changes nothing."""
+        """Add one batch, without keeping references to it. A refused batch changes nothing."""
         rows = group(f"{self!r}.update(X, y)", X, y, at_least=1)
         width, labels = rows.X.shape[1], rows.classes.tolist()
         if not np.isfinite(rows.X).all():
@@ -108,7 +107,7 @@ class Accumulator:
         return self
 
     def merge(self, other: "Accumulator") -> Self:
-        """Add everything another accumulator has seen; the other is left as it is."""
+        """Add the rows of another accumulator, which is not changed."""
         call = f"{self!r}.merge(other)"
         if not isinstance(other, Accumulator) or other.scatter != self.scatter:
             raise ParameterError(f"{call}: other must be {self!r}, got {other!r}.")
@@ -123,7 +122,7 @@ class Accumulator:
         return deepcopy(self).merge(other)
 
     def result(self) -> Collapse:
-        """The metrics of what has been seen so far; more batches may follow."""
+        """The metrics of the rows so far; more batches may follow."""
         call, labels = f"{self!r}.result()", sorted(self._classes)
         if len(labels) < 2:
             raise ParameterError(f"{call}: at least 2 classes must have been seen, got {len(labels)}.")
@@ -135,8 +134,8 @@ class Accumulator:
     def second_pass(self, weights: Any = None, bias: Any = None) -> "SecondPass":
         """Start the second pass over the same rows, in any batches and order.
 
-        It gives NC4 for the linear head (weights, bias) or for predictions passed with each batch, and NC1
-        and VCI where the first pass kept no scatter.
+        It computes NC4 for the linear head (weights, bias) or for predictions passed with each batch, and NC1
+        and VCI if the first pass had `scatter=False`.
         """
         return SecondPass(self.result(), weights, bias)
 
@@ -163,17 +162,17 @@ def _pooled(states: list[ClassSums], means: Means) -> Array:
 
 
 class SecondPass:
-    """A second look at the rows, knowing the class means: see `Accumulator.second_pass`."""
+    """The second pass over the rows, given the class means: see `Accumulator.second_pass`."""
 
     def __init__(self, first: Collapse, weights: Any = None, bias: Any = None) -> None:
         self._first = first
-        self._judge = Judge(first.means, weights, bias)
+        self._nearest_mean = NearestMean(first.means, weights, bias)
         self._counts = np.zeros_like(first.means.counts)
         self._judged = self._agreeing = 0
         self._gram = Gram(first.means.values.shape[1]) if first.within is None else None
 
     def update(self, X: Any, y: Any, predictions: Any = None) -> Self:
-        """Look at one batch again; `predictions` are labels, one per row, where no weights were given."""
+        """Add one batch; `predictions` are labels, one per row, if no weights were given."""
         means, call = self._first.means, "second_pass().update(X, y)"
         rows = group(call, X, y, at_least=1)
         where = np.searchsorted(means.classes, rows.classes).clip(max=len(means.classes) - 1)
@@ -181,8 +180,8 @@ class SecondPass:
             raise ParameterError(f"{call}: the labels and the width must be those of the first pass.")
         if not np.isfinite(rows.X).all():
             raise ParameterError(f"{call}: X must be finite, without NaN or infinity.")
-        if predictions is not None or self._judge.weights is not None:
-            self._agreeing += self._judge.agreeing(rows.X, predictions)
+        if predictions is not None or self._nearest_mean.weights is not None:
+            self._agreeing += self._nearest_mean.agreeing(rows.X, predictions)
             self._judged += len(rows.X)
         if self._gram is not None:
             weights = 1 / np.sqrt(means.counts * len(means.counts))
@@ -192,7 +191,7 @@ class SecondPass:
         return self
 
     def merge(self, other: "SecondPass") -> Self:
-        """Add what another worker has seen in its second pass after the same first pass."""
+        """Add the second pass of another worker; both must follow the same first pass."""
         if not np.array_equal(self._first.means.values, other._first.means.values):
             raise ParameterError("second_pass().merge(other): both must follow the same first pass.")
         self._counts += other._counts
@@ -206,7 +205,7 @@ class SecondPass:
         return deepcopy(self).merge(other)
 
     def result(self) -> Collapse:
-        """All metrics; refused unless every class has as many rows as in the first pass."""
+        """All metrics; every class must have as many rows as in the first pass."""
         first = self._first
         for label, had, got in zip(first.means.classes, first.means.counts, self._counts):
             if had != got:

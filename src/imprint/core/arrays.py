@@ -1,4 +1,4 @@
-"""Arrays of NumPy and tensors of torch under the same few verbs, so that rows are computed on where they lie."""
+"""One set of functions for NumPy arrays and torch tensors, so that rows are processed on their own device; labels."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -9,7 +9,7 @@ from imprint.core.types import Array
 
 
 def is_torch(x: object) -> bool:
-    """Whether x is a torch tensor, told without importing torch."""
+    """Whether x is a torch tensor; does not import torch."""
     return type(x).__module__.partition(".")[0] == "torch"
 
 
@@ -19,7 +19,7 @@ def on_gpu(x: Any) -> bool:
 
 
 def to_numpy(x: Any) -> Any:
-    """A torch tensor or half-precision array as a NumPy array of the nearest supported type; anything else as it is."""
+    """A torch tensor or half-precision array as a NumPy array of the nearest supported type; others are unchanged."""
     if is_torch(x):
         x = x.float() if x.is_floating_point() and x.dtype.itemsize < 4 else x
         x = x.numpy(force=True)
@@ -29,7 +29,7 @@ def to_numpy(x: Any) -> Any:
 
 
 def like(result: Any, x: Any) -> Any:
-    """The result as a tensor on the device of x where x is a tensor and torch has such a type; else as it is."""
+    """The result as a tensor on the device of x if x is a tensor and torch has its type; else unchanged."""
     if not is_torch(x) or is_torch(result) or result.dtype.kind not in "biuf":
         return result
     import torch
@@ -38,7 +38,7 @@ def like(result: Any, x: Any) -> Any:
 
 
 def on_device_of(array: Any, x: Any) -> Any:
-    """The array where x lies: a NumPy array, or a tensor on the device of x."""
+    """The array on the device of x: a NumPy array, or a tensor."""
     if not is_torch(x):
         return to_numpy(array) if is_torch(array) else array
     return to_device(array, x.device)
@@ -61,14 +61,14 @@ def namespace(x: Any) -> Any:
 
 
 class Resident:
-    """An array that never changes, with a copy on every device that has asked for one."""
+    """A constant array with one copy per device that uses it."""
 
     def __init__(self, array: Array):
         self.array = array
         self._copies: dict[Any, Any] = {}
 
     def near(self, x: Any) -> Any:
-        """The array where x lies; copied to a device once."""
+        """The array on the device of x; copied to a device once."""
         if not is_torch(x):
             return self.array
         if x.device not in self._copies:
@@ -77,29 +77,29 @@ class Resident:
 
 
 def labels_at(labels: Array, index: Any, x: Any) -> Any:
-    """Labels by index, in the kind of x where it is a tensor and they are numbers."""
+    """Labels by index; numeric labels become a tensor if x is one."""
     if is_torch(index) and labels.dtype.kind in "biuf":
         return like(labels, index)[index]
     return like(labels[to_numpy(index)], x)
 
 
 def dtype_name(x: Any) -> str:
-    """The type of its numbers, such as `float32`."""
+    """The data type, such as `float32`."""
     return str(x.dtype).removeprefix("torch.")
 
 
-def kept(X: Any) -> Array:
-    """Rows to keep: a NumPy copy, wherever they lay."""
+def numpy_copy(X: Any) -> Array:
+    """The rows as a new NumPy array, from any device."""
     return np.array(to_numpy(X))
 
 
 def in_type_of(result: Any, x: Any) -> Any:
-    """The result with numbers of the type of x."""
+    """The result in the data type of x."""
     return result.to(x.dtype) if is_torch(x) else result.astype(x.dtype, order="C", copy=False)
 
 
 def rows_at(X: Any, index: Any) -> Any:
-    """Some rows, by index."""
+    """The rows at these indices."""
     return X[like(index, X)]
 
 
@@ -109,7 +109,7 @@ def cut(X: Any, sizes: Sequence[int]) -> list[Any]:
 
 
 def joined(parts: Sequence[Any]) -> Any:
-    """Arrays one after another."""
+    """Arrays, concatenated."""
     if is_torch(parts[0]):
         import torch
 
@@ -118,16 +118,27 @@ def joined(parts: Sequence[Any]) -> Any:
 
 
 def all_finite(x: Any) -> bool:
-    """Whether no number is infinite or none."""
+    """Whether all values are finite."""
     return bool(x.isfinite().all() if is_torch(x) else np.isfinite(x).all())
 
 
 def factorize(codes: Array) -> tuple[Array, Array]:
-    """Distinct codes factorize in the order in which they come: where each first stands, and the number of every code.
+    """Number distinct codes in order of appearance: the first index of each, and the number of every element.
 
-    >>> [found.tolist() for found in factorize(np.array([7, 7, 3, 7, 3]))]
+    >>> [part.tolist() for part in factorize(np.array([7, 7, 3, 7, 3]))]
     [[0, 2], [0, 0, 1, 0, 1]]
     """
     _, first, sorted_number = np.unique(codes, return_index=True, return_inverse=True)
     number = np.argsort(np.argsort(first))
     return np.sort(first), number[sorted_number]
+
+
+def plain(label: Any) -> Any:
+    """A label as a plain Python value."""
+    return label.item() if isinstance(label, np.generic) else label
+
+
+def as_labels(values: Sequence[Any], dtype: Any) -> Array:
+    """Labels as an array of a type; strings are as wide as the longest."""
+    text = dtype is None or np.dtype(dtype).kind == "U"
+    return np.array(values, dtype=str if text else dtype)

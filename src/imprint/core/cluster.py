@@ -1,4 +1,4 @@
-"""A Ray cluster: the one that RAY_ADDRESS names, or one that is started on this machine."""
+"""Ray clusters: the one at RAY_ADDRESS, or a local one."""
 
 import math
 import os
@@ -12,9 +12,9 @@ from imprint.core.errors import ImprintError
 from imprint.core.extras import missing
 
 RETRIES = 3  # of a task whose node was lost
-WAIT, PAUSE = 60.0, 0.5  # seconds: for a node to join, and between two queries
-REFRESH = 2.0  # seconds after which the nodes are listed again; with a thousand of them that takes long
-AHEAD = 2  # tasks handed out for every one that the cluster can run at a time
+WAIT, PAUSE = 60.0, 0.5  # seconds to wait for a node to join, and between two queries
+REFRESH = 2.0  # seconds between two listings of the nodes, which are slow with a thousand nodes
+AHEAD = 2  # tasks submitted per slot of the cluster
 
 
 @contextmanager
@@ -24,13 +24,13 @@ def joined(cores: int) -> Iterator[Any]:
         import ray
     except ImportError:
         raise missing("ray", "The ray engine needs ray") from None
-    mine = not ray.is_initialized()
-    if mine:
+    started_here = not ray.is_initialized()
+    if started_here:
         _join(ray, cores)
     try:
         yield ray
     finally:
-        if mine:
+        if started_here:
             ray.shutdown()
 
 

@@ -1,4 +1,4 @@
-"""Components are values: frozen, comparable, printable, rebuilt from their own text."""
+"""Components are frozen values that can be compared, printed, and built again from their text; the default method."""
 
 import math
 from abc import ABC
@@ -8,7 +8,17 @@ from numbers import Integral, Real
 from typing import Any, ClassVar
 
 from imprint.core.errors import ParameterError
-from imprint.core.plugins import registered_name
+from imprint.core.extras import registered_name
+
+PARTS = ("norm_pre", "generator", "norm_post", "norm_inf", "aggregator")
+DEFAULT = {
+    "norm_pre": "l2",
+    "generator": "kmeans(k=50)",
+    "norm_post": "none",
+    "norm_inf": "l2",
+    "aggregator": "kernel",
+}
+"""The default method, everywhere. docs/kernel.md shows what k costs and gains."""
 
 
 def param(
@@ -22,13 +32,13 @@ def param(
 ) -> Any:
     """Declare a parameter once: default, meaning, legal values.
 
-    A `detail` stays out of the component's text while it has its default.
+    A `detail` is part of the component's text only if it differs from its default.
     """
     return field(default=default, metadata=dict(doc=doc, ge=ge, gt=gt, choices=choices, detail=detail))
 
 
 def _coerce(value: Any, f: Field[Any]) -> Any:
-    """The value as the plain Python type of the default, or None where it is not legal."""
+    """The value as the plain Python type of the default, or None if it is not legal."""
     limits = f.metadata
     if limits["choices"]:
         return value if isinstance(value, type(f.default)) and value in limits["choices"] else None
@@ -46,7 +56,7 @@ def _coerce(value: Any, f: Field[Any]) -> Any:
 
 
 def rule(f: Field[Any]) -> str:
-    """The legal values of a parameter in words, as errors, help and docs print them."""
+    """The legal values of a parameter in words, for errors, help and docs."""
     limits = f.metadata
     if limits["choices"]:
         return "one of " + ", ".join(map(repr, limits["choices"]))
@@ -59,14 +69,14 @@ class Component(ABC):  # noqa: B024 - the families add the abstract methods
     """A frozen value whose text, such as `kmeans(k=20)`, builds it again."""
 
     family: ClassVar[str] = ""
-    """The package of its family, which is also the group of entry points for plug-ins."""
+    """The package of the family, which is also the entry-point group of plug-ins."""
     absent: ClassVar[Mapping[str, Any]] = {}
-    """Values of parameters that a file's text lacks because the parameter is newer than the file."""
+    """Values of parameters that are newer than a file whose text lacks them."""
 
     def __post_init__(self) -> None:
         if "__dataclass_fields__" not in vars(type(self)):
-            wanted = "write @dataclass(frozen=True, kw_only=True) above the class"
-            raise ParameterError(f"{type(self).__name__}: {wanted}.")
+            fix = "write @dataclass(frozen=True, kw_only=True) above the class"
+            raise ParameterError(f"{type(self).__name__}: {fix}.")
         for f in fields(self):
             if "choices" not in f.metadata:
                 raise ParameterError(f"{type(self).__name__}.{f.name}: declare it as param(default, meaning).")
@@ -84,7 +94,7 @@ class Component(ABC):  # noqa: B024 - the families add the abstract methods
 
     @classmethod
     def public_name(cls) -> str | None:
-        """The name that texts and files use: of a built-in its file's, of a plug-in its entry point's, else None."""
+        """The name in texts and files: the module of a built-in, the entry point of a plug-in, else None."""
         package, _, name = cls.__module__.rpartition(".")
         return name if package == cls.family else registered_name(cls, cls.family)
 

@@ -9,7 +9,7 @@ from imprint.core.types import Array
 
 
 def digest(parts: Iterable[bytes | str | Array]) -> str:
-    """SHA-256 of a sequence of parts, each framed by its kind and length.
+    """SHA-256 of a sequence of parts, each prefixed by its type and length.
 
     >>> digest(["ab", "c"]) == digest(["a", "bc"])
     False
@@ -27,7 +27,7 @@ def digest(parts: Iterable[bytes | str | Array]) -> str:
 
 
 def class_rng(seed: int, label: object) -> "np.random.Generator":  # quoted: numpy.random is imported on first use
-    """The random numbers of one class: they depend on the seed and on the label's value alone.
+    """The random number generator of a class; it depends only on the seed and on the value of the label.
 
     >>> import numpy as np
     >>> class_rng(0, np.uint8(3)).random() == class_rng(0, 3).random() == class_rng(0, 3.0).random()
@@ -37,7 +37,7 @@ def class_rng(seed: int, label: object) -> "np.random.Generator":  # quoted: num
 
 
 def class_entropy(seed: int, label: object) -> tuple[int, int]:
-    """What `numpy.random.default_rng` is given to make the random numbers of one class."""
+    """The seed of `class_rng`, for `numpy.random.default_rng`."""
     plain = label.item() if isinstance(label, np.generic) else label
     if isinstance(plain, bool | float) and float(plain).is_integer():
         plain = int(plain)

@@ -1,4 +1,6 @@
-"""One family of errors. Each message is a sentence: the call, then the rule."""
+"""All errors; each message is one sentence, the call and then the rule. Text from elsewhere, made safe to print."""
+
+import unicodedata
 
 __all__ = [
     "DataWarning",
@@ -14,7 +16,7 @@ __all__ = [
 
 
 class ImprintError(Exception):
-    """Every error this library raises on purpose."""
+    """Base of all errors that this library raises on purpose."""
 
 
 class ParameterError(ImprintError, ValueError):
@@ -30,7 +32,7 @@ class FileError(ImprintError, OSError):
 
 
 class NotFittedError(ImprintError, ValueError, AttributeError):
-    """A model is asked before it has learnt anything."""
+    """A model is used before it was fitted."""
 
 
 class MissingExtraError(ImprintError, ImportError):
@@ -38,7 +40,7 @@ class MissingExtraError(ImprintError, ImportError):
 
 
 class SmallSampleWarning(UserWarning):
-    """There are too few rows for what was asked; the message says what to do."""
+    """There are too few rows for the requested quantity; the message says what to do."""
 
 
 class DataWarning(UserWarning):
@@ -46,7 +48,7 @@ class DataWarning(UserWarning):
 
 
 class UnreadableInput(ImprintError):  # noqa: N818 - it describes an input; the reader decides whether that is an error
-    """One input among many cannot be read; those who read many record it and go on.
+    """One of many inputs cannot be read; a reader of many inputs records it and continues.
 
     >>> str(UnreadableInput("cat/7.jpg", "the file is truncated"))
     'Cannot read cat/7.jpg: the file is truncated.'
@@ -58,3 +60,22 @@ class UnreadableInput(ImprintError):  # noqa: N818 - it describes an input; the 
 
     def __str__(self) -> str:
         return f"Cannot read {self.name}: {self.reason.rstrip('.')}."
+
+
+HIDDEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
+"""Unicode categories that are invisible or that change how other characters are displayed."""
+
+
+def printable(text: object, most: int = 500) -> str:
+    r"""A name or label, safe to print: invisible characters are escaped, long texts are truncated.
+
+    >>> print(printable("a\x1b[31m.png"), printable("\u202egnp.exe"), printable("x" * 9, most=5))
+    a\x1b[31m.png \u202egnp.exe xxxx…
+    """
+    shown = "".join(_escaped(c) if unicodedata.category(c) in HIDDEN else c for c in str(text)[: most + 1])
+    return shown if len(shown) <= most else shown[: most - 1] + "…"
+
+
+def _escaped(character: str) -> str:
+    code = ord(character)
+    return f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}" if code < 65536 else f"\\U{code:08x}"

@@ -1,26 +1,32 @@
-"""Extras of the distribution: the one place that says how something optional is installed."""
+"""What is installed: the extras of this distribution, plug-ins of other packages, and versions for a bug report."""
 
+from functools import cache
 from importlib.util import find_spec
+from typing import TYPE_CHECKING
 
 from imprint.core.errors import MissingExtraError
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 DISTRIBUTION = "weight-imprinting"
 """What this package is called on the package index, where `imprint` is another project."""
 
 OTHER = "imprint"
-"""The distribution of that other project."""
+"""The distribution of the other project."""
 
 PACKAGES = {
     "torch": ("torch", "torchvision"),
     "litert": ("ai_edge_litert",),
     "timm": ("timm",),
     "sentence": ("sentence_transformers",),
+    "clip": ("open_clip", "transformers", "torchvision"),
     "ray": ("ray",),
     "fast": ("numba",),
     "export": ("onnx",),
     "serve": ("starlette", "uvicorn", "onnx"),
 }
-"""Of every extra the modules it brings."""
+"""The modules that each extra installs."""
 
 
 def install_hint(extra: str | None = None, *options: str) -> str:
@@ -34,7 +40,7 @@ def install_hint(extra: str | None = None, *options: str) -> str:
 
 
 def missing(extra: str | None, what: str, *options: str) -> MissingExtraError:
-    """The one sentence for an optional package that is not there.
+    """The error for an optional package that is not installed.
 
     >>> str(missing("ray", "The ray engine needs ray"))
     "The ray engine needs ray: pip install 'weight-imprinting[ray]'."
@@ -43,9 +49,9 @@ def missing(extra: str | None, what: str, *options: str) -> MissingExtraError:
 
 
 def clash() -> str | None:
-    """A sentence where the other project that is called `imprint` is installed as well; None where all is well.
+    """A warning if the other project that is called `imprint` is installed too, else None.
 
-    Both bring a package `imprint`, so each overwrites files of the other.
+    Both install a package `imprint`, so each overwrites files of the other.
     """
     from importlib.metadata import PackageNotFoundError, version
 
@@ -54,7 +60,7 @@ def clash() -> str | None:
     except PackageNotFoundError:
         return None
     return (
-        f"Another project's {OTHER} {other} is installed beside {DISTRIBUTION}, and both are imported as imprint: "
+        f"Another project's {OTHER} {other} is installed next to {DISTRIBUTION}, and both are imported as imprint: "
         f"pip uninstall {OTHER}, then {install_hint(None, '--force-reinstall', '--no-deps')}."
     )
 
@@ -62,3 +68,54 @@ def clash() -> str | None:
 def installed(extra: str) -> bool:
     """Whether every module of an extra can be found; none of them is imported."""
     return all(find_spec(module) is not None for module in PACKAGES[extra])
+
+
+@cache
+def registered(group: str) -> dict[str, "EntryPoint"]:
+    """The installed entry points of a group, such as `imprint.generators`, by name."""
+    from importlib.metadata import entry_points
+
+    return {point.name: point for point in entry_points(group=group)}
+
+
+def registered_name(cls: type, group: str) -> str | None:
+    """The name of a class in a group of entry points; only those of the package that defines the class are loaded."""
+    package = cls.__module__.partition(".")[0]
+    candidates = {name: point for name, point in registered(group).items() if point.module.split(".")[0] == package}
+    return next((name for name, point in candidates.items() if _loaded(point) is cls), None)
+
+
+def _loaded(point: "EntryPoint") -> object:
+    try:
+        return point.load()
+    except (ImportError, AttributeError):
+        return None
+
+
+def environment() -> str:
+    """What a bug report needs: Python, the platform, cores, versions of dependencies and extras, the cache folder."""
+    import os
+    import platform
+    import sys
+    from importlib.metadata import PackageNotFoundError, requires, version
+
+    from imprint.core.files.atomic import home
+
+    def version_of(name: str) -> str:
+        try:
+            return version(name)
+        except PackageNotFoundError:
+            return "not installed"
+
+    try:
+        required = [line.split(";")[0].split(">=")[0].split("[")[0].strip() for line in requires(DISTRIBUTION) or []]
+    except PackageNotFoundError:  # imported from a source tree that is not installed
+        required = []
+    lines = [
+        f"python        {platform.python_version()} ({sys.executable})",
+        f"platform      {platform.platform()}",
+        f"cores         {os.cpu_count()}",
+        f"cache folder  {home()}",
+        *(f"{name:<13} {version_of(name)}" for name in dict.fromkeys(required) if name != DISTRIBUTION),
+    ]
+    return "\n".join(lines) + "\n"

@@ -11,7 +11,7 @@ from typing import Any, Generic, TypeVar
 
 from imprint.core.component import Component
 from imprint.core.errors import ParameterError
-from imprint.core.plugins import registered
+from imprint.core.extras import registered
 
 C = TypeVar("C", bound=Component)
 LISTED = 40  # names that an error lists
@@ -19,10 +19,10 @@ LONGEST_TEXT = 200  # characters; a component's text is a short call, never a pr
 
 
 def unknown(kind: str, name: object, known: Iterable[str]) -> ParameterError:
-    """The one sentence for a name that does not exist."""
+    """The error for a name that does not exist, with a suggestion."""
     known = list(known)
-    near = difflib.get_close_matches(str(name), known, 1)
-    hint = f" Did you mean {near[0]!r}?" if near else ""
+    similar = difflib.get_close_matches(str(name), known, 1)
+    hint = f" Did you mean {similar[0]!r}?" if similar else ""
     more = f" and {len(known) - LISTED} more" if len(known) > LISTED else ""
     return ParameterError(f"Unknown {kind} {name!r}.{hint} Known: {', '.join(known[:LISTED])}{more}.")
 
@@ -47,7 +47,7 @@ class Family(Generic[C]):
         return map(self.load, self.names())
 
     def _load(self, name: str) -> type[C]:
-        if name not in self.builtin():  # only then is looked for plug-ins, which takes longer
+        if name not in self.builtin():  # plug-ins are looked up only here, because that takes longer
             return self._plugin(name)
         module = import_module(f"{self.package}.{name}")
         (cls,) = (
@@ -69,12 +69,12 @@ class Family(Generic[C]):
             ) from e
         if not (isinstance(cls, type) and issubclass(cls, self.base)):
             raise ParameterError(
-                f"The entry point {name} = {point.value} of {self.package} is no {self.base.__name__}."
+                f"The entry point {name} = {point.value} of {self.package} is not a {self.base.__name__}."
             )
         return cls
 
     def stored_text(self, component: C) -> str:
-        """The text that stands for a component in a file; refuses one that no name leads back to."""
+        """The text of a component in a file; refuses a component that this text does not build again."""
         try:
             back = self.resolve(str(component)) if component.public_name() else None
         except ParameterError:
@@ -82,7 +82,7 @@ class Family(Generic[C]):
         if back != component:
             cls = type(component)
             raise ParameterError(
-                f"save: {cls.__qualname__} is no registered {self.kind}, so a file cannot name it; give its package "
+                f"save: {cls.__qualname__} is not a registered {self.kind}, so a file cannot name it; give its package "
                 f'the entry point [project.entry-points."{self.package}"] name = "{cls.__module__}:{cls.__qualname__}" '
                 f"with a name that is not taken."
             )

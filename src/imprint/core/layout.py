@@ -1,4 +1,4 @@
-"""Named arrays of many classes: how a file stores them, and what they must look like."""
+"""Named arrays of many classes: how a file stores them, and the shapes, types and ranges they must have."""
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -12,10 +12,9 @@ from imprint.core.types import Array, State
 class Entry(NamedTuple):
     """One array of a layout.
 
-    `shape` names the axes: a number is that long; `d` is the width of the embeddings; `t` the d (d + 1) / 2 numbers
-    of a triangle; any other letter is as long as wherever else it stands for the same class, and at least one.
-    `instead_of` names another array: every class has exactly one of the two. An `optional` array may be absent from any
-    class.
+    `shape` names the axes. A number is a fixed length, `d` the width of the embeddings, `t` the d (d + 1) / 2 numbers
+    of a triangle. Any other letter is a length >= 1 that is the same for all arrays of a class. `instead_of` names
+    another array: every class has exactly one of the two. An `optional` array may be absent from any class.
     """
 
     shape: str
@@ -27,15 +26,15 @@ class Entry(NamedTuple):
 
 
 COUNTED = 2.0**53
-"""Numbers of rows above this are no longer exact."""
+"""Counts of rows above this are not exact in float64."""
 SMALLEST_MASS = float(np.finfo(np.float64).tiny)
-"""The least total weight of rows: positive, and its inverse is finite."""
+"""The smallest total weight of rows: positive, with a finite inverse."""
 
 Layout = Mapping[str, Entry]
 
 
 class Stack(NamedTuple):
-    """Arrays of the same name, type and number of axes, of many classes: all values in turn, and whose they are."""
+    """Arrays of the same name, type and number of axes, of many classes: concatenated values, classes and shapes."""
 
     values: Array  # one axis
     classes: Array  # (n,) ascending
@@ -56,8 +55,8 @@ def fits(stacks: Mapping[str, Stack], layout: Layout, count: int, width: int) ->
         return False
     lengths: dict[str, Array] = {}
     for name, entry in layout.items():
-        own = (entry.instead_of, name) if entry.instead_of else (name,)
-        holders = [stacks[n].classes for n in own if n in stacks]
+        alternatives = (entry.instead_of, name) if entry.instead_of else (name,)
+        holders = [stacks[n].classes for n in alternatives if n in stacks]
         each_once = bool(holders) and np.array_equal(np.sort(np.concatenate(holders)), np.arange(count))
         if not (each_once or entry.optional):
             return False
@@ -84,12 +83,12 @@ def _in_shape(stack: Stack, entry: Entry, count: int, width: int, lengths: dict[
     fixed = {"d": width, "t": width * (width + 1) // 2}
     for axis, length in zip(axes, shapes.T):
         if axis.isdigit() or axis in fixed:
-            wanted = np.full(len(length), int(axis) if axis.isdigit() else fixed[axis])
+            expected = np.full(len(length), int(axis) if axis.isdigit() else fixed[axis])
         else:
-            wanted = lengths.setdefault(axis, np.zeros(count, dtype=np.int64))
-            wanted[classes] = np.where(wanted[classes] == 0, length, wanted[classes])
-            wanted = wanted[classes]
-        if (length < 1).any() or not np.array_equal(length, wanted):
+            of_class = lengths.setdefault(axis, np.zeros(count, dtype=np.int64))
+            of_class[classes] = np.where(of_class[classes] == 0, length, of_class[classes])
+            expected = of_class[classes]
+        if (length < 1).any() or not np.array_equal(length, expected):
             return False
     return True
 
@@ -98,7 +97,7 @@ LARGEST_AXIS = 2**31
 
 
 def to_arrays(kind: str, states: Sequence[State]) -> dict[str, Array]:
-    """The states of classes, stacked: for every name all values in turn, and a row (class, *shape) for each class."""
+    """The states of classes, stacked: for every name, concatenated values and a row (class, *shape) per class."""
     arrays = {}
     for name in sorted({name for state in states for name in state}):
         holders = [i for i, state in enumerate(states) if name in state]

@@ -1,6 +1,7 @@
-"""The most memory that this process held, and how it is made in large amounts."""
+"""Peak memory of this process, and allocation of many objects."""
 
 import gc
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -8,13 +9,13 @@ from pathlib import Path
 
 
 def reset_peak() -> None:
-    """Forget the peak so far, where the system can; elsewhere `peak_memory` is that of the whole process."""
+    """Reset the peak if the system can; otherwise `peak_memory` is that of the whole process."""
     with suppress(OSError):
         Path("/proc/self/clear_refs").write_text("5")
 
 
 def peak_memory() -> int:
-    """Most bytes of memory that this process held since `reset_peak`; 0 where it cannot be measured.
+    """Peak memory of this process in bytes since `reset_peak`; 0 if it cannot be measured.
 
     >>> peak_memory() > 1_000_000
     True
@@ -30,16 +31,24 @@ def peak_memory() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 
 
-@contextmanager
-def growing() -> Iterator[None]:
-    """While millions of values are made that all stay, Python does not look among them for some to drop.
+def physical_memory() -> int:
+    """Bytes of memory that the machine has; 0 where the system does not tell."""
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, ValueError, OSError):
+        return 0
 
-    It would look at all of them again and again, which takes as long as making them.
+
+@contextmanager
+def without_collection() -> Iterator[None]:
+    """Disable cyclic garbage collection while millions of objects are allocated that all stay alive.
+
+    Repeated collections would take as long as the allocation itself.
     """
-    looking = gc.isenabled()
+    was_enabled = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
-        if looking:
+        if was_enabled:
             gc.enable()

@@ -8,8 +8,8 @@ from typing import Any
 
 from imprint.core.errors import FileError, ParameterError
 from imprint.core.family import unknown
-from imprint.datasets.named import family
-from imprint.datasets.record import DatasetRecord, DownloadProgress, PublishedFile
+from imprint.datasets.folder_labels import Nesting
+from imprint.datasets.named import DatasetRecord, DownloadProgress, PublishedFile, load_named, record_of, records
 from imprint.datasets.split import NO_LABELS, SPLITS, Label, Split, UnreadableInput, check_split
 
 __all__ = [
@@ -33,16 +33,16 @@ def names() -> list[str]:
     >>> "digits" in names()
     True
     """
-    return family.names()
+    return sorted(records())
 
 
 def record(name: str) -> DatasetRecord:
-    """What is known of a named data set, without loading it.
+    """The record of a named data set, without loading it.
 
     >>> record("usps").train
     7291
     """
-    return family.load(name).record
+    return record_of(name)
 
 
 def load(
@@ -53,20 +53,22 @@ def load(
     labelled: bool = True,
     label_column: str | None = None,
     text_column: str | None = None,
+    tree: Nesting = None,
     progress: DownloadProgress | None = None,
 ) -> Split:
     """One split of a data set: by name, or by the path of a folder, table, pack or matrix.
 
-    - a folder per class, of pictures or of `.wav` sounds; or such folders in `train/` and `test/`;
+    - a folder per class, of pictures or of `.wav` sounds; or such folders in `train/` and `test/`. Nested folders are a
+      tree: `animal/cat/` is the class `animal/cat`. `tree=False` makes each top folder one class, `tree=True` makes
+      sub-folders classes even if their names are numbers. With a list of classes, folders below one belong to it;
     - a table `.csv`, `.tsv`, `.jsonl` or `.parquet`, of texts (`text`, or `text_column`) or of embeddings (columns of
       numbers, or one column of lists), with `label` (or `label_column`); a folder may hold `train.csv` and `test.csv`;
     - a pack `.npz` of pictures, or of embeddings as `imprint embed` writes them;
     - a matrix `.npy` of embeddings, with one label per row in the file `labels`.
 
-    The kind is found from the data: see `modality`, `found` and `parts` of the split. With `labelled=False` no labels
-    are needed, and those there are are not read. A name goes before a path: write `./mnist` for a folder of that name.
-    Public sets are downloaded once, into the folder that `imprint.core.files.home.home()` names; `progress` is called
-    for every block.
+    The modality follows from the data: see `modality`, `found` and `parts` of the split. `labelled=False` ignores
+    labels. A name takes precedence over a path: write `./mnist` for a folder of that name. Public data sets are
+    downloaded once, into `data` in `IMPRINT_HOME`; `progress` is called for every block.
 
     >>> load("digits"), load("digits", "test")
     (Split(1442 images, 10 classes), Split(355 images, 10 classes))
@@ -75,19 +77,23 @@ def load(
     """
     check_split(split)
     if isinstance(data, str) and data in names():
-        named = replace(family.load(data)().load(split, progress), origin=data, parts=SPLITS)
+        named = replace(load_named(data, split, progress), origin=data, parts=SPLITS)
         return named if labelled else replace(named, labels=NO_LABELS, classes=())
     path = Path(data).expanduser()
     if labels is not None and path.suffix.lower() != ".npy":
         raise ParameterError(f"load({os.fspath(data)!r}, labels={os.fspath(labels)!r}): labels go with a .npy file.")
     columns = {"label_column": label_column, "text_column": text_column}
     if path.is_dir():
-        return _load_folder(path, split, labelled, columns)
+        return _load_folder(path, split, labelled, columns, tree)
     if not path.exists():
         text = os.fspath(data)
         if isinstance(data, str) and not path.suffix and os.path.basename(text) == text:
             raise unknown("dataset", data, [*names(), "or a path"])
         raise FileError(f"There is no file or folder {text}.")
+    if path.suffix.lower() == ".zip":
+        from imprint.datasets.folder import load_zip
+
+        return load_zip(path, split, labelled=labelled, tree=tree)
     return _load_file(path, split, None if labels is None else Path(labels).expanduser(), labelled, columns)
 
 
@@ -103,14 +109,11 @@ def load_files(paths: Iterable[str | os.PathLike[str]], kind: str | None = None)
 
 
 def _load_file(path: Path, split: str, labels: Path | None, labelled: bool, columns: dict[str, Any]) -> Split:
-    from imprint.datasets.folder import load_zip
     from imprint.datasets.matrices import load_matrix
     from imprint.datasets.packs import load_pack
     from imprint.datasets.tables import SUFFIXES, load_table, table_suffix
 
     suffix = path.suffix.lower()
-    if suffix == ".zip":
-        return load_zip(path, split, labelled=labelled)
     if suffix == ".npz":
         return load_pack(path, split, labelled=labelled)
     if table_suffix(path):
@@ -128,10 +131,10 @@ def _check_train(path: Path, split: str) -> None:
         raise FileError(f"{path} has no test split; give the test rows as a file of their own.")
 
 
-def _load_folder(path: Path, split: str, labelled: bool, columns: dict[str, Any]) -> Split:
+def _load_folder(path: Path, split: str, labelled: bool, columns: dict[str, Any], tree: Nesting) -> Split:
     from imprint.datasets.folder import load_folder
     from imprint.datasets.tables import has_tables, load_table_folder
 
     if has_tables(path):
         return load_table_folder(path, split, labelled=labelled, **columns)
-    return load_folder(path, split, labelled=labelled)
+    return load_folder(path, split, labelled=labelled, tree=tree)

@@ -1,17 +1,25 @@
-"""Downloads that resume after a dropped connection and appear complete or not at all."""
+"""Downloads that resume after a dropped connection and appear complete or not at all.
+
+Why not `pooch`: its `HTTPDownloader` starts from the first byte, has a timeout per read but no deadline for the file,
+and accepts a body of any size. `tests/unit/datasets/test_hostile_servers.py` requires all three.
+"""
 
 import hashlib
 import http.client
+import io
 import os
 import ssl
 import time
 import urllib.error
+import urllib.request
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from imprint.core.errors import FileError
-from imprint.core.files.locks import exclusive
-from imprint.datasets.opening import AddressError, TooLateError, open_address
-from imprint.datasets.record import DownloadProgress, PublishedFile
+from imprint.core.files.atomic import exclusive
+from imprint.datasets.named import DownloadProgress, PublishedFile
 
 ATTEMPTS = 4  # in a row without a new byte
 TIMEOUT = 30.0  # seconds without an answer
@@ -130,3 +138,95 @@ def _problem(source: PublishedFile, path: Path) -> str | None:
         digest = hashlib.file_digest(f, lambda: hashlib.new(algorithm, usedforsecurity=False)).hexdigest()
     problem = f"({path.stat().st_size} bytes) has {algorithm} {digest}, but must have {published}"
     return None if digest == published else problem
+
+
+class AddressError(Exception):
+    """An address, perhaps the target of a redirect, is not valid."""
+
+
+class TooLateError(Exception):
+    """The deadline has passed."""
+
+
+def open_address(url: str, headers: dict[str, str], timeout: float, deadline: float) -> Any:
+    """The response of an HTTP or HTTPS address; no read starts after the deadline (`time.monotonic`)."""
+    opener = urllib.request.OpenerDirector()
+    for handler in (
+        urllib.request.ProxyHandler(),
+        _Http(deadline),
+        _Https(deadline),
+        _Redirects(),
+        urllib.request.HTTPErrorProcessor(),
+        urllib.request.HTTPDefaultErrorHandler(),
+        urllib.request.UnknownHandler(),
+    ):
+        opener.add_handler(handler)
+    try:
+        return opener.open(urllib.request.Request(url, headers=headers), timeout=timeout)
+    except http.client.HTTPException:
+        raise
+    except ValueError as e:  # from urllib or the codec of host names
+        raise AddressError(str(e)) from None
+
+
+class _UntilDeadline(io.RawIOBase):
+    """The bytes of a connection until the deadline."""
+
+    def __init__(self, connection: Any, deadline: float) -> None:
+        self._connection, self._deadline = connection, deadline
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int | None:
+        if time.monotonic() > self._deadline:
+            raise TooLateError
+        count: int | None = self._connection.readinto(buffer)
+        return count
+
+    def close(self) -> None:
+        self._connection.close()
+        super().close()
+
+
+class _Response(http.client.HTTPResponse):
+    def __init__(self, *args: Any, deadline: float, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.fp = io.BufferedReader(_UntilDeadline(self.fp.detach(), deadline))
+
+
+def _connection(kind: Callable[..., Any], deadline: float) -> Any:
+    """A factory of connections whose responses respect the deadline."""
+
+    def connect(host: str, **options: Any) -> Any:
+        connection = kind(host, **options)
+        connection.response_class = partial(_Response, deadline=deadline)
+        return connection
+
+    return connect
+
+
+class _Http(urllib.request.HTTPHandler):
+    def __init__(self, deadline: float) -> None:
+        super().__init__()
+        self._deadline = deadline
+
+    def http_open(self, req: urllib.request.Request) -> Any:
+        return self.do_open(_connection(http.client.HTTPConnection, self._deadline), req)
+
+
+class _Https(urllib.request.HTTPSHandler):
+    def __init__(self, deadline: float) -> None:
+        super().__init__()
+        self._deadline = deadline
+
+    def https_open(self, req: urllib.request.Request) -> Any:
+        return self.do_open(_connection(http.client.HTTPSConnection, self._deadline), req)
+
+
+class _Redirects(urllib.request.HTTPRedirectHandler):
+    """Follows redirects without reading their bodies, which may never end."""
+
+    def redirect_request(self, req: Any, fp: Any, *rest: Any) -> Any:
+        fp.close()
+        return super().redirect_request(req, fp, *rest)

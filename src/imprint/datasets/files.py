@@ -12,8 +12,7 @@ from typing import Any, overload
 
 from imprint.core.digest import digest
 from imprint.core.errors import FileError
-from imprint.core.files.atomic import atomic_write
-from imprint.core.files.home import home
+from imprint.core.files.atomic import atomic_write, home
 from imprint.datasets.split import UnreadableInput
 from imprint.modalities import read_file
 from imprint.modalities._base import LARGEST_FILE

@@ -11,6 +11,7 @@ import numpy as np
 
 from imprint.core.errors import FileError
 from imprint.datasets.files import SYSTEM_FILES, Decode, FileInputs, ZipInputs
+from imprint.datasets.folder_labels import Nesting, folder_labels
 from imprint.datasets.split import NO_LABELS, Split
 from imprint.modalities import Modality, modality, of_file
 
@@ -29,21 +30,25 @@ class Listing(NamedTuple):
     open: Callable[[Sequence[str], Decode], FileInputs]
 
 
-def load_folder(root: Path, split: str, *, labelled: bool = True) -> Split:
+def load_folder(root: Path, split: str, *, labelled: bool = True, tree: Nesting = None) -> Split:
     """One split of a folder of pictures, sounds or texts.
 
     Either the folder has `train` and `test` (or `val`) below it, with one sub-folder per class in each, or it has
     one sub-folder per class itself and is all `train`. A sub-folder `unlabelled` is not a class. Without labels, it is
-    everything below the folder.
+    everything below the folder. `folder_labels` says how nested folders are read; those of `test` are read as those
+    of `train`.
     """
     if not labelled:
         files = list(_files(root))
         return _split_of(Listing(root, files, set(), partial(FileInputs, root)), labelled=False, origin=root.name)
     folder, parts = _split_folder(root, split)
-    return _split_of(_listing(folder), labelled=True, origin=root.resolve().name, parts=parts)
+    if split == "test" and tree is None:
+        tree = [str(label) for label in load_folder(root, "train").classes]
+    listing = _listing(folder)
+    return _split_of(listing, labelled=True, origin=root.resolve().name, parts=parts, tree=tree)
 
 
-def load_zip(path: Path, split: str, *, labelled: bool = True) -> Split:
+def load_zip(path: Path, split: str, *, labelled: bool = True, tree: Nesting = None) -> Split:
     """One split of a `.zip` of folders, laid out as `load_folder` expects; a single folder around them is skipped."""
     members = ZipInputs.members(path)
     while len({name.split("/", 1)[0] for name in members}) == 1 and all(name.count("/") > 1 for name in members):
@@ -55,8 +60,10 @@ def load_zip(path: Path, split: str, *, labelled: bool = True) -> Split:
     if labelled:
         chosen = {n: m for n, m in chosen.items() if not n.startswith(f"{UNLABELLED}/")}
     folders = {name.split("/", 1)[0] for name in chosen if "/" in name}
+    if labelled and split == "test" and tree is None:
+        tree = [str(label) for label in load_zip(path, "train").classes]
     listing = Listing(path, list(chosen), folders, partial(ZipInputs, path, chosen))
-    return _split_of(listing, labelled=labelled, origin=path.name, parts=parts)
+    return _split_of(listing, labelled=labelled, origin=path.name, parts=parts, tree=tree)
 
 
 def load_files(paths: Iterable[str | os.PathLike[str]], kind: str | None = None) -> Split:
@@ -85,26 +92,33 @@ def load_files(paths: Iterable[str | os.PathLike[str]], kind: str | None = None)
     return Split(FileInputs("", names, only.read), NO_LABELS, names, (), only.name, ignored=dict(ignored))
 
 
-def _split_of(listing: Listing, *, labelled: bool, origin: str, parts: tuple[str, ...] = ("train",)) -> Split:
+def _split_of(
+    listing: Listing,
+    *,
+    labelled: bool,
+    origin: str,
+    parts: tuple[str, ...] = ("train",),
+    tree: Nesting = None,
+) -> Split:
     """The files of one modality. Other files, files outside any class and empty folders are left out and reported."""
     if labelled and not listing.folders:
         raise FileError(f"{listing.where} has no sub-folders; make one per class and put its inputs there.")
     inside = [name for name in listing.files if "/" in name or not labelled]
     kind = _modality(listing.where, inside)
     names = tuple(name for name in inside if of_file(name) == kind)
-    labels = np.array([name.split("/", 1)[0] for name in names]) if labelled else NO_LABELS
-    classes = tuple(dict.fromkeys(labels.tolist()))
+    labels, sentences = folder_labels(names, tree) if labelled else ([], ())
     stray = [name for name in listing.files if labelled and "/" not in name and of_file(name) == kind]
-    empty = sorted(listing.folders - {*classes}) if labelled else []
+    empty = sorted(listing.folders - {name.split("/", 1)[0] for name in names}) if labelled else []
     omissions = [
+        *sentences,
         *_omitted(stray, f"{kind.count(len(stray))} outside any class folder"),
         *_omitted(empty, f"{len(empty):,} folder{'s' * (len(empty) != 1)} without {kind.plural}"),
     ]
     return Split(
         listing.open(names, kind.read),
-        labels,
+        np.array(labels) if labelled else NO_LABELS,
         names,
-        classes,
+        tuple(dict.fromkeys(labels)),
         kind.name,
         origin=origin,
         parts=parts,

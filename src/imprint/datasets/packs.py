@@ -17,7 +17,7 @@ import numpy as np
 from imprint.core.errors import FileError, ParameterError
 from imprint.core.types import Array
 from imprint.datasets.matrices import DAMAGE, float_rows
-from imprint.datasets.split import NO_LABELS, SPLITS, Numbered, RowsOf, Split, classes_of, plain_labels
+from imprint.datasets.split import NO_LABELS, SPLITS, RowNames, Split, classes_of, plain_labels
 
 INPUTS = ("{}", "{}_images", "X_{}", "x_{}", "X", "embeddings", "features", "images")
 LABELS = ("{}_labels", "y_{}", "y", "labels")
@@ -42,9 +42,10 @@ def load_pack(path: Path, split: str, name: str | None = None, *, labelled: bool
     labels = _labels(path, str(label_key), len(inputs), key) if labelled else NO_LABELS
     for array in (inputs, labels):
         array.flags.writeable = False
-    names: Sequence[str] = Numbered(f"{name}/{split}", len(inputs))
+    names: Sequence[str] = RowNames(f"{name}/{split}/", range(len(inputs)))
     if name is None:
-        names = RowsOf(f"{path.name} ({split})" if len(parts) > 1 else path.name, range(1, len(inputs) + 1))
+        part = f" ({split})" if len(parts) > 1 else ""
+        names = RowNames(f"{path.name}{part}, row ", range(1, len(inputs) + 1))
     if f"{split}_names" in held and not images:
         names = _names(path, f"{split}_names", len(inputs))
     modality = "image" if images else "embedding"

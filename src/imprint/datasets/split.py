@@ -8,9 +8,8 @@ from typing import Any, Protocol, TypeAlias, overload
 import numpy as np
 
 from imprint.core.digest import digest
-from imprint.core.errors import ParameterError
+from imprint.core.errors import ParameterError, printable
 from imprint.core.errors import UnreadableInput as UnreadableInput
-from imprint.core.printable import printable
 from imprint.core.types import Array
 from imprint.modalities import Modality, modality
 
@@ -29,33 +28,15 @@ class Inputs(Protocol):
     def __getitem__(self, i: int, /) -> Any: ...
 
 
-class Numbered(Sequence[str]):
-    """The names of rows that have none: `mnist/train/0`, `mnist/train/1` and so on, made when asked for."""
+class RowNames(Sequence[str]):
+    """Names of rows that have only a number: `mnist/train/0` in a data set, `mails.csv, row 2` in a file.
 
-    def __init__(self, prefix: str, size: int):
-        self.prefix, self.size = prefix, size
-
-    def __len__(self) -> int:
-        return self.size
-
-    @overload
-    def __getitem__(self, i: int) -> str: ...
-    @overload
-    def __getitem__(self, i: slice) -> list[str]: ...
-    def __getitem__(self, i: int | slice) -> str | list[str]:
-        rows = range(self.size)[i]
-        return f"{self.prefix}/{rows}" if isinstance(rows, int) else [f"{self.prefix}/{r}" for r in rows]
-
-
-class RowsOf(Sequence[str]):
-    """The names of rows of a file, `mails.csv, row 2`: counted as messages about the file count them.
-
-    >>> RowsOf("mails.csv", range(2, 5))[-1]
+    >>> RowNames("mails.csv, row ", range(2, 5))[-1]
     'mails.csv, row 4'
     """
 
-    def __init__(self, file: str, rows: Sequence[int]):
-        self.file, self.rows = file, rows
+    def __init__(self, prefix: str, rows: Sequence[int]):
+        self.prefix, self.rows = prefix, rows
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -66,7 +47,7 @@ class RowsOf(Sequence[str]):
     def __getitem__(self, i: slice) -> list[str]: ...
     def __getitem__(self, i: int | slice) -> str | list[str]:
         rows = self.rows[i]
-        return f"{self.file}, row {rows}" if isinstance(rows, int) else [f"{self.file}, row {r}" for r in rows]
+        return f"{self.prefix}{rows}" if isinstance(rows, int) else [f"{self.prefix}{r}" for r in rows]
 
 
 class Joined(Sequence[Any]):

@@ -1,4 +1,4 @@
-"""The main job in small: the published recipes compared on handwritten digits, with a page to look at."""
+"""A small demonstration: the published recipes compared on handwritten digits, shown on a page."""
 
 from imprint.demo.findings import Findings, explore
 from imprint.demo.page import write_page

@@ -1,4 +1,4 @@
-"""What the demonstration measures."""
+"""The measurements of the demonstration."""
 
 import time
 from collections.abc import Callable
@@ -31,7 +31,7 @@ Report = Callable[[str, int, int], object]
 
 
 class GainOfMap(NamedTuple):
-    """A task whose two classes hold `d` digits each: its NC1, and what 20 proxies gain over one, in points."""
+    """A task of two classes with `d` digits each: its NC1, and the gain of 20 proxies over one, in points."""
 
     d: int
     nc1: float
@@ -39,23 +39,23 @@ class GainOfMap(NamedTuple):
 
 
 class Knowledge(NamedTuple):
-    """What a calibrated model of nine digits says of itself, and what came true."""
+    """The self-assessment of a calibrated model of nine digits, compared with measurements."""
 
     expected: float
     interval: tuple[float, float]
     accuracy: float
     refused_known: float
-    """The share of test pictures of the nine digits that it calls none of these, where 5 % are allowed."""
+    """The share of test pictures of the nine digits that it flags as none of these; 5 % are allowed."""
     refused_unknown: float
-    """The same of the tenth digit, which it has never seen."""
+    """The same share for the tenth digit, which is not in its training data."""
     forgetting: float
     """Seconds to forget one of ten digits."""
     forgets_exactly: bool
-    """Whether it then answers just as the model that never saw it."""
+    """Whether it then equals the model that never saw this digit."""
 
 
 class Example(NamedTuple):
-    """A test picture, what it is called, and the training picture beside the nearest proxy."""
+    """A test picture, its prediction, and the training picture closest to the decisive proxy."""
 
     picture: Array
     label: int
@@ -66,7 +66,7 @@ class Example(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Findings:
-    """Everything the table and the page show."""
+    """The contents of the table and of the page."""
 
     scores: dict[str, dict[tuple[str, int], float]]
     """Accuracy of every recipe for every (task, seed)."""
@@ -98,12 +98,12 @@ class DigitEmbeddings:
     test: Embedded
 
     def score(self, classifier: ImprintClassifier, task: Task, seed: int) -> float:
-        """Imprint the task's training rows, and the share of its test rows that are called right."""
+        """The accuracy of a classifier on a task."""
         (X, y), (Q, truth) = self.part(self.train, task, seed), self.part(self.test, task.queries(), seed)
         return classifier.fit(X, y).score(Q, truth)
 
     def part(self, rows: Embedded, task: Task, seed: int = 0) -> tuple[Array, Array]:
-        """The rows and labels that a task takes."""
+        """The rows and labels of a task."""
         chosen = task.select(rows.y, seed)
         return rows.X[chosen.rows], chosen.labels
 
@@ -169,10 +169,10 @@ def _kmeans(k: int, seed: int, name: str = "imprint2025") -> ImprintClassifier:
 
 
 def _knowledge(data: DigitEmbeddings) -> Knowledge:
-    """Teach nine digits and ask about all ten; then teach the tenth and forget it."""
+    """Fit nine digits and test on all ten; then fit all ten and forget one."""
     y, truth = np.asarray(data.train.y), np.asarray(data.test.y)
-    known, asked = y != UNKNOWN, truth != UNKNOWN
-    nine = recipes.recipe("kernel", calibrate=True, random_state=0).fit(data.train.X[known], y[known])
+    train, test = y != UNKNOWN, truth != UNKNOWN
+    nine = recipes.recipe("kernel", calibrate=True, random_state=0).fit(data.train.X[train], y[train])
     refused = nine.known(data.test.X) < ALLOWED
     ten = recipes.recipe("kernel", calibrate=True, random_state=0).fit(data.train.X, y)
     start = time.perf_counter()
@@ -181,9 +181,9 @@ def _knowledge(data: DigitEmbeddings) -> Knowledge:
     return Knowledge(
         expected=nine.expected_accuracy_,
         interval=nine.expected_interval_,
-        accuracy=nine.score(data.test.X[asked], truth[asked]),
-        refused_known=float(refused[asked].mean()),
-        refused_unknown=float(refused[~asked].mean()),
+        accuracy=nine.score(data.test.X[test], truth[test]),
+        refused_known=float(refused[test].mean()),
+        refused_unknown=float(refused[~test].mean()),
         forgetting=seconds,
         forgets_exactly=bool(np.array_equal(ten.predict_proba(data.test.X), nine.predict_proba(data.test.X))),
     )
@@ -196,13 +196,13 @@ def _gain(data: DigitEmbeddings, d: int, i: int) -> GainOfMap:
 
 
 def _examples(model: Imprinter, data: DigitEmbeddings, splits: dict[str, Split]) -> list[Example]:
-    """The first test picture of every digit, whether it is called right or not."""
-    place = {name: i for i, name in enumerate(splits["train"].names)}
-    found = []
+    """The first test picture of every digit, right or wrong."""
+    index = {name: i for i, name in enumerate(splits["train"].names)}
+    examples = []
     for label in model.classes_.tolist():
         i = int(np.flatnonzero(splits["test"].labels == label)[0])
         one = data.test._replace(X=data.test.X[i : i + 1])
         (best,), (nearest,) = model.top(one, 1)[0], model.why(one, 1)
-        beside = splits["train"].inputs[place[str(nearest.picture)]]
-        found.append(Example(splits["test"].inputs[i], label, best.label, best.probability, beside))
-    return found
+        beside = splits["train"].inputs[index[str(nearest.picture)]]
+        examples.append(Example(splits["test"].inputs[i], label, best.label, best.probability, beside))
+    return examples

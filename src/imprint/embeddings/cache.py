@@ -13,7 +13,7 @@ import numpy as np
 from imprint.core.digest import digest
 from imprint.core.errors import FileError
 from imprint.core.files.atomic import make_folder
-from imprint.core.files.database import Database, is_intact, remove_database
+from imprint.core.files.database import DamagedDatabaseError, Database, is_intact, remove_database
 from imprint.core.types import Array
 from imprint.embeddings.store import store_folder
 
@@ -65,9 +65,7 @@ class EmbeddingCache:
         make_folder(self.path.parent)
         try:
             self._insert(keys, rows)
-        except FileError as e:
-            if "is damaged" not in str(e):
-                raise
+        except DamagedDatabaseError:
             remove_database(self.path)
             self._insert(keys, rows)
 

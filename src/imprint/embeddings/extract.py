@@ -8,7 +8,7 @@ from typing import Any
 from imprint.backbones import Backbone
 from imprint.core.errors import ImprintError, ParameterError
 from imprint.core.family import unknown
-from imprint.core.files.locks import exclusive
+from imprint.core.files.atomic import exclusive
 from imprint.datasets import Split
 from imprint.embeddings.journal import ExtractionJournal, complete, is_complete, publish, writing
 from imprint.embeddings.pipeline import (

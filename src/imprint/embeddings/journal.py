@@ -1,8 +1,9 @@
 """An extraction in progress, and how it becomes a finished store.
 
-Rows are appended to one file; then a line in the journal commits the batch with a checksum of its rows. A batch
-without its line does not count, so a kill is harmless. Rows that did not reach the disk in a power failure fail their
-checksum when the extraction resumes, and are computed again. So no batch has to wait for the disk.
+Rows are appended to one file; then a row of an SQLite database commits the batch, with a checksum of its rows. A batch
+that is not committed does not count, so a kill is harmless. Rows that did not reach the disk in a power failure fail
+their checksum when the extraction resumes, and are computed again. So no batch has to wait for the disk. A damaged
+database is discarded: that costs time, never a wrong row.
 """
 
 import io
@@ -13,33 +14,33 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import astuple
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 
+from imprint.core import __version__
 from imprint.core.errors import FileError
 from imprint.core.files.atomic import atomic_write
-from imprint.core.version import __version__
+from imprint.core.files.database import DamagedDatabaseError, Database, is_intact, remove_database
 from imprint.datasets import Split
 from imprint.embeddings.pipeline import EmbeddedBatch, Skipped
 from imprint.embeddings.store import HEADER, LABELS, MANIFEST, NAMES, ROWS, npy_header, write_manifest, write_names
 
-JOURNAL = "journal"
+JOURNAL = "journal.sqlite"
+OLD_JOURNAL = "journal"  # of earlier versions; such an extraction starts again
+TABLES = ("CREATE TABLE batches (number INTEGER PRIMARY KEY, content TEXT NOT NULL, checksum BLOB NOT NULL)",)
+"""Row 0 holds the identity of the extraction; each later row holds a batch: inputs, rows, their CRC, skipped inputs."""
 FORMAT = 1
 
 
 @contextmanager
 def writing(folder: Path) -> Iterator[None]:
-    """Turn a full disk or a forbidden folder into one sentence."""
+    """Report a full disk or a forbidden folder in one sentence."""
     try:
         yield
-    except FileError:
-        raise
     except OSError as e:
-        why = e.strerror or str(e)
-        raise FileError(
-            f"Cannot write {folder}: {why}; finished batches are kept and the same call goes on after them."
-        ) from None
+        problem = str(e).rstrip(".") if isinstance(e, FileError) else f"Cannot write {folder}: {e.strerror or e}"
+        raise FileError(f"{problem}; finished batches are kept and the same call goes on after them.") from None
 
 
 class ExtractionJournal:
@@ -48,31 +49,36 @@ class ExtractionJournal:
     def __init__(self, folder: Path, identity: dict[str, Any]):
         """`identity` describes the extraction, including `width`; a folder with another identity is refused."""
         self.folder, self.width = folder, int(identity["width"])
-        self.done = self.rows = 0
+        self.done = self.rows = self._batches = 0
         self.skipped: list[Skipped] = []
         with writing(folder):
             folder.mkdir(parents=True, exist_ok=True)
-            self._journal = _open(folder / JOURNAL)
-            self._rows = _open(folder / ROWS)
-            try:
-                self._resume(identity)
-            except BaseException:
-                self.close()
-                raise
+            (folder / ROWS).touch()
+            self._rows = (folder / ROWS).open("r+b", buffering=0)
+            self._database, entries = _open(folder / JOURNAL)
+        try:
+            if entries and entries[0] != identity:
+                raise FileError(f"{folder} holds part of another extraction: delete that folder and extract again.")
+            with writing(folder):
+                self._resume(entries[1:])
+                self._database.insert("batches", 0, _content(identity))
+        except BaseException:
+            self.close()
+            raise
 
     def commit(self, batch: EmbeddedBatch) -> None:
-        """Append a batch: its rows first, then the line that commits them."""
+        """Append a batch: its rows first, then the entry that commits them."""
         raw = np.ascontiguousarray(batch.rows, dtype="<f4").tobytes()
         entry: list[Any] = [batch.inputs, len(batch.rows), zlib.crc32(raw), [astuple(s) for s in batch.skipped]]
         with writing(self.folder):
-            _write(self._rows, raw)
-            _write(self._journal, _line(entry))
+            self._append(raw)
+            self._database.insert("batches", self._batches + 1, _content(entry))
         self._count(*entry)
 
     def close(self) -> None:
         """Close the files; everything committed stays."""
         self._rows.close()
-        self._journal.close()
+        self._database.close()
 
     def __enter__(self) -> "ExtractionJournal":
         return self
@@ -80,63 +86,50 @@ class ExtractionJournal:
     def __exit__(self, *error: object) -> None:
         self.close()
 
+    def _append(self, raw: bytes) -> None:
+        view = memoryview(raw)
+        while view:
+            view = view[self._rows.write(view) :]
+
     def _count(self, inputs: int, rows: int, crc: int, skipped: list[Any]) -> None:
+        self._batches += 1
         self.done += inputs
         self.rows += rows
         self.skipped += [Skipped(*s) for s in skipped]
 
-    def _resume(self, identity: dict[str, Any]) -> None:
-        """Count the batches whose line and rows are intact, and drop the rest."""
-        lines = _lines(self._journal)
-        stored, end = next(lines, (None, 0))
-        if stored is not None and stored != identity:
-            raise FileError(f"{self.folder} holds part of another extraction: delete that folder and extract again.")
+    def _resume(self, entries: list[Any]) -> None:
+        """Count the batches whose rows are intact, and drop the rest."""
         self._rows.seek(HEADER)
-        for (inputs, rows, crc, skipped), stop in lines:
+        for inputs, rows, crc, skipped in entries:
             size = rows * self.width * 4
             if zlib.crc32(raw := self._rows.read(size)) != crc or len(raw) != size:
                 break
             self._count(inputs, rows, crc, skipped)
-            end = stop
-        self._cut(end)
-        if stored is None:
-            _write(self._journal, _line(identity))
-
-    def _cut(self, end: int) -> None:
-        """Drop what is not committed: an incomplete line, rows without a line, lines without their rows."""
-        self._journal.truncate(end)
-        self._journal.seek(end)
-        size = HEADER + self.rows * self.width * 4
-        self._rows.truncate(size)
-        self._rows.seek(size)
+        self._database.execute("DELETE FROM batches WHERE number > ?", self._batches)
+        self._rows.truncate(HEADER + self.rows * self.width * 4)
+        self._rows.seek(0, os.SEEK_END)
 
 
-def _open(path: Path) -> IO[bytes]:
-    path.touch()
-    return open(path, "r+b", buffering=0)
+def _open(path: Path) -> tuple[Database, list[Any]]:
+    """The database and its consecutive intact entries."""
+    database = None
+    try:
+        database = Database(path, TABLES, FORMAT, durable=False)
+        entries: list[Any] = []
+        for number, row in enumerate(database.read("SELECT * FROM batches ORDER BY number")):
+            if row[0] != number or not is_intact(row):
+                break
+            entries.append(json.loads(row[1]))
+        return database, entries
+    except DamagedDatabaseError:
+        if database is not None:
+            database.close()
+        remove_database(path)
+        return Database(path, TABLES, FORMAT, durable=False), []
 
 
-def _write(f: IO[bytes], raw: bytes) -> None:
-    view = memoryview(raw)
-    while view:
-        view = view[f.write(view) :]
-
-
-def _line(value: Any) -> bytes:
-    text = json.dumps(value, sort_keys=True).encode()
-    return b"%08x %s\n" % (zlib.crc32(text), text)
-
-
-def _lines(journal: IO[bytes]) -> Iterator[tuple[Any, int]]:
-    """The intact lines from the start, each with the offset of its end; stops at the first damaged one."""
-    end = 0
-    with open(journal.fileno(), "rb", closefd=False) as f:
-        for line in f:
-            crc, _, text = line.rstrip(b"\n").partition(b" ")
-            if not line.endswith(b"\n") or crc != b"%08x" % zlib.crc32(text):
-                return
-            end += len(line)
-            yield json.loads(text), end
+def _content(entry: Any) -> str:
+    return json.dumps(entry, sort_keys=True)
 
 
 def is_complete(partial: Path) -> bool:
@@ -162,7 +155,8 @@ def complete(partial: Path, identity: dict[str, Any], journal: ExtractionJournal
 def publish(partial: Path, target: Path) -> None:
     """Give a complete folder its name."""
     with writing(partial):
-        (partial / JOURNAL).unlink(missing_ok=True)
+        remove_database(partial / JOURNAL)
+        (partial / OLD_JOURNAL).unlink(missing_ok=True)
         os.rename(partial, target)
 
 

@@ -108,7 +108,7 @@ def store_folder(folder: str | Path | None = None) -> Path:
     """The folder that holds all embeddings: `folder`, or `embeddings` in the library's home."""
     if folder is not None:
         return Path(folder)
-    from imprint.core.files.home import home
+    from imprint.core.files.atomic import home
 
     return home() / "embeddings"
 

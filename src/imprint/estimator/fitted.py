@@ -7,16 +7,18 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from imprint.core.files import container
+from imprint.core.tree import LabelTree
 from imprint.core.types import Array, Proxies
 from imprint.head import Head
+from imprint.tags import TagHead
 
 
 class FittedState(NamedTuple):
     """What a fitted classifier knows, behind one reference."""
 
-    head: Head
+    head: Head | TagHead
     columns: tuple[str, ...] | None
-    """The names of the columns, where the training data were a table that has them."""
+    """The names of the columns, if the training data were a table with names."""
 
 
 class Fitted:
@@ -34,8 +36,8 @@ class Fitted:
         return self._learnt
 
     @property
-    def head_(self) -> Head:
-        """What was learnt, as one immutable value."""
+    def head_(self) -> Head | TagHead:
+        """The fitted state, an immutable value."""
         return self._learnt.head
 
     @property
@@ -44,30 +46,35 @@ class Fitted:
         return self._learnt.head.classes
 
     @property
+    def tree_(self) -> LabelTree:
+        """The labels as the leaves of a tree: `animal/cat` is below `animal`."""
+        return self._learnt.head.tree()
+
+    @property
     def proxies_(self) -> Proxies:
         """The proxies, sorted by class."""
         return self._learnt.head.proxies
 
     @property
     def n_features_in_(self) -> int:
-        """How many numbers a row has."""
-        return int(self._learnt.head.width or 0)
+        """The number of columns."""
+        return int(self._learnt.head.imprinted.width or 0)
 
     @property
     def feature_names_in_(self) -> Array:
-        """The names of the columns, where the training data were a table that has them."""
+        """The names of the columns, if the training data were a table with names."""
         if self._learnt.columns is None:
             raise AttributeError("feature_names_in_: the training data had no names of columns.")
         return np.array(self._learnt.columns, dtype=object)
 
     @property
     def expected_accuracy_(self) -> float:
-        """The share of new inputs that will be called right, by what was held back; NaN where that cannot be told."""
+        """The cross-validated accuracy; NaN if no row could be held out."""
         return self._learnt.head.calibration.expected_accuracy
 
     @property
     def expected_interval_(self) -> tuple[float, float]:
-        """Where the expected accuracy lies with 95 % confidence."""
+        """The 95 % interval of the expected accuracy."""
         return self._learnt.head.calibration.expected_interval
 
 

@@ -1,6 +1,6 @@
 """Rows and labels as scikit-learn's users give them, checked by its own rules and refused in one sentence."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -9,10 +9,15 @@ from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, column_or_1d, validate_data
 
-from imprint.core.arrays import all_finite, dtype_name, on_gpu, rows_at, to_numpy
+from imprint.calibration import CrossValidation
+from imprint.core.arrays import all_finite, dtype_name, on_gpu, plain, rows_at, to_numpy
 from imprint.core.errors import KindError, ParameterError
-from imprint.core.labels import plain
+from imprint.core.label_sets import Tagged, from_lists, read_tags
 from imprint.core.types import Array
+from imprint.estimator.fitted import FittedState
+from imprint.head import Head
+from imprint.method import Method
+from imprint.tags import TagHead
 
 FLOATS = (np.float64, np.float32)
 LARGEST_WEIGHT = 1e9
@@ -78,6 +83,63 @@ def read_labels(call: str, y: Any, rows: int) -> Array:
     if len(y) != rows:
         raise ParameterError(f"{call}: X has {rows} rows and y has {len(y)} labels; the numbers must be equal.")
     return np.asarray(y)
+
+
+class TrainingRows(NamedTuple):
+    """Rows, labels and weights, the names of columns, and the labels of tags (None where each row has one label)."""
+
+    X: Any
+    y: Array  # labels, or the label sets of tags
+    weight: Array | None
+    columns: tuple[str, ...] | None
+    labels: tuple[Any, ...] | None
+
+
+def read_training(
+    call: str, X: Any, y: Any, sample_weight: Any, class_weight: Any, learnt: FittedState | None = None
+) -> TrainingRows:
+    """Rows and labels that fit what was learnt, or any where nothing was."""
+    if y is None:
+        raise ParameterError(f"{call}: requires y to be passed, but the target y is None.")
+    head = None if learnt is None else learnt.head
+    columns = Columns() if head is None or learnt is None else Columns(head.imprinted.width, learnt.columns)
+    rows = columns.read(call, X, FLOATS if head is None else head.imprinted.dtype)
+    tagged = _read_sets(call, y, len(rows), head, class_weight)
+    if tagged is not None:
+        return TrainingRows(*weighted(call, rows, tagged.sets, sample_weight, None), columns.names, tagged.labels)
+    labels = read_labels(call, y, len(rows))
+    if head is not None:
+        check_same_kind(head.imprinted.label_type, labels)
+    return TrainingRows(*weighted(call, rows, labels, sample_weight, class_weight), columns.names, None)
+
+
+def empty_head(method: Method, rows: TrainingRows, calibrate: Any, random_state: Any) -> Head | TagHead:
+    """A head that can learn these rows, and has learnt nothing yet."""
+    if not isinstance(calibrate, bool | np.bool_):
+        raise ParameterError(f"ImprintClassifier(calibrate={calibrate!r}): calibrate must be True or False.")
+    seed, dtype = read_seed(random_state), dtype_name(rows.X)
+    if rows.labels is not None:
+        return TagHead(Head(method, seed, dtype), rows.labels)
+    return Head(method, seed, dtype, folds=CrossValidation.new(method, seed, dtype) if calibrate else None)
+
+
+def _read_sets(call: str, y: Any, rows: int, head: Head | TagHead | None, class_weight: Any) -> Tagged | None:
+    """The label sets of tags; None where each row has one label and the model is not one of tags."""
+    try:
+        tagged = read_tags(y, head.labels if isinstance(head, TagHead) else None)
+        if isinstance(head, TagHead) and tagged is None:
+            tagged = from_lists([[label] for label in read_labels(call, y, rows).tolist()])
+        if tagged is None:
+            return None
+        if isinstance(head, Head):
+            raise ParameterError("the model has one label per row, and y has tags; fit a new model.")
+        if class_weight is not None:
+            raise ParameterError("class_weight is not available for tags; use sample_weight.")
+    except ParameterError as e:
+        raise ParameterError(f"{call}: {e}") from None
+    if len(tagged.sets) != rows:
+        raise ParameterError(f"{call}: X has {rows} rows and y has {len(tagged.sets)}; the numbers must be equal.")
+    return tagged
 
 
 def refuse_balanced(call: str, class_weight: Any) -> None:

@@ -6,7 +6,7 @@ from typing import Any, Self
 
 from sklearn.base import BaseEstimator
 
-from imprint.core.defaults import PARTS
+from imprint.core.component import PARTS
 from imprint.core.errors import ParameterError
 from imprint.estimator.fitted import FittedState
 from imprint.method import FAMILIES, Method
@@ -45,10 +45,10 @@ class MethodParameters(BaseEstimator):  # type: ignore[misc]
         given = str(super().__repr__(N_CHAR_MAX))
         learnt: FittedState | None = self.__dict__.get("_learnt")
         try:
-            stale = learnt is not None and self._method() != learnt.head.method
+            stale = learnt is not None and self._method() != learnt.head.imprinted.method
         except ParameterError:
             stale = True
-        return f"{given}, fitted as {learnt.head.method}" if learnt is not None and stale else given
+        return f"{given}, fitted as {learnt.head.imprinted.method}" if learnt is not None and stale else given
 
     def _method(self) -> Method:
         return Method.of(**{part: getattr(self, part) for part in PARTS})

@@ -1,4 +1,4 @@
-"""Accuracy, confusion matrix and calibration of predictions on labelled rows."""
+"""Accuracy of a model: measured on labelled rows, or expected by cross-validation."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -6,10 +6,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from imprint.calibration import calibration_error
+from imprint.calibration import CrossValidation, OutOfFold, calibration_error
+from imprint.calibration.caveats import caveats
 from imprint.core.errors import ParameterError
+from imprint.core.tree import LabelTree
 from imprint.core.types import Array
 from imprint.embeddings import Skipped
+from imprint.head import Decider
 
 RELIABILITY_BINS = 10
 
@@ -24,6 +27,14 @@ class PerClass(NamedTuple):
     rows: int
     recall: float | None
     precision: float | None
+
+
+class LevelAccuracy(NamedTuple):
+    """The accuracy at one level of a tree of classes, which has so many nodes there."""
+
+    level: int
+    nodes: int
+    accuracy: float
 
 
 class Mistake(NamedTuple):
@@ -55,18 +66,27 @@ class Evaluation:
     unreadable: list[dict[str, str]]
     unknown: list[Any]
     """Labels of the rows that are not classes of the model."""
+    levels: tuple[LevelAccuracy, ...] = ()
+    """The accuracy at each level of a tree of classes above the classes themselves; empty for flat classes."""
 
     def as_json(self) -> dict[str, Any]:
         """The public keys, with plain values."""
-        fields = asdict(self)
-        fields |= {"per_class": [one._asdict() for one in self.per_class]}
-        fields |= {"mistakes": [one._asdict() for one in self.mistakes]}
-        del fields["unknown"]
-        return fields
+        tables = {name: [one._asdict() for one in getattr(self, name)] for name in ("per_class", "mistakes", "levels")}
+        omitted = {"unknown"} if self.levels else {"unknown", "levels"}
+        return {name: value for name, value in (asdict(self) | tables).items() if name not in omitted}
 
 
-def evaluation(P: Array, classes: Array, y: Array, names: Sequence[str], skipped: Sequence[Skipped] = ()) -> Evaluation:
+def evaluation(
+    P: Array,
+    classes: Array,
+    y: Array,
+    names: Sequence[str],
+    skipped: Sequence[Skipped] = (),
+    tree: LabelTree | None = None,
+) -> Evaluation:
     """Compare probabilities P (n, C), in the order of `classes`, with the labels `y` of the rows.
+
+    `tree` is the tree of the classes; by default the labels define it.
 
     >>> P = np.array([[0.9, 0.1], [0.2, 0.8], [0.4, 0.6]])
     >>> result = evaluation(P, np.array(["cat", "dog"]), np.array(["cat", "dog", "cat"]), ["a", "b", "c"])
@@ -76,26 +96,35 @@ def evaluation(P: Array, classes: Array, y: Array, names: Sequence[str], skipped
     if not len(y):
         raise ParameterError("evaluation(y=[]): there are no rows to evaluate.")
     labels = all_labels(classes, y)
-    truth, answers = np.searchsorted(labels, y), np.searchsorted(labels, classes[P.argmax(axis=1)])
-    confusion = np.zeros((len(labels), len(labels)), dtype=np.int64)
-    np.add.at(confusion, (truth, answers), 1)
+    truth, answers, C = np.searchsorted(labels, y), np.searchsorted(labels, classes[P.argmax(axis=1)]), len(labels)
+    confusion = np.bincount(truth * C + answers, minlength=C * C).reshape(C, C)
     correct, confidence = truth == answers, P.max(axis=1)
-    recalls = [_share(confusion[c, c], confusion[c].sum()) for c in range(len(labels))]
-    precisions = [_share(confusion[c, c], confusion[:, c].sum()) for c in range(len(labels))]
-    wrong = sorted(np.flatnonzero(~correct).tolist(), key=lambda i: -confidence[i])
-    plain = labels.tolist()
+    plain, wrong = labels.tolist(), sorted(np.flatnonzero(~correct).tolist(), key=lambda i: -confidence[i])
+    counts = zip(plain, np.diag(confusion).tolist(), confusion.sum(axis=1).tolist(), confusion.sum(axis=0).tolist())
+    per_class = [PerClass(c, rows, _ratio(hits, rows), _ratio(hits, answered)) for c, hits, rows, answered in counts]
     return Evaluation(
         accuracy=float(correct.mean()),
-        balanced_accuracy=float(np.mean([r for r in recalls if r is not None])),
+        balanced_accuracy=float(np.mean([c.recall for c in per_class if c.recall is not None])),
         rows=len(y),
         classes=plain,
         confusion=confusion.tolist(),
-        per_class=[PerClass(plain[c], int(confusion[c].sum()), recalls[c], precisions[c]) for c in range(len(plain))],
+        per_class=per_class,
         calibration_error=calibration_error(P, np.where(correct, P.argmax(axis=1), -1)),
         mistakes=[Mistake(names[i], plain[truth[i]], plain[answers[i]], float(confidence[i])) for i in wrong],
         unreadable=unreadable(skipped),
-        unknown=sorted(set(np.unique(y).tolist()) - set(classes.tolist())),
+        unknown=np.setdiff1d(y, classes).tolist(),
+        levels=level_accuracies(P, tree or LabelTree.of(classes.tolist()), y.tolist()),
     )
+
+
+def level_accuracies(P: Array, tree: LabelTree, labels: Sequence[Any]) -> tuple[LevelAccuracy, ...]:
+    """A row counts as correct at a level if the most probable node is that of its label, known to the model or not."""
+    levels = []
+    for level in tree.grouped_levels:
+        nodes, sums = tree.at(P, level)
+        correct = [nodes[i] == tree.node(label, level) for i, label in zip(sums.argmax(axis=1).tolist(), labels)]
+        levels.append(LevelAccuracy(level, len(nodes), float(np.mean(correct))))
+    return tuple(levels)
 
 
 def all_labels(classes: Array, y: Array) -> Array:
@@ -111,24 +140,65 @@ def unreadable(skipped: Sequence[Skipped]) -> list[dict[str, str]]:
     return [{"path": one.name, "reason": one.reason} for one in skipped]
 
 
-class ReliabilityBin(NamedTuple):
-    """Answers of similar probability: how many, their mean probability, and the share that is correct."""
-
-    rows: int
-    probability: float
-    correct: float
-
-
-def reliability(probability: Array, correct: Array, bins: int = RELIABILITY_BINS) -> list[ReliabilityBin]:
-    """Answers in bins of equal width, without empty bins.
+def reliability(probability: Array, correct: Array, bins: int = RELIABILITY_BINS) -> list[tuple[int, float, float]]:
+    """Answers in bins of equal width, without empty bins: rows, mean probability, and share of correct answers.
 
     >>> reliability(np.array([0.95, 0.5]), np.array([True, False]))[1]
-    ReliabilityBin(rows=1, probability=0.95, correct=1.0)
+    (1, 0.95, 1.0)
     """
     index = np.minimum((probability * bins).astype(np.intp), bins - 1)
     groups = [np.flatnonzero(index == b) for b in np.unique(index)]
-    return [ReliabilityBin(len(g), float(probability[g].mean()), float(correct[g].mean())) for g in groups]
+    return [(len(g), float(probability[g].mean()), float(correct[g].mean())) for g in groups]
 
 
-def _share(part: int, whole: int) -> float | None:
-    return float(part / whole) if whole else None
+def _ratio(part: int, whole: int) -> float | None:
+    return part / whole if whole else None
+
+
+def describe_expected(head: Decider, inputs: str) -> list[str]:
+    """Expected accuracy with its interval, the most confused pair of classes, and the class that needs more rows."""
+    folds = head.imprinted.folds
+    if not head.calibrated or not isinstance(folds, CrossValidation):
+        return []
+    calibration, answers = folds.calibration, folds.answers
+    if len(head) == 1:
+        return ["Expected accuracy: not available with one class; add a second class."]
+    if not np.isfinite(calibration.expected_accuracy):
+        return [f"Expected accuracy: not available; give at least two {inputs} of every class."]
+    low, high = (100 * end for end in calibration.expected_interval)
+    accuracy = percent(calibration.expected_accuracy)
+    lines = [f"Expected accuracy: {accuracy} (95 % interval {low:.1f}-{high:.1f} %).", *caveats(folds, inputs)]
+    if pair := most_confused(answers):
+        lines.append(f"Most confused: {pair[0]!s} predicted as {pair[1]!s} ({percent(pair[2])} of {pair[0]!s}).")
+    label, recall, rows = weakest_class(answers)
+    if not np.isfinite(recall):
+        lines.append(f"To improve: add {inputs} of {label!s} ({rows} now, too few to measure recall).")
+    elif recall < calibration.expected_accuracy:
+        lines.append(f"To improve: add {inputs} of {label!s} ({rows} now, recall {percent(recall)}).")
+    return lines
+
+
+def most_confused(answers: OutOfFold) -> tuple[Any, Any, float] | None:
+    """The class with the largest share of rows predicted as one other class, that other class, and the share."""
+    rows, C = answers.assessed, len(answers.classes)
+    counts = np.bincount(answers.own[rows] * C + answers.winners[rows], minlength=C * C).reshape(C, C).astype(float)
+    shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
+    np.fill_diagonal(shares, 0)
+    a, b = divmod(int(shares.argmax()), C)
+    return (answers.classes[a], answers.classes[b], float(shares[a, b])) if shares[a, b] > 0 else None
+
+
+def weakest_class(answers: OutOfFold) -> tuple[Any, float, int]:
+    """The class with the lowest recall, its recall (NaN where it cannot be measured), and its rows."""
+    C = len(answers.classes)
+    rows = np.rint(np.bincount(answers.own, answers.weight, minlength=C)).astype(int)
+    assessed = np.bincount(answers.own[answers.assessed], minlength=C)
+    correct = np.bincount(answers.own[answers.assessed], answers.right[answers.assessed], minlength=C)
+    recall = np.divide(correct, assessed, out=np.full(C, np.nan), where=assessed > 0)
+    c = int(np.lexsort((rows, np.nan_to_num(recall, nan=-1.0)))[0])
+    return answers.classes[c], float(recall[c]), int(rows[c])
+
+
+def percent(share: float) -> str:
+    """`98.1 %`."""
+    return f"{100 * share:.1f} %"

@@ -10,17 +10,27 @@ from imprint import recipes
 from imprint.calibration import out_of_fold
 from imprint.core.types import Array
 from imprint.embeddings import Skipped
-from imprint.evaluation.anomalies import duplicates, outliers
 from imprint.evaluation.evaluation import unreadable
 from imprint.evaluation.label_errors import Suspect, label_errors
+from imprint.kernels.neighbours import nearest
+from imprint.kernels.rows import unit_rows
 from imprint.method import Method
 
 RECIPE = "kernel"
+NEIGHBOURS = 6
+ROUNDING = 1e-3
+"""Unit rows at most this far apart differ by rounding only."""
+NEAR_DUPLICATE = 0.3
+"""Maximum distance of near duplicates, as a share of the median distance to the nearest row."""
+COMPONENTS = 50
+ROWS_PER_COMPONENT = 10
+OUTLIER = 3.0
+"""Minimum number of robust standard deviations above the median distance of an outlier."""
 
 
 @dataclass(frozen=True)
 class Inspection:
-    """What a person should check in a folder or table."""
+    """Labels to check, duplicates, outliers and unreadable inputs of labelled data."""
 
     mislabelled: list[Suspect]
     """Labels to check, the highest score first."""
@@ -30,7 +40,7 @@ class Inspection:
     """The farthest first."""
     unreadable: list[dict[str, str]]
     conflicts: int = field(default=0, compare=False)
-    """The number of groups of duplicates with different labels; they are the first ones in `duplicates`."""
+    """The number of groups with different labels, which come first in `duplicates`."""
 
     def as_json(self) -> dict[str, Any]:
         """The public keys, with plain values."""
@@ -45,7 +55,7 @@ class Inspection:
 def inspect_rows(X: Array, y: Array, names: Sequence[str], skipped: Sequence[Skipped] = ()) -> Inspection:
     """Find label errors, duplicates and outliers among labelled embeddings.
 
-    Labels are compared with the predictions of five cross-validation models. Classes with one row are left out of that.
+    Labels are compared with the predictions of five cross-validation models; classes with one row are not.
     """
     groups = duplicates(X)
     conflicting = [group for group in groups if len(np.unique(y[group])) > 1]
@@ -64,12 +74,62 @@ def _suspects(X: Array, y: Array, names: Sequence[str]) -> list[Suspect]:
     several = np.flatnonzero(counts[index] > 1)
     if np.sum(counts > 1) < 2:
         return []
-    method = Method.of(**recipes.describe(RECIPE).parts())
-    answers = out_of_fold(method, 0, X[several], y[several])
-    rows = np.flatnonzero(answers.assessed & np.isfinite(answers.scores).all(axis=1))
+    answers = out_of_fold(Method.of(**recipes.describe(RECIPE).parts()), 0, X[several], y[several])
     P, labels, given = answers.probabilities(), answers.classes.tolist(), answers.own
-    errors = label_errors(answers.scores[rows], answers.shares[rows], P[rows], given[rows])
     return [
         Suspect(names[several[i]], labels[given[i]], labels[c], float(P[i, c]), round(score, 3))
-        for i, c, score in ((int(rows[e.row]), e.suggested, e.score) for e in errors)
+        for i, c, score in label_errors(answers.scores, answers.shares, P, given, answers.assessed)
     ]
+
+
+def duplicates(X: Array) -> list[list[int]]:
+    """Groups of rows that are copies or near copies of one another, in ascending order.
+
+    Distances are between unit rows. The limit is relative to the usual distance of nearest rows, so it suits every
+    backbone.
+
+    >>> duplicates(np.array([[1.0, 0], [0, 1.0], [1.0, 0], [0.6, 0.8]]))
+    [[0, 2]]
+    """
+    if len(X) < 2:
+        return []
+    U = unit_rows(X.astype(np.float64))
+    distances, indices = nearest(U, U, NEIGHBOURS + 1)
+    itself = np.arange(len(U))[:, None]
+    to_nearest = np.where(indices == itself, np.inf, distances).min(axis=1)
+    distinct = to_nearest[to_nearest > ROUNDING]
+    limit = max(ROUNDING, NEAR_DUPLICATE * float(np.median(distinct))) if len(distinct) else ROUNDING
+    close = (distances <= limit) & (indices != itself)
+    return _connected_components(np.nonzero(close)[0], indices[close], len(U))
+
+
+def _connected_components(first: Array, second: Array, n: int) -> list[list[int]]:
+    """Groups of two or more of n rows that are connected by the pairs `first[i]`, `second[i]`."""
+    from scipy.sparse import coo_matrix
+    from scipy.sparse.csgraph import connected_components
+
+    _, component = connected_components(coo_matrix((np.ones(len(first)), (first, second)), shape=(n, n)), False)
+    groups = np.split(np.argsort(component, kind="stable"), np.cumsum(np.bincount(component))[:-1])
+    return sorted(group.tolist() for group in groups if len(group) > 1)
+
+
+def outliers(X: Array) -> list[int]:
+    """Rows whose Mahalanobis distance from the centre is unusually large, the largest first.
+
+    The distance is that of unit rows in their leading principal components, on a logarithmic scale. Fewer than 20 rows
+    have no outliers.
+    """
+    count = min(COMPONENTS, X.shape[1], len(X) // ROWS_PER_COMPONENT)
+    if count < 2:
+        return []
+    U = unit_rows(X.astype(np.float64))
+    U -= U.mean(axis=0)
+    values, vectors = np.linalg.eigh(U.T @ U)
+    varies = np.flatnonzero(values > values[-1] * 1e-9)[-count:]
+    squared = np.sum((U @ vectors[:, varies]) ** 2 / values[varies], axis=1)
+    logarithms = np.log(squared + np.finfo(np.float64).tiny)
+    above = logarithms - np.median(logarithms)
+    limit = OUTLIER * 1.4826 * float(np.median(np.abs(above)))
+    rows = np.argsort(-above, kind="stable")
+    order: list[int] = rows[above[rows] > limit].tolist() if limit > 0 else []
+    return order

@@ -13,7 +13,7 @@ IMPLAUSIBLE = 0.02
 """Maximum probability of the label of a listed row."""
 CONFIDENT = 0.95
 """Minimum probability of the suggested class of a typical row, as a share of the highest probability of all rows."""
-TYPICAL = 0.3
+TYPICAL = 0.1
 """A row is typical of a class if its score exceeds this share of the scores of the rows with that label."""
 
 
@@ -30,32 +30,27 @@ class Suspect(NamedTuple):
     score: float
 
 
-class LabelError(NamedTuple):
-    """A row, the column of the suggested class, and the score by which rows are sorted."""
+def label_errors(S: Array, shares: Array, P: Array, labels: Array, assessed: Array) -> list[tuple[int, int, float]]:
+    """Rows whose label is probably wrong: row, column of the suggested class, and score, the highest score first.
 
-    row: int
-    suggested: int
-    score: float
-
-
-def label_errors(S: Array, shares: Array, P: Array, labels: Array) -> list[LabelError]:
-    """Rows whose label is probably wrong, the highest score first.
-
-    S, shares and P (n, C) are out-of-fold scores, uncalibrated and calibrated probabilities; `labels` are columns.
+    S, shares and P (n, C) are out-of-fold scores, uncalibrated and calibrated probabilities, `labels` (n,) the columns
+    of the labels, and `assessed` (n,) tells which rows have predictions.
 
     A wrongly labelled row is an ordinary row of another class: with probability 1 - `TYPICAL`, its score in that class
     exceeds a share `TYPICAL` of the scores of the rows of that class. A row that is merely hard is typical of no class.
     So the number of wrong labels is estimated from the rows that are typical of another class, as Storey estimates the
     number of false hypotheses from p-values, and that many rows are listed.
     """
-    rows, best = np.arange(len(labels)), shares.argmax(axis=1)
-    scores = label_error_scores(S, shares, labels)
+    rows = np.flatnonzero(assessed & np.isfinite(S).all(axis=1))
+    S, shares, P, labels = S[rows], shares[rows], P[rows], labels[rows]
+    best, scores = shares.argmax(axis=1), label_error_scores(S, shares, labels)
     candidates = (best != labels) & (scores > -np.log(IMPLAUSIBLE))
-    typical = candidates & (P[rows, best] >= CONFIDENT * P.max()) & (_typicality(S, labels, best) >= TYPICAL)
+    confident = P.max(axis=1) >= CONFIDENT * P.max(initial=0.0)
+    typical = candidates & confident & (_typicality(S, labels, best) >= TYPICAL)
     count = int(np.ceil(typical.sum() / (1 - TYPICAL)))
     order = np.flatnonzero(candidates)
     order = order[np.argsort(-scores[order], kind="stable")][:count]
-    return [LabelError(int(i), int(best[i]), float(scores[i])) for i in order]
+    return list(zip(rows[order].tolist(), best[order].tolist(), scores[order].tolist()))
 
 
 def label_error_scores(S: Array, shares: Array, labels: Array) -> Array:

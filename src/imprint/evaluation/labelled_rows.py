@@ -2,19 +2,19 @@
 
 import os
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from imprint import datasets
 from imprint.calibration import CrossValidation
-from imprint.core.errors import ImprintError, ParameterError
-from imprint.core.printable import printable
+from imprint.core.errors import ImprintError, ParameterError, printable
 from imprint.core.types import Array
 from imprint.datasets import Split
 from imprint.datasets.files import FileInputs
 from imprint.embeddings import EmbeddingProgress, Skipped
-from imprint.evaluation.anomalies import ROUNDING
+from imprint.evaluation.inspection import ROUNDING
 from imprint.imprinter import Embedded, Imprinter
 from imprint.kernels.neighbours import nearest
 from imprint.kernels.rows import unit_rows
@@ -22,11 +22,11 @@ from imprint.modalities import modality
 
 Report = Callable[[EmbeddingProgress], object]
 
-MAX_WORDS = 80  # characters of a text in a terminal
+MAX_TEXT = 80  # characters of a text in a terminal
 
 
 class LabelledRows(NamedTuple):
-    """Embeddings, labels, paths and inputs of everything that can be read, and a list of what cannot."""
+    """Embeddings, labels, paths and inputs of the readable rows, and a list of the unreadable ones."""
 
     X: Array  # (n, d)
     y: Array  # (n,)
@@ -45,10 +45,8 @@ class LabelledRows(NamedTuple):
 
     def caption(self, path: str) -> str:
         """How a terminal shows a row: its relative path, and the words of a text."""
-        kind = modality(self.modality)
-        if not kind.typed:
-            return self.relative(path)
-        return f"{self.relative(path)}: {printable(kind.show(self.inputs(self.paths.index(path))), MAX_WORDS)}"
+        kind, name = modality(self.modality), self.relative(path)
+        return f"{name}: {printable(kind.show(self.inputs(self.paths.index(path))), MAX_TEXT)}" if kind.typed else name
 
     def relative(self, path: str) -> str:
         """A path relative to `root`; anything else, such as the name of a row, as it is."""
@@ -60,47 +58,36 @@ class LabelledRows(NamedTuple):
         return Embedded(self.X, self.paths, (), self.y)
 
 
-def test_split(data: str, **options: Any) -> tuple[Split, Split]:
-    """The split to evaluate on and the split that may be training data: test and train, or the whole data for both."""
-    train = datasets.load(data, "train", **options)
-    return (datasets.load(data, "test", **options), train) if "test" in train.parts else (train, train)
-
-
 def all_splits(data: str, **options: Any) -> list[Split]:
-    """Every split of the data."""
+    """The train split of the data, and the test split if there is one."""
     train = datasets.load(data, "train", **options)
     return [train, datasets.load(data, "test", **options)] if "test" in train.parts else [train]
 
 
 def gather(model: Imprinter, splits: Sequence[Split], progress: Report | None = None, root: str = "") -> LabelledRows:
     """Embed splits with the model's backbone. Paths are as a person would open them."""
-    parts = [_gather(model, split, progress) for split in splits]
-    ends = np.cumsum([len(part.X) for part in parts])
+    X, y, origins, skipped = [], [], list[tuple[Split, int]](), list[Skipped]()
+    for split in splits:
+        if not len(split.labels):
+            raise ParameterError("The data have no labels, so there is nothing to compare with.")
+        rows = model.look(split, progress)
+        readable = np.delete(np.arange(len(split)), [s.index for s in rows.skipped])
+        X.append(rows.X)
+        y.append(split.labels[readable])
+        origins += [(split, i) for i in readable.tolist()]
+        skipped += [replace(s, name=_path(split, s.index)) for s in rows.skipped]
+    if not origins:
+        raise ImprintError(f"Nothing can be read; the first failure is {skipped[0].name}: {skipped[0].reason}.")
 
     def inputs(i: int) -> Any:
-        part = int(np.searchsorted(ends, i, side="right"))
-        return parts[part].inputs(i - (int(ends[part - 1]) if part else 0))
+        split, index = origins[i]
+        return split.inputs[index]
 
-    if not ends[-1]:
-        first = parts[0].skipped[0]
-        raise ImprintError(f"Nothing can be read; the first failure is {first.name}: {first.reason}.")
-    X, y = (np.concatenate([getattr(part, name) for part in parts]) for name in ("X", "y"))
-    paths, skipped = [p for part in parts for p in part.paths], tuple(s for part in parts for s in part.skipped)
-    return LabelledRows(X, y, paths, skipped, inputs, splits[0].modality, root)
+    paths, modality_name = [_path(*origin) for origin in origins], splits[0].modality
+    return LabelledRows(np.concatenate(X), np.concatenate(y), paths, tuple(skipped), inputs, modality_name, root)
 
 
-def _gather(model: Imprinter, split: Split, progress: Report | None) -> LabelledRows:
-    if not len(split.labels):
-        raise ParameterError("The data have no labels, so there is nothing to compare with.")
-    rows = model.look(split, progress)
-    readable = np.delete(np.arange(len(split)), [s.index for s in rows.skipped])
-    skipped = tuple(Skipped(s.index, path_of(split, s.index), s.reason) for s in rows.skipped)
-    paths = [path_of(split, i) for i in readable.tolist()]
-    y = split.labels[readable]
-    return LabelledRows(rows.X, y, paths, skipped, lambda i: split.inputs[int(readable[i])], split.modality)
-
-
-def path_of(split: Split, i: int) -> str:
+def _path(split: Split, i: int) -> str:
     """The path of an input's file, or the name of its row."""
     return os.path.join(split.inputs.root, split.names[i]) if isinstance(split.inputs, FileInputs) else split.names[i]
 
@@ -110,7 +97,7 @@ def count_training_rows(model: Imprinter, X: Array) -> tuple[int, bool]:
 
     A model file holds only some rows of a large class, and then the number is a lower bound.
     """
-    exemplars, folds = model.learnt.shelves.values(), model.learnt.head.imprinted.folds
+    exemplars, folds = model.state.exemplars.values(), model.state.head.imprinted.folds
     held = list(folds.held.values()) if isinstance(folds, CrossValidation) else []
     parts = [*(one.X for one in exemplars), *(rows.rows for rows in held)]
     if not parts:

@@ -2,14 +2,14 @@
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from imprint.backbones import Backbone, Record
 from imprint.core.errors import FileError, ParameterError
 from imprint.core.family import unknown
 from imprint.core.files import container
-from imprint.export import numpy, onnx, torch
-from imprint.export.head import MARK, Origin, Portable, portable
+from imprint.export.onnx import write_onnx
+from imprint.export.portable import MARK, Origin, Portable, portable, write_npz, write_safetensors
 from imprint.imprinter import Imprinter
 from imprint.imprinter.pretrained import from_parts
 
@@ -18,17 +18,17 @@ if TYPE_CHECKING:
 
 __all__ = ["SUFFIXES", "Exported", "check_target", "export", "export_file"]
 
-SUFFIXES = {"onnx": onnx.SUFFIX, "torch": torch.SUFFIX, "numpy": numpy.SUFFIX}
-"""The formats, and how the names of their files end."""
+SUFFIXES = {"onnx": ".onnx", "torch": ".safetensors", "numpy": ".npz"}
+"""The formats and the suffixes of their files."""
 
 
 class Exported(NamedTuple):
-    """What a file now holds."""
+    """The contents of a written file."""
 
     path: Path
     to: str
     backbone: str | None
-    """The backbone's name where it is in the file, None where the head stands alone."""
+    """The name of the backbone if the file contains it; None if the file holds only the head."""
     model: Portable
 
 
@@ -39,25 +39,25 @@ def export(
     *,
     head_only: bool = False,
 ) -> Exported:
-    """Write a fitted model as `onnx`, `torch` or `numpy`, whole or not at all.
+    """Write a fitted model as `onnx`, `torch` or `numpy`, atomically.
 
-    An `Imprinter` becomes one ONNX graph, from pictures to scores, unless `head_only`; the other two formats always
-    hold the head alone, which takes embeddings. The class labels and how to use the file travel inside it.
+    An `Imprinter` becomes one ONNX graph, from pictures to scores, unless `head_only` is set. The other two formats
+    hold only the head, which takes embeddings. Every file contains the class labels and instructions for its use.
 
     >>> import numpy as np, tempfile
     >>> from imprint import ImprintClassifier
     >>> model = ImprintClassifier(generator="mean").fit(np.eye(3), ["cat", "dog", "emu"])
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     made = export(model, f"{folder}/head.npz", "numpy")
-    ...     np.load(made.path)["classes"].tolist()
+    ...     exported = export(model, f"{folder}/head.npz", "numpy")
+    ...     np.load(exported.path)["classes"].tolist()
     ['cat', 'dog', 'emu']
     """
     if not isinstance(model, Imprinter):
         return _write(portable(model.head_, None), path, to, None)
     if not model.embedder.kind.needs_backbone:
-        return _write(portable(model.learnt.head, None), path, to, None)
+        return _write(portable(model.state.head, None), path, to, None)
     network = model.backbone
-    head = portable(model.learnt.head, Origin(network.record, network.fingerprint))
+    head = portable(model.state.head, Origin(network.record, network.fingerprint))
     return _write(head, path, to, network if to == "onnx" and not head_only else None)
 
 
@@ -69,9 +69,9 @@ def export_file(
     head_only: bool = False,
     backbone: str | None = None,
 ) -> Exported:
-    """As `export`, from a saved model; for the head alone its backbone need not be installed.
+    """Export a saved model, as `export` does; the head alone does not need its backbone to be installed.
 
-    `backbone` says where the model's backbone lies now, for a file that has moved.
+    `backbone` is the current path of the model's backbone, if the file has moved.
     """
     check_target(Path(path), to)
     document, arrays = container.read(source)
@@ -87,7 +87,7 @@ def export_file(
 
 
 def check_target(path: Path, to: str) -> None:
-    """Refuse a name that does not fit the format, and to write over a file that `export` did not write."""
+    """Refuse a suffix that does not fit the format, and a file that exists but was not written by `export`."""
     if to not in SUFFIXES:
         raise unknown("format", to, SUFFIXES)
     if path.suffix != SUFFIXES[to]:
@@ -100,10 +100,9 @@ def _write(model: Portable, path: str | os.PathLike[str], to: str, network: Back
     target = Path(path)
     check_target(target, to)
     if to == "onnx":
-        onnx.write(target, model, network)
+        write_onnx(target, model, network)
+    elif to == "torch":
+        write_safetensors(target, model)
     else:
-        _HEADS[to](target, model)
+        write_npz(target, model)
     return Exported(target, to, network.record.name if network else None, model)
-
-
-_HEADS: dict[str, Any] = {"torch": torch.write, "numpy": numpy.write}

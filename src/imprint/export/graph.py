@@ -1,15 +1,23 @@
-"""ONNX nodes, written one call at a time."""
+"""ONNX nodes, added one call at a time, and those that compute a head's scores, probabilities and p-values."""
 
 from typing import Any
 
 import numpy as np
 
+from imprint.aggregators._base import Aggregator
+from imprint.calibration import Calibration
+from imprint.calibration.temperature import SMALLEST
+from imprint.core.errors import ParameterError
+from imprint.export.portable import calibration_of
+from imprint.head import Decider
+
+SCORES, PROBABILITIES, KNOWN = "scores", "probabilities", "known"
 OPSET = 17
-OLDEST = 13  # earlier operators take their axes elsewhere
+OLDEST = 13  # earlier opsets pass axes as attributes
 
 
 class Graph:
-    """Nodes and constants; every call adds one and gives the name of its result."""
+    """Nodes and constants; every call adds one and returns the name of its result."""
 
     def __init__(self, opset: int = OPSET):
         self.opset = opset
@@ -41,13 +49,13 @@ class Graph:
         return names
 
     def reduce(self, kind: str, x: str, axis: int, keep: bool = False) -> str:
-        """A sum, a maximum and so on along one axis."""
+        """A reduction, such as `ReduceMax`, along one axis."""
         if kind == "ReduceSum" or self.opset >= 18:
             return self.add(kind, x, self.constant([axis], np.int64), keepdims=int(keep))
         return self.add(kind, x, axes=[axis], keepdims=int(keep))
 
     def cast(self, x: str, dtype: Any, result: str | None = None) -> str:
-        """Numbers of another type."""
+        """Conversion to another data type."""
         return self.add("Cast", x, result=result, to=element(dtype))
 
     def unsqueeze(self, x: str, axis: int) -> str:
@@ -55,7 +63,7 @@ class Graph:
         return self.add("Unsqueeze", x, self.constant([axis], np.int64))
 
     def unit_rows(self, x: str, dtype: Any) -> str:
-        """Rows over their lengths; scaled by their largest entry first, so that no square is too large or small."""
+        """Rows divided by their lengths; first by their largest absolute value, so that no square overflows."""
         tiny = self.constant(np.finfo(dtype).tiny, dtype)
         peak = self.add("Max", self.reduce("ReduceMax", self.add("Abs", x), 1, keep=True), tiny)
         scaled = self.add("Div", x, peak)
@@ -64,7 +72,42 @@ class Graph:
 
 
 def element(dtype: Any) -> int:
-    """ONNX's number for a type."""
+    """The ONNX code of a data type."""
     from onnx import helper
 
     return int(helper.np_dtype_to_tensor_dtype(np.dtype(dtype)))
+
+
+def decide(g: Graph, x: str, head: Decider) -> tuple[str, ...]:
+    """Add the nodes that turn embeddings `x` into outputs, and return the names of the outputs.
+
+    These are scores and probabilities, and the p-values `known` if the model is calibrated and its doubt has a graph.
+    """
+    norm, aggregator, dtype = head.norm_inf, head.aggregator, head.proxies.weights.dtype
+    query = norm.graph(g, x, dtype)
+    if query is None:
+        raise ParameterError(f"export(to='onnx'): {norm} has no graph.")
+    nodes = aggregator.graph(g, query, head.proxies, head.prepared)
+    if nodes is None:
+        raise ParameterError(f"export(to='onnx'): {aggregator} has no graph.")
+    S, P = nodes
+    g.add("Identity", S, result=SCORES)
+    calibration = calibration_of(head)
+    if calibration is None:
+        g.add("Identity", P, result=PROBABILITIES)
+        return SCORES, PROBABILITIES
+    g.add("Identity", g.cast(_calibrated(g, P, calibration, len(head)), dtype), result=PROBABILITIES)
+    doubt = aggregator.graph_doubt(g, query, head.proxies, head.prepared)
+    if doubt is None and type(aggregator).doubt is not Aggregator.doubt:
+        return SCORES, PROBABILITIES
+    p_values = calibration.conformal.graph(g, S, None if doubt is None else g.cast(doubt, dtype))
+    g.add("Identity", p_values, result=KNOWN)
+    return SCORES, PROBABILITIES, KNOWN
+
+
+def _calibrated(g: Graph, P: str, calibration: Calibration, n_classes: int) -> str:
+    """The same computation as `Calibration.probabilities`."""
+    logs = g.add("Log", g.add("Max", g.cast(P, np.float64), g.constant(SMALLEST, np.float64)))
+    tempered = g.add("Softmax", g.add("Div", logs, g.constant(calibration.temperature, np.float64)), axis=1)
+    scaled = g.add("Mul", tempered, g.constant(1 - calibration.floor, np.float64))
+    return g.add("Add", scaled, g.constant(calibration.floor / n_classes, np.float64))

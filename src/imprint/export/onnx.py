@@ -1,4 +1,4 @@
-"""One ONNX graph: the head, or a backbone of pictures and the head behind it."""
+"""One ONNX graph: the head alone, or an image backbone followed by the head."""
 
 import json
 from pathlib import Path
@@ -11,19 +11,17 @@ from imprint.backbones.backbone import extra
 from imprint.backbones.record import weights
 from imprint.core.errors import ParameterError
 from imprint.core.files.atomic import atomic_write
-from imprint.export.decide import KNOWN, PROBABILITIES, SCORES, decide
-from imprint.export.graph import OLDEST, OPSET, Graph, element
-from imprint.export.head import MARK, Portable
+from imprint.export.graph import KNOWN, OLDEST, OPSET, PROBABILITIES, SCORES, Graph, decide, element
+from imprint.export.portable import MARK, Portable
 from imprint.head import Decider
 
-SUFFIX = ".onnx"
 PICTURES, EMBEDDINGS = "pictures", "embeddings"
-NETWORK = "backbone/"  # before every name of the backbone's own graph
+NETWORK = "backbone/"  # prefix of every name in the graph of the backbone
 IR = 8
 
 
-def write(path: Path, model: Portable, network: Backbone | None) -> None:
-    """Scores, probabilities and p-values of `embeddings` (n, d), or with a network of `pictures`."""
+def write_onnx(path: Path, model: Portable, network: Backbone | None) -> None:
+    """Write a graph with `embeddings` (n, d) as its input or, with a network, `pictures`."""
     extra("onnx", "export", "export(to='onnx')")
     graph = _head(model.head) if network is None else _whole(model.head, network)
     _describe(graph, model)
@@ -56,7 +54,7 @@ def _whole(head: Decider, network: Backbone) -> Any:
 
 
 def _joined(head: Decider, content: bytes, rule: Preprocess, layer: str | None) -> Any:
-    """The network's own graph with the arrangement of pictures before it and the head behind it."""
+    """The graph of the network, with the preprocessing before it and the head after it."""
     import onnx
     from onnx import compose
 
@@ -67,8 +65,8 @@ def _joined(head: Decider, content: bytes, rule: Preprocess, layer: str | None) 
     g = Graph(_opset(model))
     g.add("Identity", _arranged(g, rule), result=old.name)
     g.nodes.extend(graph.node)
-    found = g.cast(NETWORK + layer if layer else graph.output[0].name, head.imprinted.dtype)
-    outputs = decide(g, g.add("Flatten", found, axis=1), head)
+    embeddings = g.cast(NETWORK + layer if layer else graph.output[0].name, head.imprinted.dtype)
+    outputs = decide(g, g.add("Flatten", embeddings, axis=1), head)
     graph.input.remove(old)
     graph.input.insert(0, _tensor(PICTURES, np.uint8, [rows, *rule.size, rule.channels]))
     graph.initializer.extend(g.constants)
@@ -86,7 +84,7 @@ def _opset(model: Any) -> int:
 
 
 def _arranged(g: Graph, rule: Preprocess) -> str:
-    """Pictures as the network takes them, as `Preprocess.arrange` does it."""
+    """Pictures as the network takes them; the same computation as `Preprocess.arrange`."""
     x = PICTURES
     if rule.dtype == "float32":
         x = g.cast(x, np.float32)
@@ -120,12 +118,12 @@ def _tensor(name: str, dtype: Any, shape: list[int | str]) -> Any:
 
 
 def _describe(graph: Any, model: Portable) -> None:
-    """Who wrote it, what it takes, and the labels, where every runtime finds them: in the metadata."""
+    """Store the description and the labels in the metadata, which every runtime can read."""
     from onnx import helper
 
     graph.producer_name, graph.doc_string = "imprint", model.about["use"]
     facts = {"classes": json.dumps(model.about["classes"]), MARK: json.dumps(model.about)}
     if any(i.name == PICTURES for i in graph.graph.input):
         facts["preprocess"] = json.dumps(model.about["backbone"]["preprocess"])
-    kept = {p.key: p.value for p in graph.metadata_props}
-    helper.set_model_props(graph, {**kept, **facts})
+    metadata = {p.key: p.value for p in graph.metadata_props}
+    helper.set_model_props(graph, {**metadata, **facts})

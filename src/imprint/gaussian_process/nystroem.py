@@ -18,7 +18,7 @@ from imprint.core.types import Array
 from imprint.gaussian_process.cholesky import BLOCK, Factor, zeros_like
 from imprint.gaussian_process.gaussian import cast, centre_of, kernel_rows, lift_proxies, lift_queries
 from imprint.gaussian_process.posterior import Process
-from imprint.gaussian_process.update import one_hot
+from imprint.gaussian_process.update import targets_of
 from imprint.kernels.cpu import on_all_cores, one_blas_thread
 from imprint.kernels.rows import squared_norms
 
@@ -58,7 +58,7 @@ class _Problem(NamedTuple):
     noise: Any
     centre: Any
     lifted: Any
-    n_classes: int
+    targets: Any  # (classes, p)
 
     def kernels(self, rows: slice, dtype: str) -> Any:
         """Kernels of some proxies with the centres.  # (rows, m)"""
@@ -68,22 +68,26 @@ class _Problem(NamedTuple):
         return [slice(start, start + ROWS) for start in range(0, len(self.labels), ROWS)]
 
 
-def solve_by_centres(weights: Any, labels: Array, noise: Any, rate: float, count: int) -> Nystroem:
+def solve_by_centres(
+    weights: Any, labels: Array, noise: Any, rate: float, count: int, targets: Array | None = None
+) -> Nystroem:
     """The system of proxies `weights` (p, d), their classes 0, 1, ... in ascending order, and their noise.
+
+    `targets` are as for `imprint.gaussian_process.update.solve`.
 
     The centres are chosen at even steps through the proxies of every class, in proportion to their number, so they do
     not depend on the order in which classes were added.
     """
-    n_classes, centre, rows = int(labels.max()) + 1, centre_of(weights), choose_centres(labels, count)
+    centre, rows, goal = centre_of(weights), choose_centres(labels, count), targets_of(labels, targets, weights)
     chosen = weights[on_device_of(rows, weights)]
     lifted, noise = lift_proxies(chosen, centre, rate), cast(on_device_of(noise, weights), "float64")
     among = kernel_rows(lift_queries(chosen, centre, "float64"), lifted)
     index = np.arange(len(rows))
     among[index, index] = 1 + JITTER
     prior = Factor.of(among)
-    problem = _Problem(weights, labels, noise, centre, lifted, n_classes)
+    problem = _Problem(weights, labels, noise, centre, lifted, goal)
     data, by_class = _by_conjugate_gradients(problem, prior, noise[on_device_of(rows, noise)])
-    return Nystroem(rows, n_classes, centre, lifted, by_class, prior, data)
+    return Nystroem(rows, len(goal), centre, lifted, by_class, prior, data)
 
 
 def choose_centres(labels: Array, count: int) -> Array:
@@ -104,7 +108,7 @@ def _by_conjugate_gradients(problem: _Problem, prior: Factor, noise: Any) -> tup
         fitted = prior.forward(kernels.normal_product(prior.backward(data.backward(B + 0))))
         return data.forward(fitted + data.backward(B + 0))
 
-    target = kernels.transposed(one_hot(problem.labels, problem.n_classes, problem.weights))
+    target = kernels.transposed(problem.targets)
     solution = conjugate_gradients(product, data.forward(prior.forward(target)))
     return data, prior.backward(data.backward(solution))
 

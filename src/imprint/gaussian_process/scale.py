@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from imprint.core.arrays import dtype_name, namespace
 from imprint.core.types import Array, State
 from imprint.kernels.rows import centred_moments
 
@@ -80,3 +81,9 @@ def rounded_scale(s: float) -> float:
     (1.189207115002721, 1.0)
     """
     return float(2 ** (np.round(4 * np.log2(s)) / 4))
+
+
+def differ(W: Any) -> bool:
+    """Whether rows are not all one point, apart from rounding."""
+    amax = namespace(W).amax
+    return bool((amax(abs(W - W[0]), axis=0) > 4 * np.finfo(dtype_name(W)).eps * amax(abs(W), axis=0)).any())

@@ -23,22 +23,22 @@ REMOVED_SHARE = 8
 """Above, it is solved again once one in so many rows of the factor belongs to removed classes."""
 
 
-def solve(weights: Any, labels: Array, noise: Any, rate: float) -> Posterior:
+def solve(weights: Any, labels: Array, noise: Any, rate: float, targets: Array | None = None) -> Posterior:
     """The system of proxies `weights` (p, d), their classes 0, 1, ... and their noise on the diagonal.
 
+    With `targets` (p, labels), a proxy observes these values in the place of 1 for its class and 0 for the others.
     Raises `numpy.linalg.LinAlgError` where the noise is too small for proxies that lie too close together.
     """
-    centre, noise, n_classes = centre_of(weights), _noise(noise, weights), int(labels.max()) + 1
+    centre, noise = centre_of(weights), _noise(noise, weights)
     right, factor, step = lift_proxies(weights, centre, rate), Factor(), block_rows(weights)
     for start in range(0, len(weights), step):
         rows = slice(start, start + step)
         left = lift_queries(weights[rows], centre, "float64")
-        coupling = factor.forward(kernel_rows(left, right[:start]))
-        factor = factor.extended(coupling, _corner(left, right[rows], noise[rows]))
-    by_class = factor.solve(one_hot(labels, n_classes, weights))
+        factor = factor.extended(kernel_rows(left, right[:start]), _corner(left, right[rows], noise[rows]))
+    by_class = factor.solve(targets_of(labels, targets, weights))
     none = np.empty(0, dtype=np.intp)
     no_columns = zeros_like((0, len(weights)), weights)
-    return Posterior(weights, labels, noise, rate, n_classes, centre, factor, by_class, none, no_columns)
+    return Posterior(weights, labels, noise, rate, len(by_class), centre, factor, by_class, none, no_columns)
 
 
 def added(system: Posterior, weights: Any, labels: Array, noise: Any) -> Posterior:
@@ -63,13 +63,12 @@ def _bordered(system: Posterior, more: Posterior, old: Array) -> Posterior:
     left = lift_queries(weights, system.centre, "float64")
     coupling = kernel_rows(left, system.lifted)
     corner = _corner(left, lift_proxies(weights, system.centre, system.rate), more.noise[before:])
-    forwarded = system.factor.forward(coupling + 0)
-    factor = system.factor.extended(forwarded, corner)
+    factor = system.factor.extended(coupling, corner)
     if not len(system.removed_rows) and more.n_classes <= len(labels):  # fewer right-hand sides than new rows
         by_class = factor.solve(one_hot(more.labels, more.n_classes, weights))
         no_columns = zeros_like((0, len(more.labels)), weights)
         return replace(more, factor=factor, by_class=by_class, removed_columns=no_columns)
-    across = system.factor.backward(forwarded + 0)  # (new, rows)
+    across = system.factor.solve(coupling + 0)  # (new, rows)
     with one_blas_thread():
         rest = corner - coupling @ across.T
         removed_columns = _extended_columns(system, rest, across)
@@ -140,6 +139,13 @@ def _corner(left: Any, right: Any, noise: Any) -> Any:
 def _noise(noise: Any, weights: Any) -> Any:
     noise = on_device_of(noise, weights)
     return noise.double() if is_torch(noise) else noise.astype(np.float64)
+
+
+def targets_of(labels: Array, targets: Array | None, x: Any) -> Any:
+    """Targets of proxies, by default the one-hot targets of their classes, as rows where x lies."""
+    if targets is None:
+        return one_hot(labels, int(labels.max()) + 1, x)
+    return on_device_of(np.array(targets.T, dtype=np.float64, order="C"), x)
 
 
 def one_hot(labels: Array, n_classes: int, x: Any) -> Any:

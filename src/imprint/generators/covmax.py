@@ -3,7 +3,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from imprint.core.arrays import kept, rows_at
+from imprint.core.arrays import numpy_copy, rows_at
 from imprint.core.component import param
 from imprint.core.layout import Entry, Layout
 from imprint.core.types import Array, State
@@ -18,7 +18,7 @@ class CovMax(PerClassGenerator):
     Closed form: with every row centred on its own mean, the score of a row is its product with the sum of the
     centred rows; since that sum adds up to zero, the row itself needs no centring. No n x n matrix is formed.
 
-    More rows of a known class: the sum is exact, and the rows kept so far compete with the new ones; a row dropped
+    More rows of a known class: the sum is exact, and the rows selected so far compete with the new ones; a row dropped
     earlier does not come back. A weight counts in the sum.
     """
 
@@ -36,4 +36,4 @@ class CovMax(PerClassGenerator):
     def _best(self, rows: Array, total: Array) -> State:
         scores = products(rows, total - total.mean())  # (n,)
         best = np.argsort(-scores, kind="stable")[: self.k]
-        return {"rows": kept(rows_at(rows, best)), "total": total}
+        return {"rows": numpy_copy(rows_at(rows, best)), "total": total}

@@ -3,7 +3,7 @@ from typing import Any, ClassVar, cast
 
 import numpy as np
 
-from imprint.core.arrays import kept, rows_at
+from imprint.core.arrays import numpy_copy, rows_at
 from imprint.core.component import param
 from imprint.core.layout import COUNTED, Entry, Layout
 from imprint.core.types import Array, State
@@ -14,7 +14,7 @@ from imprint.generators._base import ROWS, PerClassGenerator
 class Random(PerClassGenerator):
     """k embeddings drawn at random, without replacement.
 
-    Every row draws a key; the k rows with the smallest keys are kept, so a smaller k is a prefix of a larger one
+    Every row draws a key; the k rows with the smallest keys are selected, so a smaller k is a prefix of a larger one
     and rows that come later compete on equal terms: extending a class is exact. A row is drawn in proportion to its
     weight (Efraimidis and Spirakis 2006).
     """
@@ -40,7 +40,7 @@ class Random(PerClassGenerator):
 
     def _draw(self, rows: Array, keys: Array, seen: int) -> State:
         best = np.argsort(keys, kind="stable")[: self.k]
-        return {"rows": kept(rows_at(rows, best)), "keys": keys[best], "seen": np.array([seen])}
+        return {"rows": numpy_copy(rows_at(rows, best)), "keys": keys[best], "seen": np.array([seen])}
 
 
 def _keys(count: int, rng: np.random.Generator, weight: Array | None) -> Array:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from imprint.core.printable import printable
+from imprint.core.errors import printable
 from imprint.head.decider import Decider
 from imprint.modalities import modality
 

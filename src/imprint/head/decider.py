@@ -7,6 +7,7 @@ import numpy as np
 from imprint.aggregators._base import Aggregator
 from imprint.core.arrays import all_finite, dtype_name, joined, to_numpy
 from imprint.core.errors import ParameterError
+from imprint.core.tree import LabelTree
 from imprint.core.types import Array, Proxies
 from imprint.kernels.softmax import keep_winners
 from imprint.normalisers._base import Normaliser
@@ -86,6 +87,18 @@ class Decider(Protocol):
     def forget(self, label: Any) -> Self:
         """This head without a class, identical to one that never saw it."""
         ...
+
+    def tree(self, flat: bool = False) -> LabelTree:
+        """The classes as the leaves of a tree; with `flat`, a tree of one level."""
+        return LabelTree.of(self.classes.tolist(), flat=flat)
+
+    def without(self, label: Any) -> Self:
+        """This head without a class, or without the classes below a node of the tree; a class goes first."""
+        labels = self.classes.tolist()
+        head = self
+        for leaf in [label] if label in labels else self.tree().leaves(label) or [label]:
+            head = head.forget(leaf)
+        return head
 
     def __len__(self) -> int:
         """The number of classes."""

@@ -7,11 +7,10 @@ from typing import Any
 import numpy as np
 
 from imprint.aggregators._base import Aggregator, Predecessor
-from imprint.core.arrays import cut, on_gpu, rows_at, to_device
+from imprint.core.arrays import as_labels, cut, on_gpu, rows_at, to_device
 from imprint.core.errors import NotFittedError, ParameterError
 from imprint.core.family import unknown
-from imprint.core.labels import as_labels
-from imprint.core.lazy import Lazy
+from imprint.core.threads import Lazy
 from imprint.core.types import Array, Proxies, State
 from imprint.head.decider import Assessor, Calibrated, Decider
 from imprint.method import ClassState, Method
@@ -162,14 +161,14 @@ class Head(Decider):
         proxies = self.proxies
         if self.device is not None and self.aggregator.takes_tensors:
             proxies = proxies._replace(weights=to_device(proxies.weights, self.device))
-        prepared = self.aggregator.prepare(proxies, self._sums(), self._predecessor(self.derived.source))
+        prepared = self.aggregator.prepare(proxies, self.sums(), self._predecessor(self.derived.source))
         self.derived.source = None  # frees the memory of the ancestor
         return prepared
 
     def _sorted_states(self) -> list[ClassState]:
         return [state for _, state in sorted(zip(self.labels, self.states), key=lambda pair: pair[0])]
 
-    def _sums(self) -> State:
+    def sums(self) -> State:
         """The statistics of all training rows, merged in the order of the labels."""
         return self.aggregator.merge([state.sums for state in self._sorted_states()])
 

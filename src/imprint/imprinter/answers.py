@@ -1,4 +1,4 @@
-"""What a model of pictures, texts or embeddings says of itself and of new inputs."""
+"""Predictions, explanations and the properties of a fitted `Imprinter`."""
 
 from abc import ABC, abstractmethod
 from html import escape
@@ -7,9 +7,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from imprint.active import Suggestions, suggest
+from imprint.backbones import Backbone
 from imprint.calibration.caveats import warn_of_small_samples
-from imprint.core.errors import ParameterError, UnreadableInput
-from imprint.core.printable import printable
+from imprint.core.errors import ParameterError, UnreadableInput, printable
+from imprint.core.tree import LabelTree, Node
 from imprint.core.types import Array
 from imprint.head.card import ModelCard, model_card
 from imprint.imprinter import exemplars
@@ -23,21 +24,21 @@ SHOWN_CLASSES = 20  # in a notebook
 
 
 class Guess(NamedTuple):
-    """A class and the probability the model gives it."""
+    """A class and its probability."""
 
     label: Any
     probability: float
 
 
 class Answering(ABC):
-    """Answers that need a network and something learnt, each read once."""
+    """Methods that read the embedder and the fitted state, and change neither."""
 
     embedder: BackboneEmbedder
 
     @property
     @abstractmethod
-    def learnt(self) -> ImprinterState:
-        """What the model knows now, as one immutable value."""
+    def state(self) -> ImprinterState:
+        """The fitted state, one immutable value."""
 
     @property
     @abstractmethod
@@ -50,7 +51,7 @@ class Answering(ABC):
         if self.fitted:
             labels = [printable(label, 40) for label in self.classes_.tolist()]
             more = f" and {len(labels) - SHOWN_CLASSES:,} more" if len(labels) > SHOWN_CLASSES else ""
-            facts["method"] = str(self.learnt.head.imprinted.method)
+            facts["method"] = str(self.state.head.imprinted.method)
             facts["classes"] = ", ".join(labels[:SHOWN_CLASSES]) + more
         if self.fitted and self.calibrated and np.isfinite(self.expected_accuracy_):
             low, high = self.expected_interval_
@@ -59,75 +60,101 @@ class Answering(ABC):
         return f"<table><caption>Imprinter</caption>{rows}</table>"
 
     @property
+    def backbone(self) -> Backbone:
+        """The loaded backbone; a model of embeddings has none."""
+        return self.embedder.backbone
+
+    @property
     def modality(self) -> str:
         """What the model reads: `image`, `text`, `sound`, `embedding`, or the modality of a plug-in."""
         return self.embedder.modality
 
     @property
     def classes_(self) -> Array:
-        """The labels the model knows, sorted."""
-        return self.learnt.head.classes
+        """The labels, sorted."""
+        return self.state.head.classes
 
     def card(self) -> ModelCard:
         """The model card: data, classes, expected accuracy, backbone and licence; see `imprint card`."""
-        kind, learnt = self.embedder.kind, self.learnt
+        kind, state = self.embedder.kind, self.state
         origin = self.embedder.origin() if kind.needs_backbone else None
-        return model_card(learnt.head, kind.name, origin, learnt.named)
+        return model_card(state.head, kind.name, origin, state.named)
 
     @property
     def calibrated(self) -> bool:
-        """Whether the model knows how good it is."""
-        return self.learnt.head.calibrated
+        """Whether the model is calibrated."""
+        return self.state.head.calibrated
 
     @property
     def expected_accuracy_(self) -> float:
-        """The share of new inputs that will be called right; see `ImprintClassifier`."""
-        return self.learnt.head.calibration.expected_accuracy
+        """The cross-validated accuracy; see `ImprintClassifier`."""
+        return self.state.head.calibration.expected_accuracy
 
     @property
     def expected_interval_(self) -> tuple[float, float]:
-        """Where the expected accuracy lies with 95 % confidence."""
-        return self.learnt.head.calibration.expected_interval
+        """The 95 % interval of the expected accuracy."""
+        return self.state.head.calibration.expected_interval
 
     @property
     def measure(self) -> str:
         """What the values of `why` are: a `similarity` (more is nearer), a `distance` (less is nearer), or a `weight`
-        (how much a proxy adds to the score of the class that won)."""
-        return self.learnt.head.measure
+        (the contribution of a proxy to the score of the predicted class)."""
+        return self.state.head.measure
 
     def look(self, items: Any, progress: Report | None = None) -> Embedded:
-        """Pictures (paths, or uint8 arrays) or texts as embeddings, which `predict` and its kin take as well.
+        """Pictures (paths, or uint8 arrays) or texts as embeddings, which `predict` and related methods also accept.
 
         What cannot be read is listed in `skipped` and has no row; `predict` refuses it instead.
         """
         rows = self.embedder.unlabelled(items, progress)
         if self.fitted and len(rows.X):
-            check_width(rows.X, self.learnt.head.proxies.weights.shape[1])
+            check_width(rows.X, self.state.head.proxies.weights.shape[1])
         return rows
 
-    def predict(self, items: Any) -> Array:
-        """The label of every picture."""
-        head = self.learnt.head
-        return np.asarray(head.classes[head.winners(self._rows(items))])
+    @property
+    def tree(self) -> LabelTree:
+        """The classes as the leaves of a tree: `animal/cat` is below `animal`. Flat where `tree=False`."""
+        return self.state.head.tree(flat=self.embedder.tree is False)
 
-    def predict_proba(self, items: Any) -> Array:
-        """The probabilities of every picture, in the order of `classes_`.  # (n, C)"""
-        head = self.learnt.head
-        return head.probabilities(head.scores(self._rows(items)))
+    def predict(self, items: Any, level: int | None = None) -> Array:
+        """The label of every input; with `level`, its most probable node at that level of the tree."""
+        head = self.state.head
+        if level is None:
+            return np.asarray(head.classes[head.winners(self._rows(items))])
+        return np.array([guesses[0].label for guesses in self.top(items, 1, level)])
 
-    def top(self, items: Any, n: int = 3) -> list[list[Guess]]:
-        """For every picture the `n` most probable classes, best first; the first is what `predict` says."""
-        head = self.learnt.head
-        P, labels = head.probabilities(head.scores(self._rows(items))), head.classes.tolist()
+    def predict_proba(self, items: Any, level: int | None = None) -> Array:
+        """The probabilities of every input, in the order of `classes_`.  # (n, C)
+
+        With `level`, those of the nodes at that level of the tree, in the order of `tree.level(level)`.
+        """
+        return self._probabilities(items, level)[1]
+
+    def top(self, items: Any, n: int = 3, level: int | None = None) -> list[list[Guess]]:
+        """For every input the `n` most probable classes, or nodes at a level, best first, as `predict` says."""
+        labels, P = self._probabilities(items, level)
         order = np.argsort(-P, axis=1, kind="stable")[:, :n]
         return [[Guess(labels[c], float(p[c])) for c in row] for p, row in zip(P, order)]
 
-    def known(self, items: Any) -> Array:
-        """For every picture the p-value that it belongs to a class the model knows, in (0, 1].  # (n,)
+    def likely_nodes(self, items: Any, level: int | None = None) -> list[Node | None]:
+        """For every input the deepest node of the tree that is still likely, for inputs that `known` rejects.
 
-        Refusing what is below 0.05 refuses at most about 5 % of what does belong.
+        Its probability is at least 0.9, and it has two classes or more. None where there is no such node.
         """
-        head = self.learnt.head
+        return self.tree.deepest(self._probabilities(items)[1], level)
+
+    def _probabilities(self, items: Any, level: int | None = None) -> tuple[list[Any], Array]:
+        """The labels of the classes, or of the nodes at a level, and their probabilities."""
+        head = self.state.head
+        P = head.probabilities(head.scores(self._rows(items)))
+        return (head.classes.tolist(), P) if level is None else self.tree.at(P, level)
+
+    def known(self, items: Any) -> Array:
+        """The conformal p-value that each input belongs to one of the classes, in (0, 1].  # (n,)
+
+        Refusing inputs below 0.05 refuses about 5 % of the inputs that do belong.
+        """
+        head = self.state.head
         if not isinstance(items, Embedded):
             warn_of_small_samples(head.imprinted.folds, self.embedder.kind.plural, of_known=True)
         return head.known(self._rows(items))
@@ -138,15 +165,15 @@ class Answering(ABC):
         Items that cannot be read are listed in `unreadable`.
         """
         pool = self.look(items)
-        suggestions = suggest(pool.X, n, head=self.learnt.head)
+        suggestions = suggest(pool.X, n, head=self.state.head)
         return suggestions if isinstance(items, Embedded) else suggestions.among(len(pool.X), pool.skipped)
 
     def why(self, item: Any, n: int = 5) -> list[Reason]:
-        """The `n` proxies that count most for one picture (a path, a uint8 array or its embedding); see `measure`."""
+        """The `n` proxies that contribute most to the prediction for an input; see `measure`."""
         rows = self._rows(item if isinstance(item, Embedded) else [item])
         if len(rows) != 1:
             raise ParameterError(f"why(item): {len(rows)} items; explain one at a time.")
-        return exemplars.reasons(self.learnt.head, self.learnt.shelves, rows[0], n)
+        return exemplars.reasons(self.state.head, self.state.exemplars, rows[0], n)
 
     def _rows(self, items: Any) -> Array:
         rows = self.look(items)

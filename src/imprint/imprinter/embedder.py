@@ -1,7 +1,7 @@
-"""From data of any kind to rows of embeddings: by a backbone, or as they are where they are embeddings already."""
+"""From data of any modality to embeddings: by a backbone, or unchanged if the data are embeddings."""
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -13,6 +13,7 @@ from imprint import backbones, datasets
 from imprint.core.errors import FileError, ImprintError, ParameterError
 from imprint.datasets import Split
 from imprint.datasets.files import FileInputs
+from imprint.datasets.folder_labels import Nesting
 from imprint.embeddings import EmbeddingProgress, embed
 from imprint.imprinter.items import Embedded, GivenInputs, given_split
 from imprint.imprinter.notices import notices
@@ -22,13 +23,13 @@ from imprint.modalities.embedding import matrix
 Report = Callable[[EmbeddingProgress], object]
 SHOWN = 5  # names in one notice
 ROWS = "embeddings"
-"""In the place of a backbone's name: inputs are embeddings already."""
+"""Instead of the name of a backbone: the inputs are embeddings."""
 
 
 class DeferredBackbone:
     """The record and fingerprint of a backbone; any other attribute loads it.
 
-    Where the embeddings of all inputs are in the cache, the backbone is never loaded.
+    If all embeddings are in the cache, the backbone is never loaded.
     """
 
     def __init__(self, record: backbones.Record, fingerprint: str, load: Callable[[], backbones.Backbone]):
@@ -36,19 +37,20 @@ class DeferredBackbone:
         self.width, self.modality = record.width, record.modality
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("_"):  # what `copy` and `pickle` look for before there is anything to load
+        if name.startswith("_"):  # `copy` and `pickle` look for such attributes
             raise AttributeError(name)
         return getattr(self._load(), name)
 
 
 class BackboneEmbedder:
-    """A backbone by name, loaded when first needed. None stands for the default of whatever data come first."""
+    """A backbone by name, loaded when first needed. None means the default backbone of the first data."""
 
     def __init__(self, spec: str | None, cache: bool | str | os.PathLike[str], device: str, threads: int | None):
         self.spec, self.cache, self.device, self.threads = spec, cache, device, threads
+        self.tree: bool | None = None  # how nested folders are read; False: labels with a slash form no tree either
 
     def __getstate__(self) -> dict[str, Any]:
-        """Copies and pickles name the backbone; they load it again when they need it."""
+        """Copies and pickles hold the name of the backbone, and load it again when needed."""
         return {name: value for name, value in vars(self).items() if name not in ("backbone", "reader")}
 
     @cached_property
@@ -112,14 +114,23 @@ class BackboneEmbedder:
                 f"here, so its embeddings differ: fit the model again, or use the imprint that made it."
             )
 
-    def labelled(self, data: Any, labels: Any = None, progress: Report | None = None) -> Embedded:
-        """The rows of labelled data: a path or name, a split, a table, a pair (items, labels), or items and labels."""
+    def nesting(self, classes: Iterable[Any] = ()) -> Nesting:
+        """How `datasets.load` reads nested folders, next to the classes that a model has."""
+        return [str(label) for label in classes] if self.tree is None else self.tree
+
+    def labelled(
+        self, data: Any, labels: Any = None, progress: Report | None = None, classes: Iterable[Any] = ()
+    ) -> Embedded:
+        """The rows of labelled data: a path or name, a split, a table, a pair (items, labels), or items and labels.
+
+        Nested folders below one of `classes`, those of a model, belong to it.
+        """
         if isinstance(data, tuple) and labels is None:
             if len(data) != 2:
                 raise ParameterError("fit(data): a tuple must be a pair, (items, labels).")
             data, labels = data
         if labels is None and isinstance(data, str | os.PathLike):
-            data = datasets.load(data, "train")
+            data = datasets.load(data, "train", tree=self.nesting(classes))
         split = self._split(data, labels)
         if not len(split.labels):
             raise ParameterError("fit(data): there are no labels; give them: fit(items, labels).")
@@ -162,14 +173,14 @@ def _without_blank_texts(split: Split) -> Split:
     blank = np.array([not str(split.inputs[i]).strip() for i in range(len(split))])
     if not blank.any():
         return split
-    kept = np.flatnonzero(~blank).tolist()
+    rows = np.flatnonzero(~blank).tolist()
     left_out = [split.names[i] for i in np.flatnonzero(blank)[:SHOWN]]
     more = f" and {blank.sum() - SHOWN:,} more" if blank.sum() > SHOWN else ""
     return replace(
         split,
-        inputs=tuple(split.inputs[i] for i in kept),
-        labels=split.labels[kept],
-        names=[split.names[i] for i in kept],
+        inputs=tuple(split.inputs[i] for i in rows),
+        labels=split.labels[rows],
+        names=[split.names[i] for i in rows],
         omissions=(*split.omissions, f"Left out {blank.sum():,} blank texts: {', '.join(left_out)}{more}."),
     )
 

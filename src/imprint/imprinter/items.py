@@ -1,4 +1,4 @@
-"""Inputs that a program passes as Python values, such as a list of paths or a data frame, as a `Split`."""
+"""Python values, such as a list of paths or a data frame, as a `Split`."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -49,7 +49,7 @@ class GivenInputs:
 
 
 def given_split(values: Any, labels: Any = None, kind: Modality | None = None) -> Split:
-    """Values, and perhaps their labels, as a split; `kind` is what the model reads, None where it is still open."""
+    """Values, and perhaps their labels, as a split; `kind` is the modality of the model, None if not yet known."""
     if _is_table(values):
         values, labels, kind = _of_table(values, labels, kind)
     values = _column(values)
@@ -69,7 +69,7 @@ def _labels(labels: Any, rows: int) -> Array:
 
 
 def _kind_of(values: Any) -> Modality:
-    """What some values are, where no backbone says what it reads."""
+    """The modality of some values, if there is no backbone yet."""
     if isinstance(values, np.ndarray) and values.ndim == 2 and values.dtype != np.uint8:
         return modality("embedding")
     first = list(values[:10]) if isinstance(values, Sequence | np.ndarray) else [values]
@@ -109,7 +109,7 @@ def _of_table(table: Any, labels: Any, kind: Modality | None) -> tuple[Any, Any,
 
 
 def _column(values: Any) -> Any:
-    """A column of pandas, polars, Arrow or torch as a list or an array; anything else as it is."""
+    """A column of pandas, polars, Arrow or torch as a list or an array; anything else unchanged."""
     for name in ("to_pylist", "to_list", "tolist"):
         if not isinstance(values, np.ndarray | list | tuple) and hasattr(values, name) and not hasattr(values, "cpu"):
             return getattr(values, name)()

@@ -17,7 +17,7 @@ from imprint.method import Method
 CRITICAL = 2.0
 """Standard deviations by which the mean rank of the names must be better than chance: one-sided, 2.3 %."""
 TITLE = "the class name"
-"""How the row of a name is called where rows are shown, before the words."""
+"""How the row of a class name is called where rows are shown; the words follow."""
 
 
 def words_of(label: object) -> str:
@@ -44,7 +44,7 @@ class ClassNames:
 
     @classmethod
     def of(cls, given: Any) -> "ClassNames":
-        """What `Imprinter(names=given)` means."""
+        """The value of `Imprinter(names=given)`."""
         if given is None or isinstance(given, bool):
             return cls(given, {})
         if isinstance(given, Mapping) and all(isinstance(text, str) and text.strip() for text in given.values()):
@@ -65,7 +65,7 @@ class ClassNames:
         return Embedded(embed(texts), titles, (), np.array(list(labels)))
 
     def examples(self, embedder: BackboneEmbedder, rows: Embedded, method: Method, seed: int) -> Embedded | None:
-        """One row for each class of some examples; None where names do not serve as examples."""
+        """One row for each class of some examples; None if names do not serve as examples."""
         if self.use is False or (self.use is None and not embedder.kind.typed):
             return None
         names = self.rows(np.unique(np.asarray(rows.y)).tolist(), embedder.backbone.embed_names)
@@ -73,7 +73,7 @@ class ClassNames:
 
 
 def agree(names: Embedded, rows: Embedded, method: Method, seed: int) -> bool:
-    """Whether the names say the same as the examples.
+    """Whether the names agree with the examples.
 
     A model of the examples alone ranks all classes for each name. For names without meaning, the rank of the name's
     own class is uniform, so the mean of C ranks, scaled to 0..1, has the mean 1/2 and the variance 1 / (12 C).

@@ -1,4 +1,4 @@
-"""What a person should know about training data: each notice is one sentence."""
+"""Notices about training data, one sentence each."""
 
 import re
 import unicodedata
@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from imprint.core.printable import printable
+from imprint.core.errors import printable
 from imprint.core.types import Array
 from imprint.datasets import Split
 

@@ -1,4 +1,4 @@
-"""What an `Imprinter` knows, as one value."""
+"""The fitted state of an `Imprinter`, one value."""
 
 from typing import Any, NamedTuple, Self
 
@@ -9,7 +9,7 @@ from imprint.core.errors import ParameterError
 from imprint.core.types import Array
 from imprint.head import Decider
 from imprint.imprinter import exemplars, pretrained
-from imprint.imprinter.exemplars import Exemplars
+from imprint.imprinter.exemplars import ExemplarsByClass, choose_exemplars
 from imprint.imprinter.items import Embedded
 from imprint.modalities.embedding import check_width
 
@@ -18,7 +18,7 @@ class ImprinterState(NamedTuple):
     """A head and the exemplars of its classes: one immutable value, which one thread reads while another learns."""
 
     head: Decider
-    shelves: dict[Any, Exemplars]
+    exemplars: ExemplarsByClass
     named: bool = False
     """Whether one row of each class is its name."""
 
@@ -29,27 +29,27 @@ class ImprinterState(NamedTuple):
             check_width(rows.X, self.head.imprinted.width)
             _same_kind(self.head, y)
         head = self.head.learn(rows.X.astype(self.head.imprinted.dtype, copy=False), y)
-        return self._replace(head=head, shelves=exemplars.shelve(head.imprinted, self.shelves, rows))
+        return self._replace(head=head, exemplars=choose_exemplars(head.imprinted, self.exemplars, rows))
 
     def count_known(self, rows: Embedded) -> int:
-        """How many rows are copies of a row that their class already has; 0 where the model is not calibrated."""
+        """How many rows are copies of a row that their class already has; 0 if the model is not calibrated."""
         folds = self.head.imprinted.folds
         if not isinstance(folds, CrossValidation):
             return 0
         return folds.count_known(rows.X.astype(self.head.imprinted.dtype, copy=False), np.asarray(rows.y))
 
-    def without(self, label: Any) -> Self:
-        """The state without a class."""
-        head = self.head.forget(label)
+    def without(self, label: Any, flat: bool = False) -> Self:
+        """The state without a class, or without the classes below a node of the tree unless it is flat."""
+        head = self.head.forget(label) if flat else self.head.without(label)
         nothing = Embedded(
             np.empty((0, head.imprinted.width or 0), np.float32), [], (), np.empty(0, head.classes.dtype)
         )
-        return self._replace(head=head, shelves=exemplars.shelve(head.imprinted, self.shelves, nothing))
+        return self._replace(head=head, exemplars=choose_exemplars(head.imprinted, self.exemplars, nothing))
 
     def to_parts(self) -> tuple[dict[str, Any], dict[str, Array]]:
         """A JSON document and named arrays."""
         document, arrays = pretrained.to_parts(self.head)
-        names, pictures = exemplars.to_parts(self.head.imprinted.classes.tolist(), self.shelves)
+        names, pictures = exemplars.to_parts(self.head.imprinted.classes.tolist(), self.exemplars)
         return {**document, "pictures": names, "names": self.named}, {**arrays, **pictures}
 
     @classmethod
@@ -64,3 +64,10 @@ def _same_kind(head: Decider, y: Array) -> None:
     if text[0] != text[1]:
         kinds = ["text" if is_text else "number" for is_text in text]
         raise ParameterError(f"add(data): the data have {kinds[1]} labels, the model {kinds[0]} labels.")
+
+
+def read_seed(random_state: Any) -> int:
+    """The seed of an `Imprinter`."""
+    if isinstance(random_state, bool) or not isinstance(random_state, int | np.integer) or random_state < 0:
+        raise ParameterError(f"Imprinter(random_state={random_state!r}): random_state must be int >= 0.")
+    return int(random_state)

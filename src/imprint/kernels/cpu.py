@@ -25,14 +25,12 @@ class Policy(NamedTuple):
 
     compiled_from: float = 200_000
     """Multiplications from which a problem repays the import of numba."""
-    compile_small: bool = False
-    """Whether small problems are compiled too, since there are many; for kernels where both ways agree bit for bit."""
     one_blas_thread: bool = False
     """Whether BLAS is kept to one thread already."""
 
 
 policy = Policy()
-"""The policy of this process; `one_thread` and `limit_for_good` replace it."""
+"""The policy of this process; `limit_for_good` replaces it."""
 
 
 @cache
@@ -40,13 +38,9 @@ def numba_installed() -> bool:
     return find_spec("numba") is not None
 
 
-def use_numba(work: float | None = None) -> bool:
-    """Whether a problem of so many multiplications, or a small one (None), runs in compiled loops.
-
-    If so, the BLAS that they call is loaded.
-    """
-    repays = policy.compile_small if work is None else work >= policy.compiled_from
-    if not repays or not numba_installed():
+def use_numba(work: float) -> bool:
+    """Whether a problem of so many multiplications runs in compiled loops; if so, the BLAS that they call is loaded."""
+    if work < policy.compiled_from or not numba_installed():
         return False
     load_scipy_blas()
     return True
@@ -120,17 +114,14 @@ def load_scipy_blas() -> None:
 
 
 @contextmanager
-def one_thread(compile_small: bool = False) -> Iterator[None]:
+def one_thread() -> Iterator[None]:
     """One thread of BLAS and of kernels, here and in processes started meanwhile, which also keep freed memory."""
-    global policy
-    before, policy_before = {name: os.environ.get(name) for name in ONE_THREAD | KEEP_MEMORY}, policy
+    before = {name: os.environ.get(name) for name in ONE_THREAD | KEEP_MEMORY}
     os.environ.update(KEEP_MEMORY | os.environ | ONE_THREAD)
-    policy = policy._replace(compile_small=compile_small or policy.compile_small)
     try:
         with threadpool_limits(1):
             yield
     finally:
-        policy = policy_before
         for name, value in before.items():
             if value is None:
                 os.environ.pop(name, None)
@@ -139,10 +130,7 @@ def one_thread(compile_small: bool = False) -> Iterator[None]:
 
 
 def limit_for_good() -> None:
-    """Keep BLAS to one thread as long as this process lives, and compile small problems too: it has many.
-
-    Libraries loaded later find the limit in the environment.
-    """
+    """Keep BLAS to one thread for the life of this process; libraries loaded later find it in the environment."""
     global policy
     threadpool_limits(1)
-    policy = policy._replace(compile_small=True, one_blas_thread=True)
+    policy = policy._replace(one_blas_thread=True)

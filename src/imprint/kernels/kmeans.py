@@ -1,9 +1,9 @@
 """k-means: greedy k-means++ seeding, then Lloyd's iteration; float32 data, float64 products and sums."""
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Sequence
 from threading import Lock
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -12,14 +12,6 @@ from imprint.core.errors import ParameterError
 from imprint.core.types import Array
 from imprint.kernels import cpu
 from imprint.kernels.lloyd import ClusterRows, PlainRows, lloyd, seed_rows, trials
-
-if TYPE_CHECKING:
-    from imprint.kernels.compiled.gram import GramRows
-
-SHARED_UP_TO = 2048
-"""ClusterRows whose products with each other are held at once."""
-CLUSTERS_PER_ROW = 1 / 32
-"""Clusters over all problems, per row, from which these products repay their cost."""
 
 
 class KMeansResult(NamedTuple):
@@ -66,7 +58,7 @@ def kmeans(
     with cpu.one_blas_thread():
         if data.is_trivial(k):
             return data.trivial(k)
-        return data.cluster(data.seed(k, rng), max_iter)
+        return data.iterate(data.seed(k, rng), max_iter)
 
 
 def kmeans_many(
@@ -78,8 +70,8 @@ def kmeans_many(
 ) -> list[KMeansResult]:
     """Solve several problems at once on all cores; each result equals that of `kmeans` alone, bit for bit.
 
-    Problems of the same rows share norms, and where these are few all their products with each other; those of the
-    same seed also the seeding, which for a smaller `k` is a prefix of that for a larger one.
+    Problems of the same rows share norms and sketches. Those of the same seed also share the seeding, which for a
+    smaller `k` is a prefix of that for a larger one.
 
     >>> X = np.array([[0.0], [1.0], [10.0], [11.0]])
     >>> [r.inertia for r in kmeans_many([X], [Problem(0, 1, 7), Problem(0, 2, 7)])]
@@ -89,15 +81,12 @@ def kmeans_many(
         from imprint.kernels.tensor.kmeans import kmeans_many as on_tensors
 
         return on_tensors(rows, problems, max_iter=max_iter, tol=tol)  # type: ignore[arg-type]
-    clusters: Counter[int] = Counter()
-    for i, k, _ in problems:
+    for _, k, _ in problems:
         _check(k, max_iter)
-        clusters[i] += k if 1 < k < len(rows[i]) else 0
-    data = [_Data(X, None, tol, clusters[i]) for i, X in enumerate(rows)]
+    data = [_Data(X, None, tol) for X in rows]
     groups: dict[tuple[object, ...], list[int]] = defaultdict(list)
     for index, (i, k, seed) in enumerate(problems):
         groups[(i, k) if data[i].is_trivial(k) else (i, seed, trials(k), data[i].is_compiled(k))].append(index)
-    left, lock = Counter(problems[group[0]].rows for group in groups.values()), Lock()
     results: dict[int, KMeansResult] = {}
 
     def solve(group: list[int]) -> None:
@@ -105,20 +94,18 @@ def kmeans_many(
         if data[i].is_trivial(largest):
             results.update(dict.fromkeys(group, data[i].trivial(largest)))
         else:
-            chosen = data[i].seed(largest, seed)
-            results.update({index: data[i].cluster(chosen[: problems[index].k], max_iter) for index in group})
-        with lock:
-            left[i] -= 1
-            if not left[i]:
-                data[i].forget()
+            centres = data[i].seed(largest, seed)
+            results.update({index: data[i].iterate(centres[: problems[index].k], max_iter) for index in group})
 
-    def order(group: list[int]) -> tuple[int, int]:
-        """Hardest first; rows that hold products after each other."""
-        i = problems[group[0]].rows
-        return data[i].shares * (i + 1), -sum(problems[index].k for index in group)
+    def is_trivial(group: list[int]) -> bool:
+        i, k, _ = problems[group[0]]
+        return data[i].is_trivial(k)
 
+    hardest_first = sorted(groups.values(), key=lambda group: -sum(problems[i].k for i in group))
     with cpu.one_blas_thread():
-        cpu.on_all_cores(solve, sorted(groups.values(), key=order))
+        for group in filter(is_trivial, hardest_first):  # thousands of small classes are not worth a thread each
+            solve(group)
+        cpu.on_all_cores(solve, [group for group in hardest_first if not is_trivial(group)])
     return [results[index] for index in range(len(problems))]
 
 
@@ -132,7 +119,7 @@ def _check(k: int, max_iter: int) -> None:
 class _Data:
     """The rows of one data set and what its problems have in common."""
 
-    def __init__(self, X: Array, mass: Array | None, tol: float, clusters: int = 0) -> None:
+    def __init__(self, X: Array, mass: Array | None, tol: float) -> None:
         self.X = np.ascontiguousarray(X)
         self.mass = mass
         self.weight = np.ones(len(X)) if mass is None else np.asarray(mass, dtype=np.float64)
@@ -140,9 +127,7 @@ class _Data:
             raise ParameterError("kmeans(mass=...): at least one row must have a positive mass.")
         self.tol = tol
         self.is_moderate = 1e-12 < max(self.X.max(), -self.X.min()) < 1e12
-        self.shares = self.is_moderate and _repays(len(X), clusters)
         self._rows: dict[bool, ClusterRows] = {}
-        self._gram: GramRows | None = None
         self._lock = Lock()
 
     def is_compiled(self, k: int) -> bool:
@@ -159,31 +144,12 @@ class _Data:
                 self._rows[which] = _compiled_rows(self.X, self.weight) if which else PlainRows(self.X, self.weight)
             return self._rows[which]
 
-    def gram(self, k: int) -> "GramRows | None":
-        """The rows in the form for many problems of the same rows, where it suits them."""
-        if not (self.shares and self.is_compiled(k)):
-            return None
-        with self._lock:
-            self._gram = self._gram or _gram_rows(self.X, self.weight)
-            return self._gram
-
-    def forget(self) -> None:
-        """Free what the engines hold."""
-        self._rows, self._gram = {}, None
-
     def seed(self, k: int, seed: int | tuple[int, ...] | np.random.Generator) -> Array:
-        """ClusterRows to start from."""
-        gram = self.gram(k)
-        chosen = gram.seed(k, trials(k), np.random.default_rng(seed)) if gram else None
-        return seed_rows(self.rows(k), k, trials(k), np.random.default_rng(seed)) if chosen is None else chosen
-
-    def cluster(self, chosen: Array, max_iter: int) -> KMeansResult:
-        """Start from chosen rows."""
-        gram = self.gram(len(chosen))
-        result = gram.lloyd(chosen, self.tol * gram.spread / self.X.shape[1], max_iter) if gram else None
-        return self._result(*result) if result else self.iterate(self.X[chosen], max_iter)
+        """The initial centres.  # (k', d)"""
+        return self.X[seed_rows(self.rows(k), k, trials(k), np.random.default_rng(seed))]
 
     def iterate(self, centres: Array, max_iter: int) -> KMeansResult:
+        """Lloyd's iteration from these centres."""
         rows = self.rows(len(centres))
         limit = self.tol * rows.spread / self.X.shape[1]
         return self._result(*lloyd(rows, centres, limit, max_iter))
@@ -192,11 +158,10 @@ class _Data:
         """One cluster, or every distinct row of positive mass a cluster, in order of appearance."""
         if k == 1:
             return self._result(self._mean(), np.zeros(len(self.X), dtype=np.int32), 1)
-        _, first, labels = np.unique(self.X, axis=0, return_index=True, return_inverse=True)
-        order = np.argsort(first)
-        rank = np.empty_like(order)
-        rank[order] = np.arange(len(order))
-        return self._result(self.X[first[order]], rank[labels.ravel()], 1)
+        clusters: dict[bytes, int] = {}
+        labels = np.array([clusters.setdefault(row.tobytes(), len(clusters)) for row in self.X + 0])  # -0 becomes 0
+        first = np.unique(labels, return_index=True)[1]
+        return self._result(self.X[first], labels, 1)
 
     def _mean(self) -> Array:
         if self.mass is None:
@@ -213,21 +178,9 @@ class _Data:
         if not filled.all():
             centres, mass = centres[filled], mass[filled]
             labels = self.rows(k).clustering(centres).labels
-        rows = self.gram(k) or self.rows(k)
-        apart = self.weight * np.maximum(rows.distances(centres, labels), 0)
+        apart = self.weight * np.maximum(self.rows(k).distances(centres, labels), 0)
         spread = np.bincount(labels, apart, minlength=len(mass)) / mass
         return KMeansResult(centres, labels.astype(np.intp), mass, spread, float(apart.sum()), iterations)
-
-
-def _repays(n: int, clusters: int) -> bool:
-    """Whether so many clusters, over all problems, are worth the products of all rows with each other."""
-    return n <= SHARED_UP_TO and CLUSTERS_PER_ROW * n <= clusters
-
-
-def _gram_rows(X: Array, weight: Array) -> "GramRows":
-    from imprint.kernels.compiled.gram import GramRows
-
-    return GramRows(X, weight)
 
 
 def _compiled_rows(X: Array, weight: Array) -> ClusterRows:

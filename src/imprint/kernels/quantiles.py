@@ -5,7 +5,6 @@ from collections.abc import Sequence
 import numpy as np
 
 from imprint.core.types import Array
-from imprint.kernels import cpu
 
 ROWS = 128  # ranked at a time, so that they stay in the cache
 
@@ -30,11 +29,6 @@ def targets_in_turn(first: Array, sizes: Sequence[int]) -> Array:
     d = first.shape[1]
     levels = (np.arange(d) + 0.5) / d
     targets = np.empty((len(sizes), d), dtype=first.dtype)
-    if cpu.use_numba():
-        from imprint.kernels.compiled import quantiles as compiled
-
-        compiled.targets_in_turn(np.sort(first, axis=None), np.array(sizes, dtype=np.int64), levels, targets)
-        return targets
     pool = Pool(first)
     for target, size in zip(targets, sizes):
         target[:] = pool.quantiles(levels)
@@ -56,25 +50,13 @@ def ranks(X: Array) -> Array:
 
 def values_at(ranks: Array, values: Array, out: Array) -> None:
     """The value that goes with every rank; `values` rise."""
-    if cpu.use_numba():
-        from imprint.kernels.compiled import quantiles as compiled
-
-        compiled.values_at(ranks, values, out)
-    else:
-        values.take(ranks, mode="clip", out=out)
+    values.take(ranks, mode="clip", out=out)
 
 
 def _rank(X: Array, out: Array) -> None:
     """Ranks by sorting; those of float32 by plain sorting of values and positions packed into one integer."""
     if X.dtype != np.float32:
         order = np.argsort(X, axis=1, kind="stable")
-    elif cpu.use_numba():
-        from imprint.kernels.compiled.quantiles import invert, pack
-
-        packed = pack(X)
-        packed.sort(axis=1)
-        invert(packed, out)
-        return
     else:
         bits = (X + np.float32(0)).view(np.int32)  # there is one zero only
         order = np.where(bits < 0, bits ^ np.int32(0x7FFFFFFF), bits).astype(np.int64)

@@ -73,11 +73,6 @@ def span_maxima(Q: Array, stack: ProxyStack) -> Array:
 
 def _maxima(scores: Array, stack: ProxyStack, factors: Array, best: Array) -> None:
     """Maxima over the rows of every set; a set goes on from the smaller one before it that begins alike."""
-    if cpu.use_numba(stack.rows.size * scores.shape[1]):
-        from imprint.kernels.compiled.deciding import prefix_maxima
-
-        prefix_maxima(scores, stack.first, stack.size, stack.unit, factors, best)
-        return
     for out, first, size, unit in zip(best, stack.first, stack.size, stack.unit):
         rows = slice(first, first + size)
         np.max(scores[rows] * factors[rows, None] if unit else scores[rows], axis=0, out=out)

@@ -4,8 +4,8 @@ import os
 from functools import cache
 from itertools import chain
 
+from imprint.core.extras import registered
 from imprint.core.family import Family
-from imprint.core.plugins import registered
 from imprint.modalities._base import Modality, read_file
 
 __all__ = ["Modality", "family", "modality", "of_file", "read_file"]

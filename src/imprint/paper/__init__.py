@@ -1,4 +1,4 @@
-"""The paper, whole: every table and figure as a named study with its published numbers.
+"""Every table and figure of the paper as a named study, with its published numbers.
 
 J. Westerhoff, G. Atefi, M. Koddenbrock, A. Figueroa, A. Löser, E. Rodner, F. A. Gers: Robust Weight Imprinting:
 Insights from Neural Collapse and Proxy-Based Aggregation. TMLR 2025.
@@ -13,7 +13,7 @@ PREFIX, ALL = "paper/", "all"
 
 
 def chosen(name: str) -> dict[str, Artefact]:
-    """The artefact that `paper/NAME` means, or all of them.
+    """The artefact `paper/NAME`, or all of them for `paper/all`.
 
     >>> list(chosen("paper/table1"))
     ['table1']
@@ -27,6 +27,6 @@ def chosen(name: str) -> dict[str, Artefact]:
 
 
 def listing() -> list[dict[str, str]]:
-    """What `imprint list studies` shows."""
+    """The rows of `imprint list studies`."""
     every = {"name": PREFIX + ALL, "title": "Everything below", "where": ""}
     return [every, *({"name": PREFIX + n, "title": a.title, "where": a.where} for n, a in ARTEFACTS.items())]

@@ -3,11 +3,11 @@
 import json
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from imprint.core.files.atomic import atomic_write
 from imprint.core.types import Array
 from imprint.paper.setting import MAX, ROLES, Setting
 from imprint.paper.work import Work, spelling
-from imprint.report.sections import Section
+from imprint.report.sections import Cells, Claim, Picture, Section, Verdict, verdict
 from imprint.stats import Comparison, compare
 from imprint.stats.rank_tests import rank_rows
 from imprint.study import Instance
@@ -33,20 +33,24 @@ class Scores:
     methods: tuple[str, ...]
     values: Array  # (instances, methods, seeds)
     aggregator: str = MAX
-    """What decides where a method is asked for with `max`."""
+    """Replaces `max` in the methods asked for."""
 
     def of(self, method: str) -> Array:
         """The accuracies of one method, with the weight decay of each backbone.  # (instances, seeds)"""
-        setting = {m: j for j, m in enumerate(self.methods)}
+        index = {m: j for j, m in enumerate(self.methods)}
         texts = [spelling(method, at.backbone, self.aggregator) for at in self.instances]
-        return np.stack([self.values[i, setting[text]] for i, text in enumerate(texts)])
+        return np.stack([self.values[i, index[text]] for i, text in enumerate(texts)])
 
     def medians(self, methods: Sequence[str]) -> Array:
         """The median over seeds of some methods.  # (instances, methods)"""
         return np.stack([np.median(self.of(m), axis=1) for m in methods], axis=1)
 
+    def curve(self, method: str, values: Sequence[int]) -> Array:
+        """The accuracies of a method with `{k}` for every number of proxies.  # (instances, k, seeds)"""
+        return np.stack([self.of(method.replace("{k}", str(k))) for k in values], axis=1)
+
     def best(self, methods: Sequence[str]) -> str:
-        """The method with the best average rank among these; the first of equals."""
+        """The method with the best average rank; the first if several are equal."""
         ranks = rank_rows(np.round(self.medians(methods), 9)).mean(axis=0)
         return methods[int(np.argmin(np.round(ranks, 9)))]
 
@@ -55,25 +59,25 @@ class Scores:
         return compare(np.round(self.medians(methods), 9), names)
 
     def where(self, **fixed: str) -> "Scores":
-        """The instances whose backbone, dataset or task is the given one."""
-        kept = [i for i, at in enumerate(self.instances) if all(getattr(at, k) == v for k, v in fixed.items())]
-        return replace(self, instances=tuple(self.instances[i] for i in kept), values=self.values[kept])
+        """The instances with the given backbone, data set or task."""
+        chosen = [i for i, at in enumerate(self.instances) if all(getattr(at, k) == v for k, v in fixed.items())]
+        return replace(self, instances=tuple(self.instances[i] for i in chosen), values=self.values[chosen])
 
 
 @dataclass(frozen=True)
 class Results:
-    """The folder of a run of the paper, with the aggregator that is looked at where the paper uses `max`."""
+    """The folder of a run of the paper; `aggregator` replaces `max`."""
 
     folder: Path
     aggregator: str = MAX
 
     @cached_property
     def setting(self) -> Setting:
-        """Where the studies ran."""
+        """The packs on which the studies ran."""
         return replace(Setting.of(read_run(self.folder)["places"]), aggregator=self.aggregator)
 
     def scores(self, work: Sequence[Work]) -> Scores | None:
-        """The accuracies that a study asks for; None where some are missing."""
+        """The accuracies of the first study; None if some are missing."""
         if not work:
             return None
         role, study = work[0]
@@ -87,12 +91,12 @@ class Results:
         return Scores(study.instances, tuple(map(str, study.methods)), values, self.aggregator)
 
     def measured(self, name: str) -> dict[str, Any]:
-        """Other measurements of a run, by key."""
+        """The measurements in a JSON file of the run; empty if there are none."""
         try:
-            found: dict[str, Any] = json.loads((self.folder / f"{name}.json").read_text())
+            values: dict[str, Any] = json.loads((self.folder / f"{name}.json").read_text())
         except FileNotFoundError:
             return {}
-        return found
+        return values
 
     def manifests(self) -> list[dict[str, Any]]:
         """The manifests of all stores."""
@@ -100,49 +104,65 @@ class Results:
 
 
 def is_run(folder: str | os.PathLike[str]) -> bool:
-    """Whether the paper was run into this folder."""
+    """Whether studies of the paper were run into this folder."""
     return (Path(folder) / PAPER).is_file()
 
 
 def read_run(folder: Path) -> dict[str, Any]:
-    """The note of a run, or a sentence why there is none."""
+    """The record of a run: its setting and its duration."""
     try:
-        found: dict[str, Any] = json.loads((folder / PAPER).read_text())
+        record: dict[str, Any] = json.loads((folder / PAPER).read_text())
     except (OSError, ValueError):
         raise FileError(f"{folder}: no study of the paper has been run into this folder.") from None
-    if found.get("format") != FORMAT:
-        raise FileError(f"{folder / PAPER}: format {found.get('format')!r}; this imprint reads format {FORMAT}.")
-    return found
+    if record.get("format") != FORMAT:
+        raise FileError(f"{folder / PAPER}: format {record.get('format')!r}; this imprint reads format {FORMAT}.")
+    return record
 
 
 def spent(folder: Path) -> float:
-    """How many seconds of wall time went into a folder; 0 where nothing was run."""
+    """The elapsed seconds of all runs into a folder; 0 if there were none."""
     return float(read_run(folder).get("seconds", 0.0)) if is_run(folder) else 0.0
 
 
 def write_json(path: Path, values: Any) -> None:
-    """Write whole or not at all."""
+    """Write a JSON file atomically."""
     with atomic_write(path) as f:
         f.write(json.dumps(values, indent=1, sort_keys=True).encode() + b"\n")
 
 
 Report = Callable[[str, int, int], None]
-"""Hears what is measured, how much of it is done, and how much there is."""
+"""Is called with what is being measured, how many measurements are done, and how many there are."""
+
+
+class Finding(NamedTuple):
+    """Whether results support a claim, and the figures behind it."""
+
+    holds: bool | Verdict
+    figures: str
+    published: tuple[bool, str] | None = None
+    """The same for the published results, if they are computed here instead of stated in the table of artefacts."""
+
+
+Findings = Mapping[str, Finding]
+"""What results say about the claims of an artefact, by the names of the claims."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Artefact(ABC):
-    """What the paper shows somewhere. Its name is the name of its file."""
+    """A table or figure of the paper. The fields are the keys of `artefacts.toml`."""
 
+    name: str
     title: str
     where: str
-    needs: str = "benchmark"
-    """The part that packs must play for it."""
+    note: str = ""
     repeatable: bool = False
-    """Whether it asks of `max` what can be asked of another aggregator too."""
+    """Whether it can be repeated with another aggregator in place of `max`."""
+    claims: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, repr=False)
+    needs: ClassVar[str] = "benchmark"
+    """The role of the packs on which it runs."""
 
     def served(self, setting: Setting) -> bool:
-        """Whether these packs have what it needs."""
+        """Whether it can run on these packs."""
         return bool(setting.group(self.needs)) and (self.repeatable or setting.aggregator == MAX)
 
     def studies(self, setting: Setting) -> list[Work]:
@@ -150,26 +170,46 @@ class Artefact(ABC):
         return []
 
     def measure(self, setting: Setting, folder: Path, report: Report) -> None:
-        """Anything else it needs, kept in the folder of the run; a second call does nothing."""
+        """Measure what else it needs, and store it in the folder of the run; a second call measures nothing."""
         return None
 
     @property
     def needs_no_run(self) -> bool:
-        """Whether there is something to show before anything was run."""
-        own = type(self)
-        return own.studies is Artefact.studies and own.measure is Artefact.measure
+        """Whether it can be shown before anything was run."""
+        return type(self).studies is Artefact.studies and type(self).measure is Artefact.measure
+
+    def section(self, results: Results) -> Section:
+        """The results next to the published ones, or the reason why there are none."""
+        return self.show(results) or Section(self.name, self.title, self.where, self.missing(results.setting))
 
     @abstractmethod
-    def section(self, name: str, results: Results) -> Section:
-        """What came out, beside what was published."""
+    def show(self, results: Results) -> Section | None:
+        """The results next to the published ones; None if it was not run."""
+
+    def missing(self, setting: Setting) -> str:
+        """Why there are no results."""
+        if not setting.group(self.needs):
+            return f"The folder of embeddings has no packs of {ROLES[self.needs]}, so there is nothing to run."
+        return f"Not run yet: imprint study run paper/{self.name}"
 
     def scores(self, results: Results) -> Scores | None:
-        """The accuracies of its first study."""
+        """The accuracies of its first study; None if it was not run."""
         return results.scores(self.studies(results.setting)[:1])
 
-    def missing(self, name: str, results: Results, what: str = "") -> Section:
-        """The section where there is nothing to show, with the reason."""
-        if not results.setting.group(self.needs):
-            what = what or f"The folder of embeddings has no packs of {ROLES[self.needs]}, so there is nothing to run."
-        text = what or f"Not run yet: imprint study run paper/{name}"
-        return Section(name, self.title, self.where, text)
+    def filled(
+        self, text: str, parts: Sequence[Cells | Picture] = (), findings: Findings | None = None, **words: str
+    ) -> Section:
+        """A section with these parts, and its claims judged by the findings."""
+        claims = tuple(self.judged(findings or {}, **words))
+        return Section(self.name, self.title, self.where, text, tuple(parts), claims, self.note)
+
+    def judged(self, findings: Findings, **words: str) -> list[Claim]:
+        """The claims with their verdicts on these results and on the published ones; `words` fill in their texts."""
+        claims = []
+        for key, finding in findings.items():
+            stated = self.claims[key]
+            here = finding.holds if isinstance(finding.holds, Verdict) else verdict(finding.holds)
+            published, figures = finding.published or (stated.get("holds", True), stated.get("published", ""))
+            text = stated["text"].format(**words) if words else stated["text"]
+            claims.append(Claim(text, here, finding.figures, verdict(published) if figures else None, figures))
+        return claims

@@ -1,106 +1,102 @@
 """Classes of several modes: accuracy over k on "d in 1" label maps and on the ten-class sets."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
 from imprint.core.types import Array
-from imprint.paper.artefact import Artefact, Results
-from imprint.paper.curve_claims import CLAIMS
+from imprint.paper.artefact import Artefact, Finding, Findings, Results
 from imprint.paper.published import D, K, kmeans_over_k
 from imprint.paper.setting import MAX, Setting
 from imprint.paper.work import SEEDS, Work, bare, cosine, work
 from imprint.report.figures import Panel, Series, draw, interval
-from imprint.report.sections import Cells, Claim, Picture, Section, Verdict, verdict
+from imprint.report.sections import Cells, Picture, Section
+
+KMEANS, K_LEAST_SQUARES = cosine("kmeans(k={k})"), bare("k_least_squares(k={k}, reg={reg})")
+PUBLISHED_POOL = "imagenet"  # the data set of the published label maps
+SHOWN = (0, 4, 14)  # indices in K
+NAMES = ("mean", "k-means, best k", "least squares", "k-least-squares, best k")
+Means = Mapping[str, Array]
+"""Accuracy by backbone.  # (d, k)"""
 
 
 def maps(count: int) -> list[str]:
-    """The tasks, d slowest."""
+    """The "d in 1" tasks, all maps of one d together."""
     return [f"d_in_1(d={d}, i={i})" for d in D for i in range(count)]
 
 
-def curve_studies(setting: Setting, method: Callable[[int], str]) -> list[Work]:
-    """A family of methods over k on the label maps, and on the whole ten-class sets."""
-    methods = [method(k) for k in K]
-    beside = [w for role in ("benchmark", "combined") for w in work(setting, role, methods, ["all"], SEEDS)]
-    return [*work(setting, "many", methods, maps(setting.maps), SEEDS), *beside]
+def curve_studies(setting: Setting, method: str) -> list[Work]:
+    """A method with `{k}` for all k: on the label maps, and on the whole ten-class sets."""
+    methods = [method.replace("{k}", str(k)) for k in K]
+    sets = [w for role in ("benchmark", "combined") for w in work(setting, role, methods, ["all"], SEEDS)]
+    return [*work(setting, "many", methods, maps(setting.maps), SEEDS), *sets]
 
 
-def map_curves(results: Results, method: Callable[[int], str]) -> dict[str, Array] | None:
-    """Accuracy of every backbone.  # (d, map, k, seed)"""
-    count = results.setting.maps
-    asked = work(results.setting, "many", [method(k) for k in K], maps(count), SEEDS)
-    scores = results.scores(asked)
+def map_curves(results: Results, method: str) -> dict[str, Array] | None:
+    """Accuracy on the label maps by backbone.  # (d, map, k, seed)"""
+    setting = results.setting
+    scores = results.scores([w for w in curve_studies(setting, method) if w.role == "many"])
     if scores is None:
         return None
-    found = {}
-    for backbone in results.setting.many.backbones:
-        own = scores.where(backbone=backbone, dataset=results.setting.many.datasets[0])
-        values = np.stack([own.of(method(k)) for k in K], axis=1)  # (tasks, k, seeds)
-        found[backbone] = values.reshape(len(D), count, len(K), len(SEEDS))
-    return found
+    chosen = {b: scores.where(backbone=b, dataset=setting.many.datasets[0]) for b in setting.many.backbones}
+    shape = len(D), setting.maps, len(K), len(SEEDS)
+    return {b: s.curve(method, K).reshape(shape) for b, s in chosen.items()}
 
 
-def set_curves(results: Results, method: Callable[[int], str]) -> dict[tuple[str, str], Array]:
+def set_curves(results: Results, method: str) -> dict[tuple[str, str], Array]:
     """Accuracy on the whole ten-class sets, by backbone and data set.  # (k, seed)"""
-    found: dict[tuple[str, str], Array] = {}
-    for role in ("benchmark", "combined"):
-        asked = work(results.setting, role, [method(k) for k in K], ["all"], SEEDS)
-        scores = results.scores(asked)
+    curves: dict[tuple[str, str], Array] = {}
+    for one in curve_studies(results.setting, method):
+        scores = results.scores([one]) if one.role != "many" else None
         if scores is not None:
-            values = np.stack([scores.of(method(k)) for k in K], axis=1)  # (instances, k, seeds)
-            found |= {(at.backbone, at.dataset): own for at, own in zip(scores.instances, values)}
-    return found
+            at = [(instance.backbone, instance.dataset) for instance in scores.instances]
+            curves |= dict(zip(at, scores.curve(method, K)))
+    return curves
 
 
-PUBLISHED_POOL = "imagenet"  # whose classes the published maps draw from
-SHOWN = (0, 4, 14)  # setting in K
+def curve_means(values: Array) -> Array:
+    """The median over seeds, then the mean over maps.  # (d, k)"""
+    means: Array = np.median(values, axis=3).mean(axis=1)
+    return means
 
 
 @dataclass(frozen=True, kw_only=True)
 class ModeCurves(Artefact):
     """A panel for each backbone: a line for each d, dotted lines for the ten-class sets."""
 
-    method: Callable[[int], str]
+    method: str
     what: str
-    kind: str
-    needs: str = "many"
+    needs: ClassVar[str] = "many"
 
     def studies(self, setting: Setting) -> list[Work]:
         return curve_studies(setting, self.method)
 
-    def section(self, name: str, results: Results) -> Section:
-        curves = map_curves(results, self.method)
+    def show(self, results: Results) -> Section | None:
+        curves, setting = map_curves(results, self.method), results.setting
         if curves is None:
-            return self.missing(name, results)
+            return None
         sets = set_curves(results, self.method)
-        panels = [
-            Panel(b, [*_mode_lines(values), *_set_lines(b, sets, results.setting)]) for b, values in curves.items()
-        ]
+        panels = [Panel(b, [*_mode_lines(values), *_set_lines(b, sets, setting)]) for b, values in curves.items()]
         svg = draw(panels, "proxies per class, k", "accuracy, %", columns=3, height=3.6)
-        maps = results.setting.maps
         bands = "bands are 95 % confidence intervals over three seeds"
-        caption = f"{self.what}, {results.aggregator}. Means over {maps} label maps, marked at k = d; {bands}."
+        caption = f"{self.what}, {results.aggregator}. Means over {setting.maps} label maps, marked at k = d; {bands}."
         means = {b: curve_means(v) for b, v in curves.items()}
-        parts: tuple[Cells | Picture, ...] = (Picture(name, svg, caption), _peaks(means))
-        parts += tuple(self._values(means, sets, results.setting))
-        text = (
-            f"New labels of d classes each from {results.setting.many.datasets[0]}; dotted: the whole ten-class sets."
-        )
-        return Section(name, self.title, self.where, text, parts, tuple(CLAIMS[self.kind](means)))
+        text = f"New labels of d classes each from {setting.many.datasets[0]}; dotted: the whole ten-class sets."
+        parts: list[Cells | Picture] = [Picture(self.name, svg, caption), _best_k(means)]
+        parts += self._against_published(means, sets, setting)
+        return self.filled(text, parts, CHECKS[self.name](means))
 
-    def _values(
-        self, means: Mapping[str, Array], sets: Mapping[tuple[str, str], Array], setting: Setting
-    ) -> list[Cells]:
-        """Value by value, where the same backbones saw the same data; published for L2 throughout and `max` only."""
-        if self.kind != "l2" or setting.aggregator != MAX:
+    def _against_published(self, means: Means, sets: Mapping[tuple[str, str], Array], setting: Setting) -> list[Cells]:
+        """Curves of published backbones on published data; published for L2 throughout and `max` only."""
+        if self.method != KMEANS or setting.aggregator != MAX:
             return []
-        found = {key: np.median(values, axis=1) for key, values in sets.items()}
+        curves = {key: np.median(values, axis=1) for key, values in sets.items()}
         if setting.many.datasets[0] == PUBLISHED_POOL:
-            found |= {(b, f"{d}_in_1"): row for b, rows in means.items() for d, row in zip(D, rows)}
+            curves |= {(b, f"{d}_in_1"): row for b, rows in means.items() for d, row in zip(D, rows)}
         published = kmeans_over_k()
-        lines = [_value_line(*key, ours, published[key]) for key, ours in found.items() if key in published]
+        lines = [_value_line(*key, ours, published[key]) for key, ours in curves.items() if key in published]
         head = ("backbone, data", *(f"{what}, k = {K[i]}" for i in SHOWN for what in ("published", "here")))
         return [Cells((*head, "largest difference"), tuple(lines), 1)] if lines else []
 
@@ -112,71 +108,46 @@ def _value_line(backbone: str, dataset: str, ours: Array, theirs: Sequence[float
     return f"{backbone}, {dataset}", *values, f"{gaps[at]:+.2f} at k = {K[at]}"
 
 
-def curve_means(values: Array) -> Array:
-    """The median over seeds, then the mean over maps.  # (d, k)"""
-    means: Array = np.median(values, axis=3).mean(axis=1)
-    return means
-
-
 def _mode_lines(values: Array) -> list[Series]:
-    lines = []
-    for d, own in zip(D, values):
-        label = f"d = {d}"
-        lines.append(
-            Series(label, K, *interval(own.mean(axis=0)), kind=label, shade=(d - 1) / (len(D) - 1), marked=[d - 1])
-        )
-    return lines
+    return [
+        Series(f"d = {d}", K, *interval(curves.mean(axis=0)), f"d = {d}", shade=(d - 1) / (len(D) - 1), marked=[d - 1])
+        for d, curves in zip(D, values)
+    ]
 
 
 def _set_lines(backbone: str, sets: Mapping[tuple[str, str], Array], setting: Setting) -> list[Series]:
     datasets = (*setting.benchmark.datasets, *setting.combined.datasets)
-    own = ((d, sets[backbone, d]) for d in datasets if (backbone, d) in sets)
-    return [Series(d, K, *interval(v), kind=d, dotted=True, marked=[0, 14]) for d, v in own]
+    curves = ((d, sets[backbone, d]) for d in datasets if (backbone, d) in sets)
+    return [Series(d, K, *interval(v), kind=d, dotted=True, marked=[0, 14]) for d, v in curves]
 
 
-def _peaks(means: Mapping[str, Array]) -> Cells:
-    """Where the best k lies."""
-
-    def best(row: Sequence[float]) -> str:
-        return str(K[int(np.argmax(row))])
-
-    lines = tuple((b, *(best(row) for row in values)) for b, values in means.items())
+def _best_k(means: Means) -> Cells:
+    lines = tuple((b, *(str(K[int(np.argmax(row))]) for row in values)) for b, values in means.items())
     return Cells(("best k for", *(f"d = {d}" for d in D)), lines, 1)
-
-
-NAMES = ("mean", "k-means, best k", "least squares", "k-least-squares, best k")
-
-
-def _kmeans(k: int) -> str:
-    return cosine(f"kmeans(k={k})")
-
-
-def _kls(k: int) -> str:
-    return bare(f"k_least_squares(k={k}, reg={{reg}})")
 
 
 @dataclass(frozen=True, kw_only=True)
 class BestK(Artefact):
-    """A panel for each backbone."""
+    """k-means and k-least-squares over d, with one proxy and with the best number; a panel for each backbone."""
 
-    needs: str = "many"
+    needs: ClassVar[str] = "many"
 
     def studies(self, setting: Setting) -> list[Work]:
-        return [*curve_studies(setting, _kmeans), *curve_studies(setting, _kls)]
+        return [*curve_studies(setting, KMEANS), *curve_studies(setting, K_LEAST_SQUARES)]
 
-    def section(self, name: str, results: Results) -> Section:
-        count = results.setting.maps
-        ours, theirs = (map_curves(results, method) for method in (_kmeans, _kls))
-        if ours is None or theirs is None:
-            return self.missing(name, results)
-        found = {b: dict(zip(NAMES, (*_one_and_best(ours[b]), *_one_and_best(theirs[b])))) for b in ours}
-        panels = [Panel(b, [Series(n, D, *interval(v), kind=n) for n, v in own.items()]) for b, own in found.items()]
+    def show(self, results: Results) -> Section | None:
+        kmeans, least_squares = (map_curves(results, method) for method in (KMEANS, K_LEAST_SQUARES))
+        if kmeans is None or least_squares is None:
+            return None
+        lines = {b: dict(zip(NAMES, (*_one_and_best(kmeans[b]), *_one_and_best(least_squares[b])))) for b in kmeans}
+        panels = [Panel(b, [Series(n, D, *interval(v), kind=n) for n, v in own.items()]) for b, own in lines.items()]
         svg = draw(panels, "classes per label, d", "accuracy, %", columns=3)
-        caption = f"Means over {count} label maps; bands are 95 % confidence intervals over three seeds; k = 1 to 15."
+        bands = "bands are 95 % confidence intervals over three seeds"
+        caption = f"Means over {results.setting.maps} label maps; {bands}; k = 1 to 15."
         text = (
             "k-means with L2 throughout, least squares with nothing normalised; the best k is that of the mean curve."
         )
-        return Section(name, self.title, self.where, text, (Picture(name, svg, caption),), tuple(_best_k_claims(found)))
+        return self.filled(text, [Picture(self.name, svg, caption)], _check_best_k(lines))
 
 
 def _one_and_best(values: Array) -> tuple[Array, Array]:
@@ -186,29 +157,71 @@ def _one_and_best(values: Array) -> tuple[Array, Array]:
     return means[:, 0], means[np.arange(len(D)), best]
 
 
-def _best_k_claims(found: dict[str, dict[str, Array]]) -> list[Claim]:
-    last = {b: {n: float(v[-1].mean()) for n, v in own.items()} for b, own in found.items()}
-    more = all(
-        v["k-means, best k"] > v["mean"] and v["k-least-squares, best k"] > v["least squares"] for v in last.values()
-    )
-    wins = {
-        b: [int(d) for d, x in zip(D, own[NAMES[1]].mean(axis=1) - own[NAMES[3]].mean(axis=1)) if x >= 0]
-        for b, own in found.items()
+def _check_best_k(lines: Mapping[str, Mapping[str, Array]]) -> Findings:
+    mean, kmeans, one, many = NAMES
+    last = {b: {n: float(v[-1].mean()) for n, v in own.items()} for b, own in lines.items()}
+    several = all(v[kmeans] > v[mean] and v[many] > v[one] for v in last.values())
+    wins = {b: [int(d) for d, x, y in zip(D, v[kmeans], v[many]) if x.mean() >= y.mean()] for b, v in lines.items()}
+    figures = "; ".join(f"{b}: " + ", ".join(f"{n} {v:.1f}" for n, v in own.items()) for b, own in last.items())
+    at = "; ".join(f"{b}: d = {', '.join(map(str, w)) or 'none'}" for b, w in wins.items())
+    return {
+        "several": Finding(several, figures),
+        "competitive": Finding(any(wins.values()), f"k-means is at least as good at {at}"),
     }
-    return [
-        Claim(
-            "With many modes (d = 10) several proxies beat one, for k-means and for least squares.",
-            verdict(more),
-            "; ".join(f"{b}: " + ", ".join(f"{n} {v:.1f}" for n, v in own.items()) for b, own in last.items()),
-            Verdict.HOLDS,
-            "as the paper reads its figure",
-        ),
-        Claim(
-            "k-means is competitive: k-least-squares is not consistently better.",
-            verdict(any(wins.values())),
-            "k-means is at least as good at "
-            + "; ".join(f"{b}: d = {', '.join(map(str, w)) or 'none'}" for b, w in wins.items()),
-            Verdict.HOLDS,
-            "k-least-squares is better on resnet50 at d = 10 only",
-        ),
-    ]
+
+
+def peaks(values: Array) -> list[int]:
+    """The d at which k = d is better than its neighbours k = d - 1 and k = d + 1."""
+    rows = zip(D, values)
+    return [d for d, row in rows if row[d - 1] > row[d] and (d == 1 or row[d - 1] > row[d - 2])]
+
+
+def published() -> dict[str, Array]:
+    """The published curves, L2 throughout.  # (d, k)"""
+    table = kmeans_over_k()
+    return {b: np.array([table[b, f"{d}_in_1"] for d in D]) for b in dict.fromkeys(b for b, _ in table)}
+
+
+def _peaks(means: Means) -> tuple[bool, str]:
+    """Whether there is a peak at k = d everywhere, and where there is one."""
+    found = {b: peaks(v) for b, v in means.items()}
+    shown = (f"{b}: " + (f"d = {', '.join(map(str, at))}" if at else "no d") for b, at in found.items())
+    return all(len(at) == len(D) for at in found.values()), f"peaks at {'; '.join(shown)}"
+
+
+def _best_at_d(means: Means) -> tuple[bool, str]:
+    hits = [K[int(np.argmax(row))] == d for v in means.values() for d, row in zip(D, v)]
+    return all(hits), f"{sum(hits)} of {len(hits)}"
+
+
+def _gains(means: Means) -> tuple[bool, str]:
+    several = all(row[d - 1] > row[0] for v in means.values() for d, row in zip(D[1:], v[1:]))
+    return several, "at d = 10: " + ", ".join(f"{b} {v[9][9] - v[9][0]:+.2f}" for b, v in means.items())
+
+
+def _check_l2(means: Means) -> Findings:
+    tests = {"peaks": _peaks, "best": _best_at_d, "several": _gains}
+    return {name: Finding(*test(means), published=test(published())) for name, test in tests.items()}
+
+
+def _check_pre_none(means: Means) -> Findings:
+    dips = {b: max(row[0] - row[: d - 1].min() for d, row in zip(D[2:], v[2:])) for b, v in means.items()}
+    figures = "largest dip below k = 1, points: " + ", ".join(f"{b} {v:.2f}" for b, v in dips.items())
+    as_expected = all((dips[b] > 0.5) == _is_transformer(b) for b in means)
+    return {"peaks": Finding(*_peaks(means)), "dips": Finding(as_expected, figures)}
+
+
+def _check_k_least_squares(means: Means) -> Findings:
+    falls = {b: float(np.mean([row[d - 1] - row[-1] for d, row in zip(D, v)])) for b, v in means.items()}
+    one = {b: sum(int(np.argmax(row)) == 0 for row in v) for b, v in means.items()}
+    lost = "from k = d to k = 15 on average, points lost: " + ", ".join(f"{b} {v:.2f}" for b, v in falls.items())
+    best = f"{_peaks(means)[1]}; k = 1 is best for " + ", ".join(f"{b} {n} of 10 d" for b, n in one.items())
+    as_expected = all(one[b] > 5 if _is_transformer(b) else len(peaks(v)) >= 8 for b, v in means.items())
+    return {"declines": Finding(all(v > 0 for v in falls.values()), lost), "peaks": Finding(as_expected, best)}
+
+
+def _is_transformer(backbone: str) -> bool:
+    return any(word in backbone for word in ("vit", "swin", "deit", "minilm"))
+
+
+CHECKS = {"modes_l2": _check_l2, "modes_pre_none": _check_pre_none, "modes_k_least_squares": _check_k_least_squares}

@@ -1,12 +1,12 @@
-"""The page of the paper: a section for every artefact, from what runs left in their folders."""
+"""The page of the paper: a section for every artefact, from the results in the folders of runs."""
 
 import os
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
-from imprint.core.files.outputs import write_outputs
-from imprint.core.version import __version__
+from imprint.core import __version__
+from imprint.core.files.notes import write_outputs
 from imprint.paper.artefact import Results, spent
 from imprint.paper.artefacts import ARTEFACTS
 from imprint.paper.setting import MAPS, MAX, ROLES, Setting
@@ -16,19 +16,19 @@ from imprint.study.store import Store
 
 
 def sections(folder: str | os.PathLike[str], names: Sequence[str] = (), aggregator: str = MAX) -> list[Section]:
-    """The sections of some artefacts, or of all, in the order of the paper; of `max` or of what stands beside it."""
+    """The sections of some artefacts, or of all, in the order of the paper; `aggregator` replaces `max`."""
     results = Results(Path(folder), aggregator)
     return [
-        artefact.section(name, results)
+        artefact.section(results)
         for name, artefact in ARTEFACTS.items()
         if name in (names or [name]) and (artefact.repeatable or aggregator == MAX)
     ]
 
 
 def read_runs(folders: Sequence[str | os.PathLike[str]]) -> list[Run]:
-    """What was run into some folders, and beside it what was asked of another aggregator.
+    """The runs in some folders, each followed by the same run with another aggregator, if there is one.
 
-    The run of a single folder is called "here", those of several by the folders of their packs.
+    The run of a single folder is called "here"; those of several folders are named after their packs.
     """
     names: list[str] = []
     for folder in folders:
@@ -40,10 +40,10 @@ def read_runs(folders: Sequence[str | os.PathLike[str]]) -> list[Run]:
 
 def write_page(runs: Sequence[Run], to: str | os.PathLike[str]) -> list[Path]:
     """Write `results.html`, `results.md` and the pictures in `results/`."""
-    parts = (part for own in together(runs) for _, section in own for part in section.parts)
-    drawn = [part for part in parts if isinstance(part, Picture)]
-    pictures = {f"results/{p.name}.svg": p.svg for p in drawn}
-    pictures |= {f"results/{p.name}-narrow.svg": p.narrow for p in drawn if p.narrow}
+    parts = (part for shown in together(runs) for _, section in shown for part in section.parts)
+    drawings = [part for part in parts if isinstance(part, Picture)]
+    pictures = {f"results/{p.name}.svg": p.svg for p in drawings}
+    pictures |= {f"results/{p.name}-narrow.svg": p.narrow for p in drawings if p.narrow}
     more = "Further questions, on the same results: [beyond the paper](beyond.md).\n"
     text = as_markdown(runs) + (f"\n{more}" if (Path(to) / "beyond.md").is_file() else "")
     files = {"results.html": as_html(runs).encode(), "results.md": text.encode()}
@@ -71,25 +71,25 @@ def _read(folder: Path, name: str, setting: Setting) -> Run:
 
 
 def _options(setting: Setting) -> str:
-    """Of the command that runs the studies, where they are not the usual ones."""
+    """The options of the command that runs the studies, as far as they are not the defaults."""
     maps = "" if setting.maps == MAPS or not setting.many else f" --maps {setting.maps}"
     return maps + (f" --beside {shlex.quote(setting.beside)}" if setting.beside else "")
 
 
 def _shown(folder: Path, setting: Setting) -> tuple[tuple[Section, ...], bool]:
-    """The sections with something to show, and whether nothing is left to run.
+    """The sections with results, and whether all artefacts were run.
 
-    Where only some artefacts were run, those that need no run are left out: nobody asked for them.
+    If only some artefacts were run, those that need no run are left out.
     """
-    found = {section.name: section for section in sections(folder, aggregator=setting.aggregator)}
-    filled = [name for name, section in found.items() if section.parts or section.claims]
+    every = {section.name: section for section in sections(folder, aggregator=setting.aggregator)}
+    filled = [name for name, section in every.items() if section.parts or section.claims]
     whole = all(name in filled for name, artefact in ARTEFACTS.items() if artefact.served(setting))
     ran = [name for name in filled if not ARTEFACTS[name].needs_no_run]
-    return tuple(found[name] for name in (filled if whole or not ran else ran)), whole
+    return tuple(every[name] for name in (filled if whole or not ran else ran)), whole
 
 
 def _scope(setting: Setting, whole: bool) -> str:
-    """On what the studies ran."""
+    """The packs on which the studies ran."""
     names, sets = ", ".join(setting.benchmark.backbones), ", ".join(setting.benchmark.datasets)
     count = f"{_backbones(setting)} ({names})" if len(setting.benchmark.backbones) > 1 else _backbones(setting)
     where = [count, f"{sets} with four tasks each, {setting.smallest:,} rows per class or more"]
@@ -107,7 +107,7 @@ def _backbones(setting: Setting) -> str:
 
 
 def _cost(store: Path) -> tuple[int, float]:
-    """How many experiments a store holds, and the processor seconds they took."""
+    """The number of experiments in a store, and their processor seconds."""
     table = Store(store).table()
     seconds = (float(table[f"seconds_{part}"].to_numpy().sum()) for part in ("generation", "evaluation"))
     return len(table), sum(seconds)

@@ -5,13 +5,12 @@ import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from imprint.core.errors import FileError
-from imprint.core.files.atomic import atomic_write
-from imprint.core.files.home import home
+from imprint.core.files.atomic import atomic_write, home
 from imprint.core.types import Array
 from imprint.datasets.packs import load_pack
 from imprint.normalisers.l2 import L2
@@ -27,9 +26,9 @@ SHOWN, LABELS, POOL = (1, 2, 3), 3, 9
 
 @dataclass(frozen=True, kw_only=True)
 class LabelMaps(Artefact):
-    """Which classes share a label, for three values of d."""
+    """The classes that share a label, for three values of d."""
 
-    def section(self, name: str, results: Results) -> Section:
+    def show(self, results: Results) -> Section:
         caption = (
             f"{POOL} classes, {LABELS} new labels (rows); coloured: the classes that a label takes, by their numbers."
         )
@@ -37,7 +36,7 @@ class LabelMaps(Artefact):
             "A hundred classes are shuffled and cut into ten blocks; new label j takes the first d classes of block j. "
             "The published maps are nested like this, though the paper's text takes the next d classes for each label."
         )
-        return Section(name, self.title, self.where, text, (Picture(name, _draw_maps(), caption),))
+        return self.filled(text, [Picture(self.name, _draw_maps(), caption)])
 
 
 def _draw_maps() -> bytes:
@@ -74,39 +73,39 @@ FILE, NAME = "combidigits.npy", "combidigits"
 
 @dataclass(frozen=True, kw_only=True)
 class CombiDigitsFigure(Artefact):
-    """The digit 6 from four sources: pictures where they are at hand, embeddings where it is known whose they are."""
+    """The digit 6 from four sources: pictures if there are packs of them, embeddings if their sources are known."""
 
-    needs: str = "combined"
+    needs: ClassVar[str] = "combined"
 
     def measure(self, setting: Setting, folder: Path, report: Report) -> None:
         packs = list(_picture_packs(setting))
         if len(packs) == len(SOURCES):
-            buffer = io.BytesIO()  # into a file, np.save may lose the end on a full disk without a word
+            buffer = io.BytesIO()  # np.save into a file does not report a full disk
             np.save(buffer, np.stack([_samples(p) for p in packs]))
             with atomic_write(folder / FILE) as f:
                 f.write(buffer.getbuffer())
         sources = _sources(setting)
         if sources is not None:
-            found = {b: _project(Packs(setting.embeddings), b, sources) for b in setting.combined.backbones}
-            write_json(folder / f"{NAME}.json", found)
+            points = {b: _project(Packs(setting.embeddings), b, sources) for b in setting.combined.backbones}
+            write_json(folder / f"{NAME}.json", points)
 
-    def section(self, name: str, results: Results) -> Section:
+    def show(self, results: Results) -> Section | None:
         if not results.setting.combined:
-            return self.missing(name, results)
-        parts = (*_pictures(name, results), *_clouds(name, results))
+            return None
+        parts = [*_pictures(self.name, results), *_clouds(self.name, results)]
         text = "Ten classes, each of digits from four sources: classes of several modes."
         lacking = (
             f" To draw them, keep packs of the pictures ({', '.join(SOURCES)}) or the file of sources "
             f"(sources-{COMBINED}.npz) beside the embeddings."
         )
-        return Section(name, self.title, self.where, text + ("" if parts else lacking), parts)
+        return self.filled(text + ("" if parts else lacking), parts)
 
 
 def _picture_packs(setting: Setting) -> Iterator[Path]:
-    """A pack of pictures for each source: beside the embeddings, or in the folder of downloads."""
+    """A pack of pictures for each source: in the folder of the embeddings, or in that of downloads."""
     for name in SOURCES:
-        found = (place / f"{name}.npz" for place in (Path(setting.embeddings), home() / "data"))
-        yield from [p for p in found if p.is_file()][:1]
+        paths = (folder / f"{name}.npz" for folder in (Path(setting.embeddings), home() / "data"))
+        yield from [p for p in paths if p.is_file()][:1]
 
 
 def _samples(path: Path) -> Array:
@@ -115,12 +114,12 @@ def _samples(path: Path) -> Array:
 
     split = load_pack(path, "train")
     rows = np.flatnonzero(np.asarray(split.labels) == DIGIT)[:EACH]
-    made = (Image.fromarray(np.asarray(split.inputs[i])).convert("RGB").resize((SIZE, SIZE)) for i in rows)
-    return np.stack([np.asarray(p) for p in made])
+    pictures = (Image.fromarray(np.asarray(split.inputs[i])).convert("RGB").resize((SIZE, SIZE)) for i in rows)
+    return np.stack([np.asarray(p) for p in pictures])
 
 
 def _sources(setting: Setting) -> Array | None:
-    """Which source each training row comes from, where the folder says so."""
+    """The source of each training row; None if the folder has no file of them."""
     path = Path(setting.embeddings) / f"sources-{COMBINED}.npz"
     if not path.is_file():
         return None
@@ -132,12 +131,12 @@ def _sources(setting: Setting) -> Array | None:
 
 
 def _project(source: Packs, backbone: str, sources: Array) -> dict[str, list[list[float]]]:
-    """The two principal components of the digit's rows, by source."""
+    """The first two principal components of the digit's rows, by source."""
     data = source.open(backbone, COMBINED)
     if len(sources) != len(data.y):
         raise FileError(f"sources-{COMBINED}.npz has {len(sources):,} rows, the embeddings have {len(data.y):,}.")
-    own = np.asarray(data.y) == DIGIT
-    rows, origin = L2().apply(np.asarray(data.X[own])).astype(np.float64), sources[own]
+    chosen = np.asarray(data.y) == DIGIT
+    rows, origin = L2().apply(np.asarray(data.X[chosen])).astype(np.float64), sources[chosen]
     centred = rows - rows.mean(axis=0)
     axes = np.linalg.svd(centred, full_matrices=False)[2][:2]
     axes *= np.sign(axes[[0, 1], np.abs(axes).argmax(axis=1)])[:, None]
@@ -153,10 +152,10 @@ def _pictures(name: str, results: Results) -> list[Picture]:
 
 
 def _clouds(name: str, results: Results) -> list[Picture]:
-    found = results.measured(NAME)
-    if not found:
+    points = results.measured(NAME)
+    if not points:
         return []
-    clouds = [Cloud(b, {(s, False): (x, y) for s, (x, y) in found[b].items()}) for b in found]
+    clouds = [Cloud(b, {(s, False): (x, y) for s, (x, y) in by_source.items()}) for b, by_source in points.items()]
     svg = scatter(clouds, "first component", "second component", log_x=False, side=2.9, size=14)
     where = "on their first two principal components"
     caption = f"Embeddings of the digit {DIGIT}, L2-normalised, {where}; {POINTS} training rows of each source."

@@ -1,4 +1,4 @@
-"""Published values that fill a table of their own."""
+"""Published values that several artefacts use; the others are in `artefacts.toml`."""
 
 import csv
 from functools import cache

@@ -1,4 +1,4 @@
-"""Run studies of the paper, or the rest of them."""
+"""Run studies of the paper, or what is missing of them."""
 
 import os
 import time
@@ -17,12 +17,12 @@ from imprint.study import run as run_study
 
 
 def served(name: str, setting: Setting) -> list[Artefact]:
-    """What `paper/NAME` means, less what these packs cannot serve: that would cost time and show nothing."""
+    """The artefacts of `paper/NAME` that can run on these packs."""
     return [artefact for artefact in chosen(name).values() if artefact.served(setting)]
 
 
 def works(name: str, setting: Setting) -> list[Work]:
-    """The studies behind `paper/NAME`, experiments that several need named once."""
+    """The studies behind `paper/NAME`; experiments that several artefacts need are named once."""
     every = (w for way in setting.ways for artefact in served(name, way) for w in artefact.studies(way))
     return in_pieces(joined(every))
 
@@ -36,9 +36,9 @@ def run(
     measuring: Report = lambda *_: None,
     **how: Any,
 ) -> Summary:
-    """Compute what `out` does not hold yet. May be killed at any moment and called again.
+    """Compute what is missing in `out`. A run may be killed at any moment and called again.
 
-    `how` goes to `imprint.study.run`: workers, engine, limit.
+    `how` is passed to `imprint.study.run`: workers, engine, limit.
     """
     clock = _Clock(Path(out), setting)
     done: list[Summary] = []
@@ -59,7 +59,7 @@ def run(
 
 
 def together(works: Iterable[Work]) -> list[tuple[str, list[Study]]]:
-    """Studies of one store with the same seeds, which share proxies and distances; at most `PIECE` tasks at a time."""
+    """Groups of studies with the same store and seeds, which share proxies and distances; up to `PIECE` tasks each."""
     groups: list[tuple[str, list[Study]]] = []
     for role, study in works:
         last = groups[-1] if groups else ("", [])
@@ -77,7 +77,7 @@ def _size(study: Study) -> int:
 
 
 def _overall(p: Progress, done: Iterable[Summary], ahead: int, seconds: float) -> Progress:
-    """How far all studies are, from how far one of them is; those ahead may turn out to be finished already."""
+    """The progress of all studies, from that of one; `ahead` counts later experiments, finished or not."""
     finished = _sum(done, seconds)
     computed, failed = finished.computed + p.done, finished.failed + p.failed
     left = p.total - p.done - p.failed + ahead
@@ -85,7 +85,7 @@ def _overall(p: Progress, done: Iterable[Summary], ahead: int, seconds: float) -
 
 
 class _Clock:
-    """Says in a folder where the studies run and how long they took so far, earlier calls included."""
+    """Records in a folder the setting of its studies, and their duration including earlier calls."""
 
     def __init__(self, folder: Path, setting: Setting):
         self.folder, self._setting, self._start = folder, setting, time.monotonic()
@@ -98,11 +98,11 @@ class _Clock:
 
     @property
     def seconds(self) -> float:
-        """Of this call."""
+        """The duration of this call."""
         return time.monotonic() - self._start
 
     def note(self) -> None:
-        """Write it down; a kill loses the time since the last note, and no results."""
+        """Write the record; a killed run loses the time since the last call, but no results."""
         total = round(self._before + self.seconds, 1)
         write_json(self.folder / PAPER, {"format": FORMAT, "places": self._setting.to_json(), "seconds": total})
 

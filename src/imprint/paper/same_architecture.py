@@ -7,65 +7,69 @@ from pathlib import Path
 import numpy as np
 
 from imprint.core.types import Array
-from imprint.paper.artefact import Artefact, Report, Results, Scores
+from imprint.paper.artefact import Artefact, Finding, Findings, Report, Results, Scores
 from imprint.paper.collapse import measure, set_values
+from imprint.paper.modes import KMEANS
 from imprint.paper.published import KMEDOIDS_3, NC1_OF_SETS, K, kmeans_over_k
 from imprint.paper.setting import Setting
 from imprint.paper.work import SEEDS, Work, cosine, work
 from imprint.report.figures import Panel, Series, draw, interval
-from imprint.report.sections import Cells, Claim, Picture, Section, verdict
+from imprint.report.sections import Cells, Claim, Picture, Section
 
 OTHER_WEIGHTS = {"resnet50_keras": "resnet50"}
-"""Backbones of a published architecture, and the published one."""
-MEDOIDS = cosine("kmedoids(k=3, method='alternate')")
-
-
-def _method(k: int) -> str:
-    return cosine(f"kmeans(k={k})")
+"""Backbones with a published architecture, and the published backbone."""
+MEDOIDS, MEDOIDS_LABEL = cosine("kmedoids(k=3, method='alternate')"), "k-medoids, k = 3"
 
 
 @dataclass(frozen=True)
 class DatasetPair:
-    """One data set: what was published, and the same here."""
+    """One data set: the published values, and the same here."""
 
     theirs: Mapping[str, float]
     ours: Mapping[str, float]
     curve: Array  # (k, seeds) here
 
     def distance(self, other: Mapping[str, float]) -> float:
-        """The mean distance of some curve over k from the published one, in points."""
+        """The mean distance of a curve over k from the published one, in points."""
         return float(np.mean([abs(other[_at(k)] - self.theirs[_at(k)]) for k in K]))
+
+
+Pairs = Mapping[str, DatasetPair]
+"""By data set."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class SameArchitecture(Artefact):
-    """Curves over k, NC1, gain and single results of one backbone beside those of the published one."""
+    """Curves over k, NC1, gain and single results of a backbone next to those of the published one."""
 
     def served(self, setting: Setting) -> bool:
         return super().served(setting) and bool(_alike(setting))
 
     def studies(self, setting: Setting) -> list[Work]:
-        return work(setting, "benchmark", [*map(_method, K), MEDOIDS], ["all"], SEEDS)
+        methods = [*(KMEANS.replace("{k}", str(k)) for k in K), MEDOIDS]
+        return work(setting, "benchmark", methods, ["all"], SEEDS)
 
     def measure(self, setting: Setting, folder: Path, report: Report) -> None:
         measure(setting, folder, report)
 
-    def section(self, name: str, results: Results) -> Section:
-        alike = _alike(results.setting)
+    def missing(self, setting: Setting) -> str:
+        return super().missing(setting) if _alike(setting) else "No pack is of a published architecture."
+
+    def show(self, results: Results) -> Section | None:
+        alike, collapse = _alike(results.setting), set_values(results, "published")
         scores = self.scores(results) if alike else None
-        collapse = set_values(results, "published")
         if scores is None or not collapse:
-            return self.missing(name, results, "" if alike else "No pack is of a published architecture.")
+            return None
         parts: list[Cells | Picture] = []
         claims: list[Claim] = []
         for b in alike:
             pairs = _pairs(b, scores.where(backbone=b), collapse)
-            parts += [Picture(f"{name}_{b}", _drawing(b, pairs), _caption(b)), _curves(pairs), _values(pairs)]
-            claims += _claims(b, pairs)
+            picture = Picture(f"{self.name}_{b}", _drawing(b, pairs), _caption(b))
+            parts += [picture, _curves(pairs), _values(pairs)]
+            claims += self.judged(check(b, pairs), backbone=OTHER_WEIGHTS[b])
         weights = ", ".join(f"{b} is {OTHER_WEIGHTS[b]} with other weights" for b in alike)
         rows = f"{results.setting.smallest:,} rows of each class or more, where the published values have all."
-        text = f"{weights}; {rows}"
-        return Section(name, self.title, self.where, text, tuple(parts), tuple(claims))
+        return Section(self.name, self.title, self.where, f"{weights}; {rows}", tuple(parts), tuple(claims))
 
 
 def _alike(setting: Setting) -> tuple[str, ...]:
@@ -77,38 +81,34 @@ def _at(k: int) -> str:
 
 
 def _pairs(backbone: str, scores: Scores, collapse: Mapping[tuple[str, str], float]) -> dict[str, DatasetPair]:
-    """By data set, those of which something was published."""
-    published, found = OTHER_WEIGHTS[backbone], {}
-    for i, at in enumerate(scores.instances):
-        if (published, at.dataset) not in kmeans_over_k():
-            continue
-        curve = np.stack([scores.of(_method(k))[i] for k in K])  # (k, seeds)
-        ours = dict(zip(map(_at, K), np.median(curve, axis=1).tolist()))
-        ours |= {"k-medoids, k = 3": float(np.median(scores.of(MEDOIDS)[i])), "NC1": collapse[backbone, at.dataset]}
-        found[at.dataset] = DatasetPair(_published(published, at.dataset), ours, curve)
-    return found
+    """The data sets with published values."""
+    published, pairs = OTHER_WEIGHTS[backbone], {}
+    medoids = np.median(scores.of(MEDOIDS), axis=1).tolist()
+    for at, curve, medoid in zip(scores.instances, scores.curve(KMEANS, K), medoids):
+        if (published, at.dataset) in kmeans_over_k():
+            ours = dict(zip(map(_at, K), np.median(curve, axis=1).tolist()))
+            ours |= {MEDOIDS_LABEL: medoid, "NC1": collapse[backbone, at.dataset]}
+            pairs[at.dataset] = DatasetPair(published_values(published, at.dataset), ours, curve)
+    return pairs
 
 
-def _published(backbone: str, dataset: str) -> dict[str, float]:
-    values = dict(zip(map(_at, K), kmeans_over_k()[backbone, dataset]))
-    values["NC1"] = NC1_OF_SETS[backbone][dataset]
-    if (backbone, dataset) in KMEDOIDS_3:
-        values["k-medoids, k = 3"] = KMEDOIDS_3[backbone, dataset]
-    return values
+def published_values(backbone: str, dataset: str) -> dict[str, float]:
+    """The published values of a backbone on a data set, by name."""
+    values = dict(zip(map(_at, K), kmeans_over_k()[backbone, dataset])) | {"NC1": NC1_OF_SETS[backbone][dataset]}
+    return values | ({MEDOIDS_LABEL: KMEDOIDS_3[backbone, dataset]} if (backbone, dataset) in KMEDOIDS_3 else {})
 
 
 def _gain(values: Mapping[str, float]) -> float:
     return values[_at(5)] - values[_at(1)]
 
 
-def _drawing(backbone: str, pairs: Mapping[str, DatasetPair]) -> bytes:
+def _drawing(backbone: str, pairs: Pairs) -> bytes:
     panels = []
     for dataset, pair in pairs.items():
         theirs = [pair.theirs[_at(k)] for k in K]
+        published = Series(f"published: {OTHER_WEIGHTS[backbone]}", K, theirs, kind="published")
         here = Series(f"here: {backbone}", K, *interval(pair.curve), kind="here")
-        panels.append(
-            Panel(dataset, [Series(f"published: {OTHER_WEIGHTS[backbone]}", K, theirs, kind="published"), here])
-        )
+        panels.append(Panel(dataset, [published, here]))
     return draw(panels, "proxies per class, k", "accuracy, %", columns=3)
 
 
@@ -117,53 +117,45 @@ def _caption(backbone: str) -> str:
     return f"{backbone} beside the published {OTHER_WEIGHTS[backbone]}, other weights: {what}."
 
 
-def _line(what: str, pair: DatasetPair, key: str) -> tuple[str, ...]:
-    ours, theirs = pair.ours[key], pair.theirs[key]
-    return what, f"{theirs:.2f}", f"{ours:.2f}", f"{ours - theirs:+.2f}"
+def _differences(theirs: float, ours: float) -> tuple[str, str, str]:
+    return f"{theirs:.2f}", f"{ours:.2f}", f"{ours - theirs:+.2f}"
 
 
-def _curves(pairs: Mapping[str, DatasetPair]) -> Cells:
-    lines = tuple((str(k), *(v for pair in pairs.values() for v in _line("", pair, _at(k))[1:])) for k in K)
+def _curves(pairs: Pairs) -> Cells:
+    lines = ((str(k), *(v for p in pairs.values() for v in _differences(p.theirs[_at(k)], p.ours[_at(k)]))) for k in K)
     head = (f"{d}, {what}" for d in pairs for what in ("published", "here (other weights)", "difference"))
-    return Cells(("k", *head), lines, 1)
+    return Cells(("k", *head), tuple(lines), 1)
 
 
-def _values(pairs: Mapping[str, DatasetPair]) -> Cells:
-    lines = [_line(f"NC1 by the published computation, {d}", pair, "NC1") for d, pair in pairs.items()]
-    for d, pair in pairs.items():
-        theirs, ours = _gain(pair.theirs), _gain(pair.ours)
-        lines.append(
-            (f"points gained by k = 5 over k = 1, {d}", f"{theirs:.2f}", f"{ours:.2f}", f"{ours - theirs:+.2f}")
-        )
-    key = "k-medoids, k = 3"
-    lines += [_line(f"{key} (alternate), {d}", pair, key) for d, pair in pairs.items() if key in pair.theirs]
+def _values(pairs: Pairs) -> Cells:
+    rows: dict[str, Callable[[Mapping[str, float]], float]] = {
+        "NC1 by the published computation": lambda values: values["NC1"],
+        "points gained by k = 5 over k = 1": _gain,
+        f"{MEDOIDS_LABEL} (alternate)": lambda values: values[MEDOIDS_LABEL],
+    }
+    lines = [
+        (f"{label}, {d}", *_differences(value(pair.theirs), value(pair.ours)))
+        for label, value in rows.items()
+        for d, pair in pairs.items()
+        if MEDOIDS_LABEL in pair.theirs or not label.startswith(MEDOIDS_LABEL)
+    ]
     return Cells(("", "published", "here (other weights)", "difference"), tuple(lines), 1)
 
 
-def _claims(backbone: str, pairs: Mapping[str, DatasetPair]) -> list[Claim]:
-    own = OTHER_WEIGHTS[backbone]
-    others = [b for b in NC1_OF_SETS if b != own]
+def check(backbone: str, pairs: Pairs) -> Findings:
+    """Test whether values are close to the published ones, and data sets in the same order."""
+    others = [b for b in NC1_OF_SETS if b != OTHER_WEIGHTS[backbone]]
     ours = {d: pair.distance(pair.ours) for d, pair in pairs.items()}
-    nearest = {d: min(pair.distance(_published(b, d)) for b in others) for d, pair in pairs.items()}
+    nearest = {d: min(pair.distance(published_values(b, d)) for b in others) for d, pair in pairs.items()}
 
-    def order(values: Mapping[str, float]) -> str:
-        return " > ".join(sorted(values, key=lambda d: -values[d]))
-
-    def same(what: str, theirs: Mapping[str, float], here: Mapping[str, float]) -> Claim:
+    def same_order(value: Callable[[Mapping[str, float]], float]) -> Finding:
+        theirs, here = {d: value(p.theirs) for d, p in pairs.items()}, {d: value(p.ours) for d, p in pairs.items()}
         shown = ", ".join(f"{d} {here[d]:.2f} (published {theirs[d]:.2f})" for d in here)
-        return Claim(f"{own} with other weights: {what}.", verdict(order(theirs) == order(here)), shown)
+        return Finding(sorted(theirs, key=lambda d: -theirs[d]) == sorted(here, key=lambda d: -here[d]), shown)
 
-    return [
-        Claim(
-            f"{own} with other weights is nearer to the published {own} over k than any other published backbone.",
-            verdict(all(ours[d] < nearest[d] for d in pairs)),
-            "mean distance in points: " + ", ".join(f"{d} {ours[d]:.2f} against {nearest[d]:.2f}" for d in pairs),
-        ),
-        same("data sets keep their order by NC1", *_both(pairs, lambda v: v["NC1"])),
-        same("data sets keep their order by the gain of five proxies over one", *_both(pairs, _gain)),
-    ]
-
-
-def _both(pairs: Mapping[str, DatasetPair], value: Callable[[Mapping[str, float]], float]) -> list[dict[str, float]]:
-    """A value of every data set, as published and here."""
-    return [{d: value(p.theirs) for d, p in pairs.items()}, {d: value(p.ours) for d, p in pairs.items()}]
+    distances = "mean distance in points: " + ", ".join(f"{d} {ours[d]:.2f} against {nearest[d]:.2f}" for d in pairs)
+    return {
+        "nearest": Finding(all(ours[d] < nearest[d] for d in pairs), distances),
+        "nc1": same_order(lambda values: values["NC1"]),
+        "gain": same_order(_gain),
+    }

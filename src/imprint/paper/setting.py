@@ -1,4 +1,4 @@
-"""Where the paper's studies run: which packs of a folder play which part."""
+"""The setting of the paper's studies: the packs of a folder by role."""
 
 import os
 import zipfile
@@ -25,12 +25,12 @@ ROLES = {
     "combined": COMBINED,
     "many": f"a data set of {POOL} classes or more",
 }
-"""The parts that packs play, and what plays them."""
+"""The roles of packs, and the data sets in them."""
 
 
 @dataclass(frozen=True)
 class Group:
-    """Backbones that all have packs of all these data sets."""
+    """Backbones, each with packs of all these data sets."""
 
     backbones: tuple[str, ...]
     datasets: tuple[str, ...]
@@ -41,53 +41,53 @@ class Group:
 
 @dataclass(frozen=True)
 class Setting:
-    """The packs of a folder by the part they play; each part has a store of its own."""
+    """The packs of a folder by role; each role has a store of its own."""
 
     embeddings: str
     benchmark: Group
-    """Ten-class sets: four tasks each."""
+    """Ten-class sets, with four tasks each."""
     combined: Group
-    """Digits of four sources under ten labels."""
+    """Digits from four sources under ten labels."""
     many: Group
-    """Sets of a hundred classes or more, for "d in 1"."""
+    """Sets of at least a hundred classes, for "d in 1"."""
     smallest: int
-    """Rows of the smallest training class of the benchmark."""
+    """The number of rows of the smallest training class of the benchmark."""
     maps: int = MAPS
-    """How many of the ten label maps of "d in 1" are used."""
+    """The number of label maps of "d in 1", up to ten."""
     beside: str = ""
-    """An aggregator that is asked what the paper asks of `max`; none where empty."""
+    """An aggregator with which the studies of `max` are repeated; empty for none."""
     aggregator: str = MAX
-    """What lets proxies decide where the paper uses `max`."""
+    """Replaces `max` in the methods of the paper."""
 
     def group(self, role: str) -> Group:
-        """The packs that play a part."""
+        """The packs of a role."""
         group: Group = getattr(self, role)
         return group
 
     @property
     def published(self) -> bool:
-        """Whether these are the backbones of the paper, so that values can be compared one by one."""
+        """Whether these are the backbones of the paper, so that values can be compared directly."""
         return set(self.benchmark.backbones) == set(PUBLISHED)
 
     @property
     def ways(self) -> "list[Setting]":
-        """This setting as the paper has it, and with the other aggregator in the place of `max`."""
+        """This setting with `max`, and the same with the other aggregator if there is one."""
         return [self, *([replace(self, aggregator=self.beside)] if self.beside else [])]
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values, which `of` reads."""
+        """The setting as JSON values, which `of` reads."""
         return asdict(self)
 
     @classmethod
     def of(cls, values: dict[str, Any]) -> "Setting":
-        """What `to_json` gave."""
+        """The setting from the values of `to_json`."""
         benchmark, combined, many = (Group(tuple(values[r]["backbones"]), tuple(values[r]["datasets"])) for r in ROLES)
         groups = benchmark, combined, many
         return cls(values["embeddings"], *groups, values["smallest"], values["maps"], values.get("beside", ""))
 
 
 def regularisation(backbone: str) -> float:
-    """The weight decay of least squares: the published one of a published backbone, else 1e-4."""
+    """The weight decay of least squares: the published one for a published backbone, otherwise 1e-4."""
     return REGULARISATION.get(backbone, 1e-4)
 
 
@@ -100,44 +100,45 @@ def discover(
 ) -> Setting:
     """The packs `BACKBONE-DATASET.npz` of a folder, or those of the named backbones and data sets.
 
-    A data set with a hundred classes or more serves "d in 1", `combidigits` itself, every other one the benchmark;
-    where none of the paper's ten-class sets is there, those of a hundred classes serve it too. Each part takes the
-    backbones that have all of its data sets. `beside` is an aggregator that is asked the same as `max`.
+    Data sets with at least a hundred classes are used for "d in 1", `combidigits` for CombiDigits, and all others for
+    the benchmark; if none of the paper's ten-class sets is there, sets of a hundred classes are used for the benchmark
+    too. Each role has the backbones with packs of all of its data sets. With the aggregator `beside`, the studies of
+    `max` are repeated.
     """
     if not 1 <= maps <= MAPS:
         raise ParameterError(f"discover(maps={maps}): maps must be int from 1 to {MAPS}.")
     if beside:
         aggregators.family.resolve(beside)
-    place = Path(folder)
-    if not place.is_dir():
-        raise FileError(f"There is no folder {place}.")
-    classes = {tuple(p.stem.rsplit("-", 1)): sizes for p in sorted(place.glob("*-*.npz")) if (sizes := _class_sizes(p))}
+    path = Path(folder)
+    if not path.is_dir():
+        raise FileError(f"There is no folder {path}.")
+    classes = {tuple(p.stem.rsplit("-", 1)): sizes for p in sorted(path.glob("*-*.npz")) if (sizes := _class_sizes(p))}
     if not classes:
-        raise FileError(f"{place} has no packs BACKBONE-DATASET.npz.")
-    _check("backbone", backbones, {b for b, _ in classes}, place)
-    _check("data set", datasets, {d for _, d in classes}, place)
-    own = {(b, d): sizes for (b, d), sizes in classes.items() if b in (backbones or [b]) and d in (datasets or [d])}
-    known = _known(own)
-    many = [d for d in known if max(len(s) for (_, e), s in own.items() if e == d) >= POOL]
-    digits = [d for d in known if d == COMBINED]
-    rest = [d for d in known if d not in digits and (d not in many or not {*BENCHMARK} & {*known})]
-    benchmark, combined, classes_of_many = (_group(own, ds, backbones) for ds in (rest, digits, many))
+        raise FileError(f"{path} has no packs BACKBONE-DATASET.npz.")
+    _check("backbone", backbones, {b for b, _ in classes}, path)
+    _check("data set", datasets, {d for _, d in classes}, path)
+    packs = {(b, d): sizes for (b, d), sizes in classes.items() if b in (backbones or [b]) and d in (datasets or [d])}
+    names = _ordered(packs)
+    many = [d for d in names if max(len(s) for (_, e), s in packs.items() if e == d) >= POOL]
+    digits = [d for d in names if d == COMBINED]
+    rest = [d for d in names if d not in digits and (d not in many or not {*BENCHMARK} & {*names})]
+    benchmark, combined, classes_of_many = (_group(packs, ds, backbones) for ds in (rest, digits, many))
     if not benchmark:
-        raise ParameterError(f"{place}: no backbone has packs of all of {', '.join(rest) or 'the benchmark'}.")
-    smallest = min(min(own[b, d]) for b in benchmark.backbones for d in benchmark.datasets)
-    return Setting(os.fspath(place), benchmark, combined, classes_of_many, smallest, maps, beside)
+        raise ParameterError(f"{path}: no backbone has packs of all of {', '.join(rest) or 'the benchmark'}.")
+    smallest = min(min(packs[b, d]) for b in benchmark.backbones for d in benchmark.datasets)
+    return Setting(os.fspath(path), benchmark, combined, classes_of_many, smallest, maps, beside)
 
 
-def _check(kind: str, asked: Sequence[str], known: Iterable[str], place: Path) -> None:
+def _check(kind: str, asked: Sequence[str], known: Iterable[str], path: Path) -> None:
     for name in asked:
         if name not in known:
-            raise unknown(f"{kind} in {place}", name, sorted(known))
+            raise unknown(f"{kind} in {path}", name, sorted(known))
 
 
-def _known(packs: Iterable[tuple[str, str]]) -> list[str]:
+def _ordered(packs: Iterable[tuple[str, str]]) -> list[str]:
     """The data sets, the paper's first and in its order."""
-    found = {d for _, d in packs}
-    return [*(d for d in BENCHMARK if d in found), *sorted(found - set(BENCHMARK))]
+    names = {d for _, d in packs}
+    return [*(d for d in BENCHMARK if d in names), *sorted(names - set(BENCHMARK))]
 
 
 def _group(packs: Iterable[tuple[str, str]], datasets: Sequence[str], asked: Sequence[str]) -> Group:
@@ -148,7 +149,7 @@ def _group(packs: Iterable[tuple[str, str]], datasets: Sequence[str], asked: Seq
 
 
 def _class_sizes(path: Path) -> tuple[int, ...]:
-    """How many training rows each class has; nothing for a file that is no pack of embeddings."""
+    """The number of training rows of each class; empty for a file that is not a pack of embeddings."""
     try:
         with zipfile.ZipFile(path) as file:
             if not {"train.npy", "train_labels.npy"} <= set(file.namelist()):

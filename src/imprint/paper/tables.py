@@ -1,53 +1,21 @@
-"""Tables over the benchmark: a row is a method, or the best of several; mean and deviation over the instances."""
+"""Tables over the benchmark: a row is a method, or the best of several; mean and standard deviation over instances."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from imprint.paper.artefact import Artefact, Results, Scores
+from imprint.paper.artefact import Artefact, Findings, Results, Scores
 from imprint.paper.setting import MAX, Setting
-from imprint.paper.work import Work, decided_by, every_norm, work
-from imprint.report.critical_difference import critical_difference
-from imprint.report.row_diagram import ranks_by_row
-from imprint.report.sections import Cells, Claim, Picture, Section, Verdict, verdict
-from imprint.stats import Comparison
+from imprint.paper.table_claims import CHECKS, TableResult, readable
+from imprint.paper.work import Work, decided_by, work
+from imprint.report.critical_difference import critical_difference, ranks_by_row
+from imprint.report.sections import Cells, Picture, Section
 
-K = (1, 2, 3, 5, 10, 20)
-KMEDOIDS = "kmedoids, alternate"
-TEXTS = {
-    "kmeans": "kmeans(k={k})",
-    KMEDOIDS: "kmedoids(k={k}, method='alternate')",
-    "kmedoids": "kmedoids(k={k})",
-    "mean": "mean",
-    "covmax": "covmax(k={k})",
-    "random": "random(k={k})",
-    "fps": "fps(k={k})",
-}
-OTHERS = (KMEDOIDS, "mean", "covmax", "random", "fps")
-"""What the paper sets k-means against; FasterPAM is an addition."""
-
-
-def generator_rows(
-    published: Mapping[str, tuple[float, float]], most: int, few: bool = False
-) -> "tuple[TableRow, ...]":
-    """Every generator with a given maximum number of proxies, under all norms.
-
-    With `few`, 5 or 20 proxies and the norms that leave directions alone are the only candidates.
-    """
-    budgets = [k for k in ((20, 5) if few else reversed(K)) if k <= most]
-    rows = []
-    for label, text in TEXTS.items():
-        generators = dict.fromkeys(text.format(k=k) for k in budgets)
-        methods = [m for generator in generators for m in every_norm(generator) if not (few and "quantile" in m)]
-        rows.append(TableRow(label, tuple(methods), *published.get(label, (None, None))))
-    return tuple(rows)
-
-
-PARTS = "pre / generator / post / inf / aggregator"
+COMPONENTS = "pre / generator / post / inf / aggregator"
 
 
 @dataclass(frozen=True)
 class TableRow:
-    """A row of a published table. Of several candidates the one with the best average rank stands for it."""
+    """A row of a published table, represented by the method with the best average rank."""
 
     label: str
     methods: tuple[str, ...]
@@ -55,120 +23,62 @@ class TableRow:
     std: float | None = None
 
 
-@dataclass(frozen=True)
-class TableResult:
-    """What came out for the rows of a table, in percent."""
-
-    labels: tuple[str, ...]
-    chosen: tuple[str, ...]
-    means: dict[str, float]
-    stds: dict[str, float]
-    published: dict[str, float]
-    comparison: Comparison
-
-    @property
-    def winner(self) -> str:
-        """The row with the best average rank."""
-        return self.comparison.order[0]
-
-    def lead(self, label: str, others: Sequence[str]) -> float:
-        """By how many points a row is above the best of some others."""
-        return self.means[label] - max(self.means[o] for o in others)
-
-    def published_lead(self, label: str, others: Sequence[str]) -> float:
-        """The same of the published means."""
-        return self.published[label] - max(self.published[o] for o in others)
-
-    def beats(self, label: str, others: Sequence[str]) -> bool:
-        """Whether a row ranks before all the others and differs significantly from each."""
-        rank = self.comparison.rank
-        return all(rank(label) < rank(o) and self.comparison.pair(label, o).significant for o in others)
-
-    def judge(self, label: str, others: Sequence[str]) -> Verdict:
-        """Whether a row beats the others."""
-        return self.decide(self.beats(label, others))
-
-    def decide(self, significant: bool) -> Verdict:
-        """A verdict on significance; with too few instances no difference could ever be significant."""
-        least = 2.0 ** (1 - self.comparison.instances) * len(self.comparison.pairs)
-        return Verdict.UNTESTABLE if least > self.comparison.alpha else verdict(significant)
-
-    def closes_half(self, label: str, low: str, high: str) -> tuple[Verdict, str]:
-        """Whether a row closes half of the gap between two others or more, and the figures."""
-        gap, closed = self.means[high] - self.means[low], self.means[label] - self.means[low]
-        if gap <= 0:
-            return Verdict.UNTESTABLE, f"there is no gap: {high} is {-gap:.2f} points below {low}"
-        return verdict(closed >= gap / 2), f"{100 * closed / gap:.0f} % of {gap:.2f} points"
-
-    def worst_p(self, label: str, others: Sequence[str]) -> float:
-        """The largest adjusted p of a row against the others."""
-        return max(self.comparison.pair(label, o).adjusted for o in others)
-
-
 @dataclass(frozen=True, kw_only=True)
 class Table(Artefact):
-    """A table of accuracies over the benchmark, with a diagram of ranks."""
+    """A table of accuracies over the benchmark, with a critical-difference diagram."""
 
     rows: tuple[TableRow, ...]
-    repeated_rows: tuple[TableRow, ...] = ()
-    """The same rows with fewer candidates, for an aggregator that takes longer than `max`."""
-    claims: Callable[[TableResult], list[Claim]]
-    note: str = ""
+    repeated_rows: tuple[TableRow, ...]
+    """The rows with another aggregator; with fewer methods if the table searches over the number of proxies."""
+
+    @property
+    def check(self) -> Callable[[TableResult], Findings]:
+        """Tests the claims of the table."""
+        return CHECKS[self.name]
 
     def studies(self, setting: Setting) -> list[Work]:
         return work(setting, "benchmark", dict.fromkeys(m for row in self.rows_for(setting) for m in row.methods))
 
     def rows_for(self, setting: Setting) -> tuple[TableRow, ...]:
-        """The rows with the candidates that stand for them."""
-        return self.repeated_rows if self.repeated_rows and setting.aggregator != MAX else self.rows
+        """The rows with the methods to compare."""
+        return self.rows if setting.aggregator == MAX else self.repeated_rows
 
-    def section(self, name: str, results: Results) -> Section:
+    def show(self, results: Results) -> Section | None:
         scores = self.scores(results)
         if scores is None:
-            return self.missing(name, results)
-        rows = self.rows_for(results.setting)
-        found = find(rows, scores)
+            return None
+        result = find(self.rows_for(results.setting), scores)
         caption = f"Average ranks over {len(scores.instances)} instances."
-        picture = Picture(name, critical_difference(found.comparison), caption, ranks_by_row(found.comparison))
-        cells = self._against_max(found, results) if results.aggregator != MAX else self._cells(found, results)
+        diagram = critical_difference(result.comparison), caption, ranks_by_row(result.comparison)
+        cells = self._cells(result, results) if results.aggregator == MAX else self._against_max(result, results)
         text = f"{len(scores.instances)} instances, the median over {scores.values.shape[2]} seeds of each."
-        claims = tuple(self.claims(found))
-        return Section(name, self.title, self.where, text, (cells, picture), claims, self.note)
+        return self.filled(text, (cells, Picture(self.name, *diagram)), self.check(result))
 
-    def _cells(self, found: TableResult, results: Results) -> Cells:
+    def _cells(self, result: TableResult, results: Results) -> Cells:
+        """The rows next to the published values."""
         lines = []
-        for row, method in zip(self.rows, found.chosen):
-            here = _percent(found, row.label)
+        for row, method in zip(self.rows, result.chosen):
             published = "" if row.mean is None else f"{row.mean:.2f}" + ("" if row.std is None else f" ± {row.std:.2f}")
-            differs = "" if row.mean is None else f"{found.means[row.label] - row.mean:+.2f}"
-            rank = f"{found.comparison.rank(row.label):.2f}"
-            lines.append((row.label, published, here, differs, rank, readable(method)))
-        head = ("", "published, %", "here, %", "difference", "rank here")
+            difference = "" if row.mean is None else f"{result.means[row.label] - row.mean:+.2f}"
+            rank = f"{result.comparison.rank(row.label):.2f}"
+            lines.append((row.label, published, result.percent(row.label), difference, rank, readable(method)))
+        head = ("", "published, %", "here, %", "difference", "rank here", COMPONENTS)
         other = "The published values are of other backbones: compare orders and margins, not values."
-        return Cells((*head, PARTS), tuple(lines), 1, "" if results.setting.published else other, remarks=1)
+        return Cells(head, tuple(lines), 1, "" if results.setting.published else other, remarks=1)
 
-    def _against_max(self, found: TableResult, results: Results) -> Cells:
-        """The rows with another aggregator, beside the same with `max`; each with its own best candidate."""
+    def _against_max(self, result: TableResult, results: Results) -> Cells:
+        """The rows with another aggregator next to those with `max`, each with its own best method."""
         name = results.aggregator
         scores = self.scores(replace(results, aggregator=MAX))
         before = None if scores is None else find(self.rows, scores)
         lines = []
-        for label, method in zip(found.labels, found.chosen):
-            then = "" if before is None else _percent(before, label)
-            gained = "" if before is None else f"{found.means[label] - before.means[label]:+.2f}"
-            rank = f"{found.comparison.rank(label):.2f}"
-            lines.append((label, then, _percent(found, label), gained, rank, readable(decided_by(name, method))))
-        head = ("", "max, %", f"{name}, %", "difference", f"rank with {name}")
-        return Cells((*head, PARTS), tuple(lines), 1, remarks=1)
-
-
-def _percent(found: TableResult, label: str) -> str:
-    return f"{found.means[label]:.2f} ± {found.stds[label]:.2f}"
-
-
-def readable(method: str) -> str:
-    """A method for people; λ is the weight decay of the backbone at hand."""
-    return method.replace("reg={reg}", "reg=λ")
+        for label, method in zip(result.labels, result.chosen):
+            with_max = "" if before is None else before.percent(label)
+            gain = "" if before is None else f"{result.means[label] - before.means[label]:+.2f}"
+            rank = f"{result.comparison.rank(label):.2f}"
+            lines.append((label, with_max, result.percent(label), gain, rank, readable(decided_by(name, method))))
+        head = ("", "max, %", f"{name}, %", "difference", f"rank with {name}", COMPONENTS)
+        return Cells(head, tuple(lines), 1, remarks=1)
 
 
 def find(rows: Sequence[TableRow], scores: Scores) -> TableResult:
@@ -177,24 +87,19 @@ def find(rows: Sequence[TableRow], scores: Scores) -> TableResult:
     labels = tuple(row.label for row in rows)
     medians = scores.medians(chosen)
     spread = medians.std(axis=0, ddof=1) if len(medians) > 1 else medians[0] * float("nan")
-    return TableResult(
-        labels,
-        chosen,
-        dict(zip(labels, medians.mean(axis=0).tolist())),
-        dict(zip(labels, spread.tolist())),
-        {row.label: row.mean for row in rows if row.mean is not None},
-        scores.compare(chosen, labels),
-    )
+    means, stds = (dict(zip(labels, values.tolist())) for values in (medians.mean(axis=0), spread))
+    return TableResult(labels, chosen, means, stds, scores.compare(chosen, labels))
 
 
 @dataclass(frozen=True, kw_only=True)
 class KernelTable(Table):
-    """A table that the paper does not have; it is made where `kernel` is asked for beside `max`."""
+    """A table that the paper does not have; it is shown if `kernel` is compared with `max`."""
 
     def served(self, setting: Setting) -> bool:
         return super().served(setting) and setting.beside == "kernel"
 
-    def section(self, name: str, results: Results) -> Section:
-        if results.setting.beside != "kernel":
-            return self.missing(name, results, "Made with --beside kernel only.")
-        return super().section(name, results)
+    def show(self, results: Results) -> Section | None:
+        return super().show(results) if results.setting.beside == "kernel" else None
+
+    def missing(self, setting: Setting) -> str:
+        return super().missing(setting) if setting.beside == "kernel" else "Made with --beside kernel only."

@@ -1,4 +1,4 @@
-"""What an artefact of the paper asks of a study, and how the wishes of several are joined."""
+"""The studies behind the artefacts of the paper, and how those of several artefacts are merged."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -16,7 +16,7 @@ TASKS = ("all", "even", "odd", "short")
 
 
 class Work(NamedTuple):
-    """A study and the store it goes to: one store for each part that packs play."""
+    """A study and its store; there is one store for each role of packs."""
 
     role: str
     study: Study
@@ -30,9 +30,9 @@ def work(
     seeds: Sequence[int] = SEEDS,
     shots: Sequence[int] = (),
 ) -> list[Work]:
-    """Methods on the packs of one part; nothing where no pack plays it.
+    """The study of some methods on the packs of one role; none if there are no such packs.
 
-    `{reg}` in a method stands for the weight decay of the backbone at hand, `max` for the aggregator of the setting.
+    In a method, `{reg}` stands for the weight decay of the backbone, and `max` for the aggregator of the setting.
     """
     group = setting.group(role)
     if not group:
@@ -52,7 +52,7 @@ def work(
 
 
 def spellings(method: str, backbones: Iterable[str], aggregator: str = MAX) -> list[str]:
-    """A method for each weight decay that the backbones need, as results name it.
+    """A method as results name it, once for each weight decay of the backbones.
 
     >>> spellings("none / least_squares(reg={reg}) / none / none / max", ["resnet18", "swin_b"])[1]
     'none / least_squares(reg=0.05) / none / none / max'
@@ -62,12 +62,12 @@ def spellings(method: str, backbones: Iterable[str], aggregator: str = MAX) -> l
 
 @cache
 def spelling(method: str, backbone: str, aggregator: str = MAX) -> str:
-    """A method as results name it for one backbone."""
+    """A method as the results of one backbone name it."""
     return str(method_from_text(decided_by(aggregator, method).replace("{reg}", repr(regularisation(backbone)))))
 
 
 def decided_by(aggregator: str, method: str) -> str:
-    """The method with an aggregator in the place of `max`; another than `max` stays.
+    """The method with `max` replaced by an aggregator; other aggregators stay.
 
     >>> decided_by("kernel", "l2 / mean / l2 / l2 / max")
     'l2 / mean / l2 / l2 / kernel'
@@ -77,16 +77,15 @@ def decided_by(aggregator: str, method: str) -> str:
 
 
 def joined(works: Iterable[Work]) -> list[Work]:
-    """The same experiments in fewer studies, so that what they have in common is computed once."""
-    found: dict[Work, list[str]] = {}
-    for one in works:
-        bare = Work(one.role, replace(one.study, recipes=("qi2018",)))
-        found.setdefault(bare, []).extend(one.study.recipes)
-    return [Work(role, replace(bare, recipes=tuple(dict.fromkeys(recipes)))) for (role, bare), recipes in found.items()]
+    """The same experiments in fewer studies, so that their common work is computed once."""
+    methods: dict[Work, list[str]] = {}  # by the study without its methods
+    for role, study in works:
+        methods.setdefault(Work(role, replace(study, recipes=("qi2018",))), []).extend(study.recipes)
+    return [Work(role, replace(study, recipes=tuple(dict.fromkeys(m)))) for (role, study), m in methods.items()]
 
 
 def in_pieces(works: Iterable[Work]) -> list[Work]:
-    """The same experiments with a few tasks at a time, so that a kill costs little and memory stays small."""
+    """The same experiments with a few tasks at a time, so that a killed run loses little and uses little memory."""
     return [
         Work(role, replace(study, tasks=study.tasks[i : i + PIECE]))
         for role, study in works
@@ -101,13 +100,17 @@ NORMS = tuple(
 )
 
 
-def every_norm(generator: str, aggregator: str = "max") -> tuple[str, ...]:
-    """A generator under all nine settings.
+def every_norm(pattern: str) -> tuple[str, ...]:
+    """The methods that a pattern describes: `*` stands for the norms of the nine settings of the paper.
 
-    >>> len(every_norm("mean")), every_norm("mean")[0]
-    (9, 'none / mean / none / none / max')
+    >>> len(every_norm("* / mean / * / * / max")), every_norm("* / mean / l2 / * / max")[2]
+    (9, 'l2 / mean / l2 / l2 / max')
     """
-    return tuple(f"{pre} / {generator} / {post} / {inf} / {aggregator}" for pre, post, inf in NORMS)
+    pre, generator, post, inf, aggregator = pattern.split(" / ")
+    if "*" not in (pre, post, inf):
+        return (pattern,)
+    fitting = (norms for norms in NORMS if all(p in ("*", norm) for p, norm in zip((pre, post, inf), norms)))
+    return tuple(f"{pre} / {generator} / {post} / {inf} / {aggregator}" for pre, post, inf in fitting)
 
 
 def cosine(generator: str, aggregator: str = "max") -> str:

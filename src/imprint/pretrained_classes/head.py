@@ -10,7 +10,7 @@ from imprint import backbones, normalisers
 from imprint.aggregators._base import Aggregator
 from imprint.core.errors import NotFittedError, ParameterError
 from imprint.core.family import unknown
-from imprint.core.lazy import Lazy
+from imprint.core.threads import Lazy
 from imprint.core.types import Array, Proxies
 from imprint.head import Calibrated, Decider, Head
 from imprint.kernels.rows import unit_rows

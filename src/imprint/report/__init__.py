@@ -1,6 +1,5 @@
-"""What a person looks at: diagrams, tables, pages."""
+"""Results for people to read: diagrams, tables, pages."""
 
-from imprint.report.critical_difference import critical_difference, save_critical_difference
-from imprint.report.row_diagram import ranks_by_row
+from imprint.report.critical_difference import critical_difference, ranks_by_row, save_critical_difference
 
 __all__ = ["critical_difference", "ranks_by_row", "save_critical_difference"]

@@ -1,4 +1,4 @@
-"""Where everything in a critical-difference diagram goes, in points from the top left. Pure arithmetic."""
+"""The layout of a critical-difference diagram, in points from the top left, and its caption."""
 
 import textwrap
 from collections.abc import Callable, Sequence
@@ -10,21 +10,21 @@ from imprint.stats import Comparison
 
 MARGIN, GAP = 12.0, 5.0  # around the page; between the end of a line, the rank and the name
 LINE, LEADING = 16.0, 11.5  # height of the first line of a label and of every further one
-APART = 7.0  # least distance between the lines of two methods
-REACH = 2.5  # how far a bar goes beyond its outer members; less than half of APART
+APART = 7.0  # minimum distance between the lines of two methods
+REACH = 2.5  # how far a bar extends beyond its outer members; less than half of APART
 BAR = 8.0  # height of one row of bars
-SPREAD = 8.0  # height below the scale in which lines move apart
+SPREAD = 8.0  # height below the scale in which lines spread out
 WIDEST = 44  # characters in one line of a name
 
 
 @dataclass(frozen=True)
 class Label:
-    """One method: its mark on the scale, its line down through the bars, its text beside the scale."""
+    """One method: its mark on the scale, its line down through the bars, and its text."""
 
     text: tuple[str, ...]
     rank: float
-    mark: float  # x on the scale, exact
-    foot: float  # x of the line down, moved aside where lines would touch
+    mark: float  # x on the scale
+    foot: float  # x of the line down, moved where lines would touch
     end: float  # x where the line ends
     rank_x: float
     name_x: float
@@ -34,7 +34,7 @@ class Label:
 
 @dataclass(frozen=True)
 class Bar:
-    """One group: a bar across the lines of its members and of nobody else."""
+    """One group: a bar across the lines of its members."""
 
     start: float
     end: float
@@ -43,7 +43,7 @@ class Bar:
 
 @dataclass(frozen=True)
 class DiagramLayout:
-    """The whole diagram; `first` and `last` are where the scale begins and ends."""
+    """The whole diagram; the scale extends from `first` to `last`."""
 
     width: float
     height: float
@@ -55,31 +55,31 @@ class DiagramLayout:
 
 
 def lay_out(
-    found: Comparison, measure: Callable[[str], float], *, top: float, bottom: float, least: float
+    comparison: Comparison, measure: Callable[[str], float], *, top: float, bottom: float, least: float
 ) -> DiagramLayout:
-    """Place a comparison between `top` and `bottom` points of other text, at least `least` points wide.
+    """Lay out a comparison with `top` and `bottom` points left for other text, at least `least` points wide.
 
-    `measure` gives the width of a text. The better half of the methods stands on the left, the outermost highest,
-    so that no line crosses another.
+    `measure` returns the width of a text. The better half of the methods is on the left, the outermost ones highest, so
+    that no lines cross.
     """
-    order, m = found.order, len(found.order)
+    order, m = comparison.order, len(comparison.order)
     texts = [tuple(textwrap.wrap(name, WIDEST)) or (name,) for name in order]
     widths = [max(map(measure, text)) for text in texts]
-    half, number = (m + 1) // 2, max(measure(f"{rank:.2f}") for rank in found.ranks)
-    beside = MARGIN + number + 3 * GAP
+    half, number = (m + 1) // 2, max(measure(f"{rank:.2f}") for rank in comparison.ranks)
+    margin = MARGIN + number + 3 * GAP
     length = max(260.0, 2.4 * APART * (m - 1))
-    needed = beside + max(widths[:half]) + length + beside + max(widths[half:])
-    first = beside + max(widths[:half]) + max(0.0, least + 2 * MARGIN - needed) / 2
+    needed = margin + max(widths[:half]) + length + margin + max(widths[half:])
+    first = margin + max(widths[:half]) + max(0.0, least + 2 * MARGIN - needed) / 2
     last, scale_y = first + length, top + MARGIN
-    marks = [first + (found.rank(name) - 1) / (m - 1) * length for name in order]
+    marks = [first + (comparison.rank(name) - 1) / (m - 1) * length for name in order]
     feet = _apart(marks)
-    bars, below = _bars(found.groups, dict(zip(order, feet)), scale_y + SPREAD + BAR)
+    bars, below = _bars(comparison.groups, dict(zip(order, feet)), scale_y + SPREAD + BAR)
     ys = _stack(texts[:half], below) + _stack(texts[half:][::-1], below)[::-1]
     labels = []
     for i, name in enumerate(order):
         out, end = (-1, first - GAP) if i < half else (1, last + GAP)
         rank_x, name_x = end + out * GAP, end + out * (number + 2 * GAP)
-        rank = found.rank(name)
+        rank = comparison.rank(name)
         labels.append(Label(texts[i], rank, marks[i], feet[i], end, rank_x, name_x, ys[i], i < half))
     deepest = max(label.y + LEADING * (len(label.text) - 1) for label in labels)
     width = max(needed, least + 2 * MARGIN)
@@ -87,7 +87,7 @@ def lay_out(
 
 
 def _apart(marks: Sequence[float]) -> list[float]:
-    """The positions nearest to the marks that keep their order and a distance of APART."""
+    """The positions closest to the marks with the same order and a distance of at least APART."""
     steps = APART * np.arange(len(marks))
     from sklearn.isotonic import isotonic_regression
 
@@ -96,38 +96,55 @@ def _apart(marks: Sequence[float]) -> list[float]:
 
 
 def _bars(groups: Sequence[tuple[str, ...]], feet: dict[str, float], y: float) -> tuple[tuple[Bar, ...], float]:
-    """Each bar in the highest row where it is clear of the others, and the height below all rows."""
-    taken: list[float] = []
-    bars = []
-    for group in groups:
-        start, end = feet[group[0]] - REACH, feet[group[-1]] + REACH
-        row = next((r for r, x in enumerate(taken) if x + APART < start), len(taken))
-        taken[row : row + 1] = [end]
-        bars.append(Bar(start, end, y + row * BAR))
-    return tuple(bars), y + len(taken) * BAR + LINE / 2
+    """Each bar in the highest row where it overlaps no other, and the y below all rows."""
+    ends = [(feet[group[0]] - REACH, feet[group[-1]] + REACH) for group in groups]
+    rows = lanes(ends, APART)
+    bars = tuple(Bar(start, end, y + row * BAR) for (start, end), row in zip(ends, rows))
+    return bars, y + (max(rows, default=-1) + 1) * BAR + LINE / 2
+
+
+def lanes(intervals: Sequence[tuple[float, float]], gap: float = 0.0) -> list[int]:
+    """For each interval, the first lane in which it starts more than `gap` after the end of the last one there.
+
+    >>> lanes([(0, 3), (1, 2), (4, 5)])
+    [0, 1, 0]
+    """
+    ends: list[float] = []
+    chosen = []
+    for start, end in intervals:
+        lane = next((i for i, reached in enumerate(ends) if reached + gap < start), len(ends))
+        ends[lane : lane + 1] = [end]
+        chosen.append(lane)
+    return chosen
 
 
 def _stack(texts: Sequence[tuple[str, ...]], top: float) -> list[float]:
-    """The height of the first line of each label, from the highest down."""
+    """The y of the first line of each label, from the top down."""
     heights = [LINE + LEADING * (len(text) - 1) for text in texts]
     return [top + sum(heights[:i]) for i in range(len(texts))]
 
 
 def caption(comparison: Comparison) -> list[str]:
-    """What was tested, what the bars mean, and what they cannot show; a line each."""
+    """The test, the meaning of the bars, and the pairs that bars cannot join; a line each."""
     n, p, alpha = comparison.instances, comparison.friedman.p, f"α = {comparison.alpha:g}"
     tested = f"{n} instance{'s' if n > 1 else ''}; Friedman p = {p:.2g}"
     if len(comparison.names) > 2 and p > comparison.alpha:
         return [tested, f"The Friedman test finds no difference at {alpha}: one group"]
     bars = "Bars join methods that cannot be told apart" if comparison.groups else "No bars: neighbours differ"
-    apart = _alike_but_apart(comparison)
+    apart = _not_joined(comparison)
     pairs = f"{apart} pair{'s' if apart > 1 else ''}"
     rest = [f"Not joined: {pairs} that cannot be told apart, with a differing method in between"] if apart else []
     return [tested, f"{bars} (Wilcoxon signed-rank, Holm, {alpha})", *rest]
 
 
-def _alike_but_apart(comparison: Comparison) -> int:
-    """How many pairs cannot be told apart and yet share no group."""
+def _not_joined(comparison: Comparison) -> int:
+    """The number of pairs that do not differ significantly but share no group."""
     groups = [set(group) for group in comparison.groups]
     alike = [{pair.first, pair.second} for pair in comparison.pairs if not pair.significant]
     return sum(not any(two <= group for group in groups) for two in alike)
+
+
+def labelled_ranks(m: int) -> list[int]:
+    """The ranks on a scale of m methods that get a number."""
+    step = next(step for step in (1, 2, 5, 10, 20, 50, 100, m) if m / step <= 10)
+    return [rank for rank in range(1, m + 1) if rank == 1 or rank % step == 0]

@@ -1,4 +1,4 @@
-"""Line and point drawings in small panels, as SVG; nothing is told by colour alone."""
+"""Line and scatter plots in small panels, as SVG; colour is never the only distinction."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,7 +16,7 @@ from imprint.core.types import Array
 INK, PALE, GRID = "#1f2933", "#5b6670", "#e4e8ec"
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000", "#7f7f7f")
 MARKERS = "osD^vPX*<>hp"
-LONG = re.compile(rb"-?\d+\.\d{3,}")  # numbers with more digits than anyone can see
+LONG = re.compile(rb"-?\d+\.\d{3,}")  # numbers with invisibly many digits
 DASHED, DOTTED = (0, (4, 3)), (0, (1, 2))
 STYLE: dict[str, Any] = {
     "svg.fonttype": "none",
@@ -40,7 +40,7 @@ STYLE: dict[str, Any] = {
 
 @dataclass(frozen=True, eq=False)
 class Series:
-    """A line with a band. Series of one `kind` look the same everywhere; `shade` in 0..1 makes an ordered colour."""
+    """A line with a band. Series of one `kind` share a style; `shade` in 0..1 selects a colour of a scale."""
 
     label: str
     x: Any
@@ -51,12 +51,12 @@ class Series:
     shade: float | None = None
     dotted: bool = False
     marked: Sequence[int] | None = None
-    """Which points carry the marker. Default: all."""
+    """The points that have a marker; by default all."""
 
 
 @dataclass(frozen=True, eq=False)
 class Panel:
-    """One pair of axes."""
+    """One pair of axes, with an optional horizontal line at `level`."""
 
     title: str
     lines: Sequence[Series]
@@ -81,8 +81,8 @@ def interval(values: Array) -> tuple[Array, Array, Array]:
 
 
 @contextmanager
-def canvas(width: float, height: float) -> Iterator[tuple[Any, BytesIO]]:
-    """A figure in our style whatever the user's is; it is written when the block ends."""
+def canvas(width: float, height: float, **style: Any) -> Iterator[tuple[Any, BytesIO]]:
+    """A figure in our style, not the user's, and the buffer to which it is written as SVG when the block ends."""
     try:
         import matplotlib
         from matplotlib.figure import Figure
@@ -92,7 +92,7 @@ def canvas(width: float, height: float) -> Iterator[tuple[Any, BytesIO]]:
     with matplotlib.rc_context():
         matplotlib.rcdefaults()
         settings: Any = matplotlib.rcParams
-        settings.update(STYLE)
+        settings.update(STYLE | style)
         figure = Figure(figsize=(width, height), layout="constrained")
         yield figure, out
         figure.savefig(out, format="svg", metadata={"Date": None, "Creator": None})
@@ -111,7 +111,7 @@ def draw(
     columns: int = 3,
     height: float = 2.5,
 ) -> bytes:
-    """Panels of lines with one legend below; `height` is that of a panel, in inches."""
+    """Panels of lines with one legend below; `height` is the height of a panel, in inches."""
     columns = min(columns, len(panels))
     lines = -(-len(panels) // columns)
     looks = _looks(panels)
@@ -131,7 +131,7 @@ def draw(
 
 
 def _looks(panels: Sequence[Panel]) -> dict[str, dict[str, Any]]:
-    """Colour, marker and dashes of every kind of series."""
+    """Colour, marker and line style of every kind of series."""
     looks: dict[str, dict[str, Any]] = {}
     for s in (s for p in panels for s in p.lines):
         key = s.kind or s.label
@@ -169,17 +169,17 @@ def _panel(axes: Any, panel: Panel, looks: Mapping[str, Mapping[str, Any]], log_
 
 
 def _apart(values: Sequence[int]) -> list[int]:
-    """Those that have room for their numbers on a logarithmic axis.
+    """The values whose labels do not overlap on a logarithmic axis.
 
     >>> _apart([1, 2, 5, 100, 400, 600])
     [1, 2, 5, 100, 400]
     """
     room = (values[-1] / values[0]) ** 0.07
-    kept = [values[0]]
+    labelled = [values[0]]
     for value in values[1:]:
-        if value >= room * kept[-1]:
-            kept.append(value)
-    return kept
+        if value >= room * labelled[-1]:
+            labelled.append(value)
+    return labelled
 
 
 def _legend(figure: Any, panels: Sequence[Panel], looks: Mapping[str, Mapping[str, Any]], columns: int) -> None:
@@ -195,7 +195,7 @@ def _legend(figure: Any, panels: Sequence[Panel], looks: Mapping[str, Mapping[st
 
 @dataclass(frozen=True, eq=False)
 class Cloud:
-    """A panel of points by (name, filled)."""
+    """A panel of points, grouped by (name, filled)."""
 
     title: str
     points: Mapping[tuple[str, bool], tuple[Sequence[float], Sequence[float]]]
@@ -205,7 +205,7 @@ class Cloud:
 def scatter(
     clouds: Sequence[Cloud], x_label: str, y_label: str, *, log_x: bool = True, side: float = 4.0, size: float = 30
 ) -> bytes:
-    """Clouds side by side, `side` inches each, with points of `size`; names that occur in several look the same."""
+    """Clouds next to each other, `side` inches each, with points of `size`; a name has one style in all of them."""
     from matplotlib.lines import Line2D
 
     names = list(dict.fromkeys(name for c in clouds for name, _ in c.points))

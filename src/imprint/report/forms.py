@@ -6,9 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from imprint.core.defaults import PARTS
-from imprint.report.breakdown import Breakdown
-from imprint.report.tables import MethodLine, Tables
+from imprint.core.component import PARTS
+from imprint.report.tables import Breakdown, MethodLine, Tables
 from imprint.stats import Comparison
 
 MOST = 20  # methods in a text or in LaTeX
@@ -24,26 +23,26 @@ def count(n: int, noun: str) -> str:
 
 
 def near_ties(tables: Tables) -> str:
-    """How many decisions hung on rounding; empty where none did."""
+    """How many predictions depend on rounding; empty if none do."""
     if not tables.near_ties:
         return ""
     return f"{tables.near_ties:,} of {tables.decisions:,} decisions were near ties, within float rounding."
 
 
 def shared_parts(tables: Tables) -> str:
-    """The parts that short names leave out; empty where none are."""
+    """The components that short names leave out; empty if there are none."""
     if not tables.common:
         return ""
     return f"{'Methods that are no recipes' if 'recipe' in tables.what else 'All methods'}: {tables.common}."
 
 
 def number(value: float, digits: int = 2) -> str:
-    """A number; nothing where there is none."""
+    """A number; empty for NaN."""
     return "" if value != value else f"{value:.{digits}f}"
 
 
 def p_value(p: float) -> str:
-    """A p-value as one reads it.
+    """A p-value with two significant digits.
 
     >>> p_value(0.0312), p_value(7.1e-15), p_value(1.0)
     ('0.031', '7.1e-15', '1')
@@ -52,14 +51,14 @@ def p_value(p: float) -> str:
 
 
 def as_json(tables: Tables) -> dict[str, Any]:
-    """Methods, pairs and breakdowns as plain values; null where there is no number."""
+    """Methods, pairs and breakdowns as JSON values; NaN becomes null."""
     pairs = tables.comparison.pairs if tables.comparison is not None else ()
-    found = {
+    values = {
         "methods": [asdict(line) for line in tables.lines],
         "pairs": [pair._asdict() for pair in pairs],
         "breakdowns": [asdict(b) for b in tables.breakdowns],
     }
-    plain: dict[str, Any] = _without_nan(found)
+    plain: dict[str, Any] = _without_nan(values)
     return plain
 
 
@@ -72,7 +71,7 @@ def _without_nan(value: Any) -> Any:
 
 
 def as_csv(tables: Tables) -> str:
-    """All methods, scores as shares of one."""
+    """All methods, with scores between 0 and 1."""
     head = ["name", *PARTS, "instances", f"mean_{tables.metric}", "std", "average_rank", "seconds"]
     return _csv(head, (_csv_line(line) for line in tables.lines))
 
@@ -91,7 +90,7 @@ def pairs_csv(comparison: Comparison) -> str:
 
 
 def breakdowns_csv(breakdowns: Sequence[Breakdown]) -> str:
-    """The tables of data sets and backbones as one, a line for every method and column; scores as shares of one."""
+    """All breakdowns in one table, a line for every method and column; scores between 0 and 1."""
     return _csv(
         ["table", "of", "method", "column", "mean"],
         (
@@ -118,18 +117,18 @@ def as_latex(tables: Tables) -> str:
         for line in tables.lines[:MOST]
     )
     head = " & ".join([_tex(tables.what), _tex(tables.metric) + r" (\%)", "rank"])
-    said = [f"% {shared_parts(tables)}"] if tables.common else []
+    comment = [f"% {shared_parts(tables)}"] if tables.common else []
     top, bottom = [r"\begin{tabular}{lrr}", r"\toprule"], [r"\bottomrule", r"\end{tabular}"]
-    return "\n".join([*said, *top, head + r" \\", r"\midrule", *rows, *bottom]) + "\n"
+    return "\n".join([*comment, *top, head + r" \\", r"\midrule", *rows, *bottom]) + "\n"
 
 
 def as_text(tables: Tables) -> str:
-    """The best methods for a terminal, and how surely the first differs from the others."""
+    """The best methods for a terminal, and whether the first differs significantly from the others."""
     shown = [(line.name, _percent(line), number(line.rank)) for line in tables.lines[:MOST]]
     scope = f"{count(tables.experiments, 'experiment')}, {count(tables.instances, 'instance')}, medians over seeds, "
-    said = [f"{scope}percent.", near_ties(tables), shared_parts(tables)]
+    notes = [f"{scope}percent.", near_ties(tables), shared_parts(tables)]
     more = len(tables.lines) - MOST
-    lines = [*filter(None, said), "", *_aligned([(tables.what, tables.metric, "rank"), *shown])]
+    lines = [*filter(None, notes), "", *_aligned([(tables.what, tables.metric, "rank"), *shown])]
     lines += [f"... and {count(more, 'more method')}"] if more > 0 else []
     return "\n".join([*lines, *(_versus_best(tables.comparison) if tables.comparison else []), ""])
 
@@ -143,7 +142,7 @@ def _versus_best(comparison: Comparison) -> list[str]:
 
 
 def breakdowns_text(breakdowns: Sequence[Breakdown]) -> str:
-    """The tables of data sets and backbones for a terminal, in percent."""
+    """The breakdowns for a terminal, in percent."""
     lines: list[str] = []
     for b in breakdowns:
         rows = [(r.name, *(number(100 * v) for v in (*r.values, r.mean)), number(r.rank)) for r in b.rows[:MOST]]
@@ -153,7 +152,7 @@ def breakdowns_text(breakdowns: Sequence[Breakdown]) -> str:
 
 
 def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Columns as wide as they must be, all but the first to the right."""
+    """Rows padded to columns, all right-aligned but the first."""
     widths = [max(map(len, column)) for column in zip(*rows)]
     texts = ([row[0].ljust(widths[0]), *(v.rjust(w) for v, w in zip(row[1:], widths[1:]))] for row in rows)
     return ["  ".join(text).rstrip() for text in texts]

@@ -1,58 +1,18 @@
-"""The report of a study as files: text, CSV, LaTeX and one HTML page that needs nothing else."""
+"""The report of a study as files: text, CSV, LaTeX and one self-contained HTML page."""
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from pathlib import Path
-from string import Template
 from typing import Any
 
 from imprint import recipes
-from imprint.core.files.outputs import write_outputs
-from imprint.report import forms
-from imprint.report.breakdown import Breakdown
-from imprint.report.critical_difference import critical_difference
+from imprint.core.files.notes import write_outputs
+from imprint.report import forms, html
+from imprint.report.critical_difference import critical_difference, ranks_by_row
 from imprint.report.forms import count, number
-from imprint.report.row_diagram import ranks_by_row
-from imprint.report.style import STYLE
-from imprint.report.tables import MethodLine, Tables
+from imprint.report.tables import Breakdown, MethodLine, Tables
 from imprint.stats import Comparison
-
-PAGE = Template("""<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><title>$title</title>
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<style>$style</style></head><body><main>
-<h1>$title</h1>
-$scope
-<ul class="facts">$facts</ul>
-$failures
-<section>
-<h2>Methods</h2>
-<p>$explained</p>
-<div class="wide"><table class="whole"><thead><tr>$head</tr></thead><tbody>
-$rows
-</tbody></table></div>
-</section>
-$diagram
-$breakdowns
-<footer class="pale">$versions The page needs no network.</footer>
-</main></body></html>
-""")
-
-DIAGRAM = Template("""<section>
-<h2>Which differences are more than chance?</h2>
-<p>$note</p>
-<figure class="ranks"><div class="on-wide">$wide</div><div class="on-narrow">$narrow</div></figure>
-</section>
-<section>
-<h2>Every pair</h2>
-<p>p-values of Wilcoxon's signed-rank test, adjusted by Holm for $count. Where two methods differ significantly, the
-value is bold.</p>
-<div class="wide"><table><thead><tr><th></th>$head</tr></thead><tbody>
-$rows
-</tbody></table></div>
-</section>""")
-
 
 MOST, MOST_BROKEN_DOWN = 500, 20  # methods on the page, and in the table of a data set or backbone; CSV has all
 
@@ -80,18 +40,17 @@ def write_report(
 
 def page(tables: Tables, manifest: Mapping[str, Any], failures: Sequence[Mapping[str, Any]] = ()) -> str:
     """The HTML page."""
-    return PAGE.substitute(
-        title=escape(str(manifest["study"]["name"])),
-        style=STYLE,
-        scope=_scope(tables, manifest),
-        facts=_facts(tables),
-        failures=_failures(failures),
-        explained=escape(" ".join(_explained(tables))),
-        head=_heads([tables.what], [_metric(tables), "rank", "time", *(["instances"] if _some_lack(tables) else [])]),
-        rows="\n".join(_row(line, tables) for line in tables.lines[:MOST]),
-        diagram=_diagram(tables.comparison),
-        breakdowns=_breakdowns(tables),
-        versions=escape(_versions(manifest)),
+    libraries = ", ".join(f"{name} {version}" for name, version in manifest["libraries"].items())
+    versions = f"imprint {manifest['imprint']}, Python {manifest['python']}, {libraries}."
+    return html.document(
+        str(manifest["study"]["name"]),
+        _scope(tables, manifest),
+        f'<ul class="facts">{_facts(tables)}</ul>',
+        _failures(failures),
+        html.section("Methods", f"<p>{escape(' '.join(_explained(tables)))}</p>", _methods(tables)),
+        _diagram(tables.comparison),
+        _breakdowns(tables),
+        f'<footer class="pale">{escape(versions)} The page needs no network.</footer>',
     )
 
 
@@ -100,17 +59,17 @@ def _metric(tables: Tables) -> str:
 
 
 def _scope(tables: Tables, manifest: Mapping[str, Any]) -> str:
-    """What was run on what, what is not finished, and what methods have in common."""
+    """The backbones, data sets, tasks and seeds of the study, what is not finished, and what all methods share."""
     expected, study = int(manifest["experiments"]), manifest["study"]
     ran = [(noun, study.get(noun.replace(" ", ""))) for noun in ("backbones", "data sets", "tasks", "seeds")]
     lists = "; ".join(f"{noun} {', '.join(map(str, values))}" for noun, values in ran if values)
     unfinished = f"{tables.experiments:,} of {count(expected, 'experiment')} are finished."
-    said = [
+    sentences = [
         f"{lists[0].upper()}{lists[1:]}." if lists else "",
         unfinished if expected > tables.experiments else "",
         forms.shared_parts(tables),
     ]
-    return f"<p>{escape(' '.join(filter(None, said)))}</p>" if any(said) else ""
+    return f"<p>{escape(' '.join(filter(None, sentences)))}</p>" if any(sentences) else ""
 
 
 def _explained(tables: Tables) -> Iterator[str]:
@@ -139,35 +98,31 @@ def _facts(tables: Tables) -> str:
     return "".join(f"<li><b>{value}</b><span>{escape(what)}</span></li>" for value, what in facts)
 
 
-def _heads(texts: Sequence[str], numbers: Sequence[str]) -> str:
-    cells = [*((t, "") for t in texts), *((n, ' class="n"') for n in numbers)]
-    return "".join(f"<th{css}>{_breakable(text)}</th>" for text, css in cells)
-
-
-def _breakable(name: str) -> str:
-    """A name that may go on in the next line after an underscore."""
-    return escape(name).replace("_", "_<wbr>")
-
-
 def _some_lack(tables: Tables) -> bool:
     """Whether some methods lack instances that others have."""
     return any(line.instances < tables.instances for line in tables.lines)
 
 
-def _row(line: MethodLine, tables: Tables) -> str:
-    parts = f"<small>{escape(line.method)}</small>" if line.name in recipes.names() else ""
-    spread = f" <small>± {number(100 * line.std)}</small>" if line.std == line.std else ""
-    best = line.instances == tables.instances and line.mean == max(
-        one.mean for one in tables.lines if one.instances == tables.instances
+def _methods(tables: Tables) -> str:
+    incomplete = _some_lack(tables)
+    head = html.heads([tables.what], [_metric(tables), "rank", "time", *(["instances"] if incomplete else [])])
+    best = max((line.mean for line in tables.lines if line.instances == tables.instances), default=None)
+    rows = (
+        _method(line, line.instances == tables.instances and line.mean == best, incomplete) for line in tables.lines
     )
-    numbers = [number(line.rank), _time(line.seconds), *([f"{line.instances}"] if _some_lack(tables) else [])]
-    cells = "".join(f'<td class="n">{n}</td>' for n in numbers)
-    mean = f'<td class="n"><span{" class=best" if best else ""}>{100 * line.mean:.2f}</span>{spread}</td>'
-    return f'<tr><th scope="row">{_breakable(line.name)}{parts}</th>{mean}{cells}</tr>'
+    return html.table(head, list(rows)[:MOST], "whole")
+
+
+def _method(line: MethodLine, best: bool, show_instances: bool) -> str:
+    components = f"<small>{escape(line.method)}</small>" if line.name in recipes.names() else ""
+    spread = f" <small>± {number(100 * line.std)}</small>" if line.std == line.std else ""
+    mean = f"<span{' class=best' if best else ''}>{100 * line.mean:.2f}</span>{spread}"
+    numbers = [mean, number(line.rank), _time(line.seconds), *([f"{line.instances}"] if show_instances else [])]
+    return html.row(html.row_head(line.name, components), *map(html.number, numbers))
 
 
 def _time(seconds: float) -> str:
-    """A time with two digits that count.
+    """A time with two significant digits.
 
     >>> _time(0.1234), _time(0.0056), _time(3.21), _time(321.0)
     ('120 ms', '5.6 ms', '3.2 s', '320 s')
@@ -183,53 +138,50 @@ def _diagram(comparison: Comparison | None) -> str:
     rows = []
     for i, name in enumerate(order):
         pairs = [comparison.pair(name, other) if other != name else None for other in order]
-        cells = (
-            f'<td class="n{" best" if p.significant else ""}">{forms.p_value(p.adjusted)}</td>' if p else "<td></td>"
-            for p in pairs
-        )
-        rows.append(f'<tr><th scope="row">{i + 1}. {_breakable(name)}</th>{"".join(cells)}</tr>')
+        cells = (html.number(forms.p_value(p.adjusted), p.significant) if p else "<td></td>" for p in pairs)
+        rows.append(html.row(f'<th scope="row">{i + 1}. {html.breakable(name)}</th>', *cells))
     ranked = "ranked among themselves" if len(order) > 2 else "beside each other"
-    return DIAGRAM.substitute(
-        note=f"The {len(order)} methods with the best average rank, {ranked}.",
-        wide=svg[svg.index("<svg") :],
-        narrow=ranks_by_row(comparison).decode(),
-        count=count(len(comparison.pairs), "pair"),
-        head="".join(f'<th class="n">{i + 1}</th>' for i in range(len(order))),
-        rows="\n".join(rows),
+    drawings = f'<div class="on-wide">{svg[svg.index("<svg") :]}</div>'
+    drawings += f'<div class="on-narrow">{ranks_by_row(comparison).decode()}</div>'
+    pairs_note = (
+        f"p-values of Wilcoxon's signed-rank test, adjusted by Holm for {count(len(comparison.pairs), 'pair')}. "
+        "Where two methods differ significantly, the value is bold."
+    )
+    return html.section(
+        "Which differences are more than chance?",
+        f"<p>The {len(order)} methods with the best average rank, {ranked}.</p>",
+        f'<figure class="ranks">{drawings}</figure>',
+    ) + html.section(
+        "Every pair",
+        f"<p>{pairs_note}</p>",
+        html.table(html.heads(["method"], [str(i + 1) for i in range(len(order))]), rows),
     )
 
 
 def _breakdowns(tables: Tables) -> str:
-    sections = "".join(_breakdown(found, _metric(tables)) for found in tables.breakdowns)
+    sections = "".join(_breakdown(breakdown, _metric(tables)) for breakdown in tables.breakdowns)
     return f'<div class="two">{sections}</div>' if sections else ""
 
 
-def _breakdown(found: Breakdown, metric: str) -> str:
-    head = _heads([""], [*found.columns, "mean", "rank"])
-    shown = [(*row.values, row.mean) for row in found.rows]
-    best = [max((v for v in column if v == v), default=None) for column in zip(*shown)]
+def _breakdown(breakdown: Breakdown, metric: str) -> str:
+    values = [(*row.values, row.mean) for row in breakdown.rows]
+    best = [max((v for v in column if v == v), default=None) for column in zip(*values)]
     rows = []
-    for row, values in list(zip(found.rows, shown))[:MOST_BROKEN_DOWN]:
-        cells = (f'<td class="n{" best" if v == b else ""}">{number(100 * v)}</td>' for v, b in zip(values, best))
-        rank = f'<td class="n">{number(row.rank)}</td>'
-        rows.append(f'<tr><th scope="row">{_breakable(row.name)}</th>{"".join(cells)}{rank}</tr>')
-    more = "" if len(shown) <= MOST_BROKEN_DOWN else f" The best {MOST_BROKEN_DOWN} methods over all instances."
-    note = f"{metric.capitalize()} in % for every {found.across}; {count(found.instances, 'instance')}.{more}"
-    body = f"<thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody>"
-    title = f"{found.kind.capitalize()}: {escape(found.name)}"
-    return f'<section><h2>{title}</h2><p class="pale">{note}</p><div class="wide"><table>{body}</table></div></section>'
+    for row, scores in list(zip(breakdown.rows, values))[:MOST_BROKEN_DOWN]:
+        cells = (html.number(number(100 * v), v == b) for v, b in zip(scores, best))
+        rows.append(html.row(html.row_head(row.name), *cells, html.number(number(row.rank))))
+    more = "" if len(values) <= MOST_BROKEN_DOWN else f" The best {MOST_BROKEN_DOWN} methods over all instances."
+    note = f"{metric.capitalize()} in % for every {breakdown.across}; {count(breakdown.instances, 'instance')}.{more}"
+    return html.section(
+        f"{breakdown.kind.capitalize()}: {escape(breakdown.name)}",
+        f'<p class="pale">{note}</p>',
+        html.table(html.heads(["method"], [*breakdown.columns, "mean", "rank"]), rows),
+    )
 
 
 def _failures(failures: Sequence[Mapping[str, Any]]) -> str:
-    if not failures:
-        return ""
     items = "".join(
         f"<li>{escape(f['unit'])} ({count(f['experiments'], 'experiment')}): {escape(f['reason'])}</li>"
         for f in failures
     )
-    return f"<section><h2>Failures</h2><ul>{items}</ul></section>"
-
-
-def _versions(manifest: Mapping[str, Any]) -> str:
-    libraries = ", ".join(f"{name} {version}" for name, version in manifest["libraries"].items())
-    return f"imprint {manifest['imprint']}, Python {manifest['python']}, {libraries}."
+    return html.section("Failures", f"<ul>{items}</ul>") if items else ""

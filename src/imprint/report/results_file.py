@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet as pq
 
-from imprint.core.defaults import PARTS
+from imprint.core.component import PARTS
 from imprint.core.errors import FileError, ParameterError
 from imprint.core.files.atomic import atomic_write
 from imprint.method import FAMILIES

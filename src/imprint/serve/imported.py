@@ -16,7 +16,7 @@ from imprint.head import Head
 from imprint.imprinter import exemplars
 from imprint.imprinter.exemplars import Exemplars
 from imprint.persistence import head_from_parts
-from imprint.serve.labelled import clean_label
+from imprint.serve.labels import clean_label
 from imprint.serve.model import IMPORTED, ModelBasis
 
 
@@ -40,7 +40,7 @@ def check_import(raw: bytes, name: str, backbone: Backbone) -> list[str]:
 
 def imported_basis(raw: bytes) -> ModelBasis:
     """The classes of an imported model, with labels as texts."""
-    _, head, shelves = _read(raw, "the imported model")
+    document, head, shelves = _read(raw, "the imported model")
     states = {str(label): state for label, state in zip(head.labels, head.states)}
     named = {
         str(label): shelf._replace(names=tuple(f"{IMPORTED}{name}" for name in shelf.names))
@@ -51,7 +51,7 @@ def imported_basis(raw: bytes) -> ModelBasis:
         empty = CrossValidation.new(head.method, head.seed, head.dtype)
         renamed = empty.with_classes(folds, {str(label): label for label in head.labels})
         folds = replace(renamed, stored=folds.calibration)
-    return ModelBasis(head.method, head.seed, head.width, states, named, folds)
+    return ModelBasis(head.method, head.seed, head.width, states, named, folds, document.get("flat") is True)
 
 
 def _read(raw: bytes, name: str) -> tuple[dict[str, Any], Head, dict[Any, Exemplars]]:
@@ -65,6 +65,8 @@ def _read(raw: bytes, name: str) -> tuple[dict[str, Any], Head, dict[Any, Exempl
     if not isinstance(document.get("backbone"), dict):
         raise FileError(f"{name} is a classifier of embeddings, without a backbone; this page needs one with.")
     head = head_from_parts(document, arrays, name)
+    if not isinstance(head, Head):
+        raise FileError(f"{name} is a model of tags, which cannot be labelled on this page; use imprint add.")
     try:
         return document, head, exemplars.from_parts(head, document["pictures"], arrays)
     except (KeyError, TypeError, ValueError):

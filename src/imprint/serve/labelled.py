@@ -1,14 +1,12 @@
 """The labelled items of a project, as a value, and how one change alters them."""
 
-import unicodedata
 from pathlib import PurePosixPath
 from typing import Any, NamedTuple
 
 from imprint.core.errors import ParameterError
 from imprint.core.family import unknown
-
-LONGEST_LABEL = 100
-LONGEST_NAME = 120
+from imprint.core.tree import LabelTree
+from imprint.serve.labels import check_leaf, clean_label
 
 
 class LabelledItem(NamedTuple):
@@ -20,6 +18,8 @@ class LabelledItem(NamedTuple):
     digest: str
     """SHA-256 of the picture's bytes or of the text."""
     text: str | None = None
+    held_out: bool = False
+    """Held-out items are not fitted; the model is evaluated on them."""
 
     @property
     def file(self) -> str:
@@ -109,33 +109,6 @@ def change_of(labelled: LabelledSet, entry: dict[str, Any], next_id: int) -> Lab
     return change._replace(group=str(entry.get("group", ""))[:64]) if change else None
 
 
-def clean_label(given: Any) -> str:
-    """A label with its white space normalised. It also names a folder, so some are refused.
-
-    >>> clean_label("  red  fox ")
-    'red fox'
-    """
-    label = " ".join(unicodedata.normalize("NFC", given).split()) if isinstance(given, str) else ""
-    if not label or len(label) > LONGEST_LABEL:
-        raise ParameterError(f"The name of a class must have 1 to {LONGEST_LABEL} characters.")
-    if label[0] == "." or any(c in '/\\:*?"<>|' or not c.isprintable() for c in label):
-        raise ParameterError(
-            f'{label!r} cannot name a class: no leading dot, no control characters, none of / \\ : * ? " < > |.'
-        )
-    return label
-
-
-def clean_name(given: str, otherwise: str) -> str:
-    """The last part of a file's name, without characters that file systems refuse.
-
-    >>> clean_name("../../etc/pass wd.JPG", "picture"), clean_name("..", "picture")
-    ('pass wd.JPG', 'picture')
-    """
-    last = given.replace("\\", "/").rsplit("/", 1)[-1]
-    allowed = "".join(c for c in unicodedata.normalize("NFC", last) if c.isprintable() and c not in ':*?"<>|')
-    return allowed.strip(" .")[-LONGEST_NAME:] if allowed.strip(" .") else otherwise
-
-
 def _existing(labelled: LabelledSet, label: Any) -> str:
     if not isinstance(label, str) or label not in labelled.classes:
         raise unknown("class", label, labelled.classes)
@@ -168,19 +141,24 @@ def _moved(labelled: LabelledSet, items: list[LabelledItem], label: str) -> Pair
 
 
 def _with_class(labelled: LabelledSet, label: str) -> dict[str, str | None]:
-    return labelled.classes if label in labelled.classes else {**labelled.classes, label: None}
+    if label in labelled.classes:
+        return labelled.classes
+    check_leaf(label, labelled.classes)
+    return {**labelled.classes, label: None}
 
 
 def _create(labelled: LabelledSet, entry: dict[str, Any], next_id: int) -> LabelChange | None:
     label = clean_label(entry["label"])
     if label in labelled.classes:
         raise ParameterError(f"There is a class {label!r} already.")
-    return _change(labelled, {}, {**labelled.classes, label: None})
+    return _change(labelled, {}, _with_class(labelled, label))
 
 
 def _add(labelled: LabelledSet, entry: dict[str, Any], next_id: int) -> LabelChange | None:
     label = clean_label(entry["label"])
-    item = LabelledItem(next_id, label, entry["name"], entry["digest"], entry.get("text"))
+    item = LabelledItem(
+        next_id, label, entry["name"], entry["digest"], entry.get("text"), entry.get("held_out") is True
+    )
     return _change(labelled, {next_id: (None, item)}, _with_class(labelled, label))
 
 
@@ -188,6 +166,12 @@ def _move(labelled: LabelledSet, entry: dict[str, Any], next_id: int) -> LabelCh
     label = clean_label(entry["label"])
     pairs = _moved(labelled, _items(labelled, entry["ids"]), label)
     return _change(labelled, pairs, _with_class(labelled, label)) if pairs else None
+
+
+def _hold(labelled: LabelledSet, entry: dict[str, Any], next_id: int) -> LabelChange | None:
+    held_out = entry.get("held_out") is not False
+    items = [item for item in _items(labelled, entry["ids"]) if item.held_out != held_out]
+    return _change(labelled, {i.id: (i, i._replace(held_out=held_out)) for i in items}) if items else None
 
 
 def _delete(labelled: LabelledSet, entry: dict[str, Any], next_id: int) -> LabelChange | None:
@@ -200,6 +184,7 @@ def _rename(labelled: LabelledSet, entry: dict[str, Any], next_id: int) -> Label
         return None
     if to in labelled.classes:
         raise ParameterError(f"There is a class {to!r} already; merge {label!r} into it instead.")
+    check_leaf(to, labelled.classes.keys() - {label})
     classes = {to if k == label else k: origin for k, origin in labelled.classes.items()}
     return _change(labelled, _moved(labelled, labelled.of(label), to), classes)
 
@@ -215,9 +200,10 @@ def _merge(labelled: LabelledSet, entry: dict[str, Any], next_id: int) -> LabelC
 
 
 def _drop(labelled: LabelledSet, entry: dict[str, Any], next_id: int) -> LabelChange | None:
-    label = _existing(labelled, entry["label"])
-    classes = {k: origin for k, origin in labelled.classes.items() if k != label}
-    return _change(labelled, {item.id: (item, None) for item in labelled.of(label)}, classes)
+    label = entry["label"]
+    labels = LabelTree.of(labelled.classes).leaves(label) or [_existing(labelled, label)]
+    classes = {k: origin for k, origin in labelled.classes.items() if k not in labels}
+    return _change(labelled, {item.id: (item, None) for k in labels for item in labelled.of(k)}, classes)
 
 
 def _clear(labelled: LabelledSet, entry: dict[str, Any], next_id: int) -> LabelChange | None:
@@ -235,6 +221,7 @@ CHANGES = {
     "create": _create,
     "add": _add,
     "move": _move,
+    "hold": _hold,
     "delete": _delete,
     "rename": _rename,
     "merge": _merge,

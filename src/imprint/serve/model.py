@@ -7,6 +7,7 @@ import numpy as np
 
 from imprint.calibration import Calibration, CrossValidation
 from imprint.core.errors import NotFittedError
+from imprint.core.tree import LabelTree
 from imprint.core.types import Array
 from imprint.head import Head
 from imprint.imprinter import Embedded, exemplars
@@ -38,6 +39,8 @@ class ModelBasis(NamedTuple):
     exemplars: dict[str, Exemplars] = {}  # noqa: RUF012
     folds: CrossValidation | None = None
     """The cross-validation of the imported model, None where it was not calibrated."""
+    flat: bool = False
+    """Whether labels with a slash form no tree, as the imported model says."""
 
 
 class ServedModel(NamedTuple):
@@ -79,7 +82,7 @@ def refitted(before: ServedModel, history: History, basis: ModelBasis, rows: Emb
     shelves |= {k: basis.exemplars[origin] for k, origin in origins.items() if origin in basis.exemplars}
     names = [f"{OWN}{item.id}" for items in by_class.values() for item in items]
     X = X if len(y) else np.empty((0, head.proxies.weights.shape[1]), np.float32)
-    return ServedModel(history, basis, head, exemplars.shelve(head, shelves, Embedded(X, names, (), y)))
+    return ServedModel(history, basis, head, exemplars.choose_exemplars(head, shelves, Embedded(X, names, (), y)))
 
 
 def refitted_folds(
@@ -101,10 +104,10 @@ def refitted_folds(
 
 
 def in_order(labelled: LabelledSet, labels: Iterable[str], rows: EmbeddingTable) -> dict[str, list[LabelledItem]]:
-    """The items of classes in the order in which they are fitted, without those whose file and embedding were lost."""
+    """The items to fit, by class and in order, without held-out ones and those whose file and embedding were lost."""
     items_of: dict[str, list[LabelledItem]] = {label: [] for label in sorted(labels)}
     for item in labelled.items.values():
-        if item.label in items_of and item.digest in rows:
+        if item.label in items_of and item.digest in rows and not item.held_out:
             items_of[item.label].append(item)
     return {label: sorted(items, key=lambda i: i.file) for label, items in items_of.items()}
 
@@ -138,6 +141,14 @@ def with_states(head: Head, states: Mapping[str, ClassState], width: int | None)
     return Head(head.method, head.seed, head.dtype, labels, all_states, np.dtype("U1"), width)
 
 
+def probabilities(head: Head, calibration: Calibration | None, S: Array) -> Array:
+    """Probabilities of scores, calibrated where the model is.  # (n, C)"""
+    if calibration is None:
+        return np.asarray(head.probabilities(S))
+    shares = head.method.aggregator.probabilities(S, head.prepared)
+    return np.asarray(keep_winners(calibration.probabilities(shares), S))
+
+
 def answer(
     model: ServedModel,
     calibration: Calibration | None,
@@ -146,32 +157,35 @@ def answer(
     *,
     top: int = 3,
     unknown: float = 0.0,
+    level: int | None = None,
     why: bool = False,
 ) -> dict[str, Any]:
     """What `imprint predict --json` prints for one embedding, and whether it is calibrated.
 
-    The label is None where the p-value `known` is below `unknown`.
+    The label is None where the p-value `known` is below `unknown`; in a tree, `node` is then the deepest likely node.
     """
     head = model.head
     if head is None:
         raise NotFittedError("There is no model yet: add examples of a class first.")
     Q = row[None, :].astype(head.dtype)
     S, doubt = head.scores(Q), head.doubt(Q)
-    P, known = head.probabilities(S)[0], None
-    if calibration is not None:
-        shares = head.method.aggregator.probabilities(S, head.prepared)
-        P = keep_winners(calibration.probabilities(shares), S)[0]
-        known = float(calibration.p_values(S, doubt)[0])
+    P = probabilities(head, calibration, S)[0]
+    known = None if calibration is None else float(calibration.p_values(S, doubt)[0])
     labels = head.classes.tolist()
+    tree, rejected = LabelTree.of(labels, flat=model.basis.flat), known is not None and known < unknown
+    node = tree.deepest(P[None, :], level)[0] if rejected else None
+    if level is not None:
+        labels, (P,) = tree.at(P[None, :], level)
     best = [{"label": labels[c], "probability": float(P[c])} for c in np.argsort(-P, kind="stable")[:top].tolist()]
     predicted: dict[str, Any] = {
         "path": path,
-        "label": best[0]["label"] if known is None or known >= unknown else None,
+        "label": None if rejected else best[0]["label"],
         "probability": best[0]["probability"],
         "known": known,
         "doubt": None if doubt is None else float(doubt[0]),
         "calibrated": calibration is not None,
         "top": best,
+        **({"node": node._asdict() if node else None} if tree.grouped_levels else {}),
     }
     return predicted | ({"why": _reasons(model, row), "measure": head.method.aggregator.measure} if why else {})
 

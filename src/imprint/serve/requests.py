@@ -6,6 +6,7 @@ import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from concurrent.futures import Future
 from typing import Any, TypeVar
+from urllib.parse import unquote_to_bytes
 
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
@@ -103,6 +104,7 @@ def guarded(call: Handler) -> Handler:
     @functools.wraps(call)
     async def answered(request: Request) -> Response:
         try:
+            _check_address(request)
             return await asyncio.wait_for(call(request), seconds or DEADLINE)
         except HTTPException:
             raise
@@ -114,6 +116,15 @@ def guarded(call: Handler) -> Handler:
             return _refusal(500, f"The request failed: {type(e).__name__}: {e}.")
 
     return answered
+
+
+def _check_address(request: Request) -> None:
+    """Refuse parameters that are not UTF-8, which would otherwise be read with replacement characters."""
+    try:
+        unquote_to_bytes(request.scope["query_string"]).decode()
+    except UnicodeDecodeError:
+        rule = "percent-encode names as UTF-8, such as label=caf%C3%A9"
+        raise ParameterError(f"The parameters of the address are not UTF-8; {rule}.") from None
 
 
 def _status(error: ImprintError) -> int:
@@ -144,7 +155,7 @@ class EventStream:
         news = asyncio.Event()
         self._waiting.add(news)
         try:
-            while True:
+            while not self._project.closed:
                 yield f"data: {json.dumps(self._now())}\n\n"
                 news.clear()
                 try:
@@ -155,9 +166,9 @@ class EventStream:
         finally:
             self._waiting.discard(news)
 
-    def _now(self) -> dict[str, int]:
-        evaluated = self._project.evaluation().history.revision
-        return {"revision": self._project.history.revision, "evaluated": evaluated, "judged": evaluated}
+    def _now(self) -> dict[str, Any]:
+        evaluated, project = self._project.evaluation().history.revision, self._project
+        return {"project": project.folder.name, "revision": project.history.revision, "evaluated": evaluated}
 
     def _notify(self) -> None:
         if self._loop is not None and not self._loop.is_closed():

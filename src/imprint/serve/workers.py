@@ -47,6 +47,9 @@ class SupervisedThread(Generic[TaskT, ResultT]):
     def submit(self, task: TaskT) -> "Future[ResultT]":
         """Queue a task; its future can be cancelled until it is started."""
         future: Future[ResultT] = Future()
+        if self._closed:
+            future.set_exception(TaskFailedError("This project was closed; reload the page."))
+            return future
         self._queue.put((task, future))
         self._revive()
         return future

@@ -1,7 +1,7 @@
-"""`compare`: who ranks where, and which differences are more than chance."""
+"""`compare`: average ranks of methods over instances, and which differences are significant."""
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any, NamedTuple
 
@@ -15,7 +15,7 @@ from imprint.stats.scores import read_scores
 
 
 class Pair(NamedTuple):
-    """Two methods compared: the Wilcoxon p, the same adjusted by Holm, and the verdict."""
+    """Two methods: the Wilcoxon p-value, the same adjusted by Holm, and whether the difference is significant."""
 
     first: str
     second: str
@@ -26,25 +26,25 @@ class Pair(NamedTuple):
 
 @dataclass(frozen=True)
 class Comparison:
-    """What `compare` found. A value: frozen, comparable, hashable."""
+    """The result of `compare`, an immutable value."""
 
     names: tuple[str, ...]
-    """The methods, in the order in which they were given."""
+    """The methods in the order of the input."""
     ranks: tuple[float, ...]
-    """The average rank of each method, in the order of `names`; 1 is the highest score on every instance."""
+    """The average rank of each method, in the order of `names`; rank 1 is the highest score."""
     friedman: Friedman
     pairs: tuple[Pair, ...]
     """Every pair once, in the order of `names`."""
     groups: tuple[tuple[str, ...], ...]
-    """The largest runs of two or more methods, neighbours by rank, of which no two differ significantly."""
+    """Maximal runs of methods in the order of their ranks of which no two differ significantly."""
     alpha: float
     instances: int
-    """How many instances were compared."""
+    """The number of instances."""
 
     @property
     def order(self) -> tuple[str, ...]:
         """The methods from best to worst average rank; equal ranks in the order of their names."""
-        return _order(self.names, self.ranks)
+        return tuple(name for _, name in sorted(zip(self.ranks, self.names)))
 
     def rank(self, name: str) -> float:
         """The average rank of one method."""
@@ -53,7 +53,7 @@ class Comparison:
         return self.ranks[self.names.index(name)]
 
     def pair(self, first: str, second: str) -> Pair:
-        """The comparison of two methods, whichever is named first."""
+        """The comparison of two methods, in either order."""
         for pair in self.pairs:
             if {first, second} == {pair.first, pair.second}:
                 return pair
@@ -66,20 +66,20 @@ def compare(
     instances: Sequence[Any] | str | None = None,
     alpha: float = 0.05,
 ) -> Comparison:
-    """Rank methods over instances and tell which differences are significant; higher scores are better.
+    """Rank methods over instances and test which differences are significant; higher scores are better.
 
     `scores` is one of
 
     - an array, instances x methods, with the `names` of the methods (`instances`: labels of the rows);
     - a mapping of methods, `{method: {instance: score}}`: methods are aligned by instance;
     - a wide table, one column per method: pandas, pyarrow, a mapping of columns or a list of dict rows, with
-      `instances` the name of the instance column (`names`: which columns are methods; by default all others);
-    - a long table, one row per score, with `names` and `instances` the names of the two columns that say
-      whose and where; the one column left holds the scores.
+      `instances` the name of the instance column (`names`: the columns of the methods [default: all others]);
+    - a long table, one row per score, with `names` and `instances` the names of the columns of the method and of
+      the instance; the remaining column holds the scores.
 
-    A score that is missing, twice there or not finite is an error that names it. With three or more methods,
-    a pair is significant only where Friedman's test rejects at `alpha` and the Holm-adjusted Wilcoxon p does
-    too; with two methods the one Wilcoxon test decides.
+    A score that is missing, duplicate or not finite is an error that names it. With three or more methods, a pair is
+    significant if Friedman's test rejects at `alpha` and the Holm-adjusted Wilcoxon p-value is at most `alpha`; with
+    two methods, the Wilcoxon test decides.
 
     >>> result = compare([[90, 80, 70]] * 6, ["a", "b", "c"])
     >>> result.ranks, result.friedman.p < 0.05
@@ -91,40 +91,29 @@ def compare(
     """
     if not (isinstance(alpha, int | float) and 0 < alpha < 1):
         raise ParameterError(f"compare(alpha={alpha!r}): alpha must be a number between 0 and 1.")
-    table = read_scores(scores, names, instances)
-    omnibus = friedman(table.values)
-    ranks = tuple(rank_rows(table.values).mean(axis=0).tolist())
-    pairs = _pairs(table.names, table.values, alpha, open_=len(table.names) == 2 or omnibus.p <= alpha)
-    groups = _groups(_order(table.names, ranks), pairs)
-    return Comparison(table.names, ranks, omnibus, pairs, groups, float(alpha), len(table.values))
+    methods, values = read_scores(scores, names, instances)
+    omnibus, ranks = friedman(values), tuple(rank_rows(values).mean(axis=0).tolist())
+    pairs = _pairs(methods, values, alpha, len(methods) == 2 or omnibus.p <= alpha)
+    result = Comparison(methods, ranks, omnibus, pairs, (), float(alpha), len(values))
+    return replace(result, groups=_groups(result))
 
 
-def _pairs(names: Sequence[str], values: Array, alpha: float, open_: bool) -> tuple[Pair, ...]:
-    both = list(combinations(range(len(names)), 2))
-    raw = np.array([wilcoxon(values[:, i], values[:, j]) for i, j in both])
+def _pairs(methods: tuple[str, ...], values: Array, alpha: float, testable: bool) -> tuple[Pair, ...]:
+    """Wilcoxon's test with Holm's adjustment for all pairs; none is significant unless `testable`."""
+    p = np.array([wilcoxon(first, second) for first, second in combinations(values.T, 2)])
     return tuple(
-        Pair(names[i], names[j], p, adjusted, open_ and adjusted <= alpha)
-        for (i, j), p, adjusted in zip(both, raw.tolist(), holm(raw).tolist())
+        Pair(*names, raw, adjusted, testable and adjusted <= alpha)
+        for names, raw, adjusted in zip(combinations(methods, 2), p.tolist(), holm(p).tolist())
     )
 
 
-def _order(names: Sequence[str], ranks: Sequence[float]) -> tuple[str, ...]:
-    return tuple(name for _, name in sorted(zip(ranks, names)))
-
-
-def _groups(order: tuple[str, ...], pairs: Iterable[Pair]) -> tuple[tuple[str, ...], ...]:
-    """From every method as far down the order as nothing differs, unless the run before reached as far."""
-    differ = {frozenset((pair.first, pair.second)) for pair in pairs if pair.significant}
-    groups, reached = [], 0
+def _groups(result: Comparison) -> tuple[tuple[str, ...], ...]:
+    order, end, groups = result.order, 0, []
+    differ = {frozenset((pair.first, pair.second)) for pair in result.pairs if pair.significant}
     for start in range(len(order)):
-        end = start + 1
-        while end < len(order) and not _any_differ(order[end], order[start:end], differ):
+        previous_end = end
+        while end < len(order) and not any(frozenset((order[end], other)) in differ for other in order[start:end]):
             end += 1
-        if end > reached and end - start > 1:
+        if end > previous_end and end - start > 1:
             groups.append(order[start:end])
-        reached = max(reached, end)
     return tuple(groups)
-
-
-def _any_differ(name: str, others: Iterable[str], differ: set[frozenset[str]]) -> bool:
-    return any(frozenset((name, other)) in differ for other in others)

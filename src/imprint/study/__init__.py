@@ -3,7 +3,6 @@
 from imprint.study.grid import Grid
 from imprint.study.plan import Plan, plan
 from imprint.study.run import Progress, Summary, run
-from imprint.study.source import Data, Held, Packs, Source
-from imprint.study.study import Instance, Study
+from imprint.study.study import Data, Held, Instance, Packs, Source, Study
 
 __all__ = ["Data", "Grid", "Held", "Instance", "Packs", "Plan", "Progress", "Source", "Study", "Summary", "plan", "run"]

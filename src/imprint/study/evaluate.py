@@ -1,4 +1,4 @@
-"""All experiments of a unit: every class summarised once, every decision made once."""
+"""All experiments of a unit: each class summarised once, each decision computed once."""
 
 import numpy as np
 
@@ -21,8 +21,8 @@ COLUMNS = {
     "seconds_evaluation": np.float32,
     "peak_memory": np.int64,
 }
-"""What is kept of every experiment. Seconds are of processor time; shared work is divided among those who share it."""
-MEASUREMENTS = ("seconds_generation", "seconds_evaluation", "peak_memory")  # all others repeat bit for bit
+"""The stored results of an experiment. Seconds are processor time, with an equal part of shared work."""
+MEASUREMENTS = ("seconds_generation", "seconds_evaluation", "peak_memory")  # all others are reproducible to the bit
 
 
 def evaluate(unit: Unit) -> dict[str, Array]:
@@ -35,21 +35,21 @@ def evaluate(unit: Unit) -> dict[str, Array]:
     proxies = UnitProxies(graph, np.asarray(data.X))
     columns = {name: np.zeros(len(unit.experiments), dtype) for name, dtype in COLUMNS.items()}
     specs: list[list[int]] = [[] for _ in graph.specs]
-    for i, found in decide(graph, proxies, np.asarray(data.X_test)):
-        own, split = graph.experiments[i], graph.splits[graph.decisions[i].split]
-        for name, value in _scores(found, split.truth).items():
-            columns[name][own] = value
-        columns["seconds_evaluation"][own] = found.seconds / len(own)
-        specs[graph.decisions[i].spec] += own
-    for own, seconds in zip(specs, proxies.seconds):
-        columns["seconds_generation"][own] = seconds / max(1, len(own))
+    for i, result in decide(graph, proxies, np.asarray(data.X_test)):
+        rows, split = graph.experiments[i], graph.splits[graph.decisions[i].split]
+        for name, value in _scores(result, split.truth).items():
+            columns[name][rows] = value
+        columns["seconds_evaluation"][rows] = result.seconds / len(rows)
+        specs[graph.decisions[i].spec] += rows
+    for rows, seconds in zip(specs, proxies.seconds):
+        columns["seconds_generation"][rows] = seconds / max(1, len(rows))
     columns["peak_memory"][:] = peak_memory()
     return columns
 
 
-def _scores(found: DecisionCounts, truth: Array) -> dict[str, float]:
-    """The numbers of one decision, from how many rows of each class were decided, and rightly."""
-    right, claimed = found.right, found.claimed
+def _scores(result: DecisionCounts, truth: Array) -> dict[str, float]:
+    """Accuracy, F1 and counts of one decision."""
+    right, claimed = result.right, result.claimed
     true = np.bincount(truth, minlength=len(right))
     seen = true + claimed
     f1 = 2 * right / np.maximum(seen, 1)
@@ -57,7 +57,7 @@ def _scores(found: DecisionCounts, truth: Array) -> dict[str, float]:
         "accuracy": right.sum() / len(truth),
         "macro_f1": f1.sum() / (seen > 0).sum(),
         "weighted_f1": (f1 * true).sum() / len(truth),
-        "near_ties": found.near,
-        "proxies": found.proxies,
+        "near_ties": result.near,
+        "proxies": result.proxies,
         "test_rows": len(truth),
     }

@@ -1,30 +1,96 @@
-"""Products of the parts of a method, and what the keys of a study may hold."""
+"""Grids of methods: every combination of components, stored as a table of integer codes; checks of a study's keys."""
 
 import math
 import reprlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import product
+from itertools import chain, product
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from imprint.core.component import Component
-from imprint.core.defaults import PARTS
+from imprint.core.arrays import factorize
+from imprint.core.component import PARTS, Component
 from imprint.core.errors import ParameterError
 from imprint.core.family import Family, unknown
+from imprint.core.types import Array
 from imprint.method import FAMILIES, Method
 from imprint.normalisers._base import Normaliser
 from imprint.normalisers.none import NoNorm
-from imprint.study.methods import Methods
 
 OPEN = {"generator": "k", "aggregator": "m"}
-"""The parameter of a part that a grid fills in where a text leaves it open."""
+"""The parameter of a part that a grid fills in if a text does not state it."""
+
+
+@dataclass(frozen=True, eq=False)
+class Methods:
+    """A sequence of methods: the few components of each part once, and integer codes for every method."""
+
+    components: tuple[dict[str, Any], ...]
+    """For each of the five parts, its distinct components by text."""
+    codes: Array  # (n, 5) for each method, the position of each part in `components`
+
+    @classmethod
+    def single(cls, method: Method) -> "Methods":
+        """A sequence of one method."""
+        components = (getattr(method, part) for part in PARTS)
+        return cls(tuple({str(c): c} for c in components), np.zeros((1, len(PARTS)), dtype=np.int32))
+
+    @classmethod
+    def union(cls, sequences: Sequence["Methods"]) -> "Methods":
+        """The methods of several sequences, each once, in order of first appearance."""
+        components = tuple(dict(chain(*(p.items() for p in part))) for part in zip(*(m.components for m in sequences)))
+        code = [{text: i for i, text in enumerate(part)} for part in components]
+        columns = [
+            [np.array([code[j][text] for text in m.components[j]])[m.codes[:, j]] for j in range(len(PARTS))]
+            for m in sequences
+        ]
+        codes = np.concatenate(columns, axis=1, dtype=np.int32)
+        first, _ = factorize(np.ravel_multi_index(tuple(codes), [len(part) for part in components]))
+        return cls(components, codes.T[first])
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    def __getitem__(self, i: int) -> Method:
+        parts = (list(part.values())[code] for part, code in zip(self.components, self.codes[i].tolist()))
+        return Method(**dict(zip(PARTS, parts)))
+
+    def __iter__(self) -> Iterator[Method]:
+        return (Method(**dict(zip(PARTS, parts))) for parts in zip(*map(self.column, PARTS)))
+
+    def column(self, part: str) -> list[Any]:
+        """One part of every method."""
+        j = PARTS.index(part)
+        components = list(self.components[j].values())
+        return [components[code] for code in self.codes[:, j].tolist()]
+
+    def map_part(self, part: str, function: Callable[[Any], Any]) -> Array:
+        """A function of one part of every method, evaluated once per distinct component.  # (n,)"""
+        j = PARTS.index(part)
+        return np.array([function(c) for c in self.components[j].values()])[self.codes[:, j]]
+
+    def texts(self, convert: Callable[[str], Any] = str) -> Array:
+        """The texts of all methods, as `str` or, with `str.encode`, as bytes.  # (n,)"""
+        first, *others = (np.array([convert(text) for text in part], dtype=object) for part in self.components)
+        column, *columns = self.codes.T
+        return sum(((convert(" / ") + texts)[column] for texts, column in zip(others, columns)), first[column])
+
+    def take(self, chosen: Array) -> "Methods":
+        """The methods at some positions, or those where a boolean mask is true."""
+        return replace(self, codes=self.codes[chosen])
+
+    def with_part(self, part: str, component: Component, chosen: Array) -> "Methods":
+        """The same methods; those chosen by a mask have this component as the given part."""
+        j = PARTS.index(part)
+        components, codes = {**self.components[j], str(component): component}, self.codes.copy()
+        codes[chosen, j] = [*components].index(str(component))
+        return Methods((*self.components[:j], components, *self.components[j + 1 :]), codes)
 
 
 class Holds(NamedTuple):
-    """What a key holds: values of some types, each in the range, one alone or a list of them."""
+    """The values of a key: their types and minimum, and whether it is one value or a list."""
 
     types: tuple[type, ...]
     words: str
@@ -38,7 +104,7 @@ GRID_KEYS = dict.fromkeys(PARTS, COMPONENT) | dict.fromkeys(("k", "m"), Holds((i
 
 
 def checked(owner: str, key: str, value: Any, holds: Holds) -> Any:
-    """The value of a key as a tuple, or as it is where the key holds one; refuses any other in one sentence."""
+    """The checked value of a key, as a tuple unless the key holds a single value."""
     values = tuple(value) if isinstance(value, tuple | list) and not holds.one else (value,)
     for v in values:
         fits = isinstance(v, holds.types) and not isinstance(v, bool)
@@ -49,7 +115,7 @@ def checked(owner: str, key: str, value: Any, holds: Holds) -> Any:
 
 
 def known_keys(kind: str, values: Any, known: Iterable[str]) -> dict[str, Any]:
-    """A mapping whose keys are all known, such as a YAML file holds."""
+    """A mapping, such as that of a YAML file, after a check that all its keys are known."""
     if not isinstance(values, Mapping):
         raise ParameterError(f"A {kind} is a mapping of {', '.join(known)}.")
     for key in values:
@@ -59,11 +125,11 @@ def known_keys(kind: str, values: Any, known: Iterable[str]) -> dict[str, Any]:
 
 
 class Rule(NamedTuple):
-    """A named reason to leave points out of a product."""
+    """A named reason to leave out combinations."""
 
     doc: str
     keeps: Callable[[Normaliser, Normaliser], bool] | None = None
-    """Whether it keeps methods with these `norm_pre` and `norm_inf`; None where that depends on the task."""
+    """Whether it allows this `norm_pre` and `norm_inf`; None if that depends on the task."""
 
 
 RULES = {
@@ -77,9 +143,9 @@ RULES = {
 
 @dataclass(frozen=True, kw_only=True)
 class Grid:
-    """Every combination of parts; `k` and `m` fill in for generators and aggregators that leave theirs open.
+    """Every combination of components; `k` and `m` apply to generators and aggregators that do not state theirs.
 
-    A part is a text, or a component of one's own.
+    A component is given as a text, or as an object of a class outside the package.
 
     >>> grid = Grid(generator=["mean", "kmeans", "random(k=7)"], k=[1, 5], aggregator=["max", "nearest"], m=[1, 3])
     >>> [str(method.generator) for method in grid.methods()][::3]
@@ -109,14 +175,14 @@ class Grid:
 
     @property
     def points(self) -> int:
-        """How many combinations there are; equal ones count as often as they are named."""
+        """The number of combinations, with repetitions."""
         return math.prod(len(axis) for axis in self._axes)
 
     def methods(self) -> Methods:
-        """All combinations, each once, in a fixed order, the last part fastest."""
+        """All combinations, each once; the last part varies fastest."""
         components = tuple({str(c): c for c in axis} for axis in self._axes)
-        places = np.indices([len(own) for own in components], dtype=np.int32)
-        return Methods(components, places.reshape(len(PARTS), -1).T)
+        codes = np.indices([len(axis) for axis in components], dtype=np.int32)
+        return Methods(components, codes.reshape(len(PARTS), -1).T)
 
     def norms(self) -> Iterator[tuple[Normaliser, Normaliser]]:
         """The combinations of `norm_pre` and `norm_inf`."""
@@ -125,10 +191,10 @@ class Grid:
     @cached_property
     def _axes(self) -> list[list[Any]]:
         """The components of every part."""
-        return [[c for v in getattr(self, part) for c in self._opened(part, v)] for part in PARTS]
+        return [[c for v in getattr(self, part) for c in self._filled_in(part, v)] for part in PARTS]
 
-    def _opened(self, part: str, value: Any) -> list[Component]:
-        """The component with every value of the parameter that its text leaves open."""
+    def _filled_in(self, part: str, value: Any) -> list[Component]:
+        """The component, once for every value of the parameter that its text does not state."""
         component, name = FAMILIES[part].resolve(value), OPEN.get(part, "")
         values = getattr(self, name, ())
         if not values or not hasattr(component, name) or f"{name}=" in str(value).replace(" ", ""):
@@ -136,19 +202,19 @@ class Grid:
         return [replace(component, **{name: v}) for v in values]
 
     def _check_parts(self) -> None:
-        """Refuse a norm where it may not stand, and a generator with an aggregator that cannot use its proxies."""
+        """Refuse norms in positions that they do not allow, and aggregators that cannot use a generator's proxies."""
         first = dict(zip(PARTS, (axis[0] for axis in self._axes)))
         for part, axis in zip(PARTS, self._axes):
             for component in axis if part.startswith("norm") else ():
                 Method.of(**{**first, part: component})
-        makers = {g.points: g for g in self._axes[PARTS.index("generator")]}
-        deciders = {a.needs_points: a for a in self._axes[PARTS.index("aggregator")]}
-        for generator, aggregator in product(makers.values(), deciders.values()):
+        generators = {g.points: g for g in self._axes[PARTS.index("generator")]}
+        aggregators = {a.needs_points: a for a in self._axes[PARTS.index("aggregator")]}
+        for generator, aggregator in product(generators.values(), aggregators.values()):
             Method(**{**first, "generator": generator, "aggregator": aggregator})
 
 
 def _as_text(key: str, value: Any) -> Any:
-    """A component as the text that stands for it; one of one's own as it is, unless its text means another."""
+    """A component of the package as its text; a component from outside as it is, if its name is not taken."""
     if not isinstance(value, Component):
         return value
     family: Family[Any] = FAMILIES[key]
@@ -160,13 +226,13 @@ def _as_text(key: str, value: Any) -> Any:
 
 
 def method_from_text(text: str) -> Method:
-    """The method of a recipe's name or of five parts between slashes.
+    """The method of a recipe, or of five components separated by slashes.
 
     >>> print(method_from_text("l2/mean/none/l2/max"))
     l2 / mean / none / l2 / max
     """
     if "/" not in str(text):
-        from imprint import recipes  # brings scikit-learn along, which workers can do without
+        from imprint import recipes  # imports scikit-learn, which workers do not need
 
         return Method.of(**recipes.describe(text).parts())
     parts = [part.strip() for part in str(text).split("/")]

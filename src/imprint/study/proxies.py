@@ -1,4 +1,4 @@
-"""The proxies of a unit: every class summarised once, every set of proxies finished once."""
+"""The proxies of a unit: each class is summarised once, each set of proxies normalised once."""
 
 import time
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ from imprint.study.work_graph import Decision, WorkGraph
 
 
 class ProxyRows:
-    """Rows of one class that proxies of several experiments are made of."""
+    """Rows of one class, of which the proxies of several experiments are prefixes."""
 
     def __init__(self, rows: Array) -> None:
         self.rows = np.ascontiguousarray(rows)
@@ -29,7 +29,7 @@ class ProxyRows:
 
     @cached_property
     def divisors(self) -> Array | None:
-        """What `l2` divides the rows by; None where it does more than divide, for rows too extreme to be squared."""
+        """The lengths by which `l2` divides the rows; None if some are too extreme to be squared."""
         return lengths(self.rows)
 
     @cached_property
@@ -38,14 +38,14 @@ class ProxyRows:
         return unit_rows(self.rows)
 
     def ranks(self, unit: bool) -> Array:
-        """The ranks of the values within each row, or within each row after `l2`."""
+        """The ranks of the values within each row, before or after `l2`."""
         if unit not in self._ranks:
             self._ranks[unit] = ranks(self.unit if unit else self.rows)
         return self._ranks[unit]
 
 
 class ClassProxies(NamedTuple):
-    """The proxies of one class: the first rows of a block, as they are or after `l2`."""
+    """The proxies of one class: the first rows of a block, before or after `l2`."""
 
     block: ProxyRows
     size: int
@@ -58,14 +58,14 @@ class ClassProxies(NamedTuple):
 
 
 class UnitProxies:
-    """States of all classes of a graph, and the proxies that experiments make of them."""
+    """The states of all classes of a work graph, and their proxies."""
 
     def __init__(self, graph: WorkGraph, X: Array) -> None:
         self.graph, self.X = graph, X
         self.states: dict[tuple[int, int], State] = {}
-        """What is kept of a class, by class and spec."""
+        """By class and spec."""
         self.seconds = np.zeros(len(graph.specs))
-        """Processor time that each spec took; of work that several share, each has its part."""
+        """The processor time of each spec, with an equal part of shared work."""
         self._raw: dict[tuple[int, int], ClassProxies] = {}
         self._class_blocks: dict[int, ProxyRows] = {}
         self._finished: dict[object, Any] = {}
@@ -73,11 +73,11 @@ class UnitProxies:
         for (c, norm_pre), requests in graph.requests().items():
             start = time.process_time()
             scaled = norm_pre.apply(X[graph.classes[c].rows])
-            self._keep(c, norm_pre, list(requests), *sharing.summarise(scaled, list(requests.values())))
+            self._store(c, norm_pre, list(requests), *sharing.summarise(scaled, list(requests.values())))
             self.seconds[list(requests)] += (time.process_time() - start) / len(requests)
 
-    def _keep(self, c: int, norm_pre: Normaliser, specs: list[int], states: list[State], serving: list[int]) -> None:
-        """Keep the states of a class; of generators that treat classes alone also the proxies, as parts of blocks."""
+    def _store(self, c: int, norm_pre: Normaliser, specs: list[int], states: list[State], serving: list[int]) -> None:
+        """Store the states of a class, and the proxies of generators that treat each class separately."""
         blocks: dict[int, ProxyRows] = {}
         for m, position in zip(specs, serving):
             generator = self.graph.specs[m].generator
@@ -91,7 +91,7 @@ class UnitProxies:
                 self._raw[c, m] = ClassProxies(blocks[position], len(self.states[c, m]["rows"]))
 
     def parts(self, spec: int, split: int, norm_post: Normaliser) -> list[ClassProxies]:
-        """The finished proxies of the classes of a task split; only for what `sharing.is_shareable` knows."""
+        """The normalised proxies of the classes of a task split; only for shareable methods."""
         key = spec, split, norm_post
         if key not in self._finished:
             raw, quantile = self._raw_parts(spec, split), type(norm_post) is Quantile
@@ -99,7 +99,7 @@ class UnitProxies:
         return self._finished[key]
 
     def row_statistics(self, method: Method, c: int) -> State:
-        """The statistics of the training rows of a class that the aggregator of a method needs."""
+        """The statistics of the training rows of a class for the aggregator of a method."""
         key = method.aggregator, method.norm_pre, method.norm_inf, c
         if key not in self._statistics:
             X = self.X[self.graph.classes[c].rows]
@@ -107,18 +107,18 @@ class UnitProxies:
         return self._statistics[key]
 
     def count(self, decision: Decision) -> int:
-        """The number of proxies of a decision whose generator treats classes alone."""
+        """The number of proxies of a decision whose generator treats each class separately."""
         return sum(self._raw[c, decision.spec].size for c in self.graph.splits[decision.split].classes)
 
     def forget_finished(self) -> None:
-        """Free the proxies that are easily made again."""
+        """Free the memory of normalised proxies, which can be computed again."""
         self._finished.clear()
 
     def _block(self, rows: Array) -> ProxyRows:
         return ProxyRows(np.asarray(rows, dtype=self.X.dtype))
 
     def _raw_parts(self, spec: int, split: int) -> list[ClassProxies]:
-        """Proxies as their generator made them."""
+        """Proxies before normalisation."""
         classes = self.graph.splits[split].classes
         generator = self.graph.specs[spec].generator
         if isinstance(generator, PerClassGenerator):
@@ -140,9 +140,9 @@ class UnitProxies:
         return self._finished[norm, part]
 
     def _after_quantile(self, raw: Sequence[ClassProxies]) -> list[ClassProxies]:
-        """Proxies after `quantile`; task splits that begin with the same classes share what comes of them.
+        """Proxies after `quantile`; task splits that begin with the same classes share their proxies.
 
-        The first class stays as it is, and its values alone decide what those of the others become.
+        The first class does not change. The values of the others become the quantiles of its values.
         """
         keys = [tuple(raw[: i + 1]) for i in range(len(raw))]
         self._finished[keys[0]] = raw[0]

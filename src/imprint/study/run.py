@@ -1,4 +1,4 @@
-"""Run a study: plan what is missing, hand units to workers, keep what they bring back."""
+"""Run a study: plan what is missing, evaluate units on workers, store their results."""
 
 import os
 import time
@@ -10,18 +10,17 @@ from imprint.core.errors import ParameterError
 from imprint.core.family import unknown
 from imprint.kernels import cpu
 from imprint.study.plan import LIMIT, Outcome, Plan, check_size, plan_together
-from imprint.study.source import Packs, Source
-from imprint.study.study import Study
+from imprint.study.study import Packs, Source, Study
 
 if TYPE_CHECKING:
     from imprint.study.store import Store
 
-WORTH_PROCESSES = 5e10  # multiplications, some seconds; for less no processes are started
+WORTH_PROCESSES = 5e10  # multiplications, some seconds; for less, no worker processes are started
 
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a run is. `seconds_left` is a guess from the work done so far."""
+    """The progress of a run. `seconds_left` is extrapolated from the finished work."""
 
     done: int
     total: int
@@ -37,10 +36,10 @@ class Progress:
 
 @dataclass(frozen=True)
 class Summary:
-    """What a run did."""
+    """The outcome of a run."""
 
-    experiments: int  # that the study names
-    computed: int  # of them by this run; the others were there or failed
+    experiments: int  # of the study
+    computed: int  # by this run; the others were finished before or failed
     failed: int
     seconds: float
     failures: tuple[str, ...]
@@ -56,12 +55,11 @@ def run(
     limit: int | None = LIMIT,
     progress: Callable[[Progress], None] = lambda _: None,
 ) -> Summary:
-    """Compute the experiments of a study that `out` does not hold yet, and keep them there.
+    """Compute the experiments of a study that are missing in the folder `out`, and store them there.
 
-    Several studies of the same packs may be given: what their experiments have in common is computed once.
-    A study that names more than `limit` experiments is refused; None lifts the limit. It may be killed at any
-    moment and called again: a finished unit is never lost, never computed twice. A unit that fails is recorded with
-    its reason and the rest goes on.
+    Several studies of the same packs can be given; their common work is computed once. A study of more than `limit`
+    experiments is refused; None means no limit. A run may be killed at any moment and called again: a finished unit is
+    never lost and never computed twice. If a unit fails, its reason is recorded and the others continue.
     """
     from imprint.study.store import Store
     from imprint.study.workers import RUNNERS
@@ -77,13 +75,15 @@ def run(
     with store.locked():
         todo = plan_together(studies, source or source_of(studies[0]), store.done(), limit)
         store.describe(studies[0], todo)
-        usual = 1 if sum(u.work for u in todo.units) < WORTH_PROCESSES else cpu.available_cpus()
-        with RUNNERS[engine](todo.units, workers or usual) as finished:
-            return _keep(store, todo, finished, progress)
+        default = 1 if sum(u.work for u in todo.units) < WORTH_PROCESSES else cpu.available_cpus()
+        with RUNNERS[engine](todo.units, workers or default) as finished:
+            return _store_results(store, todo, finished, progress)
 
 
-def _keep(store: "Store", todo: Plan, finished: Iterator[Outcome], progress: Callable[[Progress], None]) -> Summary:
-    """Keep what becomes of units, one after the other, and say how far it is."""
+def _store_results(
+    store: "Store", todo: Plan, finished: Iterator[Outcome], progress: Callable[[Progress], None]
+) -> Summary:
+    """Store the results of units as they finish, and report progress."""
     start, done, failed, worked = time.monotonic(), 0, 0, 0.0
     work = sum(u.work for u in todo.units)
     failures = []
@@ -108,7 +108,7 @@ def _keep(store: "Store", todo: Plan, finished: Iterator[Outcome], progress: Cal
 
 
 def source_of(study: Study) -> Source:
-    """The folder of packs that the study names."""
+    """The folder of packs of a study."""
     if not study.embeddings:
         raise ParameterError("Study(embeddings=''): say in which folder the embeddings lie.")
     if not os.path.isdir(study.embeddings):

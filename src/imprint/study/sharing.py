@@ -1,8 +1,7 @@
-"""What experiments may share beyond what they ask for alike, known by the types of their components.
+"""Which computations have the same result, by the types of components; the only module that knows these types.
 
-Each function states that two computations have the same answer. A component whose type is not named here is treated
-as one of which nothing is known: it shares the states of classes with experiments that ask for exactly the same, and
-everything else is computed for each experiment by itself, as `Head` does it.
+A component of another type shares class states only with experiments that need exactly the same state. Everything else
+is computed for each experiment separately, by `Head`.
 """
 
 from collections.abc import Callable, Sequence
@@ -33,22 +32,22 @@ from imprint.kernels.ridge import moments
 from imprint.normalisers.l2 import L2
 from imprint.normalisers.none import NoNorm
 from imprint.normalisers.quantile import Quantile
-from imprint.study.methods import Methods
+from imprint.study.grid import Methods
 
 ROUNDING = 8 * float(np.finfo(np.float32).eps)
-KERNEL_ROUNDING = 4 * ERROR  # its sums cancel: float32 exponents shift a score by up to ERROR
+KERNEL_ROUNDING = 4 * ERROR  # sums cancel: float32 exponents shift a score by up to ERROR
 NESTED = (Random, FPS, CovMax)
 """The proxies for a smaller k are the first k of those for a larger one."""
 SELECTED_ROWS = (AllRows, Random, FPS, CovMax, KMedoids)
-"""Proxies are rows of the class, unchanged."""
+"""The proxies are rows of the class."""
 ROW_SCALINGS = (NoNorm, L2)
-"""Norms that change the length of a row, if anything, and never its direction."""
+"""Norms that do not change the direction of a row."""
 PROXY_NORMS = (*ROW_SCALINGS, Quantile)
 GENERATORS = (*SELECTED_ROWS, Mean, KMeans, LeastSquares, KLeastSquares)
 
 
 def is_shareable(methods: Methods) -> Array:
-    """Of which methods the study may decide by itself, together with other experiments; of others `Head` decides."""
+    """Whether the decisions of each method can be computed together; `Head` computes the others.  # (methods,)"""
     return (
         methods.map_part("norm_pre", lambda norm: type(norm) in ROW_SCALINGS)
         & methods.map_part("generator", lambda g: type(g) in GENERATORS)
@@ -63,47 +62,47 @@ def _is_shareable_aggregator(aggregator: Aggregator) -> bool:
 
 
 def rounding_of(aggregator: Aggregator) -> float:
-    """Two best scores that differ by less than this share of the best may change places by rounding alone."""
+    """The relative difference below which rounding can swap the two best scores."""
     return KERNEL_ROUNDING if type(aggregator) is Kernel else ROUNDING
 
 
 class StateRequest(NamedTuple):
-    """A generator, and what `numpy.random.default_rng` is given for it; nothing where it draws nothing."""
+    """A generator and the seed of its random numbers; empty if it draws none."""
 
     generator: Generator
     entropy: tuple[int, ...]
 
 
 def uses_seed(generator: Generator) -> bool:
-    """Whether other random numbers may give other proxies."""
+    """Whether the proxies depend on the seed."""
     if type(generator) is KMedoids:
         return generator.method == "fasterpam" and generator.k > 1
     return type(generator) not in (AllRows, Mean, CovMax, LeastSquares)
 
 
 def canonical(methods: Methods) -> Methods:
-    """Methods with the same decisions, but for rounding, from which whatever cannot matter has been taken out.
+    """Methods with the same decisions up to rounding, with components that cannot change the argmax reset.
 
-    `max` does not change with the lengths of queries, nor with its temperature; the cosine with no lengths at all. Rows
-    that were normalised before generation, and taken as they are, need it no second time.
+    Decisions by `max` do not depend on the lengths of queries or on its temperature, those by cosine on no lengths at
+    all. Rows that are L2-normalised before they are selected as proxies need no second normalisation.
     """
-    best = methods.map_part("aggregator", lambda a: type(a) is Max)
+    by_max = methods.map_part("aggregator", lambda a: type(a) is Max)
     cosine = methods.map_part("aggregator", lambda a: type(a) is Nearest and a.metric == "cosine")
     division = methods.map_part("norm_inf", lambda norm: type(norm) in ROW_SCALINGS)
-    as_they_are = methods.map_part("generator", lambda g: type(g) in SELECTED_ROWS)
+    selected = methods.map_part("generator", lambda g: type(g) in SELECTED_ROWS)
     l2_before, l2_after = (methods.map_part(part, lambda norm: type(norm) is L2) for part in ("norm_pre", "norm_post"))
-    methods = methods.with_part("aggregator", Max(), best)
-    methods = methods.with_part("norm_inf", NoNorm(), (best | cosine) & division)
-    return methods.with_part("norm_post", NoNorm(), l2_after & (cosine | (l2_before & as_they_are)))
+    methods = methods.with_part("aggregator", Max(), by_max)
+    methods = methods.with_part("norm_inf", NoNorm(), (by_max | cosine) & division)
+    return methods.with_part("norm_post", NoNorm(), l2_after & (cosine | (l2_before & selected)))
 
 
 def proxies_needed(aggregator: Aggregator) -> int:
-    """How many proxies there must be for an aggregator to decide."""
+    """The minimum number of proxies for an aggregator."""
     return aggregator.m if type(aggregator) is Nearest else 1
 
 
 def most_proxies(generator: Generator, sizes: Array) -> float:
-    """The most proxies that classes of these sizes can give; infinity where that is not known."""
+    """The maximum number of proxies of classes of these sizes; infinity if unknown."""
     if type(generator) in (Mean, LeastSquares):
         return len(sizes)
     if type(generator) is AllRows:
@@ -114,7 +113,7 @@ def most_proxies(generator: Generator, sizes: Array) -> float:
 
 
 def serving_requests(requests: Sequence[StateRequest]) -> list[StateRequest]:
-    """For each request the one whose state serves it: of nested ones that with the largest k, of ridges any."""
+    """For each request, the one whose state contains its state: the largest k of nested generators, any ridge."""
     largest: dict[object, StateRequest] = {}
     keys = []
     for request in requests:
@@ -133,10 +132,10 @@ def serving_requests(requests: Sequence[StateRequest]) -> list[StateRequest]:
 
 
 def summarise(X: Array, requests: Sequence[StateRequest]) -> tuple[list[State], list[int]]:
-    """States of a class, and for each request the position of the state that serves it.
+    """States of a class, and for each request the index of the state that contains its own.
 
-    Generators of one type work together where they can: k-means shares its seeding and the products of rows, k-medoids
-    the distances between rows, ridges the sums of outer products.
+    Generators of one type share work: k-means its seeding and the products of rows, k-medoids the distances between
+    rows, ridges the sums of outer products.
     """
     serving = serving_requests(requests)
     positions = {request: i for i, request in enumerate(dict.fromkeys(serving))}
@@ -151,7 +150,7 @@ def summarise(X: Array, requests: Sequence[StateRequest]) -> tuple[list[State], 
 
 
 def prefix(generator: Generator, state: State) -> State:
-    """The state of a generator, given the state that serves it; of nested generators its first k rows."""
+    """The state of a generator, given a state that contains it; for nested generators, its first k rows."""
     if type(generator) in NESTED:
         return {"rows": state["rows"][: generator.k]}  # type: ignore[attr-defined]
     return state
@@ -175,13 +174,13 @@ def _k_least_squares(X: Array, requests: Sequence[StateRequest]) -> list[State]:
 
 
 def _kmedoids(X: Array, requests: Sequence[StateRequest]) -> list[State]:
-    one, none, found = np.ones(len(X)), np.zeros(len(X)), []
+    one, none, states = np.ones(len(X)), np.zeros(len(X)), []
     with one_blas_thread():
         pairs = Pairwise(X)
         for generator, entropy in requests:
             medoids = generator.search(pairs, one, np.random.default_rng(entropy))  # type: ignore[attr-defined]
-            found.append(medoid_state(X, one, none, medoids))
-    return found
+            states.append(medoid_state(X, one, none, medoids))
+    return states
 
 
 TOGETHER: dict[type, Callable[[Array, Sequence[StateRequest]], list[State]]] = {
@@ -192,7 +191,7 @@ TOGETHER: dict[type, Callable[[Array, Sequence[StateRequest]], list[State]]] = {
 
 
 def work(generator: Generator, n: int, d: int) -> float:
-    """Roughly how many multiplications it takes to make the proxies of n rows of width d."""
+    """The approximate number of multiplications for the proxies of n rows of width d."""
     k = getattr(generator, "k", 1)
     if type(generator) is KMedoids:
         return n * n / 10.0 * (d + 4 * k)
@@ -200,5 +199,5 @@ def work(generator: Generator, n: int, d: int) -> float:
 
 
 def deciding_work(methods: Methods, queries: int) -> Array:
-    """Roughly how many multiplications one decision of each method takes."""
+    """The approximate number of multiplications for one decision of each method."""
     return queries * np.where(is_shareable(methods), 1e4, 3e5)

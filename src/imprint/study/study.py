@@ -1,23 +1,26 @@
-"""What is studied: backbones x data sets x tasks x methods x seeds, as one frozen value."""
+"""A study as one frozen value (backbones x data sets x tasks x methods x seeds), and the sources of its embeddings."""
 
 import os
 import runpy
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from itertools import chain, product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
 from imprint import tasks
 from imprint.core.component import Component
+from imprint.core.digest import digest
 from imprint.core.errors import FileError, ParameterError
 from imprint.core.family import unknown
+from imprint.core.files.atomic import home
+from imprint.core.types import Array
+from imprint.embeddings.pack import open_unpacked
 from imprint.method import Method
 from imprint.normalisers._base import Normaliser
-from imprint.study.grid import GRID_KEYS, RULES, TEXT, Grid, Holds, checked, known_keys, method_from_text
-from imprint.study.methods import Methods
+from imprint.study.grid import GRID_KEYS, RULES, TEXT, Grid, Holds, Methods, checked, known_keys, method_from_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -36,12 +39,65 @@ KEYS = {
     "seeds": Holds((int,), "int >= 0 and below 2**63", least=0),
     "rules": TEXT,
 }
-"""What each key holds; all errors about values follow from it."""
+"""The values of each key, from which all error messages are derived."""
 NEEDED = ("backbones", "datasets", "tasks", "seeds")
 
 
+class Data(NamedTuple):
+    """The embeddings of a data set, computed by a backbone; `fingerprint` is a digest of their content."""
+
+    X: Array  # (n, d) float32
+    y: Array  # (n,)
+    X_test: Array  # (t, d)
+    y_test: Array  # (t,)
+    fingerprint: str
+
+
+class Source(Protocol):
+    """Anything that opens embeddings by name. It is sent to workers, so it must be picklable."""
+
+    def open(self, backbone: str, dataset: str) -> Data:
+        """The embeddings, or an error that names those that exist."""
+        ...
+
+
+@dataclass(frozen=True)
+class Packs:
+    """A folder of packs `BACKBONE-DATASET.npz`, unpacked once into a cache and memory-mapped."""
+
+    folder: str
+    cache: str = ""
+
+    def open(self, backbone: str, dataset: str) -> Data:
+        name = f"{backbone}-{dataset}.npz"
+        path = Path(self.folder) / name
+        if path.name != name or "\\" in name or "\0" in name:
+            raise ParameterError(f"Packs({self.folder!r}): {backbone}-{dataset} cannot be a file in this folder.")
+        if not path.is_file():
+            raise unknown("pack", name, sorted(p.name for p in Path(self.folder).glob("*-*.npz")))
+        X, y, X_test, y_test, fingerprint = open_unpacked(path, Path(self.cache) if self.cache else home() / "packs")
+        return Data(X, y, X_test, y_test, fingerprint)
+
+
+@dataclass(frozen=True, eq=False)
+class Held:
+    """Embeddings held in memory: `Held({("tinynet", "mnist"): (X, y, X_test, y_test)})`."""
+
+    arrays: dict[tuple[str, str], tuple[Array, Array, Array, Array]]
+    _digests: dict[tuple[str, str], str] = field(default_factory=dict, repr=False)
+
+    def open(self, backbone: str, dataset: str) -> Data:
+        key = backbone, dataset
+        if key not in self.arrays:
+            raise unknown("pair of backbone and data set", "-".join(key), map("-".join, self.arrays))
+        X, y, X_test, y_test = map(np.asarray, self.arrays[key])
+        if key not in self._digests:
+            self._digests[key] = digest((X, y, X_test, y_test))
+        return Data(X, y, X_test, y_test, self._digests[key])
+
+
 class Instance(NamedTuple):
-    """Where a method is tried: the embeddings of a data set by a backbone, and a task on them."""
+    """A test of methods: the embeddings of a data set by a backbone, and a task on them."""
 
     backbone: str
     dataset: str
@@ -50,11 +106,11 @@ class Instance(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Study:
-    """A study. The names below are also the keys of a YAML file; one value may stand for a list of one.
+    """A study. The parameters are also the keys of a YAML file; a list of one may be written as a single value.
 
-    `recipes` holds names of published methods or texts such as `l2 / mean / l2 / l2 / max`; `grid` holds products of
-    parts. Methods that are the same are counted once. `shots` cuts every task to so many rows a class. `rules` leaves
-    out points of the product on purpose; a point that makes no sense and is not left out is refused by name.
+    `recipes` holds names of published methods or texts such as `l2 / mean / l2 / l2 / max`; `grid` holds grids of
+    components. Equal methods are counted once. `shots` limits every task to that many rows per class. `rules` leaves
+    out combinations; an impossible combination that no rule leaves out is refused by name.
 
     >>> study = Study(backbones="tinynet", datasets=["mnist", "cifar10"], tasks=["all", "even"], recipes="qi2018")
     >>> len(study.instances), len(study.methods), len(study.seeds)
@@ -89,23 +145,23 @@ class Study:
             if rule not in RULES:
                 raise unknown("rule", rule, RULES)
         norms = [(m.norm_pre, m.norm_inf) for m in self._named]
-        if not any(self._keeps(*pair) for pair in chain(norms, *(g.norms() for g in self.grid))):
+        if not any(self._allows(*pair) for pair in chain(norms, *(g.norms() for g in self.grid))):
             raise ParameterError(f"Study(rules={list(self.rules)}): the rules leave no method.")
 
     @property
     def points(self) -> int:
-        """How many experiments the product has before rules leave any out; found without making them."""
-        places = len(self.backbones) * len(self.datasets) * len(self.tasks) * max(1, len(self.shots))
-        return places * len(self.seeds) * (len(self.recipes) + sum(g.points for g in self.grid))
+        """The number of experiments before rules leave any out, without listing them."""
+        instances = len(self.backbones) * len(self.datasets) * len(self.tasks) * max(1, len(self.shots))
+        return instances * len(self.seeds) * (len(self.recipes) + sum(g.points for g in self.grid))
 
     @cached_property
     def methods(self) -> Methods:
-        """The methods in order, each once: recipes first, then the grid, its last axis fastest."""
+        """The methods, each once: recipes first, then the grids."""
         every = [*map(Methods.single, self._named), *(g.methods() for g in self.grid)]
-        found = every[0] if len(every) == 1 else Methods.union(every)
-        pre, _, _, inf, _ = (own.values() for own in found.components)
-        kept = np.array([[self._keeps(p, i) for i in inf] for p in pre])
-        return found.take(kept[found.codes[:, 0], found.codes[:, 3]])
+        methods = every[0] if len(every) == 1 else Methods.union(every)
+        pre, _, _, inf, _ = (part.values() for part in methods.components)
+        allowed = np.array([[self._allows(p, i) for i in inf] for p in pre])
+        return methods.take(allowed[methods.codes[:, 0], methods.codes[:, 3]])
 
     @property
     def method_texts(self) -> list[str]:
@@ -116,49 +172,49 @@ class Study:
     def _named(self) -> list[Method]:
         return [method_from_text(text) for text in self.recipes]
 
-    def _keeps(self, norm_pre: Normaliser, norm_inf: Normaliser) -> bool:
-        """Whether the rules keep methods with these norms, as far as that depends on norms."""
+    def _allows(self, norm_pre: Normaliser, norm_inf: Normaliser) -> bool:
+        """Whether the rules allow methods with these norms, as far as that depends on the norms."""
         keeps = (RULES[rule].keeps for rule in self.rules)
         return all(keep is None or keep(norm_pre, norm_inf) for keep in keeps)
 
     @property
     def instances(self) -> tuple[Instance, ...]:
-        """Backbone, data set and task, the task fastest."""
+        """All combinations of backbone, data set and task; the task varies fastest."""
         cut = [f" | shots(n={n})" for n in self.shots] or [""]
         texts = [str(tasks.resolve(f"{t}{c}")) for t, c in product(self.tasks, cut)]
         return tuple(Instance(*point) for point in product(self.backbones, self.datasets, texts))
 
     @classmethod
     def of(cls, values: "Mapping[str, Any]") -> "Study":
-        """The study that a mapping describes, such as a YAML file's."""
+        """The study of a mapping, such as that of a YAML file."""
         return cls(**known_keys("study", values, KEYS))
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> "Study":
-        """Read a `.yaml` or `.json` file of the constructor's names, or a `.py` file that defines `study`."""
+        """Read a `.yaml` or `.json` file with these keys, or a `.py` file that defines `study`."""
         path = Path(path)
         try:
-            found = runpy.run_path(str(path)).get("study") if path.suffix == ".py" else cls.of(_parse(path))
+            study = runpy.run_path(str(path)).get("study") if path.suffix == ".py" else cls.of(_parse(path))
         except FileError:
             raise
         except OSError as e:
             raise FileError(f"Cannot read {path}: {e.strerror or e}.") from None
         except ParameterError as e:
             raise ParameterError(f"{path}: {e}") from None
-        if not isinstance(found, Study):
+        if not isinstance(study, Study):
             raise ParameterError(f"{path}: a study in Python defines `study = Study(...)`.")
-        return found.at(path.parent / found.embeddings) if found.embeddings else found
+        return study.at(path.parent / study.embeddings) if study.embeddings else study
 
     def at(self, folder: str | os.PathLike[str]) -> "Study":
         """The same study with its embeddings in another folder."""
         return replace(self, embeddings=os.fspath(folder))
 
     def to_json(self) -> dict[str, Any]:
-        """The study as plain values, which `Study.of` reads."""
+        """The study as JSON values, which `Study.of` reads."""
         return {f.name: _plain(getattr(self, f.name)) for f in fields(self)}
 
     def results(self, folder: str | os.PathLike[str]) -> "pyarrow.Table":
-        """The finished experiments of this study that a run left in `folder`, in the study's order."""
+        """The finished experiments of this study in the folder of a run, in the study's order."""
         from imprint.study.store import results
 
         return results(self, folder)

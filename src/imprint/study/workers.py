@@ -1,4 +1,4 @@
-"""Where units are evaluated: processes on the cores of this machine, or a Ray cluster."""
+"""Evaluation of units: by processes on this machine, or on a Ray cluster."""
 
 import gc
 import multiprocessing
@@ -18,19 +18,15 @@ from imprint.kernels.cpu import limit_for_good, one_thread
 from imprint.study.evaluate import evaluate
 from imprint.study.plan import Outcome, Unit
 
-COMPILED_WORK = 1e9
-"""Multiplications of a study from which its many small problems repay the import of numba together."""
-
 
 @contextmanager
 def local_runner(units: tuple[Unit, ...], workers: int) -> Iterator[Iterator[Outcome]]:
-    """Evaluate units in worker processes; when the block ends, so do they, whatever they are doing.
+    """Evaluate units in worker processes, which end with the block.
 
-    One worker is this process itself: small studies need not wait for another to start.
+    A single worker is this process itself, so that small studies start at once.
     """
     if workers == 1:
-        many = sum(unit.work for unit in units) >= COMPILED_WORK
-        with one_thread(compile_small=many), ThreadPoolExecutor(1) as pool:
+        with one_thread(), ThreadPoolExecutor(1) as pool:
             yield (_outcome(unit, pool.submit(evaluate, unit)) for unit in units)
         return
     crew = [_Worker() for _ in range(min(workers, len(units)))]
@@ -60,7 +56,7 @@ def _local_outcomes(units: tuple[Unit, ...], crew: "list[_Worker]") -> Iterator[
 
 
 def _outcome(unit: Unit, future: "Future[dict[str, Array]]") -> Outcome:
-    """A finished unit with its columns, or why it failed, in one line."""
+    """A finished unit with its columns, or with the reason for its failure in one line."""
     error = future.exception()
     if isinstance(error, BrokenProcessPool):
         return unit, "its process was killed, perhaps for want of memory"
@@ -72,14 +68,14 @@ def _reason(error: BaseException) -> str:
 
 
 class _Worker:
-    """A process that evaluates one unit at a time and ends when this end of its lifeline closes."""
+    """A process that evaluates one unit at a time, and ends when this end of its pipe is closed."""
 
     def __init__(self) -> None:
         self.start()
 
     def start(self) -> None:
         context = multiprocessing.get_context("spawn")
-        self._lifeline, far = context.Pipe()
+        self._pipe, far = context.Pipe()
         self._pool = ProcessPoolExecutor(1, mp_context=context, initializer=_prepare, initargs=(far,))
         with one_thread():
             self._pool.submit(os.getpid)  # starts the process, which inherits the environment
@@ -89,37 +85,37 @@ class _Worker:
         return self._pool.submit(_evaluate, unit)
 
     def stop(self) -> None:
-        self._lifeline.close()
+        self._pipe.close()
         self._pool.shutdown(wait=True, cancel_futures=True)
 
 
 def _evaluate(unit: Unit) -> dict[str, Array]:
-    """In the worker: cycles of objects are looked for once, after the unit, not again and again in between."""
-    found = evaluate(unit)
+    """In the worker: collect cyclic garbage once after each unit, not during it."""
+    columns = evaluate(unit)
     gc.collect(1)
-    return found
+    return columns
 
 
-def _prepare(lifeline: Connection) -> None:
-    """In the worker: one thread of BLAS, and an end when the parent's has come."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's affair
+def _prepare(pipe: Connection) -> None:
+    """In the worker: use one BLAS thread, ignore Ctrl-C, and end with the parent process."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C
     limit_for_good()
     gc.disable()
-    threading.Thread(target=_end_with, args=(lifeline,), daemon=True).start()
+    threading.Thread(target=_end_with, args=(pipe,), daemon=True).start()
 
 
-def _end_with(lifeline: Connection) -> None:
+def _end_with(pipe: Connection) -> None:
     try:
-        lifeline.recv()
+        pipe.recv()
     except (EOFError, OSError):
         os._exit(0)
 
 
 @contextmanager
 def ray_runner(units: tuple[Unit, ...], workers: int) -> Iterator[Iterator[Outcome]]:
-    """Evaluate units on the cluster that RAY_ADDRESS names, or on one of `workers` cores started here.
+    """Evaluate units on the cluster of RAY_ADDRESS, or on one with `workers` cores that is started here.
 
-    The nodes must see the embeddings under the same path. A unit whose node dies is given to another.
+    The nodes must have the embeddings at the same path. If a node dies, another one evaluates its unit.
     """
     with joined(workers) as ray:
         yield _ray_outcomes(ray, units)
@@ -139,17 +135,17 @@ def _ray_outcomes(ray: Any, units: tuple[Unit, ...]) -> Iterator[Outcome]:
 
 def _ray_result(ray: Any, reference: Any) -> dict[str, Array] | str:
     try:
-        found: dict[str, Array] = ray.get(reference)
+        columns: dict[str, Array] = ray.get(reference)
     except ray.exceptions.RayTaskError as e:
         return _reason(e.cause)
     except ray.exceptions.RayError as e:
         return f"lost by the cluster after {RETRIES} retries: {type(e).__name__}"
-    return found
+    return columns
 
 
 def _evaluate_alone(unit: Unit) -> dict[str, Array]:
-    """In the cluster: one thread of BLAS for the one core that a unit has."""
-    with one_thread(compile_small=True):
+    """In the cluster: use one BLAS thread, because a unit has one core."""
+    with one_thread():
         return evaluate(unit)
 
 

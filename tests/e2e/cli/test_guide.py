@@ -1,17 +1,11 @@
-"""The page on the command line: its commands run, and it names every option."""
+"""The page on the command line: its commands run."""
 
 import re
 import shlex
 from pathlib import Path
 
-import pytest
-from typer.main import get_command
-
-from imprint.cli._run import application
-
 PAGE = (Path(__file__).resolve().parents[3] / "docs" / "cli.md").read_text("utf-8")
 BLOCK = re.compile(r"^```sh\n(.*?)^```", re.MULTILINE | re.DOTALL)
-ELSEWHERE = {"study"}  # commands with a page of their own
 
 
 def test_the_commands_of_the_page_run(imprint, paint, tmp_path, photos):
@@ -25,11 +19,3 @@ def test_the_commands_of_the_page_run(imprint, paint, tmp_path, photos):
         assert name == "imprint"
         done = imprint(*words)
         assert done.code == 0, f"{line}: {done.err}"
-
-
-@pytest.mark.parametrize("name", sorted(set(get_command(application()).commands) - ELSEWHERE))
-def test_the_page_names_every_option(name):
-    (row,) = re.findall(rf"^\| `{name}[ `].*?\|(.*)\|$", PAGE.split("## Options")[1].split("##")[0], re.MULTILINE)
-    command = get_command(application()).commands[name]
-    options = {o for p in command.params for o in (*p.opts, *p.secondary_opts) if o.startswith("--")}
-    assert set(re.findall(r"--[a-z-]+", row)) == options - {"--json", "--help"}

@@ -35,7 +35,7 @@ def files(tmp_path):
     return made
 
 
-def test_teach_try_correct_rename_undo_reload_and_export(serving, files, tmp_path):
+def test_add_try_correct_rename_undo_reload_and_export(serving, files, tmp_path):
     (tmp_path / "downloads").mkdir()
     with serving("--backbone", "tinynet") as server, chromium(tmp_path) as page:
         page.driver.get(server.address)
@@ -115,7 +115,7 @@ def test_two_tabs_show_the_same(serving, files, tmp_path):
         page.wait(lambda: not page.all(column("red")), "the class to go here too")
 
 
-def test_the_camera_teaches_while_the_button_is_held_and_is_tried_live(serving, tmp_path):
+def test_the_camera_adds_pictures_while_the_button_is_held_and_is_tried_live(serving, tmp_path):
     from selenium.webdriver.common.action_chains import ActionChains
 
     with serving("--backbone", "raw") as server, chromium(tmp_path) as page:

@@ -23,7 +23,7 @@ def picture(seed):
     return out.getvalue()
 
 
-def teach(server, counter, acknowledged, rng):
+def send(server, counter, acknowledged, rng):
     """Add pictures, and now and then move, rename or undo, until the server dies; note what it has acknowledged."""
     while True:
         seed = next(counter)
@@ -48,7 +48,7 @@ def test_twenty_kills_lose_nothing(serving, tmp_path, backbone):
                 number: name for one in server.json("GET", "/api/state")["classes"] for number, name, _ in one["items"]
             }
             assert there.items() >= acknowledged.items(), f"after kill {round_}"
-            writers = [threading.Thread(target=teach, args=(server, counter, acknowledged, rng)) for _ in range(3)]
+            writers = [threading.Thread(target=send, args=(server, counter, acknowledged, rng)) for _ in range(3)]
             for thread in writers:
                 thread.start()
             time.sleep(float(rng.uniform(0.05, 0.5)))
@@ -65,11 +65,9 @@ def test_twenty_kills_lose_nothing(serving, tmp_path, backbone):
         archive.extractall(tmp_path / "photos")
         (tmp_path / "model.imprint").write_bytes(server.ask("GET", "/api/take/model.imprint")[1])
     assert len(archive.namelist()) == len(there)
-    served = Imprinter.load(tmp_path / "model.imprint").learnt.head
+    served = Imprinter.load(tmp_path / "model.imprint").state.head
     fresh = (
-        Imprinter(backbone, cache=False, norm_post="none", aggregator="kernel")
-        .fit(str(tmp_path / "photos"))
-        .learnt.head
+        Imprinter(backbone, cache=False, norm_post="none", aggregator="kernel").fit(str(tmp_path / "photos")).state.head
     )
     assert np.array_equal(served.proxies.weights, fresh.proxies.weights)
     assert served.classes.tolist() == fresh.classes.tolist()

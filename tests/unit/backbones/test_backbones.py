@@ -90,7 +90,7 @@ def test_threads_are_checked(threads):
 
 @pytest.mark.parametrize("device", ["cuda", "gpu", "mps"])
 def test_no_device_is_swapped_for_another(device):
-    with pytest.raises(ParameterError, match="'cpu' alone"):
+    with pytest.raises(ParameterError, match="'cpu' only"):
         load("raw", device=device)
 
 

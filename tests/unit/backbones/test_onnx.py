@@ -111,7 +111,7 @@ def test_a_file_without_record_says_what_to_write_and_where(tmp_path):
         (SIDECAR | {"preprocess": {"size": 64, "sizes": 64}}, "no key 'sizes'"),
         (SIDECAR | {"preprocess": {"size": "64"}}, "size must be two ints"),
         (SIDECAR | {"preprocess": {"size": 64, "divide": "x"}}, "wrong type"),
-        (SIDECAR | {"preprocess": None}, "preprocess must say"),
+        (SIDECAR | {"preprocess": None}, "preprocess must describe"),
         (SIDECAR | {"modality": "film"}, "Unknown modality 'film'"),
         (SIDECAR | {"sha256": "ABC"}, "sha256 must be"),
         (SIDECAR | {"sha256": "0" * 64}, "its record says 0000"),

@@ -33,7 +33,7 @@ def test_texts_become_rows(folder):
     assert np.abs(out[0] - out[1]).max() > 1e-3
     assert b.embed([]).shape == (0, 16)
     assert b.fingerprint == load(f"sentence:{folder}").fingerprint
-    with pytest.raises(ParameterError, match="a text must be a str"):
+    with pytest.raises(ParameterError, match="A text must be a str"):
         b.prepare(b"bytes")
 
 
@@ -42,5 +42,5 @@ def test_offline_the_message_says_what_to_write(monkeypatch):
         raise OSError("no network")
 
     monkeypatch.setattr(package, "SentenceTransformer", unreachable)
-    with pytest.raises(FileError, match=r"sentence:a/b is no folder here .*\(no network\).*write sentence:FOLDER"):
+    with pytest.raises(FileError, match=r"sentence:a/b is not a folder here .*\(no network\).*write sentence:FOLDER"):
         load("sentence:a/b")

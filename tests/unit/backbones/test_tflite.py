@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from imprint.backbones import load, record
-from imprint.backbones.adapters.tflite import ended_at
+from imprint.backbones.adapters.tflite import truncated
 from imprint.core.errors import FileError, MissingExtraError, ParameterError
 
 flatbuffers = pytest.importorskip("flatbuffers")
@@ -92,7 +92,7 @@ def test_the_pool_is_read_for_any_batch_and_dequantised(tmp_path, batch):
 def test_nothing_behind_the_layer_is_kept(tmp_path):
     write(tmp_path)
     described = record(f"tflite:{tmp_path}/m.tflite")
-    graph = schema.Model.GetRootAs(ended_at(network(), described)).Subgraphs(0)
+    graph = schema.Model.GetRootAs(truncated(network(), described)).Subgraphs(0)
     assert (graph.OperatorsLength(), list(graph.OutputsAsNumpy())) == (1, [1])
 
 
@@ -121,13 +121,13 @@ def test_a_damaged_file_is_refused(tmp_path, content, layer):
 
 
 def test_cuda_is_refused(tmp_path):
-    with pytest.raises(ParameterError, match="'cpu' alone"):
+    with pytest.raises(ParameterError, match="'cpu' only"):
         load(write(tmp_path), device="cuda")
 
 
 def test_without_litert_the_extra_is_named(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "ai_edge_litert.schema_py_generated", None)
     with pytest.raises(
-        MissingExtraError, match=r"^tflite:m needs ai-edge-litert: pip install 'weight-imprinting\[litert\]'\.$"
+        MissingExtraError, match=r"^m needs ai-edge-litert: pip install 'weight-imprinting\[litert\]'\.$"
     ):
         load(write(tmp_path))

@@ -175,7 +175,7 @@ def test_any_network_of_torchvision_by_its_name(torchvision, hub, monkeypatch, r
     [
         ("mobilenetv2", "Unknown torchvision model 'mobilenetv2'. Did you mean 'mobilenet_v2'?"),
         ("vit_h_14", "no weights IMAGENET1K_V1"),
-        ("squeezenet1_0", "its last layer is no linear one"),
+        ("squeezenet1_0", "its last layer is not linear"),
         ("inception_v3", "changes its input"),
     ],
 )

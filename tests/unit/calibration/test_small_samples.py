@@ -8,7 +8,7 @@ from sklearn.datasets import load_digits
 
 from imprint import ImprintClassifier, Imprinter, recipe
 from imprint.calibration import calibration_error, out_of_fold
-from imprint.core.defaults import DEFAULT
+from imprint.core.component import DEFAULT
 from imprint.core.errors import SmallSampleWarning
 from imprint.method import Method
 

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from imprint.core.files.home import home
+from imprint.core.files.atomic import home
 
 
 @pytest.fixture(autouse=True)

@@ -6,17 +6,17 @@ import time
 import pytest
 
 from imprint.core.errors import FileError
-from imprint.core.files import locks
+from imprint.core.files import atomic
 
 
 @pytest.mark.parametrize("remove", [False, True])
 def test_one_at_a_time(tmp_path, monkeypatch, remove):
-    monkeypatch.setattr(locks, "PAUSE", 0.0002)
+    monkeypatch.setattr(atomic, "PAUSE", 0.0002)
     path, inside, most = tmp_path / "a.lock", [], []
 
     def work() -> None:
         for _ in range(60):
-            with locks.exclusive(path, remove=remove):
+            with atomic.exclusive(path, remove=remove):
                 inside.append(1)
                 most.append(len(inside))
                 time.sleep(0.0005)
@@ -33,13 +33,13 @@ def test_one_at_a_time(tmp_path, monkeypatch, remove):
 
 def test_the_lock_goes_with_an_error_too(tmp_path):
     path = tmp_path / "a.lock"
-    with pytest.raises(ZeroDivisionError), locks.exclusive(path, remove=True):
+    with pytest.raises(ZeroDivisionError), atomic.exclusive(path, remove=True):
         raise ZeroDivisionError
     assert not path.exists()
-    with locks.exclusive(path, remove=True):
+    with atomic.exclusive(path, remove=True):
         assert path.exists()
 
 
 def test_a_place_that_cannot_be_locked_is_named(tmp_path):
-    with pytest.raises(FileError, match=r"Cannot lock .*missing"), locks.exclusive(tmp_path / "missing" / "a.lock"):
+    with pytest.raises(FileError, match=r"Cannot lock .*missing"), atomic.exclusive(tmp_path / "missing" / "a.lock"):
         pass

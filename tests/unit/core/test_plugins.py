@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from imprint import ImprintClassifier, Imprinter, aggregators, generators, normalisers
-from imprint.core import plugins
+from imprint.core import extras
 from imprint.core.errors import FileError, ParameterError
 from imprint.core.files import container
 from imprint.export import export
@@ -43,7 +43,7 @@ def site(tmp_path, monkeypatch):
     families = (generators.family, normalisers.family, aggregators.family)
 
     def forget():
-        plugins.registered.cache_clear()
+        extras.registered.cache_clear()
         for family in families:
             family.load.cache_clear()
 
@@ -110,7 +110,7 @@ def test_a_file_called_mean_is_not_the_builtin_mean(site, tmp_path, points):
     clf = ImprintClassifier(generator=own, aggregator="max").fit(X, Y)
     assert np.array_equal(clf.proxies_.weights[0], ImprintClassifier(generator="all").fit(X, Y).proxies_.weights[3])
     says = (
-        r"^save: Mean is no registered generator, so a file cannot name it; give its package the entry point "
+        r"^save: Mean is not a registered generator, so a file cannot name it; give its package the entry point "
         r"\[project.entry-points.\"imprint.generators\"\] name = \"mypkg.mean:Mean\" with a name that is not taken\.$"
     )
     with pytest.raises(ParameterError, match=says):
@@ -123,7 +123,7 @@ def test_a_file_called_mean_is_not_the_builtin_mean(site, tmp_path, points):
     [
         ("last = mypkg.mygen:Nothing", r"The entry point last = mypkg.mygen:Nothing .* cannot be loaded"),
         ("last = mypkg.nowhere:Last", r"The entry point last = .* cannot be loaded: No module named"),
-        ("last = mypkg.mygen:param", r"The entry point last = mypkg.mygen:param .* is no Generator\."),
+        ("last = mypkg.mygen:param", r"The entry point last = mypkg.mygen:param .* is not a Generator\."),
     ],
 )
 def test_a_broken_entry_point_is_named(site, points, says):
@@ -163,7 +163,7 @@ def test_minimal_components_work_everywhere(tmp_path, awkward):
     assert rows.classifier.get_params()["generator"] == Corners()
     for part, kind in (("generator", "Corners"), ("aggregator", "Closest"), ("norm_inf", "Halve")):
         one = ImprintClassifier(**{"generator": "mean", "aggregator": "max", part: parts[part]}).fit(*awkward)
-        with pytest.raises(ParameterError, match=rf"^save: {kind} is no registered .*entry-points"):
+        with pytest.raises(ParameterError, match=rf"^save: {kind} is not a registered .*entry-points"):
             one.save(tmp_path / "m")
         if part != "generator":
             with pytest.raises(ParameterError, match=rf"^export: {kind} does not say how it works by plain numbers\.$"):

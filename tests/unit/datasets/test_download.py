@@ -12,9 +12,8 @@ import numpy as np
 import pytest
 
 from imprint.core.errors import FileError, ImprintError, ParameterError
-from imprint.datasets import download, load, record
+from imprint.datasets import PublishedFile, download, load, record
 from imprint.datasets.download import fetch
-from imprint.datasets.record import PublishedFile
 
 CONTENT = bytes(range(256)) * 4000  # about a megabyte
 

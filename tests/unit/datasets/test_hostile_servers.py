@@ -10,9 +10,8 @@ from itertools import chain, repeat
 import pytest
 
 from imprint.core.errors import FileError
-from imprint.datasets import download
+from imprint.datasets import PublishedFile, download
 from imprint.datasets.download import fetch
-from imprint.datasets.record import PublishedFile
 
 CONTENT = b"published" * 1000
 LONGEST = 8.0  # seconds, on a busy machine too; undisturbed it is one

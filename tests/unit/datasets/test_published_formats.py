@@ -14,8 +14,8 @@ from scipy.io import savemat
 
 from imprint import datasets
 from imprint.core.errors import FileError
-from imprint.datasets.idx import read_idx
-from imprint.datasets.named import family
+from imprint.datasets.named import records
+from imprint.datasets.published import PICTURES, read_idx
 
 RNG = np.random.default_rng(0)
 
@@ -89,7 +89,7 @@ def published(name):
     return files, {"train": train, "test": test}
 
 
-PACKED = [n for n in datasets.names() if hasattr(family.load(n), "convert")]
+PACKED = sorted(PICTURES)
 
 
 def written(folder, files):
@@ -103,7 +103,7 @@ def written(folder, files):
 def test_published_files_become_images_and_labels(name, tmp_path):
     files, wanted = published(name)
     assert set(files) == {s.file for s in datasets.record(name).sources}
-    found = family.load(name)().convert(written(tmp_path, files))
+    found = PICTURES[name](written(tmp_path, files))
     for split, (images, labels) in wanted.items():
         np.testing.assert_array_equal(found[split][0], images)
         np.testing.assert_array_equal(found[split][1], labels)
@@ -115,7 +115,7 @@ def trusted(name, files, monkeypatch):
     sources = [
         replace(s, sha256=hashlib.sha256(files[s.file]).hexdigest(), size=len(files[s.file])) for s in record.sources
     ]
-    monkeypatch.setattr(family.load(name), "record", replace(record, sources=tuple(sources)))
+    monkeypatch.setitem(records(), name, replace(record, sources=tuple(sources)))
 
 
 @pytest.mark.parametrize("name", PACKED)
@@ -168,8 +168,8 @@ def test_idx_of_another_length_or_kind_is_refused(raw, tmp_path):
 
 def test_cifar_records_of_another_length_are_refused(tmp_path):
     content = tar_of({f"cifar-10-batches-bin/data_batch_{i}.bin": bytes(3072) for i in range(1, 6)})
-    with pytest.raises(FileError, match="not made of records of 3073 bytes"):
-        family.load("cifar10")().convert(written(tmp_path, {"cifar-10-binary.tar.gz": content}))
+    with pytest.raises(FileError, match="does not consist of records of 3073 bytes"):
+        PICTURES["cifar10"](written(tmp_path, {"cifar-10-binary.tar.gz": content}))
 
 
 def test_usps_values_out_of_range_are_refused(tmp_path):
@@ -177,7 +177,7 @@ def test_usps_values_out_of_range_are_refused(tmp_path):
     for line in (["11", *cells], ["1", "1:1.5", *cells[1:]], ["1", *cells[1:], cells[0]]):
         files = written(tmp_path, {"usps.bz2": bz2.compress(" ".join(line).encode())})
         with pytest.raises(FileError, match=r"256 numbered values|values from -1 to 1 and labels"):
-            family.load("usps")().convert(files)
+            PICTURES["usps"](files)
 
 
 def test_a_pickle_that_is_not_tensors_is_not_run(tmp_path, monkeypatch):

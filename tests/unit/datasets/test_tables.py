@@ -13,7 +13,7 @@ from pyarrow import feather
 
 from imprint.core.errors import FileError, MissingExtraError
 from imprint.datasets import load
-from imprint.datasets.tables import columnar, layout, reading
+from imprint.datasets.tables import formats, layout, reading
 from imprint.datasets.tables.reading import read_rows
 
 X = np.random.default_rng(0).normal(size=(7, 3)).astype(np.float32)
@@ -97,7 +97,7 @@ def test_the_fast_way_is_taken_and_agrees_with_the_careful_one(tmp_path, name, m
 
 
 def test_blocks_join_without_a_seam(tmp_path, monkeypatch):
-    monkeypatch.setattr(columnar, "CELLS", 512)
+    monkeypatch.setattr(formats, "CELLS", 512)
     monkeypatch.setattr(reading, "BYTES", 4096)
     monkeypatch.setattr(reading, "ROWS", 100)
     many = np.random.default_rng(1).normal(size=(1000, 4)).astype(np.float32)
@@ -133,7 +133,7 @@ def test_an_index_written_by_pandas_is_no_number_of_the_embedding(tmp_path):
 
 WIDE = ",".join(f"x{i}" for i in range(100))
 WRONG = [
-    ("a.csv", "x0,x1,label\n1,2,a\n3,abc,b\n", r"row 3, column 'x1': 'abc' is no number\.$"),
+    ("a.csv", "x0,x1,label\n1,2,a\n3,abc,b\n", r"row 3, column 'x1': 'abc' is not a number\.$"),
     ("a.csv", "x0,x1,label\n1,2,a\n\n3,,b\n", r"row 4, column 'x1': there is no number\.$"),
     ("a.csv", "x0,x1,label\n1,2,a\n3,nan,b\n", r"row 3, column 'x1': 'nan' is not finite\.$"),
     ("a.csv", "x0,x1,label\n1,2,a\n3,1e39,b\n", r"row 3, column 'x1': '1e39' is too large\.$"),
@@ -150,14 +150,14 @@ WRONG = [
     (
         "a.csv",
         "sentence,label\nhello,a\n",
-        r"row 2, column 'sentence': 'hello' is no number; if it holds the texts, name",
+        r"row 2, column 'sentence': 'hello' is not a number; if it holds the texts, name",
     ),
     ("a.csv", "label\na\n", r"has neither a column 'text' nor columns of numbers\.$"),
     ("a.csv", 'text,label\n"x,y\n', r"row 2: 1 fields, but .* 2 columns; is a quotation mark not"),
     ("a.csv", "", r"has no rows: its first line must name the columns\.$"),
     ("a.csv", "text,label\n", r"has no rows\.$"),
     ("a.csv", "text,label,split\nx,y,test\n", r"has no train split; its rows are test\.$"),
-    ("a.csv", 'e,label\n"[1, 2]",a\n"[1 2]",b\n', r"row 3, column 'e': '\[1 2\]' is no list of numbers"),
+    ("a.csv", 'e,label\n"[1, 2]",a\n"[1 2]",b\n', r"row 3, column 'e': '\[1 2\]' is not a list of numbers"),
     ("a.jsonl", '{"text": "x"\n', r"row 1: not JSON \(.*delimiter\)\.$"),
     ("a.jsonl", '{"text": "x", "label": 1}\n\n[1]\n', r"row 3: not a JSON object"),
     ("a.jsonl", "[" * 100_000, r"row 1: not JSON \(it is nested too deeply\)"),
@@ -168,7 +168,7 @@ WRONG = [
     ),
     ("a.jsonl", as_json({"text": "x", "label": True}), r"row 1, column 'label': True is neither text nor"),
     ("a.jsonl", as_json({"text": "x", "label": 1 << 63}), r"row 1, column 'label': 9223372036854775808 is neither"),
-    ("a.jsonl", as_json({"text": 3, "label": "x"}), r"row 1, column 'text': 3 is no text\.$"),
+    ("a.jsonl", as_json({"text": 3, "label": "x"}), r"row 1, column 'text': 3 is not a text\.$"),
     ("a.jsonl", as_json({"text": "x", "label": 1}, {"label": 2}), r"row 2, column 'text': there is no text\.$"),
     (
         "a.jsonl",
@@ -180,14 +180,14 @@ WRONG = [
         as_json({"a": 1, "label": 1}, {"a": 1, "b": 2, "label": 1}),
         r"row 2, column 'b': the first row has no",
     ),
-    ("a.jsonl", as_json({"a": True, "label": 1}), r"row 1, column 'a': True is no number\.$"),
+    ("a.jsonl", as_json({"a": True, "label": 1}), r"row 1, column 'a': True is not a number\.$"),
     ("a.jsonl", as_json({"a": {"b": 1}, "label": 1}), r"row 1, column 'a': it is nested; a column must hold numbers"),
     (
         "a.jsonl",
         as_json({"e": [1, 2], "label": 1}, {"e": [1], "label": 1}),
         r"row 2, column 'e': a list of 1 numbers, but",
     ),
-    ("a.jsonl", as_json({"e": [[1]], "label": 1}), r"row 1, column 'e': \[1\] is no number\.$"),
+    ("a.jsonl", as_json({"e": [[1]], "label": 1}), r"row 1, column 'e': \[1\] is not a number\.$"),
     ("a.jsonl", as_json({"e": [1], "f": [1], "label": 1}), r"has more than one column of lists: 'e', 'f'"),
     ("a.jsonl", '{"e": [1, NaN], "label": 1}\n', r"row 1, column 'e': nan is not finite"),
 ]
@@ -213,7 +213,7 @@ def test_what_is_wrong_is_named_by_row_and_column(tmp_path, name, content, rule)
             {"e": [[1.0, 2.0], [1.0]], "label": [1, 2]},
             r"row 2, column 'e': a list of 1 numbers, but the rows before have 2",
         ),
-        ({"e": [[1.0], None], "label": [1, 2]}, r"row 2, column 'e': None is no list of numbers"),
+        ({"e": [[1.0], None], "label": [1, 2]}, r"row 2, column 'e': None is not a list of numbers"),
         ({"x": [1.0, 2.0], "label": [None, None]}, r"no row has a label in the column 'label'\.$"),
         ({"x": [1.0, 2.0], "label": [1.0, 0.5]}, r"row 2, column 'label': 0\.5 is neither text nor a whole number\.$"),
         ({"x": [1.0], "label": [b"a"]}, r"row 1, column 'label': b'a' is neither text nor a whole number\.$"),
@@ -226,7 +226,7 @@ def test_wrong_parquet_is_named_by_row_and_column(tmp_path, columns, rule):
 
 @pytest.mark.parametrize("before", [64, 70])  # a block has 64 rows
 def test_lists_of_other_widths_in_a_later_block_are_found(tmp_path, monkeypatch, before):
-    monkeypatch.setattr(columnar, "CELLS", 1)
+    monkeypatch.setattr(formats, "CELLS", 1)
     path = parquet(tmp_path / "a.parquet", e=[[1.0, 2.0]] * before + [[1.0]] * 70, label=[1] * (before + 70))
     with pytest.raises(
         FileError, match=rf"row {before + 1}, column 'e': a list of 1 numbers, but the rows before have 2"

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from imprint.core.errors import FileError, ImprintError, ParameterError
-from imprint.core.files.locks import exclusive
+from imprint.core.files.atomic import exclusive
 from imprint.embeddings import EmbeddingProgress, embed, extract
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from imprint.core.files.home import home
+from imprint.core.files.atomic import home
 from imprint.datasets import load
 from imprint.embeddings import extract, list_embeddings, open_embeddings
 

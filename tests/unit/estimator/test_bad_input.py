@@ -23,7 +23,7 @@ REFUSED = [
     ("no columns", lambda c: c.fit(X[:, :0], Y), r"fit\(X, y\): .*0 feature"),
     ("too few labels", lambda c: c.fit(X, Y[:5]), r"fit\(X, y\): X has 12 rows and y has 5 labels"),
     ("no labels", lambda c: c.fit(X, None), r"fit\(X, y\): requires y"),
-    ("table of labels", lambda c: c.fit(X, np.eye(12)), r"fit\(X, y\): y should be a 1d array"),
+    ("table of labels", lambda c: c.fit(X, 3 * np.eye(12)), r"fit\(X, y\): y should be a 1d array"),
     ("continuous labels", lambda c: c.fit(X, X[:, 0]), r"fit\(X, y\): Unknown label type: continuous"),
     ("mixed labels", lambda c: c.fit(X, np.array([1, "a", 2.5] * 4, object)), r"fit\(X, y\): y mixes labels of the ty"),
     ("dates as labels", lambda c: c.fit(X, np.full(12, "2020").astype("M8[Y]")), r"fit\(X, y\): .*datetime64"),

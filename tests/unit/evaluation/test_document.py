@@ -6,12 +6,11 @@ import re
 import numpy as np
 import pytest
 
-from imprint.core.printable import printable
+from imprint.core.errors import printable
 from imprint.evaluation import inspect_rows
 from imprint.evaluation.labelled_rows import LabelledRows
 from imprint.evaluation.page import inspection_page
-from imprint.evaluation.page.document import WEB, bundle
-from imprint.evaluation.page.items import MAX_CONTENTS, PageItems
+from imprint.evaluation.page.document import MAX_CONTENTS, WEB, PageItems, bundle
 
 HOSTILE = "</script><img src=x onerror=alert(1)>&amp;\x1b[31m\u202egnp.exe\udcff\u2028"
 
@@ -32,9 +31,9 @@ def test_what_comes_from_data_is_inert():
     assert text.count("</script>") == 2
     assert "<img" not in text.replace('element("img"', "")
     assert not set("\x1b\u202e\u2028") & set(text)
-    held = json.loads(re.search(r'<script type="application/json" id="data">(.*?)</script>', text, re.DOTALL)[1])
-    assert held["classes"][0] == printable(HOSTILE, 60)
-    assert "\\x1b" in held["classes"][0]
+    data = json.loads(re.search(r'<script type="application/json" id="data">(.*?)</script>', text, re.DOTALL)[1])
+    assert data["classes"][0] == printable(HOSTILE, 60)
+    assert "\\x1b" in data["classes"][0]
     assert not re.search(r"https?://(?!www\.w3\.org/2000/svg)", text)
 
 
@@ -53,6 +52,6 @@ def test_scripts_are_put_together_in_the_order_of_their_imports(scripts):
     whole = bundle(scripts)
     assert "import " not in re.sub(r"//.*", "", whole)
     assert "export " not in whole
-    for place, name in enumerate(scripts):
+    for position, name in enumerate(scripts):
         needed = re.findall(r'from "\./(\w+)\.js"', (WEB / f"{name}.js").read_text("utf-8"))
-        assert set(needed) <= set(scripts[:place])
+        assert set(needed) <= set(scripts[:position])

@@ -8,7 +8,7 @@ import pytest
 from imprint.core.errors import ParameterError
 from imprint.embeddings import Skipped
 from imprint.evaluation import evaluation, inspect_rows
-from imprint.evaluation.anomalies import duplicates, outliers
+from imprint.evaluation.inspection import duplicates, outliers
 from imprint.evaluation.label_errors import label_error_scores, label_errors
 from imprint.evaluation.projection import project
 
@@ -28,21 +28,21 @@ KEYS = [
 def test_an_evaluation_counts_what_is_called_what():
     P = np.array([[0.7, 0.2, 0.1], [0.6, 0.3, 0.1], [0.1, 0.8, 0.1], [0.2, 0.7, 0.1], [0.9, 0.1, 0.0]])
     y = np.array(["ant", "ant", "bee", "ant", "eel"])
-    found = evaluation(P, np.array(["ant", "bee", "cat"]), y, list("vwxyz"), [Skipped(5, "bad.png", "not a picture")])
-    assert found.classes == ["ant", "bee", "cat", "eel"]
-    assert found.confusion == [[2, 1, 0, 0], [0, 1, 0, 0], [0, 0, 0, 0], [1, 0, 0, 0]]
-    assert found.accuracy == pytest.approx(3 / 5)
-    assert found.balanced_accuracy == pytest.approx((2 / 3 + 1 + 0) / 3)  # "cat" has no rows
-    assert found.unknown == ["eel"]
-    assert [tuple(c) for c in found.per_class] == [
+    result = evaluation(P, np.array(["ant", "bee", "cat"]), y, list("vwxyz"), [Skipped(5, "bad.png", "not a picture")])
+    assert result.classes == ["ant", "bee", "cat", "eel"]
+    assert result.confusion == [[2, 1, 0, 0], [0, 1, 0, 0], [0, 0, 0, 0], [1, 0, 0, 0]]
+    assert result.accuracy == pytest.approx(3 / 5)
+    assert result.balanced_accuracy == pytest.approx((2 / 3 + 1 + 0) / 3)  # "cat" has no rows
+    assert result.unknown == ["eel"]
+    assert [tuple(c) for c in result.per_class] == [
         ("ant", 3, pytest.approx(2 / 3), pytest.approx(2 / 3)),
         ("bee", 1, 1.0, 0.5),
         ("cat", 0, None, None),
         ("eel", 1, 0.0, None),
     ]
-    assert [tuple(m) for m in found.mistakes] == [("z", "eel", "ant", 0.9), ("y", "ant", "bee", 0.7)]
-    assert found.calibration_error == pytest.approx((abs(0.3 - 0.7) + 0.4 + 0.2 + 0.9) / 5)
-    plain = found.as_json()
+    assert [tuple(m) for m in result.mistakes] == [("z", "eel", "ant", 0.9), ("y", "ant", "bee", 0.7)]
+    assert result.calibration_error == pytest.approx((abs(0.3 - 0.7) + 0.4 + 0.2 + 0.9) / 5)
+    plain = result.as_json()
     assert list(plain) == KEYS
     assert json.loads(json.dumps(plain))["mistakes"][0] == {
         "path": "z",
@@ -55,8 +55,8 @@ def test_an_evaluation_counts_what_is_called_what():
 
 def test_rows_of_unknown_classes_are_never_right_for_the_calibration():
     P = np.tile([1.0, 0.0], (4, 1))
-    found = evaluation(P, np.array([1, 2]), np.array([0, 0, 0, 0]), list("abcd"))
-    assert (found.accuracy, found.calibration_error) == (0, 1)
+    result = evaluation(P, np.array([1, 2]), np.array([0, 0, 0, 0]), list("abcd"))
+    assert (result.accuracy, result.calibration_error) == (0, 1)
 
 
 def test_labels_of_another_kind_are_refused():
@@ -84,11 +84,11 @@ def test_planted_label_errors_score_higher_than_rows_of_similar_classes():
     by_probability = np.argsort(P[np.arange(len(z)), z])[:30]
     assert len(set(first) & set(chosen)) >= 26
     assert len(set(first) & set(chosen)) >= 4 + len(set(by_probability) & set(chosen))
-    listed = label_errors(S, P, P, z)
-    assert len({e.row for e in listed} & set(chosen)) >= 26
-    assert len(listed) < 45
-    assert all(e.suggested == P[e.row].argmax() != z[e.row] for e in listed)
-    assert [e.score for e in listed] == sorted((e.score for e in listed), reverse=True)
+    listed = label_errors(S, P, P, z, np.ones(len(z), bool))
+    assert len({row for row, _, _ in listed} & set(chosen)) >= 24
+    assert len(listed) <= 30  # as many as were planted
+    assert all(suggested == P[row].argmax() != z[row] for row, suggested, _ in listed)
+    assert [e[2] for e in listed] == sorted((e[2] for e in listed), reverse=True)
 
 
 def test_hard_rows_of_correct_labels_are_not_listed():
@@ -100,10 +100,10 @@ def test_hard_rows_of_correct_labels_are_not_listed():
     S[hard] = rng.normal(scale=0.05, size=(20, 6)) + 0.7 * np.eye(6)[(y[hard] + 1) % 6]
     P = np.exp(S / 0.1) / np.exp(S / 0.1).sum(axis=1, keepdims=True)
     assert (P.argmax(axis=1) != y).sum() == 20
-    assert label_errors(S, P, P, y) == []
+    assert label_errors(S, P, P, y, np.ones(len(y), bool)) == []
     S[hard[:10]] += 0.3 * np.eye(6)[(y[hard[:10]] + 1) % 6]  # now ten of them are ordinary rows of the other class
     P = np.exp(S / 0.1) / np.exp(S / 0.1).sum(axis=1, keepdims=True)
-    assert 5 <= len({e.row for e in label_errors(S, P, P, y)} & set(hard[:10].tolist())) <= 10
+    assert 5 <= len({e[0] for e in label_errors(S, P, P, y, np.ones(len(y), bool))} & set(hard[:10].tolist())) <= 10
 
 
 def clusters(seed=0, n=200, width=16):
@@ -125,9 +125,9 @@ def test_duplicates_are_copies_and_near_copies_alone():
 def test_outliers_are_what_lies_far_out():
     X, _ = clusters()
     strange = -X[:1] * np.linspace(-3, 5, 16, dtype=np.float32)
-    found = outliers(np.concatenate([X, strange]))
-    assert found[0] == 200
-    assert len(found) <= 3
+    result = outliers(np.concatenate([X, strange]))
+    assert result[0] == 200
+    assert len(result) <= 3
     assert outliers(X[:10]) == []
     assert outliers(np.ones((50, 4))) == []
 
@@ -137,21 +137,21 @@ def test_an_inspection_names_rows_by_path():
     z = y.copy()
     z[[3, 50]] = (z[[3, 50]] + 1) % 4
     paths = [f"row {i}" for i in range(201)]
-    found = inspect_rows(np.concatenate([X, X[:1]]), np.append(z, z[0]), paths, [Skipped(9, "x", "empty")])
-    assert list(found.as_json()) == ["mislabelled", "duplicates", "outliers", "unreadable"]
-    assert {s.path for s in found.mislabelled} == {"row 3", "row 50"}
-    assert {s.path: s.suggested for s in found.mislabelled} == {"row 3": y[3], "row 50": y[50]}
-    assert found.duplicates == [["row 0", "row 200"]]
-    assert found.conflicts == 0
-    assert [s.score for s in found.mislabelled] == sorted((s.score for s in found.mislabelled), reverse=True)
+    result = inspect_rows(np.concatenate([X, X[:1]]), np.append(z, z[0]), paths, [Skipped(9, "x", "empty")])
+    assert list(result.as_json()) == ["mislabelled", "duplicates", "outliers", "unreadable"]
+    assert {s.path for s in result.mislabelled} == {"row 3", "row 50"}
+    assert {s.path: s.suggested for s in result.mislabelled} == {"row 3": y[3], "row 50": y[50]}
+    assert result.duplicates == [["row 0", "row 200"]]
+    assert result.conflicts == 0
+    assert [s.score for s in result.mislabelled] == sorted((s.score for s in result.mislabelled), reverse=True)
 
 
 def test_duplicates_with_different_labels_come_first():
     X, y = clusters()
     paths = [f"row {i}" for i in range(202)]
-    found = inspect_rows(np.concatenate([X, X[:1], X[9:10]]), np.append(y, [y[0], (y[9] + 1) % 4]), paths)
-    assert found.duplicates == [["row 9", "row 201"], ["row 0", "row 200"]]
-    assert found.conflicts == 1
+    result = inspect_rows(np.concatenate([X, X[:1], X[9:10]]), np.append(y, [y[0], (y[9] + 1) % 4]), paths)
+    assert result.duplicates == [["row 9", "row 201"], ["row 0", "row 200"]]
+    assert result.conflicts == 1
 
 
 @pytest.mark.parametrize("labels", [[0] * 6, [0, 1, 2, 3, 4, 5], [0, 0, 0, 0, 0, 1], [0, 0, 0, 1, 1, 1]])
@@ -168,7 +168,7 @@ def test_the_map_is_linear_fixed_and_shows_the_classes_apart(classes):
     plane, again = project(X, y), project(X[order], y[order])
     np.testing.assert_allclose(plane.axes, again.axes, atol=1e-9)
     np.testing.assert_allclose(plane.axes.T @ plane.axes, np.eye(2), atol=1e-9)
-    np.testing.assert_allclose(plane.place(5 * X[:3]), plane.place(X)[:3], atol=1e-6)
+    np.testing.assert_allclose(plane.points(5 * X[:3]), plane.points(X)[:3], atol=1e-6)
     if classes == 2:
-        first = plane.place(X)[:, 0]
+        first = plane.points(X)[:, 0]
         assert np.sign(first[y == 0]).mean() * np.sign(first[y == 1]).mean() < -0.9

@@ -113,7 +113,7 @@ def test_additions_to_an_imprinter_all_count():
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(write, range(8)))
     assert len(model.classes_) == 81
-    assert len(model.learnt.shelves) == 81
+    assert len(model.state.exemplars) == 81
 
 
 def test_one_thread_holds_for_a_blas_that_is_loaded_meanwhile():

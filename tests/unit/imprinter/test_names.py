@@ -45,25 +45,25 @@ def test_labels_become_words(label, words):
 
 def test_names_that_agree_with_the_examples_are_used_by_default():
     model = fitted()
-    assert model.learnt.named
-    assert model.learnt.head.proxies.mass.sum() == len(X) + 6
+    assert model.state.named
+    assert model.state.head.proxies.mass.sum() == len(X) + 6
     assert model.card().rows_per_class == (2,) * 6, "a name is not counted as a text"
 
 
 def test_names_without_meaning_are_not_used_unless_asked_for():
     labels = [MEANINGLESS[label] for label in Y]
-    assert not fitted(labels).learnt.named
-    assert fitted(labels, names=True).learnt.named
-    assert not fitted(names=False).learnt.named
+    assert not fitted(labels).state.named
+    assert fitted(labels, names=True).state.named
+    assert not fitted(names=False).state.named
 
 
 def test_names_are_kept_with_the_file_and_go_with_their_class(tmp_path):
     model = fitted()
     model.save(tmp_path / "m.imprint")
     loaded = Imprinter.load(tmp_path / "m.imprint", cache=False)
-    assert loaded.learnt.named
+    assert loaded.state.named
     loaded.add(["open a savings account for me"], ["savings"])
-    assert loaded.learnt.head.proxies.mass.sum() == len(X) + 6 + 2
+    assert loaded.state.head.proxies.mass.sum() == len(X) + 6 + 2
     others = [i for i, label in enumerate(Y) if label != "pin"]
     without = Imprinter("minilm", cache=False, calibrate=False, names=True).fit(
         [X[i] for i in others], [Y[i] for i in others]

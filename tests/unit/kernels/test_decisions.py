@@ -10,7 +10,7 @@ from imprint.kernels.decisions import Counts, Vote, by_distance, by_heads, count
 @pytest.fixture(params=[False, True], ids=["numpy", "compiled"], autouse=True)
 def each_engine(request, monkeypatch):
     limit = 0 if request.param else float("inf")
-    monkeypatch.setattr(cpu, "policy", cpu.Policy(compiled_from=limit, compile_small=request.param))
+    monkeypatch.setattr(cpu, "policy", cpu.Policy(compiled_from=limit))
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

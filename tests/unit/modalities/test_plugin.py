@@ -12,7 +12,7 @@ import pytest
 
 from imprint import Imprinter, backbones, datasets, modalities
 from imprint.cli._run import run
-from imprint.core import plugins
+from imprint.core import extras
 
 SWATCHES = {"red": (210, 30, 40), "green": (30, 200, 50), "blue": (20, 40, 220)}
 POINTS = """
@@ -111,7 +111,7 @@ def swatches(tmp_path, monkeypatch):
 
 def forget():
     """Forget which plug-ins are installed."""
-    plugins.registered.cache_clear()
+    extras.registered.cache_clear()
     modalities.family.load.cache_clear()
     modalities.modality.cache_clear()
     modalities._of_suffix.cache_clear()

@@ -14,29 +14,19 @@ from imprint.paper.run import run, works
 from imprint.paper.setting import MAX, Setting, discover
 from imprint.paper.tables import find
 from imprint.paper.work import SEEDS, decided_by, spelling
-from imprint.report.claims import rows
 from imprint.report.paper_page import as_markdown
-from imprint.report.sections import Cells, Picture, Verdict, together
+from imprint.report.sections import Cells, Picture, Verdict, rows, together
 from imprint.study import Instance
 from imprint.tasks import resolve
-
-
-def pack(path, classes, count, seed, width=6):
-    rng = np.random.default_rng(seed)
-    centres, arrays = 1.5 * rng.normal(size=(classes, width)), {}
-    for name, n in (("train", count), ("test", max(2, count // 2))):
-        y = np.repeat(np.arange(classes), n)
-        arrays[name] = (centres[y] + rng.normal(size=(len(y), width))).astype(np.float32)
-        arrays[f"{name}_labels"] = y
-    np.savez(path, **arrays)
+from tests.unit.paper.packs import write_pack
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     place, patch = tmp_path_factory.mktemp("packs"), pytest.MonkeyPatch()
     patch.setenv("IMPRINT_HOME", str(tmp_path_factory.mktemp("home")))
-    pack(place / "one-mnist.npz", 10, 22, 1)
-    pack(place / "resnet50_keras-mnist.npz", 10, 16, 2)
+    write_pack(place / "one-mnist.npz", 10, 22, 1, distance=1.5)
+    write_pack(place / "resnet50_keras-mnist.npz", 10, 16, 2, distance=1.5)
     yield place
     patch.undo()
 
@@ -103,12 +93,12 @@ def test_both_answers_to_a_claim_share_a_row(asked):
 
 
 def test_sets_of_a_hundred_classes_serve_the_benchmark_where_the_papers_sets_are_missing(tmp_path):
-    pack(tmp_path / "words-many.npz", 100, 3, 1)
-    pack(tmp_path / "words-few.npz", 6, 5, 1)
+    write_pack(tmp_path / "words-many.npz", 100, 3, 1, distance=1.5)
+    write_pack(tmp_path / "words-few.npz", 6, 5, 1, distance=1.5)
     setting = discover(tmp_path)
     assert setting.benchmark.datasets == ("few", "many")
     assert setting.many.datasets == ("many",)
-    pack(tmp_path / "words-mnist.npz", 10, 5, 1)
+    write_pack(tmp_path / "words-mnist.npz", 10, 5, 1, distance=1.5)
     assert discover(tmp_path).benchmark.datasets == ("mnist", "few")
 
 
@@ -139,14 +129,15 @@ def made_up(means):
     ],
 )
 def test_claims_about_proxies_that_decide_together_can_fail(means, hold):
-    claims = table_claims.kernel(find(ARTEFACTS["kernel"].rows, made_up(means)))
+    artefact = ARTEFACTS["kernel"]
+    claims = artefact.judged(artefact.check(find(artefact.rows, made_up(means))))
     assert [c.verdict == Verdict.HOLDS for c in claims] == hold
     assert Verdict.UNTESTABLE not in {c.verdict for c in claims}
 
 
 def test_half_of_no_gap_is_not_testable():
     found = find(ARTEFACTS["kernel"].rows, made_up((80, 85, 79, 82, 86, 91)))
-    assert found.closes_half(table_claims.TWENTY, table_claims.BEST, table_claims.ORACLE) == (
+    assert found.closes_half(table_claims.TWENTY, table_claims.BEST, table_claims.ORACLE)[:2] == (
         Verdict.UNTESTABLE,
         "there is no gap: oracle is 1.00 points below max, k = 20",
     )
@@ -186,18 +177,18 @@ def test_other_architectures_have_no_such_section(folder):
 def pairs(shift, nc1):
     found = {}
     for dataset in ("mnist", "cifar10"):
-        theirs = same_architecture._published("resnet50", dataset)
+        theirs = same_architecture.published_values("resnet50", dataset)
         ours = {key: value + shift for key, value in theirs.items()} | {"NC1": nc1[dataset]}
         found[dataset] = same_architecture.DatasetPair(theirs, ours, np.zeros((15, 3)))
     return found
 
 
 def test_claims_about_other_weights_can_fail():
-    near = same_architecture._claims("resnet50_keras", pairs(0.5, {"mnist": 5, "cifar10": 1}))
-    assert [c.verdict for c in near] == [Verdict.HOLDS] * 3
-    far = same_architecture._claims("resnet50_keras", pairs(9.0, {"mnist": 1, "cifar10": 5}))
-    assert [c.verdict for c in far] == [Verdict.FAILS, Verdict.FAILS, Verdict.HOLDS]
-    assert "mnist 0.50 against" in near[0].figures
+    near = same_architecture.check("resnet50_keras", pairs(0.5, {"mnist": 5, "cifar10": 1}))
+    assert [finding.holds for finding in near.values()] == [True] * 3
+    far = same_architecture.check("resnet50_keras", pairs(9.0, {"mnist": 1, "cifar10": 5}))
+    assert [finding.holds for finding in far.values()] == [False, False, True]
+    assert "mnist 0.50 against" in near["nearest"].figures
 
 
 def test_results_of_two_aggregators_stay_apart(asked):

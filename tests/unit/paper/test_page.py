@@ -3,10 +3,22 @@
 import re
 from dataclasses import replace
 
-from imprint.report.claims import as_cells, as_html, rows, tally, tied
 from imprint.report.paper_page import as_html as page
 from imprint.report.paper_page import as_markdown
-from imprint.report.sections import Cells, Claim, Picture, Run, Section, Verdict, together
+from imprint.report.sections import (
+    Cells,
+    Claim,
+    Picture,
+    Run,
+    Section,
+    Verdict,
+    claims_html,
+    claims_table,
+    line_breaks,
+    rows,
+    tally,
+    together,
+)
 
 PICTURE = Picture("ranks", b'<?xml?><svg width="100pt"><g id="a"/><use href="#a"/></svg>', "Ranks.")
 CLAIM = Claim("Means win.", Verdict.HOLDS, "p 7.1e-15", Verdict.FAILS, "5-nn")
@@ -37,7 +49,7 @@ def test_claims_of_several_runs_share_a_row():
         ("Seven.", ["subset"]),
         ("Peaks.", ["subset"]),
     ]
-    cells = as_cells(found, ["subset", "full size"])
+    cells = claims_table(found, ["subset", "full size"])
     assert cells.head == ("claim", "subset", "full size", "published results")
     assert cells.rows[0][1:] == ("✓ holds: p 7.1e-15", "– not testable here: few", "✗ does not hold: 5-nn")
     assert cells.rows[1][2:] == ("", "")
@@ -49,10 +61,10 @@ def test_claims_of_several_runs_share_a_row():
 
 
 def test_numbers_are_not_torn_apart():
-    html = as_html(rows(together([SMALL])), ["subset"])
+    html = claims_html(rows(together([SMALL])), ["subset"])
     assert "7.1e\N{NON-BREAKING HYPHEN}15" in html
     assert "5\N{NON-BREAKING HYPHEN}nn" in html
-    assert tied("deit_tiny/cifar10 < 1 / 2") == "deit_<wbr>tiny/<wbr>cifar10 &lt; 1 / 2"
+    assert line_breaks("deit_tiny/cifar10 < 1 / 2") == "deit_<wbr>tiny/<wbr>cifar10 &lt; 1 / 2"
 
 
 def test_one_page_shows_both_runs_and_says_how_each_was_made():

@@ -213,8 +213,8 @@ def pictures():
     model = Imprinter("embeddings", generator="kmeans(k=2)").fit(
         (X, np.array(["ant", "bee", "cow"])[np.arange(15) % 3])
     )
-    names, kept = exemplars.to_parts(model.classes_.tolist(), model.learnt.shelves)
-    document, arrays = head_to_parts(model.learnt.head)
+    names, kept = exemplars.to_parts(model.classes_.tolist(), model.state.exemplars)
+    document, arrays = head_to_parts(model.state.head)
     return {**document, "kind": "classifier", "pictures": names}, {**arrays, **kept}
 
 

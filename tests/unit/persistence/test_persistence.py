@@ -216,7 +216,7 @@ def test_a_document_that_is_no_document_is_refused(tmp_path):
         "format": container.FORMAT,
         "version": container.VERSION,
         "document": "[]",
-        "sha256": container._seal("[]", {"w": X}),
+        "sha256": container._checksum("[]", {"w": X}),
     }
     save_file({"w": X}, tmp_path / "f", metadata={container.FORMAT: json.dumps(head)})
     with pytest.raises(FileError, match="not an imprint model"):
@@ -242,7 +242,7 @@ def test_a_width_of_text_that_a_file_only_claims_takes_no_memory(model):
 def test_pipes_and_devices_are_refused(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     for place in (tmp_path / "pipe", "/dev/zero"):
-        with pytest.raises(FileError, match=r"this is no ordinary file"):
+        with pytest.raises(FileError, match=r"this is not an ordinary file"):
             ImprintClassifier.load(place)
     with pytest.raises(FileError, match=r"Cannot write .*pipe: it is not an ordinary file\."):
         ImprintClassifier(generator="mean").fit(X, Y).save(tmp_path / "pipe")

@@ -61,7 +61,7 @@ def towards(m):
 def by_label(model, X):
     """Scores of the network's own classes in its order, then of the new ones in theirs."""
     place = {label: i for i, label in enumerate(model.classes_.tolist())}
-    S = model.learnt.head.scores(X)
+    S = model.state.head.scores(X)
     return S[:, [place[name] for name in HEAD.names]], S[:, [place[label] for label in LABELS]]
 
 
@@ -88,7 +88,7 @@ def test_qi_compares_cosines_of_all_classes():
 
 def test_margin_keeps_old_answers_unless_a_new_class_wins_by_it():
     model, rows = fitted("margin"), embedded(LABELS)
-    head, Q = model.learnt.head, np.concatenate([asked().X, between()])
+    head, Q = model.state.head, np.concatenate([asked().X, between()])
     unit = rows.X / np.linalg.norm(rows.X, axis=1, keepdims=True)
     W = np.stack([towards(unit[rows.y == label].mean(axis=0)) for label in LABELS])
     logits = Q @ HEAD.weights.T + HEAD.bias
@@ -103,7 +103,7 @@ def test_margin_keeps_old_answers_unless_a_new_class_wins_by_it():
 
 def test_the_margin_is_what_nearly_all_pictures_reach_that_were_left_out():
     model = fitted("margin")
-    folds = model.learnt.head.imprinted.folds
+    folds = model.state.head.imprinted.folds
     gaps = []
     for f in range(5):
         others = [s.rows[s.fold != f] for s in folds.held.values()]
@@ -112,8 +112,8 @@ def test_the_margin_is_what_nearly_all_pictures_reach_that_were_left_out():
         logits = X @ HEAD.weights.T + HEAD.bias
         gaps += ((X @ W.T).max(axis=1) + np.median(HEAD.bias) - logits.max(axis=1)).tolist()
     assert len(gaps) == 36
-    assert model.learnt.head.margin == pytest.approx(min(gaps), rel=1e-6)  # of 36 the worst is within 1 %
-    assert Imprinter("tinynet", keep_head=True).fit(embedded(LABELS, 1)).learnt.head.margin == 0
+    assert model.state.head.margin == pytest.approx(min(gaps), rel=1e-6)  # of 36 the worst is within 1 %
+    assert Imprinter("tinynet", keep_head=True).fit(embedded(LABELS, 1)).state.head.margin == 0
 
 
 @pytest.mark.parametrize("way", STRATEGIES)
@@ -142,7 +142,7 @@ def test_classes_come_and_go_exactly_and_a_file_gives_them_back(way, tmp_path):
 @pytest.mark.parametrize("way", ["qi", "done"])
 def test_as_a_linear_layer_it_is_exported(way, tmp_path):
     model, Q = fitted(way), asked().X
-    wanted = model.learnt.head.scores(Q)
+    wanted = model.state.head.scores(Q)
     export(model, tmp_path / "m.onnx", head_only=True)
     session = onnxruntime.InferenceSession(tmp_path / "m.onnx")
     S, P = session.run(None, {"embeddings": Q})
@@ -228,5 +228,5 @@ def test_a_file_that_claims_another_head_is_refused(change, sentence, tmp_path):
 
 
 def test_folds_are_kept_for_the_margin_alone():
-    assert isinstance(fitted("margin").learnt.head.imprinted.folds, CrossValidation)
-    assert fitted("done").learnt.head.imprinted.folds is None
+    assert isinstance(fitted("margin").state.head.imprinted.folds, CrossValidation)
+    assert fitted("done").state.head.imprinted.folds is None

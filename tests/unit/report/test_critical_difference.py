@@ -14,8 +14,8 @@ from PIL import Image
 
 from imprint.core.errors import FileError, MissingExtraError, ParameterError
 from imprint.report import critical_difference, save_critical_difference
+from imprint.report.critical_difference import LINE, bar_columns, ranks_by_row
 from imprint.report.diagram_layout import LEADING, lay_out
-from imprint.report.row_diagram import LINE, bar_columns, ranks_by_row
 from imprint.stats import compare
 
 

@@ -108,7 +108,9 @@ def test_refusals(folder, tmp_path):
 
 def test_the_page_has_the_dictionary():
     page = (ROOT / "docs" / "studies.md").read_text(encoding="utf-8")
-    rows = re.findall(r"^\| `(\w+)` \| [^|]+ \| (.+) \|$", page[page.index("## What a row holds") :], re.MULTILINE)
+    rows = re.findall(
+        r"^\| `(\w+)` \| [^|]+ \| (.+) \|$", page[page.index("## Columns of the results") :], re.MULTILINE
+    )
     assert dict(rows[: len(MEANINGS)]) == MEANINGS
 
 

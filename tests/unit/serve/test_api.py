@@ -76,7 +76,8 @@ def test_every_item_is_judged_by_a_model_that_has_not_seen_it(labelled, project)
     assert told["rows"] == 25
     assert told["accuracy"] == pytest.approx(24 / 25, abs=0.01)  # extrapolated along the learning curve
     assert told["interval"][0] < 24 / 25 < told["interval"][1]
-    assert told["confusion"] == [[12, 0], [1, 12]]
+    assert told["classes"] == ["top", "bottom"], "in the order in which they were added"
+    assert told["confusion"] == [[12, 1], [0, 12]]
     assert [one["id"] for one in told["mistakes"]] == [wrong]
     assert [(one["id"], one["predicted"]) for one in told["mislabelled"]] == [(wrong, "bottom")]
     labelled.change(do="move", ids=[wrong], label="bottom")
@@ -126,7 +127,7 @@ def test_what_is_taken_away_answers_as_the_page_does(labelled, project, tmp_path
         assert np.allclose([page[k] for k in classes], graph, atol=1e-4)
         assert np.allclose([page[k] for k in model.classes_.tolist()], own, atol=1e-4)
     fresh = Imprinter("raw", cache=False, **PARTS).fit(str(tmp_path / "photos"))
-    assert np.array_equal(fresh.learnt.head.proxies.weights, project.model().head.proxies.weights)
+    assert np.array_equal(fresh.state.head.proxies.weights, project.model().head.proxies.weights)
 
 
 def test_the_report_is_one_page_of_what_was_judged(client):

@@ -1,9 +1,9 @@
-"""Every block of code on the page about statistics runs and prints what the page says."""
+"""Every block of code in the section on statistics runs and prints what the page says."""
 
 import doctest
 from pathlib import Path
 
-PAGE = Path(__file__).resolve().parents[3] / "docs" / "statistics.md"
+PAGE = Path(__file__).resolve().parents[3] / "docs" / "studies.md"
 
 
 def test_the_page_runs(tmp_path, monkeypatch):

@@ -139,16 +139,16 @@ def test_holm_is_the_step_down_rule_and_never_below_raw(p):
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: wilcoxon([1, 2], [1]), "wilcoxon: 2 and 1 scores; they must come in pairs."),
+        (lambda: wilcoxon([1, 2], [1]), "wilcoxon: 2 and 1 scores; give as many of both."),
         (
             lambda: wilcoxon([1, np.nan], [1, 2]),
-            "wilcoxon: got float64 of shape (2,); it takes finite numbers, a sequence.",
+            "wilcoxon: got float64 of shape (2,); give finite numbers, a sequence.",
         ),
         (
             lambda: friedman([1, 2]),
-            "friedman: got int64 of shape (2,); it takes finite numbers, instances x methods.",
+            "friedman: got int64 of shape (2,); give finite numbers, instances x methods.",
         ),
-        (lambda: holm(["a"]), "holm: got <U1 of shape (1,); it takes finite numbers, a sequence."),
+        (lambda: holm(["a"]), "holm: got <U1 of shape (1,); give finite numbers, a sequence."),
     ],
 )
 def test_bad_input_is_refused_in_one_sentence(call, message):

@@ -103,7 +103,7 @@ LONG = {"names": "m", "instances": "i"}
         (
             {"m": ["a"], "i": ["x"], "s": [1], "seed": [0]},
             LONG,
-            "beside 'm' and 'i' a long table has one column of scores, not ['s', 'seed']",
+            "besides 'm' and 'i', a long table has one column of scores, not ['s', 'seed']",
         ),
         (
             {"m": ["a"], "s": [1]},
@@ -138,7 +138,7 @@ LONG = {"names": "m", "instances": "i"}
         (
             [[1, 2], [True, 3.5]],
             {"names": ["a", "b"], "instances": ["x", "x"]},
-            "instance 'x' is there twice",
+            "instance 'x' appears twice",
         ),
         (
             {"a": [1, 2], "b": [True, False]},
@@ -150,15 +150,15 @@ LONG = {"names": "m", "instances": "i"}
             {},
             "method 'b' has '1' for instance 0; a score must be a finite number",
         ),
-        ({"i": ["x", "x"], "a": [1, 2], "b": [3, 4]}, {"instances": "i"}, "instance 'x' is there twice"),
+        ({"i": ["x", "x"], "a": [1, 2], "b": [3, 4]}, {"instances": "i"}, "instance 'x' appears twice"),
         ({"i": ["x", None], "a": [1, 2], "b": [3, 4]}, {"instances": "i"}, "row 1 does not name its instance"),
         ({"a": [1, 2], "b": [3, 4]}, {"instances": ["x"]}, "1 instances for 2 rows of scores"),
         (
             {"a": [1, 2], "b": [3]},
             {},
-            "methods have unlike numbers of scores, {'a': 2, 'b': 1}; write {method: {instance: score}}",
+            "methods have different numbers of scores, {'a': 2, 'b': 1}; write {method: {instance: score}}",
         ),
-        ({"a": 1, "b": 2}, {}, "method 'a' has 1; it takes one score per instance"),
+        ({"a": 1, "b": 2}, {}, "2 methods on 0 instances; give at least two methods and one instance"),
         (
             {"a": [1, 2], "b": [[1, 2], [3, 4]]},
             {},
@@ -167,15 +167,15 @@ LONG = {"names": "m", "instances": "i"}
         (
             {"a": {"x": 1}, "b": [1]},
             {},
-            "method 'b' does not say which instances its scores belong to, others do",
+            "method 'b' does not name the instances of its scores, other methods do",
         ),
         (
             {"a": {"x": 1}, "b": {"x": 2}},
             {"instances": "x"},
             "scores that name their instances take no `instances`",
         ),
-        ([[1, 2]], {"names": ["a", "a"]}, "method 'a' is there twice"),
-        ({1: [1, 2], "1": [1, 3]}, {}, "method '1' is there twice"),
+        ([[1, 2]], {"names": ["a", "a"]}, "method 'a' appears twice"),
+        ({1: [1, 2], "1": [1, 3]}, {}, "method '1' appears twice"),
         (
             [[1, 2]],
             {"names": ["a"]},
@@ -188,14 +188,14 @@ LONG = {"names": "m", "instances": "i"}
             {"names": ["a", "b"], "instances": "i"},
             "an array has no column 'i'; give one label per row",
         ),
-        ([[1], [2]], {"names": ["a"]}, "1 methods on 2 instances; it takes two methods and an instance"),
+        ([[1], [2]], {"names": ["a"]}, "1 methods on 2 instances; give at least two methods and one instance"),
         (
             np.empty((0, 2)),
             {"names": ["a", "b"]},
-            "2 methods on 0 instances; it takes two methods and an instance",
+            "2 methods on 0 instances; give at least two methods and one instance",
         ),
-        ({}, {}, "0 methods on 0 instances; it takes two methods and an instance"),
-        (pd.DataFrame([[1, 2]], columns=["a", "a"]), {}, "column 'a' is there twice"),
+        ({}, {}, "0 methods on 0 instances; give at least two methods and one instance"),
+        (pd.DataFrame([[1, 2]], columns=["a", "a"]), {}, "column 'a' appears twice"),
     ],
 )
 def test_what_cannot_be_compared_is_refused_by_name(scores, options, message):

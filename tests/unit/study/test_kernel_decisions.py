@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from imprint import ImprintClassifier, tasks
-from imprint.core.defaults import PARTS
+from imprint.core.component import PARTS
 from imprint.core.errors import ImprintError
 from imprint.study import Grid, Held, Study, decide, kernel_decisions, run
 from imprint.study.evaluate import MEASUREMENTS

@@ -5,7 +5,7 @@ import pytest
 from sklearn.metrics import accuracy_score, f1_score
 
 from imprint import ImprintClassifier, aggregators, generators, normalisers, tasks
-from imprint.core.defaults import PARTS
+from imprint.core.component import PARTS
 from imprint.kernels import cpu
 from imprint.study import Grid, Held, Study, decide, plan, run
 from imprint.study.proxies import UnitProxies
@@ -146,7 +146,7 @@ def test_components_from_outside_run_plainly(source, tmp_path):
 @pytest.mark.parametrize("held", [1, 2**25], ids=["little memory", "much memory"])
 def test_engines_and_memory_change_nothing(source, tmp_path, monkeypatch, compiled, held):
     monkeypatch.setattr(cpu, "policy", cpu.Policy(compiled_from=compiled))
-    monkeypatch.setattr(decide, "HELD", held)
+    monkeypatch.setattr(decide, "PROXY_NUMBERS", held)
     monkeypatch.setattr(decide, "SCORES", 2000 if held == 1 else 2**22)
     grid = Grid(
         norm_pre=["none", "l2"],

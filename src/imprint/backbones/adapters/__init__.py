@@ -1,4 +1,4 @@
-"""What runs a backbone: one file per adapter, each with `load(source, device, threads)`.
+"""Adapters, one file each, run backbones by `load(source, device, threads)`.
 
-`source` is a record, or the name behind the colon for models that bring their own description.
+`source` is a record, or the name after the colon for models that describe themselves.
 """

@@ -15,7 +15,7 @@ from imprint.core.family import unknown
 from imprint.core.types import Array
 
 VERSION = 1
-VALUES = 2**20  # input values that go through the network at once; more do not fit into a processor's caches
+VALUES = 2**20  # input values per pass of the network; more do not fit into the caches of a processor
 MESSAGES: dict[str, dict[int, str]] = {  # fields of ONNX messages that lead to tensors: number and type
     "Model": {7: "Graph", 25: "Function"},
     "Graph": {1: "Node", 5: "Tensor", 15: "Sparse"},
@@ -56,7 +56,7 @@ class OnnxBackbone(PictureBackbone):
 
 
 def _check_input(name: str, node: Any, rule: Preprocess) -> None:
-    """Refuse a record that feeds the network another type or size than it takes."""
+    """Refuse a record whose input type or size is not that of the network."""
     picture = (*rule.size, rule.channels) if rule.layout == "NHWC" else (rule.channels, *rule.size)
     kind = {"uint8": "tensor(uint8)", "float32": "tensor(float)"}[rule.dtype]
     fits = len(node.shape) == 4 and all(not isinstance(n, int) or n == f for n, f in zip(node.shape[1:], picture))
@@ -95,14 +95,14 @@ def _providers(ort: Any, name: str, device: str) -> list[Any]:
     match = re.fullmatch(r"cuda(?::(\d+))?", device)
     if not match or "CUDAExecutionProvider" not in ort.get_available_providers():
         raise ParameterError(
-            f"load({name!r}, device={device!r}): this ONNX Runtime runs on 'cpu' alone; "
-            "'cuda' needs the package onnxruntime-gpu in the place of onnxruntime."
+            f"load({name!r}, device={device!r}): this ONNX Runtime runs on 'cpu' only; "
+            "'cuda' needs the package onnxruntime-gpu instead of onnxruntime."
         )
     return [("CUDAExecutionProvider", {"device_id": int(match[1] or 0)}), "CPUExecutionProvider"]
 
 
 def has_external_data(content: bytes) -> bool:
-    """Whether any tensor of a model refers to another file; also for what is not a model and cannot be parsed."""
+    """Whether any tensor of a model refers to another file; also True for bytes that cannot be parsed."""
     if b"location" not in content:  # the key under which a tensor names the other file
         return False
     pending = [("Model", memoryview(content))]

@@ -1,4 +1,4 @@
-"""Pixels, no network: the floor every backbone has to beat."""
+"""Pixels without a network: the baseline of every backbone."""
 
 from imprint.backbones.backbone import PictureBackbone, only_cpu
 from imprint.backbones.record import NO_WEIGHTS, Record

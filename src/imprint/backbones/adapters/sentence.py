@@ -7,8 +7,9 @@ from typing import Any
 from imprint.backbones.backbone import Backbone, extra, reason
 from imprint.backbones.record import Record
 from imprint.backbones.torch_backbone import check_device, state_digest, torch_module
-from imprint.core.errors import FileError, ParameterError
+from imprint.core.errors import FileError
 from imprint.core.types import Array
+from imprint.modalities import modality
 
 VERSION = 1
 
@@ -24,9 +25,8 @@ class SentenceBackbone(Backbone):
 
     def prepare(self, item: str) -> str:
         """The text itself."""
-        if not isinstance(item, str):
-            raise ParameterError(f"prepare({type(item).__name__}): a text must be a str.")
-        return item
+        text: str = modality("text").convert(item)
+        return text
 
     def _forward(self, batch: Sequence[str]) -> Array:
         texts = list(batch)
@@ -37,7 +37,7 @@ class SentenceBackbone(Backbone):
 
 
 def _identity(model: Any) -> str:
-    """Weights, the modules they fill and the vocabulary: whatever moves an embedding."""
+    """Weights, modules and vocabulary: everything that changes an embedding."""
     words = sorted(model.tokenizer.get_vocab().items())
     return "\n".join([state_digest(model), repr(model), repr(model.max_seq_length), repr(words)])
 
@@ -51,14 +51,14 @@ def load(source: str, device: str, threads: int | None) -> SentenceBackbone:
         model = package.SentenceTransformer(source, device=device)
     except (OSError, RuntimeError, ValueError) as e:
         raise FileError(
-            f"{spec} is no folder here and could not be fetched ({reason(e)}): without a network, "
+            f"{spec} is not a folder here and could not be fetched ({reason(e)}): without a network, "
             "write sentence:FOLDER with a model saved there."
         ) from None
     return SentenceBackbone(describe(source, model), model, device, threads)
 
 
 def describe(name: str, model: Any) -> Record:
-    """The record, from what the model says of itself."""
+    """The record, from the metadata of the model."""
     dimension = getattr(model, "get_embedding_dimension", None) or model.get_sentence_embedding_dimension
     card = model.model_card_data
     return Record(

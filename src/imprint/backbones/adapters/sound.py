@@ -5,13 +5,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from imprint.backbones.adapters.tflite import dequantised, ended_at
-from imprint.backbones.backbone import Backbone, extra, only_cpu, reason, thread_count
+from imprint.backbones.adapters.tflite import dequantised, open_interpreter
+from imprint.backbones.backbone import Backbone, only_cpu
 from imprint.backbones.record import Record, weights
-from imprint.core.errors import FileError, ParameterError, UnreadableInput
+from imprint.core.errors import ParameterError, UnreadableInput
 from imprint.core.types import Array
 
-VERSION = 2  # 1 took the bytes of a quantised layer for its values
+VERSION = 2  # version 1 did not dequantise
 RATE = 16_000  # samples a second that the network takes
 LOWEST, HIGHEST = 1_000, 768_000  # rates of a recording
 
@@ -24,14 +24,7 @@ class SoundBackbone(Backbone):
     def __init__(self, record: Record, threads: int | None):
         content, digest = weights(record)
         super().__init__(record, digest, VERSION)
-        runtime = extra("ai_edge_litert.interpreter", "litert", record.name)
-        try:
-            self._interpreter = runtime.Interpreter(
-                model_content=ended_at(content, record), num_threads=thread_count(threads)
-            )
-            self._interpreter.allocate_tensors()
-        except (ValueError, RuntimeError) as e:
-            raise FileError(f"{record.name} is not a model LiteRT can run: {reason(e)}.") from None
+        self._interpreter = open_interpreter(record, content, threads)
         details, output = self._interpreter.get_input_details()[0], self._interpreter.get_output_details()[0]
         self._input, self._output, self._samples = details["index"], output["index"], int(details["shape"][-1])
         self._quantisation = output["quantization"]

@@ -9,11 +9,12 @@ import numpy as np
 from imprint.backbones.adapters.onnx import session
 from imprint.backbones.backbone import Backbone, thread_count
 from imprint.backbones.record import Record, weights
-from imprint.core.errors import FileError, ParameterError
+from imprint.core.errors import FileError
 from imprint.core.types import Array
+from imprint.modalities import modality
 
 VERSION = 1
-TOGETHER = 8  # texts of one length that go through the network at once; more is no faster
+TOGETHER = 8  # texts of one length per pass of the network; more is not faster
 
 
 class TextBackbone(Backbone):
@@ -32,13 +33,8 @@ class TextBackbone(Backbone):
 
     def prepare(self, item: str) -> str:
         """The text itself."""
-        if not isinstance(item, str):
-            raise ParameterError(f"prepare({type(item).__name__}): a text must be a str.")
-        try:
-            item.encode()
-        except UnicodeEncodeError:
-            raise ParameterError(f"prepare({item[:40]!r}): a text must be whole Unicode, without surrogates.") from None
-        return item
+        text: str = modality("text").convert(item)
+        return text
 
     def _forward(self, batch: Sequence[str]) -> Array:
         tokens = [self._tokenizer.encode(text).ids for text in batch]
@@ -62,7 +58,7 @@ class TextBackbone(Backbone):
 
 
 def _same_length(tokens: Sequence[Sequence[int]]) -> list[Array]:
-    """Rows in batches of texts with equally many tokens, the longest first."""
+    """Row numbers in batches of texts with the same number of tokens, the longest first."""
     lengths = np.array([len(ids) for ids in tokens])
     groups = [np.flatnonzero(lengths == n) for n in np.unique(lengths)[::-1]]
     return [rows[i : i + TOGETHER] for rows in groups for i in range(0, len(rows), TOGETHER)]

@@ -20,7 +20,8 @@ class TfliteBackbone(PictureBackbone):
     def __init__(self, record: Record, threads: int | None):
         content, digest = weights(record)
         super().__init__(record, digest, VERSION)
-        self._interpreter = _interpreter(record, content, thread_count(threads))
+        self._interpreter = open_interpreter(record, content, threads)
+        _check_inputs(record, self._interpreter)
         self._input = self._interpreter.get_input_details()[0]["index"]
         output = self._interpreter.get_output_details()[0]
         self._output, self._quantisation = output["index"], output["quantization"]
@@ -38,19 +39,24 @@ class TfliteBackbone(PictureBackbone):
         return dequantised(out, self._quantisation)
 
 
-def _interpreter(record: Record, content: bytes, threads: int) -> Any:
-    runtime = extra("ai_edge_litert.interpreter", "litert", f"tflite:{record.name}")
-    content = ended_at(content, record)
+def open_interpreter(record: Record, content: bytes, threads: int | None) -> Any:
+    """LiteRT with a model that ends at the layer of its record."""
+    runtime = extra("ai_edge_litert.interpreter", "litert", record.name)
+    model = truncated(content, record)
     try:
-        interpreter = runtime.Interpreter(model_content=content, num_threads=threads)
+        interpreter = runtime.Interpreter(model_content=model, num_threads=thread_count(threads))
+        interpreter.allocate_tensors()
     except (ValueError, RuntimeError) as e:
         raise FileError(f"{record.name} is not a model LiteRT can run: {reason(e)}.") from None
+    return interpreter
+
+
+def _check_inputs(record: Record, interpreter: Any) -> None:
     details = interpreter.get_input_details()
     dtype = record.preprocess.dtype if record.preprocess else ""
     if len(details) != 1 or np.dtype(details[0]["dtype"]).name != dtype:
         inputs = ", ".join(np.dtype(d["dtype"]).name for d in details)
         raise ParameterError(f"The record of {record.name} feeds it {dtype}, but its inputs are: {inputs}.")
-    return interpreter
 
 
 def dequantised(values: Array, quantisation: tuple[float, int]) -> Array:
@@ -59,15 +65,15 @@ def dequantised(values: Array, quantisation: tuple[float, int]) -> Array:
     return (values.astype(np.float32) - np.float32(zero)) * np.float32(scale) if scale else values
 
 
-def ended_at(content: bytes, record: Record) -> bytes:
-    """The model with the record's layer as its only output and no operator behind it.
+def truncated(content: bytes, record: Record) -> bytes:
+    """The model with the record's layer as its only output and without the operators after it.
 
-    Three numbers of the flatbuffer are overwritten in a copy: how many outputs there are, which tensor the first
-    is, and how many operators (they lie in the order they run). So no memory is used for the other tensors.
+    Three numbers of the flatbuffer are overwritten in a copy: the number of outputs, the tensor of the first output,
+    and the number of operators (they are stored in the order in which they run). So the other tensors need no memory.
     """
     if record.layer is None:
         return content
-    schema = extra("ai_edge_litert.schema_py_generated", "litert", f"tflite:{record.name}")
+    schema = extra("ai_edge_litert.schema_py_generated", "litert", record.name)
     buffer = bytearray(content)
     try:
         graph = schema.Model.GetRootAs(buffer).Subgraphs(0)
@@ -86,7 +92,7 @@ def ended_at(content: bytes, record: Record) -> bytes:
 
 
 def _name(tensor: Any) -> str:
-    """A tensor's name; converters join the names of fused operators by ';', the first one stands for all."""
+    """The name of a tensor; converters join the names of fused operators by ';', and the first one counts."""
     return str(tensor.Name().decode().split(";")[0])
 
 

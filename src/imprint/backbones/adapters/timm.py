@@ -34,7 +34,7 @@ def _load(name: str, device: str, threads: int | None, pretrained: bool) -> Torc
 
 
 def describe(name: str, module: Any) -> Record:
-    """The record, from what timm says of its weights."""
+    """The record, from the metadata of timm's weights."""
     cfg = module.pretrained_cfg
     hub = cfg.get("hf_hub_id")
     return Record(
@@ -53,7 +53,7 @@ def _preprocess(name: str, module: Any) -> Preprocess:
     cfg = extra("timm.data", "timm", f"timm:{name}").resolve_model_data_config(module)
     channels, height, width = cfg["input_size"]
     if channels not in (1, 3) or cfg["crop_mode"] not in ("center", "squash") or height != width:
-        raise ParameterError(f"timm:{name} wants {cfg['input_size']} by '{cfg['crop_mode']}', which is not supported.")
+        raise ParameterError(f"timm:{name} takes {cfg['input_size']} by '{cfg['crop_mode']}', which is not supported.")
     scaled = int(height / cfg["crop_pct"])
     if cfg["crop_mode"] == "squash" and scaled != height:
         raise ParameterError(f"timm:{name} squashes to {scaled} and crops {height}, which is not supported.")

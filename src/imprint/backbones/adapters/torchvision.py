@@ -18,7 +18,7 @@ from imprint.core.family import unknown
 
 VERSION = 2
 PREFIX = "torchvision:"
-CHANGE_INPUT = ("googlenet", "inception_v3")  # with published weights alone, so an empty network differs
+CHANGE_INPUT = ("googlenet", "inception_v3")  # only with published weights, so an empty network differs
 
 
 def load(source: Record | str, device: str, threads: int | None) -> TorchBackbone:
@@ -33,7 +33,7 @@ def load(source: Record | str, device: str, threads: int | None) -> TorchBackbon
 
 
 def describe(name: str) -> Record:
-    """The record of a network that has none here, from what torchvision says of its weights."""
+    """The record of a network without one here, from the metadata of torchvision's weights."""
     spec = PREFIX + name
     models = _models(spec)
     known = models.list_models(module=models)
@@ -43,7 +43,7 @@ def describe(name: str) -> Record:
     if weights is None:
         raise ParameterError(f"load({spec!r}): torchvision has no weights IMAGENET1K_V1 of it.")
     if name in CHANGE_INPUT:
-        raise ParameterError(f"load({spec!r}): it changes its input in a way of its own, which is not supported.")
+        raise ParameterError(f"load({spec!r}): it transforms its input itself, which is not supported.")
     rule, file = weights.transforms(), weights.url.rsplit("/", 1)[-1]
     digits = re.search(r"-([0-9a-f]{8})\.pth$", file)
     bare = Record(
@@ -72,24 +72,24 @@ def describe(name: str) -> Record:
 
 
 def architecture(record: Record) -> Any:
-    """The network, classifier included, its parameters still without memory."""
+    """The network with its classifier; its parameters have no memory yet."""
     torch, models = extra("torch", "torch", record.name), _models(record.name)
     with torch.device("meta"):
         return models.get_model(record.name.removeprefix(PREFIX), weights=None)
 
 
 def without_classifier(network: Any) -> Any:
-    """The network up to what enters its last layer."""
+    """The network without its last layer."""
     network.set_submodule(_classifier(type(network).__name__, network), torch_module().nn.Identity())
     return network
 
 
 def _classifier(spec: str, network: Any) -> str:
-    """The name of the last layer, where it is a linear one."""
+    """The name of the last layer, which must be linear."""
     layers = [(n, m) for n, m in network.named_modules() if getattr(m, "weight", None) is not None]
     name, last = layers[-1]
     if not isinstance(last, torch_module().nn.Linear):
-        raise ParameterError(f"load({spec!r}): its last layer is no linear one, so it has no embedding.")
+        raise ParameterError(f"load({spec!r}): its last layer is not linear, so it has no embedding.")
     return str(name)
 
 

@@ -1,1 +1,1 @@
-"""Files: written whole or not at all, locked, checked against their checksums."""
+"""Files: written completely or not at all, locked, and verified by checksums."""

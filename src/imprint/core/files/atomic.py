@@ -1,11 +1,12 @@
-"""Files appear whole or not at all."""
+"""Files that appear complete or not at all, locks between processes, and the folder for caches."""
 
 import os
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from secrets import token_hex
-from typing import IO
+from typing import IO, Any
 
 from imprint.core.errors import FileError
 
@@ -47,7 +48,7 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
 
 
 def make_folder(folder: Path) -> Path:
-    """Create the folder and its parents, or refuse in one sentence."""
+    """Create the folder and its parents."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as e:
@@ -56,14 +57,14 @@ def make_folder(folder: Path) -> Path:
 
 
 def remove_partials(folder: Path) -> None:
-    """Remove the temporary files of killed writers; the caller must know that nobody writes there now."""
+    """Remove the temporary files of killed processes; the caller must know that no process writes there now."""
     for partial in folder.glob(f".*{PARTIAL}"):
         with suppress(OSError):
             partial.unlink()
 
 
 def _temporary(target: Path) -> tuple[int, Path]:
-    """A new, open file next to `target`. The system applies the umask, so that no thread has to read it."""
+    """A new, open file next to `target`, created with the umask of the process."""
     flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0) | getattr(os, "O_NOFOLLOW", 0)
     replaced_mode = target.stat().st_mode & 0o777 if target.exists() else None
     while True:
@@ -82,3 +83,61 @@ def _sync_folder(folder: Path) -> None:
             os.fsync(handle)
         finally:
             os.close(handle)
+
+
+PAUSE = 0.1  # seconds between two tries
+
+
+@contextmanager
+def exclusive(path: Path, waiting: Callable[[], object] = lambda: None, *, remove: bool = False) -> Iterator[None]:
+    """Hold the lock on the file `path`, which is created if needed; call `waiting` before each pause.
+
+    The operating system releases the lock when the process dies. The file stays unless `remove` is set. Threads exclude
+    one another as processes do; a thread that asks for a lock that it holds deadlocks.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder, exclusive(Path(folder) / "a.lock"):
+    ...     print("alone")
+    alone
+    """
+    if not path.parent.is_dir():
+        raise FileError(f"Cannot lock {path}: there is no folder {path.parent}.")
+    from filelock import FileLock  # imported here: it takes ten milliseconds
+
+    lock = FileLock(path)
+    while not _acquired(lock, path):
+        waiting()
+        time.sleep(PAUSE)
+    try:
+        yield
+    finally:
+        if remove:
+            with suppress(OSError):  # Windows does not delete an open file; it may stay
+                path.unlink()
+        lock.release()
+
+
+def _acquired(lock: Any, path: Path) -> bool:
+    from filelock import Timeout
+
+    try:
+        lock.acquire(timeout=0)
+    except Timeout:
+        return False
+    except OSError as e:
+        raise FileError(f"Cannot lock {path}: {e.strerror or e}.") from None
+    return True
+
+
+def home() -> Path:
+    """The folder for data and embeddings: `IMPRINT_HOME`, else `imprint` in the user's cache folder.
+
+    The cache folder is `$XDG_CACHE_HOME` or `~/.cache`, on Windows `%LOCALAPPDATA%`. Nothing is created.
+    """
+    if folder := os.environ.get("IMPRINT_HOME"):
+        return Path(folder).expanduser().absolute()
+    if os.name == "nt":
+        local = os.environ.get("LOCALAPPDATA")
+        return (Path(local) if local else Path.home() / "AppData" / "Local") / "imprint"
+    cache = os.environ.get("XDG_CACHE_HOME", "")
+    return (Path(cache) if os.path.isabs(cache) else Path.home() / ".cache") / "imprint"

@@ -1,4 +1,4 @@
-"""One safe file per model: a safetensors file whose header carries a JSON document and a digest of everything."""
+"""The model file: a safetensors file whose header holds a JSON document and a digest of all content."""
 
 import json
 import os
@@ -11,42 +11,42 @@ import numpy as np
 from safetensors import SafetensorError
 from safetensors.numpy import load as read_tensors
 
+from imprint.core import __version__
 from imprint.core.digest import digest
 from imprint.core.errors import FileError
 from imprint.core.files.atomic import atomic_write
 from imprint.core.types import Array
-from imprint.core.version import __version__
 
 FORMAT = "imprint-model"
 VERSION = 2
 TYPES = {f"{kind}{bits}": f"{kind[0].upper()}{bits}" for kind in ("int", "uint", "float") for bits in (8, 16, 32, 64)}
 TYPES["bool"] = "BOOL"
-"""What safetensors calls NumPy's types."""
+"""The safetensors name of each NumPy type."""
 LARGEST_HEADER = 100_000_000  # as safetensors has it: some 300,000 classes
 LARGEST_FILE = 8 * 2**30
 
 
 Check = Callable[[dict[str, Any], dict[str, Array]], object]
-"""What reads a document and its arrays, and raises `FileError` where it cannot."""
+"""A function that reads a document and its arrays, and raises `FileError` if they are not valid."""
 
 
 def write(
     path: str | os.PathLike[str], document: dict[str, Any], arrays: dict[str, Array], check: Check | None = None
 ) -> None:
-    """Write a document and its arrays, whole or not at all. What was written is read back before it replaces a file.
+    """Write a document and its arrays, complete or not at all.
 
-    `check` is given what was read.
+    The file is read back and passed to `check` before it replaces an older one.
     """
     text = json.dumps({**document, "written_by": __version__}, sort_keys=True)
     whole = {name: np.ascontiguousarray(a) for name, a in arrays.items()}
-    head = {"format": FORMAT, "version": VERSION, "document": text, "sha256": _seal(text, whole)}
+    head = {"format": FORMAT, "version": VERSION, "document": text, "sha256": _checksum(text, whole)}
     header = _header(whole, {FORMAT: json.dumps(head)})
     if len(header) > LARGEST_HEADER or len(header) + sum(a.nbytes for a in whole.values()) > LARGEST_FILE:
         raise FileError(f"Cannot write {path}: the model is larger than a file may be.")
     with atomic_write(path) as f:
         f.write(struct.pack("<Q", len(header)) + header)
         for array in whole.values():
-            f.write(array.reshape(-1).view(np.uint8).data)  # as it lies in memory: no second copy of a large model
+            f.write(array.reshape(-1).view(np.uint8).data)  # straight from memory: no second copy of a large model
         f.flush()
         try:
             again = _parse(_read_back(f.fileno()), path)
@@ -91,7 +91,7 @@ def _parse(raw: bytes, path: str | os.PathLike[str]) -> tuple[dict[str, Any], di
         document = json.loads(head["document"])
     except (SafetensorError, KeyError, ValueError, TypeError, RecursionError):
         raise _damaged(path) from None
-    if head.get("sha256") != _seal(head["document"], arrays):
+    if head.get("sha256") != _checksum(head["document"], arrays):
         raise _damaged(path)
     if not isinstance(document, dict):
         raise foreign(path)
@@ -113,7 +113,7 @@ def _damaged(path: str | os.PathLike[str]) -> FileError:
     return FileError(f"{path}: the model is damaged or was altered; its checksum does not match.")
 
 
-def _seal(text: str, arrays: dict[str, Array]) -> str:
+def _checksum(text: str, arrays: dict[str, Array]) -> str:
     return digest(part for name in sorted(arrays) for part in (name, arrays[name])) + digest([text])
 
 
@@ -123,7 +123,7 @@ def _bytes_of(path: Path) -> bytes:
         if path.is_dir():
             raise FileError(f"{path}: this is a folder, not a model file.")
         if not path.is_file():
-            raise FileError(f"{path}: this is no ordinary file.")
+            raise FileError(f"{path}: this is not an ordinary file.")
         if size > LARGEST_FILE:
             raise FileError(f"{path}: {size:,} bytes is more than a model may have ({LARGEST_FILE:,}).")
         return path.read_bytes()
@@ -136,7 +136,7 @@ def _bytes_of(path: Path) -> bytes:
 
 
 def _head(raw: bytes, path: str | os.PathLike[str]) -> dict[str, Any]:
-    """Our own words in the header, read before anything is allocated for the arrays it claims."""
+    """Our part of the header, read before any memory is allocated for the arrays that it claims to have."""
     if len(raw) < 8:
         raise foreign(path)
     length = _header_length(raw)

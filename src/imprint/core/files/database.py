@@ -41,6 +41,10 @@ def is_intact(row: Sequence[Any]) -> bool:
     return bool(row[-1] == checksum(*row[:-1]))
 
 
+class DamagedDatabaseError(FileError):
+    """A database is damaged, or is not one of ours; content that can be computed again may be removed."""
+
+
 class Database:
     """One SQLite file. Any thread may call it; calls run one after the other.
 
@@ -109,7 +113,7 @@ class Database:
         return FileError(f"{self.path}: {what} is damaged; put back a copy of the file.")
 
     def close(self) -> None:
-        """Write the log into the file and let go of it."""
+        """Write the log into the file and close it."""
         with self._lock, suppress(sqlite3.Error):  # what was committed stays in the log
             self._connection.close()
 
@@ -126,7 +130,7 @@ class Database:
                 ):
                     self.execute(statement)
             elif stated != (APPLICATION, version):
-                raise FileError(
+                raise DamagedDatabaseError(
                     f"{self.path}: this file is damaged or has another format (it states {stated[1]}, this imprint "
                     f"reads {version}); use the imprint that wrote it, or put back a copy."
                 )
@@ -159,4 +163,4 @@ def _explanation(path: Path, error: Exception) -> FileError:
         return FileError(f"Cannot write {path}: No space left on device.")
     if code in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_IOERR):
         return FileError(f"Cannot write {path}: {error}.")
-    return FileError(f"{path} is damaged ({error}); put back a copy of the file.")
+    return DamagedDatabaseError(f"{path} is damaged ({error}); put back a copy of the file.")

@@ -6,14 +6,17 @@ from itertools import compress
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from imprint.core.errors import FileError
-from imprint.datasets.growing import GrowingRows
-from imprint.datasets.split import NO_LABELS, SPLITS, RowsOf, Split, classes_of
+from imprint.core.types import Array
+from imprint.datasets.split import NO_LABELS, SPLITS, RowNames, Split, classes_of
 from imprint.datasets.tables.layout import TableLayout, choose_layout, matrix_of
 from imprint.datasets.tables.reading import SUFFIXES, TableBatch, first_row, read_batches, table_suffix
 from imprint.datasets.tables.values import Cell, LabelColumn, is_missing, text_of
 
 NAMED = 10  # rows in one message
+SPARE = 8  # one eighth of the rows is allocated in advance
 
 __all__ = ["SUFFIXES", "has_tables", "load_table", "load_table_folder", "table_suffix"]
 
@@ -42,6 +45,35 @@ def load_table(
     return table.as_split()
 
 
+class GrowingRows:
+    """Float32 rows that are appended block by block; the memory grows in place, so that there is one copy of them.
+
+    >>> rows = GrowingRows()
+    >>> rows.add(np.ones((2, 3))), rows.add(np.zeros((1, 3)))
+    (None, None)
+    >>> rows.array().shape
+    (3, 3)
+    """
+
+    def __init__(self) -> None:
+        self._rows = np.empty((0, 0), dtype=np.float32)
+        self._used = 0
+
+    def add(self, block: Array) -> None:
+        """Append a block of rows."""
+        end = self._used + len(block)
+        if end > len(self._rows):
+            self._rows.resize((end + end // SPARE, block.shape[1]), refcheck=False)
+        self._rows[self._used : end] = block
+        self._used = end
+
+    def array(self) -> Array:
+        """The rows, read-only; nothing can be appended afterwards."""
+        self._rows.resize((self._used, self._rows.shape[1]), refcheck=False)
+        self._rows.flags.writeable = False
+        return self._rows
+
+
 class _TableRows:
     """The rows of one split, collected from batches."""
 
@@ -65,16 +97,17 @@ class _TableRows:
         keep = [split in (None, part) for part in parts]
         if self.labels is not None:
             given = [not is_missing(value) for value in batch.values(self.labels.column)]
-            self.unlabelled += compress(batch.rows, (kept and not label for kept, label in zip(keep, given)))
-            keep = [kept and label for kept, label in zip(keep, given)]
+            self.unlabelled += compress(batch.rows, (k and not label for k, label in zip(keep, given)))
+            keep = [k and label for k, label in zip(keep, given)]
         if self.layout.kind == "text":
             column = self.layout.inputs[0]
-            cells = zip(batch.rows, batch.values(column), keep)
-            self.texts += [text_of(value, Cell(self.path, row, column)) for row, value, kept in cells if kept]
+            cells = compress(zip(batch.rows, batch.values(column)), keep)
+            self.texts += [text_of(value, Cell(self.path, row, column)) for row, value in cells]
         else:
             X = matrix_of(self.path, batch, self.layout, self.width)
             self.width = X.shape[1] if len(X) else self.width
-            self.embeddings.add(X if all(keep) else X[keep])
+            if any(keep):
+                self.embeddings.add(X if all(keep) else X[keep])
         rows = list(compress(batch.rows, keep))
         self.rows.extend(rows)
         if self.labels is not None:
@@ -85,7 +118,7 @@ class _TableRows:
     def as_split(self) -> Split:
         """The collected rows."""
         labels = self.labels.array() if self.labels is not None else NO_LABELS
-        names = tuple(self.names) or RowsOf(self.path.name, self.rows)
+        names = tuple(self.names) or RowNames(f"{self.path.name}, row ", self.rows)
         is_text = self.layout.kind == "text"
         inputs: Any = tuple(self.texts) if is_text else self.embeddings.array()
         modality = "text" if is_text else "embedding"

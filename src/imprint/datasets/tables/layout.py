@@ -1,7 +1,7 @@
 """The role of each column of a table, and the embeddings in it as a float32 matrix.
 
-Arrow converts columns fast, but does not tell which cell is wrong. What it cannot convert is converted cell by cell,
-which names the cell or succeeds.
+Arrow converts columns fast, but does not name the cell that is wrong. What it cannot convert is converted cell by cell,
+so that an error names the cell.
 """
 
 import difflib
@@ -14,14 +14,14 @@ import numpy as np
 
 from imprint.core.errors import FileError
 from imprint.core.types import Array
-from imprint.datasets.tables.objects import NumberedRow
+from imprint.datasets.tables.formats import NumberedRow
 from imprint.datasets.tables.reading import TableBatch
 from imprint.datasets.tables.values import Cell, is_number, number_of, numbers_of, short, some
 
 TEXT_COLUMN, SPLIT_COLUMN = "text", "split"
 LABEL_COLUMNS = ("label", "category")
 NAME_COLUMNS = ("name", "path", "file", "filename", "id", "index", "", "unnamed: 0", "__index_level_0__")
-"""Columns that name a row, in any case of letters; the last three are how pandas writes its index."""
+"""Columns that name a row, in upper or lower case; pandas writes its index as one of the last three."""
 
 
 @dataclass(frozen=True)
@@ -96,17 +96,16 @@ def _not_a_number(value: Any) -> str:
     if isinstance(value, dict):
         return "it is nested; a column must hold numbers, lists of numbers, or texts"
     hint = "; if it holds the texts, name it as text_column" if isinstance(value, str) else ""
-    return f"{short(value)} is no number{hint}"
+    return f"{short(value)} is not a number{hint}"
 
 
 def _check_column(path: Path, column: str, columns: Sequence[str], option: str) -> None:
     if column in columns:
         return
     by_lower = {c.lower(): c for c in columns}
-    near = difflib.get_close_matches(column.lower(), by_lower, 1, cutoff=0.5)
-    hint = f" Did you mean {by_lower[near[0]]!r}?" if near else ""
-    advice = "" if near else f" Name another as {option}."
-    raise FileError(f"{path} has no column {column!r}.{hint}{advice} It has: {some(columns)}.")
+    similar = difflib.get_close_matches(column.lower(), by_lower, 1, cutoff=0.5)
+    advice = f"Did you mean {by_lower[similar[0]]!r}?" if similar else f"Name another as {option}."
+    raise FileError(f"{path} has no column {column!r}. {advice} It has: {some(columns)}.")
 
 
 def matrix_of(path: Path, batch: TableBatch, layout: TableLayout, width: int | None) -> Array:
@@ -171,7 +170,7 @@ def _from_lists(array: Any) -> Array | None:
 
 
 def _floats(array: Any) -> Array:
-    """The numbers in an Arrow array; raises TypeError where it holds anything else, or nothing."""
+    """The numbers in an Arrow array; raises TypeError if it holds anything else, or missing values."""
     import pyarrow as pa
     import pyarrow.compute as pc
 

@@ -1,6 +1,7 @@
-"""Tables in bounded batches of columns: CSV and Parquet through pyarrow, JSON Lines through the standard library.
+"""Tables in bounded batches of columns: CSV, Parquet and Feather by pyarrow, JSON Lines by the standard library.
 
-pyarrow's JSON reader infers one type per column and cannot name the row of a mistake; here each line is parsed alone.
+pyarrow's JSON reader infers one type per column, such as a date for a label '2024-01-01', and refuses columns of mixed
+types without naming the value; here each line is parsed alone.
 Rows are numbered as a spreadsheet shows them: in `.csv`, `.tsv` and `.xlsx` the header is row 1; in `.jsonl` a row is a
 line; in other tables the first row is 1.
 """
@@ -11,13 +12,12 @@ import re
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from itertools import islice
+from itertools import compress, islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from imprint.core.errors import FileError
-from imprint.datasets.tables.columnar import feather_batches, parquet_batches
-from imprint.datasets.tables.objects import ROW_READERS, NumberedRow, open_text
+from imprint.datasets.tables.formats import ROW_READERS, NumberedRow, feather_batches, open_text, parquet_batches
 from imprint.datasets.tables.values import check_distinct, is_number
 
 BYTES = 1 << 23  # of text in a batch of CSV; a row must fit
@@ -68,7 +68,7 @@ def read_batches(path: Path, columns: Sequence[str] | None = None) -> Iterator[T
             first = 1
             read = parquet_batches if suffix == ".parquet" else feather_batches
             for arrow in read(path, columns):
-                arrow.validate(full=True)  # Arrow trusts what a damaged file says of its own indices and offsets
+                arrow.validate(full=True)  # Arrow does not check the indices and offsets of a damaged file
                 yield TableBatch(range(first, first + len(arrow)), dict(zip(arrow.schema.names, arrow.columns)))
                 first += len(arrow)
 
@@ -93,7 +93,7 @@ def first_row(path: Path) -> NumberedRow:
 
 @contextmanager
 def _explained(path: Path) -> Iterator[None]:
-    """Turn the errors of readers into one sentence."""
+    """Report the errors of readers in one sentence."""
     import pyarrow as pa
 
     try:
@@ -152,12 +152,12 @@ def _without_blank_rows(batch: TableBatch) -> TableBatch:
     if blank is None or not pc.any(blank).as_py():
         return batch
     keep = pc.invert(blank)
-    rows = [number for number, kept in zip(batch.rows, keep.to_pylist()) if kept]
+    rows = list(compress(batch.rows, keep.to_pylist()))
     return TableBatch(rows, {name: column.filter(keep) for name, column in batch.columns.items()})
 
 
 def _header(path: Path) -> tuple[list[str], str]:
-    """The column names of a delimited file, and what separates them: a tab, a comma, or a semicolon."""
+    """The column names of a delimited file, and the delimiter: a tab, a comma, or a semicolon."""
     with open_text(path) as f:
         line = f.readline(BYTES)
     semicolon = ";" in line and "," not in line

@@ -80,7 +80,7 @@ def number_of(value: Any, cell: Cell) -> float:
     if value is None or value == "":
         raise cell.refuse("there is no number")
     if isinstance(value, bool) or not isinstance(value, int | float | str | Decimal) or not is_number(value):
-        raise cell.refuse(f"{short(value)} is no number")
+        raise cell.refuse(f"{short(value)} is not a number")
     number = float(value) if not isinstance(value, int) or abs(value) < 1e300 else math.inf
     if not abs(number) <= LARGEST:
         raise cell.refuse(f"{short(value)} is {'not finite' if not math.isfinite(number) else 'too large'}")
@@ -94,9 +94,9 @@ def numbers_of(value: Any, cell: Cell, width: int | None) -> list[float]:
         try:
             items = json.loads(value)
         except (ValueError, RecursionError):
-            raise cell.refuse(f"{short(value)} is no list of numbers, such as [0.5, 1]") from None
+            raise cell.refuse(f"{short(value)} is not a list of numbers, such as [0.5, 1]") from None
     if not isinstance(items, list) or not items:
-        raise cell.refuse(f"{short(items)} is no list of numbers")
+        raise cell.refuse(f"{short(items)} is not a list of numbers")
     if width is not None and len(items) != width:
         raise cell.refuse(f"a list of {len(items)} numbers, but the rows before have {width}")
     return [number_of(item, cell) for item in items]
@@ -105,7 +105,7 @@ def numbers_of(value: Any, cell: Cell, width: int | None) -> list[float]:
 def text_of(value: Any, cell: Cell) -> str:
     """A text."""
     if not isinstance(value, str):
-        raise cell.refuse("there is no text" if value is None else f"{short(value)} is no text")
+        raise cell.refuse("there is no text" if value is None else f"{short(value)} is not a text")
     return value
 
 
@@ -141,7 +141,7 @@ class LabelColumn:
         if not self.typed and all(map(is_number, self._first)):
             for label, row in self._first.items():
                 if not float(label).is_integer():
-                    raise Cell(self.path, row, self.column).refuse(_no_label(label))
+                    raise Cell(self.path, row, self.column).refuse(_not_a_label(label))
         return np.array(self.values, dtype=np.int64 if isinstance(self.values[0], int) else np.str_)
 
     def _label(self, value: Any, cell: Cell) -> Label:
@@ -154,7 +154,7 @@ class LabelColumn:
             value = int(value)
         if isinstance(value, str) or (isinstance(value, int) and not isinstance(value, bool) and abs(value) < 1 << 63):
             return value
-        raise cell.refuse(_no_label(value))
+        raise cell.refuse(_not_a_label(value))
 
     def _check_kind(self, label: Label, row: int) -> None:
         for other, where in self._first.items():
@@ -165,5 +165,5 @@ class LabelColumn:
             return
 
 
-def _no_label(value: Any) -> str:
+def _not_a_label(value: Any) -> str:
     return f"{short(value)} is neither text nor a whole number"

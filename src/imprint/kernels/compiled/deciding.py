@@ -36,53 +36,6 @@ class Ways(NamedTuple):
 
 
 @jit
-def decide_many(
-    scores: Array, rows: Array, truth: Array, rounding: Any, right: Array, claimed: Array, near: Array
-) -> None:
-    """Count right and claimed classes and close queries of every decision."""
-    decisions, n_classes = rows.shape
-    n = len(truth)
-    best, second, winner = np.empty(n, scores.dtype), np.empty(n, scores.dtype), np.empty(n, np.int32)
-    for t in range(decisions):
-        best[:] = scores[rows[t, 0]]
-        second[:] = -np.inf
-        winner[:] = 0
-        for c in range(1, n_classes):
-            row = scores[rows[t, c]]
-            for i in range(n):
-                second[i] = max(second[i], min(best[i], row[i]))
-                winner[i] = c if row[i] > best[i] else winner[i]
-                best[i] = max(best[i], row[i])
-        close = 0
-        for i in range(n):
-            close += best[i] - second[i] <= rounding * abs(best[i])
-        near[t] += close
-        for i in range(n):
-            chosen = np.uint64(winner[i])
-            claimed[t, chosen] += 1
-            right[t, chosen] += chosen == np.uint64(truth[i])
-
-
-@jit
-def prefix_maxima(scores: Array, first: Array, size: Array, unit: Array, factors: Array, best: Array) -> None:
-    """Column maxima over the rows of every set, those of a smaller set being the start for a larger one."""
-    q = scores.shape[1]
-    for s in range(len(first)):
-        maxima, done = best[s], 0
-        if s and first[s] == first[s - 1] and unit[s] == unit[s - 1]:
-            maxima[:] = best[s - 1]
-            done = size[s - 1]
-        else:
-            maxima[:] = -np.inf
-        for r in range(first[s] + done, first[s] + size[s]):
-            row = scores[r]
-            by = factors[r] if unit[s] else scores.dtype.type(1)
-            for i in range(q):
-                score = row[i] * by
-                maxima[i] = score if score > maxima[i] or score != score else maxima[i]
-
-
-@jit
 def _keep(away: Array, count: int, shortest: Array, held: int, m: int) -> int:
     """Put the first of some distances into a sorted list of at most m; how many it holds then."""
     for r in range(count):

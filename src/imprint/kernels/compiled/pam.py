@@ -1,32 +1,13 @@
-"""Distances and eager swaps for `kernels.medoids`."""
+"""Eager swaps for `kernels.medoids`."""
 
 import numpy as np
 
 from imprint.core.types import Array
 from imprint.kernels.compiled import jit, jit_sums
-from imprint.kernels.compiled.products import squared_distance
 
 # Every choice in a loop over rows is between two values: LLVM 22 vectorises choices within choices wrongly.
 
 LANES = 4  # sums kept side by side, since an addition must wait for the one before it to the same sum
-
-
-@jit
-def to_distances(X: Array, rows: Array, columns: Array, norms: Array, products: Array) -> None:
-    """Turn products of rows and columns, in place, into distances; close pairs are computed again."""
-    others = norms[columns]
-    for a in range(len(rows)):
-        square = norms[rows[a]]
-        close = 0
-        for b in range(len(columns)):
-            both = square + others[b]
-            squared = both - 2 * np.float64(products[a, b])
-            close += squared < 1e-3 * both
-            products[a, b] = np.sqrt(max(squared, 0.0))
-        if close:
-            for b in range(len(columns)):
-                if products[a, b] ** 2 < 1.1e-3 * (square + others[b]):
-                    products[a, b] = np.sqrt(squared_distance(X, rows[a], X, columns[b]))
 
 
 @jit

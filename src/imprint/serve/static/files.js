@@ -8,6 +8,7 @@ export const isReadable = (name, suffixes) => !name.startsWith(".") && suffixes.
 /**
  * Files by class, as `imprint fit` reads a folder: the first folder below what all have in common names the class.
  * `given` are {file, path} with the path as "photos/cat/1.jpg"; `loose` is the class of files outside any folder.
+ * Next to `train`, files in `test`, `val` and `validation` are held out. Returns a list of {label, heldOut, files}.
  */
 export function byClass(given, loose) {
   const paths = given.map((one) => one.path.split("/").slice(0, -1));
@@ -15,35 +16,36 @@ export function byClass(given, loose) {
   while (paths.length && paths.every((path) => path.length > common && path[common] === paths[0][common])) common += 1;
   const top = new Set(paths.map((path) => path[common]));
   const split = top.has("train") && [...top].every((name) => name === "train" || TESTS.has(name));
-  const found = new Map();
+  const groups = new Map();
   given.forEach((one, i) => {
-    let path = paths[i];
-    if (split && path[common] !== "train") return;
-    path = path.slice(split ? common + 1 : common);
+    const heldOut = split && paths[i][common] !== "train";
+    const path = paths[i].slice(split ? common + 1 : common);
     const label = path[0] ?? (split ? loose : paths[i][common - 1]) ?? loose;
-    found.set(label, [...(found.get(label) ?? []), one.file]);
+    const key = `${heldOut} ${label}`;
+    if (!groups.has(key)) groups.set(key, { label, heldOut, files: [] });
+    groups.get(key).files.push(one.file);
   });
-  return found;
+  return [...groups.values()];
 }
 
 /** What a drop or a paste holds, folders walked through: a list of {file, path}. */
 export async function dropped(transfer) {
   const entries = [...transfer.items].filter((item) => item.kind === "file").map((item) => item.webkitGetAsEntry?.() ?? item.getAsFile());
-  const found = [];
-  for (const entry of entries) await walk(entry, "", found);
-  return found;
+  const files = [];
+  for (const entry of entries) await walk(entry, "", files);
+  return files;
 }
 
-async function walk(entry, before, found) {
+async function walk(entry, before, files) {
   if (!entry) return;
-  if (entry instanceof File) found.push({ file: entry, path: entry.name });
-  else if (entry.isFile) found.push({ file: await new Promise((yes, no) => entry.file(yes, no)), path: before + entry.name });
+  if (entry instanceof File) files.push({ file: entry, path: entry.name });
+  else if (entry.isFile) files.push({ file: await new Promise((yes, no) => entry.file(yes, no)), path: before + entry.name });
   else if (!entry.name.startsWith(".")) {
     const reader = entry.createReader();
     for (;;) {
       const part = await new Promise((yes, no) => reader.readEntries(yes, no));
       if (!part.length) break;
-      for (const inner of part) await walk(inner, `${before}${entry.name}/`, found);
+      for (const inner of part) await walk(inner, `${before}${entry.name}/`, files);
     }
   }
 }

@@ -6,7 +6,7 @@ import { frame, release, watch } from "./camera.js";
 const PAUSE = 180; // milliseconds between two pictures
 
 /** Every `.hold` button below `place` films into the class of its column while it is held. */
-export function holdToFilm(place, teach) {
+export function holdToFilm(place, addFiles) {
   let held = null;
 
   async function start(button) {
@@ -23,7 +23,7 @@ export function holdToFilm(place, teach) {
       const group = crypto.randomUUID();
       const jobs = [];
       do {
-        jobs.push(teach([await frame(video)], label, group));
+        jobs.push(addFiles([await frame(video)], label, group));
         await new Promise((resolve) => setTimeout(resolve, PAUSE));
       } while (film.on);
       release(video);

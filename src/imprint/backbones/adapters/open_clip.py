@@ -1,0 +1,74 @@
+"""CLIP models of OpenCLIP: `open_clip:NAME/WEIGHTS`, `open_clip:hf-hub:ORGANISATION/NAME`, or a folder."""
+
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+from imprint.backbones.backbone import extra, reason
+from imprint.backbones.preprocess import Preprocess
+from imprint.backbones.record import Record
+from imprint.backbones.torch_backbone import check_device, state_digest
+from imprint.backbones.two_towers import TwoTowerBackbone
+from imprint.core.errors import FileError, ParameterError
+from imprint.core.family import unknown
+
+VERSION = 1
+
+
+def load(source: str, device: str, threads: int | None) -> TwoTowerBackbone:
+    """Create the model and its tokeniser; open_clip fetches the weights into Hugging Face's cache."""
+    spec = f"open_clip:{source}"
+    package = extra("open_clip", "clip", spec)
+    check_device(spec, device)
+    name, weights = _parts(package, source)
+    try:
+        model = package.create_model(name, pretrained=weights, require_pretrained=True)
+        tokenizer = package.get_tokenizer(name)
+    except (OSError, RuntimeError, ValueError) as e:
+        raise FileError(
+            f"{spec} could not be created ({reason(e)}): without a network, write open_clip:FOLDER with a model that "
+            "open_clip saved there."
+        ) from None
+    preprocess = _preprocess(spec, package.get_model_preprocess_cfg(model))
+    width = int(model.encode_text(tokenizer(["a"])).shape[-1])
+    record = Record(name=spec, adapter="open_clip", width=width, preprocess=preprocess, source=source)
+    towers = (
+        lambda model, pictures: model.encode_image(pictures),
+        lambda model, texts: model.encode_text(tokenizer(texts).to(device)),
+    )
+    return TwoTowerBackbone(record, model, towers, state_digest(model), VERSION, device, threads)
+
+
+def _parts(package: Any, source: str) -> tuple[str, str | None]:
+    """The model and the name of its weights, as open_clip takes them."""
+    if source.startswith(("hf-hub:", "local-dir:")):
+        return source, None
+    if Path(source).expanduser().is_dir():
+        return f"local-dir:{Path(source).expanduser()}", None
+    name, _, weights = source.partition("/")
+    known = package.list_models()
+    if name not in known:
+        raise unknown("open_clip model", name, get_close_matches(name, known, 8, 0.5) or ["open_clip.list_models()"])
+    tags = package.list_pretrained_tags_by_model(name)
+    if weights not in tags:
+        raise ParameterError(
+            f"open_clip:{source}: name the weights, open_clip:{name}/WEIGHTS; there are: {', '.join(tags)}."
+        )
+    return name, weights
+
+
+def _preprocess(spec: str, cfg: dict[str, Any]) -> Preprocess:
+    size = cfg["size"] if isinstance(cfg["size"], tuple | list) else (cfg["size"], cfg["size"])
+    mode = cfg.get("resize_mode") or "shortest"
+    if mode not in ("shortest", "squash") or size[0] != size[1]:
+        raise ParameterError(f"{spec} wants {tuple(size)} by '{mode}', which is not supported.")
+    return Preprocess(
+        size=(size[0], size[1]),
+        resize=size[0] if mode == "shortest" else None,
+        filter=cfg.get("interpolation") or "bicubic",
+        divide=255.0,
+        mean=tuple(cfg["mean"]),
+        std=tuple(cfg["std"]),
+        layout="NCHW",
+        dtype="float32",
+    )

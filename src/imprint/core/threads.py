@@ -1,0 +1,65 @@
+"""Values that several threads read and replace."""
+
+from collections.abc import Callable
+from threading import Lock
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+
+class Lazy:
+    """Entries derived from an immutable value, computed on first use; the only part of the value that is written later.
+
+    Two threads may compute the same entry; both results are equal, and one is stored. A copy starts empty.
+
+    >>> cell = Lazy()
+    >>> cell.get("answer", lambda: 42), "answer" in cell
+    (42, True)
+    """
+
+    __slots__ = ("_entries", "source")
+
+    def __init__(self, source: Any = None) -> None:
+        self.source = source
+        """What entries are computed from; set it to None to free its memory once it is no longer needed."""
+        self._entries: dict[str, Any] = {}
+
+    def __reduce__(self) -> Any:
+        return Lazy, ()
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._entries
+
+    def get(self, name: str, compute: Callable[[], T]) -> T:
+        """The entry of this name, computed if absent."""
+        if name not in self._entries:
+            self._entries.setdefault(name, compute())
+        value: T = self._entries[name]
+        return value
+
+    def put(self, name: str, value: Any) -> None:
+        """Store an entry that was computed elsewhere."""
+        self._entries[name] = value
+
+
+_COMPARING = Lock()  # held for one comparison, never while `step` runs
+
+
+def compare_and_set(owner: object, name: str, step: Callable[[Any], Any]) -> None:
+    """Replace the value of an attribute by `step(value)`; retry if another thread has replaced it meanwhile.
+
+    `step` gets None if there is no such attribute. It may run more than once, so it must not have side effects.
+
+    >>> from types import SimpleNamespace
+    >>> counter = SimpleNamespace(value=1)
+    >>> compare_and_set(counter, "value", lambda value: value + 1)
+    >>> counter.value
+    2
+    """
+    while True:
+        value = getattr(owner, name, None)
+        replacement = step(value)
+        with _COMPARING:
+            if getattr(owner, name, None) is value:
+                setattr(owner, name, replacement)
+                return

@@ -1,0 +1,103 @@
+"""Class labels as the leaves of a tree: `animal/cat` and `animal/dog` are below the node `animal`."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from imprint.core.errors import ParameterError
+from imprint.core.types import Array
+
+SEPARATOR = "/"
+LIKELY = 0.9
+"""The least probability of a node that replaces the answer 'none of these'."""
+
+
+class Node(NamedTuple):
+    """An inner node and its probability, the sum of its leaves."""
+
+    label: str
+    probability: float
+
+
+@dataclass(frozen=True)
+class LabelTree:
+    """The paths of the classes, in the order of the classes.
+
+    The labels alone define the tree. Numbers, and labels with an empty part such as `http://x`, are paths of one part.
+
+    >>> tree = LabelTree.of(["animal/cat", "animal/dog", "sky"])
+    >>> tree.depth, tree.level(1), tree.leaves("animal")
+    (2, ['animal', 'sky'], ['animal/cat', 'animal/dog'])
+    >>> tree.at(np.array([[0.5, 0.4, 0.1]]), 1)[1].tolist(), tree.deepest(np.array([[0.5, 0.4, 0.1]]))
+    ([[0.9, 0.1]], [Node(label='animal', probability=0.9)])
+    """
+
+    classes: tuple[Any, ...]
+    paths: tuple[tuple[Any, ...], ...]
+
+    @classmethod
+    def of(cls, classes: Iterable[Any], *, flat: bool = False) -> "LabelTree":
+        """The tree of some labels; with `flat`, a tree of one level."""
+        classes = tuple(classes)
+        return cls(classes, tuple((label,) if flat else path_of(label) for label in classes))
+
+    @property
+    def grouped_levels(self) -> list[int]:
+        """The levels at which some node has two classes or more; none for classes that form no tree."""
+        return [n for n in range(1, self.depth) if len(self.level(n)) < len(self.classes)]
+
+    @property
+    def depth(self) -> int:
+        """The number of levels."""
+        return max(map(len, self.paths), default=1)
+
+    def node(self, label: Any, level: int) -> Any:
+        """The node of a label, known or not, at a level; a label that is less deep is its own node."""
+        path = path_of(label) if self.depth > 1 else (label,)
+        return label if len(path) <= level else SEPARATOR.join(path[:level])
+
+    def level(self, level: int) -> list[Any]:
+        """The nodes at a level, sorted."""
+        if isinstance(level, bool) or not isinstance(level, int) or not 1 <= level <= self.depth:
+            levels = "one level" if self.depth == 1 else f"levels 1 to {self.depth}"
+            raise ParameterError(f"level={level!r}: the classes of this model have {levels}.")
+        return sorted({self.node(label, level) for label in self.classes})
+
+    def at(self, P: Array, level: int) -> tuple[list[Any], Array]:
+        """The nodes at a level, sorted, and their probabilities from those of the classes.  # (n, C) -> (n, nodes)"""
+        nodes, member = self._members(level)
+        return nodes, P @ member.astype(P.dtype)
+
+    def _members(self, level: int) -> tuple[list[Any], Array]:
+        """The nodes at a level, and whether each class is below, or is, each node.  # (C, nodes)"""
+        nodes = self.level(level)
+        index = {node: i for i, node in enumerate(nodes)}
+        return nodes, np.eye(len(nodes), dtype=bool)[[index[self.node(label, level)] for label in self.classes]]
+
+    def leaves(self, node: Any) -> list[Any]:
+        """The classes below a node; empty where there is no such node."""
+        path = path_of(node)
+        below = [len(other) > len(path) and other[: len(path)] == path for other in self.paths]
+        return [label for label, is_below in zip(self.classes, below) if is_below]
+
+    def deepest(self, P: Array, level: int | None = None, least: float = LIKELY) -> list[Node | None]:
+        """For each row of class probabilities (n, C), the deepest node of probability `least` or more.
+
+        Only nodes of two classes or more count, down to `level` where it is given. None where no node is likely.
+        """
+        likely: list[Node | None] = [None] * len(P)
+        for depth in range(1, min(self.depth, level or self.depth) + 1):
+            nodes, member = self._members(depth)
+            sums = P @ (member & (member.sum(axis=0) > 1)).astype(P.dtype)
+            for i in np.flatnonzero(sums.max(axis=1) >= least).tolist():
+                best = int(sums[i].argmax())
+                likely[i] = Node(nodes[best], min(float(sums[i, best]), 1.0))
+        return likely
+
+
+def path_of(label: Any) -> tuple[Any, ...]:
+    """The parts of a label, from the top of the tree; a label that cannot be a path is its only part."""
+    parts = tuple(part.strip() for part in label.split(SEPARATOR)) if isinstance(label, str) else ()
+    return parts if all(parts) and parts else (label,)

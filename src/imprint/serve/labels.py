@@ -1,0 +1,47 @@
+"""Names of classes and files that come from a person or a program: normalised, or refused in one sentence."""
+
+import unicodedata
+from collections.abc import Iterable
+from typing import Any
+
+from imprint.core.errors import ParameterError
+from imprint.core.tree import SEPARATOR
+
+LONGEST_LABEL = 100
+LONGEST_NAME = 120
+
+
+def clean_label(given: Any) -> str:
+    """A label with its white space normalised. It also names folders, one for each level of a tree; some are refused.
+
+    >>> clean_label("  red  fox "), clean_label("animal / cat")
+    ('red fox', 'animal/cat')
+    """
+    label = " ".join(unicodedata.normalize("NFC", given).split()) if isinstance(given, str) else ""
+    if not label or len(label) > LONGEST_LABEL:
+        raise ParameterError(f"The name of a class must have 1 to {LONGEST_LABEL} characters.")
+    parts = [part.strip() for part in label.split(SEPARATOR)]
+    if any(part[:1] in ("", ".") or any(c in '\\:*?"<>|' or not c.isprintable() for c in part) for part in parts):
+        raise ParameterError(
+            f"{label!r} cannot name a class, because it also names a folder: leave out leading dots and "
+            '\\ : * ? " < > |, and put a slash only between the levels of a tree, as in animal/cat.'
+        )
+    return SEPARATOR.join(parts)
+
+
+def clean_name(given: str, otherwise: str) -> str:
+    """The last part of a file's name, without characters that file systems refuse.
+
+    >>> clean_name("../../etc/pass wd.JPG", "picture"), clean_name("..", "picture")
+    ('pass wd.JPG', 'picture')
+    """
+    last = given.replace("\\", "/").rsplit("/", 1)[-1]
+    allowed = "".join(c for c in unicodedata.normalize("NFC", last) if c.isprintable() and c not in ':*?"<>|')
+    return allowed.strip(" .")[-LONGEST_NAME:] if allowed.strip(" .") else otherwise
+
+
+def check_leaf(label: str, classes: Iterable[str]) -> None:
+    """Refuse a new class above or below another one: a folder that holds pictures holds no classes."""
+    for other in classes:
+        if f"{other}/".startswith(f"{label}/") or f"{label}/".startswith(f"{other}/"):
+            raise ParameterError(f"{label!r} cannot be a class, because {other!r} is one; rename that first.")

@@ -1,0 +1,202 @@
+"""`TagHead`: a head over label sets that scores single labels, as one immutable value."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from imprint.aggregators.kernel import Kernel, SolvedKernel
+from imprint.core.arrays import as_labels, to_device, to_numpy
+from imprint.core.digest import class_rng
+from imprint.core.errors import ParameterError
+from imprint.core.family import unknown
+from imprint.core.label_sets import Tagged, as_text, indicator, texts_of
+from imprint.core.threads import Lazy
+from imprint.core.tree import LabelTree
+from imprint.core.types import Array, Proxies, State
+from imprint.generators._base import Generator, masses
+from imprint.head import Decider, Head
+from imprint.method import ClassState, Method
+from imprint.normalisers._base import Normaliser
+from imprint.tags.calibration import TagCalibration, calibrate_tags
+
+
+@dataclass(frozen=True, eq=False)
+class TagHead(Decider):
+    """Labels of which an input may have several. `learn` and `forget` return another head.
+
+    `sets` is a head whose classes are the label sets of the training rows, as texts (see `core.label_sets`). The kernel
+    is solved for the labels: the target of a proxy is 1 for every label of its set. Each label has a threshold and a
+    calibration of its own, from leave-one-out predictions, which follow from the solved system.
+
+    >>> method = Method.of(norm_pre="l2", generator="all", norm_post="none", norm_inf="l2", aggregator="kernel")
+    >>> rows = np.array([[1, 0], [0, 1], [1, 1], [-1, 0]], dtype="float32")
+    >>> head = TagHead(Head(method, 0, "float32"), ("cat", "dog")).learn(rows, np.array(["cat", "dog", "cat|dog", ""]))
+    >>> head.predict(rows[2:]).tolist(), head.forget("dog").classes.tolist()
+    ([[1, 1], [0, 0]], ['cat'])
+    """
+
+    sets: Head
+    labels: tuple[Any, ...]
+    stored: TagCalibration | None = None
+    """The calibration where it was computed before, such as one from a file."""
+    derived: Lazy = field(default_factory=Lazy, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        check_method(self.sets.method)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What is pickled: a calibration that was computed is stored."""
+        return {**self.__dict__, "stored": self.calibration if "calibration" in self.derived else self.stored}
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def __contains__(self, label: Any) -> bool:
+        return label in self.labels
+
+    @property
+    def imprinted(self) -> Head:
+        return self.sets
+
+    @property
+    def norm_inf(self) -> Normaliser:
+        return self.sets.norm_inf
+
+    @property
+    def aggregator(self) -> Kernel:
+        kernel = self.sets.aggregator
+        assert isinstance(kernel, Kernel)
+        return kernel
+
+    # Learning
+
+    def learn(self, X: Array, y: Array, weight: Array | None = None) -> "TagHead":
+        """This head after more rows; `y` are label sets as texts."""
+        texts = {text for one in np.unique(y).tolist() for text in texts_of(one)} - set(map(str, self.labels))
+        try:
+            new = texts if self.is_text else set(map(int, texts))
+        except ValueError:
+            raise ParameterError("The labels of the model are numbers, and the new ones are texts.") from None
+        return TagHead(self.sets.learn(X, y, weight), tuple(sorted({*self.labels, *new})))
+
+    def forget(self, label: Any) -> "TagHead":
+        """This head without a label and the rows that have no other label; the others lose the label."""
+        sets, labels = self.sets, tuple(one for one in self.labels if one != label)
+        if label not in self:
+            raise unknown("label", label, map(str, self.labels))
+        states: dict[str, ClassState] = {}
+        for before, state in zip(sets.labels, sets.states):
+            after = renamed(before, label)
+            if after in states:
+                state = _joined(sets.method, sets.seed, after, states[after], state)
+            if after is not None:
+                states[after] = state
+        if not labels or not states:
+            raise ParameterError(f"forget({label!r}): no row has another label; a model needs at least one.")
+        return TagHead(replace(sets, labels=tuple(states), states=tuple(states.values())), labels)
+
+    # How labels are scored
+
+    @property
+    def classes(self) -> Array:
+        return self.derived.get("classes", lambda: as_labels(self.labels, None if self.is_text else np.int64))
+
+    @property
+    def is_text(self) -> bool:
+        """Whether labels are texts; else they are whole numbers."""
+        return isinstance(self.labels[0], str)
+
+    @property
+    def proxies(self) -> Proxies:
+        """The proxies; their labels are indices into the label sets."""
+        return self.sets.proxies
+
+    @property
+    def targets(self) -> Array:
+        """Which label belongs to which proxy.  # (p, labels)"""
+        return indicator(self.sets.classes.tolist(), self.labels)[self.proxies.labels]
+
+    @property
+    def prepared(self) -> SolvedKernel:
+        return self.derived.get("prepared", self._prepared)
+
+    def _prepared(self) -> SolvedKernel:
+        proxies = self.proxies
+        if self.sets.device is not None:
+            proxies = proxies._replace(weights=to_device(proxies.weights, self.sets.device))
+        return self.aggregator.prepare(proxies, self.sets.sums(), targets=self.targets)
+
+    def tree(self, flat: bool = False) -> LabelTree:
+        """Always flat: probabilities of tags do not add up to those of a node."""
+        return super().tree(flat=True)
+
+    @property
+    def calibrated(self) -> bool:
+        return True
+
+    @property
+    def calibration(self) -> TagCalibration:
+        compute = lambda: calibrate_tags(self.aggregator, self.proxies, self.prepared, self.targets)  # noqa: E731
+        return self.stored or self.derived.get("calibration", compute)
+
+    def probabilities(self, S: Array) -> Array:
+        """The calibrated probability of each label, in (0, 1).  # (q, labels)"""
+        return self.calibration.probabilities(S)
+
+    def predict(self, Q: Array) -> Array:
+        """Which labels each query has: those whose score reaches their threshold.  # (q, labels) int64"""
+        return (to_numpy(self.scores(Q)) >= self.calibration.thresholds).astype(np.int64)
+
+    def score(self, predicted: Array, true: Tagged | None, weight: Any = None) -> float:
+        """The share of rows whose labels are all predicted correctly."""
+        if true is None:
+            raise ParameterError("score(X, y): y must be an indicator matrix or a set of labels per row.")
+        right = np.array(predicted_sets(predicted, self.labels)) == true.sets
+        return float(np.average(right, weights=weight))
+
+
+def predicted_sets(Y: Array, labels: Sequence[Any]) -> list[str]:
+    """The rows of an indicator matrix as label sets."""
+    return [as_text(labels[c] for c in np.flatnonzero(row).tolist()) for row in Y]
+
+
+def takes_tags(method: Method) -> bool:
+    """Whether a method can score several labels."""
+    try:
+        check_method(method)
+    except ParameterError:
+        return False
+    return True
+
+
+def check_method(method: Method) -> None:
+    """Refuse a method that cannot score several labels."""
+    if not isinstance(method.aggregator, Kernel):
+        raise ParameterError(f"{method.aggregator}: it predicts one class; for tags, use aggregator='kernel'.")
+    if method.norm_pre != method.norm_inf or str(method.norm_post) != "none":
+        raise ParameterError(f"{method}: tags need norm_pre and norm_inf to be equal, and norm_post='none'.")
+
+
+def renamed(label_set: str, label: Any) -> str | None:
+    """A label set without a label; None where it has no other label and is removed."""
+    texts = texts_of(label_set)
+    rest = [text for text in texts if text != str(label)]
+    return None if texts and not rest else as_text(rest) if len(rest) < len(texts) else label_set
+
+
+def _joined(method: Method, seed: int, label_set: str, one: ClassState, other: ClassState) -> ClassState:
+    """The state of the rows of two label sets."""
+    rng, sums = class_rng(seed, label_set), method.aggregator.merge([one.sums, other.sums])
+    return ClassState(_joined_summaries(method.generator, one.summary, other.summary, rng), sums)
+
+
+def _joined_summaries(generator: Generator, one: State, other: State, rng: "np.random.Generator") -> State:
+    """Proxies of both where a class may have any number of them; else one is extended by the proxies of the other."""
+    if generator.layout and all(entry.shape.startswith("p") for entry in generator.layout.values()):
+        names = one.keys() | other.keys()
+        parts = [{"mass": masses(state["rows"], None), **state} for state in (one, other)]
+        return {name: np.concatenate([part[name] for part in parts]) for name in sorted(names)}
+    weight = [other["mass"]] if generator.takes_weights and "mass" in other else []
+    return generator.extend(one, other["rows"], rng, *weight)

@@ -1,0 +1,117 @@
+"""No page violates a rule of axe: wide and narrow, light and dark, in a real browser."""
+
+import shutil
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from imprint.cli import main
+from imprint.embeddings import write_pack
+
+from .serve import browser
+from .serve.conftest import serving  # noqa: F401 - a fixture
+
+ROOT = Path(__file__).resolve().parents[2]
+LOOKS = [(width, scheme) for width in (1280, 390) for scheme in ("light", "dark")]
+TABS = ("examples", "label", "try", "evaluate", "export")
+SITE = ("index", "trust")
+STUDY = "{embeddings: packs, backbones: net, datasets: [a, b, c, d, e, f], recipes: [qi2018, janson2022, kernel]}"
+RUN = """
+const done = arguments[arguments.length - 1];
+axe.run(document, {resultTypes: ["violations"]}).then((found) => done(found.violations.map(
+  (one) => `${one.id}: ${one.nodes.slice(0, 3).map((node) => `${node.html} ${node.failureSummary}`).join("; ")}`)));
+"""
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory):
+    browser.need()
+    with browser.chromium(tmp_path_factory.mktemp("browser")) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def axe():
+    if find_spec("selenium_axe_python") is None:
+        pytest.skip("needs axe: pip install selenium-axe-python")
+    folder = Path(find_spec("selenium_axe_python").origin).parent
+    return next(folder.rglob("axe.min.js")).read_text("utf-8")
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    """The pages of `evaluate`, `check` and `study report`."""
+    place = tmp_path_factory.mktemp("files")
+    rng = np.random.default_rng(0)
+    for c, label in enumerate(("one", "two", "three")):
+        (place / "data" / label).mkdir(parents=True)
+        for i in range(8):
+            pixels = rng.integers(0, 60, (12, 12)) + 150 * (np.indices((12, 12))[c % 2] // (2 + c) % 2)
+            Image.fromarray(pixels.astype(np.uint8)).save(place / "data" / label / f"{i}.png")
+    shutil.copy(place / "data" / "one" / "3.png", place / "data" / "two" / "wrong.png")
+    (place / "packs").mkdir()
+    for name in "abcdef":
+        y = np.arange(30) % 3
+        X = (rng.normal(size=(30, 4)) + y[:, None]).astype(np.float32)
+        write_pack(place / "packs" / f"net-{name}.npz", X, y, X[::2], y[::2])
+    (place / "study.yaml").write_text(STUDY)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("IMPRINT_HOME", str(place / "home"))
+        data, model = str(place / "data"), str(place / "m.imprint")
+        assert main(["fit", data, "-o", model, "-b", "raw"]) == 0
+        assert main(["evaluate", model, data, "--page", str(place / "evaluate.html")]) == 0
+        assert main(["check", data, "-b", "raw", "--page", str(place / "check.html")]) == 0
+        patch.chdir(place)
+        assert main(["study", "run", "study.yaml", "--out", "results", "--workers", "1"]) == 0
+        assert main(["study", "report", "results", "--to", "."]) == 0
+    return place
+
+
+def violations(page, axe, width, scheme):
+    """What axe finds on the page that is open."""
+    size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500}
+    page.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    media = {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
+    page.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", media)
+    if not page.driver.execute_script("return 'axe' in window"):
+        page.driver.execute_script(axe)
+    return page.driver.execute_async_script(RUN)
+
+
+@pytest.mark.parametrize("name", ["evaluate.html", "check.html", "report.html"])
+def test_pages_that_are_files(page, axe, files, name):
+    page.driver.get((files / name).as_uri())
+    for look in LOOKS:
+        assert violations(page, axe, *look) == [], (name, look)
+
+
+def test_every_tab_of_the_page_of_serve(page, axe, files, serving):  # noqa: F811
+    with serving(files / "data", "--backbone", "raw") as server:
+        page.driver.get(server.address)
+        page.wait(lambda: page.text("#evaluate-badge"), "the evaluation")
+        page.type("#try-file", str(files / "data" / "one" / "1.png"))
+        page.find("#winner")
+        for look in LOOKS:
+            for tab in TABS:
+                page.driver.execute_script(f"document.getElementById('tab-{tab}').click()")
+                assert violations(page, axe, *look) == [], (tab, look)
+
+
+def test_the_documentation(page, axe, tmp_path):
+    others = {p.relative_to(ROOT / "docs").as_posix() for p in (ROOT / "docs").rglob("*.md")} - {
+        f"{s}.md" for s in SITE
+    }
+    words = ["-q", "-d", tmp_path / "trees", "-D", f"exclude_patterns={','.join(others)}"]
+    done = subprocess.run(
+        [sys.executable, "-m", "sphinx", *words, ROOT / "docs", tmp_path / "site"], timeout=300, capture_output=True
+    )
+    assert done.returncode == 0
+    for name in SITE:
+        page.driver.get((tmp_path / "site" / f"{name}.html").as_uri())
+        for look in LOOKS:
+            assert violations(page, axe, *look) == [], (name, look)
