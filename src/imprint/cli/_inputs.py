@@ -77,7 +77,7 @@ def _of_values(values: Sequence[Any], kind: Modality) -> Split:
 
 
 def _standard_input(kind: Modality) -> list[Any]:
-    """The lines of standard input, each a text or a path; or its bytes, if they are no lines of text but one input."""
+    """The lines of standard input, each a text or a path; or its bytes, if they are one input and not lines."""
     raw = sys.stdin.buffer.read() if hasattr(sys.stdin, "buffer") else sys.stdin.read().encode()
     try:
         lines = [line for line in raw.decode("utf-8-sig").splitlines() if line.strip()]

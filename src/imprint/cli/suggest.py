@@ -40,7 +40,7 @@ def command(
         typer.Option(metavar="DIR", help="Copy the files there (with --ask: into a sub-folder per class)."),
     ] = None,
     page: options.Page = None,
-    csv: Annotated[bool, typer.Option("--csv", help="For spreadsheets: CSV on standard output.")] = False,
+    csv: Annotated[bool, typer.Option("--csv", help="CSV on standard output, for spreadsheets.")] = False,
     json: options.Json = False,
     text_column: options.TextColumn = None,
     backbone: options.Network = None,
@@ -93,7 +93,7 @@ def suggest_from(model: "Imprinter", embedded: "Embedded", n: int) -> "Suggestio
 
 
 def fitted_head(model: "Imprinter") -> "Decider | None":
-    """What a model has learnt; None before its first label."""
+    """The head of a model; None before its first label."""
     from imprint.core.errors import NotFittedError
 
     try:
@@ -103,7 +103,7 @@ def fitted_head(model: "Imprinter") -> "Decider | None":
 
 
 def label_next(model: "Imprinter", folder: Path, n: int = 10) -> None:
-    """What `imprint fit` says at its end about a pool."""
+    """The inputs of a pool that `imprint fit` suggests to label next."""
     pool, embedded = _embed(model, str(folder), None)
     if len(embedded.X):
         suggestions = suggest_from(model, embedded, n)
@@ -137,7 +137,7 @@ def _embed(model: "Imprinter", path: str, text_column: str | None) -> tuple["Spl
         model.embedder.choose(pool.kind)
         if model.embedder.cache and pool.kind.needs_backbone:
             check_home()
-        return pool, model.look(pool, bars.embedding("Looking"))
+        return pool, model.look(pool, bars.embedding())
 
 
 def _write(pool: "Split", suggestions: "Suggestions", json: bool, csv: bool) -> None:

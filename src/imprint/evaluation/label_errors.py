@@ -13,7 +13,7 @@ IMPLAUSIBLE = 0.02
 """Maximum probability of the label of a listed row."""
 CONFIDENT = 0.95
 """Minimum probability of the suggested class of a typical row, as a share of the highest probability of all rows."""
-TYPICAL = 0.3
+TYPICAL = 0.1
 """A row is typical of a class if its score exceeds this share of the scores of the rows with that label."""
 
 
@@ -45,9 +45,8 @@ def label_errors(S: Array, shares: Array, P: Array, labels: Array, assessed: Arr
     S, shares, P, labels = S[rows], shares[rows], P[rows], labels[rows]
     best, scores = shares.argmax(axis=1), label_error_scores(S, shares, labels)
     candidates = (best != labels) & (scores > -np.log(IMPLAUSIBLE))
-    typical = (
-        candidates & (P[np.arange(len(P)), best] >= CONFIDENT * P.max()) & (_typicality(S, labels, best) >= TYPICAL)
-    )
+    confident = P.max(axis=1) >= CONFIDENT * P.max(initial=0.0)
+    typical = candidates & confident & (_typicality(S, labels, best) >= TYPICAL)
     count = int(np.ceil(typical.sum() / (1 - TYPICAL)))
     order = np.flatnonzero(candidates)
     order = order[np.argsort(-scores[order], kind="stable")][:count]

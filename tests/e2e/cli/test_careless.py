@@ -37,7 +37,7 @@ def test_pictures_without_class_folders(imprint, photos):
 def test_one_class_works_and_says_what_it_means(imprint, paint, tmp_path):
     done = imprint("fit", paint(tmp_path / "one", ["dark"]), "-o", "m.imprint", *RAW)
     assert done.code == 0
-    assert "One class alone: everything will be called 'dark'." in done.err
+    assert "The model has one class: every input is classified as 'dark'." in done.err
     assert "Next: imprint add m.imprint DATA" in done.err
     imprint("forget", "m.imprint", "dark").refused("only class")
 

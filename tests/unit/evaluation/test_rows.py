@@ -85,8 +85,8 @@ def test_planted_label_errors_score_higher_than_rows_of_similar_classes():
     assert len(set(first) & set(chosen)) >= 26
     assert len(set(first) & set(chosen)) >= 4 + len(set(by_probability) & set(chosen))
     listed = label_errors(S, P, P, z, np.ones(len(z), bool))
-    assert len({row for row, _, _ in listed} & set(chosen)) >= 26
-    assert len(listed) < 45
+    assert len({row for row, _, _ in listed} & set(chosen)) >= 24
+    assert len(listed) <= 30  # as many as were planted
     assert all(suggested == P[row].argmax() != z[row] for row, suggested, _ in listed)
     assert [e[2] for e in listed] == sorted((e[2] for e in listed), reverse=True)
 
