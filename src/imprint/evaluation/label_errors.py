@@ -18,10 +18,7 @@ TYPICAL = 0.1
 
 
 class Suspect(NamedTuple):
-    """A label to check: the class that the row resembles, its calibrated probability, and the score of the label error.
-
-    The list is sorted by `score`, minus the logarithm of the probability of the label; see `label_error_scores`.
-    """
+    """A label to check: the suggested class, its calibrated probability, and the `score` by which rows are sorted."""
 
     path: str
     label: Any
