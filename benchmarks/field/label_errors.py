@@ -39,7 +39,7 @@ HELD_OUT = {
     "goemotions": ("goemotions", 60),
 }
 KINDS = ("none", "random", "confused class", "duplicate")
-LIMITS = {"IMPLAUSIBLE": (0.005, 0.01, 0.02), "CONFIDENT": (0.9, 0.95, 0.98), "TYPICAL": (0.1, 0.2, 0.3)}
+LIMITS = {"IMPLAUSIBLE": (0.002, 0.005, 0.02), "CONFIDENT": (0.9, 0.95, 0.98), "TYPICAL": (0.1, 0.2, 0.3)}
 MAX_FALSE_ALARMS = 1.0  # % of correctly labelled rows, mean over the sets
 
 
