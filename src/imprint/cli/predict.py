@@ -120,10 +120,8 @@ def _warn_of_few_rows(model: "Imprinter", unknown: float) -> None:
     from imprint.calibration import CrossValidation
     from imprint.calibration.caveats import p_value_caveat
 
-    folds = model.state.head.imprinted.folds
-    sentence = (
-        p_value_caveat(folds, unknown, model.embedder.kind.plural) if isinstance(folds, CrossValidation) else None
-    )
+    folds, things = model.state.head.imprinted.folds, model.embedder.kind.plural
+    sentence = p_value_caveat(folds, unknown, things, "use --unknown") if isinstance(folds, CrossValidation) else None
     if sentence is not None:
         terminal.note(sentence)
 

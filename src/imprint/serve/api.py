@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 AT_ONCE = 48
 """Requests that may hold a picture in memory at one time; the others wait."""
-CHANGES = {"undo", "redo", "create", "move", "hold", "delete", "rename", "merge", "drop", "clear"}
+CHANGES = {"undo", "redo", "create", "describe", "move", "hold", "delete", "rename", "merge", "drop", "clear"}
 YEAR = "private, max-age=31536000, immutable"
 UNKNOWN = 0.05
 SIDES = {"thumbnail": 224, "picture": 1280}
@@ -101,7 +101,7 @@ class Api:
             {
                 "label": label,
                 "opened": history.labelled.classes[label] is not None,
-                "items": [[i.id, i.text or i.name, i.digest[:8], i.held_out] for i in items],
+                "items": [[i.id, i.text or i.name, i.digest[:8], i.held_out, i.text is not None] for i in items],
             }
             for label, items in history.labelled.by_class().items()
         ]
@@ -109,12 +109,13 @@ class Api:
             {
                 "project": self.project.folder.name,
                 "name": self.project.name,
-                "token_file": str(self.project.folder / "token"),
+                "token_file": str((self.projects.first if self.projects else self.project.folder) / "token"),
                 "input": export.picture_input(self.project.backbone),
                 "revision": history.revision,
                 "modality": modality.name,
                 "noun": modality.noun,
                 "typed": modality.typed,
+                "describes": self.project.backbone.embeds_names,
                 "suffixes": sorted(modality.suffixes()),
                 "backbone": self.project.backbone.record.name,
                 "undo": history.can_undo,
@@ -131,7 +132,8 @@ class Api:
         kind = entry.get("do")
         if not isinstance(kind, str) or kind not in CHANGES:
             raise ParameterError(f"do={kind!r}: a change must be one of {', '.join(sorted(CHANGES))}.")
-        outcome = await ended(self.project.change(entry))
+        make = self.project.describe if kind == "describe" else self.project.change
+        outcome = await ended(await asyncio.to_thread(make, entry))
         return JSONResponse({"revision": outcome.revision})
 
     async def add(self, request: Request) -> Response:

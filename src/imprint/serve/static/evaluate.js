@@ -56,6 +56,7 @@ function whole(found, old) {
       h("p", { class: "figure", id: "accuracy" }, percent(found.accuracy)),
       h("div", {}, h("p", {}, h("strong", {}, "Expected accuracy"), ` on new ${noun()}s like these, 95 % interval ${percent(found.interval[0])} to ${percent(found.interval[1])}.`),
         h("p", { class: "muted" }, `Cross-validation on ${count(found.rows, noun())}: each is predicted by a model fitted without it.${old ? " Evaluating the latest change …" : ""}`),
+        ...found.levels.map(({ level, nodes, accuracy }) => h("p", {}, `Accuracy at level ${level} of the tree (${count(nodes, "node")}): ${percent(accuracy)}.`)),
         ...found.caveats.map((sentence) => h("p", { class: "muted" }, sentence)))),
     h("div", { class: "panel" }, confusion(found, "Confusion matrix")), suspects(found), twins(found),
   ].filter(Boolean);
