@@ -76,11 +76,13 @@ def command(
     import numpy as np
 
     from imprint.cli import _inputs
-    from imprint.cli._files import check_model
+    from imprint.cli._files import check_csv, check_model
     from imprint.core.errors import ParameterError, UnreadableInput
     from imprint.imprinter import Imprinter
 
     check_model(file)
+    if csv:
+        check_csv("predict", inputs)
     model = Imprinter.load(file, backbone=backbone, device=device, threads=threads, cache=cache)
     kind = model.embedder.kind
     if sort_into is not None and model.state.head.tags:
@@ -103,7 +105,7 @@ def command(
     elif csv:
         terminal.write_csv(["path", *_columns(answers)], [[a["path"], *_cells(a)] for a in answers])
     else:
-        captions = split.captions
+        captions = split.captions if kind.typed else _inputs.relative_names(split.names, inputs)
         _show(answers, [captions[i] for i in readable], model.measure, unknown)
     if sort_into is not None:
         _sort(sort_into, answers, link)
@@ -176,7 +178,7 @@ def _show(answers: list[dict[str, Any]], captions: Sequence[str], measure: str, 
     for caption, answer in zip(captions, answers):
         if "labels" in answer:
             answer = _tags_in_words(answer)
-        others = ", ".join(f"{g['label']} {_percent(g['probability'])}" for g in answer["top"][1:])
+        others = ", ".join(f"{terminal.brief(g['label'])} {_percent(g['probability'])}" for g in answer["top"][1:])
         rejected = answer["label"] is None
         closest = answer["top"][0]["label"]
         label = f"{NONE} (closest: {closest})" if rejected else answer["label"]
