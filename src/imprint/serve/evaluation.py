@@ -20,6 +20,7 @@ from imprint.evaluation.label_errors import label_errors
 from imprint.serve.history import History
 from imprint.serve.labelled import LabelledItem, LabelledSet, changed_labels
 from imprint.serve.model import EmbeddingTable, ServedModel, in_order, probabilities, refitted_folds
+from imprint.serve.tags import tag_figures
 from imprint.serve.workers import SupervisedThread
 
 MOST_LISTED = 60
@@ -82,7 +83,7 @@ def evaluate(model: ServedModel, before: ModelEvaluation, rows: EmbeddingTable) 
     """Predict every item by a model that was fitted without it: fitted ones by cross-validation, then held-out ones."""
     evaluation = _cross_validated(model, before, rows)
     items = tuple(i for i in model.history.labelled.items.values() if i.held_out and i.digest in rows)
-    if model.head is None or not items:
+    if model.head is None or not items or model.tags is not None:
         return evaluation
     X = np.stack([rows[i.digest] for i in items]).astype(model.head.dtype)
     P = probabilities(model.head, evaluation.calibration, model.head.scores(X))
@@ -122,6 +123,8 @@ def as_json(evaluation: ModelEvaluation, labelled: LabelledSet) -> dict[str, Any
         "duplicates": twins,
         "held_out": _held_out(evaluation.held_out, labelled) if evaluation.held_out else None,
     }
+    if evaluation.model is not None and evaluation.model.tags is not None:
+        return {**common, **tag_figures(evaluation.model.tags)}
     if predictions is None or calibration is None or not np.isfinite(calibration.expected_accuracy):
         basis_folds = evaluation.model.basis.folds if evaluation.model else None
         reason = why_uncalibrated(labelled, basis_folds)
