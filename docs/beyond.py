@@ -14,8 +14,8 @@ from pathlib import Path
 
 import numpy as np
 
+from imprint.paper import ARTEFACTS
 from imprint.paper.artefact import Results
-from imprint.paper.artefacts import ARTEFACTS
 from imprint.paper.budgets import GENERATOR_K, GENERATORS
 from imprint.paper.collapse import set_values
 from imprint.paper.page import read_runs

@@ -5,9 +5,8 @@ import pytest
 
 from imprint import ImprintClassifier
 from imprint.core.errors import ParameterError
-from imprint.paper import same_architecture, table_claims
+from imprint.paper import ARTEFACTS, same_architecture, table_claims
 from imprint.paper.artefact import Results, Scores
-from imprint.paper.artefacts import ARTEFACTS
 from imprint.paper.page import read_runs, sections
 from imprint.paper.published import kmeans_over_k
 from imprint.paper.run import run, works
