@@ -41,7 +41,7 @@ REGIONS = ("here, all", "here, d in 1", "here, NC1 > 1")
 def claims(runs: Sequence[Run], needed: str) -> str:
     """The claims that the run of this name answers, beside the answers of the others."""
     names = [run.name for run in runs]
-    found = [row for row in rows(together(runs)) if needed in row.found]
+    found = [row for row in rows(together(runs)) if needed in row.judged]
     return f"{tally(found, names)}\n\n{claims_html(found, names)}"
 
 
