@@ -1,4 +1,4 @@
-"""Say what is on pictures with an exported model: python run_onnx.py model.onnx a.png b.jpg"""
+"""Classify pictures with an exported model: python run_onnx.py model.onnx a.png b.jpg"""
 
 import json
 import sys

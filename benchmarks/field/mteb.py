@@ -1,20 +1,19 @@
 """Few-shot text classification: MTEB's protocol, and 1 to 64 rows per class.
 
     python benchmarks/field/mteb.py [--draws 10]            8 rows per class, ten draws, the whole test split
-    python benchmarks/field/mteb.py --curve [--draws 2]     1 to 64 rows per class on BANKING77
+    python benchmarks/field/mteb.py --curve [--draws 2]     1 to 64 rows per class
 
 As in MTEB, each draw shuffles all training rows and takes the first 8 of every class. Of the sets here, MTEB contains
 BANKING77; the others are run by the same protocol. `names` adds the embedded name of each class as one more row.
 """
 
-import argparse
 import time
 from collections.abc import Callable
 
 import numpy as np
 from data import Pack, load
 from sklearn.linear_model import LogisticRegression
-from tables import grid, ranked
+from tables import grid, measured_once, parser_of, print_comparison
 
 from imprint import recipe
 from imprint.kernels.rows import unit_rows
@@ -67,32 +66,38 @@ def draw(pack: Pack, shots: int, rng: np.random.Generator) -> np.ndarray:
     return np.concatenate([order[pack.y[order] == c][:shots] for c in np.unique(pack.y)])
 
 
-def accuracy(pack: Pack, shots: int, draws: int, method: str) -> tuple[float, float]:
-    """Mean accuracy in % and mean processor seconds over draws; every method gets the same draws."""
-    right, start = [], time.process_time()
-    for number in range(draws):
-        rows = draw(pack, shots, np.random.default_rng([42, number]))
-        right.append(np.mean(METHODS[method](pack.X[rows], pack.y[rows], pack) == pack.t))
-    return 100 * float(np.mean(right)), (time.process_time() - start) / draws
+def measure(name: str, shots: int, draws: int) -> dict[str, list[float]]:
+    """By method: mean accuracy in % and mean processor seconds over draws; every method gets the same draws."""
+    pack, figures = load(name), {}
+    for method, predict in METHODS.items():
+        correct, start = [], time.process_time()
+        for number in range(draws):
+            rows = draw(pack, shots, np.random.default_rng([42, number]))
+            correct.append(np.mean(predict(pack.X[rows], pack.y[rows], pack) == pack.t))
+        figures[method] = [100 * float(np.mean(correct)), (time.process_time() - start) / draws]
+    return figures
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = parser_of(__doc__)
     parser.add_argument("--draws", type=int, default=10)
-    parser.add_argument("--curve", action="store_true")
+    parser.add_argument("--rows", type=int, default=8, help="rows per class [default: 8, as in MTEB]")
+    parser.add_argument("--curve", action="store_true", help="1 to 64 rows per class")
     parser.add_argument("--sets", nargs="+", default=list(SETS), choices=SETS)
-    given = parser.parse_args()
-    packs = [load(name) for name in (["banking77"] if given.curve else given.sets)]
-    instances = [(f"{n} rows", packs[0], n) for n in SHOTS] if given.curve else [(p.name, p, 8) for p in packs]
-    scores: dict[str, dict[str, float]] = {method: {} for method in METHODS}
-    seconds = dict.fromkeys(METHODS, 0.0)
-    for name, pack, shots in instances:
-        for method in METHODS:
-            scores[method][name], spent = accuracy(pack, shots, given.draws, method)
-            seconds[method] += spent / len(instances)
-    for line in (*grid(scores), "", *ranked(scores, OURS), ""):
-        print(line)
-    print("Processor seconds per draw, fit and predict:", ", ".join(f"{m} {s:.1f}" for m, s in seconds.items()))
+    options = parser.parse_args()
+    figures = {}
+    for name in options.sets:
+        for shots in SHOTS if options.curve else (options.rows,):
+            key, call = f"{name} @ {shots}", lambda name=name, shots=shots: measure(name, shots, options.draws)
+            figures[key if options.curve else name] = measured_once(f"mteb-{options.draws}", key, call)
+    scores = {method: {key: figures[key][method][0] for key in figures} for method in METHODS}
+    print("\n".join(grid(scores)))
+    title = (
+        "Few-shot texts, 1 to 64 rows per class" if options.curve else f"Few-shot texts, {options.rows} rows per class"
+    )
+    print_comparison(scores, OURS, "accuracy, %", options.diagram, title)
+    seconds = {method: np.mean([figures[key][method][1] for key in figures]) for method in METHODS}
+    print("\nProcessor seconds per draw, fit and predict:", ", ".join(f"{m} {s:.1f}" for m, s in seconds.items()))
 
 
 if __name__ == "__main__":

@@ -1,21 +1,23 @@
-"""Out-of-distribution detection: CLINC150's out-of-scope queries, and pictures of other data sets.
+"""Out-of-distribution detection: out-of-scope queries, unseen classes of photographs, and pictures of other data sets.
 
-    python benchmarks/field/ood.py [--rows 20]
+    python benchmarks/field/ood.py [--rows 20] [--diagram FILE.svg]
 
 All scores use the same embeddings of the same training rows. MSP, energy, ViM and NNGuide need logits, here those of
 logistic regression. AUROC, FPR at 95 % TPR (in-distribution is positive) and AUPR (out-of-distribution is positive), %.
+Near and far are grouped as in OpenOOD: CIFAR-10 is known, Tiny-ImageNet near, MNIST and SVHN far; MNIST is known,
+FashionMNIST near, CIFAR-10 far. "Photographs": 50 classes of Tiny-ImageNet are known, the other 50 are unknown.
 """
 
-import argparse
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 from data import SHARED, load, per_class
 from scipy.special import logsumexp, softmax
+from sklearn.covariance import EmpiricalCovariance
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import average_precision_score, roc_auc_score, roc_curve
-from tables import grid, ranked
+from tables import grid, measured_once, parser_of, print_comparison
 
 from imprint import recipe
 from imprint.kernels.rows import unit_rows
@@ -23,21 +25,31 @@ from imprint.kernels.rows import unit_rows
 OURS, NEIGHBOURS, MAX_QUERIES = "known", 5, 1000
 SHRINKAGE = 0.01
 SVHN = 2  # CombiDigits merges MNIST, MNIST-M, SVHN and USPS, in this order
-BACKBONES = ("deit_tiny", "tinynet", "mobilenet_v1_0.25_128")
+BACKBONES = {"DeiT": "deit_tiny", "TinyNet": "tinynet", "MobileNet": "mobilenet_v1_0.25_128"}
+UNKNOWN = {
+    "cifar10": {"Tiny-ImageNet, near": "tinyimagenet100", "MNIST, far": "mnist", "SVHN, far": "combidigits"},
+    "mnist": {"FashionMNIST, near": "fashionmnist", "CIFAR-10, far": "cifar10"},
+}
 
 
 class Problem(NamedTuple):
-    name: str
     X: np.ndarray
     y: np.ndarray
     inside: np.ndarray
     outside: np.ndarray
 
 
-def mahalanobis(X: np.ndarray, means: np.ndarray, residuals: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
-    """Negative squared distance to the nearest mean; the covariance gets a fixed share of the rows' mean variance."""
+def mahalanobis(
+    X: np.ndarray, means: np.ndarray, residuals: np.ndarray, shrinkage: float
+) -> Callable[[np.ndarray], np.ndarray]:
+    """Negative squared distance to the nearest mean.
+
+    The covariance gets a share of the rows' mean variance. Without shrinkage this is the estimate of the paper and of
+    OpenOOD: the pseudo-inverse of the empirical covariance.
+    """
     covariance = residuals.T @ residuals / len(residuals)
-    precision = np.linalg.inv(covariance + SHRINKAGE * float(X.var(axis=0).mean()) * np.eye(len(covariance)))
+    covariance += shrinkage * float(X.var(axis=0).mean()) * np.eye(len(covariance))
+    precision = np.linalg.inv(covariance) if shrinkage else EmpiricalCovariance().fit(residuals).precision_
 
     def near(Q: np.ndarray) -> np.ndarray:
         cross = Q @ precision @ means.T
@@ -53,8 +65,9 @@ def scorers(problem: Problem) -> dict[str, Callable[[np.ndarray], np.ndarray]]:
     model = recipe("kernel", calibrate=True, random_state=0).fit(problem.X, y)
     linear = LogisticRegression(max_iter=60, C=10).fit(X, y)
     means = np.stack([X[y == c].mean(axis=0) for c in np.unique(y)])
-    own = mahalanobis(X, means, X - means[np.searchsorted(np.unique(y), y)])
-    background = mahalanobis(X, X.mean(axis=0, keepdims=True), X - X.mean(axis=0))
+    centre, classes = X.mean(axis=0, keepdims=True), np.unique(y)
+    distance = {s: mahalanobis(X, means, X - means[np.searchsorted(classes, y)], s) for s in (0.0, SHRINKAGE)}
+    background = {s: mahalanobis(X, centre, X - centre, s) for s in (0.0, SHRINKAGE)}
 
     def logits(Q: np.ndarray) -> np.ndarray:
         return Q @ linear.coef_.T + linear.intercept_
@@ -83,34 +96,47 @@ def scorers(problem: Problem) -> dict[str, Callable[[np.ndarray], np.ndarray]]:
         "MSP": lambda Q: softmax(logits(Q), axis=1).max(axis=1),
         "energy": energy,
         "k-NN": neighbour,
-        "Mahalanobis": own,
-        "relative Mahalanobis": lambda Q: own(Q) - background(Q),
+        "Mahalanobis": distance[SHRINKAGE],
+        "relative Mahalanobis": lambda Q: distance[0.0](Q) - background[0.0](Q),
+        "relative Mahalanobis, shrunk": lambda Q: distance[SHRINKAGE](Q) - background[SHRINKAGE](Q),
         "ViM": vim,
         "NNGuide": guided,
     }
 
 
-def problems(rows: int) -> Iterator[Problem]:
-    """CLINC150, then near (Tiny-ImageNet) and far (MNIST, SVHN) pictures for CIFAR-10."""
+def names() -> list[str]:
+    """The instances, by name."""
+    pictures = ("photographs", *(f"{known}: {other}" for known, others in UNKNOWN.items() for other in others))
+    return ["CLINC150", *(f"{kind} @ {network}" for kind in pictures for network in BACKBONES)]
+
+
+def problem_of(name: str, rows: int) -> Problem:
+    """Known rows to learn from, further rows of the known classes, and rows of no known class."""
     rng = np.random.default_rng(0)
-    pack = load("clinc150")
-    taken = per_class(pack.y, rows, rng)
-    inside = pack.Q[rng.permutation(len(pack.Q))[:MAX_QUERIES]]
-    yield Problem("CLINC150", pack.X[taken], pack.y[taken], inside, pack.outside)
-    with np.load(SHARED / "embeddings" / "subset" / "sources-combidigits.npz") as file:
-        svhn = file["test"] == SVHN
-    for backbone in BACKBONES:
-        pack = load(f"{backbone}-cifar10")
-        taken = per_class(pack.y, 5 * rows, rng)
-        inside = pack.Q[rng.permutation(len(pack.Q))[:MAX_QUERIES]]
-        others = {
-            "Tiny-ImageNet (near)": load(f"{backbone}-tinyimagenet100").Q,
-            "MNIST (far)": load(f"{backbone}-mnist").Q,
-            "SVHN (far)": load(f"{backbone}-combidigits").Q[svhn],
-        }
-        for name, Q in others.items():
-            outside = Q[rng.permutation(len(Q))[:MAX_QUERIES]]
-            yield Problem(f"{backbone}: {name}", pack.X[taken], pack.y[taken], inside, outside)
+
+    def some(X: np.ndarray) -> np.ndarray:
+        return X[rng.permutation(len(X))[:MAX_QUERIES]]
+
+    if name == "CLINC150":
+        pack = load("clinc150")
+        taken = per_class(pack.y, rows, rng)
+        return Problem(pack.X[taken], pack.y[taken], some(pack.Q), pack.outside)
+    kind, network = name.split(" @ ")
+    backbone = BACKBONES[network]
+    if kind == "photographs":
+        pack = load(f"{backbone}-tinyimagenet100")
+        known = rng.permutation(np.unique(pack.y))[:50]
+        taken = np.flatnonzero(np.isin(pack.y, known))
+        taken = taken[per_class(pack.y[taken], 3 * rows, rng)]
+        inside, outside = (some(pack.Q[np.isin(pack.t, known) == side]) for side in (True, False))
+        return Problem(pack.X[taken], pack.y[taken], inside, outside)
+    data, other = kind.split(": ")
+    pack, unknown = load(f"{backbone}-{data}"), load(f"{backbone}-{UNKNOWN[data][other]}").Q
+    if other.startswith("SVHN"):
+        with np.load(SHARED / "embeddings" / "subset" / "sources-combidigits.npz") as file:
+            unknown = unknown[file["test"] == SVHN]
+    taken = per_class(pack.y, 5 * rows, rng)
+    return Problem(pack.X[taken], pack.y[taken], some(pack.Q), some(unknown))
 
 
 def measured(inside: np.ndarray, outside: np.ndarray) -> tuple[float, float, float]:
@@ -120,26 +146,26 @@ def measured(inside: np.ndarray, outside: np.ndarray) -> tuple[float, float, flo
     return roc_auc_score(truth, scores), false[np.argmax(true >= 0.95)], average_precision_score(1 - truth, -scores)
 
 
+def measure(name: str, rows: int) -> dict[str, list[float]]:
+    """By score: AUROC, FPR at 95 % TPR and AUPR, in %."""
+    problem, figures = problem_of(name, rows), {}
+    units = unit_rows(problem.inside), unit_rows(problem.outside)
+    for scorer, score in scorers(problem).items():
+        queries = (problem.inside, problem.outside) if scorer == OURS else units
+        figures[scorer] = [100 * float(value) for value in measured(*(score(Q) for Q in queries))]
+    return figures
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument(
-        "--rows", type=int, default=20, help="training rows per class of CLINC150; CIFAR-10: five times"
-    )
-    given = parser.parse_args()
-    tables: list[dict[str, dict[str, float]]] = [{}, {}, {}]
-    for problem in problems(given.rows):
-        inside, outside = unit_rows(problem.inside), unit_rows(problem.outside)
-        for name, score in scorers(problem).items():
-            plain = (problem.inside, problem.outside) if name == OURS else (inside, outside)
-            for table, value in zip(tables, measured(*(score(Q) for Q in plain))):
-                table.setdefault(name, {})[problem.name] = 100 * value
-    for title, table in zip(("AUROC", "FPR at 95 % TPR", "AUPR"), tables):
-        print(f"{title}\n")
-        for line in grid(table):
-            print(line)
-        print()
-    for line in ranked(tables[0], OURS, "AUROC, %"):
-        print(line)
+    parser = parser_of(__doc__)
+    parser.add_argument("--rows", type=int, default=20, help="training rows per class of CLINC150; pictures have more")
+    options = parser.parse_args()
+    figures = {n: measured_once(f"ood-{options.rows}", n, lambda n=n: measure(n, options.rows)) for n in names()}
+    for i, title in enumerate(("AUROC", "FPR at 95 % TPR", "AUPR")):
+        table = {scorer: {n: figures[n][scorer][i] for n in figures} for scorer in figures["CLINC150"]}
+        print(f"{title}\n\n" + "\n".join(grid(table, highest=i != 1)) + "\n")
+        if not i:
+            print_comparison(table, OURS, "AUROC, %", options.diagram, "Out-of-distribution detection, AUROC")
 
 
 if __name__ == "__main__":

@@ -8,13 +8,13 @@ __all__ = ["main"]
 
 STOPPED = 130
 """The exit code after Ctrl-C."""
-SELDOM = 20_000
-"""New objects after which Python looks for garbage, instead of 700: what is imported stays, and looking takes long."""
+GC_THRESHOLD = 20_000
+"""Allocations between two garbage collections, instead of 700: imported objects stay, and collections are slow."""
 
 
 def main(args: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code: 0 done, 1 some inputs failed, 2 wrong usage or input, 130 stopped."""
-    gc.set_threshold(SELDOM)
+    gc.set_threshold(GC_THRESHOLD)
     try:
         from imprint.cli._run import run
 

@@ -17,8 +17,8 @@ from imprint.imprinter import Embedded, Imprinter
 def ask_for_labels(model: Imprinter, pool: Split, embedded: Embedded, n: int, folder: Path | None) -> None:
     """Ask for the class of n inputs and write each answer at once, as a line of CSV and as a copy in `folder`.
 
-    The model learns the answers in memory, so that every tenth answer improves the suggestions; its file stays as it
-    is. An empty answer skips the input; the end of standard input, or Ctrl-C, ends the questions.
+    The model in memory learns the answers, so that suggestions improve after every tenth one; its file does not change.
+    An empty answer skips the input; the end of standard input, or Ctrl-C, ends the questions.
     """
     column = "text" if pool.kind.typed else "path"
     terminal.write_csv([column, "label", "row"], [])
@@ -38,7 +38,7 @@ def ask_for_labels(model: Imprinter, pool: Split, embedded: Embedded, n: int, fo
                         sort_into(folder, [(text, label)], link=False)
     except (EOFError, KeyboardInterrupt):
         terminal.note("")
-    terminal.note(f"{terminal.count(len(session.labels), 'answer')} kept.")
+    terminal.note(f"{terminal.count(len(session.labels), 'answer')} written.")
 
 
 class _Session:
@@ -51,7 +51,7 @@ class _Session:
         self._readable = np.delete(
             np.arange(len(embedded.X) + len(embedded.skipped)), [s.index for s in embedded.skipped]
         )
-        self._learnt: set[int] = set()
+        self._added: set[int] = set()
 
     @property
     def classes(self) -> list[str]:
@@ -82,14 +82,14 @@ class _Session:
             self.labels[number] = label
 
     def _learn(self) -> None:
-        new = [number for number in self.labels if number not in self._learnt]
+        new = [number for number in self.labels if number not in self._added]
         if new:
             rows = np.searchsorted(self._readable, new)
             y = np.array([self.labels[number] for number in new])
             y = y.astype(np.int64) if self.numeric else y
             labelled = Embedded(self.embedded.X[rows], [self.embedded.names[i] for i in rows], (), y)
             self.model.add(labelled) if fitted_head(self.model) else self.model.fit(labelled)
-            self._learnt.update(new)
+            self._added.update(new)
 
 
 def _show(session: _Session, text: str, reason: str, typed: bool) -> None:

@@ -1,5 +1,6 @@
 """The arguments of `imprint predict`: files, folders, texts, a table, or standard input."""
 
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -48,6 +49,15 @@ def read_table(values: Sequence[Any], kind: Modality, text_column: str | None) -
     return datasets.load(path, "train", labelled=False, text_column=text_column)
 
 
+def relative_names(names: Sequence[str], given: Sequence[str]) -> Sequence[str]:
+    """The names of files, relative to the folder that was given, or to the common parent of several folders."""
+    folders = [os.path.expanduser(word) for word in given if os.path.isdir(os.path.expanduser(word))]
+    if not folders or len({os.path.isabs(folder) for folder in folders}) > 1:
+        return names
+    root = os.path.commonpath(folders) + os.sep
+    return [name.removeprefix(root) for name in names]
+
+
 def _value(word: str, kind: Modality) -> str | Path:
     """A path, or for a model of texts a text."""
     path = Path(word).expanduser()
@@ -77,7 +87,7 @@ def _of_values(values: Sequence[Any], kind: Modality) -> Split:
 
 
 def _standard_input(kind: Modality) -> list[Any]:
-    """The lines of standard input, each a text or a path; or its bytes, if they are no lines of text but one input."""
+    """The lines of standard input, each a text or a path; or its bytes, if they are one input and not lines."""
     raw = sys.stdin.buffer.read() if hasattr(sys.stdin, "buffer") else sys.stdin.read().encode()
     try:
         lines = [line for line in raw.decode("utf-8-sig").splitlines() if line.strip()]

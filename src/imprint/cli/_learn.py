@@ -1,4 +1,4 @@
-"""What `fit`, `add` and `forget` have in common."""
+"""What `fit`, `add` and `forget` share: embedding with progress, and the report on the model."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def embed(model: Imprinter, spec: str, **columns: Any) -> tuple[Embedded, tuple[str, ...]]:
     """The embeddings of labelled data, with progress, and the parts that the data have.
 
-    Says what the data are, and names what cannot be read.
+    Prints what the data are, and names inputs that cannot be read.
     """
     with terminal.bars() as bars:
         nesting = model.embedder.nesting(model.classes_.tolist() if model.fitted else ())
@@ -27,6 +27,8 @@ def embed(model: Imprinter, spec: str, **columns: Any) -> tuple[Embedded, tuple[
         model.embedder.choose(split.kind)
         by = f", by {model.embedder.spec}" if split.kind.needs_backbone else ""
         terminal.note(f"{split.found}{by}.")
+        if "test" in split.parts:
+            terminal.note("The data have a train and a test part: this uses train; test is for evaluation.")
         if model.embedder.cache and split.kind.needs_backbone:
             check_home()
         rows = model.embedder.labelled(split, progress=bars.embedding())
@@ -48,7 +50,7 @@ def on_test_part(model: Imprinter, spec: str, columns: dict[str, Any]) -> "Evalu
 
 
 def state(model: Imprinter, path: Path, rows: Embedded | None, json: bool, tested: "Evaluation | None" = None) -> None:
-    """Say what the model file holds now, and what can be done next."""
+    """Print the content of the model file, and a next command."""
     labels, counts = _counts(rows)
     if json:
         terminal.emit(
@@ -73,9 +75,9 @@ def state(model: Imprinter, path: Path, rows: Embedded | None, json: bool, teste
         terminal.note(line)
     if tested is not None:
         right = tested.rows - len(tested.mistakes)
-        terminal.note(f"On the test part: {100 * tested.accuracy:.1f} % right, {right:,} of {tested.rows:,}.")
+        terminal.note(f"On the test part: {100 * tested.accuracy:.1f} % correct, {right:,} of {tested.rows:,}.")
     if len(model.classes_) == 1:
-        terminal.note(f"One class alone: everything will be called {str(model.classes_[0])!r}.")
+        terminal.note(f"The model has one class: every input is classified as {str(model.classes_[0])!r}.")
         terminal.note(f"Next: {words('imprint', 'add', path, 'DATA')}")
     else:
         terminal.note(f"Next: {words('imprint', 'predict', path, _example(model))}")
@@ -87,11 +89,11 @@ def _example(model: Imprinter) -> str:
 
 
 def _expected(model: Imprinter) -> dict[str, Any]:
-    """What a calibrated model expects of itself; null where it cannot tell."""
+    """The expected accuracy of a calibrated model and its interval; null if unknown."""
     if not model.calibrated:
         return {}
-    found = [model.expected_accuracy_, *model.expected_interval_]
-    accuracy, low, high = (round(v, 6) if np.isfinite(v) else None for v in found)
+    values = [model.expected_accuracy_, *model.expected_interval_]
+    accuracy, low, high = (round(v, 6) if np.isfinite(v) else None for v in values)
     return {"expected_accuracy": accuracy, "expected_interval": [low, high]}
 
 

@@ -8,7 +8,7 @@ import typer
 
 
 class Way(StrEnum):
-    """How the classes of a network's own head and new ones decide together."""
+    """How pre-trained and new classes compete."""
 
     margin = "margin"
     qi = "qi"
@@ -78,7 +78,7 @@ Network = Annotated[
 ]
 MovedNetwork = Annotated[
     str | None,
-    typer.Option("--backbone", "-b", help="Where the model's backbone lies now, if its file has moved."),
+    typer.Option("--backbone", "-b", help="New path of the model's backbone (onnx:FILE), if its file has moved."),
 ]
 Recipe = Annotated[
     str | None,
@@ -91,40 +91,39 @@ Recipe = Annotated[
 ]
 KeepHead = Annotated[
     bool,
-    typer.Option("--keep-head", help="Keep the classes of the network's own head, such as ImageNet's, beside these."),
+    typer.Option("--keep-head", help="Keep the classes that the network was pre-trained on, such as ImageNet's."),
 ]
 KeepBy = Annotated[
     Way | None,
     typer.Option(help="How pre-trained and new classes compete. Implies --keep-head. [default: margin]"),
 ]
 Generator = Annotated[
-    str | None, typer.Option(help="How proxies are made, such as 'kmeans(k=5)', instead of as the recipe says.")
+    str | None, typer.Option(help="How proxies are computed, such as 'kmeans(k=5)'. [default: that of the recipe]")
 ]
 Proxies = Annotated[
     int | None,
     typer.Option(min=1, help="Maximum number of proxies per class, a budget of memory and time. [default: 50]"),
 ]
 Aggregator = Annotated[
-    str | None, typer.Option(help="How proxies decide, such as 'nearest(m=3)', instead of as the recipe says.")
+    str | None, typer.Option(help="How proxies score classes, such as 'nearest(m=3)'. [default: that of the recipe]")
 ]
 Centres = Annotated[
     int | None,
     typer.Option(
         min=1,
-        help="Proxies that decide where kernel has too many to solve for all, a budget of memory and time. "
-        "[default: 4096]",
+        help="Maximum number of proxies in the linear system of kernel (Nystroem centres). [default: 4096]",
     ),
 ]
-NormPre = Annotated[str | None, typer.Option(help="How embeddings are scaled before proxies are made: none or l2.")]
-NormPost = Annotated[str | None, typer.Option(help="How proxies are scaled: none, l2 or quantile.")]
-NormInf = Annotated[str | None, typer.Option(help="How the embeddings of new pictures are scaled: none or l2.")]
+NormPre = Annotated[str | None, typer.Option(help="Normalisation of training embeddings: none or l2.")]
+NormPost = Annotated[str | None, typer.Option(help="Normalisation of proxies: none, l2 or quantile.")]
+NormInf = Annotated[str | None, typer.Option(help="Normalisation of the embeddings of new inputs: none or l2.")]
 Calibrate = Annotated[
-    bool, typer.Option("--calibrate/--no-calibrate", help="Learn how good the model is and what it does not know.")
+    bool, typer.Option("--calibrate/--no-calibrate", help="Calibrate probabilities, and estimate accuracy and `known`.")
 ]
-Seed = Annotated[int, typer.Option(help="The same pictures and seed give the same model.", min=0)]
-Device = Annotated[str, typer.Option(help="Where the backbone runs: cpu or cuda.")]
+Seed = Annotated[int, typer.Option(help="Random seed; the same data and seed give the same model.", min=0)]
+Device = Annotated[str, typer.Option(help="Device of the backbone: cpu or cuda.")]
 Threads = Annotated[int | None, typer.Option(help="Maximum number of cores for the backbone. [default: all]", min=1)]
-Engine = Annotated[str, typer.Option(help="local, or ray for the cluster that RAY_ADDRESS names.")]
-Cache = Annotated[bool, typer.Option("--cache/--no-cache", help="Keep the embeddings, so that a repeat is fast.")]
-Json = Annotated[bool, typer.Option("--json", help="For programs: JSON on standard output.")]
-Page = Annotated[Path | None, typer.Option(metavar="FILE", help="Write one HTML page to look at.")]
+Engine = Annotated[str, typer.Option(help="local, or ray: the cluster at RAY_ADDRESS.")]
+Cache = Annotated[bool, typer.Option("--cache/--no-cache", help="Cache embeddings, so that repeated runs are fast.")]
+Json = Annotated[bool, typer.Option("--json", help="JSON on standard output, for programs.")]
+Page = Annotated[Path | None, typer.Option(metavar="FILE", help="Write the result as one HTML page.")]

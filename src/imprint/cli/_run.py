@@ -85,7 +85,8 @@ def _with_options(sentence: str) -> str:
     commands = getattr(get_command(application()), "commands", {}).values()
     names = {p.name for c in commands for p in c.params if p.name and "_" in p.name and _is_option(p)}
     parameters = re.compile(rf"\b({'|'.join(sorted(names))})\b(?!=)")
-    return parameters.sub(lambda match: f"--{match[1].replace('_', '-')}", sentence)
+    rule, known, listed = sentence.partition(" Known: ")  # names that happen to be those of parameters stay
+    return parameters.sub(lambda match: f"--{match[1].replace('_', '-')}", rule) + known + listed
 
 
 def application() -> typer.Typer:
@@ -96,7 +97,7 @@ def application() -> typer.Typer:
         rich_markup_mode=None,
         context_settings={"help_option_names": ["-h", "--help"]},
     )
-    app.callback(invoke_without_command=True)(_whole)
+    app.callback(invoke_without_command=True)(_main)
     for name in sorted(m.name for m in iter_modules(cli.__path__) if not m.name.startswith("_")):
         module = import_module(f"imprint.cli.{name}")
         if hasattr(module, "app"):
@@ -106,7 +107,7 @@ def application() -> typer.Typer:
     return app
 
 
-def _whole(
+def _main(
     context: typer.Context,
     version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
     verbose: Annotated[
@@ -163,8 +164,8 @@ def _flush(code: int) -> int:
 def _one_line(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
     """One line instead of a traceback for an unexpected error."""
     if isinstance(error, OSError) and error.strerror:
-        place = f"{error.filename}: " if error.filename else ""
-        _terminal.fail(f"{place}{error.strerror}.")
+        path = f"{error.filename}: " if error.filename else ""
+        _terminal.fail(f"{path}{error.strerror}.")
     elif isinstance(error, MemoryError):
         _terminal.fail("There is not enough memory for this.")
     else:

@@ -22,9 +22,9 @@ def sort_into(folder: Path, files: Iterable[tuple[str, object]], link: bool) -> 
     try:
         for name, label in files:
             source = Path(name)
-            place = folder.joinpath(*(folder_name(str(part)) for part in path_of(label)))
-            place.mkdir(parents=True, exist_ok=True)
-            done += _put(source, place, link)
+            target = folder.joinpath(*(folder_name(str(part)) for part in path_of(label)))
+            target.mkdir(parents=True, exist_ok=True)
+            done += _put(source, target, link)
     except OSError as e:
         raise FileError(f"Cannot write {folder}: {e.strerror or e}.") from None
     return done
@@ -45,13 +45,13 @@ def folder_name(label: str) -> str:
     >>> folder_name("cat"), folder_name("../etc"), folder_name(".."), folder_name("a/b")
     ('cat', '.._etc', '__', 'a_b')
     """
-    kept = "".join("_" if c in '/\\\\:*?"<>|' or not c.isprintable() else c for c in label).strip() or "_"
-    return "_" * len(kept) if set(kept) == {"."} else kept[:200]
+    name = "".join("_" if c in '/\\\\:*?"<>|' or not c.isprintable() else c for c in label).strip() or "_"
+    return "_" * len(name) if set(name) == {"."} else name[:200]
 
 
-def _put(source: Path, place: Path, link: bool) -> int:
+def _put(source: Path, folder: Path, link: bool) -> int:
     for n in count():
-        target = place / (source.name if n == 0 else f"{source.stem}-{n}{source.suffix}")
+        target = folder / (source.name if n == 0 else f"{source.stem}-{n}{source.suffix}")
         if target.is_symlink() or target.exists():
             if target.exists() and filecmp.cmp(source, target, shallow=False):
                 return 0
@@ -65,7 +65,7 @@ def _put(source: Path, place: Path, link: bool) -> int:
 
 
 def _copy(source: Path, target: Path) -> None:
-    """Copy a file, whole or not at all, and never over another one."""
+    """Copy a file, completely or not at all, and never over another one."""
     partial = target.with_name(f".{target.name}.imprint-partial")
     shutil.copy2(source, partial)
     try:

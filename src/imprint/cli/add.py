@@ -20,8 +20,8 @@ def command(
 ) -> None:
     """Add classes, or more of known classes, to a model.
 
-    Other classes stay as they are. The file is replaced whole at the end: stopped half-way, it is what it was. When
-    two commands change one model, the second waits for the first, and both changes are in it.
+    Other classes do not change. The file is replaced at the end; after an interruption it is unchanged. If two commands
+    change one model, the second waits for the first, and the model has both changes.
     """
     from imprint.cli._files import check_model
     from imprint.cli._learn import embed, state

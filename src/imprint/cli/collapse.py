@@ -6,12 +6,12 @@ from imprint.cli import _options as options
 from imprint.cli import _terminal as terminal
 
 MEANINGS = {
-    "nc1": "spread within classes against that between them; 0 when collapsed",
-    "cdnv": "the same, averaged over pairs of classes; 0 when collapsed",
-    "vci": "variability collapse index; 0 when collapsed, 1 when not at all",
-    "equinorm": "NC2: how unlike the lengths of the centred class means are; 0 when equal",
-    "equiangular": "NC2: how far their angles are from equal and widest; 0 when there",
-    "etf": "NC2: how far they are from a simplex; 0 when on one",
+    "nc1": "variance within classes relative to that between classes; 0 when collapsed",
+    "cdnv": "the same ratio, averaged over pairs of classes; 0 when collapsed",
+    "vci": "variability collapse index; 0 when collapsed, 1 without collapse",
+    "equinorm": "NC2: variation of the norms of the centred class means; 0 when equal",
+    "equiangular": "NC2: deviation of their angles from maximal and equal; 0 when collapsed",
+    "etf": "NC2: deviation of the class means from a simplex ETF; 0 when collapsed",
 }
 
 
@@ -27,9 +27,9 @@ def command(
 ) -> None:
     """Measure the neural collapse of a data set's embeddings.
 
-    That is how tightly the embeddings of each class gather at their mean, and how evenly these means lie apart.
+    That is how close the embeddings of each class are to their mean, and how evenly the means are spread.
     """
-    from imprint.cli._embed import embed_splits
+    from imprint.cli.embed import embed_splits
     from imprint.collapse import cdnv, nc1, nc2, vci
 
     columns = {"labels": labels, "label_column": label_column, "text_column": text_column}

@@ -15,15 +15,15 @@ if TYPE_CHECKING:
 
 
 def command(
-    out: Annotated[Path, typer.Option("--out", "-o", metavar="FOLDER", help="Where the page goes.")] = Path("out"),
-    seeds: Annotated[int, typer.Option(help="How many draws of the training pictures.", min=2)] = 5,
+    out: Annotated[Path, typer.Option("--out", "-o", metavar="FOLDER", help="The folder of the page.")] = Path("out"),
+    seeds: Annotated[int, typer.Option(help="Number of random draws of the training pictures.", min=2)] = 5,
     cache: options.Cache = True,
     json: options.Json = False,
 ) -> None:
-    """Show the whole idea on handwritten digits.
+    """Demonstrate the methods on handwritten digits.
 
-    Recipes are compared, an unknown digit is refused, one is forgotten, and proxies are counted as a budget. It takes
-    less than a minute and no network, prints a table and writes one HTML page.
+    Compares recipes, flags an unseen digit, forgets a class, and shows the effect of the number of proxies. It takes
+    less than a minute, needs no network, prints a table and writes one HTML page.
     """
     from imprint.cli._files import check_home
     from imprint.core.files.atomic import make_folder
@@ -54,25 +54,25 @@ def _show(findings: "Findings") -> None:
     ]
     columns = ["recipe", "rank", *TASKS]
     terminal.write(
-        f"Accuracy in % on all ten digits, the even, the odd, and 0 to 2; {SHOTS} pictures a class, "
+        f"Accuracy in % on all ten digits, the even, the odd, and 0 to 2; {SHOTS} pictures per class, "
         f"mean of {findings.seeds} draws.\n\n"
     )
     terminal.table(columns, rows, right=columns[1:])
-    terminal.write("\n".join(["", *verdict(findings), "", *_said(findings), ""]) + "\n")
+    terminal.write("\n".join(["", *verdict(findings), "", *_lines(findings), ""]) + "\n")
 
 
-def _said(findings: "Findings") -> Iterator[str]:
-    """What the page shows beside the comparison, a line each."""
+def _lines(findings: "Findings") -> Iterator[str]:
+    """The results next to the comparison, one line each."""
     k, curve = findings.knowledge, findings.curves[next(iter(findings.yardsticks)), "kernel"]
     budget = ", ".join(f"{100 * fmean(values):.1f}" for values in curve.values())
-    yield f"A budget: kernel with {', '.join(map(str, curve))} proxies a class has {budget} % (all pictures)."
-    yield f"Taught 0 to 8, it expects {100 * k.expected:.1f} % of itself and has {100 * k.accuracy:.1f} %."
+    yield f"Accuracy of kernel with {', '.join(map(str, curve))} proxies per class (all pictures): {budget} %."
+    yield f"Fitted on 0 to 8: expected accuracy {100 * k.expected:.1f} %, measured {100 * k.accuracy:.1f} %."
     yield (
-        f"It calls {100 * k.refused_unknown:.0f} % of the nines, never seen, 'none of these', "
-        f"and {100 * k.refused_known:.0f} % of what it knows."
+        f"Answered 'none of these': {100 * k.refused_unknown:.0f} % of the unseen nines, "
+        f"{100 * k.refused_known:.0f} % of the known digits."
     )
-    as_if = "exactly as the model that never saw one" if k.forgets_exactly else "as the model that never saw one"
-    yield f"Taught all ten, it forgets the nine in {1000 * k.forgetting:.1f} ms and answers {as_if}."
+    exactly = "exactly " if k.forgets_exactly else ""
+    yield f"Forgetting the nine takes {1000 * k.forgetting:.1f} ms; then it answers {exactly}like a model without it."
 
 
 def _as_json(findings: "Findings", page: Path) -> dict[str, Any]:

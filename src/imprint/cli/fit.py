@@ -13,10 +13,10 @@ from imprint.core.errors import ParameterError
 def command(
     data: options.OptionalData = None,
     *,
-    output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="Where the model goes.")],
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="The model file to write.")],
     pool: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="Unlabelled inputs; the command ends with which of them to label next."),
+        typer.Option(metavar="DIR", help="Unlabelled inputs; lists which of them to label next."),
     ] = None,
     labels: options.Labels = None,
     label_column: options.LabelColumn = None,
@@ -44,9 +44,9 @@ def command(
 ) -> None:
     """Make a model from pictures, texts or embeddings.
 
-    A folder has one sub-folder per class, whose name is the label, or a tree of them; a table has a column `label`. The
-    kind of data is found out and said. Where there is a `train` and a `test` part, the model is fitted on the first
-    and evaluated on the second. A recipe says how proxies are made and used; options replace its parts one by one.
+    A folder has one sub-folder per class, whose name is the label, or a tree of them; a table has a column `label`. If
+    the data have a `train` and a `test` part, the model is fitted on the first and evaluated on the second. A recipe is
+    a complete method; options replace single parts of it.
     """
     from imprint import recipes
     from imprint.cli._files import check_output
@@ -69,8 +69,8 @@ def command(
     if centres is not None:
         parts["aggregator"] = _with_centres(aggregator or recipes.describe(recipe or DEFAULT).aggregator, centres)
     network: dict[str, Any] = {"device": device, "threads": threads, "cache": cache}
-    kept: dict[str, Any] = {"keep_head": str(keep_by) if keep_by else keep_head, "calibrate": calibrate}
-    model = Imprinter(backbone, recipe=recipe, random_state=seed, names=names, tree=tree, **kept, **network, **parts)
+    extra: dict[str, Any] = {"keep_head": str(keep_by) if keep_by else keep_head, "calibrate": calibrate}
+    model = Imprinter(backbone, recipe=recipe, random_state=seed, names=names, tree=tree, **extra, **network, **parts)
     check_output(output)
     if (data is None) == (classes is None):
         raise ParameterError("fit: give DATA, or the names of classes without examples: --classes 'NAME, NAME'.")

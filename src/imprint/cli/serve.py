@@ -35,12 +35,12 @@ def command(
         bool,
         typer.Option(
             "--label-studio",
-            help="Also be a machine-learning backend of Label Studio (LABEL_STUDIO_URL, LABEL_STUDIO_API_KEY).",
+            help="Also serve as a machine-learning backend of Label Studio (LABEL_STUDIO_URL, LABEL_STUDIO_API_KEY).",
         ),
     ] = False,
     tree: options.Tree = None,
     threads: options.Threads = None,
-    host: Annotated[str, typer.Option(help="Another address than this machine's own; needs TLS files.")] = "127.0.0.1",
+    host: Annotated[str, typer.Option(help="Address to listen on; other machines need TLS.")] = "127.0.0.1",
     certificate: Annotated[Path | None, typer.Option(metavar="FILE", help="TLS certificate, PEM.")] = None,
     key: Annotated[Path | None, typer.Option(metavar="FILE", help="Its private key, PEM.")] = None,
 ) -> None:

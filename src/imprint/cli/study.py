@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from imprint.cli import _options as options
-from imprint.cli import _studying as studying
+from imprint.cli import _studies as studies
 from imprint.cli import _terminal as terminal
 
 app = typer.Typer(no_args_is_help=True, help="Run many experiments at once, and report on them.")
@@ -22,7 +22,7 @@ def run(
             show_default=False,
         ),
     ],
-    out: Annotated[Path | None, typer.Option("--out", "-o", metavar="DIR", help="Where the results go.")] = None,
+    out: Annotated[Path | None, typer.Option("--out", "-o", metavar="DIR", help="The folder of the results.")] = None,
     embeddings: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Packs BACKBONE-DATASET.npz. [default: that of the study]")
     ] = None,
@@ -32,7 +32,7 @@ def run(
     ] = None,
     engine: options.Engine = "local",
     limit: Annotated[int, typer.Option(help="Maximum number of experiments that a study may name.", min=1)] = 2_000_000,
-    dry: Annotated[bool, typer.Option("--dry", help="Print what there is to do, and do nothing.")] = False,
+    dry: Annotated[bool, typer.Option("--dry", help="Print the plan without running it.")] = False,
     backbones: Annotated[str, typer.Option(help="For paper/...: only these, separated by commas.")] = "",
     datasets: Annotated[str, typer.Option(help="For paper/...: only these, separated by commas.")] = "",
     maps: Annotated[
@@ -43,35 +43,33 @@ def run(
     ] = "",
     json: options.Json = False,
 ) -> None:
-    """Run a study, or the rest of it.
+    """Run a study, or resume it.
 
-    Finished results are kept in DIR, one file for each unit of work. Stopped or killed, the same command goes on where
-    it was. The exit code is 1 if something failed; it is recorded with its reason and tried again the next time.
+    Finished results are stored in DIR, one file per unit of work. After an interruption, the same command resumes. The
+    exit code is 1 if something failed; failures are recorded with their reason and tried again the next time.
     """
     from imprint.core.errors import FileError, ParameterError
     from imprint.study import Study
     from imprint.study import run as start
 
     if study.startswith("paper/"):
-        from imprint.cli._paper import run_paper
-
         how = {"workers": workers, "engine": engine, "limit": limit}
-        run_paper(study, out, embeddings, (_names(backbones), _names(datasets), maps, beside), how, dry, json)
+        studies.run_paper(study, out, embeddings, (_names(backbones), _names(datasets), maps, beside), how, dry, json)
         return
     if not Path(study).exists():
         raise FileError(f"study run {study}: there is no such file. The studies of the paper: imprint list studies.")
-    found = Study.read(study)
+    chosen = Study.read(study)
     if embeddings is not None:
-        found = found.at(embeddings)
+        chosen = chosen.at(embeddings)
     if dry:
-        studying.show_plan([(found, out)], workers, limit, json)
+        studies.show_plan([(chosen, out)], workers, limit, json)
         return
     if out is None:
-        raise ParameterError("study run: say where the results go, with --out DIR.")
+        raise ParameterError("study run: name the folder of the results: --out DIR.")
     with terminal.bars() as bars:
-        progress = studying.progress(bars)
-        summary = start(found, out, workers=workers, engine=engine, limit=limit, progress=progress)
-    studying.show_summary(summary, out, json)
+        progress = studies.progress(bars)
+        summary = start(chosen, out, workers=workers, engine=engine, limit=limit, progress=progress)
+    studies.show_summary(summary, out, json)
 
 
 @app.command()
@@ -94,7 +92,7 @@ def report(
     """Report on a study: tables, ranks and a diagram.
 
     Prints the table, and writes it as text, CSV, LaTeX and one HTML page into the folder `report` in DIR. Of studies of
-    the paper it writes one page with everything that was run, in one folder or several, beside what was published.
+    the paper it writes one page with everything that was run, in one folder or several, next to the published results.
     """
     from imprint.core.errors import ParameterError
     from imprint.paper.artefact import is_run
@@ -107,9 +105,7 @@ def report(
     if len({f.resolve() for f in folders}) < len(folders):
         raise ParameterError("study report: a folder is given twice.")
     if is_run(folder):
-        from imprint.cli._paper import report_paper
-
-        report_paper(folders, to or folder / "report", json)
+        studies.report_paper(folders, to or folder / "report", json)
         return
     if len(folders) > 1:
         raise ParameterError(f"study report {folder} ...: several folders go together only for studies of the paper.")
@@ -122,7 +118,7 @@ def report(
     else:
         terminal.write(as_text(tables))
         others = ", ".join(f.name for f in files if f.suffix != ".html")
-        terminal.note(f"Also written: {next(f for f in files if f.suffix == '.html')}; beside it {others}.")
+        terminal.note(f"Also written: {next(f for f in files if f.suffix == '.html')}; next to it {others}.")
 
 
 @app.command()
@@ -138,8 +134,7 @@ def export(
 ) -> None:
     """Write every result to one file for pandas, polars, R or a spreadsheet.
 
-    One row for each experiment: what it is, what came out, what it cost. A Parquet file says of each column what it
-    holds; `--json` says it too.
+    One row per experiment: its settings, results and cost. A Parquet file describes each column, and so does `--json`.
     """
     from imprint.cli._files import check_place
     from imprint.report.results_file import MEANINGS, check_own

@@ -40,7 +40,7 @@ def command(
         typer.Option(metavar="DIR", help="Copy the files there (with --ask: into a sub-folder per class)."),
     ] = None,
     page: options.Page = None,
-    csv: Annotated[bool, typer.Option("--csv", help="For spreadsheets: CSV on standard output.")] = False,
+    csv: Annotated[bool, typer.Option("--csv", help="CSV on standard output, for spreadsheets.")] = False,
     json: options.Json = False,
     text_column: options.TextColumn = None,
     backbone: options.Network = None,
@@ -53,10 +53,12 @@ def command(
     The inputs are listed with the most useful first, and a reason for each. Near-duplicates are suggested once. Inputs
     that cannot be read are named, and the exit code is 1.
     """
-    from imprint.cli._files import check_page
+    from imprint.cli._files import check_csv, check_page
     from imprint.core.errors import ParameterError, UnreadableInput
     from imprint.datasets.files import FileInputs
 
+    if csv:
+        check_csv("suggest", arguments)
     if len(arguments) > 2:
         raise ParameterError(f"suggest: {len(arguments)} arguments; give [FILE] POOL, a model and one pool.")
     if page is not None:
@@ -93,7 +95,7 @@ def suggest_from(model: "Imprinter", embedded: "Embedded", n: int) -> "Suggestio
 
 
 def fitted_head(model: "Imprinter") -> "Decider | None":
-    """What a model has learnt; None before its first label."""
+    """The head of a model; None before its first label."""
     from imprint.core.errors import NotFittedError
 
     try:
@@ -103,7 +105,7 @@ def fitted_head(model: "Imprinter") -> "Decider | None":
 
 
 def label_next(model: "Imprinter", folder: Path, n: int = 10) -> None:
-    """What `imprint fit` says at its end about a pool."""
+    """The inputs of a pool that `imprint fit` suggests to label next."""
     pool, embedded = _embed(model, str(folder), None)
     if len(embedded.X):
         suggestions = suggest_from(model, embedded, n)
@@ -137,7 +139,7 @@ def _embed(model: "Imprinter", path: str, text_column: str | None) -> tuple["Spl
         model.embedder.choose(pool.kind)
         if model.embedder.cache and pool.kind.needs_backbone:
             check_home()
-        return pool, model.look(pool, bars.embedding("Looking"))
+        return pool, model.look(pool, bars.embedding())
 
 
 def _write(pool: "Split", suggestions: "Suggestions", json: bool, csv: bool) -> None:

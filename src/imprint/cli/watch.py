@@ -21,9 +21,9 @@ def command(
     folder: Annotated[
         Path, typer.Argument(metavar="DIR", help="A folder to which inputs are added.", show_default=False)
     ],
-    every: Annotated[float, typer.Option(metavar="SECONDS", help="Pause between two looks.", min=0.1)] = 2.0,
-    once: Annotated[bool, typer.Option("--once", help="Classify the files that are there, then end.")] = False,
-    json: Annotated[bool, typer.Option("--json", help="For programs: one JSON object per line.")] = False,
+    every: Annotated[float, typer.Option(metavar="SECONDS", help="Pause between two scans.", min=0.1)] = 2.0,
+    once: Annotated[bool, typer.Option("--once", help="Classify the present files, then exit.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="One JSON object per line, for programs.")] = False,
     backbone: options.MovedNetwork = None,
     device: options.Device = "cpu",
     threads: options.Threads = None,
@@ -46,7 +46,7 @@ def command(
     model = Imprinter.load(file, backbone=backbone, device=device, threads=threads, cache=False)
     monitor = DriftMonitor.of(model.state.head)
     if monitor is None:
-        raise ParameterError(f"watch: {file} is not calibrated; make it by `imprint fit` without --no-calibrate.")
+        raise ParameterError(f"watch: {file} is not calibrated; fit it without --no-calibrate.")
     watcher = _Watcher(model, monitor, folder, json)
     watcher.classify(settled=not once)
     while not once:
@@ -65,7 +65,7 @@ class _Watcher:
         self._sizes: dict[Path, tuple[int, int]] = {}
 
     def classify(self, settled: bool) -> None:
-        """Classify new files, the oldest first; with `settled`, those that have not changed since the last look."""
+        """Classify new files, the oldest first; with `settled`, those that have not changed since the last scan."""
         new = self._new(settled)
         for first in range(0, len(new), BATCH):
             batch = new[first : first + BATCH]

@@ -9,19 +9,16 @@ from imprint.kernels.softmax import softmax
 
 SHRINKAGE = 0.5
 """Share of the scores' mean variance that is added to each variance, so that few rows give a usable covariance."""
-IMPLAUSIBLE = 0.02
+IMPLAUSIBLE = 0.005
 """Maximum probability of the label of a listed row."""
-CONFIDENT = 0.95
+CONFIDENT = 0.98
 """Minimum probability of the suggested class of a typical row, as a share of the highest probability of all rows."""
 TYPICAL = 0.3
 """A row is typical of a class if its score exceeds this share of the scores of the rows with that label."""
 
 
 class Suspect(NamedTuple):
-    """A label to check: the class that the row resembles, its calibrated probability, and the score of the label error.
-
-    The list is sorted by `score`, minus the logarithm of the probability of the label; see `label_error_scores`.
-    """
+    """A label to check: the suggested class, its calibrated probability, and the `score` by which rows are sorted."""
 
     path: str
     label: Any
@@ -45,9 +42,8 @@ def label_errors(S: Array, shares: Array, P: Array, labels: Array, assessed: Arr
     S, shares, P, labels = S[rows], shares[rows], P[rows], labels[rows]
     best, scores = shares.argmax(axis=1), label_error_scores(S, shares, labels)
     candidates = (best != labels) & (scores > -np.log(IMPLAUSIBLE))
-    typical = (
-        candidates & (P[np.arange(len(P)), best] >= CONFIDENT * P.max()) & (_typicality(S, labels, best) >= TYPICAL)
-    )
+    confident = P.max(axis=1) >= CONFIDENT * P.max(initial=0.0)
+    typical = candidates & confident & (_typicality(S, labels, best) >= TYPICAL)
     count = int(np.ceil(typical.sum() / (1 - TYPICAL)))
     order = np.flatnonzero(candidates)
     order = order[np.argsort(-scores[order], kind="stable")][:count]

@@ -1,4 +1,4 @@
-"""A Cholesky factor that grows by rows: what was factored once is shared, never changed, never factored again."""
+"""A Cholesky factor that grows by rows; blocks that are factored are shared and never change."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -41,12 +41,7 @@ class Factor:
     @staticmethod
     def of(M: Any) -> "Factor":
         """The factor of a symmetric matrix of which the lower triangle is read."""
-        factor, step = Factor(), block_rows(M)
-        for start in range(0, len(M), step):
-            rows = M[start : start + step]
-            coupling = rows[:, :start].clone() if is_torch(M) else rows[:, :start].copy()
-            factor = factor.extended(factor.forward(coupling), rows[:, start : start + step])
-        return factor
+        return Factor().extended(M[:, :0], M)
 
     def lower(self) -> Any:
         """L as a dense matrix.  # (n, n)"""
@@ -57,14 +52,22 @@ class Factor:
         return L
 
     def extended(self, coupling: Any, corner: Any) -> "Factor":
-        """The factor of M with more rows: their entries with the rows before, after `forward`, and among themselves.
+        """The factor of M with more rows: their entries with the rows before, and among themselves (lower triangle).
 
         Raises `numpy.linalg.LinAlgError` where the larger matrix is not positive definite.
         """
-        inverse = _inverse_factor(corner - _products(coupling))
-        if self.corners and len(self.corners[-1]) + len(inverse) <= block_rows(coupling):
-            return self._merged(coupling, inverse)
-        return Factor((*self.beside, coupling), (*self.corners, inverse))
+        factor, step = self, block_rows(corner)
+        for start in range(0, len(corner), step):
+            rows = slice(start, start + step)
+            left = factor.forward(namespace(corner).concatenate([coupling[rows], corner[rows, :start]], axis=1))
+            factor = factor._with_block(left, _inverse_factor(corner[rows, rows] - _products(left)))
+        return factor
+
+    def _with_block(self, left: Any, inverse: Any) -> "Factor":
+        """The factor with one more block of rows; small blocks are merged."""
+        if self.corners and len(self.corners[-1]) + len(inverse) <= block_rows(left):
+            return self._merged(left, inverse)
+        return Factor((*self.beside, left), (*self.corners, inverse))
 
     def _merged(self, beside: Any, inverse: Any) -> "Factor":
         """The same rows as a block of their own would hold, joined with the last block, which is small."""
@@ -97,7 +100,7 @@ class Factor:
             start, stop = beside.shape[1], beside.shape[1] + len(corner)
             if stop > first:
                 known = min(first, start)
-                B[:, start:stop] -= B[:, known:start] @ beside[:, known:].T
+                _subtract_product(B[:, start:stop], B[:, known:start], beside[:, known:].T)
                 B[:, start:stop] = B[:, start:stop] @ corner.T
 
     def _backward(self, B: Any) -> None:
@@ -105,7 +108,15 @@ class Factor:
             start, stop = beside.shape[1], beside.shape[1] + len(corner)
             part = B[:, start:stop] @ corner
             B[:, start:stop] = part
-            B[:, :start] -= part @ beside
+            _subtract_product(B[:, :start], part, beside)
+
+
+def _subtract_product(out: Any, A: Any, B: Any) -> None:
+    """out -= A B."""
+    if is_torch(out):
+        out.addmm_(A, B, alpha=-1)  # no room for the product
+    else:
+        out -= A @ B
 
 
 def _inverse_factor(M: Any) -> Any:

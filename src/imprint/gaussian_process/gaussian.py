@@ -4,6 +4,7 @@ Rows are taken about a common centre, so that the squares that cancel are no lar
 two more columns: the product of a query's row with a proxy's row is then the exponent. Arrays are NumPy's or torch's.
 """
 
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import Any
 
@@ -63,12 +64,19 @@ def kernel(left: Any, right: Any) -> Any:
     return out.exp_() if is_torch(out) else np.exp(out, out=out)
 
 
+def exact_products(x: Any) -> AbstractContextManager[None]:
+    """A context in which products of tensors like x keep all bits of float32."""
+    if not is_torch(x):
+        return nullcontext()
+    from imprint.kernels.tensor.device import exact_float32
+
+    return exact_float32()
+
+
 def kernel_rows(left: Any, right: Any) -> Any:
     """The same on all cores.  # (n, p)"""
     if is_torch(left):
-        from imprint.kernels.tensor.device import exact_float32
-
-        with exact_float32():
+        with exact_products(left):
             return kernel(left, right)
     out = np.empty((len(left), len(right)), dtype=left.dtype)
     step = SLICE if len(left) * right.size > SERIAL else max(1, len(left))

@@ -1,9 +1,8 @@
-"""A Gaussian process over proxies of very many classes: every query solves the system of the nearest classes.
+"""A local Gaussian process for very many classes: each query solves the system of the classes with the nearest means.
 
-Coefficients of C classes and m centres would be C m numbers, and few centres cannot tell many classes apart. With the
-proxies of the classes whose means are nearest (a local approximation, as in Gramacy and Apley 2015) there is nothing to
-solve before a query comes: classes are added and removed at no cost, and a query costs one product with all class means
-and one small system.
+C classes and m centres would need C m coefficients, and few centres do not separate many classes. The local
+approximation (Gramacy and Apley 2015) solves nothing in advance, so adding and removing classes is free. A query takes
+one product with all class means and one small system.
 """
 
 from dataclasses import dataclass
@@ -12,21 +11,22 @@ from typing import Any
 
 import numpy as np
 
-from imprint.core.arrays import in_type_of, is_torch, like, namespace, on_device_of, to_numpy
+from imprint.core.arrays import dtype_name, in_type_of, is_torch, like, namespace, on_device_of, to_numpy
 from imprint.core.types import Array
-from imprint.gaussian_process.gaussian import cast, centre_of, lift_proxies, lift_queries
+from imprint.gaussian_process.gaussian import cast, centre_of, exact_products, lift_proxies, lift_queries
 from imprint.kernels.cpu import on_all_cores, one_blas_thread
 
 NEIGHBOURS = 256
-"""Proxies that decide about a query, at least those of two classes."""
-NO_PROXY = 1e12  # noise of the padding of classes with fewer proxies than others
+"""Proxies in the system of a query, at least those of two classes."""
+PADDING_NOISE = 1e12  # noise of the padding of classes with fewer proxies than others
+NOISE_FOR_FLOAT32 = 1e-3  # noise from which kernels of float32 proxies are computed in float32
 HELD = 2**24  # kernels held at a time
 SYSTEMS = 16  # systems held at a time
 
 
 @dataclass(frozen=True, eq=False)
 class LocalProcess:
-    """Proxies with their classes and noise; `solve_locally` makes one. Its arrays are NumPy's or torch's."""
+    """Proxies with their classes and noise, built by `solve_locally`. Arrays are NumPy's or torch's."""
 
     weights: Any  # (p, d)
     labels: Array  # (p,)
@@ -37,9 +37,9 @@ class LocalProcess:
 
     @cached_property
     def _means(self) -> Any:
-        """Class means as `kernel` takes proxies.  # (classes, d + 2) float32"""
+        """Lifted class means.  # (classes, d + 2) float32"""
         starts = np.searchsorted(self.labels, np.arange(self.n_classes))
-        sums = np.add.reduceat(to_numpy(self.weights).astype(np.float64), starts, axis=0)
+        sums = np.add.reduceat(to_numpy(self.weights), starts, axis=0, dtype=np.float64)
         means = sums / np.bincount(self.labels)[:, None]
         return lift_proxies(on_device_of(means, self.weights), self.centre, self.rate, "float32")
 
@@ -57,12 +57,17 @@ class LocalProcess:
         np.add.at(out, (np.arange(len(chosen))[:, None], self.labels[chosen]), shares * (chosen >= 0))
         return in_type_of(like(out, Q), Q)
 
+    @cached_property
+    def _dtype(self) -> str:
+        """The type in which kernels are precise enough for the smallest noise."""
+        return dtype_name(self.weights) if float(self.noise.min()) >= NOISE_FOR_FLOAT32 else "float64"
+
     def doubt(self, Q: Any) -> Any:
         """The posterior standard deviation: 0 at a certain query, 1 far from all proxies.  # (q,) in the type of Q"""
         return in_type_of(like(self._solve(Q)[2], Q), Q)
 
     def contributions(self, Q: Array, classes: Array) -> Array:
-        """What every proxy adds to the score of one class per query.  # (q, proxies) float64"""
+        """The contribution of each proxy to the score of one class per query.  # (q, proxies) float64"""
         chosen, shares, _ = self._solve(Q)
         out = np.zeros((len(Q), len(self.labels)))
         shares = shares * (chosen >= 0) * (self.labels[chosen] == np.asarray(classes)[:, None])
@@ -70,7 +75,7 @@ class LocalProcess:
         return out
 
     def _solve(self, Q: Any) -> tuple[Array, Array, Array]:
-        """Proxies that decide about every query, what each adds to its class, and the doubt.  # (q, m), (q, m), (q,)"""
+        """Per query: the proxies of its system, their weights in the scores, the doubt.  # (q, m), (q, m), (q,)"""
         Q = on_device_of(Q, self.weights)
         step = max(1, HELD // self.n_classes)
         with one_blas_thread():
@@ -86,21 +91,26 @@ class LocalProcess:
         return chosen, np.concatenate(shares or [np.empty((0, 1))]), np.concatenate(doubts or [np.empty(0)])
 
     def _nearest(self, Q: Any) -> Array:
-        """The proxies of the classes with the nearest means; -1 for padding.  # (q, m)"""
+        """Indices of the proxies of the classes with the nearest means, -1 for padding.  # (q, m)"""
         count = min(self.n_classes, max(2, NEIGHBOURS // self._members.shape[1]))
-        exponents = lift_queries(Q, self.centre, "float32") @ self._means.T
-        classes = np.argpartition(-to_numpy(exponents), count - 1, axis=1)[:, :count]
+        exponents = to_numpy(lift_queries(Q, self.centre, "float32") @ self._means.T)
+        classes = np.argpartition(exponents, self.n_classes - count, axis=1)[:, -count:]
         return self._members[np.sort(classes, axis=1)].reshape(len(Q), -1)
 
     def _systems(self, Q: Any, chosen: Array) -> tuple[Array, Array]:
-        """Solve one system for each of some queries."""
+        """Solve the systems of some queries: kernels about the query, the solution in float64."""
         xp, index = namespace(Q), on_device_of(chosen, Q)
-        W = cast(self.weights[index], "float64") - cast(Q, "float64")[:, None]  # (q, m, d), about the query
-        squares = (W * W).sum(axis=2)
-        K = 2 * W @ W.swapaxes(1, 2) - squares[:, :, None] - squares[:, None, :]
-        K = xp.exp(self.rate * K)
+        W = cast(self.weights[index], self._dtype) - cast(Q, self._dtype)[:, None]  # (q, m, d)
+        squares = xp.einsum("qmd,qmd->qm", W, W)
+        with exact_products(Q):
+            K = W @ W.swapaxes(1, 2)
+        K *= 2
+        K -= squares[:, :, None]
+        K -= squares[:, None, :]
+        K *= self.rate
+        K, squares = cast(xp.exp(K), "float64"), cast(squares, "float64")
         diagonal = np.arange(K.shape[1])
-        K[:, diagonal, diagonal] = 1 + xp.where(index >= 0, self.noise[index], NO_PROXY)
+        K[:, diagonal, diagonal] = 1 + xp.where(index >= 0, self.noise[index], PADDING_NOISE)
         k = xp.exp(-self.rate * squares)
         shares = xp.linalg.solve(K, k[:, :, None])[:, :, 0]
         explained = (shares * k).sum(axis=1)

@@ -34,8 +34,7 @@ def solve(weights: Any, labels: Array, noise: Any, rate: float, targets: Array |
     for start in range(0, len(weights), step):
         rows = slice(start, start + step)
         left = lift_queries(weights[rows], centre, "float64")
-        coupling = factor.forward(kernel_rows(left, right[:start]))
-        factor = factor.extended(coupling, _corner(left, right[rows], noise[rows]))
+        factor = factor.extended(kernel_rows(left, right[:start]), _corner(left, right[rows], noise[rows]))
     by_class = factor.solve(targets_of(labels, targets, weights))
     none = np.empty(0, dtype=np.intp)
     no_columns = zeros_like((0, len(weights)), weights)
@@ -64,13 +63,12 @@ def _bordered(system: Posterior, more: Posterior, old: Array) -> Posterior:
     left = lift_queries(weights, system.centre, "float64")
     coupling = kernel_rows(left, system.lifted)
     corner = _corner(left, lift_proxies(weights, system.centre, system.rate), more.noise[before:])
-    forwarded = system.factor.forward(coupling + 0)
-    factor = system.factor.extended(forwarded, corner)
+    factor = system.factor.extended(coupling, corner)
     if not len(system.removed_rows) and more.n_classes <= len(labels):  # fewer right-hand sides than new rows
         by_class = factor.solve(one_hot(more.labels, more.n_classes, weights))
         no_columns = zeros_like((0, len(more.labels)), weights)
         return replace(more, factor=factor, by_class=by_class, removed_columns=no_columns)
-    across = system.factor.backward(forwarded + 0)  # (new, rows)
+    across = system.factor.solve(coupling + 0)  # (new, rows)
     with one_blas_thread():
         rest = corner - coupling @ across.T
         removed_columns = _extended_columns(system, rest, across)

@@ -97,8 +97,15 @@ def kmeans_many(
             centres = data[i].seed(largest, seed)
             results.update({index: data[i].iterate(centres[: problems[index].k], max_iter) for index in group})
 
+    def is_trivial(group: list[int]) -> bool:
+        i, k, _ = problems[group[0]]
+        return data[i].is_trivial(k)
+
+    hardest_first = sorted(groups.values(), key=lambda group: -sum(problems[i].k for i in group))
     with cpu.one_blas_thread():
-        cpu.on_all_cores(solve, sorted(groups.values(), key=lambda group: -sum(problems[i].k for i in group)))
+        for group in filter(is_trivial, hardest_first):  # thousands of small classes are not worth a thread each
+            solve(group)
+        cpu.on_all_cores(solve, [group for group in hardest_first if not is_trivial(group)])
     return [results[index] for index in range(len(problems))]
 
 
@@ -151,11 +158,10 @@ class _Data:
         """One cluster, or every distinct row of positive mass a cluster, in order of appearance."""
         if k == 1:
             return self._result(self._mean(), np.zeros(len(self.X), dtype=np.int32), 1)
-        _, first, labels = np.unique(self.X, axis=0, return_index=True, return_inverse=True)
-        order = np.argsort(first)
-        rank = np.empty_like(order)
-        rank[order] = np.arange(len(order))
-        return self._result(self.X[first[order]], rank[labels.ravel()], 1)
+        clusters: dict[bytes, int] = {}
+        labels = np.array([clusters.setdefault(row.tobytes(), len(clusters)) for row in self.X + 0])  # -0 becomes 0
+        first = np.unique(labels, return_index=True)[1]
+        return self._result(self.X[first], labels, 1)
 
     def _mean(self) -> Array:
         if self.mass is None:

@@ -14,6 +14,7 @@ BLOCK = 512
 CLOSE = 1e-3
 """Squared distances below this share of the squared lengths are computed from differences."""
 PAIRS = 4096  # differences held at a time
+MODERATE = 1e-30, 1e30  # squared lengths between which products of float32 neither overflow nor underflow
 
 
 class Medoids(NamedTuple):
@@ -33,6 +34,8 @@ class Pairwise:
     def __init__(self, X: Array, memory: int = MEMORY) -> None:
         self.X = np.ascontiguousarray(X - X.mean(axis=0, dtype=np.float64).astype(X.dtype))
         self.norms = squared_norms(self.X)
+        if not MODERATE[0] < self.norms.max() < MODERATE[1]:
+            self.X = self.X.astype(np.float64)
         self.indices = np.arange(len(X))
         self.compiled = cpu.use_numba(self.X.size * len(X))
         self.held: Array | None = None

@@ -1,14 +1,14 @@
 """Regularised least squares from second moments: Cholesky, never an inverse."""
 
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
 from imprint.core.types import Array, State
-from imprint.kernels.cpu import cores, load_scipy_blas, one_blas_thread
+from imprint.kernels.cpu import load_scipy_blas, on_all_cores, one_blas_thread
 
 BLOCK = 2048
+PARALLEL = 16  # blocks whose products are held together
 
 
 def gram(X: Array) -> Array:
@@ -25,9 +25,10 @@ def gram(X: Array) -> Array:
         with np.errstate(over="ignore"):
             return np.asarray(block.T @ block)
 
-    with one_blas_thread(), ThreadPoolExecutor(cores()) as pool:
-        for part in pool.map(product, range(0, len(X), BLOCK)):
-            total += part
+    with one_blas_thread():
+        for first in range(0, len(X), PARALLEL * BLOCK):
+            for part in on_all_cores(product, range(first, min(first + PARALLEL * BLOCK, len(X)), BLOCK)):
+                total += part
     return total
 
 

@@ -22,10 +22,11 @@ from imprint.serve.store import digest_of, preview
 
 if TYPE_CHECKING:
     from imprint.serve.project import Project
+    from imprint.serve.projects import Projects
 
 AT_ONCE = 48
 """Requests that may hold a picture in memory at one time; the others wait."""
-CHANGES = {"undo", "redo", "create", "move", "delete", "rename", "merge", "drop", "clear"}
+CHANGES = {"undo", "redo", "create", "describe", "move", "hold", "delete", "rename", "merge", "drop", "clear"}
 YEAR = "private, max-age=31536000, immutable"
 UNKNOWN = 0.05
 SIDES = {"thumbnail": 224, "picture": 1280}
@@ -36,8 +37,8 @@ SIDE = 480  # of one that is tried
 class Api:
     """The addresses below /api."""
 
-    def __init__(self, project: "Project"):
-        self.project = project
+    def __init__(self, project: "Project", projects: "Projects | None" = None):
+        self.project, self.projects = project, projects
         self.events = EventStream(project)
         self.drift = ServedDrift(project.tell)
         self._room = asyncio.Semaphore(AT_ONCE)
@@ -46,6 +47,8 @@ class Api:
         """Every address, its method and its function; addresses of earlier versions stay."""
         table: list[tuple[str, str, Handler]] = [
             ("GET", "/api/health", self.health),
+            ("GET", "/api/projects", self.list_projects),
+            ("POST", "/api/projects", self.change_projects),
             ("GET", "/api/state", self.state),
             ("GET", "/api/classes", self.classes),
             ("GET", "/api/events", self.news),
@@ -71,6 +74,17 @@ class Api:
         status = {"status": "ok" if healthy else "failing", "version": __version__, "threads": threads}
         return JSONResponse(status, 200 if healthy else 503)
 
+    async def list_projects(self, request: Request) -> Response:
+        return JSONResponse(await asyncio.to_thread(self._projects().as_json))
+
+    async def change_projects(self, request: Request) -> Response:
+        return JSONResponse(await asyncio.to_thread(self._projects().change, await json_body(request)))
+
+    def _projects(self) -> "Projects":
+        if self.projects is None:
+            raise ParameterError("A server for Label Studio keeps its project; start another without --label-studio.")
+        return self.projects
+
     async def classes(self, request: Request) -> Response:
         labelled = self.project.history.labelled
         return JSONResponse(
@@ -87,16 +101,21 @@ class Api:
             {
                 "label": label,
                 "opened": history.labelled.classes[label] is not None,
-                "items": [[i.id, i.text or i.name, i.digest[:8]] for i in items],
+                "items": [[i.id, i.text or i.name, i.digest[:8], i.held_out, i.text is not None] for i in items],
             }
             for label, items in history.labelled.by_class().items()
         ]
         return JSONResponse(
             {
+                "project": self.project.folder.name,
+                "name": self.project.name,
+                "token_file": str((self.projects.first if self.projects else self.project.folder) / "token"),
+                "input": export.picture_input(self.project.backbone),
                 "revision": history.revision,
                 "modality": modality.name,
                 "noun": modality.noun,
                 "typed": modality.typed,
+                "describes": self.project.backbone.embeds_names,
                 "suffixes": sorted(modality.suffixes()),
                 "backbone": self.project.backbone.record.name,
                 "undo": history.can_undo,
@@ -113,15 +132,16 @@ class Api:
         kind = entry.get("do")
         if not isinstance(kind, str) or kind not in CHANGES:
             raise ParameterError(f"do={kind!r}: a change must be one of {', '.join(sorted(CHANGES))}.")
-        outcome = await ended(self.project.change(entry))
+        make = self.project.describe if kind == "describe" else self.project.change
+        outcome = await ended(await asyncio.to_thread(make, entry))
         return JSONResponse({"revision": outcome.revision})
 
     async def add(self, request: Request) -> Response:
         query = request.query_params
-        label, group = clean_label(query.get("label", "")), query.get("group", "")[:64]
+        label, group, held_out = clean_label(query.get("label", "")), query.get("group", "")[:64], "held_out" in query
         async with self._room:
             raw, name, row = await self._input(request)
-            outcome = await ended(await asyncio.to_thread(self.project.add, raw, row, label, name, group))
+            outcome = await ended(await asyncio.to_thread(self.project.add, raw, row, label, name, group, held_out))
         others = [{"id": item.id, "label": item.label} for item in outcome.others]
         added = {"id": outcome.id, "new": outcome.new, "revision": outcome.revision, "others": others}
         return JSONResponse(added, 201 if outcome.new else 200)

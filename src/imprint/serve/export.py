@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from imprint.backbones import Backbone
 from imprint.core.errors import FileError, NotFittedError
 from imprint.evaluation import evaluation as evaluation_of
 from imprint.evaluation.labelled_rows import LabelledRows
@@ -24,6 +25,12 @@ from imprint.serve.project import Project
 
 STAMP = (2000, 1, 1, 0, 0, 0)  # of files in the archive, so that the same project gives the same bytes
 DAMAGED = "damaged.txt"
+
+
+def picture_input(backbone: Backbone) -> dict[str, Any] | None:
+    """How pictures are prepared for the ONNX graph; None if it takes embeddings."""
+    rule = backbone.record.preprocess
+    return rule.as_json() if rule is not None and backbone.record.adapter in ("onnx", "raw") else None
 
 
 def exported(project: Project, evaluation: ModelEvaluation) -> Imprinter:
@@ -58,66 +65,64 @@ def onnx_file(project: Project, evaluation: ModelEvaluation) -> bytes:
     model = exported(project, evaluation)
     with tempfile.TemporaryDirectory(prefix="imprint-") as folder:
         path = Path(folder) / "model.onnx"
-        export(model, path, "onnx", head_only=model.backbone.record.adapter not in ("onnx", "raw"))
+        export(model, path, "onnx", head_only=picture_input(model.backbone) is None)
         return path.read_bytes()
 
 
 def evaluation_file(project: Project, evaluation: ModelEvaluation) -> bytes:
-    """The page of `imprint evaluate` about the labelled items, each predicted by a model fitted without it."""
-    predictions, calibration = evaluation.predictions, evaluation.calibration
-    if predictions is None or calibration is None or not evaluation.items:
+    """The page of `imprint evaluate` about the held-out items or, without any, about all items by cross-validation."""
+    predictions, calibration, held_out = evaluation.predictions, evaluation.calibration, evaluation.held_out
+    if held_out is not None:
+        title, items, X, P, classes = "Held-out examples", list(held_out.items), *held_out[1:]
+    elif predictions is None or calibration is None or not evaluation.items:
         raise NotFittedError("There is nothing to evaluate yet: add two examples of each of two classes.")
-    assessed = np.flatnonzero(predictions.assessed)
-    items = [evaluation.items[n] for n in assessed]
-    X, y = np.stack([project.rows[i.digest] for i in items]), predictions.classes[predictions.own[assessed]]
-    P, paths = calibration.probabilities(predictions.shares[assessed]), [f"{i.label}/{i.file}" for i in items]
+    else:
+        assessed = np.flatnonzero(predictions.assessed)
+        title, items = "Labelled examples", [evaluation.items[n] for n in assessed]
+        X, classes = np.stack([project.rows[i.digest] for i in items]), predictions.classes
+        P = calibration.probabilities(predictions.shares[assessed])
+    y, paths = np.array([i.label for i in items]), [f"{i.label}/{i.file}" for i in items]
 
     def content(n: int) -> Any:
         return project.modality.read(project.content(items[n]))
 
     rows = LabelledRows(X, y, paths, (), content, project.modality.name)
-    return evaluation_page(
-        "Labelled examples",
-        evaluation_of(P, predictions.classes, y, paths),
-        rows,
-        P,
-        predictions.classes,
-        projected(X, predictions.own[assessed]),
-        {},
-    ).encode()
+    return evaluation_page(title, evaluation_of(P, classes, y, paths), rows, P, classes, projected(X, y), {}).encode()
 
 
 def archive(project: Project) -> Iterator[bytes]:
     """A zip file, written while it is sent: a folder per class, or for texts one table.
 
-    Pictures that are damaged are left out and named in a text file.
+    With held-out items, the folders and tables are those of `train` and `test`. Pictures that are damaged are left out
+    and named in a text file.
     """
     out, damaged = _Outgoing(), list[str]()
-    by_class = project.history.labelled.by_class()
+    items = [
+        i for of_class in project.history.labelled.by_class().values() for i in sorted(of_class, key=lambda i: i.file)
+    ]
+    split = any(i.held_out for i in items)
     with zipfile.ZipFile(out, "w") as z:
         if project.modality.typed:
-            z.writestr(zipfile.ZipInfo("texts.csv", STAMP), _table(by_class))
-        else:
-            for label, items in by_class.items():
-                for item in sorted(items, key=lambda i: i.file):
-                    try:
-                        content = project.content(item)
-                    except FileError:
-                        damaged.append(f"{label}/{item.file}")
-                        continue
-                    z.writestr(zipfile.ZipInfo(f"{label}/{item.file}", STAMP), content)
-                    yield out.taken()
+            for name, held_out in (("train" if split else "texts", False), *([("test", True)] if split else [])):
+                z.writestr(zipfile.ZipInfo(f"{name}.csv", STAMP), _table([i for i in items if i.held_out == held_out]))
+        described = [] if project.modality.typed else [i for i in items if i.text is not None]
+        if described:
+            z.writestr(zipfile.ZipInfo("descriptions.csv", STAMP), _table(described))
+        for item in () if project.modality.typed else (i for i in items if i.text is None):
+            path = f"{('test/' if item.held_out else 'train/') if split else ''}{item.label}/{item.file}"
+            try:
+                z.writestr(zipfile.ZipInfo(path, STAMP), project.content(item))
+            except FileError:
+                damaged.append(path)
+            yield out.taken()
         if damaged:
             z.writestr(zipfile.ZipInfo(DAMAGED, STAMP), "\n".join(["These pictures are damaged:", *damaged, ""]))
     yield out.taken()
 
 
-def _table(by_class: dict[str, list[LabelledItem]]) -> str:
+def _table(items: list[LabelledItem]) -> str:
     text = io.StringIO()
-    writer = csv.writer(text)
-    writer.writerow(["text", "label"])
-    for label, items in by_class.items():
-        writer.writerows([item.text, label] for item in sorted(items, key=lambda i: i.file))
+    csv.writer(text).writerows([["text", "label"], *([item.text, item.label] for item in items)])
     return text.getvalue()
 
 

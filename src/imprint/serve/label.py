@@ -15,9 +15,8 @@ from starlette.routing import Route
 from imprint.active.suggestions import PreparedPool
 from imprint.core.errors import ParameterError
 from imprint.core.types import Array
-from imprint.kernels.softmax import keep_winners
 from imprint.serve import evaluation
-from imprint.serve.model import ServedModel
+from imprint.serve.model import ServedModel, probabilities
 from imprint.serve.requests import Handler, guarded, json_body, number
 from imprint.serve.store import digest_of
 
@@ -105,11 +104,7 @@ class LabellingPool:
     def _probabilities(self, model: ServedModel, digests: list[str]) -> Array:
         assert model.head is not None
         S = model.head.scores(np.stack([self._rows[digest] for digest in digests]).astype(model.head.dtype))
-        calibration = evaluation.calibration_for(model, self.project.evaluation())
-        if calibration is None:
-            return np.asarray(model.head.probabilities(S))
-        shares = model.head.method.aggregator.probabilities(S, model.head.prepared)
-        return np.asarray(keep_winners(calibration.probabilities(shares), S))
+        return probabilities(model.head, evaluation.calibration_for(model, self.project.evaluation()), S)
 
 
 def pool_routes(pool: LabellingPool, read_input: Any) -> list[Route]:

@@ -18,6 +18,8 @@ class LabelledItem(NamedTuple):
     digest: str
     """SHA-256 of the picture's bytes or of the text."""
     text: str | None = None
+    held_out: bool = False
+    """Held-out items are not fitted; the model is evaluated on them."""
 
     @property
     def file(self) -> str:
@@ -154,7 +156,9 @@ def _create(labelled: LabelledSet, entry: dict[str, Any], next_id: int) -> Label
 
 def _add(labelled: LabelledSet, entry: dict[str, Any], next_id: int) -> LabelChange | None:
     label = clean_label(entry["label"])
-    item = LabelledItem(next_id, label, entry["name"], entry["digest"], entry.get("text"))
+    item = LabelledItem(
+        next_id, label, entry["name"], entry["digest"], entry.get("text"), entry.get("held_out") is True
+    )
     return _change(labelled, {next_id: (None, item)}, _with_class(labelled, label))
 
 
@@ -162,6 +166,12 @@ def _move(labelled: LabelledSet, entry: dict[str, Any], next_id: int) -> LabelCh
     label = clean_label(entry["label"])
     pairs = _moved(labelled, _items(labelled, entry["ids"]), label)
     return _change(labelled, pairs, _with_class(labelled, label)) if pairs else None
+
+
+def _hold(labelled: LabelledSet, entry: dict[str, Any], next_id: int) -> LabelChange | None:
+    held_out = entry.get("held_out") is not False
+    items = [item for item in _items(labelled, entry["ids"]) if item.held_out != held_out]
+    return _change(labelled, {i.id: (i, i._replace(held_out=held_out)) for i in items}) if items else None
 
 
 def _delete(labelled: LabelledSet, entry: dict[str, Any], next_id: int) -> LabelChange | None:
@@ -211,6 +221,7 @@ CHANGES = {
     "create": _create,
     "add": _add,
     "move": _move,
+    "hold": _hold,
     "delete": _delete,
     "rename": _rename,
     "merge": _merge,

@@ -104,10 +104,10 @@ def refitted_folds(
 
 
 def in_order(labelled: LabelledSet, labels: Iterable[str], rows: EmbeddingTable) -> dict[str, list[LabelledItem]]:
-    """The items of classes in the order in which they are fitted, without those whose file and embedding were lost."""
+    """The items to fit, by class and in order, without held-out ones and those whose file and embedding were lost."""
     items_of: dict[str, list[LabelledItem]] = {label: [] for label in sorted(labels)}
     for item in labelled.items.values():
-        if item.label in items_of and item.digest in rows:
+        if item.label in items_of and item.digest in rows and not item.held_out:
             items_of[item.label].append(item)
     return {label: sorted(items, key=lambda i: i.file) for label, items in items_of.items()}
 
@@ -141,6 +141,14 @@ def with_states(head: Head, states: Mapping[str, ClassState], width: int | None)
     return Head(head.method, head.seed, head.dtype, labels, all_states, np.dtype("U1"), width)
 
 
+def probabilities(head: Head, calibration: Calibration | None, S: Array) -> Array:
+    """Probabilities of scores, calibrated where the model is.  # (n, C)"""
+    if calibration is None:
+        return np.asarray(head.probabilities(S))
+    shares = head.method.aggregator.probabilities(S, head.prepared)
+    return np.asarray(keep_winners(calibration.probabilities(shares), S))
+
+
 def answer(
     model: ServedModel,
     calibration: Calibration | None,
@@ -161,11 +169,8 @@ def answer(
         raise NotFittedError("There is no model yet: add examples of a class first.")
     Q = row[None, :].astype(head.dtype)
     S, doubt = head.scores(Q), head.doubt(Q)
-    P, known = head.probabilities(S)[0], None
-    if calibration is not None:
-        shares = head.method.aggregator.probabilities(S, head.prepared)
-        P = keep_winners(calibration.probabilities(shares), S)[0]
-        known = float(calibration.p_values(S, doubt)[0])
+    P = probabilities(head, calibration, S)[0]
+    known = None if calibration is None else float(calibration.p_values(S, doubt)[0])
     labels = head.classes.tolist()
     tree, rejected = LabelTree.of(labels, flat=model.basis.flat), known is not None and known < unknown
     node = tree.deepest(P[None, :], level)[0] if rejected else None

@@ -13,15 +13,16 @@ from imprint.core.errors import FileError, ImprintError, UnreadableInput
 from imprint.core.files.atomic import exclusive
 from imprint.core.types import Array
 from imprint.embeddings.pipeline import BATCH_SIZE
+from imprint.imprinter.names import words_of
 from imprint.method import Method
 from imprint.modalities import Modality, modality
 from imprint.serve.evaluation import Evaluator, ModelEvaluation
 from imprint.serve.history import History, replayed
 from imprint.serve.imported import check_import, imported_basis
 from imprint.serve.labelled import LabelledItem
-from imprint.serve.labels import clean_label, clean_name
+from imprint.serve.labels import clean_description, clean_label, clean_name
 from imprint.serve.model import ModelBasis, ServedModel, refitted
-from imprint.serve.store import PROJECT, Entry, ProjectCache, ProjectStore, digest_of
+from imprint.serve.store import PROJECT, Entry, ProjectCache, ProjectStore, digest_of, project_name
 from imprint.serve.workers import BatchingEmbedder, SupervisedThread
 
 MOST = 256
@@ -59,7 +60,7 @@ class Project:
         self._resources = ExitStack()
         try:
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-            self._resources.enter_context(exclusive(folder / "lock", lambda: _in_use(folder)))
+            self._resources.enter_context(exclusive(folder / "lock", lambda: in_use(folder)))
             self._open()
         except BaseException as e:
             self._resources.close()
@@ -81,6 +82,7 @@ class Project:
         self._fitting = Lock()
         self._model = ServedModel(History(), self._plain)
         self._listeners: list[Callable[[], object]] = []
+        self.closed = False
         self._embedder = BatchingEmbedder(self.backbone)
         self._resources.callback(self._embedder.thread.close)
         self._embed_missing()
@@ -92,7 +94,14 @@ class Project:
 
     def close(self) -> None:
         """Finish what is under way and let go of the folder."""
+        self.closed = True
         self._resources.close()
+        self.tell()
+
+    @property
+    def name(self) -> str:
+        """The name that the project states, or that of its folder without the digest."""
+        return project_name(self.folder, self.store.fact("name"))
 
     def threads(self) -> dict[str, dict[str, Any]]:
         """The state of every thread by its name; one that has died is restarted."""
@@ -108,14 +117,26 @@ class Project:
         """The embedding of the bytes of an input."""
         return self._embedder.submit(raw, name)
 
-    def add(self, raw: bytes, row: Array, label: str, name: str, group: str = "") -> "Future[CommitOutcome]":
+    def add(
+        self, raw: bytes, row: Array, label: str, name: str, group: str = "", held_out: bool = False
+    ) -> "Future[CommitOutcome]":
         """Add an input, whose embedding is known, to a class."""
-        entry = {"do": "add", "label": clean_label(label), "name": clean_name(name, self.modality.noun)}
+        entry: Entry = {"do": "add", "label": clean_label(label), "name": clean_name(name, self.modality.noun)}
         if self.modality.typed:
             entry["text"] = str(self.modality.read(raw))
         entry |= {"digest": digest_of(raw), **({"group": group} if group else {})}
+        entry |= {"held_out": True} if held_out else {}
         self.rows.keep(entry["digest"], row)
         return self.change(entry, None if self.modality.typed else raw)
+
+    def describe(self, entry: Entry) -> "Future[CommitOutcome]":
+        """Create a class without examples: its description, or else its name, is embedded as its first row."""
+        label = clean_label(entry.get("label"))
+        words = clean_description(entry.get("description", "")) or words_of(label)
+        added = {"do": "add", "label": label, "name": clean_name(words, "description"), "text": words}
+        added["digest"] = digest_of(words.encode())
+        self.rows.keep(added["digest"], self._embedder.submit_name(words).result())
+        return self.change(added)
 
     def import_model(self, raw: bytes, name: str) -> "Future[CommitOutcome]":
         """Replace the classes of the project by those of a model file."""
@@ -194,7 +215,8 @@ class Project:
             futures = {}
             for item in missing[start : start + BATCH_SIZE]:
                 with suppress(FileError, UnreadableInput):
-                    futures[item.digest] = self.embed(self.content(item), item.name)
+                    raw, words = self.content(item), None if self.modality.typed else item.text
+                    futures[item.digest] = self._embedder.submit_name(words) if words else self.embed(raw, item.name)
             for digest, future in futures.items():
                 self.rows.keep(digest, future.result())
 
@@ -220,7 +242,8 @@ def _applied(history: History, entry: Entry) -> tuple[History, CommitOutcome]:
     return after, CommitOutcome(after.revision, history.next_id, others=others)
 
 
-def _in_use(folder: Path) -> None:
+def in_use(folder: Path) -> None:
+    """Say that another process has the project open."""
     raise FileError(
         f"{folder} is in use by another imprint serve (this one is process {os.getpid()}); stop that first."
     )

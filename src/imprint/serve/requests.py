@@ -155,7 +155,7 @@ class EventStream:
         news = asyncio.Event()
         self._waiting.add(news)
         try:
-            while True:
+            while not self._project.closed:
                 yield f"data: {json.dumps(self._now())}\n\n"
                 news.clear()
                 try:
@@ -166,9 +166,9 @@ class EventStream:
         finally:
             self._waiting.discard(news)
 
-    def _now(self) -> dict[str, int]:
-        evaluated = self._project.evaluation().history.revision
-        return {"revision": self._project.history.revision, "evaluated": evaluated, "judged": evaluated}
+    def _now(self) -> dict[str, Any]:
+        evaluated, project = self._project.evaluation().history.revision, self._project
+        return {"project": project.folder.name, "revision": project.history.revision, "evaluated": evaluated}
 
     def _notify(self) -> None:
         if self._loop is not None and not self._loop.is_closed():

@@ -30,10 +30,10 @@ def application(
     host: str = "127.0.0.1",
     tls: bool = False,
     label_studio: bool = False,
-) -> App:
+) -> Guard:
     """The whole server as an ASGI application. Of files, only those in the folder `static` are served.
 
-    With `label_studio`, it is also a machine-learning backend below `/label-studio/TOKEN`.
+    With `label_studio`, it is also a machine-learning backend below `/label-studio/TOKEN`, and keeps its project.
     """
     from starlette.applications import Starlette
     from starlette.exceptions import HTTPException
@@ -41,6 +41,7 @@ def application(
     from starlette.routing import Route
 
     from imprint.serve.api import Api
+    from imprint.serve.projects import Projects
 
     files = {f"/static/{p.name}": p for p in STATIC.iterdir() if p.suffix in TYPES} | {"/": STATIC / "index.html"}
 
@@ -56,13 +57,16 @@ def application(
         sentence = error.detail if own else REASONS.get(error.status_code, "The request cannot be answered.")
         return JSONResponse({"error": sentence}, error.status_code, headers=error.headers)
 
-    routes = [*Api(project).routes(), Route("/", page), Route("/static/{name}", page)]
-    if label_studio:
-        from imprint.serve.label_studio import LabelStudio
+    def application_of(project: "Project", projects: Projects) -> App:
+        routes = Api(project, None if label_studio else projects).routes()
+        if label_studio:
+            from imprint.serve.label_studio import LabelStudio
 
-        routes += LabelStudio.from_environment(project, token).routes()
-    app = Starlette(routes=routes, exception_handlers={HTTPException: refusal})
-    return Guard(app, token, port, host, tls)
+            routes += LabelStudio.from_environment(project, token).routes()
+        routes += [Route("/", page), Route("/static/{name}", page)]
+        return Starlette(routes=routes, exception_handlers={HTTPException: refusal})
+
+    return Guard(Projects(project, application_of), token, port, host, tls)
 
 
 def bound(host: str, port: int | None) -> socket.socket:
@@ -139,17 +143,24 @@ def serve(
     """Answer until Ctrl-C; `ready` gets the address to open, token included."""
     import uvicorn
 
+    from imprint.serve.projects import Projects
+
     tls, port = certificate is not None, listening.getsockname()[1]
     if tls and key is None:
         raise ParameterError("--certificate needs --key as well.")
     token = token_of(project.folder)
-    config = configured(application(project, token, port, host, tls, label_studio), certificate, key)
+    guard = application(project, token, port, host, tls, label_studio)
+    config = configured(guard, certificate, key)
     try:
         config.load()
     except OSError as e:
         raise FileError(f"{certificate} and {key} are no certificate with its key in PEM: {e.strerror or e}.") from None
     ready(f"http{'s' if tls else ''}://{_reached_as(host)}:{port}/?token={token}")
-    uvicorn.Server(config).run(sockets=[listening])
+    try:
+        uvicorn.Server(config).run(sockets=[listening])
+    finally:
+        assert isinstance(guard.app, Projects)
+        guard.app.close()
 
 
 def _reached_as(host: str) -> str:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from imprint import backbones, recipes
+from imprint.backbones import Backbone
 from imprint.core.digest import digest
 from imprint.core.errors import FileError, ParameterError, UnreadableInput
 from imprint.core.files.atomic import home
@@ -17,7 +18,7 @@ from imprint.imprinter.model import DEFAULT
 from imprint.method import Method
 from imprint.modalities import modality
 from imprint.serve.project import CommitOutcome, Project
-from imprint.serve.store import digest_of
+from imprint.serve.store import digest_of, facts_of
 
 AT_ONCE = 16
 """Inputs that are decoded and added at the same time."""
@@ -50,10 +51,11 @@ def started(
         raise FileError(f"{source} is a classifier of embeddings, without a backbone; a page needs one with.")
     if model is None and backbone is None and source is not None:
         backbone = backbones.default(load_folder(source, "train", tree=tree).modality)
-    spec = (model.embedder.spec if model else backbone) or backbones.default("image")
-    network = model.backbone if model else backbones.load(spec, threads=threads)
-    method = Method.of(**recipes.describe(recipe or DEFAULT).parts())
-    project = Project(folder or folder_for(source), spec, network, method)
+    network = model.backbone if model else backbones.load(backbone, threads=threads) if backbone else None
+    folder = folder or folder_for(source, network.modality if network else None)
+    project = opened(folder, model.embedder.spec if model else backbone, recipe, threads, network)
+    if source is not None and not project.store.fact("name"):
+        project.store.state("name", source.resolve().stem)
     sentences: list[str] = []
     try:
         if source is not None and model is not None and not project.history.revision:
@@ -66,12 +68,43 @@ def started(
     return StartedProject(project, sentences)
 
 
-def folder_for(source: Path | None) -> Path:
-    """The default folder of a project: one per model file by its content, one per folder of pictures by its path."""
+def opened(
+    folder: Path,
+    spec: str | None = None,
+    recipe: str | None = None,
+    threads: int | None = None,
+    network: Backbone | None = None,
+) -> Project:
+    """A project with the network and the recipe that it states, unless others are given."""
+    facts = facts_of(folder)
+    recipe = recipe or facts.get("recipe", DEFAULT)
+    stated = facts.get("backbone", backbones.default("image"))
+    if spec is None and backbones.stated_fingerprint(stated) is None:
+        raise FileError(
+            f"{folder} uses the network {stated}, which has to be loaded before it can be trusted; if you want that, "
+            f"start the page with it: imprint serve --folder {folder} --backbone {stated}."
+        )
+    spec = spec or stated
+    method = Method.of(**recipes.describe(recipe).parts())
+    project = Project(folder, spec, network or backbones.load(spec, threads=threads), method)
+    for name, value in (("backbone", spec), ("recipe", recipe), ("modality", project.modality.name)):
+        if project.store.fact(name) != value:
+            project.store.state(name, value)
+    return project
+
+
+def folder_for(source: Path | None, kind: str | None = None) -> Path:
+    """The default folder of a project: one per model file by its content, one per folder of pictures by its path.
+
+    Without a source it is the same one, or another if that has a different modality than `kind`.
+    """
     base = home() / "serve"
     if source is None:
         former = base / "classroom"  # as earlier versions called it
-        return former if former.is_dir() else base / "project"
+        folder = former if former.is_dir() else base / "project"
+        return (
+            folder if facts_of(folder).get("modality", kind) in (kind, None) or not kind else base / f"project-{kind}"
+        )
     if source.is_dir():
         return base / f"{source.resolve().name}-{digest([os.fsencode(source.resolve())])[:12]}"
     return base / f"{source.stem}-{digest_of(source.read_bytes())[:12]}"
@@ -97,6 +130,9 @@ def _import_folder(
         raw, name = inputs.raw(i), Path(inputs.names[i]).name
         return project.add(raw, project.embed(raw, name).result(), label, name, group).result()
 
+    for label in dict.fromkeys(split.labels.tolist()):  # in order: pictures arrive at the same time
+        if label not in project.history.labelled.classes:
+            project.change({"do": "create", "label": label, "group": group}).result()
     with ThreadPoolExecutor(AT_ONCE) as pool:
         futures = [pool.submit(add, i, label) for i, label in enumerate(split.labels.tolist())]
         for done, future in enumerate(futures, 1):

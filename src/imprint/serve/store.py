@@ -4,9 +4,10 @@ import hashlib
 import io
 import json
 import os
+import re
 import wave
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +39,34 @@ QUALITY = 85
 def digest_of(raw: bytes) -> str:
     """SHA-256, the key of a picture, a text or a model file."""
     return hashlib.sha256(raw).hexdigest()
+
+
+def project_name(folder: Path, stated: str | None) -> str:
+    """The name that a project states, or that of its folder without the digest."""
+    return stated or re.sub(r"-[0-9a-f]{12}$", "", folder.name)
+
+
+def facts_of(folder: Path) -> dict[str, str]:
+    """The facts that a project states, also one that is open; none where there is no project."""
+    if not (folder / PROJECT).is_file():
+        return {}
+    with closing(Database(folder / PROJECT, PROJECT_TABLES, version=1)) as database:
+        return {str(row[0]): str(row[1]) for row in database.read("SELECT * FROM facts") if is_intact(row)}
+
+
+def state_fact(folder: Path, name: str, value: str) -> None:
+    """State a fact about a project."""
+    with closing(Database(folder / PROJECT, PROJECT_TABLES, version=1)) as database, database.transaction():
+        database.insert("facts", name, value)
+
+
+def copy_project(folder: Path, target: Path) -> None:
+    """Copy a project with its embeddings as it is now, also one that is open."""
+    target.mkdir(parents=True, mode=0o700)
+    for name, tables in ((PROJECT, PROJECT_TABLES), (CACHE, CACHE_TABLES)):
+        if (folder / name).is_file():
+            with closing(Database(folder / name, tables, version=1)) as database:
+                database.execute("VACUUM INTO ?", str(target / name))
 
 
 class ProjectStore:

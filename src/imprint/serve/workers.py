@@ -47,6 +47,9 @@ class SupervisedThread(Generic[TaskT, ResultT]):
     def submit(self, task: TaskT) -> "Future[ResultT]":
         """Queue a task; its future can be cancelled until it is started."""
         future: Future[ResultT] = Future()
+        if self._closed:
+            future.set_exception(TaskFailedError("This project was closed; reload the page."))
+            return future
         self._queue.put((task, future))
         self._revive()
         return future
@@ -142,6 +145,10 @@ def _sentence(error: BaseException) -> str:
     return (lines[0].strip() if lines else type(error).__name__).rstrip(".")[:300]
 
 
+class ClassWords(str):
+    """The name or description of a class, among prepared inputs."""
+
+
 class BatchingEmbedder:
     """A backbone that any thread may use.
 
@@ -161,5 +168,14 @@ class BatchingEmbedder:
             raise UnreadableInput(name, e.reason) from None
         return self.thread.submit((prepared, name))
 
+    def submit_name(self, words: str) -> "Future[Array]":
+        """Embed the name or description of a class soon.  # (d,)"""
+        return self.thread.submit((ClassWords(words), words))
+
     def _embed(self, batch: list[tuple[Any, str]]) -> Sequence[Array | Exception]:
-        return list(embed_checked(self.backbone, [prepared for prepared, _ in batch], [name for _, name in batch]))
+        rows = {i: self.backbone.embed_names([a])[0] for i, (a, _) in enumerate(batch) if isinstance(a, ClassWords)}
+        inputs = [i for i in range(len(batch)) if i not in rows]
+        if inputs:
+            prepared, names = zip(*(batch[i] for i in inputs))
+            rows |= zip(inputs, embed_checked(self.backbone, prepared, names))
+        return [rows[i] for i in range(len(batch))]

@@ -11,7 +11,7 @@ import pytest
 import typer
 
 from imprint.cli._run import application
-from imprint.cli._studying import show_summary
+from imprint.cli._studies import show_summary
 from imprint.embeddings import write_pack
 
 RAW = ("--backbone", "raw")

@@ -7,7 +7,8 @@ import sys
 import pytest
 
 from imprint.backbones import backbone, names
-from imprint.cli import _inventory, _terminal
+from imprint.cli import _terminal
+from imprint.cli import list as listing
 
 WANTED = {"name", "modality", "width", "input", "size", "top1", "licence", "installed", "needs", "download", "default"}
 
@@ -37,7 +38,7 @@ def test_listing_imports_nothing_heavy():
 
 def test_the_table_fits_eighty_columns(capsys, monkeypatch):
     monkeypatch.setattr(_terminal, "UNLIMITED", 80)
-    found = _inventory.backbones()
+    found = listing.backbones()
     _terminal.table(found.heads(), found.rows(), right=found.right)
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == len(names()) + 2  # no row is wrapped
@@ -46,7 +47,7 @@ def test_the_table_fits_eighty_columns(capsys, monkeypatch):
 
 def test_measuring_times_those_that_are_here(monkeypatch):
     monkeypatch.setattr(backbone.inputs_per_second, "__defaults__", (0.01,))
-    found = _inventory.measured(_inventory.backbones())
+    found = listing.measured(listing.backbones())
     speeds = {o["name"]: o["per_second"] for o in found.objects}
     assert set(speeds) >= {"efficientnet_lite0", "minilm", "raw", "tinynet"}
     assert speeds["raw"] > speeds["efficientnet_lite0"] > 0

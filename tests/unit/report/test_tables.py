@@ -146,7 +146,7 @@ def test_commands_plan_run_and_report(tmp_path, monkeypatch, capsys):
     assert main(["study", "run", str(file), "--dry", "--json"]) == 0
     assert json.loads(capsys.readouterr().out).items() >= {"experiments": 4, "computations": 10}.items()
     assert main(["study", "run", str(file)]) == 2
-    assert "say where the results go" in capsys.readouterr().err
+    assert "name the folder of the results" in capsys.readouterr().err
     assert main(["study", "run", str(file), "--out", str(out), "--workers", "1"]) == 0
     assert "4 experiments computed" in capsys.readouterr().err
     assert main(["study", "report", str(out)]) == 0

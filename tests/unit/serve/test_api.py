@@ -76,7 +76,8 @@ def test_every_item_is_judged_by_a_model_that_has_not_seen_it(labelled, project)
     assert told["rows"] == 25
     assert told["accuracy"] == pytest.approx(24 / 25, abs=0.01)  # extrapolated along the learning curve
     assert told["interval"][0] < 24 / 25 < told["interval"][1]
-    assert told["confusion"] == [[12, 0], [1, 12]]
+    assert told["classes"] == ["top", "bottom"], "in the order in which they were added"
+    assert told["confusion"] == [[12, 1], [0, 12]]
     assert [one["id"] for one in told["mistakes"]] == [wrong]
     assert [(one["id"], one["predicted"]) for one in told["mislabelled"]] == [(wrong, "bottom")]
     labelled.change(do="move", ids=[wrong], label="bottom")

@@ -1,19 +1,29 @@
 /** One camera for the whole page: opened when it is first wanted, let go when nobody looks. */
 
 let stream = null;
-let users = 0;
+let chosen = ""; // the identifier of a camera, empty for the browser's choice
+const videos = new Set(); // the elements that show it
+
+async function opened() {
+  const wish = chosen ? { deviceId: { exact: chosen } } : { facingMode: "environment" };
+  try {
+    return await navigator.mediaDevices.getUserMedia({ video: { ...wish, width: { ideal: 640 } } });
+  } catch (error) {
+    throw new Error(error.name === "NotAllowedError" ? "The camera was not allowed." : "There is no camera to use.");
+  }
+}
 
 /** A playing video element; call `release` when done with it. */
 export async function watch() {
   if (!navigator.mediaDevices?.getUserMedia) throw new Error("This browser gives pages no camera here.");
-  users += 1;
-  try {
-    stream ??= await navigator.mediaDevices.getUserMedia({ video: { facingMode: "environment", width: { ideal: 640 } } });
-  } catch (error) {
-    users -= 1;
-    throw new Error(error.name === "NotAllowedError" ? "The camera was not allowed." : "There is no camera to use.");
-  }
   const video = document.createElement("video");
+  videos.add(video);
+  try {
+    stream ??= await opened();
+  } catch (error) {
+    videos.delete(video);
+    throw error;
+  }
   video.muted = true;
   video.playsInline = true;
   video.srcObject = stream;
@@ -23,10 +33,31 @@ export async function watch() {
 
 export function release(video) {
   video.srcObject = null;
-  users -= 1;
-  if (users === 0 && stream) {
-    for (const track of stream.getTracks()) track.stop();
-    stream = null;
+  videos.delete(video);
+  if (videos.size === 0) stop();
+}
+
+function stop() {
+  for (const track of stream?.getTracks() ?? []) track.stop();
+  stream = null;
+}
+
+/** The cameras: {id, name, used}; their names are known once one was allowed. */
+export async function cameras() {
+  const used = stream?.getVideoTracks()[0]?.getSettings().deviceId;
+  const devices = (await navigator.mediaDevices.enumerateDevices()).filter((one) => one.kind === "videoinput");
+  return devices.map((one, i) => ({ id: one.deviceId, name: one.label || `Camera ${i + 1}`, used: one.deviceId === used }));
+}
+
+/** Use another camera, also for what plays now. */
+export async function choose(id) {
+  chosen = id;
+  if (!stream) return;
+  stop();
+  stream = await opened();
+  for (const video of videos) {
+    video.srcObject = stream;
+    await video.play();
   }
 }
 

@@ -1,6 +1,8 @@
 /** Evaluate: the expected accuracy, the mistakes, and what would help. */
 
-import { at, h } from "./dom.js";
+import { at, h, picker } from "./dom.js";
+import { openFolder } from "./examples.js";
+import { chosen } from "./files.js";
 import { advice, count, percent } from "./words.js";
 import { tile } from "./item.js";
 import { change, changeWithUndo, find, noun, store } from "./store.js";
@@ -13,12 +15,12 @@ let mark = "";
 export function showEvaluation() {
   const found = store.evaluation;
   const place = at("evaluate");
-  const now = JSON.stringify([found?.revision, store.revision, kept.size, found?.ready, found?.error]);
+  const now = JSON.stringify([found?.revision, found?.held_out?.rows, store.revision, kept.size, found?.ready, found?.error]);
   if (!found || now === mark) return;
   mark = now;
   at("evaluate-badge").textContent = found.ready ? percent(found.accuracy) : "";
   const old = found.revision < store.revision;
-  place.replaceChildren(h("h2", { class: "unseen" }, "Evaluate"), failure(found), ...(found.ready ? whole(found, old) : [waiting(found), twins(found)]).filter(Boolean), next(found));
+  place.replaceChildren(h("h2", { class: "unseen" }, "Evaluate"), failure(found), ...[heldOut(found.held_out), ...(found.ready ? whole(found, old) : [waiting(found), twins(found)])].filter(Boolean), next(found), holdOut());
 }
 
 const failure = (found) => (found.error ? h("div", { class: "panel" }, h("p", {}, h("strong", {}, "The last evaluation failed. "), found.error)) : "");
@@ -26,31 +28,55 @@ const failure = (found) => (found.error ? h("div", { class: "panel" }, h("p", {}
 const waiting = (found) => h("div", { class: "panel" }, h("p", { class: "big" }, "Not calibrated."),
   h("p", { class: "muted" }, `${found.reason} Until then there is no expected accuracy, and “none of these” is never answered.`));
 
+/** The measured accuracy on examples that the model was not fitted with. */
+function heldOut(measured) {
+  if (!measured) return null;
+  return h("div", { class: "panel" }, h("h3", {}, "Held-out set"),
+    h("div", { class: "score" }, h("p", { class: "figure", id: "held-out-accuracy" }, percent(measured.accuracy)),
+      h("p", {}, h("strong", {}, "Accuracy"), ` on ${count(measured.rows, `held-out ${noun()}`)}, which the model was not fitted with, 95 % interval ${percent(measured.interval[0])} to ${percent(measured.interval[1])}.`)),
+    confusion(measured, "Confusion matrix of the held-out set"));
+}
+
+/** How examples get into the held-out set. */
+function holdOut() {
+  const items = store.classes.flatMap((one) => one.items);
+  const held = items.filter((one) => one.heldOut).map((one) => one.id);
+  const fifth = store.classes.flatMap((one) => one.items.filter((item) => !item.heldOut).filter((_, i, all) => all.length >= 5 && i % 5 === 4).map((item) => item.id));
+  return h("div", { class: "panel dropzone" }, h("h3", {}, held.length ? "Change the held-out set" : "Add a held-out set"),
+    h("p", { class: "muted" }, `Held-out ${noun()}s measure the accuracy and are never used to fit the model. Drop them here, one folder per class, or hold out some of yours.`),
+    h("div", { class: "row" },
+      store.typed ? null : picker("Add a folder per class", { webkitdirectory: true, id: "held-out-folder" }, (files) => openFolder(chosen(files), true)),
+      fifth.length ? h("button", { type: "button", id: "hold-out-fifth", onclick: () => changeWithUndo({ do: "hold", ids: fifth }, `${count(fifth.length, noun())} held out.`) }, `Hold out ${count(fifth.length, noun())}, a fifth`) : null,
+      held.length ? h("button", { type: "button", onclick: () => changeWithUndo({ do: "hold", ids: held, held_out: false }, `${count(held.length, noun())} are used for training.`) }, "Use all for training") : null));
+}
+
 function whole(found, old) {
   return [
     h("div", { class: "panel score" },
       h("p", { class: "figure", id: "accuracy" }, percent(found.accuracy)),
       h("div", {}, h("p", {}, h("strong", {}, "Expected accuracy"), ` on new ${noun()}s like these, 95 % interval ${percent(found.interval[0])} to ${percent(found.interval[1])}.`),
         h("p", { class: "muted" }, `Cross-validation on ${count(found.rows, noun())}: each is predicted by a model fitted without it.${old ? " Evaluating the latest change …" : ""}`),
+        ...found.levels.map(({ level, nodes, accuracy }) => h("p", {}, `Accuracy at level ${level} of the tree (${count(nodes, "node")}): ${percent(accuracy)}.`)),
         ...found.caveats.map((sentence) => h("p", { class: "muted" }, sentence)))),
-    confusion(found), suspects(found), twins(found),
+    h("div", { class: "panel" }, confusion(found, "Confusion matrix")), suspects(found), twins(found),
   ].filter(Boolean);
 }
 
-function confusion(found) {
+function confusion(found, title) {
+  const held = title !== "Confusion matrix";
   const open = (row, column) => () => {
     const wrong = new Set(found.mistakes.map((one) => one.id));
     const ids = row === column
-      ? (store.classes.find((one) => one.label === row)?.items ?? []).map((one) => one.id).filter((id) => !wrong.has(id))
+      ? (store.classes.find((one) => one.label === row)?.items ?? []).filter((one) => one.heldOut === held).map((one) => one.id).filter((id) => !wrong.has(id))
       : found.mistakes.filter((one) => one.label === row && one.predicted === column).map((one) => one.id);
     if (ids.length) view(ids[0], ids);
   };
-  const body = found.classes.length <= WIDEST ? matrix(found, open) : pairs(found, open);
-  return h("div", { class: "panel" }, h("h3", {}, "Confusion matrix"), h("p", { class: "muted" }, `Rows: the class. Columns: the prediction. A field opens its ${noun()}s.`), body);
+  const body = found.classes.length <= WIDEST ? matrix(found, open, title) : pairs(found, open);
+  return [held ? null : h("h3", {}, title), h("p", { class: "muted" }, `Rows: the class. Columns: the prediction. A field opens its ${noun()}s.`), body];
 }
 
-function matrix({ classes, confusion: counts }, open) {
-  return h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Confusion matrix" }, h("table", { class: "matrix" },
+function matrix({ classes, confusion: counts }, open, title) {
+  return h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": title }, h("table", { class: "matrix" },
     h("thead", {}, h("tr", {}, h("td"), classes.map((label) => h("th", { scope: "col" }, h("span", { title: label }, label))))),
     h("tbody", {}, classes.map((row, r) => {
       const sum = counts[r].reduce((a, b) => a + b, 0);

@@ -6,7 +6,7 @@ import { byClass, chosen, isReadable } from "./files.js";
 import { askWhichClass } from "./conflicts.js";
 import { drawn } from "./item.js";
 import * as server from "./server.js";
-import { change, changeWithUndo, noun, refresh, shape, store } from "./store.js";
+import { change, changeWithUndo, find, noun, refresh, shape, store } from "./store.js";
 import { Uploads } from "./uploads.js";
 import { holdToFilm } from "./film.js";
 import { view } from "./viewer.js";
@@ -14,6 +14,9 @@ import { view } from "./viewer.js";
 const FEW = 24; // classes up to which every column shows more of its pictures
 const shown = new Map(); // label -> {element, mark}
 const expanded = new Set();
+const selected = new Set(); // numbers of items, while several are selected
+let selecting = false;
+let last = null; // the item that was selected last
 let filter = "";
 
 const uploads = new Uploads(server.add, ({ done, total, failed, running }) => {
@@ -25,9 +28,9 @@ const uploads = new Uploads(server.add, ({ done, total, failed, running }) => {
 at("progress-stop").addEventListener("click", () => uploads.stop());
 
 /** Add files to a class; says what became of them. */
-export async function addFiles(files, label, group = crypto.randomUUID()) {
+export async function addFiles(files, label, group = crypto.randomUUID(), heldOut = false) {
   if (!files.length) return;
-  const { total, failed, known, conflicts } = await uploads.push(files, label, group);
+  const { total, failed, known, conflicts } = await uploads.push(files, label, group, heldOut);
   await refresh();
   const taught = total - failed.length - known;
   if (total > 1 || failed.length || known) {
@@ -40,11 +43,20 @@ export async function addFiles(files, label, group = crypto.randomUUID()) {
   if (conflicts.length) askWhichClass(conflicts);
 }
 
-/** Add dropped files whose folders name their classes. */
-export function addFolders(found) {
+/** Add files whose folders name their classes, as one change. Classes are created first, in the order of the folders. */
+export async function addFolders(given, heldOut = false) {
   const group = crypto.randomUUID();
-  const jobs = [...byClass(found, nextName())].map(([label, files]) => addFiles(files, label, group));
-  return Promise.all(jobs);
+  const classes = byClass(given, nextName());
+  const there = new Set(store.classes.map((one) => one.label));
+  try {
+    for (const { label } of classes) {
+      if (!there.has(label)) await server.change({ do: "create", label, group });
+      there.add(label);
+    }
+    await Promise.all(classes.map((one) => addFiles(one.files, one.label, group, heldOut || one.heldOut)));
+  } catch (error) {
+    note(error.message, "error");
+  }
 }
 
 function nextName() {
@@ -53,10 +65,11 @@ function nextName() {
   return `Class ${n}`;
 }
 
-export function openFolder(files) {
-  const pictures = chosen(files).filter((one) => isReadable(one.file.name, store.suffixes));
-  if (!pictures.length) note(`No ${noun()} among ${count(files.length, "file")}.`, "error");
-  else addFolders(pictures);
+/** Add the readable ones of {file, path}. */
+export async function openFolder(given, heldOut = false) {
+  const readable = given.filter((one) => isReadable(one.file.name, store.suffixes));
+  if (!readable.length) note(`No ${noun()} among ${count(given.length, "file")}.`, "error");
+  else await addFolders(readable, heldOut);
 }
 
 /** Draw what has changed. */
@@ -70,7 +83,7 @@ export function showExamples() {
   let before = null;
   store.classes.forEach((one, index) => {
     keep.add(one.label);
-    const mark = JSON.stringify([one, index, expanded.has(one.label), store.classes.length > FEW, store.classes.length > 1]);
+    const mark = JSON.stringify([one, index, expanded.has(one.label), store.classes.length > FEW, store.classes.length > 1, selecting]);
     let known = shown.get(one.label);
     if (known?.mark !== mark) {
       const element = column(one, index);
@@ -86,6 +99,7 @@ export function showExamples() {
   for (const [label, { element }] of shown) {
     if (!keep.has(label)) { element.remove(); shown.delete(label); }
   }
+  showSelection();
 }
 
 /** Put a new element where an old one was; the part that had the focus gets it again. */
@@ -99,22 +113,30 @@ function replaceKeepingFocus(old, fresh) {
 
 function toolbar() {
   const name = h("input", { type: "text", id: "new-class", placeholder: "Name of a new class", "aria-label": "Name of a new class", maxlength: 100, autocomplete: "off" });
+  const words = h("input", { type: "text", id: "describe", placeholder: "Description (optional)", "aria-label": "Description of the new class", maxlength: 500, autocomplete: "off", hidden: !store.describes });
+  const created = (label) => {
+    name.value = words.value = "";
+    shown.get(label)?.element.querySelector("input, textarea")?.focus();
+    speak(`Class ${label} created.`);
+  };
+  const describe = async () => {
+    const label = name.value.trim() || nextName();
+    if (await change({ do: "describe", label, description: words.value.trim() })) created(label);
+  };
   const form = h("form", { class: "row grow", onsubmit: async (event) => {
     event.preventDefault();
     const label = name.value.trim() || nextName();
-    if (await change({ do: "create", label })) {
-      name.value = "";
-      shown.get(label)?.element.querySelector("input, textarea")?.focus();
-      speak(`Class ${label} created.`);
-    }
-  } }, name, h("button", { type: "submit", class: "main" }, "New class"));
+    if (words.value.trim()) describe();
+    else if (await change({ do: "create", label })) created(label);
+  } }, name, words, h("button", { type: "submit", class: "main" }, "New class"),
+    h("button", { type: "button", id: "from-name", hidden: !store.describes, title: "Its name, or the description, is its first example", onclick: describe }, "From its name"));
   const search = h("input", { type: "search", id: "filter", placeholder: "Find a class", "aria-label": "Find a class", oninput: () => {
     filter = search.value.trim().toLowerCase();
     showExamples();
   } });
   return h("div", {},
     hello(),
-    h("div", { class: "bar dropzone" }, form, store.typed ? null : picker("Add a folder per class", { webkitdirectory: true, id: "open-folder" }, openFolder), h("div", { id: "filter-field", hidden: true }, search)));
+    h("div", { class: "bar dropzone" }, form, store.typed ? null : picker("Add a folder per class", { webkitdirectory: true, id: "open-folder" }, (files) => openFolder(chosen(files))), h("button", { type: "button", id: "select", "aria-pressed": "false", onclick: () => setSelecting(!selecting) }, "Select"), h("div", { id: "filter-field", hidden: true }, search)));
 }
 
 function hello() {
@@ -134,11 +156,12 @@ function column({ label, items, opened }, index) {
   const many = store.classes.length > FEW;
   const limit = expanded.has(label) ? items.length : many ? 5 : 11;
   const text = store.typed;
-  const newest = [...items].reverse();
+  const newest = [...items].reverse().sort((a, b) => a.heldOut - b.heldOut);
+  const heldOut = items.filter((one) => one.heldOut).length;
   return h("article", { class: "class", data: { label }, "aria-label": label, style: { "--hue": hue(index) } },
     h("header", {},
       h("h3", {}, h("button", { type: "button", class: "name", title: "Rename", data: { part: "name" }, onclick: (event) => rename(event.currentTarget, label) }, label)),
-      h("span", { class: "count" }, opened && !items.length ? "from the model" : items.length.toLocaleString("en")),
+      h("span", { class: "count" }, opened && !items.length ? "from the model" : (items.length - heldOut).toLocaleString("en"), heldOut ? ` + ${heldOut.toLocaleString("en")} held out` : ""),
       menu(label, items)),
     h("ul", { class: shape() === "picture" ? "thumbs" : "texts", onkeydown: roam },
       newest.slice(0, limit).map((item, i) => h("li", {}, tileOf(item, label, newest, i))),
@@ -159,8 +182,9 @@ function toggle(label) {
 
 function tileOf(item, label, list, i) {
   return drawn(item, label, {
-    draggable: "true", title: item.name, data: { part: `i${item.id}` }, tabindex: i ? "-1" : "0",
-    onclick: () => view(item.id, list.map((one) => one.id)),
+    draggable: "true", title: item.heldOut ? `${item.name}, held out` : item.name, data: { part: `i${item.id}`, id: item.id }, tabindex: i ? "-1" : "0",
+    "aria-pressed": selecting && String(selected.has(item.id)),
+    onclick: (event) => (selecting ? choose(item.id, list, event.shiftKey) : view(item.id, list.map((one) => one.id))),
     onkeydown: (event) => { if (event.key === "Delete") change({ do: "delete", ids: [item.id] }); },
     ondragstart: (event) => event.dataTransfer.setData("application/x-imprint", String(item.id)),
   });
@@ -172,6 +196,42 @@ function roam(event) {
   const tiles = [...event.currentTarget.querySelectorAll("[data-part^=i]")];
   const next = step && tiles[tiles.indexOf(event.target) + step];
   if (next) { event.preventDefault(); next.focus(); }
+}
+
+function setSelecting(on) {
+  selecting = on;
+  selected.clear();
+  at("select").setAttribute("aria-pressed", String(on));
+  showExamples();
+}
+
+/** Select an item or not; with Shift, everything from the last one on. */
+function choose(id, list, range) {
+  const ids = list.map((one) => one.id);
+  const [from, to] = [ids.indexOf(range ? last : id), ids.indexOf(id)].sort((a, b) => a - b);
+  const on = !selected.has(id);
+  for (const one of ids.slice(Math.max(from, 0), to + 1)) selected[on ? "add" : "delete"](one);
+  last = id;
+  showSelection();
+}
+
+/** The bar with what can be done with the selected items. */
+function showSelection() {
+  for (const id of selected) if (!find(id)) selected.delete(id);
+  for (const tile of at("columns").querySelectorAll("[data-id]")) if (selecting) tile.setAttribute("aria-pressed", String(selected.has(Number(tile.dataset.id))));
+  at("selection").hidden = !selecting || at("examples").hidden;
+  const ids = [...selected];
+  const what = count(ids.length, noun());
+  const done = async (entry, sentence) => { if (await changeWithUndo(entry, sentence)) setSelecting(false); };
+  const target = h("select", { "aria-label": "Class to move them to", id: "selection-class" }, store.classes.map((one) => h("option", { value: one.label }, one.label)));
+  const held = ids.length > 0 && ids.every((id) => find(id).item.heldOut);
+  at("selection").replaceChildren(
+    h("p", { "aria-live": "polite" }, ids.length ? `${what} selected` : `Click ${noun()}s to select them, with Shift from one to another.`),
+    ...(ids.length ? [
+      store.classes.length > 1 ? h("span", { class: "row" }, target, h("button", { type: "button", id: "selection-move", onclick: () => done({ do: "move", ids, label: target.value }, `${what} moved to ${target.value}.`) }, "Move")) : "",
+      h("button", { type: "button", id: "selection-hold", onclick: () => done({ do: "hold", ids, held_out: !held }, held ? `${what} are used for training.` : `${what} held out.`) }, held ? "Use for training" : "Hold out"),
+      h("button", { type: "button", class: "danger", id: "selection-delete", onclick: () => done({ do: "delete", ids }, `${what} deleted.`) }, "Delete")] : []),
+    h("button", { type: "button", id: "selection-done", onclick: () => setSelecting(false) }, "Done"));
 }
 
 function writer(label) {
@@ -217,6 +277,13 @@ function menu(label, items) {
   return details;
 }
 
+/** The nodes above a class of a tree that have other classes too: of animal/cat it is animal. */
+function above(label) {
+  const parts = label.split("/");
+  return parts.slice(0, -1).map((_, n) => parts.slice(0, n + 1).join("/"))
+    .filter((node) => store.classes.filter((one) => one.label.startsWith(`${node}/`)).length > 1);
+}
+
 /** What a menu offers; built when it is opened. */
 function entries(details, label, items) {
   const others = store.classes.filter((one) => one.label !== label);
@@ -226,8 +293,10 @@ function entries(details, label, items) {
     changeWithUndo({ do: "merge", label, into: target.value }, `${label} is merged into ${target.value}: ${count(items.length, noun())} moved.`);
   } }, target, h("button", { type: "submit" }, "Merge into it"));
   return [
+    items.length ? h("button", { type: "button", onclick: () => { setSelecting(true); items.forEach((one) => selected.add(one.id)); showSelection(); } }, "Select all") : "",
     h("button", { type: "button", onclick: () => rename(details.closest("article").querySelector(".name"), label) }, "Rename"),
     others.length ? merge : "",
+    ...above(label).map((node) => h("button", { type: "button", class: "danger", data: { node }, onclick: () => changeWithUndo({ do: "drop", label: node }, `All classes of ${node} are deleted.`) }, `Delete all of ${node}`)),
     h("button", { type: "button", class: "danger", onclick: () => changeWithUndo({ do: "drop", label }, `${label} and its ${count(items.length, noun())} are deleted.`) }, "Delete class"),
   ];
 }

@@ -1,32 +1,40 @@
-/** Export: the model, its graph, the examples; import a model or a folder; start over. */
+/** Export: the model, its graph, the examples, code that uses them; import a model, an archive or a folder; start over. */
 
 import { at, h, note, picker } from "./dom.js";
-import * as server from "./server.js";
-import { changeWithUndo, noun, refresh, store, total } from "./store.js";
 import { openFolder } from "./examples.js";
+import { chosen } from "./files.js";
+import { importFile } from "./import.js";
+import { snippets } from "./snippets.js";
+import { changeWithUndo, noun, store, total } from "./store.js";
 
 let drawn = "";
 
 export function showExport() {
-  const mark = JSON.stringify([store.modality, store.classes.length > 0, total() > 0, total() > 3]);
+  const mark = JSON.stringify([store.modality, store.classes.map((one) => one.label), total() > 0, total() > 3, store.evaluation?.calibrated]);
   if (mark === drawn) return;
   drawn = mark;
   const some = store.classes.length > 0;
+  const graph = store.input ? "One graph from pixels to probabilities and the p-value, for any ONNX runtime. It answers as this page does." : "The graph of the model without its network: it takes embeddings, and returns probabilities and the p-value.";
   at("export").replaceChildren(h("h2", { class: "unseen" }, "Export"),
     h("div", { class: "cards" },
-      offer("Model", "model.imprint", "For the command line and Python: imprint predict model.imprint new.jpg", some),
-      offer("ONNX", "model.onnx", "One graph from pixels to probabilities, for any ONNX runtime. It answers as this page does.", some),
+      offer("Model", "model.imprint", "For the command line and Python, with its calibration.", some),
+      offer("ONNX", "model.onnx", graph, some),
       offer(store.typed ? "Texts" : "Examples", "pictures.zip", store.typed ? "A table of texts and labels, which imprint fit reads." : "A folder per class, which imprint fit reads.", total() > 0),
       offer("Report", "evaluation.html", "Accuracy, confusion matrix, reliability diagram and a map, in one file.", total() > 3)),
     h("div", { class: "panel" }, h("h3", {}, "Import"),
-      h("p", { class: "muted" }, `A model file replaces the classes here; a folder per class adds to them. Both can be undone.`),
+      h("p", { class: "muted" }, `A model file replaces the classes here and keeps its calibration. ${store.typed ? "A saved pictures.zip or a table" : "A saved pictures.zip or a folder per class"} adds to them. Everything can be undone.`),
       h("div", { class: "row" },
-        picker("Import a model", { accept: ".imprint", multiple: false, id: "open-model" }, async ([file]) => {
-          try { await server.importModel(file); await refresh(); note(`${file.name} is imported.`); } catch (error) { note(error.message, "error"); }
-        }),
-        store.typed ? null : picker("Add a folder per class", { webkitdirectory: true }, openFolder),
+        picker("Import a model", { accept: ".imprint", multiple: false, id: "open-model" }, ([file]) => importFile(file)),
+        picker(store.typed ? "Import a pictures.zip or a table" : "Import a pictures.zip", { accept: store.typed ? ".zip,.csv" : ".zip", multiple: false, id: "open-archive" }, ([file]) => importFile(file)),
+        store.typed ? null : picker("Add a folder per class", { webkitdirectory: true }, (files) => openFolder(chosen(files))),
         h("button", { type: "button", class: "danger", disabled: !some, onclick: () => changeWithUndo({ do: "clear" }, "All classes are deleted.") }, "Start over"))),
-    h("div", { class: "panel" }, h("h3", {}, "For programs"), h("p", { class: "muted" }, `The same server answers POST /api/predict with a ${noun()} as the body; see the documentation of imprint serve.`)));
+    h("div", { class: "panel" }, h("h3", {}, "Use it from code"), snippets(store, location.origin).map(snippet)));
+}
+
+/** A piece of code, with a button that copies it. */
+function snippet({ title, file, code }) {
+  const copy = h("button", { type: "button", "aria-label": `Copy ${title}`, onclick: () => navigator.clipboard.writeText(code).then(() => note("Copied.")) }, "Copy");
+  return h("div", { class: "snippet" }, h("h4", {}, title), h("p", { class: "muted" }, file), h("pre", { tabindex: "0", "aria-label": title, role: "group" }, h("code", {}, code)), copy);
 }
 
 function offer(title, file, text, there) {

@@ -10,6 +10,8 @@ import { showDrift } from "./drift.js";
 import { showEvaluation } from "./evaluate.js";
 import { showExport } from "./export.js";
 import { evaluatedLabels, labelKey, poolFiles, showLabel } from "./label.js";
+import { showProjects } from "./projects.js";
+import { importFile, isImport } from "./import.js";
 
 const TABS = ["examples", "label", "try", "evaluate", "export"];
 const wide = matchMedia("(min-width: 62rem)");
@@ -53,18 +55,21 @@ function keys(event) {
 
 /** Files that are dropped or pasted go to the class they are dropped on or pasted in, to Try, or to new classes. */
 async function receive(transfer, target) {
-  const found = await dropped(transfer);
+  const given = await dropped(transfer);
   const text = transfer.getData("text/plain");
   const card = target.closest?.("[data-label]");
-  if (!found.length) {
+  if (!given.length) {
     if (store.typed && text.trim() && !target.closest?.("textarea, input")) tryOne(text, "text");
     return;
   }
-  if (target.closest?.("#label")) { poolFiles(found); return; }
-  const pictures = found.filter((one) => isReadable(one.file.name, store.suffixes));
-  if (!pictures.length) note(`No ${noun()} among ${count(found.length, "file")}.`, "error");
+  if (target.closest?.("#label")) { poolFiles(given); return; }
+  const imports = given.filter((one) => isImport(one.file.name));
+  if (imports.length) { for (const { file } of imports) await importFile(file); return; }
+  const heldOut = Boolean(target.closest?.("#evaluate"));
+  const pictures = given.filter((one) => isReadable(one.file.name, store.suffixes));
+  if (!pictures.length) note(`No ${noun()} among ${count(given.length, "file")}.`, "error");
   else if (card) addFiles(pictures.map((one) => one.file), card.dataset.label);
-  else if (target.closest?.("#examples") || pictures.some((one) => one.path.includes("/"))) addFolders(pictures);
+  else if (heldOut || target.closest?.("#examples") || pictures.some((one) => one.path.includes("/"))) addFolders(pictures, heldOut);
   else tryOne(pictures[0].file, pictures[0].file.name);
 }
 
@@ -99,11 +104,14 @@ function drops() {
 function head() {
   at("undo").disabled = !store.undo;
   at("redo").disabled = !store.redo;
+  at("project-name").textContent = store.name;
+  document.title = `${store.name} · imprint`;
   at("summary").textContent = `${count(store.classes.length, "class")} · ${count(total(), noun())} · ${store.backbone}`;
 }
 
 tabs();
 drops();
+at("project").addEventListener("click", showProjects);
 at("undo").addEventListener("click", () => redo("undo"));
 at("redo").addEventListener("click", () => redo("redo"));
 addEventListener("keydown", keys);
@@ -111,7 +119,7 @@ addEventListener("keydown", labelKey);
 addEventListener("imprint:show", ({ detail }) => select(detail));
 listen((what) => {
   if (what === "drift") { showDrift(); return; }
-  if (what === "state") { head(); showExamples(); showLabel(); showTry(); showExport(); } else { askAgain(); evaluatedLabels(); }
+  if (what === "state") { head(); showExamples(); showLabel(); showTry(); showExport(); } else { askAgain(); evaluatedLabels(); showExport(); }
   showEvaluation();
 });
 refresh().then(follow);

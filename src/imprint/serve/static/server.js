@@ -19,12 +19,14 @@ async function ask(path, options) {
 
 const query = (values) => new URLSearchParams(Object.entries(values).filter(([, value]) => value !== "")).toString();
 
+export const projects = () => ask("/api/projects");
+export const changeProjects = (entry) => ask("/api/projects", { method: "POST", body: JSON.stringify(entry), headers: { "content-type": "application/json" } });
 export const state = () => ask("/api/state");
 export const evaluation = () => ask("/api/evaluation");
 export const change = (entry) => ask("/api/change", { method: "POST", body: JSON.stringify(entry), headers: { "content-type": "application/json" } });
 export const importModel = (file) => ask(`/api/import?${query({ name: file.name })}`, { method: "POST", body: file });
-export const add = (content, label, name, group = "", signal = undefined) =>
-  ask(`/api/items?${query({ label, name, group })}`, { method: "POST", body: content, signal, headers: { "content-type": "application/octet-stream" } });
+export const add = (content, label, name, group = "", signal = undefined, heldOut = false) =>
+  ask(`/api/items?${query({ label, name, group, held_out: heldOut ? 1 : "" })}`, { method: "POST", body: content, signal, headers: { "content-type": "application/octet-stream" } });
 export const predict = (content, name, top) =>
   ask(`/api/predict?${query({ name, top, why: 1, preview: 1 })}`, { method: "POST", body: content, headers: { "content-type": "application/octet-stream" } })
     .then((found) => found[0]);

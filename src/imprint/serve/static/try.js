@@ -2,7 +2,7 @@
 
 import { at, h, hue, note, picker, speak } from "./dom.js";
 import { answered, contribution, CONTRIBUTION, familiarity, percent, P_VALUE } from "./words.js";
-import { frame, release, watch } from "./camera.js";
+import { cameras, choose, frame, release, watch } from "./camera.js";
 import { askWhichClass } from "./conflicts.js";
 import { tile } from "./item.js";
 import * as server from "./server.js";
@@ -34,7 +34,8 @@ function fileInput() {
     h("div", { class: "dropzone stage", id: "stage" }, h("p", { class: "muted" }, `Drop or paste a ${noun()}`)),
     h("div", { class: "row" },
       picker(`Choose a ${noun()}`, { accept: store.suffixes.join(","), id: "try-file", multiple: false }, ([file]) => tryOne(file, file.name)),
-      shape() === "picture" && h("button", { type: "button", id: "try-camera", "aria-pressed": "false", onclick: toggleCamera }, "Camera")));
+      shape() === "picture" && h("button", { type: "button", id: "try-camera", "aria-pressed": "false", onclick: toggleCamera }, "Camera"),
+      h("div", { class: "row", id: "cameras", role: "group", "aria-label": "Choice of camera" })));
 }
 
 function textInput() {
@@ -141,6 +142,15 @@ async function correct(label) {
   }
 }
 
+/** A button per camera, where there are several. */
+async function showCameras() {
+  const every = live ? await cameras() : [];
+  at("cameras").replaceChildren(...(every.length > 1 ? every : []).map((one) => h("button", {
+    type: "button", "aria-pressed": String(one.used),
+    onclick: () => choose(one.id).catch((error) => note(error.message, "error")).then(showCameras),
+  }, one.name)));
+}
+
 async function toggleCamera() {
   const button = at("try-camera");
   if (live) {
@@ -156,6 +166,7 @@ async function toggleCamera() {
   }
   button.setAttribute("aria-pressed", "true");
   at("stage").replaceChildren(live.video);
+  showCameras();
   while (live.on) {
     const file = await frame(live.video);
     tried = { content: file, name: file.name, answer: tried?.answer };
@@ -165,5 +176,6 @@ async function toggleCamera() {
   release(live.video);
   live = null;
   button.setAttribute("aria-pressed", "false");
+  showCameras();
   draw();
 }

@@ -3,7 +3,7 @@
 export const AT_ONCE = 6;
 
 export class Uploads {
-  /** `send(content, label, name, group, signal)` adds one; `report({done, total, failed, running})` is called after each. */
+  /** `send(content, label, name, group, signal, heldOut)` adds one; `report({done, total, failed, running})` is called after each. */
   constructor(send, report) {
     this.send = send;
     this.report = report;
@@ -22,9 +22,9 @@ export class Uploads {
   }
 
   /** Add files to what is on its way; resolves once everything has ended. */
-  push(files, label, group) {
+  push(files, label, group, heldOut = false) {
     if (!this.running && !this.waiting.length) this.reset();
-    for (const file of files) this.waiting.push({ file, label, group });
+    for (const file of files) this.waiting.push({ file, label, group, heldOut });
     this.total += files.length;
     this.#tell();
     const ended = new Promise((resolve) => { this.ended = [...(this.ended ?? []), resolve]; });
@@ -46,7 +46,7 @@ export class Uploads {
     if (!one) return;
     this.running += 1;
     try {
-      const outcome = await this.send(one.file, one.label, one.file.name ?? "text", one.group, this.stopping.signal);
+      const outcome = await this.send(one.file, one.label, one.file.name ?? "text", one.group, this.stopping.signal, one.heldOut);
       if (outcome.new === false) this.known += 1;
       if (outcome.others?.length) this.conflicts.push({ id: outcome.id, label: one.label, others: outcome.others });
     } catch (error) {

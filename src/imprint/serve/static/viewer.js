@@ -16,7 +16,7 @@ export function view(id, ids) {
 }
 
 function content(item, label) {
-  if (shape() === "text") return h("blockquote", {}, item.name);
+  if (shape() === "text" || item.written) return h("blockquote", {}, item.name);
   const source = server.shown(item, "picture");
   return shape() === "sound" ? h("audio", { src: source, controls: true }) : h("img", { src: source, alt: `${item.name}, ${label}` });
 }
@@ -34,7 +34,7 @@ function draw() {
   };
   dialog.replaceChildren(
     h("div", { class: "viewer-top" },
-      h("p", {}, h("strong", {}, label), h("span", { class: "muted" }, shape() === "text" ? "" : ` ${item.name}`)),
+      h("p", {}, h("strong", {}, label), h("span", { class: "muted" }, `${shape() === "text" ? "" : ` ${item.name}`}${item.heldOut ? " · held out" : ""}`)),
       h("button", { type: "button", class: "close", "aria-label": "Close", onclick: () => dialog.close() }, "×")),
     content(item, label),
     h("div", { class: "row" },
@@ -42,6 +42,7 @@ function draw() {
       h("button", { type: "button", onclick: () => step(1), disabled: place === list.length - 1 }, "Next →"),
       h("span", { class: "grow muted" }, `${(place + 1).toLocaleString("en")} of ${list.length.toLocaleString("en")}`),
       store.classes.length > 1 ? [target, h("button", { type: "button", id: "move", onclick: move }, "Move")] : null,
+      h("button", { type: "button", id: "hold", onclick: async () => { if (await change({ do: "hold", ids: [item.id], held_out: !item.heldOut })) draw(); } }, item.heldOut ? "Use for training" : "Hold out"),
       h("button", { type: "button", class: "danger", onclick: async () => { if (await change({ do: "delete", ids: [item.id] })) { speak(`${noun()} deleted.`); draw(); } } }, "Delete")));
 }
 

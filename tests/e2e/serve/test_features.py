@@ -1,0 +1,185 @@
+"""Projects, a held-out set, bulk selection, archives, cameras and code snippets, in a real browser."""
+
+import json
+import shutil
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from . import browser
+from .browser import chromium, column
+
+ESCAPE, SHIFT = "\ue00c", "\ue008"
+
+
+@pytest.fixture(autouse=True)
+def _browser():
+    browser.need()
+
+
+@pytest.fixture
+def photos(tmp_path):
+    """A folder of train and test pictures of three colours, whose names are not in alphabetical order."""
+    rng = np.random.default_rng(0)
+    for split, n in (("train", 8), ("test", 2)):
+        for label, colour in (("red", 0), ("blue", 2), ("green", 1)):
+            (tmp_path / "photos" / split / label).mkdir(parents=True)
+            for i in range(n):
+                pixels = rng.integers(0, 70, (48, 64, 3), dtype=np.uint8)
+                pixels[8:40, 8:56, colour] += 160
+                Image.fromarray(pixels).save(tmp_path / "photos" / split / label / f"{split}{i}.png")
+    return tmp_path / "photos"
+
+
+def labels(page):
+    return [article.get_attribute("data-label") for article in page.all("article")]
+
+
+def add_all(page, photos):
+    for label in ("red", "blue", "green"):
+        page.new_class(label)
+        page.add(label, sorted((photos / "train" / label).iterdir()))
+        page.until_text(f"{column(label)} .count", "8")
+
+
+def test_projects_are_created_renamed_duplicated_deleted_and_restored(serving, photos, tmp_path):
+    with serving("--backbone", "raw") as server, chromium(tmp_path) as page:
+        page.driver.get(server.address)
+        add_all(page, photos)
+        page.click("#project")
+        page.click('[aria-label="Duplicate room"]')
+        page.click('[aria-label="Rename room (copy)"]')
+        page.type("#projects li form input", "Colours\n")
+        page.click('[aria-label="Delete Colours"]')
+        page.wait(lambda: not page.all('#projects > ul [data-project="Colours"]'), "the project to go")
+        page.click("#projects-undo")
+        page.click('[aria-label="Open Colours"]')
+        page.until_text("#project-name", "Colours")
+        page.find(column("green"))
+        assert labels(page) == ["red", "blue", "green"], "in the order in which they were added"
+        page.click(f"{column('red')} summary")
+        page.click(f"{column('red')} .danger")
+        page.wait(lambda: not page.all(column("red")), "the class to go")
+        page.click("#project")
+        page.click('[aria-label="Open room"]')
+        page.until_text("#project-name", "room")
+        page.until_text(f"{column('red')} .count", "8")
+        assert page.complaints() == []
+
+
+def test_several_pictures_are_selected_moved_held_out_and_deleted_at_once(serving, photos, tmp_path):
+    from selenium.webdriver.common.action_chains import ActionChains
+
+    with serving("--backbone", "raw") as server, chromium(tmp_path) as page:
+        page.driver.get(server.address)
+        add_all(page, photos)
+        page.click("#select")
+        tiles = page.all(f"{column('red')} .thumb")
+        tiles[0].click()
+        ActionChains(page.driver).key_down(SHIFT).click(tiles[2]).key_up(SHIFT).perform()
+        page.until_text("#selection p", "3 pictures selected")
+        page.type("#selection-class", "blue")
+        page.click("#selection-move")
+        page.until_text(f"{column('blue')} .count", "11")
+        page.click("#notes .note:last-child button")
+        page.until_text(f"{column('blue')} .count", "8")
+        page.click("#select")
+        page.click(f"{column('green')} .thumb")
+        page.click("#selection-hold")
+        page.until_text(f"{column('green')} .count", "7 + 1 held out")
+        page.click("#select")
+        page.click(f"{column('green')} .thumb")
+        page.click("#selection-delete")
+        page.until_text(f"{column('green')} .count", "6 + 1 held out")
+        page.click("#undo")
+        page.until_text(f"{column('green')} .count", "7 + 1 held out")
+
+
+def test_a_held_out_set_measures_the_accuracy(serving, photos, tmp_path):
+    with serving("--backbone", "raw") as server, chromium(tmp_path) as page:
+        page.driver.get(server.address)
+        page.type("#open-folder", str(photos))
+        page.until_text(f"{column('green')} .count", "8 + 2 held out")
+        page.click("#tab-evaluate")
+        page.until_text("#held-out-accuracy", "100 %")
+        held_out = server.json("GET", "/api/evaluation")["held_out"]
+        assert (held_out["rows"], held_out["accuracy"]) == (6, 1)
+        page.click(".matrix td.right button")
+        page.wait(lambda: "held out" in page.text("#viewer"), "a held-out picture")
+        page.keys(ESCAPE)
+        page.click("#hold-out-fifth")
+        page.wait(lambda: server.json("GET", "/api/evaluation")["held_out"]["rows"] == 9, "three more")
+
+
+def test_an_archive_and_a_model_are_imported_again_with_their_calibration(serving, photos, tmp_path):
+    (tmp_path / "downloads").mkdir()
+    with serving("--backbone", "raw") as server, chromium(tmp_path) as page:
+        page.driver.get(server.address)
+        page.type("#open-folder", str(photos))
+        page.until_text(f"{column('green')} .count", "8 + 2 held out")
+        page.wait(lambda: page.text("#evaluate-badge"), "the evaluation")
+        before = server.json("GET", "/api/evaluation")
+        page.click("#tab-export")
+        for name in ("model.imprint", "pictures.zip"):
+            page.click(f'a[download="{name}"]')
+            page.wait((tmp_path / "downloads" / name).exists, name)
+        page.click("#export .danger")
+        page.wait(lambda: not page.all("article"), "nothing to be left")
+        page.type("#open-archive", str(tmp_path / "downloads" / "pictures.zip"))
+        page.wait(lambda: len(server.json("GET", "/api/classes")) == 3, "the classes of the archive")
+        page.wait(lambda: server.json("GET", "/api/evaluation").get("rows") == before["rows"], "the evaluation")
+        after = server.json("GET", "/api/evaluation")
+        for key in ("accuracy", "interval", "classes", "confusion"):
+            assert after[key] == before[key]
+        assert after["held_out"]["rows"] == 6
+        page.click("#undo")
+        page.wait(lambda: server.json("GET", "/api/classes") == [], "the import to be undone in one step")
+        page.type("#open-model", str(tmp_path / "downloads" / "model.imprint"))
+        page.wait(
+            lambda: server.json("GET", "/api/evaluation").get("accuracy") == before["accuracy"], "the calibration"
+        )
+
+
+def test_another_camera_is_chosen(serving, tmp_path, monkeypatch):
+    two = "--use-fake-device-for-media-stream=device-count=2"
+    monkeypatch.setattr(browser, "FLAGS", (*(f for f in browser.FLAGS if "fake-device" not in f), two))
+    with serving("--backbone", "raw") as server, chromium(tmp_path) as page:
+        page.driver.get(server.address)
+        page.find("#new-class")
+        page.click("#try-camera")
+        page.wait(lambda: len(page.all("#cameras button")) == 2, "two cameras")
+        used = "return document.querySelector('#stage video').srcObject.getVideoTracks()[0].label"
+        first = page.driver.execute_script(used)
+        page.click('#cameras button[aria-pressed="false"]')
+        page.wait(lambda: page.driver.execute_script(used) != first, "the other camera")
+        page.wait(lambda: page.driver.execute_script(used) == page.text('#cameras [aria-pressed="true"]'), "its button")
+        page.click("#try-camera")
+        page.wait(lambda: not page.all("#cameras button"), "the end")
+
+
+def test_the_snippets_run_as_they_are_shown(serving, photos, tmp_path):
+    (tmp_path / "downloads").mkdir()
+    with serving("--backbone", "tinynet") as server, chromium(tmp_path) as page:
+        page.driver.get(server.address)
+        page.type("#open-folder", str(photos))
+        page.wait(lambda: page.text("#evaluate-badge"), "the evaluation")
+        page.click("#tab-export")
+        page.click('a[download="model.imprint"]')
+        page.wait((tmp_path / "downloads" / "model.imprint").exists, "model.imprint")
+        Image.open(photos / "test" / "blue" / "test0.png").save(tmp_path / "downloads" / "new.jpg", quality=95)
+        codes = {
+            s.find_element("css selector", "h4").text: s.find_element("css selector", "pre").text
+            for s in page.all(".snippet")
+        }
+        assert list(codes) == ["Python", "JavaScript with onnxruntime-web", "curl"]
+        here = {"cwd": tmp_path / "downloads", "capture_output": True, "text": True, "timeout": 120}
+        done = subprocess.run([sys.executable, "-c", codes["Python"]], **here)
+        assert (done.stderr, done.stdout.startswith("['blue'] [")) == ("", True), done
+        if shutil.which("curl") is None:
+            pytest.skip("needs curl")
+        done = subprocess.run(["bash", "-c", codes["curl"]], **here)
+        assert json.loads(done.stdout)[0]["top"][0]["label"] == "blue", done
+        assert '["blue","green","red"]' in codes["JavaScript with onnxruntime-web"], "in the order of the model"

@@ -1,0 +1,114 @@
+"""Several projects: created, opened, renamed, duplicated, deleted and restored; and projects of earlier versions."""
+
+import time
+
+import pytest
+
+from imprint import backbones
+from imprint.serve import projects, start
+from imprint.serve.project import Project
+from imprint.serve.store import ProjectStore
+
+from .conftest import METHOD, picture
+
+
+@pytest.fixture(autouse=True)
+def _small_networks(tmp_path, monkeypatch):
+    monkeypatch.setenv("IMPRINT_HOME", str(tmp_path / "home"))
+    monkeypatch.setattr(projects.backbones, "default", lambda kind: "tinynet" if kind == "image" else "minilm")
+
+
+def listed(client):
+    return {one["name"]: one for one in client.json("GET", "/api/projects")[1]["projects"]}
+
+
+def do(client, kind, **entry):
+    status, told = client.json("POST", "/api/projects", {"do": kind, **entry})
+    assert status == 200, told
+    return told
+
+
+def test_projects_are_created_opened_renamed_duplicated_deleted_and_restored(client):
+    client.add("top", 1)
+    assert [(one["name"], one["open"], one["kind"]) for one in listed(client).values()] == [("room", True, None)]
+    do(client, "create", name="Mugs and cups")
+    assert client.labels() == {}
+    assert client.json("GET", "/api/state")[1]["name"] == "Mugs and cups"
+    client.add("mug", 2)
+    mugs = listed(client)["Mugs and cups"]
+    assert (mugs["open"], mugs["kind"]) == (True, "image")
+    do(client, "duplicate", id=mugs["id"])
+    copy = listed(client)["Mugs and cups (copy)"]
+    do(client, "open", id=copy["id"])
+    assert client.labels() == {"mug": 1}
+    client.add("cup", 3, 1)
+    do(client, "rename", id=copy["id"], name="Crockery")
+    status, told = client.json("POST", "/api/projects", {"do": "delete", "id": copy["id"]})
+    assert (status, "open another" in told["error"]) == (400, True)
+    told = do(client, "delete", id=mugs["id"])
+    assert [one["name"] for one in told["deleted"]] == ["Mugs and cups"]
+    assert set(listed(client)) == {"Crockery", "room"}
+    do(client, "restore", id=mugs["id"])
+    do(client, "open", id=mugs["id"])
+    assert client.labels() == {"mug": 1}, "the copy was changed alone"
+    assert set(listed(client)) == {"Crockery", "Mugs and cups", "room"}
+
+
+def test_wrong_requests_are_refused_in_one_sentence(client):
+    for entry, words in (
+        ({"do": "burn"}, "Unknown change"),
+        ({"do": "open", "id": "../../etc"}, "no such project"),
+        ({"do": "open", "id": None}, "no such project"),
+        ({"do": "create", "name": "a", "kind": "smell"}, "Unknown kind"),
+        ({"do": "create", "name": "a:b"}, "cannot name"),
+    ):
+        status, told = client.json("POST", "/api/projects", entry)
+        assert (status, words in told["error"]) == (400, True), told
+
+
+def test_a_deleted_project_is_removed_after_a_month(client, tmp_path, monkeypatch):
+    do(client, "create", name="first")
+    do(client, "create", name="second")
+    do(client, "delete", id=listed(client)["first"]["id"])
+    assert len(client.json("GET", "/api/projects")[1]["deleted"]) == 1
+    now = time.time()
+    monkeypatch.setattr(projects.time, "time", lambda: now + 31 * 86400)
+    assert client.json("GET", "/api/projects")[1]["deleted"] == []
+    assert list((tmp_path / "home" / "serve" / ".deleted").iterdir()) == []
+
+
+def test_a_project_that_another_process_has_open_is_left_alone(client, tmp_path):
+    do(client, "create", name="first")
+    do(client, "create", name="second")
+    first = listed(client)["first"]["id"]
+    other = start.opened(tmp_path / "home" / "serve" / first)
+    for kind in ("open", "delete"):
+        status, told = client.json("POST", "/api/projects", {"do": kind, "id": first})
+        assert (status, "in use" in told["error"]) == (400, True)
+    other.close()
+    do(client, "open", id=first)
+
+
+def test_a_project_of_an_earlier_version_opens_and_keeps_its_network_and_recipe(tmp_path):
+    folder = tmp_path / "home" / "serve" / "project"
+    old = Project(folder, "raw", backbones.load("raw"), METHOD)
+    old.add(picture(1), old.embed(picture(1), "1").result(), "top", "1.png").result()
+    old.close()
+    for backbone, recipe in (("raw", "qi2018"), (None, None)):
+        project, _ = start.started(None, backbone=backbone, recipe=recipe)
+        assert (project.folder, project.spec, len(project.history.labelled.items)) == (folder, "raw", 1)
+        assert project.model().basis.method.generator.__class__.__name__ == "Mean"
+        project.close()
+    texts, _ = start.started(None, backbone="minilm")
+    assert texts.folder.name == "project-text", "texts and pictures do not share a project"
+    texts.close()
+
+
+def test_a_project_names_no_network_that_must_be_downloaded(tmp_path):
+    folder = tmp_path / "foreign"
+    folder.mkdir()
+    store = ProjectStore(folder)
+    store.state("backbone", "timm:vit")
+    store.close()
+    with pytest.raises(start.FileError, match="--backbone timm:vit"):
+        start.opened(folder)
