@@ -49,6 +49,18 @@ class FileInputs:
     def _part(self, names: Sequence[str], digests: Sequence[str]) -> "FileInputs":
         return FileInputs(os.path.abspath(self.root), names, self._decode, digests)
 
+    def part(self, index: Sequence[int]) -> "FileInputs":
+        """Some of the inputs."""
+        return self._part([self.names[i] for i in index], [self._digests[i] for i in index] if self._digests else ())
+
+    def equal(self) -> list[list[int]]:
+        """The inputs in groups of equal bytes; a file that cannot be read equals no other."""
+        self.fingerprint()
+        groups: dict[str, list[int]] = {}
+        for i, digest_ in enumerate(self._digests):
+            groups.setdefault(f"{digest_} {i}" if digest_ == UNREADABLE else digest_, []).append(i)
+        return list(groups.values())
+
     def raw(self, i: int) -> bytes:
         """The bytes of a file, as they are."""
         name, known = self.names[i], self._digests[i] if self._digests else None

@@ -90,6 +90,7 @@ class Split:
     origin: str = ""  # what the data are called: a name, or the last part of a path
     parts: tuple[str, ...] = ("train",)  # the splits that the data have
     ignored: Mapping[str, int] = field(default_factory=dict)  # files of another kind, by suffix
+    tags: bool = False  # labels are label sets, see `core.label_sets`, and `classes` are the labels in them
     omissions: tuple[str, ...] = ()  # sentences about inputs that were left out or cut
 
     def __post_init__(self) -> None:
@@ -119,7 +120,8 @@ class Split:
         """
         what = self.kind.count(len(self))
         if self.classes:
-            what += f" of {len(self.classes):,} class{'es' if len(self.classes) != 1 else ''}"
+            noun = "label" if self.tags else "class"
+            what += f" of {len(self.classes):,} {noun}{('s' if self.tags else 'es') * (len(self.classes) != 1)}"
         if not self.kind.needs_backbone:
             what += f", {len(self.inputs[0]):,} wide"
         left = ", ".join(f"{n:,} {suffix or 'without suffix'}" for suffix, n in sorted(self.ignored.items()))
