@@ -6,8 +6,8 @@
 
 `rates`: JPEGs of 500 x 375 made of random pixels, 60 kB each; the torch networks have random weights, which does not
 change their speed. On a CPU all rates are per second of CPU time on one thread, so that a busy machine changes little;
-on a GPU they are per second of the clock. `driver`: the nodes do next to nothing, so that the process which hands out, collects and writes
-is the limit; its CPU time is measured, so that a busy machine changes little. Ray is started on this machine.
+on a GPU they are per second of the clock. `driver`: the nodes do next to nothing, so that the process which hands out,
+collects and writes is the limit; its CPU time is measured. Ray is started on this machine.
 """
 
 import argparse
