@@ -26,3 +26,12 @@ test("files that the page does not read are recognised by their names", () => {
   const readable = (name) => isReadable(name, [".jpg", ".webp", ".png"]);
   assert.ok(readable("a.JPG") && readable("a.webp") && !readable("notes.txt") && !readable(".hidden.png") && !readable("Thumbs.db"));
 });
+
+test("nested folders are read as imprint fit reads them", () => {
+  const labels = (...folders) => [...new Set(byClass(given(...folders.map((folder) => `photos/${folder}/1.jpg`)), "loose").map(({ label }) => label))];
+  assert.deepEqual(labels("animal/cat", "animal/dog", "sky"), ["animal/cat", "animal/dog", "sky"]);
+  assert.deepEqual(labels("cat/2023", "cat/2024", "dog/2023-05-01"), ["cat", "dog"]);
+  assert.deepEqual(labels("cat/images", "dog/images"), ["cat", "dog"]);
+  assert.deepEqual(labels("cat", "cat/old", "cat/new", "dog"), ["cat", "dog"]);
+  assert.deepEqual(labels("train/animal/cat", "train/animal/dog", "train/sky", "test/sky"), ["animal/cat", "animal/dog", "sky"]);
+});

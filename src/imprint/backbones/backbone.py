@@ -70,9 +70,14 @@ class Backbone(ABC):
             raise ParameterError(f"The {where} gives {out.shape[1]} numbers; its record says width {self.width}.")
         return out
 
+    @property
+    def embeds_names(self) -> bool:
+        """Whether `embed_names` works: for networks of texts, and for pairs of towers."""
+        return modality(self.modality).typed
+
     def embed_names(self, names: Sequence[str]) -> Array:
         """Embeddings of class names, by a text network or by the text tower of a pair.  # (n, d)"""
-        if not modality(self.modality).typed:
+        if not self.embeds_names:
             rule = "use a network of texts, or a pair of towers such as open_clip:NAME"
             raise ParameterError(f"{self.record.name} cannot embed class names; {rule}.")
         return np.concatenate([self.embed([self.prepare(name)]) for name in names])

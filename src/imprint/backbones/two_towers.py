@@ -35,6 +35,10 @@ class TwoTowerBackbone(TorchBackbone):
 
         super().__init__(record, PictureTower(), identity, *where)
 
+    @property
+    def embeds_names(self) -> bool:
+        return True
+
     def embed_names(self, names: Sequence[str]) -> Array:
         """Each name as the mean of its unit embeddings in a few sentences.  # (n, width)"""
         return np.stack([self._unit_texts([t.format(name) for t in TEMPLATES]).mean(axis=0) for name in names])

@@ -8,6 +8,7 @@ import numpy as np
 
 from imprint.active import Suggestions, suggest
 from imprint.backbones import Backbone
+from imprint.calibration.caveats import warn_of_small_samples
 from imprint.core.errors import ParameterError, UnreadableInput, printable
 from imprint.core.tree import LabelTree, Node
 from imprint.core.types import Array
@@ -116,10 +117,13 @@ class Answering(ABC):
         return self.state.head.tree(flat=self.embedder.tree is False)
 
     def predict(self, items: Any, level: int | None = None) -> Array:
-        """The label of every input; with `level`, its most probable node at that level of the tree."""
+        """The label of every input; with `level`, its most probable node at that level of the tree.
+
+        Of tags, an indicator matrix whose columns are `classes_`.
+        """
         head = self.state.head
         if level is None:
-            return np.asarray(head.classes[head.winners(self._rows(items))])
+            return head.predict(self._rows(items))
         return np.array([guesses[0].label for guesses in self.top(items, 1, level)])
 
     def predict_proba(self, items: Any, level: int | None = None) -> Array:
@@ -134,6 +138,13 @@ class Answering(ABC):
         labels, P = self._probabilities(items, level)
         order = np.argsort(-P, axis=1, kind="stable")[:, :n]
         return [[Guess(labels[c], float(p[c])) for c in row] for p, row in zip(P, order)]
+
+    def tags(self, items: Any) -> list[list[Guess]]:
+        """The labels that a model of tags predicts for every input, in the order of `classes_`."""
+        head = self.state.head
+        rows = self._rows(items)
+        P, labels = head.probabilities(head.scores(rows)), head.classes.tolist()
+        return [[Guess(labels[c], float(p[c])) for c in np.flatnonzero(one)] for p, one in zip(P, head.predict(rows))]
 
     def likely_nodes(self, items: Any, level: int | None = None) -> list[Node | None]:
         """For every input the deepest node of the tree that is still likely, for inputs that `known` rejects.
@@ -153,7 +164,10 @@ class Answering(ABC):
 
         Refusing inputs below 0.05 refuses about 5 % of the inputs that do belong.
         """
-        return self.state.head.known(self._rows(items))
+        head = self.state.head
+        if not isinstance(items, Embedded):
+            warn_of_small_samples(head.imprinted.folds, self.embedder.kind.plural, of_known=True)
+        return head.known(self._rows(items))
 
     def suggest(self, items: Any, n: int = 10) -> Suggestions:
         """Numbers of the unlabelled items, most useful to label first, with `reasons`; see `imprint.active`.

@@ -7,10 +7,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-import numpy as np
-
 from imprint import backbones, recipes
-from imprint.calibration import CrossValidation
+from imprint.calibration.caveats import warn_of_small_samples
 from imprint.core.arrays import plain
 from imprint.core.component import PARTS
 from imprint.core.errors import DataWarning, FileError, NotFittedError, ParameterError
@@ -24,10 +22,11 @@ from imprint.imprinter.embedder import ROWS, BackboneEmbedder, Report
 from imprint.imprinter.exemplars import ExemplarsByClass
 from imprint.imprinter.items import Embedded
 from imprint.imprinter.names import ClassNames, joined
-from imprint.imprinter.state import ImprinterState, read_seed
+from imprint.imprinter.state import ImprinterState, empty_head, method_for_tags, read_seed
 from imprint.method import Method
 from imprint.modalities import modality
 from imprint.pretrained_classes.head import PretrainedHead
+from imprint.tags import TagHead
 
 if TYPE_CHECKING:
     from imprint.classifier import ImprintClassifier
@@ -47,8 +46,6 @@ class Imprinter(Answering):
         A published method, see `imprint list recipes`; `parts` replace some of its parts. [default: `kernel`]
     cache, device, threads
         Whether and where embeddings are cached (a second `fit` is fast, an interrupted one resumes); where it runs.
-    calibrate : bool
-        Whether to estimate `expected_accuracy_` and `known`, and to calibrate probabilities; see `ImprintClassifier`.
     keep_head : bool or str
         Whether to keep the classes of the backbone's own head, and how pre-trained and new classes compete: True or
         `margin`, `qi`, `done`; see `docs/keep-head.md`. Such a model has no expected accuracy.
@@ -58,10 +55,10 @@ class Imprinter(Answering):
     tree : bool, optional
         Whether nested folders and labels such as `animal/cat` are a tree of classes. [default: unless sub-folders have
         numbers as names]
-    random_state : int
-        The same data and seed give the same model.
     **parts
-        As `ImprintClassifier` takes them.
+        Parameters of `ImprintClassifier`: `norm_pre`, `generator`, `norm_post`, `norm_inf`, `aggregator`; `calibrate`,
+        whether to estimate `expected_accuracy_` and `known` and to calibrate probabilities [default: True];
+        `random_state`, an int, the same data and seed give the same model. [default: 0]
 
     Examples
     --------
@@ -80,13 +77,12 @@ class Imprinter(Answering):
         cache: bool | str | os.PathLike[str] = True,
         device: str = "cpu",
         threads: int | None = None,
-        calibrate: bool = True,
         keep_head: bool | str = False,
         names: bool | Mapping[str, str] | None = None,
         tree: bool | None = None,
-        random_state: Any = 0,
         **parts: Any,
     ):
+        calibrate, self._seed = parts.pop("calibrate", True), read_seed(parts.pop("random_state", 0))
         for name in parts:
             if name not in PARTS:
                 raise ParameterError(f"Imprinter({name}=...): there is no such part. It takes: {', '.join(PARTS)}.")
@@ -94,7 +90,7 @@ class Imprinter(Answering):
         self.embedder = BackboneEmbedder(options.spec if options else backbone, cache, device, threads)
         self.embedder.tree = tree
         given = options.parts if options else recipes.describe(recipe or DEFAULT).parts()
-        self._method, self._seed = Method.of(**{**given, **parts}), read_seed(random_state)
+        self._method, self._chosen = Method.of(**{**given, **parts}), recipe is not None or bool(parts)
         self._calibrate, self._names = calibrate, ClassNames.of(names)
         self._state: ImprinterState | None = None
 
@@ -123,7 +119,7 @@ class Imprinter(Answering):
         head = self.state.head
         if isinstance(head, PretrainedHead):
             raise ParameterError("Imprinter.classifier: with keep_head the network's classes decide too; use predict.")
-        return ImprintClassifier.of_head(head.imprinted)
+        return ImprintClassifier.of_head(head if isinstance(head, TagHead) else head.imprinted)
 
     def embed(
         self, data: Any, y: Any = None, *, progress: Report | None = None, classes: Sequence[Any] = ()
@@ -146,8 +142,13 @@ class Imprinter(Answering):
     def fit(self, data: Any, y: Any = None, *, progress: Report | None = None) -> Self:
         """Imprint every class of `data` (see `embed`), and discard earlier classes."""
         rows = self.embed(data, y, progress=progress)
+        if rows.tags is not None:
+            self._method = method_for_tags(self._method if self._chosen else None, self._pretrained)
         names = self._names.examples(self.embedder, rows, self._method, self._seed)
-        return self._fit(rows if names is None else joined(rows, names), names is not None)
+        self._fit(rows if names is None else joined(rows, names), names is not None)
+        if not isinstance(data, Embedded):
+            warn_of_small_samples(self.state.head.imprinted.folds, self.embedder.kind.plural)
+        return self
 
     def fit_names(self, classes: Sequence[str] | Mapping[str, str]) -> Self:
         """Imprint classes from their names alone: a list of names, or a dict from label to wording."""
@@ -156,11 +157,9 @@ class Imprinter(Answering):
         return self._fit(names.rows(sorted(names.wording), self.backbone.embed_names), True)
 
     def _fit(self, rows: Embedded, named: bool) -> Self:
-        folds = CrossValidation.new(self._method, self._seed, rows.X.dtype) if self._calibrate else None
-        empty = Head(self._method, self._seed, rows.X.dtype, folds=folds)
-        state = ImprinterState(self._pretrained.with_head(empty) if self._pretrained else empty, {}, named).with_rows(
-            rows
-        )
+        empty = empty_head(self._method, self._seed, rows, self._calibrate)
+        head = self._pretrained.with_head(empty) if self._pretrained and isinstance(empty, Head) else empty
+        state = ImprinterState(head, {}, named).with_rows(rows)
         state.head.prepared  # noqa: B018 - raises here, not in the first prediction, if it cannot be solved
         self._state = state
         return self
@@ -169,7 +168,7 @@ class Imprinter(Answering):
         """Imprint new classes, and more items of known ones; the other classes do not change."""
         state = self.state  # raises before any work if the model is not fitted
         rows = self.embed(data, y, progress=progress, classes=state.head.classes.tolist())
-        new = set(np.asarray(rows.y).tolist()) - set(state.head.classes.tolist())
+        new = set(rows.labels) - set(state.head.classes.tolist())
         if state.named and new:
             rows = joined(rows, self._names.rows(sorted(new), self.backbone.embed_names))
         compare_and_set(self, "_state", lambda state: state.with_rows(rows))

@@ -105,7 +105,10 @@ def archive(project: Project) -> Iterator[bytes]:
         if project.modality.typed:
             for name, held_out in (("train" if split else "texts", False), *([("test", True)] if split else [])):
                 z.writestr(zipfile.ZipInfo(f"{name}.csv", STAMP), _table([i for i in items if i.held_out == held_out]))
-        for item in () if project.modality.typed else items:
+        described = [] if project.modality.typed else [i for i in items if i.text is not None]
+        if described:
+            z.writestr(zipfile.ZipInfo("descriptions.csv", STAMP), _table(described))
+        for item in () if project.modality.typed else (i for i in items if i.text is None):
             path = f"{('test/' if item.held_out else 'train/') if split else ''}{item.label}/{item.file}"
             try:
                 z.writestr(zipfile.ZipInfo(path, STAMP), project.content(item))

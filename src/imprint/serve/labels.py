@@ -9,6 +9,7 @@ from imprint.core.tree import SEPARATOR
 
 LONGEST_LABEL = 100
 LONGEST_NAME = 120
+LONGEST_DESCRIPTION = 500
 
 
 def clean_label(given: Any) -> str:
@@ -27,6 +28,13 @@ def clean_label(given: Any) -> str:
             '\\ : * ? " < > |, and put a slash only between the levels of a tree, as in animal/cat.'
         )
     return SEPARATOR.join(parts)
+
+
+def clean_description(given: Any) -> str:
+    """The description of a class with its white space normalised."""
+    if not isinstance(given, str) or len(given) > LONGEST_DESCRIPTION:
+        raise ParameterError(f"A description must be a text of at most {LONGEST_DESCRIPTION} characters.")
+    return " ".join(given.split())
 
 
 def clean_name(given: str, otherwise: str) -> str:

@@ -13,13 +13,14 @@ from imprint.core.errors import FileError, ImprintError, UnreadableInput
 from imprint.core.files.atomic import exclusive
 from imprint.core.types import Array
 from imprint.embeddings.pipeline import BATCH_SIZE
+from imprint.imprinter.names import words_of
 from imprint.method import Method
 from imprint.modalities import Modality, modality
 from imprint.serve.evaluation import Evaluator, ModelEvaluation
 from imprint.serve.history import History, replayed
 from imprint.serve.imported import check_import, imported_basis
 from imprint.serve.labelled import LabelledItem
-from imprint.serve.labels import clean_label, clean_name
+from imprint.serve.labels import clean_description, clean_label, clean_name
 from imprint.serve.model import ModelBasis, ServedModel, refitted
 from imprint.serve.store import PROJECT, Entry, ProjectCache, ProjectStore, digest_of, project_name
 from imprint.serve.workers import BatchingEmbedder, SupervisedThread
@@ -128,6 +129,15 @@ class Project:
         self.rows.keep(entry["digest"], row)
         return self.change(entry, None if self.modality.typed else raw)
 
+    def describe(self, entry: Entry) -> "Future[CommitOutcome]":
+        """Create a class without examples: its description, or else its name, is embedded as its first row."""
+        label = clean_label(entry.get("label"))
+        words = clean_description(entry.get("description", "")) or words_of(label)
+        added = {"do": "add", "label": label, "name": clean_name(words, "description"), "text": words}
+        added["digest"] = digest_of(words.encode())
+        self.rows.keep(added["digest"], self._embedder.submit_name(words).result())
+        return self.change(added)
+
     def import_model(self, raw: bytes, name: str) -> "Future[CommitOutcome]":
         """Replace the classes of the project by those of a model file."""
         labels = check_import(raw, name, self.backbone)
@@ -205,7 +215,8 @@ class Project:
             futures = {}
             for item in missing[start : start + BATCH_SIZE]:
                 with suppress(FileError, UnreadableInput):
-                    futures[item.digest] = self.embed(self.content(item), item.name)
+                    raw, words = self.content(item), None if self.modality.typed else item.text
+                    futures[item.digest] = self._embedder.submit_name(words) if words else self.embed(raw, item.name)
             for digest, future in futures.items():
                 self.rows.keep(digest, future.result())
 

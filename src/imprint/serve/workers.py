@@ -145,6 +145,10 @@ def _sentence(error: BaseException) -> str:
     return (lines[0].strip() if lines else type(error).__name__).rstrip(".")[:300]
 
 
+class ClassWords(str):
+    """The name or description of a class, among prepared inputs."""
+
+
 class BatchingEmbedder:
     """A backbone that any thread may use.
 
@@ -164,5 +168,14 @@ class BatchingEmbedder:
             raise UnreadableInput(name, e.reason) from None
         return self.thread.submit((prepared, name))
 
+    def submit_name(self, words: str) -> "Future[Array]":
+        """Embed the name or description of a class soon.  # (d,)"""
+        return self.thread.submit((ClassWords(words), words))
+
     def _embed(self, batch: list[tuple[Any, str]]) -> Sequence[Array | Exception]:
-        return list(embed_checked(self.backbone, [prepared for prepared, _ in batch], [name for _, name in batch]))
+        rows = {i: self.backbone.embed_names([a])[0] for i, (a, _) in enumerate(batch) if isinstance(a, ClassWords)}
+        inputs = [i for i in range(len(batch)) if i not in rows]
+        if inputs:
+            prepared, names = zip(*(batch[i] for i in inputs))
+            rows |= zip(inputs, embed_checked(self.backbone, prepared, names))
+        return [rows[i] for i in range(len(batch))]

@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 
 from imprint.core.errors import FileError, ParameterError
-from imprint.paper import chosen, listing
+from imprint.paper import ARTEFACTS, chosen, listing
 from imprint.paper.artefact import Results, Scores, spent
-from imprint.paper.artefacts import ARTEFACTS
 from imprint.paper.modes import peaks, published
 from imprint.paper.page import read_runs, sections, write_page
 from imprint.paper.run import run, works
@@ -267,7 +266,7 @@ def test_the_page_stands_alone(table1, tmp_path):
     files = write_page(read_runs([table1]), tmp_path)
     page = (tmp_path / "results.html").read_text()
     assert {f.name for f in files} >= {"results.html", "results.md", "table1.svg"}
-    assert not re.search(r'(?:src|href)="(?!#)', page)
+    assert not re.search(r'(?:src|href)="(?!#|data:)', page)
     ids = re.findall(r'\bid="([^"]+)"', page)
     assert len(ids) == len(set(ids))
     assert [name for name in ARTEFACTS if f"paper/{name}" in page] == ["table1"]

@@ -113,15 +113,23 @@ function replaceKeepingFocus(old, fresh) {
 
 function toolbar() {
   const name = h("input", { type: "text", id: "new-class", placeholder: "Name of a new class", "aria-label": "Name of a new class", maxlength: 100, autocomplete: "off" });
+  const words = h("input", { type: "text", id: "describe", placeholder: "Description (optional)", "aria-label": "Description of the new class", maxlength: 500, autocomplete: "off", hidden: !store.describes });
+  const created = (label) => {
+    name.value = words.value = "";
+    shown.get(label)?.element.querySelector("input, textarea")?.focus();
+    speak(`Class ${label} created.`);
+  };
+  const describe = async () => {
+    const label = name.value.trim() || nextName();
+    if (await change({ do: "describe", label, description: words.value.trim() })) created(label);
+  };
   const form = h("form", { class: "row grow", onsubmit: async (event) => {
     event.preventDefault();
     const label = name.value.trim() || nextName();
-    if (await change({ do: "create", label })) {
-      name.value = "";
-      shown.get(label)?.element.querySelector("input, textarea")?.focus();
-      speak(`Class ${label} created.`);
-    }
-  } }, name, h("button", { type: "submit", class: "main" }, "New class"));
+    if (words.value.trim()) describe();
+    else if (await change({ do: "create", label })) created(label);
+  } }, name, words, h("button", { type: "submit", class: "main" }, "New class"),
+    h("button", { type: "button", id: "from-name", hidden: !store.describes, title: "Its name, or the description, is its first example", onclick: describe }, "From its name"));
   const search = h("input", { type: "search", id: "filter", placeholder: "Find a class", "aria-label": "Find a class", oninput: () => {
     filter = search.value.trim().toLowerCase();
     showExamples();
@@ -269,6 +277,13 @@ function menu(label, items) {
   return details;
 }
 
+/** The nodes above a class of a tree that have other classes too: of animal/cat it is animal. */
+function above(label) {
+  const parts = label.split("/");
+  return parts.slice(0, -1).map((_, n) => parts.slice(0, n + 1).join("/"))
+    .filter((node) => store.classes.filter((one) => one.label.startsWith(`${node}/`)).length > 1);
+}
+
 /** What a menu offers; built when it is opened. */
 function entries(details, label, items) {
   const others = store.classes.filter((one) => one.label !== label);
@@ -281,6 +296,7 @@ function entries(details, label, items) {
     items.length ? h("button", { type: "button", onclick: () => { setSelecting(true); items.forEach((one) => selected.add(one.id)); showSelection(); } }, "Select all") : "",
     h("button", { type: "button", onclick: () => rename(details.closest("article").querySelector(".name"), label) }, "Rename"),
     others.length ? merge : "",
+    ...above(label).map((node) => h("button", { type: "button", class: "danger", data: { node }, onclick: () => changeWithUndo({ do: "drop", label: node }, `All classes of ${node} are deleted.`) }, `Delete all of ${node}`)),
     h("button", { type: "button", class: "danger", onclick: () => changeWithUndo({ do: "drop", label }, `${label} and its ${count(items.length, noun())} are deleted.`) }, "Delete class"),
   ];
 }

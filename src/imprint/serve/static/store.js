@@ -3,7 +3,7 @@
 import * as server from "./server.js";
 import { at, note } from "./dom.js";
 
-export const store = { project: "", name: "", token_file: "", input: null, revision: -1, modality: "image", noun: "picture", typed: false, suffixes: [], backbone: "", undo: false, redo: false, classes: [], evaluation: null, drift: null };
+export const store = { project: "", name: "", token_file: "", input: null, revision: -1, modality: "image", noun: "picture", typed: false, describes: false, suffixes: [], backbone: "", undo: false, redo: false, classes: [], evaluation: null, drift: null };
 const listeners = [];
 let running = null;
 let again = false;
@@ -31,7 +31,7 @@ export function refresh() {
     do {
       again = false;
       const state = await server.state();
-      state.classes = state.classes.map(({ label, opened, items }) => ({ label, opened, items: items.map(([id, name, digest, heldOut]) => ({ id, name, digest, heldOut })) }));
+      state.classes = state.classes.map(({ label, opened, items }) => ({ label, opened, items: items.map(([id, name, digest, heldOut, written]) => ({ id, name, digest, heldOut, written })) }));
       Object.assign(store, state);
       for (const listener of listeners) listener("state");
     } while (again);
