@@ -104,9 +104,8 @@ def _embeddings(path: Path, key: str, rows: Array, held: Sequence[str]) -> Array
 def _labels(path: Path, key: str, rows: int, beside: str) -> Array:
     labels = _read(path, key)
     if len(np.atleast_1d(labels)) != rows or not rows:
-        raise FileError(
-            f"{path}: {beside} and {key} must be of one length above 0, not {rows} and {len(np.atleast_1d(labels))}."
-        )
+        counts = f"{beside} has {rows:,} rows and {key} has {len(np.atleast_1d(labels)):,} labels"
+        raise FileError(f"{path}: {counts}; the numbers must be equal and above 0.")
     try:
         return plain_labels(labels)
     except ParameterError as e:
