@@ -40,7 +40,7 @@ def command(
         typer.Option(
             metavar="P",
             help=f"Answer '{NONE}' if the p-value `known` is below P; in a tree of classes, answer with the deepest "
-            "node of probability 0.9 or more. With 0.05, about 5 % of the inputs that do belong are rejected.",
+            "node that is still likely. With 0.05, about 5 % of the inputs that do belong are rejected.",
             min=0,
             max=1,
         ),
@@ -130,7 +130,7 @@ def _answers(
     model: "Imprinter", embedded: "Embedded", top: int, unknown: float | None, level: int | None, reasons: int
 ) -> list[dict[str, Any]]:
     known = model.known(embedded) if model.calibrated or unknown is not None else [None] * len(embedded.X)
-    nodes = model.likely_nodes(embedded, level) if unknown is not None and model.tree.grouped_levels else None
+    nodes = model.likely_nodes(embedded, unknown, level) if unknown is not None and model.tree.grouped_levels else None
     answers = []
     for i, (name, guesses, p) in enumerate(zip(embedded.names, model.top(embedded, top, level), known)):
         rejected = unknown is not None and p is not None and p < unknown
@@ -143,7 +143,7 @@ def _answers(
         }
         if nodes is not None:
             node = nodes[i]
-            answer["node"] = node._asdict() if node is not None and rejected else None
+            answer["node"] = None if node is None else node._asdict()
         if reasons:
             near = model.why(embedded._replace(X=embedded.X[i : i + 1]), reasons)
             answer["why"] = [{"label": r.label, model.measure: r.value, "picture": r.picture} for r in near]
