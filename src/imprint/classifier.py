@@ -9,6 +9,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.metrics import accuracy_score
 
 from imprint.active import Suggestions, suggest
+from imprint.calibration.caveats import warn_of_small_samples
 from imprint.core.arrays import all_finite, as_labels, dtype_name, labels_at, like, on_gpu, plain, to_numpy
 from imprint.core.component import DEFAULT
 from imprint.core.errors import FileError, ParameterError
@@ -16,7 +17,7 @@ from imprint.core.files import container
 from imprint.core.label_sets import read_tags
 from imprint.core.threads import compare_and_set
 from imprint.core.types import Array
-from imprint.estimator.fitted import Fitted, FittedState, read_columns, warn_of_small_samples
+from imprint.estimator.fitted import Fitted, FittedState, read_columns
 from imprint.estimator.inputs import FLOATS, Columns, empty_head, read_training, refuse_balanced
 from imprint.estimator.parameters import MethodParameters, as_parameters
 from imprint.head import Head
@@ -112,7 +113,7 @@ class ImprintClassifier(Fitted, ClassifierMixin, MethodParameters):  # type: ign
         except ParameterError as e:
             n = len(rows.X)
             raise ParameterError(f"fit(X, y) with {n} sample{'s' * (n > 1)}: {e}") from None
-        warn_of_small_samples(head)
+        warn_of_small_samples(head.imprinted.folds)
         self._learnt = FittedState(head, rows.columns)
         return self
 
@@ -179,7 +180,7 @@ class ImprintClassifier(Fitted, ClassifierMixin, MethodParameters):  # type: ign
         Refusing rows below 0.05 refuses about 5 % of the rows that do belong, over all classes together.
         """
         head, rows = self._queries("known(X)", X)
-        warn_of_small_samples(head, of_known=True)
+        warn_of_small_samples(head.imprinted.folds, of_known=True)
         try:
             return like(head.known(rows), X)
         except ParameterError as e:

@@ -14,9 +14,9 @@ test("counts and weights read as people write them", () => {
 test("an input that is unlike all classes is none of these, with the closest class and its p-value", () => {
   assert.deepEqual([0.01, 0.07, 0.6, null].map((p) => familiarity(p, "picture").word), ["None of these", "Unusual", "Familiar", "Not calibrated"]);
   assert.match(familiarity(0.012, "picture").detail, /Only 1\.2\u00a0% of your pictures .*p-value 0\.012/);
-  assert.equal(answered({ label: null, top: [{ label: "llama", probability: 0.865 }] }), "none of these (closest: llama)");
+  assert.equal(answered({ label: null, top: [{ label: "llama", probability: 0.865 }] }), "None of these (closest: llama)");
   assert.equal(answered({ label: null, node: { label: "animal", probability: 0.97 }, top: [{ label: "animal/cat", probability: 0.5 }] }), "animal (kind unknown; closest: animal/cat)");
-  assert.equal(answered({ label: null, node: null, top: [{ label: "animal/cat", probability: 0.5 }] }), "none of these (closest: animal/cat)");
+  assert.equal(answered({ label: null, node: null, top: [{ label: "animal/cat", probability: 0.5 }] }), "None of these (closest: animal/cat)");
   assert.equal(answered({ label: "cat", top: [{ label: "cat", probability: 0.9 }] }), "cat");
   assert.match(advice({ kind: "confused", label: "cat", with: "dog", recall: 0.75 }, "picture"), /cat \(recall 75\.0\u00a0%\): most mistakes are predicted as dog/);
 });

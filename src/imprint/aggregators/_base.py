@@ -39,7 +39,8 @@ class Aggregator(Component):
     """Whether `prepare` computes on proxies whose weights are a torch tensor, where they lie."""
     measure: ClassVar[str] = "distance"
     """What `evidence` is: a `distance` (less counts more), a `similarity`, or a signed `weight`."""
-
+    temperature_deviation: ClassVar[float] = 1.0
+    """How far the temperature that calibrates `probabilities` is from 1 a priori: the standard deviation of its log."""
     layout: ClassVar[Layout] = {}
     """The format of `sums`; a stored one that does not fit is refused."""
 

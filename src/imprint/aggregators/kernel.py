@@ -87,6 +87,7 @@ class Kernel(Aggregator):
     needs_points: ClassVar[bool] = True
     takes_tensors: ClassVar[bool] = True
     measure: ClassVar[str] = "weight"
+    temperature_deviation: ClassVar[float] = 0.12  # `temperature` suits tens of classes
     absent: ClassVar[Mapping[str, Any]] = {"balance": 0.0}
     layout: ClassVar[Layout] = {
         "mean": Entry("d", instead_of="total"),

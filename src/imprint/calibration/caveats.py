@@ -1,6 +1,10 @@
 """What a small sample does not allow to conclude, each in one sentence with its remedy."""
 
+import warnings
+from typing import Any
+
 from imprint.calibration.cross_validation import CrossValidation
+from imprint.core.errors import SmallSampleWarning
 
 USUAL_LEVEL = 0.05
 ENOUGH = 5
@@ -28,8 +32,13 @@ def caveats(folds: CrossValidation, things: str = "rows") -> list[str]:
     return [sentence for sentence in sentences if sentence]
 
 
-def p_value_caveat(folds: CrossValidation, level: float, things: str = "rows") -> str | None:
-    """One sentence where no p-value of `known` can fall below a level; None where some can."""
+def p_value_caveat(
+    folds: CrossValidation, level: float, things: str = "rows", remedy: str = "refuse below"
+) -> str | None:
+    """One sentence where no p-value of `known` can fall below a level; None where some can.
+
+    `remedy` is how the user's interface sets the level.
+    """
     rows = sum(len(held.index) for held in folds.held.values() if len(held.digests) > 1 or len(folds.held) == 1)
     smallest = 1 / (rows + 1)
     if smallest < level:
@@ -40,6 +49,14 @@ def p_value_caveat(folds: CrossValidation, level: float, things: str = "rows") -
         )
     count = "one of the" if rows == 1 else f"{rows}"
     return (
-        f"With {count} {things} the smallest p-value of known is {smallest:.2f}, so that below {level:g} nothing is "
-        f"refused: add {things}, or refuse below a value larger than {smallest:.2f}."
+        f"With {count} {things} the smallest p-value of known is {smallest:.2f}, so nothing is refused below "
+        f"{level:g}: add {things}, or {remedy} {int(100 * smallest + 1) / 100:.2f}."
     )
+
+
+def warn_of_small_samples(folds: Any, things: str = "rows", of_known: bool = False) -> None:
+    """Warn the caller's caller where a calibrated model has too few rows: for `known`, or for anything."""
+    if isinstance(folds, CrossValidation):
+        sentences = [p_value_caveat(folds, USUAL_LEVEL, things)] if of_known else caveats(folds, things)
+        for sentence in filter(None, sentences):
+            warnings.warn(sentence, SmallSampleWarning, stacklevel=3)

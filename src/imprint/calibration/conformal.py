@@ -9,6 +9,9 @@ from imprint.core.types import Array
 
 SMALLEST_SPREAD = 1e-12
 """The least spread to divide by, relative to the values and absolute."""
+RAISE = 0.6
+"""How much more the model scores new rows than the models of five folds: in spreads, over the root of a class's rows.
+Chosen with 2 to 20 rows per class on 24 sets of embeddings, on other draws than those of docs/trust.md."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,8 +53,12 @@ class ConformalScore:
         return str(g.add("Div", g.add("Add", weight, g.constant(self.heaviest, double)), g.constant(total, double)))
 
 
-def conformal_score(S: Array, doubt: Array | None, weight: Array) -> ConformalScore:
-    """The score with its values on held-out rows, from out-of-fold scores.  # (n, C), (n,), (n,)
+def conformal_score(S: Array, doubt: Array | None, weight: Array, rows: Array | None = None) -> ConformalScore:
+    """The score with its values on held-out rows, from predictions by models without them.  # (n, C), (n,), (n,), (n,)
+
+    Models of folds have fewer rows of a class than the model, so they score new rows lower. `rows`, the number of rows
+    of each row's class, corrects this: every part of the score is raised by a share of its spread that falls with it.
+    None, for leave-one-out predictions, raises nothing.
 
     >>> S = np.array([[0.9, 0.1], [0.8, 0.2], [0.3, 0.6]])
     >>> conformal_score(S, None, np.ones(3)).p_values(np.array([[0.85, 0.0], [0.0, 0.1]]), None).tolist()
@@ -59,6 +66,8 @@ def conformal_score(S: Array, doubt: Array | None, weight: Array) -> ConformalSc
     """
     spreads = _spread(S.max(axis=1)) if len(S) else 1.0, 1.0 if doubt is None else _spread(doubt)
     scores = ConformalScore(*spreads, np.empty(0), np.zeros(1), 1.0).of(S, doubt) if len(S) else np.empty(0)
+    if rows is not None:
+        scores = scores + (1 if doubt is None else 2) * RAISE / np.sqrt(np.maximum(rows, 1))
     order = np.argsort(scores, kind="stable")
     below = np.concatenate([[0.0], np.cumsum(weight[order])])
     return ConformalScore(*spreads, scores[order], below, float(weight.max(initial=1.0)))

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from imprint.calibration.calibration import Calibration, OutOfFold, calibrate
-from imprint.calibration.held import FOLDS, HeldRows, absorb, distinct_folds, known_folds, row_digests
+from imprint.calibration.held import FOLDS, HeldRows, absorb, distinct_folds, is_fitted, known_folds, row_digests
 from imprint.core.arrays import all_finite, as_labels, dtype_name, rows_at, to_numpy
 from imprint.core.errors import ParameterError
 from imprint.core.threads import Lazy
@@ -17,6 +17,9 @@ from imprint.method import ClassState, Method
 
 ASSESSED = 1_000
 """The number of rows that are assessed in all, unless there are more classes."""
+NEAR = 0.07
+"""The squared distance of near copies, as a share of twice the variance of the rows. Below it lie 27 % of the nearest
+neighbours in the training texts of CLINC150, and under 2 % of those in most sets of pictures."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,8 +143,9 @@ class CrossValidation:
         for label, held in self.held.items():
             if held.complete:
                 rows, weight, fold = held.in_order()
-                if (fold != f).any():
-                    complete[label] = rows[fold != f], weight[fold != f]
+                fitted = is_fitted(fold, f)
+                if fitted.any():
+                    complete[label] = rows[fitted], weight[fitted]
         states = dict(zip(complete, self._summarise(complete)))
         states |= {label: of_folds[f] for label, of_folds in self.fitted.items()}
         labels = tuple(label for label in self.held if label in states)
@@ -169,7 +173,8 @@ class CrossValidation:
         own = np.repeat(np.arange(len(labels)), [len(t) for t in taken])
         classes = as_labels(labels, self.empty.label_type)
         heads = (self.head_without(f) for f in range(folds))
-        return predict_out_of_fold(heads, X, own, fold, classes, np.concatenate(weight))
+        answers = predict_out_of_fold(heads, X, own, fold, classes, np.concatenate(weight))
+        return answers._replace(near_copy=_near_copies(self.empty.method, parts, taken))
 
     @property
     def calibration(self) -> Calibration:
@@ -189,12 +194,12 @@ def out_of_fold(method: Method, seed: int, X: Array, y: Array, folds: int = FOLD
     if folds < 2:
         raise ParameterError(f"out_of_fold(folds={folds}): folds must be int >= 2.")
     X, y = to_numpy(X), np.asarray(y)
-    fold = np.empty(len(y), dtype=np.int64)
+    fold, fitted = np.empty(len(y), dtype=np.int64), np.empty((folds, len(y)), dtype=bool)
     for label, mine in _rows_by_class(y).items():
         fold[mine] = distinct_folds(X[mine], seed, label, folds)
+        fitted[:, mine] = [is_fitted(fold[mine], f) for f in range(folds)]
     empty = Head(method, seed, dtype_name(X))
-    outside = [np.flatnonzero(fold != f) for f in range(folds)]
-    heads = (empty.learn(rows_at(X, rows), y[rows]) if len(rows) else empty for rows in outside)
+    heads = (empty.learn(rows_at(X, rows), y[rows]) if len(rows) else empty for rows in map(np.flatnonzero, fitted))
     classes, own = np.unique(y, return_inverse=True)
     return predict_out_of_fold(heads, X, own, fold, classes, np.ones(len(y)))
 
@@ -205,8 +210,9 @@ def predict_out_of_fold(
     """The predictions of every head for the rows of its fold."""
     scores, shares = np.full((len(X), len(classes)), -np.inf), np.zeros((len(X), len(classes)))
     doubts, assessed, has_doubt = np.zeros(len(X)), np.zeros(len(X), dtype=bool), False
-    column_of = {label: c for c, label in enumerate(classes.tolist())}
+    column_of, deviation = {label: c for c, label in enumerate(classes.tolist())}, 1.0
     for f, head in enumerate(heads):
+        deviation = head.aggregator.temperature_deviation
         rows = np.flatnonzero(fold == f)
         predictions = _predict(head, X[rows]) if len(rows) and len(head) else None
         if predictions is not None:
@@ -216,7 +222,8 @@ def predict_out_of_fold(
             assessed[rows] = np.isin(own[rows], columns)
             has_doubt = doubt is not None
             doubts[rows] = 0 if doubt is None else doubt
-    return OutOfFold(classes, own, fold, scores, shares, doubts if has_doubt else None, assessed, weight)
+    doubt, no_copies = doubts if has_doubt else None, np.zeros(len(X), dtype=bool)
+    return OutOfFold(classes, own, fold, scores, shares, doubt, assessed, weight, deviation, no_copies)
 
 
 def _predict(head: Head, X: Array) -> tuple[Array, Array, Array | None] | None:
@@ -229,6 +236,19 @@ def _predict(head: Head, X: Array) -> tuple[Array, Array, Array | None] | None:
     if not all_finite(S):
         return None
     return S, brief.aggregator.probabilities(S, brief.prepared), brief.doubt(X)
+
+
+def _near_copies(method: Method, parts: list[HeldRows], taken: list[Array]) -> Array:
+    """Which of the taken rows have a row of their class in another fold at almost no distance.  # (n,)"""
+    from scipy.spatial.distance import cdist
+
+    rows, nearest = [method.norm_inf.apply(held.rows[t]) for held, t in zip(parts, taken)], []
+    with np.errstate(over="ignore", invalid="ignore"):  # distances of extreme rows are infinite: not near
+        limit = 2 * NEAR * float(np.concatenate(rows).var(axis=0, dtype=np.float64).sum())
+        for held, t, queries in zip(parts, taken, rows):
+            gaps = cdist(queries, method.norm_inf.apply(held.rows), "sqeuclidean")
+            nearest.append(np.where(held.fold[t][:, None] == held.fold, np.inf, gaps).min(axis=1))
+    return np.concatenate(nearest) < limit
 
 
 def _unless_ones(weight: Array) -> Array | None:

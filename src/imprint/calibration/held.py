@@ -114,9 +114,23 @@ def distinct_folds(X: Array, seed: int, label: Any, folds: int) -> Array:
 
 
 def folds_of(seed: int, label: Any, count: int, folds: int = FOLDS) -> Array:
-    """The folds of the distinct rows of a class: of every `folds` rows one in each, in random order.  # (count,)"""
-    blocks = -(-count // folds)
-    return np.asarray(_stream(seed, label, "folds").random((blocks, folds)).argsort(axis=1).ravel()[:count])
+    """The folds of the distinct rows of a class: of every `folds` rows one in each, in random order.  # (count,)
+
+    Fewer rows are in the first folds, one in each; `is_fitted` says which of them a model is fitted on.
+    """
+    folds = min(count, folds)
+    random = _stream(seed, label, "folds").random((-(-count // folds), folds))
+    return np.asarray(random.argsort(axis=1).ravel()[:count])
+
+
+def is_fitted(fold: Array, f: int) -> Array:
+    """Whether the model of fold `f` is fitted on each row of a class with these folds.  # (n,)
+
+    Every model lacks some rows of every class: of a class of two to four rows, one. So classes of equal size stay
+    equal in every fold. A single row is missing in the first fold only.
+    """
+    used = int(fold.max()) + 1
+    return np.asarray(fold != (f % used if used > 1 else f))
 
 
 def row_digests(X: Array) -> Array:

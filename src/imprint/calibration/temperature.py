@@ -12,8 +12,8 @@ SMALLEST = 1e-37
 """The smallest probability whose logarithm is taken; float32 can still represent it."""
 LARGEST_FLOOR = 0.99
 FLOOR_WITHOUT_ROWS = 0.5
-UNEXPLAINED_ROWS = 0.25
-"""The weight of an additional row that no class explains, so that few rows do not give certainty."""
+UNEXPLAINED_ROWS, EXPLAINED_ROWS = 0.1, 20
+"""The prior of the floor: so many rows that only the floor explains, and so many that it does not."""
 LOG_TEMPERATURES = (-3.0, 3.0)
 
 
@@ -23,10 +23,11 @@ def scale(P: Any, temperature: float, floor: float) -> Any:
     return (1 - floor) * softmax(logs / temperature) + floor / P.shape[1]
 
 
-def fit_temperature(P: Array, true: Array, weight: Array) -> tuple[float, float]:
-    """The temperature and floor that make the true classes most likely.  # (n, C), (n,), (n,)
+def fit_temperature(P: Array, true: Array, weight: Array, deviation: float = 1.0) -> tuple[float, float]:
+    """The temperature and floor with the largest posterior probability.  # (n, C), (n,), (n,)
 
-    The logarithm of the temperature has a standard normal prior.
+    The logarithm of the temperature has a normal prior with mean 0 and this standard deviation, and the floor a beta
+    prior: few rows hardly change the aggregator's probabilities, many determine them.
     """
     from scipy.optimize import minimize_scalar
 
@@ -39,19 +40,21 @@ def fit_temperature(P: Array, true: Array, weight: Array) -> tuple[float, float]
         likelihoods = softmax(logs / np.exp(log_temperature))[np.arange(len(true)), true]
         floor = _best_floor(likelihoods, uniform, weight)
         log_likelihood = float(weight @ np.log((1 - floor) * likelihoods + floor * uniform))
-        return log_temperature**2 / 2 - log_likelihood - UNEXPLAINED_ROWS * np.log(floor), floor
+        log_prior = UNEXPLAINED_ROWS * np.log(floor) + EXPLAINED_ROWS * np.log1p(-floor)
+        return (log_temperature / deviation) ** 2 / 2 - log_likelihood - log_prior, floor
 
     best = minimize_scalar(lambda t: loss(t)[0], bounds=LOG_TEMPERATURES, method="bounded").x
     return float(np.exp(best)), loss(best)[1]
 
 
 def _best_floor(likelihoods: Array, uniform: float, weight: Array) -> float:
-    """The floor where the slope of the likelihood is zero, by bisection; the slope decreases."""
+    """The floor where the slope of the log posterior is zero, by bisection; the slope decreases."""
     low, high = 0.0, LARGEST_FLOOR
     for _ in range(40):
         middle = (low + high) / 2
         slopes = (uniform - likelihoods) / ((1 - middle) * likelihoods + middle * uniform)
-        low, high = (middle, high) if weight @ slopes + UNEXPLAINED_ROWS / middle > 0 else (low, middle)
+        slope = weight @ slopes + UNEXPLAINED_ROWS / middle - EXPLAINED_ROWS / (1 - middle)
+        low, high = (middle, high) if slope > 0 else (low, middle)
     return high
 
 

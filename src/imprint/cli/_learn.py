@@ -27,6 +27,8 @@ def embed(model: Imprinter, spec: str, **columns: Any) -> tuple[Embedded, tuple[
         model.embedder.choose(split.kind)
         by = f", by {model.embedder.spec}" if split.kind.needs_backbone else ""
         terminal.note(f"{split.found}{by}.")
+        if "test" in split.parts:
+            terminal.note("The data have a train and a test part: this uses train; test is for evaluation.")
         if model.embedder.cache and split.kind.needs_backbone:
             check_home()
         rows = model.embedder.labelled(split, progress=bars.embedding())

@@ -44,7 +44,8 @@ def command(
         model.embedder.choose(splits[0].kind)
         if cache and splits[0].kind.needs_backbone:
             check_home()
-        terminal.note("; ".join(split.found for split in splits) + ".")
+        parts = zip(splits[0].parts, splits) if len(splits) > 1 else [("", splits[0])]
+        terminal.note("; ".join(f"{part}: {split.found}".removeprefix(": ") for part, split in parts) + ".")
         rows = gather(model, splits, bars.embedding(), root=data)
     result = inspect_rows(rows.X, rows.y, rows.paths, rows.skipped)
     if page is not None:
@@ -80,7 +81,7 @@ def _show(result: "Inspection", rows: "LabelledRows") -> None:
     ):
         if paths:
             _heading(title, len(paths))
-            terminal.write("".join(f"  {terminal.printable(path)}\n" for path in paths[:MAX_LISTED]))
+            terminal.write_paths(paths[:MAX_LISTED])
 
 
 def _copies(result: "Inspection", rows: "LabelledRows") -> list[list[object]]:

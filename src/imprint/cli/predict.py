@@ -76,11 +76,13 @@ def command(
     import numpy as np
 
     from imprint.cli import _inputs
-    from imprint.cli._files import check_model
+    from imprint.cli._files import check_csv, check_model
     from imprint.core.errors import ParameterError, UnreadableInput
     from imprint.imprinter import Imprinter
 
     check_model(file)
+    if csv:
+        check_csv("predict", inputs)
     model = Imprinter.load(file, backbone=backbone, device=device, threads=threads, cache=cache)
     kind = model.embedder.kind
     if sort_into is not None and (kind.typed or not kind.needs_backbone):
@@ -101,7 +103,7 @@ def command(
     elif csv:
         terminal.write_csv(["path", *_columns(answers)], [[a["path"], *_cells(a)] for a in answers])
     else:
-        captions = split.captions
+        captions = split.captions if kind.typed else _inputs.relative_names(split.names, inputs)
         _show(answers, [captions[i] for i in readable], model.measure, unknown)
     if sort_into is not None:
         _sort(sort_into, answers, link)
@@ -118,10 +120,8 @@ def _warn_of_few_rows(model: "Imprinter", unknown: float) -> None:
     from imprint.calibration import CrossValidation
     from imprint.calibration.caveats import p_value_caveat
 
-    folds = model.state.head.imprinted.folds
-    sentence = (
-        p_value_caveat(folds, unknown, model.embedder.kind.plural) if isinstance(folds, CrossValidation) else None
-    )
+    folds, things = model.state.head.imprinted.folds, model.embedder.kind.plural
+    sentence = p_value_caveat(folds, unknown, things, "use --unknown") if isinstance(folds, CrossValidation) else None
     if sentence is not None:
         terminal.note(sentence)
 
@@ -167,7 +167,7 @@ def _monitor(model: "Imprinter", answers: list[dict[str, Any]]) -> None:
 def _show(answers: list[dict[str, Any]], captions: Sequence[str], measure: str, unknown: float | None) -> None:
     rows, reasons = [], []
     for caption, answer in zip(captions, answers):
-        others = ", ".join(f"{g['label']} {_percent(g['probability'])}" for g in answer["top"][1:])
+        others = ", ".join(f"{terminal.brief(g['label'])} {_percent(g['probability'])}" for g in answer["top"][1:])
         rejected = answer["label"] is None
         closest = answer["top"][0]["label"]
         label = f"{NONE} (closest: {closest})" if rejected else answer["label"]

@@ -53,10 +53,12 @@ def command(
     The inputs are listed with the most useful first, and a reason for each. Near-duplicates are suggested once. Inputs
     that cannot be read are named, and the exit code is 1.
     """
-    from imprint.cli._files import check_page
+    from imprint.cli._files import check_csv, check_page
     from imprint.core.errors import ParameterError, UnreadableInput
     from imprint.datasets.files import FileInputs
 
+    if csv:
+        check_csv("suggest", arguments)
     if len(arguments) > 2:
         raise ParameterError(f"suggest: {len(arguments)} arguments; give [FILE] POOL, a model and one pool.")
     if page is not None:

@@ -1,5 +1,6 @@
 """Labelled inputs: named data sets, folders of pictures or sounds, tables, packs and matrices."""
 
+import difflib
 import os
 from collections.abc import Iterable
 from dataclasses import replace
@@ -87,9 +88,11 @@ def load(
         return _load_folder(path, split, labelled, columns, tree)
     if not path.exists():
         text = os.fspath(data)
-        if isinstance(data, str) and not path.suffix and os.path.basename(text) == text:
-            raise unknown("dataset", data, [*names(), "or a path"])
-        raise FileError(f"There is no file or folder {text}.")
+        if not isinstance(data, str) or path.suffix or os.path.basename(text) != text:
+            raise FileError(f"There is no file or folder {text}.")
+        if difflib.get_close_matches(text, names(), 1):
+            raise unknown("dataset", text, [*names(), "or a path"])
+        raise FileError(f"There is no file or folder {text}, and no data set of that name.")
     if path.suffix.lower() == ".zip":
         from imprint.datasets.folder import load_zip
 

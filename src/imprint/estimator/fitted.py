@@ -1,19 +1,15 @@
 """What a fitted `ImprintClassifier` knows, and its attributes as scikit-learn names them."""
 
 import os
-import warnings
 from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from imprint.calibration import CrossValidation
-from imprint.calibration.caveats import USUAL_LEVEL, caveats, p_value_caveat
-from imprint.core.errors import SmallSampleWarning
 from imprint.core.files import container
 from imprint.core.tree import LabelTree
 from imprint.core.types import Array, Proxies
-from imprint.head import Decider, Head
+from imprint.head import Head
 from imprint.tags import TagHead
 
 
@@ -80,15 +76,6 @@ class Fitted:
     def expected_interval_(self) -> tuple[float, float]:
         """The 95 % interval of the expected accuracy."""
         return self._learnt.head.calibration.expected_interval
-
-
-def warn_of_small_samples(head: Decider, of_known: bool = False) -> None:
-    """Warn where a calibrated model has too few rows: for `known`, or for anything."""
-    folds = head.imprinted.folds
-    if isinstance(folds, CrossValidation):
-        sentences = [p_value_caveat(folds, USUAL_LEVEL)] if of_known else caveats(folds)
-        for sentence in filter(None, sentences):
-            warnings.warn(sentence, SmallSampleWarning, stacklevel=3)
 
 
 def read_columns(names: Any, source: str | os.PathLike[str]) -> tuple[str, ...] | None:

@@ -8,6 +8,7 @@ import numpy as np
 
 from imprint.active import Suggestions, suggest
 from imprint.backbones import Backbone
+from imprint.calibration.caveats import warn_of_small_samples
 from imprint.core.errors import ParameterError, UnreadableInput, printable
 from imprint.core.tree import LabelTree, Node
 from imprint.core.types import Array
@@ -155,7 +156,10 @@ class Answering(ABC):
 
         Refusing inputs below 0.05 refuses about 5 % of the inputs that do belong.
         """
-        return self.state.head.known(self._rows(items))
+        head = self.state.head
+        if not isinstance(items, Embedded):
+            warn_of_small_samples(head.imprinted.folds, self.embedder.kind.plural, of_known=True)
+        return head.known(self._rows(items))
 
     def suggest(self, items: Any, n: int = 10) -> Suggestions:
         """Numbers of the unlabelled items, most useful to label first, with `reasons`; see `imprint.active`.

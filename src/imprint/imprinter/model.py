@@ -11,6 +11,7 @@ import numpy as np
 
 from imprint import backbones, recipes
 from imprint.calibration import CrossValidation
+from imprint.calibration.caveats import warn_of_small_samples
 from imprint.core.arrays import plain
 from imprint.core.component import PARTS
 from imprint.core.errors import DataWarning, FileError, NotFittedError, ParameterError
@@ -47,8 +48,6 @@ class Imprinter(Answering):
         A published method, see `imprint list recipes`; `parts` replace some of its parts. [default: `kernel`]
     cache, device, threads
         Whether and where embeddings are cached (a second `fit` is fast, an interrupted one resumes); where it runs.
-    calibrate : bool
-        Whether to estimate `expected_accuracy_` and `known`, and to calibrate probabilities; see `ImprintClassifier`.
     keep_head : bool or str
         Whether to keep the classes of the backbone's own head, and how pre-trained and new classes compete: True or
         `margin`, `qi`, `done`; see `docs/keep-head.md`. Such a model has no expected accuracy.
@@ -58,10 +57,10 @@ class Imprinter(Answering):
     tree : bool, optional
         Whether nested folders and labels such as `animal/cat` are a tree of classes. [default: unless sub-folders have
         numbers as names]
-    random_state : int
-        The same data and seed give the same model.
     **parts
-        As `ImprintClassifier` takes them.
+        Parameters of `ImprintClassifier`: `norm_pre`, `generator`, `norm_post`, `norm_inf`, `aggregator`; `calibrate`,
+        whether to estimate `expected_accuracy_` and `known` and to calibrate probabilities [default: True];
+        `random_state`, an int, the same data and seed give the same model. [default: 0]
 
     Examples
     --------
@@ -80,13 +79,12 @@ class Imprinter(Answering):
         cache: bool | str | os.PathLike[str] = True,
         device: str = "cpu",
         threads: int | None = None,
-        calibrate: bool = True,
         keep_head: bool | str = False,
         names: bool | Mapping[str, str] | None = None,
         tree: bool | None = None,
-        random_state: Any = 0,
         **parts: Any,
     ):
+        calibrate, self._seed = parts.pop("calibrate", True), read_seed(parts.pop("random_state", 0))
         for name in parts:
             if name not in PARTS:
                 raise ParameterError(f"Imprinter({name}=...): there is no such part. It takes: {', '.join(PARTS)}.")
@@ -94,7 +92,7 @@ class Imprinter(Answering):
         self.embedder = BackboneEmbedder(options.spec if options else backbone, cache, device, threads)
         self.embedder.tree = tree
         given = options.parts if options else recipes.describe(recipe or DEFAULT).parts()
-        self._method, self._seed = Method.of(**{**given, **parts}), read_seed(random_state)
+        self._method = Method.of(**{**given, **parts})
         self._calibrate, self._names = calibrate, ClassNames.of(names)
         self._state: ImprinterState | None = None
 
@@ -147,7 +145,10 @@ class Imprinter(Answering):
         """Imprint every class of `data` (see `embed`), and discard earlier classes."""
         rows = self.embed(data, y, progress=progress)
         names = self._names.examples(self.embedder, rows, self._method, self._seed)
-        return self._fit(rows if names is None else joined(rows, names), names is not None)
+        self._fit(rows if names is None else joined(rows, names), names is not None)
+        if not isinstance(data, Embedded):
+            warn_of_small_samples(self.state.head.imprinted.folds, self.embedder.kind.plural)
+        return self
 
     def fit_names(self, classes: Sequence[str] | Mapping[str, str]) -> Self:
         """Imprint classes from their names alone: a list of names, or a dict from label to wording."""

@@ -152,6 +152,7 @@ class Artefact(ABC):
     """A table or figure of the paper. The fields are the keys of `artefacts.toml`."""
 
     name: str
+    topic: str
     title: str
     where: str
     note: str = ""
@@ -180,7 +181,8 @@ class Artefact(ABC):
 
     def section(self, results: Results) -> Section:
         """The results next to the published ones, or the reason why there are none."""
-        return self.show(results) or Section(self.name, self.title, self.where, self.missing(results.setting))
+        shown = self.show(results) or Section(self.name, self.title, self.where, self.missing(results.setting))
+        return replace(shown, topic=self.topic)
 
     @abstractmethod
     def show(self, results: Results) -> Section | None:

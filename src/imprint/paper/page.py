@@ -10,7 +10,7 @@ from imprint.core.files.notes import write_outputs
 from imprint.paper.artefact import Results, spent
 from imprint.paper.artefacts import ARTEFACTS
 from imprint.paper.setting import MAPS, MAX, ROLES, Setting
-from imprint.report.paper_page import as_html, as_markdown
+from imprint.report.paper_page import as_html, markdown_pages
 from imprint.report.sections import Picture, Run, Section, together
 from imprint.study.store import Store
 
@@ -39,15 +39,16 @@ def read_runs(folders: Sequence[str | os.PathLike[str]]) -> list[Run]:
 
 
 def write_page(runs: Sequence[Run], to: str | os.PathLike[str]) -> list[Path]:
-    """Write `results.html`, `results.md` and the pictures in `results/`."""
+    """Write `results.html`, `results.md`, and pictures and pages by topic in `results/`."""
     parts = (part for shown in together(runs) for _, section in shown for part in section.parts)
     drawings = [part for part in parts if isinstance(part, Picture)]
     pictures = {f"results/{p.name}.svg": p.svg for p in drawings}
     pictures |= {f"results/{p.name}-narrow.svg": p.narrow for p in drawings if p.narrow}
     more = "Further questions, on the same results: [beyond the paper](beyond.md).\n"
-    text = as_markdown(runs) + (f"\n{more}" if (Path(to) / "beyond.md").is_file() else "")
-    files = {"results.html": as_html(runs).encode(), "results.md": text.encode()}
-    return write_outputs(Path(to), {**files, **pictures})
+    texts = markdown_pages(runs)
+    texts["results.md"] += f"\n{more}" if (Path(to) / "beyond.md").is_file() else ""
+    pages = {name: text.encode() for name, text in {"results.html": as_html(runs), **texts}.items()}
+    return write_outputs(Path(to), {**pages, **pictures})
 
 
 def _read(folder: Path, name: str, setting: Setting) -> Run:

@@ -8,10 +8,12 @@ from imprint.report import html
 from imprint.report.forms import count
 from imprint.report.sections import (
     Cells,
+    ClaimRow,
     Picture,
     Run,
     Section,
     Shown,
+    Verdict,
     as_file,
     claims_html,
     line_breaks,
@@ -151,14 +153,54 @@ def _with_unique_ids(svg: str, name: str) -> str:
     return svg
 
 
+def markdown_pages(runs: Sequence[Run]) -> dict[str, str]:
+    """The Markdown files by name: an overview and one page per topic, or one page if not everything was run."""
+    topics: dict[str, list[Shown]] = {}
+    for shown in together(runs):
+        topics.setdefault(shown[0][1].topic, []).append(shown)
+    if len(topics) == 1 or not all(run.whole for run in runs):
+        return {"results.md": as_markdown(runs)}
+    names = [run.name for run in runs]
+    pages, overview = {}, []
+    for topic, group in topics.items():
+        file, claims = f"results/{as_file(topic.lower())}.md", rows(group)
+        lines = [f"# {topic}", "", f"Part of [{title(runs).lower()}](../results.md).", ""]
+        if claims:
+            lines += ["## Claims", "", claims_html(claims, names), ""]
+        pages[file] = "\n".join([*lines, *_markdown_sections(group, "")])
+        overview.append((f"[{topic}]({file})", ", ".join(s[0][1].where for s in group), *_holding(claims, names)))
+    head = ("topic", "tables and figures", *(f"claims that hold, {name}" for name in (*names, "published")))
+    table = markdown_cells(Cells(head, tuple(overview), 2))
+    lines = [*_opening(runs), tally(rows(together(runs)), names), "", *table, f"Computed with {_versions(runs)}.", ""]
+    return {"results.md": "\n".join(lines), **pages}
+
+
+def _holding(claims: Sequence[ClaimRow], names: Sequence[str]) -> list[str]:
+    """How many of the claims hold on each run, and on the published results."""
+    judged = [[row.found.get(name) for row in claims] for name in names] + [[row.published for row in claims]]
+    verdicts = [[j.verdict for j in column if j is not None] for column in judged]
+    return [f"{column.count(Verdict.HOLDS)} of {len(column)}" if column else "" for column in verdicts]
+
+
 def as_markdown(runs: Sequence[Run]) -> str:
-    """The page as Markdown; its pictures are in `results/`."""
+    """The whole page as Markdown; its pictures are in `results/`."""
     shown, names = together(runs), [run.name for run in runs]
     claims = rows(shown)
-    lines = [f"# {title(runs)}", "", *(line for s in front(runs) for line in (s, ""))]
-    lines += ["This page is written by a command, never by hand:", "", "```", commands(runs), "```", ""]
+    lines = _opening(runs)
     if claims:
         lines += ["## Claims", "", tally(claims, names), "", claims_html(claims, names), ""]
+    return "\n".join([*lines, *_markdown_sections(shown, "results/"), f"Computed with {_versions(runs)}.", ""])
+
+
+def _opening(runs: Sequence[Run]) -> list[str]:
+    """Title, introduction and commands."""
+    lines = [f"# {title(runs)}", "", *(line for s in front(runs) for line in (s, ""))]
+    return [*lines, "A command writes this page:", "", "```", commands(runs), "```", ""]
+
+
+def _markdown_sections(shown: Sequence[Shown], folder: str) -> list[str]:
+    """Every artefact with its tables and pictures, which are in `folder`."""
+    lines: list[str] = []
     for sections in shown:
         first = sections[0][1]
         lines += [f"## {first.title}", "", f"{first.where} · `paper/{first.name}`.", ""]
@@ -167,8 +209,8 @@ def as_markdown(runs: Sequence[Run]) -> str:
             lines += [f"### {first.title}: {name}", ""] if len(sections) > 1 else []
             lines += [text, ""] if text else []
             for part in section.parts:
-                lines += markdown_cells(part) if isinstance(part, Cells) else _markdown_picture(part)
-    return "\n".join([*lines, f"Made with {_versions(runs)}.", ""])
+                lines += markdown_cells(part) if isinstance(part, Cells) else _markdown_picture(part, folder)
+    return lines
 
 
 def markdown_cells(cells: Cells) -> list[str]:
@@ -178,8 +220,8 @@ def markdown_cells(cells: Cells) -> list[str]:
     return [*lines, "", *([cells.caption, ""] if cells.caption else [])]
 
 
-def _markdown_picture(picture: Picture) -> list[str]:
-    file, caption = f"results/{picture.name}", _plain(picture.caption)
+def _markdown_picture(picture: Picture, folder: str) -> list[str]:
+    file, caption = f"{folder}{picture.name}", _plain(picture.caption)
     if not picture.narrow:
         return [f"![{caption}]({file}.svg)", "", picture.caption, ""]
     narrow = f'<source media="(max-width: 640px)" srcset="{file}-narrow.svg">'

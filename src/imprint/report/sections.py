@@ -78,6 +78,8 @@ class Section:
     parts: tuple[Cells | Picture, ...] = ()
     claims: tuple[Claim, ...] = ()
     note: str = ""
+    topic: str = ""
+    """The page of the documentation that shows it, if everything was run."""
 
 
 @dataclass(frozen=True)

@@ -109,7 +109,7 @@ class Api:
             {
                 "project": self.project.folder.name,
                 "name": self.project.name,
-                "token_file": str(self.project.folder / "token"),
+                "token_file": str((self.projects.first if self.projects else self.project.folder) / "token"),
                 "input": export.picture_input(self.project.backbone),
                 "revision": history.revision,
                 "modality": modality.name,

@@ -33,7 +33,8 @@ class Projects:
 
     def __init__(self, project: Project, application_of: Callable[[Project, "Projects"], App]):
         self._application_of, self._lock, self.base = application_of, Lock(), home() / "serve"
-        self._first = project.folder  # which may lie elsewhere
+        self.first = project.folder
+        """The folder with which the server started; it has the token, and may lie elsewhere."""
         self._show(project)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -123,7 +124,7 @@ class Projects:
     def _folders(self, below: str = "") -> dict[str, Path]:
         base = self.base / below
         folders = {f.name: f for f in base.iterdir() if (f / PROJECT).is_file()} if base.is_dir() else {}
-        return folders if below else {**folders, self._first.name: self._first}
+        return folders if below else {**folders, self.first.name: self.first}
 
     def _named(self, entry: dict[str, Any], below: str = "") -> Path:
         folders, name = self._folders(below), entry.get("id")

@@ -77,7 +77,9 @@ def test_a_rejected_input_names_the_closest_class(imprint, paint, tmp_path):
 def test_too_few_pictures_to_refuse_anything_are_named_with_the_remedy(imprint, paint, tmp_path):
     photos = paint(tmp_path / "photos", ["dark", "light"], 4)
     assert imprint("fit", photos, "-o", "m.imprint", "-b", "raw").code == 0
-    assert "the smallest p-value of known is 0.11" in imprint("predict", "m.imprint", photos, "--unknown", 0.05).err
+    caveat = imprint("predict", "m.imprint", photos, "--unknown", 0.05).err
+    assert "the smallest p-value of known is 0.11" in caveat
+    assert "or use --unknown 0.12." in caveat
     assert "smallest p-value" not in imprint("predict", "m.imprint", photos, "--unknown", 0.2).err
 
 

@@ -193,6 +193,12 @@ def test_two_hundred_classes_and_five_thousand_pictures_stay_usable(serving, tmp
         assert loaded < 700, "pictures far below are not loaded yet"
         wide = page.driver.execute_script("return document.documentElement.scrollWidth")
         assert wide <= page.driver.execute_script("return innerWidth")
+        nodes = page.driver.execute_script("return document.querySelectorAll('*').length")
+        stops = (
+            "return [...document.querySelectorAll('button, input, select, a, summary')].filter((e) => e.tabIndex >= 0)"
+        )
+        assert nodes < 8000, "menus are built when they are opened"
+        assert len(page.driver.execute_script(stops)) < 1300
         page.type("#filter", "class 123")
         page.wait(lambda: sum(a.is_displayed() for a in page.all("article")) == 1, "one class to be left")
         page.click(f"{column('class 123')} .more")
@@ -261,7 +267,7 @@ def test_none_of_these_names_the_closest_class_and_explains_itself(serving, file
         page.wait(lambda: page.text("#evaluate-badge"), "the evaluation")
         Image.new("RGB", (64, 48), "white").save(tmp_path / "white.png")
         page.type("#try-file", str(tmp_path / "white.png"))
-        page.wait(lambda: page.text("#winner").startswith("none of these (closest: "), "an answer")
+        page.wait(lambda: page.text("#winner").startswith("None of these (closest: "), "an answer")
         page.click(".verdict .explain summary")
         assert "share of your own examples" in page.text(".verdict .explain")
         assert "%" not in page.text("#winner")

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_digits
 
-from imprint import ImprintClassifier, recipe
-from imprint.calibration import out_of_fold
+from imprint import ImprintClassifier, Imprinter, recipe
+from imprint.calibration import calibration_error, out_of_fold
 from imprint.core.component import DEFAULT
 from imprint.core.errors import SmallSampleWarning
 from imprint.method import Method
@@ -51,10 +51,18 @@ def test_too_few_rows_are_warned_of_with_what_to_do():
     model = ImprintClassifier(calibrate=True)
     first, *_ = sentences(lambda: model.fit(X[nine], Y[nine]))
     assert first.startswith("With 9 rows the smallest p-value of known is 0.10")
-    assert "add rows, or refuse below a value larger than 0.10" in first
+    assert first.endswith("so nothing is refused below 0.05: add rows, or refuse below 0.11.")
     assert sentences(lambda: model.known(X[:1])) == [first]
     assert not sentences(lambda: ImprintClassifier().fit(X[nine], Y[nine]))
     assert not sentences(lambda: ImprintClassifier(calibrate=True).fit(X[:300], Y[:300]).known(X[:1]))
+
+
+def test_models_with_a_backbone_warn_in_the_words_of_their_inputs():
+    pictures = list(np.random.default_rng(0).integers(0, 256, (9, 8, 8), dtype=np.uint8))
+    model = Imprinter("raw")
+    first, *_ = sentences(lambda: model.fit(pictures, ["a"] * 5 + ["b"] * 4))
+    assert first.startswith("With 9 pictures the smallest p-value of known is 0.10")
+    assert sentences(lambda: model.known(pictures[:1])) == [first]
 
 
 @pytest.mark.parametrize(
@@ -84,6 +92,32 @@ def test_few_rows_are_assessed_without_bias():
         covered.append(low <= true <= high)
     assert abs(np.mean(gaps)) < 0.08
     assert np.mean(covered) >= 0.95
+
+
+@pytest.mark.parametrize("rows", [2, 5])
+def test_few_rows_do_not_make_probabilities_worse(rows):
+    errors = []
+    for draw in range(8):
+        rng = np.random.default_rng(draw)
+        taken = np.concatenate([rng.permutation(np.flatnonzero(c == Y))[:rows] for c in range(10)])
+        models = (ImprintClassifier(calibrate=calibrate).fit(X[taken], Y[taken]) for calibrate in (True, False))
+        errors.append([calibration_error(model.predict_proba(X[::7]), Y[::7]) for model in models])
+    calibrated, plain = np.mean(errors, axis=0)
+    assert calibrated <= plain + 0.005
+
+
+def test_near_copies_do_not_make_p_values_of_new_rows_small():
+    """Every training row has a near copy, new rows have none."""
+    rng = np.random.default_rng(0)
+    y = np.repeat(np.arange(5), 60)
+    centres = 2 * rng.normal(size=(5, 8))
+    single, new = (centres[y] + rng.normal(size=(300, 8)) for _ in range(2))
+    copies = np.concatenate([single[:150], single[:150] + 1e-3, single[150:]])
+    model = ImprintClassifier(calibrate=True).fit(copies, np.concatenate([y[:150], y[:150], y[150:]]))
+    answers = model.head_.folds.answers
+    assert 0.4 < answers.near_copy.mean() < 0.7
+    assert len(model.head_.calibration.conformal.reference) == (~answers.near_copy).sum()
+    assert 0.02 < (model.known(new) < 0.05).mean() < 0.09
 
 
 def test_a_file_holds_every_row_once(tmp_path):

@@ -4,7 +4,7 @@ import re
 from dataclasses import replace
 
 from imprint.report.paper_page import as_html as page
-from imprint.report.paper_page import as_markdown
+from imprint.report.paper_page import as_markdown, markdown_pages
 from imprint.report.sections import (
     Cells,
     Claim,
@@ -80,6 +80,18 @@ def test_one_page_shows_both_runs_and_says_how_each_was_made():
     assert len(ids) == len(set(ids))
     assert "results/ranks.svg" in text
     assert "results/ranks-full-size.svg" in text
+
+
+def test_a_complete_run_has_one_markdown_page_per_topic():
+    run = replace(SMALL, sections=(replace(TABLE, topic="Some tables"), replace(CURVES, topic="Curves")))
+    pages = markdown_pages([run])
+    assert list(pages) == ["results.md", "results/some-tables.md", "results/curves.md"]
+    assert "| [Some tables](results/some-tables.md) | Table 1 | 1 of 1 | 0 of 1 |" in pages["results.md"]
+    assert "Means win." in pages["results/some-tables.md"]
+    assert "Means win." not in pages["results/curves.md"]
+    assert "](ranks.svg)" in pages["results/some-tables.md"]
+    assert "Part of [the paper, side by side](../results.md)." in pages["results/curves.md"]
+    assert list(markdown_pages([replace(run, whole=False)])) == ["results.md"]
 
 
 def test_one_run_is_here():

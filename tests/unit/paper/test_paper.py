@@ -267,7 +267,7 @@ def test_the_page_stands_alone(table1, tmp_path):
     files = write_page(read_runs([table1]), tmp_path)
     page = (tmp_path / "results.html").read_text()
     assert {f.name for f in files} >= {"results.html", "results.md", "table1.svg"}
-    assert not re.search(r'(?:src|href)="(?!#)', page)
+    assert not re.search(r'(?:src|href)="(?!#|data:)', page)
     ids = re.findall(r'\bid="([^"]+)"', page)
     assert len(ids) == len(set(ids))
     assert [name for name in ARTEFACTS if f"paper/{name}" in page] == ["table1"]

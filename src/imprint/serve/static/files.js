@@ -53,7 +53,7 @@ export async function dropped(transfer) {
   const entries = [...transfer.items].filter((item) => item.kind === "file").map((item) => item.webkitGetAsEntry?.() ?? item.getAsFile());
   const files = [];
   for (const entry of entries) await walk(entry, "", files);
-  return files;
+  return inOrder(files);
 }
 
 async function walk(entry, before, files) {
@@ -71,4 +71,7 @@ async function walk(entry, before, files) {
 }
 
 /** Files that were chosen with a file input, with their paths below a chosen folder. */
-export const chosen = (files) => files.map((file) => ({ file, path: file.webkitRelativePath || file.name }));
+export const chosen = (files) => inOrder(files.map((file) => ({ file, path: file.webkitRelativePath || file.name })));
+
+/** By path, so that classes are added in the order of their names and 10 follows 9. */
+const inOrder = (files) => files.sort((a, b) => a.path.localeCompare(b.path, "en", { numeric: true }));

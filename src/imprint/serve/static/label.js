@@ -56,7 +56,7 @@ function ask() {
 /** Draw the panel once, then what has changed. */
 export function showLabel() {
   const place = at("label");
-  if (!place.firstChild) place.append(h("h2", { class: "unseen" }, "Label"), toolbar(), h("div", { id: "label-item", class: "card" }), h("div", { id: "label-curve", class: "card" }), rest());
+  if (!place.firstChild) place.append(h("h2", { class: "unseen" }, "Label next"), toolbar(), h("div", { id: "label-item", class: "panel" }), h("div", { id: "label-curve", class: "panel" }), rest());
   draw();
 }
 
@@ -179,7 +179,7 @@ function drawCurve() {
 
 function rest() {
   const share = h("input", { type: "number", id: "rest-share", min: 50, max: 100, step: 1, value: 95, "aria-label": "Smallest probability in percent" });
-  return h("div", { class: "card" },
+  return h("div", { class: "panel" },
     h("h3", {}, "Label the rest by the model"),
     h("div", { class: "row" }, "above", share, "% probability", h("button", { type: "button", id: "rest-show", onclick: () => review(Number(share.value) / 100) }, "Review")),
     h("div", { id: "rest-grid" }));

@@ -16,7 +16,7 @@ export function contribution(value, measure) {
 }
 
 /** The answer in a few words; `label` is null where the input is unlike all classes. */
-export const answered = ({ label, node, top }) => label ?? (node ? `${node.label} (kind unknown; closest: ${top[0].label})` : `none of these (closest: ${top[0].label})`);
+export const answered = ({ label, node, top }) => label ?? (node ? `${node.label} (kind unknown; closest: ${top[0].label})` : `None of these (closest: ${top[0].label})`);
 
 /** How familiar an input looks, from its p-value; null where the model is not calibrated. */
 export function familiarity(known, noun) {
