@@ -44,6 +44,8 @@ def command(
     if not folder.is_dir():
         raise FileError(f"{folder} is not a folder; name the one to watch.")
     model = Imprinter.load(file, backbone=backbone, device=device, threads=threads, cache=False)
+    if model.state.head.tags:
+        raise ParameterError(f"watch: {file} is a model of tags; drift is measured for one label per input only.")
     monitor = DriftMonitor.of(model.state.head)
     if monitor is None:
         raise ParameterError(f"watch: {file} is not calibrated; fit it without --no-calibrate.")

@@ -2,12 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from imprint.aggregators.kernel import Kernel, SolvedKernel
 from imprint.core.arrays import as_labels, to_device, to_numpy
+from imprint.core.component import DEFAULT
 from imprint.core.digest import class_rng
 from imprint.core.errors import ParameterError
 from imprint.core.family import unknown
@@ -36,6 +37,8 @@ class TagHead(Decider):
     >>> head.predict(rows[2:]).tolist(), head.forget("dog").classes.tolist()
     ([[1, 1], [0, 0]], ['cat'])
     """
+
+    tags: ClassVar[bool] = True
 
     sets: Head
     labels: tuple[Any, ...]
@@ -114,6 +117,14 @@ class TagHead(Decider):
         return self.sets.proxies
 
     @property
+    def owners(self) -> Array:
+        return self.sets.classes
+
+    @property
+    def rows_per_class(self) -> Array:
+        return np.asarray(self.proxies.mass @ self.targets)
+
+    @property
     def targets(self) -> Array:
         """Which label belongs to which proxy.  # (p, labels)"""
         return indicator(self.sets.classes.tolist(), self.labels)[self.proxies.labels]
@@ -160,6 +171,11 @@ class TagHead(Decider):
 def predicted_sets(Y: Array, labels: Sequence[Any]) -> list[str]:
     """The rows of an indicator matrix as label sets."""
     return [as_text(labels[c] for c in np.flatnonzero(row).tolist()) for row in Y]
+
+
+def default_method() -> Method:
+    """The method for tags where none is asked for: every row is a proxy, with more noise than for classes."""
+    return Method.of(**{**DEFAULT, "generator": "all", "aggregator": "kernel(noise=1)"})
 
 
 def takes_tags(method: Method) -> bool:

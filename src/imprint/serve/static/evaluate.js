@@ -33,7 +33,7 @@ function heldOut(measured) {
   if (!measured) return null;
   return h("div", { class: "panel" }, h("h3", {}, "Held-out set"),
     h("div", { class: "score" }, h("p", { class: "figure", id: "held-out-accuracy" }, percent(measured.accuracy)),
-      h("p", {}, h("strong", {}, "Accuracy"), ` on ${count(measured.rows, `held-out ${noun()}`)}, which the model was not fitted with, 95 % interval ${percent(measured.interval[0])} to ${percent(measured.interval[1])}.`)),
+      h("p", {}, h("strong", {}, "Accuracy"), ` on ${count(measured.rows, `held-out ${noun()}`)}, which the model was not fitted with, 95\u00a0% interval ${percent(measured.interval[0])} to ${percent(measured.interval[1])}.`)),
     confusion(measured, "Confusion matrix of the held-out set"));
 }
 
@@ -54,7 +54,7 @@ function whole(found, old) {
   return [
     h("div", { class: "panel score" },
       h("p", { class: "figure", id: "accuracy" }, percent(found.accuracy)),
-      h("div", {}, h("p", {}, h("strong", {}, "Expected accuracy"), ` on new ${noun()}s like these, 95 % interval ${percent(found.interval[0])} to ${percent(found.interval[1])}.`),
+      h("div", {}, h("p", {}, h("strong", {}, "Expected accuracy"), ` on new ${noun()}s like these, 95\u00a0% interval ${percent(found.interval[0])} to ${percent(found.interval[1])}.`),
         h("p", { class: "muted" }, `Cross-validation on ${count(found.rows, noun())}: each is predicted by a model fitted without it.${old ? " Evaluating the latest change …" : ""}`),
         ...found.levels.map(({ level, nodes, accuracy }) => h("p", {}, `Accuracy at level ${level} of the tree (${count(nodes, "node")}): ${percent(accuracy)}.`)),
         ...found.caveats.map((sentence) => h("p", { class: "muted" }, sentence)))),
