@@ -113,7 +113,9 @@ def command(
         _warn_of_few_rows(model, unknown)
     terminal.skipped(embedded.skipped)
     if _inputs.STANDARD_INPUT in inputs and model.calibrated:
-        _monitor(model, answers)
+        from imprint.cli.watch import monitor_stream
+
+        monitor_stream(model, answers)
     terminal.end(embedded.skipped)
 
 
@@ -158,19 +160,6 @@ def _answers(
             answer["why"] = [{"label": r.label, model.measure: r.value, "picture": r.picture} for r in near]
         answers.append(answer)
     return answers
-
-
-def _monitor(model: "Imprinter", answers: list[dict[str, Any]]) -> None:
-    """Report where a stream of inputs stops looking like the training data."""
-    from imprint.active.drift import DriftMonitor
-    from imprint.cli.watch import report_drift
-
-    monitor = DriftMonitor.of(model.state.head)
-    if monitor is not None:
-        for answer in answers:
-            monitor.observe(answer["known"], answer["path"])
-        if monitor.alarm:
-            report_drift(monitor.alarm, monitor)
 
 
 def _show(answers: list[dict[str, Any]], captions: Sequence[str], measure: str, unknown: float | None) -> None:
