@@ -16,6 +16,7 @@ from imprint.modalities import Modality, modality
 Label: TypeAlias = int | str
 SPLITS = ("train", "test")
 LONGEST_CAPTION = 100  # characters of a text
+LONGEST_LABEL = 1000  # characters; an array of texts takes the length of the longest for each row
 NO_LABELS: Array = np.empty(0, dtype=np.int64)
 """The labels of inputs that have none."""
 
@@ -178,6 +179,9 @@ def plain_labels(values: Any) -> Array:
     if labels.ndim == 1 and labels.dtype.kind in "iu":
         return labels.astype(np.int64)
     if labels.ndim == 1 and labels.dtype.kind == "U":
+        longest = int(np.strings.str_len(labels).max(initial=0))
+        if longest > LONGEST_LABEL:
+            raise ParameterError(f"Labels must have at most {LONGEST_LABEL:,} characters, and one has {longest:,}.")
         return labels
     raise ParameterError(
         f"Labels must be a list of integers or of strings, not {labels.ndim}-dimensional {labels.dtype}."
