@@ -17,6 +17,7 @@ def command(
     page: options.Page = None,
     labels: options.Labels = None,
     label_column: options.LabelColumn = None,
+    separator: options.Separator = None,
     text_column: options.TextColumn = None,
     tree: options.Tree = None,
     backbone: options.Network = None,
@@ -39,6 +40,7 @@ def command(
         check_page(page)
     model = Imprinter(backbone, device=device, threads=threads, cache=cache)
     columns: dict[str, Any] = {"label_column": label_column, "text_column": text_column, "tree": tree}
+    columns["separator"] = separator
     with terminal.bars() as bars:
         splits = all_splits(data, labels=labels, progress=bars.download, **columns)
         model.embedder.choose(splits[0].kind)
@@ -47,7 +49,7 @@ def command(
         parts = zip(splits[0].parts, splits) if len(splits) > 1 else [("", splits[0])]
         terminal.note("; ".join(f"{part}: {split.found}".removeprefix(": ") for part, split in parts) + ".")
         rows = gather(model, splits, bars.embedding(), root=data)
-    result = inspect_rows(rows.X, rows.y, rows.paths, rows.skipped)
+    result = inspect_rows(rows.X, rows.y, rows.paths, rows.skipped, rows.tags)
     if page is not None:
         from imprint.evaluation.page import write_inspection
 

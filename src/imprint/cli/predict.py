@@ -85,6 +85,8 @@ def command(
         check_csv("predict", inputs)
     model = Imprinter.load(file, backbone=backbone, device=device, threads=threads, cache=cache)
     kind = model.embedder.kind
+    if sort_into is not None and model.state.head.tags:
+        raise ParameterError("--sort-into: an input of a model of tags has several labels; use --csv.")
     if sort_into is not None and (kind.typed or not kind.needs_backbone):
         raise ParameterError(f"--sort-into: only files, such as pictures, are sorted; this model reads {kind.plural}.")
     with terminal.bars() as bars:
@@ -111,7 +113,9 @@ def command(
         _warn_of_few_rows(model, unknown)
     terminal.skipped(embedded.skipped)
     if _inputs.STANDARD_INPUT in inputs and model.calibrated:
-        _monitor(model, answers)
+        from imprint.cli.watch import monitor_stream
+
+        monitor_stream(model, answers)
     terminal.end(embedded.skipped)
 
 
@@ -131,6 +135,9 @@ def _answers(
 ) -> list[dict[str, Any]]:
     known = model.known(embedded) if model.calibrated or unknown is not None else [None] * len(embedded.X)
     nodes = model.likely_nodes(embedded, level) if unknown is not None and model.tree.grouped_levels else None
+    from imprint.core.label_sets import as_text
+
+    tags = model.tags(embedded) if model.state.head.tags else None
     answers = []
     for i, (name, guesses, p) in enumerate(zip(embedded.names, model.top(embedded, top, level), known)):
         rejected = unknown is not None and p is not None and p < unknown
@@ -141,6 +148,10 @@ def _answers(
             "known": None if p is None else float(p),
             "top": [g._asdict() for g in guesses],
         }
+        if tags is not None:
+            chosen = [] if rejected else sorted(tags[i], key=lambda guess: -guess.probability)
+            answer |= {"label": None if rejected else as_text(guess.label for guess in chosen)}
+            answer["labels"] = [guess._asdict() for guess in chosen]
         if nodes is not None:
             node = nodes[i]
             answer["node"] = node._asdict() if node is not None and rejected else None
@@ -151,22 +162,11 @@ def _answers(
     return answers
 
 
-def _monitor(model: "Imprinter", answers: list[dict[str, Any]]) -> None:
-    """Report where a stream of inputs stops looking like the training data."""
-    from imprint.active.drift import DriftMonitor
-    from imprint.cli.watch import report_drift
-
-    monitor = DriftMonitor.of(model.state.head)
-    if monitor is not None:
-        for answer in answers:
-            monitor.observe(answer["known"], answer["path"])
-        if monitor.alarm:
-            report_drift(monitor.alarm, monitor)
-
-
 def _show(answers: list[dict[str, Any]], captions: Sequence[str], measure: str, unknown: float | None) -> None:
     rows, reasons = [], []
     for caption, answer in zip(captions, answers):
+        if "labels" in answer:
+            answer = _tags_in_words(answer)
         others = ", ".join(f"{terminal.brief(g['label'])} {_percent(g['probability'])}" for g in answer["top"][1:])
         rejected = answer["label"] is None
         closest = answer["top"][0]["label"]
@@ -190,6 +190,16 @@ def _show(answers: list[dict[str, Any]], captions: Sequence[str], measure: str, 
         terminal.note(KNOWN.format(unknown, 100 * unknown))
 
 
+def _tags_in_words(answer: dict[str, Any]) -> dict[str, Any]:
+    """An answer with the chosen labels and their probabilities as texts; the others come after the first."""
+    if answer["label"] is None:
+        return answer
+    chosen = [guess["label"] for guess in answer["labels"]]
+    others = [guess for guess in answer["top"] if guess["label"] not in chosen]
+    words = {"label": ", ".join(map(str, chosen)) or "no label", "top": [answer["top"][0], *others]}
+    return {**answer, **words, "probability": ", ".join(_percent(guess["probability"]) for guess in answer["labels"])}
+
+
 def _columns(answers: Iterable[dict[str, Any]]) -> list[str]:
     return [*COLUMNS, "node"] if any("node" in answer for answer in answers) else COLUMNS
 
@@ -199,7 +209,10 @@ def _cells(answer: dict[str, Any]) -> list[Any]:
     known = "" if answer["known"] is None else answer["known"]
     rejected = answer["label"] is None
     node = [answer["node"]["label"] if answer["node"] else ""] if "node" in answer else []
-    return [*(["", ""] if rejected else [answer["label"], answer["probability"]]), known, *node]
+    probability = answer["probability"]
+    if "labels" in answer:
+        probability = "|".join(str(guess["probability"]) for guess in answer["labels"])
+    return [*(["", ""] if rejected else [answer["label"], probability]), known, *node]
 
 
 def _append_to_table(path: Path, answers: dict[int, dict[str, Any]]) -> None:
@@ -227,5 +240,5 @@ def _refused(answer: dict[str, Any]) -> str:
     return f"{NONE}/{answer['node']['label']}" if answer.get("node") else NONE
 
 
-def _percent(p: float) -> str:
-    return f"{100 * p:.1f} %"
+def _percent(p: float | str) -> str:
+    return p if isinstance(p, str) else f"{100 * p:.1f} %"

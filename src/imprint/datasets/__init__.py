@@ -54,6 +54,7 @@ def load(
     labelled: bool = True,
     label_column: str | None = None,
     text_column: str | None = None,
+    separator: str | None = None,
     tree: Nesting = None,
     progress: DownloadProgress | None = None,
 ) -> Split:
@@ -64,6 +65,8 @@ def load(
       sub-folders classes even if their names are numbers. With a list of classes, folders below one belong to it;
     - a table `.csv`, `.tsv`, `.jsonl` or `.parquet`, of texts (`text`, or `text_column`) or of embeddings (columns of
       numbers, or one column of lists), with `label` (or `label_column`); a folder may hold `train.csv` and `test.csv`;
+    - tags, several labels per input: a table whose cells hold lists of labels, or labels parted by the `separator`, or
+      with several columns in `label_column`, such as "joy,love"; with a `separator`, equal files in several folders;
     - a pack `.npz` of pictures, or of embeddings as `imprint embed` writes them;
     - a matrix `.npy` of embeddings, with one label per row in the file `labels`.
 
@@ -83,7 +86,7 @@ def load(
     path = Path(data).expanduser()
     if labels is not None and path.suffix.lower() != ".npy":
         raise ParameterError(f"load({os.fspath(data)!r}, labels={os.fspath(labels)!r}): labels go with a .npy file.")
-    columns = {"label_column": label_column, "text_column": text_column}
+    columns = {"label_column": label_column, "text_column": text_column, "separator": separator}
     if path.is_dir():
         return _load_folder(path, split, labelled, columns, tree)
     if not path.exists():
@@ -96,7 +99,7 @@ def load(
     if path.suffix.lower() == ".zip":
         from imprint.datasets.folder import load_zip
 
-        return load_zip(path, split, labelled=labelled, tree=tree)
+        return _tagged(load_zip(path, split, labelled=labelled, tree=tree), separator)
     return _load_file(path, split, None if labels is None else Path(labels).expanduser(), labelled, columns)
 
 
@@ -140,4 +143,10 @@ def _load_folder(path: Path, split: str, labelled: bool, columns: dict[str, Any]
 
     if has_tables(path):
         return load_table_folder(path, split, labelled=labelled, **columns)
-    return load_folder(path, split, labelled=labelled, tree=tree)
+    return _tagged(load_folder(path, split, labelled=labelled, tree=tree), columns["separator"])
+
+
+def _tagged(split: Split, separator: str | None) -> Split:
+    from imprint.datasets.tags import with_tags
+
+    return split if separator is None or not len(split.labels) else with_tags(split, separator)

@@ -13,6 +13,7 @@ from imprint.core.tree import LabelTree
 from imprint.core.types import Array
 from imprint.embeddings import Skipped
 from imprint.head import Decider
+from imprint.tags import TagHead
 
 
 class PerClass(NamedTuple):
@@ -155,6 +156,10 @@ def _ratio(part: int, whole: int) -> float | None:
 
 def describe_expected(head: Decider, inputs: str) -> list[str]:
     """Expected accuracy with its interval, the most confused pair of classes, and the class that needs more rows."""
+    if isinstance(head, TagHead):
+        from imprint.evaluation.tags import describe_tags
+
+        return describe_tags(head, inputs)
     folds = head.imprinted.folds
     if not head.calibrated or not isinstance(folds, CrossValidation):
         return []

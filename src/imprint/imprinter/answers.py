@@ -117,10 +117,13 @@ class Answering(ABC):
         return self.state.head.tree(flat=self.embedder.tree is False)
 
     def predict(self, items: Any, level: int | None = None) -> Array:
-        """The label of every input; with `level`, its most probable node at that level of the tree."""
+        """The label of every input; with `level`, its most probable node at that level of the tree.
+
+        Of tags, an indicator matrix whose columns are `classes_`.
+        """
         head = self.state.head
         if level is None:
-            return np.asarray(head.classes[head.winners(self._rows(items))])
+            return head.predict(self._rows(items))
         return np.array([guesses[0].label for guesses in self.top(items, 1, level)])
 
     def predict_proba(self, items: Any, level: int | None = None) -> Array:
@@ -135,6 +138,13 @@ class Answering(ABC):
         labels, P = self._probabilities(items, level)
         order = np.argsort(-P, axis=1, kind="stable")[:, :n]
         return [[Guess(labels[c], float(p[c])) for c in row] for p, row in zip(P, order)]
+
+    def tags(self, items: Any) -> list[list[Guess]]:
+        """The labels that a model of tags predicts for every input, in the order of `classes_`."""
+        head = self.state.head
+        rows = self._rows(items)
+        P, labels = head.probabilities(head.scores(rows)), head.classes.tolist()
+        return [[Guess(labels[c], float(p[c])) for c in np.flatnonzero(one)] for p, one in zip(P, head.predict(rows))]
 
     def likely_nodes(self, items: Any, level: int | None = None) -> list[Node | None]:
         """For every input the deepest node of the tree that is still likely, for inputs that `known` rejects.

@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 
 from imprint.core.errors import FileError, ParameterError
-from imprint.paper import chosen, listing
+from imprint.paper import ARTEFACTS, chosen, listing
 from imprint.paper.artefact import Results, Scores, spent
-from imprint.paper.artefacts import ARTEFACTS
 from imprint.paper.modes import peaks, published
 from imprint.paper.page import read_runs, sections, write_page
 from imprint.paper.run import run, works
