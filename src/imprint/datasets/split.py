@@ -16,12 +16,13 @@ from imprint.modalities import Modality, modality
 Label: TypeAlias = int | str
 SPLITS = ("train", "test")
 LONGEST_CAPTION = 100  # characters of a text
+LONGEST_LABEL = 1000  # characters; an array of texts takes the length of the longest for each row
 NO_LABELS: Array = np.empty(0, dtype=np.int64)
 """The labels of inputs that have none."""
 
 
 class Inputs(Protocol):
-    """What a backbone reads, one by one: pictures as uint8 arrays, texts, sounds, or rows of embeddings."""
+    """A sequence of inputs: pictures as uint8 arrays, texts, sounds, or rows of embeddings."""
 
     def __len__(self) -> int: ...
 
@@ -87,11 +88,11 @@ class Split:
     classes: tuple[Label, ...]
     modality: str  # `image`, `text`, `sound`, `embedding`, or that of a plug-in
     source: Array | None = None  # (n,) str: which data set a row of a merged set came from
-    origin: str = ""  # what the data are called: a name, or the last part of a path
+    origin: str = ""  # the name of the data, or the last part of their path
     parts: tuple[str, ...] = ("train",)  # the splits that the data have
     ignored: Mapping[str, int] = field(default_factory=dict)  # files of another kind, by suffix
     tags: bool = False  # labels are label sets, see `core.label_sets`, and `classes` are the labels in them
-    omissions: tuple[str, ...] = ()  # sentences about inputs that were left out or cut
+    omissions: tuple[str, ...] = ()  # sentences about inputs that were left out or truncated
 
     def __post_init__(self) -> None:
         sizes = {len(self.inputs), len(self.names)} | ({len(self.labels)} if len(self.labels) else set())
@@ -108,7 +109,7 @@ class Split:
 
     @property
     def kind(self) -> Modality:
-        """What the inputs are."""
+        """The modality of the inputs."""
         return modality(self.modality)
 
     @property
@@ -152,12 +153,12 @@ class Split:
 
     @cached_property
     def fingerprint(self) -> str:
-        """A digest of every input and label, the same on every machine; names and places do not count."""
+        """A digest of every input and label, the same on every machine; names and paths do not count."""
         return digest([self.modality, inputs_digest(self.inputs), *_label_parts(self.labels)])
 
 
 def inputs_digest(inputs: Inputs) -> str:
-    """The digest of inputs: of the array, of the texts, or what the inputs say themselves."""
+    """The digest of inputs: of the array, of the texts, or their own `fingerprint()`."""
     if isinstance(inputs, np.ndarray):
         return digest([inputs])
     if hasattr(inputs, "fingerprint"):
@@ -178,6 +179,9 @@ def plain_labels(values: Any) -> Array:
     if labels.ndim == 1 and labels.dtype.kind in "iu":
         return labels.astype(np.int64)
     if labels.ndim == 1 and labels.dtype.kind == "U":
+        longest = int(np.strings.str_len(labels).max(initial=0))
+        if longest > LONGEST_LABEL:
+            raise ParameterError(f"Labels must have at most {LONGEST_LABEL:,} characters, and one has {longest:,}.")
         return labels
     raise ParameterError(
         f"Labels must be a list of integers or of strings, not {labels.ndim}-dimensional {labels.dtype}."
@@ -190,6 +194,6 @@ def classes_of(labels: Array) -> tuple[Label, ...]:
 
 
 def check_split(split: str) -> None:
-    """Refuse a split that no data set has."""
+    """Refuse any split but `train` and `test`."""
     if split not in SPLITS:
         raise ParameterError(f"load(split={split!r}): split must be one of 'train', 'test'.")

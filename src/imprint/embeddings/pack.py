@@ -25,7 +25,7 @@ from imprint.datasets.packs import check_entries, to_float
 
 ARRAYS = ("train", "train_labels", "test", "test_labels")
 FACTORS = ("scale", "offset")
-UNPACKED = ("X.npy", "y.npy", "X_test.npy", "y_test.npy")  # of a pack in the cache
+UNPACKED = ("X.npy", "y.npy", "X_test.npy", "y_test.npy")  # the files of an unpacked pack
 NOTE = "unpacked.json"
 
 
@@ -64,7 +64,7 @@ def read_pack(path: str | os.PathLike[str]) -> Pack:
 def write_pack(
     path: str | os.PathLike[str], X: Array, y: Array, X_test: Array, y_test: Array, *, as_bytes: bool = False
 ) -> None:
-    """Write a pack as float32, or `as_bytes`: smaller, and off by half of a column's `scale` at most."""
+    """Write a pack as float32, or `as_bytes`: smaller, with an error of at most half of a column's `scale`."""
     given = [np.asarray(a) for a in (X, y, X_test, y_test)]
     stored = dict(zip(ARRAYS, given)) | {"train": given[0].astype("<f4"), "test": given[2].astype("<f4")}
     problem = _problem(stored)
@@ -91,7 +91,7 @@ def _load(path: Path) -> dict[str, Array]:
 
 
 def _problem(stored: dict[str, Array]) -> str | None:
-    """The rule that these arrays break, if any."""
+    """The rule that the arrays violate, or None."""
     missing = [name for name in ARRAYS if name not in stored]
     if missing:
         return f"{', '.join(missing)} missing"
@@ -171,14 +171,14 @@ def _digests(folder: Path) -> dict[str, str]:
 
 
 def _save(path: Path, array: Array) -> None:
-    """As `np.save`, which on a full disk says only how many values it wrote."""
+    """Like `np.save`, but a full disk raises an OSError with its reason."""
     with open(path, "wb") as f:
         np.lib.format.write_array_header_1_0(f, np.lib.format.header_data_from_array_1_0(array))
         f.write(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
 
 
 def _unpack(path: Path, folder: Path) -> None:
-    """Create the folder of plain arrays as a whole; if two processes try, one wins and both are correct."""
+    """Create the folder of plain arrays in one step; if two processes try, either result is correct."""
     pack = read_pack(path)
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)

@@ -29,7 +29,7 @@ KINDS: dict[str, type] = dict(
     format=int, imprint=str, key=str, backbone=dict, data=dict, dtype=str, rows=int, width=int
 )
 KINDS |= dict(inputs=int, skipped=list, files=dict)
-CHECKSUM = "digest"  # the manifest's own
+CHECKSUM = "digest"  # the key of the checksum of the manifest
 
 
 @dataclass(frozen=True, eq=False)
@@ -224,7 +224,7 @@ def _sha256(path: Path) -> str:
 
 
 def _is_consistent(manifest: dict[str, Any]) -> bool:
-    """Whether the parts that opening relies on fit together, whoever wrote them."""
+    """Whether the parts that opening relies on are consistent with one another."""
     files, rows, width, inputs = (manifest[k] for k in ("files", "rows", "width", "inputs"))
     return (
         set(files) == set(FILES)
