@@ -78,7 +78,7 @@ class Split:
     """Inputs with their labels: `inputs[i]` belongs to the class `labels[i]` and is called `names[i]`.
 
     An input is a picture (uint8, height x width, with or without 3 colours), a text, a `Sound`, or an embedding; all
-    embeddings are one float32 matrix. Pictures and sounds in folders are decoded when asked for and raise
+    embeddings are one float32 matrix. Pictures and sounds in folders are decoded on access and raise
     `UnreadableInput` if they cannot be. Inputs without labels have `labels` of length 0 and no `classes`.
     """
 
