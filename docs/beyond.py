@@ -14,8 +14,8 @@ from pathlib import Path
 
 import numpy as np
 
+from imprint.paper import ARTEFACTS
 from imprint.paper.artefact import Results
-from imprint.paper.artefacts import ARTEFACTS
 from imprint.paper.budgets import GENERATOR_K, GENERATORS
 from imprint.paper.collapse import set_values
 from imprint.paper.page import read_runs
@@ -41,7 +41,7 @@ REGIONS = ("here, all", "here, d in 1", "here, NC1 > 1")
 def claims(runs: Sequence[Run], needed: str) -> str:
     """The claims that the run of this name answers, beside the answers of the others."""
     names = [run.name for run in runs]
-    found = [row for row in rows(together(runs)) if needed in row.found]
+    found = [row for row in rows(together(runs)) if needed in row.judged]
     return f"{tally(found, names)}\n\n{claims_html(found, names)}"
 
 

@@ -27,8 +27,8 @@ SHRINKAGE = 0.01
 SVHN = 2  # CombiDigits merges MNIST, MNIST-M, SVHN and USPS, in this order
 BACKBONES = {"DeiT": "deit_tiny", "TinyNet": "tinynet", "MobileNet": "mobilenet_v1_0.25_128"}
 UNKNOWN = {
-    "cifar10": {"Tiny-ImageNet (near)": "tinyimagenet100", "MNIST (far)": "mnist", "SVHN (far)": "combidigits"},
-    "mnist": {"FashionMNIST (near)": "fashionmnist", "CIFAR-10 (far)": "cifar10"},
+    "cifar10": {"Tiny-ImageNet, near": "tinyimagenet100", "MNIST, far": "mnist", "SVHN, far": "combidigits"},
+    "mnist": {"FashionMNIST, near": "fashionmnist", "CIFAR-10, far": "cifar10"},
 }
 
 
@@ -107,7 +107,7 @@ def scorers(problem: Problem) -> dict[str, Callable[[np.ndarray], np.ndarray]]:
 def names() -> list[str]:
     """The instances, by name."""
     pictures = ("photographs", *(f"{known}: {other}" for known, others in UNKNOWN.items() for other in others))
-    return ["CLINC150", *(f"{kind}, {network}" for network in BACKBONES for kind in pictures)]
+    return ["CLINC150", *(f"{kind} @ {network}" for kind in pictures for network in BACKBONES)]
 
 
 def problem_of(name: str, rows: int) -> Problem:
@@ -121,7 +121,7 @@ def problem_of(name: str, rows: int) -> Problem:
         pack = load("clinc150")
         taken = per_class(pack.y, rows, rng)
         return Problem(pack.X[taken], pack.y[taken], some(pack.Q), pack.outside)
-    kind, network = name.split(", ")
+    kind, network = name.split(" @ ")
     backbone = BACKBONES[network]
     if kind == "photographs":
         pack = load(f"{backbone}-tinyimagenet100")

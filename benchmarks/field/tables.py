@@ -70,18 +70,23 @@ def _ranked(scores: Scores, result: Comparison, reference: str, unit: str) -> It
         lost = [i for i in instances if scores[name][i] < scores[reference][i]]
         p = "" if name == reference else f"{result.pair(name, reference).adjusted:.2g}"
         mean = np.mean(list(scores[name].values()))
-        cells = [name, f"{mean:.1f}", f"{result.rank(name):.2f}", _names(won, instances), _names(lost, instances), p]
+        cells = [name, f"{mean:.1f}", f"{result.rank(name):.2f}", *_won_and_lost(won, lost, instances), p]
         yield "| " + " | ".join(cells) + " |"
     yield ""
     yield f"Friedman test over {result.instances} instances: p = {result.friedman.p:.2g}."
 
 
-def _names(some: list[str], instances: list[str]) -> str:
-    """The names of some instances, or of those that are missing if these are fewer."""
-    missing = [i for i in instances if i not in some]
-    if len(missing) < len(some):
-        return f"all {len(instances)}" + (f" except {_grouped(missing)}" if missing else "")
-    return _grouped(some)
+def _won_and_lost(won: list[str], lost: list[str], instances: list[str]) -> tuple[str, str]:
+    """The names of both; the longer list is "all others", and names the instances with equal scores."""
+    equal = [i for i in instances if i not in won and i not in lost]
+    ties = f"; equal on {_grouped(equal)}" if equal else ""
+
+    def rest(names: list[str]) -> str:
+        return f"all {len(names)}" if len(names) == len(instances) else f"all others{ties}"
+
+    if len(lost) > max(len(won), 3):
+        return _grouped(won), rest(lost)
+    return (rest(won) if len(won) > max(len(lost), 3) else _grouped(won)), _grouped(lost)
 
 
 def _grouped(names: list[str]) -> str:

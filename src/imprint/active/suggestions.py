@@ -62,6 +62,8 @@ def suggest(X_pool: Any, n: int = 10, *, head: Decider | None = None, random_sta
     >>> rows.tolist(), rows.reasons
     ([1, 3], ('far from what is known', 'far from what is known'))
     """
+    if head is not None and head.tags:
+        raise ParameterError("suggest(head=...): suggestions are for one label per input; leave the model of tags out.")
     return PreparedPool(X_pool, random_state).suggest(n, head)
 
 

@@ -4,9 +4,10 @@ import shlex
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
-from imprint.core.errors import FileError
+from imprint.core.errors import FileError, ParameterError
 from imprint.core.files import container
 from imprint.core.files.atomic import home
 
@@ -15,6 +16,13 @@ def words(*command: object) -> str:
     """A command line, quoted for the shell."""
     parts = [str(word) for word in command]
     return subprocess.list2cmdline(parts) if sys.platform == "win32" else shlex.join(parts)
+
+
+def check_csv(command: str, arguments: Sequence[str]) -> None:
+    """Refuse `--csv FILE`: the option takes no file."""
+    for word in arguments:
+        if word.lower().endswith(".csv") and not Path(word).exists():
+            raise ParameterError(f"--csv takes no file name: imprint {command} ... --csv > {word}.")
 
 
 def check_model(path: Path) -> None:

@@ -1,5 +1,6 @@
 """The arguments of `imprint predict`: files, folders, texts, a table, or standard input."""
 
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -37,7 +38,7 @@ def inputs(given: Sequence[str], kind: Modality, text_column: str | None = None,
 
 
 def read_table(values: Sequence[Any], kind: Modality, text_column: str | None) -> Split:
-    """All rows of one table, whatever split they belong to."""
+    """All rows of one table, of any split."""
     if len(values) > 1:
         raise ParameterError(f"predict: give one table at a time, not {len(values)} arguments.")
     path = Path(values[0])
@@ -46,6 +47,15 @@ def read_table(values: Sequence[Any], kind: Modality, text_column: str | None) -
     if table_suffix(path) is not None:
         return load_table(path, None, labelled=False, text_column=text_column)
     return datasets.load(path, "train", labelled=False, text_column=text_column)
+
+
+def relative_names(names: Sequence[str], given: Sequence[str]) -> Sequence[str]:
+    """The names of files, relative to the folder that was given, or to the common parent of several folders."""
+    folders = [os.path.expanduser(word) for word in given if os.path.isdir(os.path.expanduser(word))]
+    if not folders or len({os.path.isabs(folder) for folder in folders}) > 1:
+        return names
+    root = os.path.commonpath(folders) + os.sep
+    return [name.removeprefix(root) for name in names]
 
 
 def _value(word: str, kind: Modality) -> str | Path:

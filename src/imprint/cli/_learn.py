@@ -9,8 +9,11 @@ import numpy as np
 from imprint import datasets
 from imprint.cli import _terminal as terminal
 from imprint.cli._files import check_home, words
+from imprint.core.label_sets import indicator
 from imprint.evaluation.evaluation import describe_expected
+from imprint.evaluation.tags import TagEvaluation, tag_evaluation
 from imprint.imprinter import Embedded, Imprinter
+from imprint.tags import TagHead
 
 if TYPE_CHECKING:
     from imprint.evaluation import Evaluation
@@ -27,6 +30,8 @@ def embed(model: Imprinter, spec: str, **columns: Any) -> tuple[Embedded, tuple[
         model.embedder.choose(split.kind)
         by = f", by {model.embedder.spec}" if split.kind.needs_backbone else ""
         terminal.note(f"{split.found}{by}.")
+        if "test" in split.parts:
+            terminal.note("The data have a train and a test part: this uses train; test is for evaluation.")
         if model.embedder.cache and split.kind.needs_backbone:
             check_home()
         rows = model.embedder.labelled(split, progress=bars.embedding())
@@ -36,7 +41,7 @@ def embed(model: Imprinter, spec: str, **columns: Any) -> tuple[Embedded, tuple[
     return rows, split.parts
 
 
-def on_test_part(model: Imprinter, spec: str, columns: dict[str, Any]) -> "Evaluation":
+def on_test_part(model: Imprinter, spec: str, columns: dict[str, Any]) -> "Evaluation | TagEvaluation":
     """How good the model is on the test part of the data."""
     from imprint.evaluation import evaluation
     from imprint.evaluation.labelled_rows import all_splits, gather
@@ -44,12 +49,21 @@ def on_test_part(model: Imprinter, spec: str, columns: dict[str, Any]) -> "Evalu
     with terminal.bars() as bars:
         tree = model.embedder.nesting(model.classes_.tolist())
         rows = gather(model, all_splits(spec, tree=tree, **columns)[-1:], bars.embedding("Testing"))
+    if isinstance(head := model.state.head, TagHead):
+        return tag_evaluation(head, rows.X, rows.y, rows.paths, rows.skipped)
     return evaluation(model.predict_proba(rows.embedded()), model.classes_, rows.y, rows.paths, rows.skipped)
 
 
-def state(model: Imprinter, path: Path, rows: Embedded | None, json: bool, tested: "Evaluation | None" = None) -> None:
+def state(
+    model: Imprinter,
+    path: Path,
+    rows: Embedded | None,
+    json: bool,
+    tested: "Evaluation | TagEvaluation | None" = None,
+) -> None:
     """Print the content of the model file, and a next command."""
     labels, counts = _counts(rows)
+    head, noun = model.state.head, "label" if model.state.head.tags else "class"
     if json:
         terminal.emit(
             {
@@ -58,23 +72,26 @@ def state(model: Imprinter, path: Path, rows: Embedded | None, json: bool, teste
                 "proxies": len(model.state.head.proxies.labels),
                 "rows": dict(zip(map(str, labels), counts)),
                 **_expected(model),
-                **({"test": {"accuracy": tested.accuracy, "rows": tested.rows}} if tested else {}),
+                **({"test": _test_figures(tested)} if tested else {}),
                 "skipped": [{"path": s.name, "reason": s.reason} for s in rows.skipped] if rows else [],
             }
         )
         return
     if rows is not None:
-        terminal.note(f"Imprinted {model.embedder.kind.count(sum(counts))} of {terminal.count(len(labels), 'class')}.")
+        imprinted = 0 if rows.y is None else len(rows.y)
+        terminal.note(f"Imprinted {model.embedder.kind.count(imprinted)} of {terminal.count(len(labels), noun)}.")
     if model.state.named and rows is not None:
         terminal.note("The class names serve as one more example each (--no-names leaves them out).")
-    size = f"{terminal.count(len(model.classes_), 'class')}, {_proxies(model)}"
+    size = f"{terminal.count(len(model.classes_), noun)}, {_proxies(model)}"
     terminal.note(f"{path}: {size}, {terminal.bytes_of(path)}.")
-    for line in describe_expected(model.state.head, model.embedder.kind.plural):
+    for line in describe_expected(head, model.embedder.kind.plural):
         terminal.note(line)
-    if tested is not None:
+    if isinstance(tested, TagEvaluation):
+        terminal.note(f"On the test part: {tested.summary()}.")
+    elif tested is not None:
         right = tested.rows - len(tested.mistakes)
         terminal.note(f"On the test part: {100 * tested.accuracy:.1f} % correct, {right:,} of {tested.rows:,}.")
-    if len(model.classes_) == 1:
+    if len(model.classes_) == 1 and not head.tags:
         terminal.note(f"The model has one class: every input is classified as {str(model.classes_[0])!r}.")
         terminal.note(f"Next: {words('imprint', 'add', path, 'DATA')}")
     else:
@@ -95,9 +112,16 @@ def _expected(model: Imprinter) -> dict[str, Any]:
     return {"expected_accuracy": accuracy, "expected_interval": [low, high]}
 
 
+def _test_figures(tested: "Evaluation | TagEvaluation") -> dict[str, Any]:
+    figures = ("mean_average_precision", "macro_f1", "micro_f1") if isinstance(tested, TagEvaluation) else ()
+    return {name: getattr(tested, name) for name in ("accuracy", *figures, "rows")}
+
+
 def _counts(rows: Embedded | None) -> tuple[Sequence[object], Sequence[int]]:
     if rows is None or rows.y is None:
         return [], []
+    if rows.tags is not None:
+        return rows.tags, indicator(rows.y.tolist(), rows.tags).sum(axis=0).tolist()
     labels, counts = np.unique(rows.y, return_counts=True)
     return labels.tolist(), counts.tolist()
 

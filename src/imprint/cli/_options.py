@@ -63,7 +63,16 @@ Labels = Annotated[
     Path | None, typer.Option("--labels", metavar="FILE", help="One label per row, for a .npy file of embeddings.")
 ]
 LabelColumn = Annotated[
-    str | None, typer.Option(metavar="NAME", help="The column of labels in a table. [default: label]")
+    str | None,
+    typer.Option(metavar="NAME", help="The column of labels in a table; several, as NAME,NAME: tags. [default: label]"),
+]
+Separator = Annotated[
+    str | None,
+    typer.Option(
+        metavar="TEXT",
+        help="Inputs may have several labels (tags): cells of a table are parted at TEXT, such as '|', and equal files "
+        "in several folders are one input.",
+    ),
 ]
 TextColumn = Annotated[str | None, typer.Option(metavar="NAME", help="The column of texts in a table. [default: text]")]
 Network = Annotated[

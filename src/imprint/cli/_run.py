@@ -85,7 +85,8 @@ def _with_options(sentence: str) -> str:
     commands = getattr(get_command(application()), "commands", {}).values()
     names = {p.name for c in commands for p in c.params if p.name and "_" in p.name and _is_option(p)}
     parameters = re.compile(rf"\b({'|'.join(sorted(names))})\b(?!=)")
-    return parameters.sub(lambda match: f"--{match[1].replace('_', '-')}", sentence)
+    rule, known, listed = sentence.partition(" Known: ")  # names that happen to be those of parameters stay
+    return parameters.sub(lambda match: f"--{match[1].replace('_', '-')}", rule) + known + listed
 
 
 def application() -> typer.Typer:

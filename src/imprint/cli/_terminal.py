@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 MOST_NAMED = 10
 JOINERS = "\u200c\u200d"  # part of words and emoji
 UNLIMITED = 10_000  # columns of a pipe or file: nothing is cut
+NARROW, BRIEF = 100, 16  # columns of a narrow terminal, and of a label in a list on it
 NARROWEST, NAME, SHORT, GAP = 8, 12, 20, 2
 """Columns of a terminal: for a cut text, for a cut name, for a text that is cut last, and between two columns."""
 
@@ -131,6 +132,17 @@ def shortened(text: str, width: int) -> str:
     while cell_width(end) > tail:
         end = end[1:]
     return set_cell_size(text, width - 1 - cell_width(end)).rstrip() + "…" + end
+
+
+def brief(label: object) -> str:
+    """A label in a list of several; on a narrow terminal, a long one loses its middle."""
+    return shortened(str(label), BRIEF) if _console(sys.stdout).width < NARROW else str(label)
+
+
+def write_paths(paths: Iterable[str]) -> None:
+    """Paths, one per line; on a terminal, long ones lose their middle."""
+    width = _console(sys.stdout).width - 2
+    write("".join(f"  {shortened(printable(path), width)}\n" for path in paths))
 
 
 def _cut(cell: "Text", width: int) -> "Text":

@@ -11,6 +11,7 @@ def command(
     data: options.Data,
     labels: options.Labels = None,
     label_column: options.LabelColumn = None,
+    separator: options.Separator = None,
     text_column: options.TextColumn = None,
     backbone: options.MovedNetwork = None,
     device: options.Device = "cpu",
@@ -29,7 +30,8 @@ def command(
 
     check_model(file)
     network: dict[str, Any] = {"backbone": backbone, "device": device, "threads": threads}
-    columns = {"labels": labels, "label_column": label_column, "text_column": text_column}
+    columns: dict[str, Any] = {"labels": labels, "label_column": label_column, "text_column": text_column}
+    columns["separator"] = separator
     rows, _ = embed(Imprinter.load(file, cache=cache, **network), data, **columns)
     with Imprinter.change(file, **network) as model:
         copies = model.state.count_known(rows)

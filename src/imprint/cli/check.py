@@ -17,6 +17,7 @@ def command(
     page: options.Page = None,
     labels: options.Labels = None,
     label_column: options.LabelColumn = None,
+    separator: options.Separator = None,
     text_column: options.TextColumn = None,
     tree: options.Tree = None,
     backbone: options.Network = None,
@@ -39,14 +40,16 @@ def command(
         check_page(page)
     model = Imprinter(backbone, device=device, threads=threads, cache=cache)
     columns: dict[str, Any] = {"label_column": label_column, "text_column": text_column, "tree": tree}
+    columns["separator"] = separator
     with terminal.bars() as bars:
         splits = all_splits(data, labels=labels, progress=bars.download, **columns)
         model.embedder.choose(splits[0].kind)
         if cache and splits[0].kind.needs_backbone:
             check_home()
-        terminal.note("; ".join(split.found for split in splits) + ".")
+        parts = zip(splits[0].parts, splits) if len(splits) > 1 else [("", splits[0])]
+        terminal.note("; ".join(f"{part}: {split.found}".removeprefix(": ") for part, split in parts) + ".")
         rows = gather(model, splits, bars.embedding(), root=data)
-    result = inspect_rows(rows.X, rows.y, rows.paths, rows.skipped)
+    result = inspect_rows(rows.X, rows.y, rows.paths, rows.skipped, rows.tags)
     if page is not None:
         from imprint.evaluation.page import write_inspection
 
@@ -80,7 +83,7 @@ def _show(result: "Inspection", rows: "LabelledRows") -> None:
     ):
         if paths:
             _heading(title, len(paths))
-            terminal.write("".join(f"  {terminal.printable(path)}\n" for path in paths[:MAX_LISTED]))
+            terminal.write_paths(paths[:MAX_LISTED])
 
 
 def _copies(result: "Inspection", rows: "LabelledRows") -> list[list[object]]:

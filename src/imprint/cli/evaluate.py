@@ -1,5 +1,6 @@
 """`imprint evaluate`."""
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -9,6 +10,8 @@ from imprint.cli import _terminal as terminal
 
 if TYPE_CHECKING:
     from imprint.evaluation import Evaluation
+    from imprint.evaluation.labelled_rows import LabelledRows
+    from imprint.tags import TagHead
 
 MAX_CLASSES, MAX_PAIRS = 20, 5
 BAR = 16  # characters
@@ -24,6 +27,7 @@ def command(
     ] = None,
     labels: options.Labels = None,
     label_column: options.LabelColumn = None,
+    separator: options.Separator = None,
     text_column: options.TextColumn = None,
     json: options.Json = False,
     backbone: options.MovedNetwork = None,
@@ -41,6 +45,7 @@ def command(
     from imprint.evaluation import evaluation
     from imprint.evaluation.labelled_rows import all_splits, count_training_rows, gather
     from imprint.imprinter import Imprinter
+    from imprint.tags import TagHead
 
     check_model(file)
     if page is not None:
@@ -48,6 +53,7 @@ def command(
     model = Imprinter.load(file, backbone=backbone, device=device, threads=threads, cache=cache)
     nesting = model.embedder.nesting(model.classes_.tolist())
     columns: dict[str, Any] = {"label_column": label_column, "text_column": text_column, "tree": nesting}
+    columns["separator"] = separator
     with terminal.bars() as bars:
         training, *tests = all_splits(data, labels=labels, progress=bars.download, **columns)
         test = tests[0] if tests else training
@@ -58,6 +64,10 @@ def command(
     if known:
         count = f"{known:,}" if exact else f"At least {known:,}"
         terminal.note(f"{count} of these rows are training data; use held-out data.")
+    if isinstance(head := model.state.head, TagHead):
+        _evaluate_tags(head, rows, page, file.name, json)
+        terminal.end(rows.skipped)
+        return
     P = model.predict_proba(rows.embedded())
     result = evaluation(P, model.classes_, rows.y, rows.paths, rows.skipped, tree=model.tree)
     if page is not None:
@@ -72,6 +82,35 @@ def command(
     if page is not None:
         terminal.note(f"The page: {page}, {terminal.bytes_of(page)}.")
     terminal.end(rows.skipped)
+
+
+def _evaluate_tags(head: "TagHead", rows: "LabelledRows", page: Path | None, model: str, json: bool) -> None:
+    """Average precision and F1 of each label."""
+    from imprint.core.files.atomic import atomic_write
+    from imprint.evaluation.tags import tag_evaluation, tag_page
+
+    result = tag_evaluation(head, rows.X, rows.y, rows.paths, rows.skipped)
+    if page is not None:
+        with atomic_write(page) as f:
+            f.write(tag_page(f"{model} on {rows.title}", result, rows).encode())
+    if json:
+        terminal.emit(result.as_json())
+        return
+    summary, right = result.summary(), result.rows - len(result.mistakes)
+    terminal.write(f"{summary[0].upper()}{summary[1:]}.\n")
+    terminal.write(f"All labels correct: {right:,} of {result.rows:,} ({_percent(result.accuracy)}); ")
+    terminal.write(f"calibration error {100 * result.calibration_error:.1f} points.\n\n")
+    columns = ["label", "rows", "average precision", "F1", "precision", "recall"]
+    lines = [
+        [one.label, one.rows, *map(_percent, one[2:])]
+        for one in sorted(result.per_label, key=lambda one: (one.rows == 0, one.f1))
+    ]
+    terminal.table(columns, lines, right=columns[1:])
+    if result.unknown:
+        terminal.note(f"The model does not have the labels {', '.join(map(terminal.printable, result.unknown))}.")
+    terminal.skipped(rows.skipped)
+    if page is not None:
+        terminal.note(f"The page: {page}, {terminal.bytes_of(page)}.")
 
 
 def _show(result: "Evaluation") -> None:

@@ -20,6 +20,7 @@ def command(
     ] = None,
     labels: options.Labels = None,
     label_column: options.LabelColumn = None,
+    separator: options.Separator = None,
     text_column: options.TextColumn = None,
     backbone: options.Network = None,
     recipe: options.Recipe = None,
@@ -79,6 +80,7 @@ def command(
         state(model, output, None, json)
         return
     columns: dict[str, Any] = {"labels": labels, "label_column": label_column, "text_column": text_column}
+    columns["separator"] = separator
     rows, parts_of_data = embed(model, data, **columns)
     model.fit(rows).save(output)
     tested = on_test_part(model, data, columns) if "test" in parts_of_data else None

@@ -53,10 +53,12 @@ def command(
     The inputs are listed with the most useful first, and a reason for each. Near-duplicates are suggested once. Inputs
     that cannot be read are named, and the exit code is 1.
     """
-    from imprint.cli._files import check_page
+    from imprint.cli._files import check_csv, check_page
     from imprint.core.errors import ParameterError, UnreadableInput
     from imprint.datasets.files import FileInputs
 
+    if csv:
+        check_csv("suggest", arguments)
     if len(arguments) > 2:
         raise ParameterError(f"suggest: {len(arguments)} arguments; give [FILE] POOL, a model and one pool.")
     if page is not None:
@@ -73,7 +75,7 @@ def command(
         ask_for_labels(model, pool, embedded, n, copy_into)
     else:
         suggestions = suggest_from(model, embedded, n)
-        _write(pool, suggestions, json, csv)
+        _write(pool, suggestions, arguments[-1], json, csv)
         if page is not None:
             from imprint.evaluation.page import write_suggestions
 
@@ -140,7 +142,9 @@ def _embed(model: "Imprinter", path: str, text_column: str | None) -> tuple["Spl
         return pool, model.look(pool, bars.embedding())
 
 
-def _write(pool: "Split", suggestions: "Suggestions", json: bool, csv: bool) -> None:
+def _write(pool: "Split", suggestions: "Suggestions", path: str, json: bool, csv: bool) -> None:
+    from imprint.cli._inputs import relative_names
+
     numbers = suggestions.tolist()
     entries = [{"path": pool.names[i], "row": i, "reason": reason} for i, reason in zip(numbers, suggestions.reasons)]
     if json:
@@ -151,7 +155,7 @@ def _write(pool: "Split", suggestions: "Suggestions", json: bool, csv: bool) -> 
         columns |= texts if pool.kind.typed else {}
         terminal.write_csv(list(columns), zip(*columns.values()))
     else:
-        captions = pool.captions
+        captions = pool.captions if pool.kind.typed else relative_names(pool.names, [path])
         terminal.table(["name", "reason"], [(captions[i], reason) for i, reason in zip(numbers, suggestions.reasons)])
 
 

@@ -44,6 +44,8 @@ def command(
     if not folder.is_dir():
         raise FileError(f"{folder} is not a folder; name the one to watch.")
     model = Imprinter.load(file, backbone=backbone, device=device, threads=threads, cache=False)
+    if model.state.head.tags:
+        raise ParameterError(f"watch: {file} is a model of tags; drift is measured for one label per input only.")
     monitor = DriftMonitor.of(model.state.head)
     if monitor is None:
         raise ParameterError(f"watch: {file} is not calibrated; fit it without --no-calibrate.")
@@ -111,3 +113,15 @@ def report_drift(alarm: str, monitor: "DriftMonitor") -> None:
     """An alarm and the inputs that are its evidence, on standard error."""
     names = ", ".join(one.name for one in monitor.unfamiliar[:MAX_NAMED])
     terminal.note(f"Drift: {alarm}. The least familiar: {names}.")
+
+
+def monitor_stream(model: "Imprinter", answers: list[dict[str, Any]]) -> None:
+    """Report where a stream of inputs stops looking like the training data."""
+    from imprint.active.drift import DriftMonitor
+
+    monitor = DriftMonitor.of(model.state.head)
+    if monitor is not None:
+        for answer in answers:
+            monitor.observe(answer["known"], answer["path"])
+        if monitor.alarm:
+            report_drift(monitor.alarm, monitor)

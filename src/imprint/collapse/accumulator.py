@@ -101,8 +101,8 @@ class Accumulator:
         if not np.isfinite(rows.X).all():
             raise ParameterError(f"{rows.call}: X must be finite, without NaN or infinity.")
         self._check(rows.call, width, labels)
-        for c, label in enumerate(labels):
-            self._sums(label, width).add(rows.of(c))
+        for label, of_class in zip(labels, rows.by_class()):
+            self._sums(label, width).add(of_class)
         self._eps = max(self._eps, rows.eps)
         return self
 
@@ -185,8 +185,8 @@ class SecondPass:
             self._judged += len(rows.X)
         if self._gram is not None:
             weights = 1 / np.sqrt(means.counts * len(means.counts))
-            for c, block in rows.residuals(means.values[where]):
-                self._gram.add(block * weights[where[c]])
+            for codes, block in rows.residuals(means.values[where]):
+                self._gram.add(block * weights[where[codes]][:, None])
         self._counts[where] += rows.counts
         return self
 

@@ -6,9 +6,10 @@ from typing import Any
 import numpy as np
 
 from imprint.collapse.means import Means, class_means
-from imprint.collapse.rows import BLOCK, as_array, group, labels, matrix, narrow_product
+from imprint.collapse.rows import BLOCK, as_array, group, labels, matrix
 from imprint.core.errors import ParameterError
 from imprint.core.types import Array
+from imprint.kernels.cpu import one_blas_thread
 
 
 @dataclass(frozen=True)
@@ -138,14 +139,17 @@ class NearestMean:
             raise ParameterError(f"{self.means.call}: give either predictions or weights.")
         predicted = None if predictions is None else self._labels(predictions, len(X))
         step, same = max(1, BLOCK // X.shape[1]), 0
-        for a in range(0, len(X), step):
-            block = X[a : a + step].astype(np.float64)
-            near = self._nearest(block)
-            if predicted is None:
-                same += int((np.argmax(narrow_product(block, self.weights.T) + self.bias, axis=1) == near).sum())
-            else:
-                same += int((predicted[a : a + step] == self.means.classes[near]).sum())
+        with one_blas_thread():
+            for a in range(0, len(X), step):
+                block = X[a : a + step].astype(np.float64)
+                nearest = self.means.classes[self._nearest(block)]
+                chosen = self._chosen(block) if predicted is None else predicted[a : a + step]
+                same += int((chosen == nearest).sum())
         return same
+
+    def _chosen(self, block: Array) -> Array:
+        """The predictions of the linear head."""
+        return np.asarray(self.means.classes[np.argmax(block @ self.weights.T + self.bias, axis=1)])
 
     def _labels(self, predictions: Any, count: int) -> Array:
         predicted = labels(self.means.call, "predictions", predictions, count)
@@ -156,5 +160,5 @@ class NearestMean:
 
     def _nearest(self, block: Array) -> Array:
         centred = self.means.centred
-        scores = narrow_product(block - self.means.centre, centred.T) - np.einsum("ij,ij->i", centred, centred) / 2
+        scores = (block - self.means.centre) @ centred.T - np.einsum("ij,ij->i", centred, centred) / 2
         return np.asarray(np.argmax(scores, axis=1))

@@ -5,7 +5,7 @@ from functools import cached_property
 
 import numpy as np
 
-from imprint.collapse.rows import GroupedRows, in_threads
+from imprint.collapse.rows import GroupedRows
 from imprint.core.errors import ParameterError
 from imprint.core.types import Array
 
@@ -37,12 +37,12 @@ class Means:
 
     @cached_property
     def centre(self) -> Array:
-        """h_G with classes weighing equally: the mean of the class means.  # (l,)"""
+        """h_G with equal weights of the classes: the mean of the class means.  # (l,)"""
         return np.asarray(self.values.mean(axis=0))
 
     @cached_property
     def sample_centre(self) -> Array:
-        """h_G with samples weighing equally.  # (l,)"""
+        """h_G with equal weights of the samples.  # (l,)"""
         return np.asarray(self.counts @ self.values / self.counts.sum())
 
     @cached_property
@@ -51,27 +51,25 @@ class Means:
 
     @cached_property
     def tolerance(self) -> float:
-        """The length that rounding alone can give to a centred mean.
+        """The largest length of a centred mean that rounding alone can explain.
 
         Rounding the input moves the C x l matrix of means by about eps times its norm, and by Weyl's
-        inequality no singular value moves further than that; the same holds for the float64 arithmetic done
-        here.
+        inequality no singular value moves further; the same holds for the float64 arithmetic here.
         """
         return float(max(self.eps, max(self.values.shape) * DOUBLE) * np.linalg.norm(self.values))
 
     @cached_property
     def span(self) -> Span:
-        """At most C - 1 directions: those longer than the tolerance."""
+        """At most C - 1 directions: those with singular values above the tolerance."""
         _, s, directions = np.linalg.svd(self.centred, full_matrices=False)
-        keep = s[: len(s) if len(s) < len(self.values) else len(s) - 1] > self.tolerance
-        rank = int(keep.sum())
+        rank = int((s[: len(self.values) - 1] > self.tolerance).sum())
         if rank == 0:
             raise ParameterError(f"{self.call}: the class means must differ, here they are all equal.")
         return Span(directions[:rank].T, s[:rank])
 
     @cached_property
     def legacy_span(self) -> Span:
-        """Directions around the sample mean, up to C of them, cut as a float32 pseudo-inverse of Sb cuts."""
+        """At most C directions around the sample mean, truncated as a float32 pseudo-inverse of Sb truncates."""
         if np.linalg.norm(self.centred) <= self.tolerance:
             raise ParameterError(f"{self.call}: the class means must differ, here they are all equal.")
         _, s, directions = np.linalg.svd(self.values - self.sample_centre, full_matrices=False)
@@ -80,15 +78,8 @@ class Means:
 
 
 def class_means(rows: GroupedRows) -> Means:
-    """Sum every class in float64; refuse what is not finite."""
-
-    ones = np.ones(len(rows.X))
-
-    def total(c: int, space: Array) -> Array:
-        with np.errstate(invalid="ignore", over="ignore"):
-            return np.asarray(sum(ones[: len(block)] @ block for block in rows.blocks_of(c, space)))
-
-    sums = np.stack(in_threads(total, range(len(rows.classes)), rows.space))
+    """The class means in float64; refused if a value is not finite."""
+    sums = rows.class_sums()
     if not np.isfinite(sums).all():
         raise ParameterError(f"{rows.call}: X must be finite, without NaN or infinity.")
     return Means(rows.call, rows.classes, rows.counts, sums / rows.counts[:, None], rows.eps)

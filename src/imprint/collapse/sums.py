@@ -1,4 +1,4 @@
-"""Running sums: of outer products, and of one class. Mergeable, exact up to rounding."""
+"""Running sums of outer products, and of the rows of a class; they can be merged."""
 
 from collections.abc import Iterator
 from typing import Self
@@ -8,25 +8,25 @@ import numpy as np
 from imprint.core.types import Array
 
 FOLD = 256
-"""The fewest rows worth a matrix product, and the most turned to float64 at a time by a class."""
+"""The minimum number of rows for a matrix product, and the maximum that a class converts to float64 at a time."""
 
 
 class Gram:
-    """The sum of x x^T over rows; small blocks wait until they are worth a product."""
+    """The sum of x x^T over rows; small blocks are collected until a matrix product is worthwhile."""
 
     def __init__(self, width: int) -> None:
         self._matrix = np.zeros((width, width))
         self._waiting: list[Array] = []
 
     def add(self, block: Array) -> Self:
-        """Take float64 rows that nobody else writes to."""
+        """Add float64 rows, which the caller must not change afterwards."""
         self._waiting.append(block)
         if sum(map(len, self._waiting)) >= max(FOLD, len(self._matrix) // 2):
             self.total()
         return self
 
     def absorb(self, other: "Gram") -> None:
-        """Add another sum, which may be this one."""
+        """Add another sum, which may be this one itself."""
         self._matrix = self.total() + other.total()
 
     def total(self) -> Array:
@@ -39,10 +39,10 @@ class Gram:
 
 
 class ClassSums:
-    """Count, mean and scatter of one class; without `scatter` only the trace of it.
+    """Count, mean and scatter of one class; without `scatter` only the trace of the scatter.
 
-    With it, rows wait in the type they came in until there are as many as the width, then enter by one matrix
-    product: small classes never make a matrix, large ones pay for it rarely.
+    With `scatter`, rows are collected in their own type until there are as many as columns, then added by one matrix
+    product: small classes never allocate a matrix, and large ones need few products.
     """
 
     def __init__(self, width: int, scatter: bool) -> None:
@@ -54,26 +54,26 @@ class ClassSums:
         self.waiting: list[Array] = []
 
     def add(self, rows: Array) -> None:
-        """Take the rows of one batch, which nobody else writes to."""
+        """Add the rows of one batch, which the caller must not change afterwards."""
         self.waiting.append(rows)
         if not self.scatter or sum(map(len, self.waiting)) >= max(self.width, FOLD):
             self._settle()
 
     def absorb(self, other: "ClassSums") -> None:
-        """Add another worker's rows of the same class; the other is left as it is."""
+        """Add the rows of the same class from another worker, which is not changed."""
         if other.count:
             self._combine(other.count, other.mean, other.squares, other.matrix)
         for rows in other.waiting:
             self.add(rows)
 
     def total(self) -> tuple[int, Array, float]:
-        """Count, mean and mean squared distance to the mean, with the waiting rows."""
+        """Count, mean and mean squared distance to the mean, including the collected rows."""
         whole = ClassSums(self.width, scatter=False)
         whole.absorb(self)
         return whole.count, whole.mean, whole.squares / whole.count
 
     def residuals(self, mean: Array) -> Iterator[Array]:
-        """Rows whose outer products, with the matrix, sum to the scatter around the mean of all rows."""
+        """Rows whose outer products and the matrix add up to the scatter around the mean of all rows."""
         yield (self.mean - mean)[None] * np.sqrt(self.count)
         for block in self._blocks():
             block -= mean
@@ -98,7 +98,7 @@ class ClassSums:
         self._combine(count, mean, squares, None if gram is None else gram.total())
 
     def _combine(self, count: int, mean: Array, squares: float, matrix: Array | None) -> None:
-        """Chan, Golub, LeVeque (1979): two means and scatters become one."""
+        """Merge another mean and scatter, after Chan, Golub, LeVeque (1979)."""
         total, gap = self.count + count, mean - self.mean
         row = gap * np.sqrt(self.count * count / total)
         if self.scatter and matrix is not None:

@@ -1,11 +1,11 @@
-"""How much the rows of a class vary, measured against how far the classes lie apart."""
+"""NC1, CDNV and VCI: variation within classes compared with the distances between classes."""
 
 from typing import Any
 
 import numpy as np
 
 from imprint.collapse.means import DOUBLE, Means, class_means
-from imprint.collapse.rows import GroupedRows, group, in_threads, narrow_product
+from imprint.collapse.rows import GroupedRows, group, narrow_product
 from imprint.collapse.sums import Gram
 from imprint.core.errors import ParameterError
 from imprint.core.types import Array
@@ -16,12 +16,12 @@ def nc1(X: Any, y: Any, legacy: bool = False) -> float:
     """Variability collapse, trace(Sw Sb^+) / C: zero when every row equals its class mean.
 
     Sw is the mean over classes of the class covariances, Sb the covariance of the class means around their
-    own mean: classes weigh equally, whatever their sizes. A class of one row varies by nothing. Computed by
-    projecting the residuals on the at most C - 1 directions of the centred class means; shifting or
-    rotating X changes nothing.
+    own mean: classes have equal weights, whatever their sizes. A class of one row has no variation. NC1 is
+    computed by projecting the residuals on the at most C - 1 directions of the centred class means. It is
+    invariant to shifts and rotations of X.
 
-    `legacy=True` gives the value of the published computation: its h_G is the mean of all rows, and its Sw
-    is too large by h_G h_G^T, so that the value depends on where the origin lies.
+    `legacy=True` returns the value of the published computation: its h_G is the mean of all rows, and its Sw
+    is too large by h_G h_G^T, so that the value depends on the origin.
 
     Papyan, Han, Donoho (2020), doi:10.1073/pnas.2015509117; in this form Zhu et al. (2021), arXiv:2105.02375.
 
@@ -34,35 +34,32 @@ def nc1(X: Any, y: Any, legacy: bool = False) -> float:
     1.25
     """
     rows = group("nc1(X, y)", X, y)
-    with one_blas_thread():  # threads of BLAS spin for a while after their work, on the cores that read the rows
+    with one_blas_thread():  # idle BLAS threads would occupy the cores that read the rows
         return _nc1(rows, class_means(rows), legacy)
 
 
 def _nc1(rows: GroupedRows, means: Means, legacy: bool) -> float:
     whitening = (means.legacy_span if legacy else means.span).whitening
-    centre = 0.0 if rows.eps else means.centre  # float32 rows are rounded more than a float64 product rounds
+    centre = 0.0 if rows.eps else means.centre  # the rounding of float32 input exceeds that of a float64 product
     inner_means = (means.values - centre) @ whitening  # (C, r)
 
-    def squares(part: slice, space: Array) -> Array:
-        total = np.zeros(len(means.counts))
-        for codes, block in rows.stretches(part, space):
-            if not rows.eps:
-                block -= centre
-            inside = narrow_product(block, whitening) - inner_means[codes]
-            total += np.bincount(codes, np.einsum("ij,ij->i", inside, inside), minlength=len(total))
-        return total
+    def squares(codes: Array, block: Array) -> Array:
+        if not rows.eps:
+            block -= centre
+        inside = narrow_product(block, whitening) - inner_means[codes]
+        return np.einsum("ij,ij->i", inside, inside)
 
-    within = np.sum(in_threads(squares, rows.parts(), rows.space), axis=0)
-    return float(np.mean(within / means.counts)) + (leak(means) if legacy else 0.0)
+    within = np.bincount(rows.codes, rows.row_values(squares)) / means.counts
+    return float(np.mean(within)) + (leak(means) if legacy else 0.0)
 
 
 def leak(means: Means) -> float:
-    """What the published centring adds to NC1: h_G^T Sb^+ h_G / C."""
+    """The term that the published centring adds to NC1: h_G^T Sb^+ h_G / C."""
     return float(((means.sample_centre @ means.legacy_span.whitening) ** 2).sum())
 
 
 def nc1_from(means: Means, within: Array, legacy: bool = False) -> float:
-    """NC1 where the whole matrix Sw is known."""
+    """NC1 from the matrix Sw."""
     whitening = (means.legacy_span if legacy else means.span).whitening
     return float(np.vdot(whitening, within @ whitening)) + (leak(means) if legacy else 0.0)
 
@@ -96,17 +93,19 @@ def cdnv_from(means: Means, variances: Array) -> float:
 
 def class_variances(rows: GroupedRows, means: Means) -> Array:
     """Mean squared distance of the rows of each class to their mean.  # (C,)"""
-    squares = np.zeros(len(means.counts))
-    for c, block in rows.residuals(means.values):
-        squares[c] += np.vdot(block, block)
-    return squares / means.counts
+
+    def squares(codes: Array, block: Array) -> Array:
+        block -= means.values[codes]
+        return np.einsum("ij,ij->i", block, block)
+
+    return np.bincount(rows.codes, rows.row_values(squares)) / means.counts
 
 
 def vci(X: Any, y: Any) -> float:
     """Variability collapse index, 1 - trace(St^+ Sb) / rank(Sb): 0 when collapsed, 1 when not at all.
 
-    Sw and Sb as in `nc1`, St = Sw + Sb, classes weighing equally. Any invertible linear map of X leaves it unchanged,
-    which needs the whole St: this function, unlike the others, holds l x l matrices.
+    Sw and Sb as in `nc1`, St = Sw + Sb, with equal weights of the classes. VCI is invariant to invertible linear maps
+    of X. It needs the whole St: this function, unlike the others, stores l x l matrices.
 
     Xu, Liu (2023), Quantifying the variability collapse of neural networks, PMLR 202:38535-38550.
 
@@ -121,13 +120,13 @@ def vci(X: Any, y: Any) -> float:
 def within_covariance(rows: GroupedRows, means: Means) -> Array:
     """Sw: the mean over classes of the class covariances.  # (l, l)"""
     within = Gram(rows.X.shape[1])
-    for c, block in rows.residuals(means.values):
-        within.add(block / np.sqrt(means.counts[c] * len(means.counts)))
+    for codes, block in rows.residuals(means.values):
+        within.add(block / np.sqrt(means.counts[codes] * len(means.counts))[:, None])
     return within.total()
 
 
 def vci_from(means: Means, within: Array) -> float:
-    """VCI where Sw is known; directions in which St is zero up to rounding do not count."""
+    """VCI from the matrix Sw; directions in which St is zero up to rounding do not count."""
     span, C = means.span, len(means.counts)
     between = span.directions * (span.lengths / np.sqrt(C))  # (l, r), Sb = between between^T
     values, vectors = np.linalg.eigh(within + between @ between.T)

@@ -67,6 +67,11 @@ def from_lists(rows: Iterable[Iterable[Any]], more: Iterable[Any] = ()) -> Tagge
     return Tagged(as_labels([as_text(sorted(one)) for one in sets], None), tuple(sorted(labels)))
 
 
+def single_labels(labels: Iterable[Any]) -> Array:
+    """The label sets of rows that have one label each."""
+    return as_labels([as_text([label]) for label in labels], None)
+
+
 def read_tags(y: Any, classes: Sequence[Any] | None = None) -> Tagged | None:
     """Tags as an indicator matrix (n, labels), or as one set or list of labels per row; None for anything else.
 

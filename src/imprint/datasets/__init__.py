@@ -1,5 +1,6 @@
 """Labelled inputs: named data sets, folders of pictures or sounds, tables, packs and matrices."""
 
+import difflib
 import os
 from collections.abc import Iterable
 from dataclasses import replace
@@ -53,6 +54,7 @@ def load(
     labelled: bool = True,
     label_column: str | None = None,
     text_column: str | None = None,
+    separator: str | None = None,
     tree: Nesting = None,
     progress: DownloadProgress | None = None,
 ) -> Split:
@@ -63,6 +65,8 @@ def load(
       sub-folders classes even if their names are numbers. With a list of classes, folders below one belong to it;
     - a table `.csv`, `.tsv`, `.jsonl` or `.parquet`, of texts (`text`, or `text_column`) or of embeddings (columns of
       numbers, or one column of lists), with `label` (or `label_column`); a folder may hold `train.csv` and `test.csv`;
+    - tags, several labels per input: a table whose cells hold lists of labels, or labels parted by the `separator`, or
+      with several columns in `label_column`, such as "joy,love"; with a `separator`, equal files in several folders;
     - a pack `.npz` of pictures, or of embeddings as `imprint embed` writes them;
     - a matrix `.npy` of embeddings, with one label per row in the file `labels`.
 
@@ -82,18 +86,20 @@ def load(
     path = Path(data).expanduser()
     if labels is not None and path.suffix.lower() != ".npy":
         raise ParameterError(f"load({os.fspath(data)!r}, labels={os.fspath(labels)!r}): labels go with a .npy file.")
-    columns = {"label_column": label_column, "text_column": text_column}
+    columns = {"label_column": label_column, "text_column": text_column, "separator": separator}
     if path.is_dir():
         return _load_folder(path, split, labelled, columns, tree)
     if not path.exists():
         text = os.fspath(data)
-        if isinstance(data, str) and not path.suffix and os.path.basename(text) == text:
-            raise unknown("dataset", data, [*names(), "or a path"])
-        raise FileError(f"There is no file or folder {text}.")
+        if not isinstance(data, str) or path.suffix or os.path.basename(text) != text:
+            raise FileError(f"There is no file or folder {text}.")
+        if difflib.get_close_matches(text, names(), 1):
+            raise unknown("dataset", text, [*names(), "or a path"])
+        raise FileError(f"There is no file or folder {text}, and no data set of that name.")
     if path.suffix.lower() == ".zip":
         from imprint.datasets.folder import load_zip
 
-        return load_zip(path, split, labelled=labelled, tree=tree)
+        return _tagged(load_zip(path, split, labelled=labelled, tree=tree), separator)
     return _load_file(path, split, None if labels is None else Path(labels).expanduser(), labelled, columns)
 
 
@@ -137,4 +143,10 @@ def _load_folder(path: Path, split: str, labelled: bool, columns: dict[str, Any]
 
     if has_tables(path):
         return load_table_folder(path, split, labelled=labelled, **columns)
-    return load_folder(path, split, labelled=labelled, tree=tree)
+    return _tagged(load_folder(path, split, labelled=labelled, tree=tree), columns["separator"])
+
+
+def _tagged(split: Split, separator: str | None) -> Split:
+    from imprint.datasets.tags import with_tags
+
+    return split if separator is None or not len(split.labels) else with_tags(split, separator)

@@ -1,4 +1,4 @@
-"""Inputs that lie in files of their own, opened one at a time: memory does not grow with their number."""
+"""Inputs in separate files, opened one at a time, so that memory does not grow with their number."""
 
 import hashlib
 import os
@@ -8,7 +8,7 @@ import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, overload
+from typing import Any
 
 from imprint.core.digest import digest
 from imprint.core.errors import FileError
@@ -17,18 +17,18 @@ from imprint.datasets.split import UnreadableInput
 from imprint.modalities import read_file
 from imprint.modalities._base import LARGEST_FILE
 
-SETTLED = 2.0  # seconds; a file changed more recently may change again within the clock's grain
+SETTLED = 2.0  # seconds; a later change may have the same time stamp as an earlier one
 SYSTEM_FILES = frozenset({"thumbs.db", "desktop.ini", "__macosx"})
-UNREADABLE = "unreadable"  # in the place of a digest
+UNREADABLE = "unreadable"  # instead of a digest
 Decode = Callable[[bytes], Any]
 ZIP_DAMAGE = (OSError, zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, KeyError)
 """What zipfile raises on damaged or encrypted archives."""
 
 
 class FileInputs:
-    """The inputs in files `root/name`, decoded when asked for. A slice of them is `FileInputs` too.
+    """The inputs in files `root/name`, decoded on access. A slice of them is `FileInputs` too.
 
-    Once the fingerprint has been taken, every file must be what it was then, on whatever machine it is read.
+    After the fingerprint was computed, every file must still have the same content, on every machine.
     """
 
     def __init__(self, root: str | Path, names: Sequence[str], decode: Decode, digests: Sequence[str] = ()):
@@ -37,10 +37,6 @@ class FileInputs:
     def __len__(self) -> int:
         return len(self.names)
 
-    @overload
-    def __getitem__(self, i: int) -> Any: ...
-    @overload
-    def __getitem__(self, i: slice) -> "FileInputs": ...
     def __getitem__(self, i: int | slice) -> Any:
         if isinstance(i, slice):
             return self._part(self.names[i], self._digests[i])
@@ -49,8 +45,20 @@ class FileInputs:
     def _part(self, names: Sequence[str], digests: Sequence[str]) -> "FileInputs":
         return FileInputs(os.path.abspath(self.root), names, self._decode, digests)
 
+    def part(self, index: Sequence[int]) -> "FileInputs":
+        """Some of the inputs."""
+        return self._part([self.names[i] for i in index], [self._digests[i] for i in index] if self._digests else ())
+
+    def equal(self) -> list[list[int]]:
+        """The inputs in groups of equal bytes; a file that cannot be read equals no other."""
+        self.fingerprint()
+        groups: dict[str, list[int]] = {}
+        for i, digest_ in enumerate(self._digests):
+            groups.setdefault(f"{digest_} {i}" if digest_ == UNREADABLE else digest_, []).append(i)
+        return list(groups.values())
+
     def raw(self, i: int) -> bytes:
-        """The bytes of a file, as they are."""
+        """The bytes of a file."""
         name, known = self.names[i], self._digests[i] if self._digests else None
         path = self._path(name)
         try:
@@ -77,7 +85,7 @@ class FileInputs:
     def fingerprint(self) -> str:
         """The digest of the files' bytes in order.
 
-        The files' digests are remembered under names, sizes and times, so an unchanged folder is not read again.
+        The digests are cached by names, sizes and times, so an unchanged folder is not read again.
         """
         note = home() / "fingerprints" / digest(self._marks())
         known, started = _recall(note), time.time()
@@ -111,7 +119,7 @@ class FileInputs:
 
 
 class ZipInputs(FileInputs):
-    """The inputs in the members of a `.zip` file, decoded when asked for."""
+    """The inputs in the members of a `.zip` file, decoded on access."""
 
     def __init__(self, path: str | Path, members: Mapping[str, str], *files: Any):
         super().__init__(path, *files)
@@ -179,7 +187,7 @@ def _remember(note: Path, digests: Sequence[str]) -> None:
 
 
 def _recall(note: Path) -> list[str]:
-    """The digests in a note, if it is whole; else none."""
+    """The digests in a note, or an empty list if it is missing or damaged."""
     try:
         *digests, seal = note.read_text("ascii").split("\n")
     except (OSError, UnicodeDecodeError):

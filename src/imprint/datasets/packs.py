@@ -21,24 +21,24 @@ from imprint.datasets.split import NO_LABELS, SPLITS, RowNames, Split, classes_o
 
 INPUTS = ("{}", "{}_images", "X_{}", "x_{}", "X", "embeddings", "features", "images")
 LABELS = ("{}_labels", "y_{}", "y", "labels")
-"""What the arrays of a split may be called."""
-LAST = 65_557  # bytes at the end of a .zip file, among which is the number of its entries
+"""Possible names of the arrays of a split."""
+LAST = 65_557  # bytes at the end of a .zip file that include the number of its entries
 
 
 def load_pack(path: Path, split: str, name: str | None = None, *, labelled: bool = True) -> Split:
     """One split of a pack of pictures or of embeddings; labels are integers or strings."""
-    held = _held(path)
-    parts = tuple(s for s in SPLITS if _key(held, INPUTS, s))
-    key, label_key = _key(held, INPUTS, split), _key(held, LABELS, split)
+    stored = _stored(path)
+    parts = tuple(s for s in SPLITS if _key(stored, INPUTS, s))
+    key, label_key = _key(stored, INPUTS, split), _key(stored, LABELS, split)
     if key is None or (labelled and label_key is None):
         legal = _names_of(INPUTS if key is None else LABELS, split)
-        raise FileError(f"{path} has no {' or '.join(legal)}; it holds: {', '.join(held[:6]) or 'nothing'}.")
+        raise FileError(f"{path} has no {' or '.join(legal)}; it holds: {', '.join(stored[:6]) or 'nothing'}.")
     inputs = _read(path, key)
     images = inputs.dtype == np.uint8 and inputs.ndim > 2
     if images or key.endswith("_images"):
         _check_pictures(path, key, inputs)
     else:
-        inputs = _embeddings(path, key, inputs, held)
+        inputs = _embeddings(path, key, inputs, stored)
     labels = _labels(path, str(label_key), len(inputs), key) if labelled else NO_LABELS
     for array in (inputs, labels):
         array.flags.writeable = False
@@ -46,15 +46,15 @@ def load_pack(path: Path, split: str, name: str | None = None, *, labelled: bool
     if name is None:
         part = f" ({split})" if len(parts) > 1 else ""
         names = RowNames(f"{path.name}{part}, row ", range(1, len(inputs) + 1))
-    if f"{split}_names" in held and not images:
+    if f"{split}_names" in stored and not images:
         names = _names(path, f"{split}_names", len(inputs))
     modality = "image" if images else "embedding"
     return Split(inputs, labels, names, classes_of(labels), modality, origin=name or path.name, parts=parts)
 
 
-def _key(held: Sequence[str], forms: Sequence[str], split: str) -> str | None:
-    """The array of a pack that has one of these names; a name without a split stands for `train`."""
-    return next((name for name in _names_of(forms, split) if name in held), None)
+def _key(stored: Sequence[str], forms: Sequence[str], split: str) -> str | None:
+    """The array of a pack with one of these names; a name without a split means `train`."""
+    return next((name for name in _names_of(forms, split) if name in stored), None)
 
 
 def _names_of(forms: Sequence[str], split: str) -> list[str]:
@@ -72,13 +72,13 @@ def to_float(rows: Array, factors: Mapping[str, Array]) -> Array:
 
 
 def check_entries(pack: Any) -> None:
-    """Refuse a pack with fewer arrays than it says, or other names for them in its two lists of names.
+    """Refuse a pack whose two lists of arrays differ, in number or in names.
 
-    An array that may be missing, such as `offset`, would else be lost with one bit of what leads to it.
+    Otherwise one flipped bit could hide an optional array such as `offset`.
     """
     entries, file = pack.zip.infolist(), pack.zip.fp
     for entry in entries:
-        pack.zip.open(entry).close()  # compares the name here with that in the list at the end
+        pack.zip.open(entry).close()  # compares the name with that in the central directory
     file.seek(-min(LAST, file.seek(0, os.SEEK_END)), os.SEEK_END)
     end = file.read().rpartition(b"PK\5\6")[2]
     if len(entries) != int.from_bytes(end[6:8], "little"):
@@ -92,8 +92,8 @@ def _check_pictures(path: Path, key: str, images: Array) -> None:
         )
 
 
-def _embeddings(path: Path, key: str, rows: Array, held: Sequence[str]) -> Array:
-    factors = {name: _read(path, name) for name in ("scale", "offset") if name in held}
+def _embeddings(path: Path, key: str, rows: Array, stored: Sequence[str]) -> Array:
+    factors = {name: _read(path, name) for name in ("scale", "offset") if name in stored}
     if (rows.dtype == np.uint8) != ("scale" in factors):
         raise FileError(f"{path}: {key} must be floating point, or unsigned bytes with a scale.")
     if any(f.shape not in ((), rows.shape[1:]) or f.dtype.kind != "f" for f in factors.values()):
@@ -101,12 +101,12 @@ def _embeddings(path: Path, key: str, rows: Array, held: Sequence[str]) -> Array
     return float_rows(to_float(rows, factors) if factors else rows, f"{path}: {key}")
 
 
-def _labels(path: Path, key: str, rows: int, beside: str) -> Array:
+def _labels(path: Path, key: str, rows: int, inputs_key: str) -> Array:
     labels = _read(path, key)
-    if len(np.atleast_1d(labels)) != rows or not rows:
-        raise FileError(
-            f"{path}: {beside} and {key} must be of one length above 0, not {rows} and {len(np.atleast_1d(labels))}."
-        )
+    count = len(np.atleast_1d(labels))
+    if count != rows or not rows:
+        counts = f"{inputs_key} has {rows:,} rows and {key} has {count:,} labels"
+        raise FileError(f"{path}: {counts}; the numbers must be equal and above 0.")
     try:
         return plain_labels(labels)
     except ParameterError as e:
@@ -120,18 +120,19 @@ def _names(path: Path, key: str, rows: int) -> tuple[str, ...]:
     return tuple(names.tolist())
 
 
-def _held(path: Path) -> list[str]:
-    with _opened(path) as pack:
+def _stored(path: Path) -> list[str]:
+    with open_pack(path) as pack:
         return list(pack.files)
 
 
 def _read(path: Path, key: str) -> Array:
-    with _opened(path) as pack:
+    with open_pack(path) as pack:
         return np.asarray(pack[key])
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[Any]:
+def open_pack(path: Path) -> Iterator[Any]:
+    """The arrays of a `.npz` file, by name; raises `FileError` if it is missing or damaged."""
     try:
         with open(path, "rb") as f:
             pack = np.load(f, allow_pickle=False)
@@ -142,5 +143,7 @@ def _opened(path: Path) -> Iterator[Any]:
     except FileError:
         raise
     except (OSError, *DAMAGE) as e:
+        if isinstance(e, OSError) and e.errno:
+            raise FileError(f"Cannot read {path}: {e.strerror}.") from None
         reason = (str(e).splitlines() or ["it is damaged"])[0][:100].rstrip(".")
         raise FileError(f"{path} is not a readable pack: {reason}.") from None

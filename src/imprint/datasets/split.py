@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Protocol, TypeAlias, overload
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
@@ -16,12 +16,13 @@ from imprint.modalities import Modality, modality
 Label: TypeAlias = int | str
 SPLITS = ("train", "test")
 LONGEST_CAPTION = 100  # characters of a text
+LONGEST_LABEL = 1000  # characters; an array of texts takes the length of the longest for each row
 NO_LABELS: Array = np.empty(0, dtype=np.int64)
 """The labels of inputs that have none."""
 
 
 class Inputs(Protocol):
-    """What a backbone reads, one by one: pictures as uint8 arrays, texts, sounds, or rows of embeddings."""
+    """A sequence of inputs: pictures as uint8 arrays, texts, sounds, or rows of embeddings."""
 
     def __len__(self) -> int: ...
 
@@ -41,11 +42,7 @@ class RowNames(Sequence[str]):
     def __len__(self) -> int:
         return len(self.rows)
 
-    @overload
-    def __getitem__(self, i: int) -> str: ...
-    @overload
-    def __getitem__(self, i: slice) -> list[str]: ...
-    def __getitem__(self, i: int | slice) -> str | list[str]:
+    def __getitem__(self, i: Any) -> Any:
         rows = self.rows[i]
         return f"{self.prefix}{rows}" if isinstance(rows, int) else [f"{self.prefix}{r}" for r in rows]
 
@@ -77,7 +74,7 @@ class Split:
     """Inputs with their labels: `inputs[i]` belongs to the class `labels[i]` and is called `names[i]`.
 
     An input is a picture (uint8, height x width, with or without 3 colours), a text, a `Sound`, or an embedding; all
-    embeddings are one float32 matrix. Pictures and sounds in folders are decoded when asked for and raise
+    embeddings are one float32 matrix. Pictures and sounds in folders are decoded on access and raise
     `UnreadableInput` if they cannot be. Inputs without labels have `labels` of length 0 and no `classes`.
     """
 
@@ -87,10 +84,11 @@ class Split:
     classes: tuple[Label, ...]
     modality: str  # `image`, `text`, `sound`, `embedding`, or that of a plug-in
     source: Array | None = None  # (n,) str: which data set a row of a merged set came from
-    origin: str = ""  # what the data are called: a name, or the last part of a path
+    origin: str = ""  # the name of the data, or the last part of their path
     parts: tuple[str, ...] = ("train",)  # the splits that the data have
     ignored: Mapping[str, int] = field(default_factory=dict)  # files of another kind, by suffix
-    omissions: tuple[str, ...] = ()  # sentences about inputs that were left out or cut
+    tags: bool = False  # labels are label sets, see `core.label_sets`, and `classes` are the labels in them
+    omissions: tuple[str, ...] = ()  # sentences about inputs that were left out or truncated
 
     def __post_init__(self) -> None:
         sizes = {len(self.inputs), len(self.names)} | ({len(self.labels)} if len(self.labels) else set())
@@ -107,7 +105,7 @@ class Split:
 
     @property
     def kind(self) -> Modality:
-        """What the inputs are."""
+        """The modality of the inputs."""
         return modality(self.modality)
 
     @property
@@ -119,7 +117,8 @@ class Split:
         """
         what = self.kind.count(len(self))
         if self.classes:
-            what += f" of {len(self.classes):,} class{'es' if len(self.classes) != 1 else ''}"
+            noun = "label" if self.tags else "class"
+            what += f" of {len(self.classes):,} {noun}{('s' if self.tags else 'es') * (len(self.classes) != 1)}"
         if not self.kind.needs_backbone:
             what += f", {len(self.inputs[0]):,} wide"
         left = ", ".join(f"{n:,} {suffix or 'without suffix'}" for suffix, n in sorted(self.ignored.items()))
@@ -150,12 +149,12 @@ class Split:
 
     @cached_property
     def fingerprint(self) -> str:
-        """A digest of every input and label, the same on every machine; names and places do not count."""
+        """A digest of every input and label, the same on every machine; names and paths do not count."""
         return digest([self.modality, inputs_digest(self.inputs), *_label_parts(self.labels)])
 
 
 def inputs_digest(inputs: Inputs) -> str:
-    """The digest of inputs: of the array, of the texts, or what the inputs say themselves."""
+    """The digest of inputs: of the array, of the texts, or their own `fingerprint()`."""
     if isinstance(inputs, np.ndarray):
         return digest([inputs])
     if hasattr(inputs, "fingerprint"):
@@ -176,6 +175,9 @@ def plain_labels(values: Any) -> Array:
     if labels.ndim == 1 and labels.dtype.kind in "iu":
         return labels.astype(np.int64)
     if labels.ndim == 1 and labels.dtype.kind == "U":
+        longest = int(np.strings.str_len(labels).max(initial=0))
+        if longest > LONGEST_LABEL:
+            raise ParameterError(f"Labels must have at most {LONGEST_LABEL:,} characters, and one has {longest:,}.")
         return labels
     raise ParameterError(
         f"Labels must be a list of integers or of strings, not {labels.ndim}-dimensional {labels.dtype}."
@@ -188,6 +190,6 @@ def classes_of(labels: Array) -> tuple[Label, ...]:
 
 
 def check_split(split: str) -> None:
-    """Refuse a split that no data set has."""
+    """Refuse any split but `train` and `test`."""
     if split not in SPLITS:
         raise ParameterError(f"load(split={split!r}): split must be one of 'train', 'test'.")

@@ -1,7 +1,7 @@
 """The cache of embeddings, addressed by content: one SQLite file per backbone, with a checksum per row.
 
-An input that was embedded before is found again wherever its file is and whatever it is called. A row that fails its
-checksum does not count, and a damaged file is replaced: either costs time, never a wrong embedding.
+Keys are digests of content, so moved and renamed files are found. A row that fails its checksum does not count, and a
+damaged file is replaced: either costs time, never a wrong embedding.
 """
 
 from collections.abc import Iterator, Sequence

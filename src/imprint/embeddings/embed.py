@@ -92,12 +92,12 @@ class _Unknown:
 
 
 def _content(inputs: Any, i: int) -> Any:
-    """What the key of an input is made of: the bytes of a file, otherwise the input."""
+    """The content that determines the key of an input: the bytes of a file, otherwise the input."""
     return inputs.raw(i) if hasattr(inputs, "raw") else inputs[i]
 
 
 def _key(inputs: Any, i: int) -> bytes:
-    """The key of an input; an unreadable input has none, and is recorded when it is to be embedded."""
+    """The key of an input; empty for an unreadable one, which is recorded when it is embedded."""
     try:
         return content_key(_content(inputs, i))
     except UnreadableInput:

@@ -20,12 +20,11 @@ from imprint.core.errors import FileError, ParameterError
 from imprint.core.files.atomic import atomic_write
 from imprint.core.files.notes import read_note, write_note
 from imprint.core.types import Array
-from imprint.datasets.matrices import DAMAGE
-from imprint.datasets.packs import check_entries, to_float
+from imprint.datasets.packs import open_pack, to_float
 
 ARRAYS = ("train", "train_labels", "test", "test_labels")
 FACTORS = ("scale", "offset")
-UNPACKED = ("X.npy", "y.npy", "X_test.npy", "y_test.npy")  # of a pack in the cache
+UNPACKED = ("X.npy", "y.npy", "X_test.npy", "y_test.npy")  # the files of an unpacked pack
 NOTE = "unpacked.json"
 
 
@@ -64,7 +63,7 @@ def read_pack(path: str | os.PathLike[str]) -> Pack:
 def write_pack(
     path: str | os.PathLike[str], X: Array, y: Array, X_test: Array, y_test: Array, *, as_bytes: bool = False
 ) -> None:
-    """Write a pack as float32, or `as_bytes`: smaller, and off by half of a column's `scale` at most."""
+    """Write a pack as float32, or `as_bytes`: smaller, with an error of at most half of a column's `scale`."""
     given = [np.asarray(a) for a in (X, y, X_test, y_test)]
     stored = dict(zip(ARRAYS, given)) | {"train": given[0].astype("<f4"), "test": given[2].astype("<f4")}
     problem = _problem(stored)
@@ -77,21 +76,12 @@ def write_pack(
 
 
 def _load(path: Path) -> dict[str, Array]:
-    try:
-        with open(path, "rb") as f:
-            npz = np.load(f, allow_pickle=False)
-            if not isinstance(npz, np.lib.npyio.NpzFile):
-                raise ValueError
-            check_entries(npz)
-            return {name: npz[name] for name in ARRAYS + FACTORS if name in npz.files}
-    except OSError as e:
-        raise FileError(f"Cannot read {path}: {e.strerror or e}.") from None
-    except DAMAGE:
-        raise FileError(f"Cannot read {path}: it is damaged or not an .npz file of plain arrays.") from None
+    with open_pack(path) as pack:
+        return {name: pack[name] for name in ARRAYS + FACTORS if name in pack.files}
 
 
 def _problem(stored: dict[str, Array]) -> str | None:
-    """The rule that these arrays break, if any."""
+    """The rule that the arrays violate, or None."""
     missing = [name for name in ARRAYS if name not in stored]
     if missing:
         return f"{', '.join(missing)} missing"
@@ -171,14 +161,14 @@ def _digests(folder: Path) -> dict[str, str]:
 
 
 def _save(path: Path, array: Array) -> None:
-    """As `np.save`, which on a full disk says only how many values it wrote."""
+    """Like `np.save`, but a full disk raises an OSError with its reason."""
     with open(path, "wb") as f:
         np.lib.format.write_array_header_1_0(f, np.lib.format.header_data_from_array_1_0(array))
         f.write(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
 
 
 def _unpack(path: Path, folder: Path) -> None:
-    """Create the folder of plain arrays as a whole; if two processes try, one wins and both are correct."""
+    """Create the folder of plain arrays in one step; if two processes try, either result is correct."""
     pack = read_pack(path)
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)

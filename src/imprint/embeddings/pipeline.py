@@ -3,8 +3,8 @@
 An engine runs the middle stages: threads of this process (`local_batches`), or the nodes of a Ray cluster
 (`ray_engine.ray_batches`). Where a batch begins and ends depends on the data alone, so the engine does not matter.
 Sinks are memory with its cache (`embed.MemorySink`) and the journal of a memory-mapped store
-(`ExtractionJournal.commit`). A server, whose inputs arrive one by one, batches the waiting requests itself and calls
-`embed_checked`.
+(`ExtractionJournal.commit`). Packs (`imprint embed`) are written from finished stores, so that an interrupted command
+resumes. A server, whose inputs arrive one by one, batches the waiting requests itself and calls `embed_checked`.
 """
 
 import time
@@ -138,7 +138,7 @@ class ProgressMeter:
         self.within_batch(0)
 
     def within_batch(self, rows: int) -> None:
-        """So many rows of the batch in hand are embedded: slow networks show progress within a batch."""
+        """`rows` rows of the current batch are embedded: slow networks show progress within a batch."""
         done = self._done + rows
         rate = (done - self._before) / max(time.monotonic() - self._start, 1e-9)
         self._report(EmbeddingProgress(done, self._total, self._skipped, rate, (self._total - done) / rate))

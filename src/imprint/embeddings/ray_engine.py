@@ -19,8 +19,8 @@ from imprint.embeddings.pipeline import Advance, EmbeddedBatch, EmbeddingJob, lo
 from imprint.kernels.cpu import available_cpus
 
 PATIENCE = 5  # seconds without a result, after which the nodes are listed again
-BUFFER, BUFFER_BYTES = 16, 1 << 32  # results that may wait for an earlier one: for every slot, and in bytes
-TOGETHER, SHARES, MANY = 8, 32, 16  # batches in a task; tasks for every slot that must remain; slots that are many
+BUFFER, BUFFER_BYTES = 16, 1 << 32  # results that may wait for an earlier one: per slot, and in bytes
+TOGETHER, SHARES, MANY = 8, 32, 16  # maximum batches per task; tasks that remain per slot; slots of a large cluster
 
 
 class TaskInputs(NamedTuple):
@@ -70,7 +70,7 @@ def scheduled_batches(ray: Any, job: EmbeddingJob) -> Iterator[EmbeddedBatch]:
 
 
 def _batches_in_a_task(job: EmbeddingJob, slots: Slots) -> int:
-    """One batch, or several where many or fast nodes would keep this process busy with handing them out."""
+    """One batch, or several if submitting single ones to many or fast nodes would be the bottleneck."""
     count = slots.count()
     if count < MANY and not slots.gpus:
         return 1
@@ -83,7 +83,7 @@ def _is_full(running: int, unwritten: int, slots: int, most: int) -> bool:
 
 def _wait(ray: Any, running: dict[Any, None], slots: Slots) -> dict[Any, None]:
     """The tasks that still run once an eighth of them has finished, or after `PATIENCE` seconds."""
-    some = max(1, len(running) // 8)  # to ask about thousands of tasks after each one would take too long
+    some = max(1, len(running) // 8)  # polling thousands of tasks after each one is slow
     finished, rest = ray.wait(list(running), num_returns=some, timeout=PATIENCE)
     if not finished:
         room(ray, slots.cores, slots.gpus)  # raises where no node is left

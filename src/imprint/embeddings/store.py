@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, overload
+from typing import Any
 
 import numpy as np
 
@@ -29,7 +29,7 @@ KINDS: dict[str, type] = dict(
     format=int, imprint=str, key=str, backbone=dict, data=dict, dtype=str, rows=int, width=int
 )
 KINDS |= dict(inputs=int, skipped=list, files=dict)
-CHECKSUM = "digest"  # the manifest's own
+CHECKSUM = "digest"  # the key of the checksum of the manifest
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,11 +69,7 @@ class Names(Sequence[str]):
     def __len__(self) -> int:
         return self._size
 
-    @overload
-    def __getitem__(self, i: int) -> str: ...
-    @overload
-    def __getitem__(self, i: slice) -> Sequence[str]: ...
-    def __getitem__(self, i: int | slice) -> str | Sequence[str]:
+    def __getitem__(self, i: Any) -> Any:
         return self._names[i]
 
     @cached_property
@@ -224,7 +220,7 @@ def _sha256(path: Path) -> str:
 
 
 def _is_consistent(manifest: dict[str, Any]) -> bool:
-    """Whether the parts that opening relies on fit together, whoever wrote them."""
+    """Whether the parts that opening relies on are consistent with one another."""
     files, rows, width, inputs = (manifest[k] for k in ("files", "rows", "width", "inputs"))
     return (
         set(files) == set(FILES)

@@ -13,8 +13,7 @@ from imprint.core.tree import LabelTree
 from imprint.core.types import Array
 from imprint.embeddings import Skipped
 from imprint.head import Decider
-
-RELIABILITY_BINS = 10
+from imprint.tags import TagHead
 
 
 class PerClass(NamedTuple):
@@ -140,7 +139,7 @@ def unreadable(skipped: Sequence[Skipped]) -> list[dict[str, str]]:
     return [{"path": one.name, "reason": one.reason} for one in skipped]
 
 
-def reliability(probability: Array, correct: Array, bins: int = RELIABILITY_BINS) -> list[tuple[int, float, float]]:
+def reliability(probability: Array, correct: Array, bins: int = 10) -> list[tuple[int, float, float]]:
     """Answers in bins of equal width, without empty bins: rows, mean probability, and share of correct answers.
 
     >>> reliability(np.array([0.95, 0.5]), np.array([True, False]))[1]
@@ -157,6 +156,10 @@ def _ratio(part: int, whole: int) -> float | None:
 
 def describe_expected(head: Decider, inputs: str) -> list[str]:
     """Expected accuracy with its interval, the most confused pair of classes, and the class that needs more rows."""
+    if isinstance(head, TagHead):
+        from imprint.evaluation.tags import describe_tags
+
+        return describe_tags(head, inputs)
     folds = head.imprinted.folds
     if not head.calibrated or not isinstance(folds, CrossValidation):
         return []
@@ -168,35 +171,28 @@ def describe_expected(head: Decider, inputs: str) -> list[str]:
     low, high = (100 * end for end in calibration.expected_interval)
     accuracy = percent(calibration.expected_accuracy)
     lines = [f"Expected accuracy: {accuracy} (95 % interval {low:.1f}-{high:.1f} %).", *caveats(folds, inputs)]
-    if pair := most_confused(answers):
-        lines.append(f"Most confused: {pair[0]!s} predicted as {pair[1]!s} ({percent(pair[2])} of {pair[0]!s}).")
-    label, recall, rows = weakest_class(answers)
-    if not np.isfinite(recall):
-        lines.append(f"To improve: add {inputs} of {label!s} ({rows} now, too few to measure recall).")
-    elif recall < calibration.expected_accuracy:
-        lines.append(f"To improve: add {inputs} of {label!s} ({rows} now, recall {percent(recall)}).")
-    return lines
+    return lines + _weaknesses(answers, calibration.expected_accuracy, inputs)
 
 
-def most_confused(answers: OutOfFold) -> tuple[Any, Any, float] | None:
-    """The class with the largest share of rows predicted as one other class, that other class, and the share."""
-    rows, C = answers.assessed, len(answers.classes)
-    counts = np.bincount(answers.own[rows] * C + answers.winners[rows], minlength=C * C).reshape(C, C).astype(float)
-    shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
+def _weaknesses(answers: OutOfFold, expected_accuracy: float, inputs: str) -> list[str]:
+    """The pair of classes that is confused most, and the class with the lowest recall."""
+    labels, C, assessed = answers.classes, len(answers.classes), answers.assessed
+    confusion = np.bincount(answers.own[assessed] * C + answers.winners[assessed], minlength=C * C).reshape(C, C)
+    shares = confusion / np.maximum(confusion.sum(axis=1, keepdims=True), 1)
+    recall = np.where(confusion.any(axis=1), np.diag(shares), np.nan)  # NaN where no row was predicted
     np.fill_diagonal(shares, 0)
-    a, b = divmod(int(shares.argmax()), C)
-    return (answers.classes[a], answers.classes[b], float(shares[a, b])) if shares[a, b] > 0 else None
-
-
-def weakest_class(answers: OutOfFold) -> tuple[Any, float, int]:
-    """The class with the lowest recall, its recall (NaN where it cannot be measured), and its rows."""
-    C = len(answers.classes)
+    lines, (a, b) = [], divmod(int(shares.argmax()), C)
+    if shares[a, b] > 0:
+        lines.append(
+            f"Most confused: {labels[a]!s} predicted as {labels[b]!s} ({percent(shares[a, b])} of {labels[a]!s})."
+        )
     rows = np.rint(np.bincount(answers.own, answers.weight, minlength=C)).astype(int)
-    assessed = np.bincount(answers.own[answers.assessed], minlength=C)
-    correct = np.bincount(answers.own[answers.assessed], answers.right[answers.assessed], minlength=C)
-    recall = np.divide(correct, assessed, out=np.full(C, np.nan), where=assessed > 0)
     c = int(np.lexsort((rows, np.nan_to_num(recall, nan=-1.0)))[0])
-    return answers.classes[c], float(recall[c]), int(rows[c])
+    if np.isnan(recall[c]):
+        lines.append(f"To improve: add {inputs} of {labels[c]!s} ({rows[c]} now, too few to measure recall).")
+    elif recall[c] < expected_accuracy:
+        lines.append(f"To improve: add {inputs} of {labels[c]!s} ({rows[c]} now, recall {percent(recall[c])}).")
+    return lines
 
 
 def percent(share: float) -> str:

@@ -52,16 +52,25 @@ class Inspection:
         }
 
 
-def inspect_rows(X: Array, y: Array, names: Sequence[str], skipped: Sequence[Skipped] = ()) -> Inspection:
+def inspect_rows(
+    X: Array,
+    y: Array,
+    names: Sequence[str],
+    skipped: Sequence[Skipped] = (),
+    tags: tuple[Any, ...] | None = None,
+) -> Inspection:
     """Find label errors, duplicates and outliers among labelled embeddings.
 
-    Labels are compared with the predictions of five cross-validation models; classes with one row are not.
+    Labels are compared with the predictions of five cross-validation models; classes with one row are not. Label
+    sets `y` of the labels `tags` are compared with leave-one-out predictions.
     """
+    from imprint.evaluation.tags import tag_suspects
+
     groups = duplicates(X)
     conflicting = [group for group in groups if len(np.unique(y[group])) > 1]
     ordered = [*conflicting, *(group for group in groups if group not in conflicting)]
     return Inspection(
-        mislabelled=_suspects(X, y, names),
+        mislabelled=_suspects(X, y, names) if tags is None else tag_suspects(X, y, tags, names),
         duplicates=[[names[i] for i in group] for group in ordered],
         outliers=[names[i] for i in outliers(X)],
         unreadable=unreadable(skipped),

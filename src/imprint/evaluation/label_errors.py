@@ -9,19 +9,16 @@ from imprint.kernels.softmax import softmax
 
 SHRINKAGE = 0.5
 """Share of the scores' mean variance that is added to each variance, so that few rows give a usable covariance."""
-IMPLAUSIBLE = 0.02
+IMPLAUSIBLE = 0.005
 """Maximum probability of the label of a listed row."""
-CONFIDENT = 0.95
+CONFIDENT = 0.98
 """Minimum probability of the suggested class of a typical row, as a share of the highest probability of all rows."""
-TYPICAL = 0.1
+TYPICAL = 0.3
 """A row is typical of a class if its score exceeds this share of the scores of the rows with that label."""
 
 
 class Suspect(NamedTuple):
-    """A label to check: the class that the row resembles, its calibrated probability, and the score of the label error.
-
-    The list is sorted by `score`, minus the logarithm of the probability of the label; see `label_error_scores`.
-    """
+    """A label to check: the suggested class, its calibrated probability, and the `score` by which rows are sorted."""
 
     path: str
     label: Any

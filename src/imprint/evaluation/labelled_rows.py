@@ -10,6 +10,7 @@ import numpy as np
 from imprint import datasets
 from imprint.calibration import CrossValidation
 from imprint.core.errors import ImprintError, ParameterError, printable
+from imprint.core.label_sets import single_labels
 from imprint.core.types import Array
 from imprint.datasets import Split
 from imprint.datasets.files import FileInputs
@@ -35,6 +36,8 @@ class LabelledRows(NamedTuple):
     inputs: Callable[[int], Any]
     """The picture, text, sound or embedding behind a row."""
     modality: str
+    tags: tuple[Any, ...] | None = None
+    """All labels, where `y` holds label sets."""
     root: str = ""
     """The data as the user named them; pages and terminals show paths relative to it."""
 
@@ -73,7 +76,7 @@ def gather(model: Imprinter, splits: Sequence[Split], progress: Report | None = 
         rows = model.look(split, progress)
         readable = np.delete(np.arange(len(split)), [s.index for s in rows.skipped])
         X.append(rows.X)
-        y.append(split.labels[readable])
+        y.append(_labels(model, split)[readable])
         origins += [(split, i) for i in readable.tolist()]
         skipped += [replace(s, name=_path(split, s.index)) for s in rows.skipped]
     if not origins:
@@ -84,7 +87,16 @@ def gather(model: Imprinter, splits: Sequence[Split], progress: Report | None = 
         return split.inputs[index]
 
     paths, modality_name = [_path(*origin) for origin in origins], splits[0].modality
-    return LabelledRows(np.concatenate(X), np.concatenate(y), paths, tuple(skipped), inputs, modality_name, root)
+    tags = tuple(sorted({label for split in splits for label in split.classes})) if splits[0].tags else None
+    return LabelledRows(np.concatenate(X), np.concatenate(y), paths, tuple(skipped), inputs, modality_name, tags, root)
+
+
+def _labels(model: Imprinter, split: Split) -> Array:
+    """The labels of a split, as the model has them: label sets for a model of tags."""
+    of_tags = model.fitted and model.state.head.tags
+    if split.tags and model.fitted and not of_tags:
+        raise ParameterError("The data have tags, and the model has one label per input.")
+    return single_labels(split.labels.tolist()) if of_tags and not split.tags else split.labels
 
 
 def _path(split: Split, i: int) -> str:

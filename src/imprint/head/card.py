@@ -4,8 +4,6 @@ import math
 from dataclasses import asdict, dataclass
 from typing import Any
 
-import numpy as np
-
 from imprint.core.errors import printable
 from imprint.head.decider import Decider
 from imprint.modalities import modality
@@ -24,6 +22,7 @@ class ModelCard:
     modality: str
     classes: tuple[str, ...]
     rows_per_class: tuple[int, ...]
+    rows: int
     method: str
     proxies: int
     width: int
@@ -53,7 +52,7 @@ class ModelCard:
         return [*lines, "---"]
 
     def _summary(self) -> list[str]:
-        kind, rows = modality(self.modality), sum(self.rows_per_class)
+        kind = modality(self.modality)
         if self.expected_accuracy is not None and self.expected_interval is not None:
             low, high = (100 * bound for bound in self.expected_interval)
             accuracy = f"{100 * self.expected_accuracy:.1f} %, 95 % interval {low:.1f}-{high:.1f} % (cross-validation)"
@@ -62,7 +61,7 @@ class ModelCard:
         lines = [HEADING, "", f"A classifier of {kind.plural} into {len(self.classes):,} classes, imprinted"]
         lines += ["from the embeddings of a frozen network without gradient steps.", "", "| | |", "|---|---|"]
         facts = {
-            "Training data": f"{kind.count(rows)} of {len(self.classes):,} classes",
+            "Training data": f"{kind.count(self.rows)} of {len(self.classes):,} classes",
             "Expected accuracy": accuracy,
             "Calibrated probabilities and p-values": "yes" if self.calibrated else "no",
             "Method": f"`{self.method}`, {self.proxies:,} proxies (prototypes) of {self.width:,} numbers",
@@ -103,7 +102,6 @@ def model_card(head: Decider, kind: str, origin: dict[str, Any] | None, named: b
     With `named`, one row of each class is its name, which is not counted.
     """
     proxies = head.imprinted.proxies
-    rows = np.bincount(proxies.labels, proxies.mass, minlength=len(head.imprinted.classes))
     accuracy: float | None = None
     interval: tuple[float, float] | None = None
     if head.calibrated and not math.isnan(head.calibration.expected_accuracy):
@@ -114,8 +112,9 @@ def model_card(head: Decider, kind: str, origin: dict[str, Any] | None, named: b
         network = {"name": origin["spec"], "fingerprint": origin["fingerprint"], **stated}
     return ModelCard(
         modality=kind,
-        classes=tuple(map(str, head.imprinted.classes.tolist())),
-        rows_per_class=tuple(round(count) - named for count in rows),
+        classes=tuple(map(str, (head if head.tags else head.imprinted).classes.tolist())),
+        rows_per_class=tuple(round(count) - named for count in head.rows_per_class),
+        rows=round(float(proxies.mass.sum())) - named * len(head.rows_per_class),
         method=head.description,
         proxies=len(proxies.labels),
         width=proxies.weights.shape[1],

@@ -1,6 +1,6 @@
 """What decides: the interface that a `Head` and a head with pre-trained classes share."""
 
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 
 import numpy as np
 
@@ -45,6 +45,9 @@ class Decider(Protocol):
     Scores follow from the normalised query, the aggregator and what the aggregator prepared.
     """
 
+    tags: ClassVar[bool] = False
+    """Whether an input may have several of the classes, or none."""
+
     @property
     def imprinted(self) -> "Head":
         """The part that was imprinted."""
@@ -59,6 +62,16 @@ class Decider(Protocol):
     def proxies(self) -> Proxies:
         """The finished proxies, sorted by class."""
         ...
+
+    @property
+    def owners(self) -> Array:
+        """What the labels of the proxies are indices of: the classes, or the label sets of tags."""
+        return self.classes
+
+    @property
+    def rows_per_class(self) -> Array:
+        """The number of training rows of each class that was imprinted, in their order."""
+        return np.bincount(self.imprinted.proxies.labels, self.imprinted.proxies.mass)
 
     @property
     def norm_inf(self) -> Normaliser:
@@ -129,6 +142,10 @@ class Decider(Protocol):
         """The index in `classes` of the largest score of every query; on a tie the first.  # (q,)"""
         rows = max(1, SCORES_AT_ONCE // len(self))
         return joined([largest(self.scores(Q[i : i + rows])) for i in range(0, len(Q), rows)])
+
+    def predict(self, Q: Any) -> Array:
+        """The label of every raw query; of tags, an indicator matrix.  # (q,) or (q, labels)"""
+        return np.asarray(self.classes[self.winners(Q)])
 
     def probabilities(self, S: Array) -> Array:
         """Class scores as probabilities, calibrated where possible; the winner's is the largest.  # (q, C)"""

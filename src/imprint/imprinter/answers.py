@@ -117,10 +117,13 @@ class Answering(ABC):
         return self.state.head.tree(flat=self.embedder.tree is False)
 
     def predict(self, items: Any, level: int | None = None) -> Array:
-        """The label of every input; with `level`, its most probable node at that level of the tree."""
+        """The label of every input; with `level`, its most probable node at that level of the tree.
+
+        Of tags, an indicator matrix whose columns are `classes_`.
+        """
         head = self.state.head
         if level is None:
-            return np.asarray(head.classes[head.winners(self._rows(items))])
+            return head.predict(self._rows(items))
         return np.array([guesses[0].label for guesses in self.top(items, 1, level)])
 
     def predict_proba(self, items: Any, level: int | None = None) -> Array:
@@ -136,12 +139,21 @@ class Answering(ABC):
         order = np.argsort(-P, axis=1, kind="stable")[:, :n]
         return [[Guess(labels[c], float(p[c])) for c in row] for p, row in zip(P, order)]
 
-    def likely_nodes(self, items: Any, level: int | None = None) -> list[Node | None]:
-        """For every input the deepest node of the tree that is still likely, for inputs that `known` rejects.
+    def tags(self, items: Any) -> list[list[Guess]]:
+        """The labels that a model of tags predicts for every input, in the order of `classes_`."""
+        head = self.state.head
+        rows = self._rows(items)
+        P, labels = head.probabilities(head.scores(rows)), head.classes.tolist()
+        return [[Guess(labels[c], float(p[c])) for c in np.flatnonzero(one)] for p, one in zip(P, head.predict(rows))]
 
-        Its probability is at least 0.9, and it has two classes or more. None where there is no such node.
+    def likely_nodes(self, items: Any, unknown: float = 0.05, level: int | None = None) -> list[Node | None]:
+        """For every input whose p-value `known` is below `unknown`, the deepest node of the tree that is still likely.
+
+        It has two classes or more and a probability of at least 0.8, and the p-value is at least a fifth of `unknown`.
+        None for other inputs.
         """
-        return self.tree.deepest(self._probabilities(items)[1], level)
+        rows = self.look(items)
+        return self.tree.instead(self._probabilities(rows)[1], self.known(rows), unknown, level)
 
     def _probabilities(self, items: Any, level: int | None = None) -> tuple[list[Any], Array]:
         """The labels of the classes, or of the nodes at a level, and their probabilities."""

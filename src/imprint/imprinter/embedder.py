@@ -136,7 +136,7 @@ class BackboneEmbedder:
             raise ParameterError("fit(data): there are no labels; give them: fit(items, labels).")
         split = _without_blank_texts(split)
         rows = self._rows(split, progress)
-        _complete(rows, split.classes)
+        _complete(rows, () if split.tags else split.classes)
         readable = np.delete(np.arange(len(split)), [s.index for s in rows.skipped])
         network = self.reader if split.kind.needs_backbone else None
         return rows._replace(notices=(*split.omissions, *notices(split, rows.X, readable, network)))
@@ -154,7 +154,7 @@ class BackboneEmbedder:
     def _rows(self, split: Split, progress: Report | None) -> Embedded:
         y = split.labels if len(split.labels) else None
         if not split.kind.needs_backbone:
-            return Embedded(matrix(split.inputs), split.names, (), y)
+            return Embedded(matrix(split.inputs), split.names, (), y, tags=split.classes if split.tags else None)
         rows = embed(
             self.reader,
             split,
@@ -164,7 +164,8 @@ class BackboneEmbedder:
         )
         known = split.names if y is None else split.captions  # what the model remembers of its training data
         names = [known[i] for i in rows.index.tolist()]
-        return Embedded(rows.X, names, rows.skipped, None if y is None else y[rows.index])
+        tags = split.classes if split.tags else None
+        return Embedded(rows.X, names, rows.skipped, None if y is None else y[rows.index], tags=tags)
 
 
 def _without_blank_texts(split: Split) -> Split:
@@ -181,7 +182,10 @@ def _without_blank_texts(split: Split) -> Split:
         inputs=tuple(split.inputs[i] for i in rows),
         labels=split.labels[rows],
         names=[split.names[i] for i in rows],
-        omissions=(*split.omissions, f"Left out {blank.sum():,} blank texts: {', '.join(left_out)}{more}."),
+        omissions=(
+            *split.omissions,
+            f"Left out {blank.sum():,} blank text{'s' * (blank.sum() > 1)}: {', '.join(left_out)}{more}.",
+        ),
     )
 
 

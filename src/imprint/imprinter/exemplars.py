@@ -84,7 +84,7 @@ def reasons(head: Decider, exemplars: ExemplarsByClass, x: Array, n: int) -> lis
     values = head.evidence(x.astype(proxies.weights.dtype))
     strength = -values if measure == "distance" else values if measure == "similarity" else np.abs(values)
     against = (values <= 0) & (measure == "weight")
-    starts, labels = proxies.starts, head.classes.tolist()
+    starts, labels = proxies.starts, head.owners.tolist()
     strongest = []
     for i in np.lexsort((-strength, against))[:n].tolist():
         label, proxy = labels[proxies.labels[i]], i - starts[proxies.labels[i]]

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from imprint.core.errors import ParameterError
+from imprint.core.label_sets import read_tags
 from imprint.core.types import Array
 from imprint.datasets import Split
 from imprint.datasets.split import NO_LABELS, classes_of, plain_labels
@@ -27,10 +28,16 @@ class Embedded(NamedTuple):
     skipped: tuple[Skipped, ...]
     y: Array | None = None  # (n,)
     notices: tuple[str, ...] = ()  # sentences about training data, such as texts that were cut
+    tags: tuple[Any, ...] | None = None  # all labels, where `y` holds label sets (see `core.label_sets`)
+
+    @property
+    def labels(self) -> list[Any]:
+        """The labels of the rows, each once, sorted."""
+        return np.unique(np.asarray(self.y)).tolist() if self.tags is None else list(self.tags)
 
 
 class GivenInputs:
-    """Python values as inputs of one modality, converted when asked for."""
+    """Python values as inputs of one modality, converted on access."""
 
     def __init__(self, kind: Modality, values: Sequence[Any]):
         self.kind, self.values = kind, values
@@ -56,8 +63,12 @@ def given_split(values: Any, labels: Any = None, kind: Modality | None = None) -
     kind = kind or _kind_of(values)
     items = kind.listed(values)
     names = [kind.name_of(value, i) for i, value in enumerate(items)]
-    y = NO_LABELS if labels is None else _labels(labels, len(items))
     inputs = items if not kind.needs_backbone else GivenInputs(kind, items)
+    tagged = None if labels is None else read_tags(_column(labels))
+    if tagged is not None:
+        y, classes = _labels(tagged.sets, len(items)), tagged.labels
+        return Split(inputs, y, names, classes, kind.name, tags=True)
+    y = NO_LABELS if labels is None else _labels(labels, len(items))
     return Split(inputs, y, names, classes_of(y) if len(y) else (), kind.name)
 
 

@@ -7,10 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-import numpy as np
-
 from imprint import backbones, recipes
-from imprint.calibration import CrossValidation
 from imprint.calibration.caveats import warn_of_small_samples
 from imprint.core.arrays import plain
 from imprint.core.component import PARTS
@@ -18,17 +15,18 @@ from imprint.core.errors import DataWarning, FileError, NotFittedError, Paramete
 from imprint.core.files import container
 from imprint.core.files.atomic import exclusive
 from imprint.core.threads import compare_and_set
-from imprint.head import Head
+from imprint.head import Decider, Head
 from imprint.imprinter import pretrained
 from imprint.imprinter.answers import Answering
 from imprint.imprinter.embedder import ROWS, BackboneEmbedder, Report
 from imprint.imprinter.exemplars import ExemplarsByClass
 from imprint.imprinter.items import Embedded
 from imprint.imprinter.names import ClassNames, joined
-from imprint.imprinter.state import ImprinterState, read_seed
+from imprint.imprinter.state import ImprinterState, empty_head, method_for_tags, read_seed
 from imprint.method import Method
 from imprint.modalities import modality
 from imprint.pretrained_classes.head import PretrainedHead
+from imprint.tags import TagHead
 
 if TYPE_CHECKING:
     from imprint.classifier import ImprintClassifier
@@ -92,7 +90,7 @@ class Imprinter(Answering):
         self.embedder = BackboneEmbedder(options.spec if options else backbone, cache, device, threads)
         self.embedder.tree = tree
         given = options.parts if options else recipes.describe(recipe or DEFAULT).parts()
-        self._method = Method.of(**{**given, **parts})
+        self._method, self._chosen = Method.of(**{**given, **parts}), recipe is not None or bool(parts)
         self._calibrate, self._names = calibrate, ClassNames.of(names)
         self._state: ImprinterState | None = None
 
@@ -121,7 +119,7 @@ class Imprinter(Answering):
         head = self.state.head
         if isinstance(head, PretrainedHead):
             raise ParameterError("Imprinter.classifier: with keep_head the network's classes decide too; use predict.")
-        return ImprintClassifier.of_head(head.imprinted)
+        return ImprintClassifier.of_head(head if isinstance(head, TagHead) else head.imprinted)
 
     def embed(
         self, data: Any, y: Any = None, *, progress: Report | None = None, classes: Sequence[Any] = ()
@@ -144,6 +142,8 @@ class Imprinter(Answering):
     def fit(self, data: Any, y: Any = None, *, progress: Report | None = None) -> Self:
         """Imprint every class of `data` (see `embed`), and discard earlier classes."""
         rows = self.embed(data, y, progress=progress)
+        if rows.tags is not None:
+            self._method = method_for_tags(self._method if self._chosen else None, self._pretrained)
         names = self._names.examples(self.embedder, rows, self._method, self._seed)
         self._fit(rows if names is None else joined(rows, names), names is not None)
         if not isinstance(data, Embedded):
@@ -157,11 +157,9 @@ class Imprinter(Answering):
         return self._fit(names.rows(sorted(names.wording), self.backbone.embed_names), True)
 
     def _fit(self, rows: Embedded, named: bool) -> Self:
-        folds = CrossValidation.new(self._method, self._seed, rows.X.dtype) if self._calibrate else None
-        empty = Head(self._method, self._seed, rows.X.dtype, folds=folds)
-        state = ImprinterState(self._pretrained.with_head(empty) if self._pretrained else empty, {}, named).with_rows(
-            rows
-        )
+        empty = empty_head(self._method, self._seed, rows, self._calibrate)
+        head = self._pretrained.with_head(empty) if self._pretrained and isinstance(empty, Head) else empty
+        state = ImprinterState(head, {}, named).with_rows(rows)
         state.head.prepared  # noqa: B018 - raises here, not in the first prediction, if it cannot be solved
         self._state = state
         return self
@@ -170,7 +168,7 @@ class Imprinter(Answering):
         """Imprint new classes, and more items of known ones; the other classes do not change."""
         state = self.state  # raises before any work if the model is not fitted
         rows = self.embed(data, y, progress=progress, classes=state.head.classes.tolist())
-        new = set(np.asarray(rows.y).tolist()) - set(state.head.classes.tolist())
+        new = set(rows.labels) - set(state.head.classes.tolist())
         if state.named and new:
             rows = joined(rows, self._names.rows(sorted(new), self.backbone.embed_names))
         compare_and_set(self, "_state", lambda state: state.with_rows(rows))
@@ -230,11 +228,12 @@ class Imprinter(Answering):
         return self
 
     @classmethod
-    def of_head(cls, spec: str, backbone: backbones.Backbone, head: Head, exemplars: ExemplarsByClass) -> Self:
+    def of_head(cls, spec: str, backbone: backbones.Backbone, head: Decider, exemplars: ExemplarsByClass) -> Self:
         """A model from a head that was fitted elsewhere; `spec` names the loaded backbone."""
         self = cls(spec)
         self.embedder.__dict__["backbone"] = backbone
-        self._method, self._seed, self._state = head.method, head.seed, ImprinterState(head, exemplars)
+        self._method, self._seed = head.imprinted.method, head.imprinted.seed
+        self._state = ImprinterState(head, exemplars)
         return self
 
     @classmethod

@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 
 from imprint.core.errors import ParameterError
+from imprint.core.label_sets import single_labels
 from imprint.core.types import Array
-from imprint.head import Head
 from imprint.imprinter.embedder import BackboneEmbedder
 from imprint.imprinter.items import Embedded
+from imprint.imprinter.state import empty_head
 from imprint.method import Method
 
 CRITICAL = 2.0
@@ -68,7 +69,7 @@ class ClassNames:
         """One row for each class of some examples; None if names do not serve as examples."""
         if self.use is False or (self.use is None and not embedder.kind.typed):
             return None
-        names = self.rows(np.unique(np.asarray(rows.y)).tolist(), embedder.backbone.embed_names)
+        names = self.rows(rows.labels, embedder.backbone.embed_names)
         return names if self.use or agree(names, rows, method, seed) else None
 
 
@@ -79,7 +80,7 @@ def agree(names: Embedded, rows: Embedded, method: Method, seed: int) -> bool:
     own class is uniform, so the mean of C ranks, scaled to 0..1, has the mean 1/2 and the variance 1 / (12 C).
     """
     X, y = np.asarray(rows.X), np.asarray(rows.y)
-    head = Head(method, seed, X.dtype).learn(X, y)
+    head = empty_head(method, seed, rows).learn(X, y)
     if len(head) < 2 or names.y is None:
         return False
     scores = np.asarray(head.scores(names.X.astype(X.dtype, copy=False)))
@@ -90,6 +91,7 @@ def agree(names: Embedded, rows: Embedded, method: Method, seed: int) -> bool:
 
 def joined(rows: Embedded, names: Embedded) -> Embedded:
     """The examples followed by the names."""
-    y = np.concatenate([np.asarray(rows.y), np.asarray(names.y)])
+    of_names = np.asarray(names.y) if rows.tags is None else single_labels(names.labels)
     X = np.concatenate([rows.X, names.X.astype(rows.X.dtype, copy=False)])
-    return Embedded(X, [*rows.names, *names.names], rows.skipped, y)
+    y = np.concatenate([np.asarray(rows.y), of_names])
+    return Embedded(X, [*rows.names, *names.names], rows.skipped, y, tags=rows.tags)

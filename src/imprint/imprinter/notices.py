@@ -39,6 +39,11 @@ def _labels(split: Split) -> Iterator[str]:
         rows = split.kind.count(unlabelled)
         yield f"{rows} {have} the label -1, which often means 'no label'; here it is a class like the others."
 
+    piped = [label for label in split.classes if not split.tags and isinstance(label, str) and "|" in label.strip("|")]
+    if piped:
+        shown = printable(piped[0], 60)
+        yield f"Labels such as {shown!r} are one class each; --separator '|' (separator='|') reads them as tags."
+
 
 def _texts(texts: Sequence[str], backbone: Any) -> Iterator[str]:
     tokens = backbone.record.tokens

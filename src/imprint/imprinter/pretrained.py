@@ -16,6 +16,7 @@ from imprint.imprinter.embedder import ROWS
 from imprint.persistence import head_from_parts, head_to_parts
 from imprint.pretrained_classes.head import PretrainedClasses, PretrainedHead
 from imprint.pretrained_classes.strategy import STRATEGIES
+from imprint.tags import TagHead
 
 RECIPES = {"qi": "qi2018", "done": "hosoda2024"}
 """The published methods that define a strategy; `done` matches proxies to the weights of the head."""
@@ -69,7 +70,7 @@ class PretrainedOptions(NamedTuple):
 
 def to_parts(head: Decider) -> tuple[dict[str, Any], dict[str, Array]]:
     """A head as a JSON document and named arrays. Pre-trained classes are stored by name, without those forgotten."""
-    document, arrays = head_to_parts(head.imprinted)
+    document, arrays = head_to_parts(head if isinstance(head, TagHead) else head.imprinted)
     if isinstance(head, PretrainedHead):
         document["kept"] = {
             "way": head.strategy,

@@ -6,12 +6,16 @@ import numpy as np
 
 from imprint.calibration import CrossValidation
 from imprint.core.errors import ParameterError
+from imprint.core.label_sets import single_labels
 from imprint.core.types import Array
-from imprint.head import Decider
+from imprint.head import Decider, Head
 from imprint.imprinter import exemplars, pretrained
 from imprint.imprinter.exemplars import ExemplarsByClass, choose_exemplars
 from imprint.imprinter.items import Embedded
+from imprint.method import Method
 from imprint.modalities.embedding import check_width
+from imprint.tags import TagHead
+from imprint.tags.head import default_method, renamed
 
 
 class ImprinterState(NamedTuple):
@@ -23,7 +27,11 @@ class ImprinterState(NamedTuple):
     """Whether one row of each class is its name."""
 
     def with_rows(self, rows: Embedded) -> Self:
-        """The state after more rows, of known or of new classes."""
+        """The state after more rows, of known or of new classes; a row of a model of tags may come with one label."""
+        if rows.tags is None and self.head.tags:
+            rows = rows._replace(y=single_labels(np.asarray(rows.y).tolist()))
+        elif rows.tags is not None and not self.head.tags:
+            raise ParameterError("add(data): the data have tags, and the model has one label per input; fit it again.")
         y = np.asarray(rows.y)
         if len(self.head.imprinted):
             check_width(rows.X, self.head.imprinted.width)
@@ -41,10 +49,16 @@ class ImprinterState(NamedTuple):
     def without(self, label: Any, flat: bool = False) -> Self:
         """The state without a class, or without the classes below a node of the tree unless it is flat."""
         head = self.head.forget(label) if flat else self.head.without(label)
-        nothing = Embedded(
-            np.empty((0, head.imprinted.width or 0), np.float32), [], (), np.empty(0, head.classes.dtype)
-        )
-        return self._replace(head=head, exemplars=choose_exemplars(head.imprinted, self.exemplars, nothing))
+        nothing = np.empty((0, head.imprinted.width or 0), np.float32)
+        rows, before = Embedded(nothing, [], (), np.empty(0, head.classes.dtype)), self.exemplars
+        if head.tags:  # rows of label sets with this label move to the sets without it
+            after = {label_set: renamed(label_set, label) for label_set in before}
+            moved = [(before[one], to) for one, to in after.items() if to not in (one, None)]
+            X = np.concatenate([nothing, *(of_set.X for of_set, _ in moved)])
+            names = [name for of_set, _ in moved for name in of_set.names]
+            rows = Embedded(X, names, (), np.array([to for of_set, to in moved for _ in of_set.names], dtype=str))
+            before = {one: of_set for one, of_set in before.items() if after[one] == one}
+        return self._replace(head=head, exemplars=choose_exemplars(head.imprinted, before, rows))
 
     def to_parts(self) -> tuple[dict[str, Any], dict[str, Array]]:
         """A JSON document and named arrays."""
@@ -57,6 +71,21 @@ class ImprinterState(NamedTuple):
         """A head with the pictures that `to_parts` described; KeyError, TypeError or ValueError for anything else."""
         names = document.get("pictures", [[] for _ in range(len(head.imprinted))])
         return cls(head, exemplars.from_parts(head.imprinted, names, arrays), document.get("names") is True)
+
+
+def empty_head(method: Method, seed: int, rows: Embedded, calibrate: bool = False) -> Head | TagHead:
+    """A head that can learn these rows, and has learnt nothing yet."""
+    if rows.tags is not None:
+        return TagHead(Head(method, seed, rows.X.dtype), rows.tags)
+    folds = CrossValidation.new(method, seed, rows.X.dtype) if calibrate else None
+    return Head(method, seed, rows.X.dtype, folds=folds)
+
+
+def method_for_tags(chosen: Method | None, keep: pretrained.PretrainedOptions | None) -> Method:
+    """The given method, or the default for tags; refused together with pre-trained classes."""
+    if keep is not None:
+        raise ParameterError("fit(data) with keep_head: the network predicts one class per input; leave keep_head out.")
+    return chosen or default_method()
 
 
 def _same_kind(head: Decider, y: Array) -> None:

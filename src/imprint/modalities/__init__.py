@@ -1,4 +1,4 @@
-"""What a model reads: pictures, texts, sounds or embeddings, one modality per file. Plug-ins add more."""
+"""Modalities: pictures, texts, sounds and embeddings, one file each; plug-ins add more."""
 
 import os
 from functools import cache
@@ -24,7 +24,7 @@ def modality(name: str) -> Modality:
 
 
 def of_file(name: str | os.PathLike[str]) -> Modality | None:
-    """The modality whose files end like this one.
+    """The modality of a file, by its suffix.
 
     >>> of_file("cat.JPG").name, of_file("cat.xyz")
     ('image', None)

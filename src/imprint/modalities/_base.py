@@ -14,7 +14,7 @@ LARGEST_FILE = 1 << 30  # bytes
 
 @dataclass(frozen=True, kw_only=True)
 class Modality(Component):
-    """One kind of input: how it is found, read, named, counted, shown and embedded."""
+    """One kind of input: its files, how to read, name, count and show it, and its default backbone."""
 
     family: ClassVar[str] = "imprint.modalities"
     noun: ClassVar[str]
@@ -24,34 +24,34 @@ class Modality(Component):
     needs_backbone: ClassVar[bool] = True
     """False where the inputs are embeddings already."""
     typed: ClassVar[bool] = False
-    """Whether people type these inputs: arguments on the command line, a text field on the page."""
+    """Whether inputs are typed: as arguments on the command line, in a text field on the page."""
 
     @abstractmethod
     def read(self, raw: bytes) -> Any:
-        """The input in the bytes of a file; raises `UnreadableInput` where there is none."""
+        """The input in the bytes of a file; raises `UnreadableInput` if they hold none."""
 
     @abstractmethod
     def convert(self, value: Any) -> Any:
-        """The input in a Python value that is neither a path nor bytes; raises `ParameterError` where it is none."""
+        """The input in a Python value that is neither a path nor bytes; raises `ParameterError` if it holds none."""
 
     def recognises(self, value: Any) -> bool:
-        """Whether a Python value is such an input, where no backbone says what it reads."""
+        """Whether a Python value is such an input; used if there is no backbone yet."""
         return False
 
     def suffixes(self) -> frozenset[str]:
-        """How the names of its files end, in lower case."""
+        """The suffixes of its files, in lower case."""
         return frozenset()
 
     def show(self, item: Any) -> "str | Array | None":
-        """An input as a text or as a uint8 picture, for terminals and pages; None where there is nothing to see."""
+        """An input as a text or as a uint8 picture, for terminals and pages; None if it cannot be shown."""
         return None
 
     def sample(self, size: int) -> list[Any]:
-        """Artificial inputs of an ordinary size, by which the speed of a backbone is measured."""
+        """Artificial inputs of ordinary size, to measure the speed of a backbone."""
         raise ParameterError(f"There are no artificial {self.plural} to measure a backbone with.")
 
     def listed(self, values: Any) -> Sequence[Any]:
-        """What a person gives for several inputs, one by one."""
+        """Several inputs as a sequence of single ones."""
         if isinstance(values, str | bytes | os.PathLike):
             shown = repr(os.fspath(values) if isinstance(values, os.PathLike) else values[:40])
             raise ParameterError(f"{shown} is one {self.noun}; give a list of them: [{shown}].")
@@ -59,7 +59,7 @@ class Modality(Component):
 
     @property
     def name(self) -> str:
-        """`image`, `text`, ..., as records and data sets call it."""
+        """`image`, `text`, ..., as in records and data sets."""
         return self.public_name() or type(self).__qualname__.lower()
 
     @property

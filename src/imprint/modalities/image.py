@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from PIL.Image import Image as PilImage
 
 MOST_PIXELS = 1 << 26
-"""The largest picture that is decoded whole, 67 million pixels; larger JPEGs are decoded at 1/2, 1/4 or 1/8."""
+"""The largest picture that is decoded at full size, 67 million pixels; larger JPEGs at 1/2, 1/4 or 1/8."""
 LONGEST_SIDE = 1 << 18  # pixels; Pillow keeps a pointer for every row
 STRIP = 1 << 22  # pixels that are converted at once
 SUFFIXES = {
@@ -85,7 +85,7 @@ def _is_one(array: Array) -> bool:
 
 @cache
 def formats() -> tuple[str, ...]:
-    """The formats that are read: those that the installed Pillow was built with, and HEIF by its extra."""
+    """The supported formats: those of the installed Pillow, and HEIF with its extra."""
     from PIL import (  # noqa: F401 - each registers its format
         AvifImagePlugin,
         BmpImagePlugin,
@@ -130,7 +130,7 @@ def read_picture(source: str | os.PathLike[str] | bytes, least_side: int | None 
 
 
 def _readable(name: str, decode: Callable[[], Array]) -> Array:
-    """What `decode` returns. Decoders of other libraries raise anything on a damaged file, even AssertionError."""
+    """The result of `decode`. Decoders of other libraries raise any exception on a damaged file."""
     try:
         return decode()
     except UnreadableInput as e:
@@ -145,7 +145,7 @@ def _refused(reason: str) -> UnreadableInput:
 
 
 def _open(file: BinaryIO) -> "PilImage":
-    """The picture with its header read; Pillow's own limit on pixels, a global, stays out of it."""
+    """The picture with its header read; does not use Pillow's limit on pixels, which is global."""
     import PIL.Image
 
     head = file.read(32)
@@ -162,7 +162,7 @@ def _open(file: BinaryIO) -> "PilImage":
 
 
 def _shrink(image: "PilImage", file: BinaryIO, least_side: int | None) -> None:
-    """Ask the JPEG decoder for fewer pixels where needed or wanted; refuse what stays too large."""
+    """Let the JPEG decoder scale down if needed or allowed; refuse a picture that is still too large."""
     width, height = image.size
     huge = width * height > MOST_PIXELS
     scale = 1
@@ -180,7 +180,7 @@ def _shrink(image: "PilImage", file: BinaryIO, least_side: int | None) -> None:
 
 def _in_one_scan(file: BinaryIO) -> bool:
     """Whether a JPEG is decoded row by row; progressive ones keep all coefficients in memory."""
-    place = file.tell()
+    position = file.tell()
     try:
         file.seek(2)
         components = 0
@@ -195,7 +195,7 @@ def _in_one_scan(file: BinaryIO) -> bool:
                 return False
         return False
     finally:
-        file.seek(place)
+        file.seek(position)
 
 
 def _rgb(image: "PilImage") -> Array:

@@ -1,15 +1,64 @@
-"""Every table and figure of the paper as a named study, with its published numbers.
+"""Every table and figure of the paper as a named study, as declared in `artefacts.toml`.
 
 J. Westerhoff, G. Atefi, M. Koddenbrock, A. Figueroa, A. Löser, E. Rodner, F. A. Gers: Robust Weight Imprinting:
 Insights from Neural Collapse and Proxy-Based Aggregation. TMLR 2025.
 """
 
+import tomllib
+from collections.abc import Sequence
+from importlib.resources import files
+from typing import Any
+
 from imprint.core.errors import ParameterError
 from imprint.core.family import unknown
 from imprint.paper.artefact import Artefact
-from imprint.paper.artefacts import ARTEFACTS
+from imprint.paper.budgets import GeneratorsOverK, LowData
+from imprint.paper.collapse import CollapseFigure
+from imprint.paper.gain import GainFigure
+from imprint.paper.measurements import Memory, Regularisation, Runtime, Statements
+from imprint.paper.modes import BestK, ModeCurves
+from imprint.paper.pictures import CombiDigitsFigure, LabelMaps
+from imprint.paper.same_architecture import SameArchitecture
+from imprint.paper.tables import KernelTable, Table, TableRow
+from imprint.paper.work import every_norm
 
 PREFIX, ALL = "paper/", "all"
+KINDS: dict[str, type[Artefact]] = {
+    kind.__name__: kind
+    for kind in (
+        Table, KernelTable, LabelMaps, GeneratorsOverK, LowData, CollapseFigure, ModeCurves, SameArchitecture,
+        GainFigure, CombiDigitsFigure, Memory, Regularisation, BestK, Runtime, Statements,
+    )
+}  # fmt: skip
+
+
+def _artefact(name: str, kind: str, entry: dict[str, Any]) -> Artefact:
+    """The artefact of an entry of the file."""
+    if "rows" in entry:
+        rows, budgets = entry.pop("rows"), entry.pop("budgets", ())
+        entry["rows"] = _rows(rows, budgets)
+        entry["repeated_rows"] = _rows(rows, entry.pop("repeated_budgets", ()), repeated=True)
+    return KINDS[kind](name=name, **entry)
+
+
+def _rows(rows: Sequence[Sequence[Any]], budgets: Sequence[int], repeated: bool = False) -> tuple[TableRow, ...]:
+    """The rows of a table with all methods that their patterns describe.
+
+    If a table is repeated for several numbers of proxies, `quantile`, which changes directions, is left out.
+    """
+    filled = []
+    for label, pattern, *published in rows:
+        texts = dict.fromkeys(pattern.replace("{k}", str(k)) for k in budgets) or [pattern]
+        methods = (m for text in texts for m in every_norm(text) if not (repeated and budgets and "quantile" in m))
+        filled.append(TableRow(label, tuple(methods), *published))
+    return tuple(filled)
+
+
+ARTEFACTS: dict[str, Artefact] = {
+    name: _artefact(name, entry.pop("kind"), entry)
+    for name, entry in tomllib.loads((files("imprint.paper") / "artefacts.toml").read_text("utf-8")).items()
+}
+"""By name, in the order of the paper."""
 
 
 def chosen(name: str) -> dict[str, Artefact]:

@@ -47,8 +47,8 @@ class GeneratorsOverK(Artefact):
         published = Panel("published: resnet18, cifar10", lines, self.published["all"][0], "all data kept")
         panels = [published] if results.aggregator == MAX else []
         for backbone in group.backbones:
-            own = scores.where(backbone=backbone, dataset=dataset)
-            panels.append(Panel(f"{backbone}, {dataset}", _generator_lines(own), _median(own, "all"), "all data kept"))
+            one = scores.where(backbone=backbone, dataset=dataset)
+            panels.append(Panel(f"{backbone}, {dataset}", _generator_lines(one), _median(one, "all"), "all data kept"))
         svg = draw(panels, "proxies per class, k", "accuracy, %", log_x=True, columns=3)
         bands = "lines are means, bands 95 % confidence intervals over three seeds"
         caption = f"L2 throughout, {results.aggregator}; {bands}. Task: all of {dataset}."

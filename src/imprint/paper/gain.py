@@ -48,9 +48,9 @@ class GainFigure(Artefact):
         points = {"published": published(), "here": measured(results)}
         if not any(p.remapped for p in points["here"]):
             return None
-        fits = {source: _fits(own) for source, own in points.items()}
+        fits = {source: _fits(of_source) for source, of_source in points.items()}
         titles = {"published": "published", "here": f"here, {results.aggregator}"}
-        clouds = [Cloud(titles[source], _groups(own), fits[source]["all"]) for source, own in points.items()]
+        clouds = [Cloud(titles[s], _groups(of_source), fits[s]["all"]) for s, of_source in points.items()]
         svg = scatter(clouds, "NC1 (log scale)", "gain of k = 5 over k = 1, points")
         caption = (
             "Filled: means over the maps of one d. Hollow: ten-class sets. Dashed: the least-squares line on log NC1."
@@ -98,8 +98,8 @@ def _fits(points: Sequence[GainPoint]) -> Fits:
         "NC1 > 1, d in 1": [p for p in points if p.nc1 > 1 and p.remapped],
     }
     return {
-        name: gain_fit([p.nc1 for p in own], [p.gain for p in own]) if len(own) >= FEWEST else None
-        for name, own in regions.items()
+        name: gain_fit([p.nc1 for p in chosen], [p.gain for p in chosen]) if len(chosen) >= FEWEST else None
+        for name, chosen in regions.items()
     }
 
 

@@ -140,7 +140,7 @@ class BestK(Artefact):
         if kmeans is None or least_squares is None:
             return None
         lines = {b: dict(zip(NAMES, (*_one_and_best(kmeans[b]), *_one_and_best(least_squares[b])))) for b in kmeans}
-        panels = [Panel(b, [Series(n, D, *interval(v), kind=n) for n, v in own.items()]) for b, own in lines.items()]
+        panels = [Panel(b, [Series(n, D, *interval(v), kind=n) for n, v in of_b.items()]) for b, of_b in lines.items()]
         svg = draw(panels, "classes per label, d", "accuracy, %", columns=3)
         bands = "bands are 95 % confidence intervals over three seeds"
         caption = f"Means over {results.setting.maps} label maps; {bands}; k = 1 to 15."
@@ -159,10 +159,10 @@ def _one_and_best(values: Array) -> tuple[Array, Array]:
 
 def _check_best_k(lines: Mapping[str, Mapping[str, Array]]) -> Findings:
     mean, kmeans, one, many = NAMES
-    last = {b: {n: float(v[-1].mean()) for n, v in own.items()} for b, own in lines.items()}
+    last = {b: {n: float(v[-1].mean()) for n, v in of_b.items()} for b, of_b in lines.items()}
     several = all(v[kmeans] > v[mean] and v[many] > v[one] for v in last.values())
     wins = {b: [int(d) for d, x, y in zip(D, v[kmeans], v[many]) if x.mean() >= y.mean()] for b, v in lines.items()}
-    figures = "; ".join(f"{b}: " + ", ".join(f"{n} {v:.1f}" for n, v in own.items()) for b, own in last.items())
+    figures = "; ".join(f"{b}: " + ", ".join(f"{n} {v:.1f}" for n, v in of_b.items()) for b, of_b in last.items())
     at = "; ".join(f"{b}: d = {', '.join(map(str, w)) or 'none'}" for b, w in wins.items())
     return {
         "several": Finding(several, figures),
@@ -184,9 +184,9 @@ def published() -> dict[str, Array]:
 
 def _peaks(means: Means) -> tuple[bool, str]:
     """Whether there is a peak at k = d everywhere, and where there is one."""
-    found = {b: peaks(v) for b, v in means.items()}
-    shown = (f"{b}: " + (f"d = {', '.join(map(str, at))}" if at else "no d") for b, at in found.items())
-    return all(len(at) == len(D) for at in found.values()), f"peaks at {'; '.join(shown)}"
+    at_peak = {b: peaks(v) for b, v in means.items()}
+    shown = (f"{b}: " + (f"d = {', '.join(map(str, d))}" if d else "no d") for b, d in at_peak.items())
+    return all(len(d) == len(D) for d in at_peak.values()), f"peaks at {'; '.join(shown)}"
 
 
 def _best_at_d(means: Means) -> tuple[bool, str]:

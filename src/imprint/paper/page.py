@@ -7,8 +7,8 @@ from pathlib import Path
 
 from imprint.core import __version__
 from imprint.core.files.notes import write_outputs
+from imprint.paper import ARTEFACTS
 from imprint.paper.artefact import Results, spent
-from imprint.paper.artefacts import ARTEFACTS
 from imprint.paper.setting import MAPS, MAX, ROLES, Setting
 from imprint.report.paper_page import as_html, markdown_pages
 from imprint.report.sections import Picture, Run, Section, together

@@ -1,4 +1,4 @@
-"""How classes of a pre-trained head and imprinted ones decide together: as one linear layer, or by a margin."""
+"""How pre-trained and imprinted classes are scored together: as one linear layer, or with a margin."""
 
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
@@ -18,7 +18,7 @@ from imprint.kernels.softmax import softmax
 
 STRATEGIES = ("margin", "qi", "done")
 SHARE = 0.99
-"""Of the new pictures, how many the margin lets through."""
+"""The share of held-out pictures of new classes that must reach the margin."""
 SMALLEST = 1e-37
 
 
@@ -31,12 +31,12 @@ class LinearLayer(NamedTuple):
 
 
 class Gated(NamedTuple):
-    """The old layer, one row that stands for each new class, and the head that tells new classes apart."""
+    """The pre-trained layer, a gate (one row per new class), and the head that chooses among the new classes."""
 
     old: LinearLayer
     gate: LinearLayer
     new: Head
-    places: Array  # (C,) of the old classes and then the new ones, where each stands among all
+    indices: Array  # (C,) among all classes, of the pre-trained ones and then the new ones
     bias: Array  # (C,)
 
 
@@ -76,17 +76,17 @@ class Logits(Aggregator):
 
 @dataclass(frozen=True, kw_only=True)
 class LogitsWithMargin(Logits):
-    """Old classes score their logits. The best new class scores the logit of its gate, less the margin.
+    """Pre-trained classes score their logits. The best new class scores the largest logit of the gate minus the margin.
 
-    The other new classes score less by as much as the logarithms of their probabilities among the new ones differ.
+    The scores of the other new classes are lower by the differences of their log-probabilities among the new classes.
     """
 
     def scores(self, Q: Array, prepared: Any) -> Array:
-        old, gate, new, places, _ = prepared
+        old, gate, new, indices, _ = prepared
         P = np.maximum(new.probabilities(new.scores(Q)), SMALLEST, dtype=np.float64)
         best = super().scores(Q, gate).max(axis=1, keepdims=True)
         S = np.concatenate([super().scores(Q, old), best + np.log(P / P.max(axis=1, keepdims=True))], axis=1)
-        return np.asarray(S[:, np.argsort(places)], dtype=Q.dtype)
+        return np.asarray(S[:, np.argsort(indices)], dtype=Q.dtype)
 
     def facts(self, proxies: Proxies, prepared: Any) -> Facts | None:
         return None
@@ -96,7 +96,7 @@ class LogitsWithMargin(Logits):
 
 
 def match_quantiles(weights: Array, W: Array) -> Array:
-    """LinearLayer with their order of values and the values of other rows: the mean of those, each sorted.  # (n, d)
+    """The rows W with the ranks of their values kept and the values replaced by the mean sorted row of `weights`.
 
     >>> match_quantiles(np.array([[0.0, 1.0, 5.0], [4.0, 2.0, 3.0]]), np.array([[0.2, 0.9, 0.1]]))
     array([[2. , 4.5, 1. ]])
@@ -108,7 +108,7 @@ def match_quantiles(weights: Array, W: Array) -> Array:
 
 
 def gate(weights: Array, bias: Array, new: Head) -> LinearLayer:
-    """One row for every new class, its mean brought to the old weights, and their median bias."""
+    """One row for every new class: its mean, matched to the quantiles of the pre-trained weights; the median bias."""
     proxies = new.proxies
     sums = np.add.reduceat(proxies.weights * proxies.mass[:, None], proxies.starts, axis=0)
     means = (sums / np.add.reduceat(proxies.mass, proxies.starts)[:, None]).astype(proxies.weights.dtype)
@@ -117,18 +117,18 @@ def gate(weights: Array, bias: Array, new: Head) -> LinearLayer:
 
 
 def margin(old: LinearLayer, new: Head) -> float:
-    """By how much the gates of new classes beat the old ones on pictures they have not seen, but for the worst 1 %.
+    """The margin by which the gate exceeds the pre-trained classes on 99 % of held-out pictures of new classes.
 
-    Never below 0, and 0 where no class has a second picture.
+    At least 0, and 0 if no class has a second picture.
     """
     layer, gaps = Logits(), [np.empty(0)]
     if not isinstance(new.folds, CrossValidation):
         raise ParameterError("keep_head='margin': the margin comes from pictures left out; it needs calibrate=True.")
     for f, head in enumerate(new.folds.heads):
-        held = [rows.rows[rows.fold == f] for label, rows in new.folds.held.items() if label in head]
-        X = np.concatenate(held) if held else np.empty((0, 0))
+        held_out = [rows.rows[rows.fold == f] for label, rows in new.folds.held.items() if label in head]
+        X = np.concatenate(held_out) if held_out else np.empty((0, 0))
         if len(X):
             gated = layer.scores(X, gate(old.weights, old.bias, head))
             gaps.append(gated.max(axis=1) - layer.scores(X, old).max(axis=1))
-    found = np.concatenate(gaps)
-    return max(0.0, float(np.quantile(found, 1 - SHARE, method="lower"))) if len(found) else 0.0
+    margins = np.concatenate(gaps)
+    return max(0.0, float(np.quantile(margins, 1 - SHARE, method="lower"))) if len(margins) else 0.0

@@ -177,7 +177,7 @@ def markdown_pages(runs: Sequence[Run]) -> dict[str, str]:
 
 def _holding(claims: Sequence[ClaimRow], names: Sequence[str]) -> list[str]:
     """How many of the claims hold on each run, and on the published results."""
-    judged = [[row.found.get(name) for row in claims] for name in names] + [[row.published for row in claims]]
+    judged = [[row.judged.get(name) for row in claims] for name in names] + [[row.published for row in claims]]
     verdicts = [[j.verdict for j in column if j is not None] for column in judged]
     return [f"{column.count(Verdict.HOLDS)} of {len(column)}" if column else "" for column in verdicts]
 

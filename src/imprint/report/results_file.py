@@ -1,4 +1,4 @@
-"""The results of a study as one table for other tools: plain texts and numbers, every column explained in the file."""
+"""The results of a study as one table for other tools, with a description of every column in the file."""
 
 import json
 import os
@@ -42,14 +42,14 @@ MEANINGS = {
     "fingerprint": "digest of the embeddings",
     "key": "digest of embeddings, task, method and seed: equal keys are the same computation",
 }
-"""The data dictionary: every column of an exported table, in its order, and what it holds."""
+"""The data dictionary: every column of an exported table, in order."""
 FORMATS = (".parquet", ".csv")
 
 
 def export(folder: str | os.PathLike[str], path: str | os.PathLike[str]) -> pa.Table:
-    """Write the results that lie in a folder to one `.parquet` or `.csv` file, and return them as a table.
+    """Write the results in a folder to one `.parquet` or `.csv` file, and return them as a table.
 
-    A Parquet file carries `MEANINGS` as `description` of its columns, and the manifests of the study as `imprint`.
+    A Parquet file has `MEANINGS` as the `description` of its columns, and the manifests of the study as `imprint`.
     """
     path = Path(path)
     if path.suffix not in FORMATS:
@@ -64,7 +64,7 @@ def export(folder: str | os.PathLike[str], path: str | os.PathLike[str]) -> pa.T
 
 
 def check_own(path: Path) -> None:
-    """Refuse to write over a file that `export` did not write."""
+    """Refuse to overwrite a file that `export` did not write."""
     if path.is_file() and path.stat().st_size and not _is_export(path):
         raise FileError(f"Cannot write {path}: it exists and holds no results of a study; choose another --output.")
 
@@ -80,7 +80,7 @@ def _is_export(path: Path) -> bool:
 
 
 def results_table(folder: str | os.PathLike[str]) -> pa.Table:
-    """The results in the folder of a study, or of all studies whose folders lie in it; columns as in `MEANINGS`."""
+    """The results in the folder of a study, or in all such sub-folders; the columns are those of `MEANINGS`."""
     parts = [_plain(name, table) for name, table in _tables(Path(folder))]
     manifests = {store.folder.name: store.manifest() for store in _stores(Path(folder))}
     return pa.concat_tables(parts).replace_schema_metadata({"imprint": json.dumps(manifests)})
@@ -89,14 +89,14 @@ def results_table(folder: str | os.PathLike[str]) -> pa.Table:
 def _stores(folder: Path) -> list[Store]:
     if (folder / MANIFEST).exists():
         return [Store(folder)]
-    stores = [Store(place.parent) for place in sorted(folder.glob(f"*/{MANIFEST}"))]
+    stores = [Store(manifest.parent) for manifest in sorted(folder.glob(f"*/{MANIFEST}"))]
     if not stores:
         raise FileError(f"{folder}: no study has been run into this folder.")
     return stores
 
 
 def _tables(folder: Path) -> list[tuple[str, pa.Table]]:
-    """One study in its own order; or, where several share stores, all that is finished."""
+    """The results of one study in its order; or, of the studies of the paper, everything that is finished."""
     stores = _stores(folder)
     if stores[0].folder == folder:
         study = stores[0].study()
@@ -105,16 +105,16 @@ def _tables(folder: Path) -> list[tuple[str, pa.Table]]:
 
 
 def _whole(store: Store) -> pa.Table:
-    """Every finished experiment on the present embeddings."""
-    table, prints = store.table(), store.manifest()["embeddings"]
+    """Every finished experiment with the current embeddings."""
+    table, fingerprints = store.table(), store.manifest()["embeddings"]
     names = zip(*(table[name].to_pylist() for name in ("backbone", "dataset", "fingerprint")))
-    kept = table.filter(pa.array([prints.get(f"{b}-{d}") == f for b, d, f in names], pa.bool_()))
-    order = pa.table({**{name: kept[name].cast(pa.string()) for name in TEXTS}, "seed": kept["seed"]})
-    return kept.take(pc.sort_indices(order, [(name, "ascending") for name in order.column_names]))
+    current = table.filter(pa.array([fingerprints.get(f"{b}-{d}") == f for b, d, f in names], pa.bool_()))
+    order = pa.table({**{name: current[name].cast(pa.string()) for name in TEXTS}, "seed": current["seed"]})
+    return current.take(pc.sort_indices(order, [(name, "ascending") for name in order.column_names]))
 
 
 def _plain(name: str, table: pa.Table) -> pa.Table:
-    """A table of a store with texts as texts, and what its components say of themselves in columns of their own."""
+    """The table of a store with plain texts, and with the parameters of its components as columns."""
     columns: dict[str, Any] = {c: table[c] for c in table.column_names}
     texts = {c: table[c].cast(pa.string()) for c in (*TEXTS, "fingerprint")}
     columns |= texts | {
@@ -128,7 +128,7 @@ def _plain(name: str, table: pa.Table) -> pa.Table:
 
 
 def _parameter(part: str, name: str, texts: dict[str, Any]) -> pa.Array:
-    """A parameter of the components in a column, null where they have none of this name."""
+    """A parameter of the components in a column; null if a component does not have it."""
     values = texts[part].to_pylist()
     known = {text: getattr(FAMILIES[part].resolve(text), name, None) for text in set(values)}
     return pa.array([known[text] for text in values], pa.int32())

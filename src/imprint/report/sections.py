@@ -150,7 +150,7 @@ class ClaimRow(NamedTuple):
     """A claim with the judgement of every run that tests it, and that of the published results."""
 
     text: str
-    found: dict[str, Judged]
+    judged: dict[str, Judged]
     published: Judged | None
 
 
@@ -161,7 +161,7 @@ def rows(shown: Iterable[Shown]) -> list[ClaimRow]:
         for claim in section.claims:
             published = None if claim.published is None else Judged(claim.published, claim.published_figures)
             row = claims.setdefault((section.name, claim.text), ClaimRow(claim.text, {}, published))
-            row.found[run] = Judged(claim.verdict, claim.figures)
+            row.judged[run] = Judged(claim.verdict, claim.figures)
     return list(claims.values())
 
 
@@ -171,7 +171,7 @@ def claims_table(claims: Sequence[ClaimRow], runs: Sequence[str]) -> Cells:
     def cell(j: Judged | None) -> str:
         return "" if j is None else f"{MARKS[j.verdict]} {j.verdict}: {j.figures}"
 
-    lines = tuple((c.text, *(cell(c.found.get(run)) for run in runs), cell(c.published)) for c in claims)
+    lines = tuple((c.text, *(cell(c.judged.get(run)) for run in runs), cell(c.published)) for c in claims)
     return Cells(("claim", *runs, PUBLISHED), lines, len(runs) + 2)
 
 
@@ -187,7 +187,7 @@ def claims_html(claims: Sequence[ClaimRow], runs: Sequence[str]) -> str:
     lines = (
         html.row(
             f"<td>{line_breaks(c.text)}</td>",
-            *(cell(run, c.found.get(run)) for run in runs),
+            *(cell(run, c.judged.get(run)) for run in runs),
             cell("published", c.published),
         )
         for c in claims
@@ -203,7 +203,7 @@ def line_breaks(text: str) -> str:
 def tally(claims: Sequence[ClaimRow], runs: Sequence[str]) -> str:
     """How many claims each run supports, and how many the published results support."""
     names = {run: run if run.startswith("here") else f"on {run}" for run in runs}
-    parts = [f"the results {names[run]} {_count(c.found.get(run) for c in claims)}" for run in runs]
+    parts = [f"the results {names[run]} {_count(c.judged.get(run) for c in claims)}" for run in runs]
     return f"Of {len(claims)} claims {'; '.join(parts)}; the published results {_count(c.published for c in claims)}."
 
 

@@ -12,9 +12,9 @@ from starlette.routing import Route
 from imprint.core import __version__
 from imprint.core.errors import NotFittedError, ParameterError
 from imprint.modalities import Modality
-from imprint.serve import evaluation, export
+from imprint.serve import evaluation, export, view
 from imprint.serve.drift import ServedDrift
-from imprint.serve.label import LabellingPool, pool_routes
+from imprint.serve.label import MAX_NEXT, LabellingPool
 from imprint.serve.labels import clean_label, clean_name
 from imprint.serve.model import answer
 from imprint.serve.requests import EventStream, Handler, body, ended, guarded, json_body, number
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from imprint.serve.project import Project
     from imprint.serve.projects import Projects
 
+Json = dict[str, Any]
 AT_ONCE = 48
 """Requests that may hold a picture in memory at one time; the others wait."""
 CHANGES = {"undo", "redo", "create", "describe", "move", "hold", "delete", "rename", "merge", "drop", "clear"}
@@ -40,7 +41,7 @@ class Api:
     def __init__(self, project: "Project", projects: "Projects | None" = None):
         self.project, self.projects = project, projects
         self.events = EventStream(project)
-        self.drift = ServedDrift(project.tell)
+        self.drift, self.pool = ServedDrift(project.tell), LabellingPool(project)
         self._room = asyncio.Semaphore(AT_ONCE)
 
     def routes(self) -> list[Route]:
@@ -64,9 +65,13 @@ class Api:
             ("POST", "/api/open", self.import_model),
             ("GET", "/api/export/{what}", self.export),
             ("GET", "/api/take/{what}", self.export),
+            ("POST", "/api/pool", self.add_to_pool),
+            ("GET", "/api/pool", self.pool_state),
+            ("GET", "/api/pool/next", self.next_in_pool),
+            ("POST", "/api/pool/skip", self.skip_in_pool),
+            ("GET", "/api/pool/confident", self.confident_in_pool),
         ]
-        routes = [Route(path, guarded(call), methods=[method]) for method, path, call in table]
-        return routes + pool_routes(LabellingPool(self.project), self._bounded_input)
+        return [Route(path, guarded(call), methods=[method]) for method, path, call in table]
 
     async def health(self, request: Request) -> Response:
         threads = self.project.threads()
@@ -74,67 +79,39 @@ class Api:
         status = {"status": "ok" if healthy else "failing", "version": __version__, "threads": threads}
         return JSONResponse(status, 200 if healthy else 503)
 
-    async def list_projects(self, request: Request) -> Response:
-        return JSONResponse(await asyncio.to_thread(self._projects().as_json))
+    async def list_projects(self, request: Request) -> Json:
+        return await asyncio.to_thread(self._projects().as_json)
 
-    async def change_projects(self, request: Request) -> Response:
-        return JSONResponse(await asyncio.to_thread(self._projects().change, await json_body(request)))
+    async def change_projects(self, request: Request) -> Json:
+        return await asyncio.to_thread(self._projects().change, await json_body(request))
 
     def _projects(self) -> "Projects":
         if self.projects is None:
             raise ParameterError("A server for Label Studio keeps its project; start another without --label-studio.")
         return self.projects
 
-    async def classes(self, request: Request) -> Response:
+    def classes(self, request: Request) -> list[Json]:
         labelled = self.project.history.labelled
-        return JSONResponse(
-            [
-                {"label": label, "items": len(items), "opened": labelled.classes[label] is not None}
-                for label, items in labelled.by_class().items()
-            ]
-        )
-
-    async def state(self, request: Request) -> Response:
-        history = self.project.history
-        modality = self.project.modality
-        classes = [
-            {
-                "label": label,
-                "opened": history.labelled.classes[label] is not None,
-                "items": [[i.id, i.text or i.name, i.digest[:8], i.held_out, i.text is not None] for i in items],
-            }
-            for label, items in history.labelled.by_class().items()
+        return [
+            {"label": label, "items": len(items), "opened": labelled.classes[label] is not None}
+            for label, items in labelled.by_class().items()
         ]
-        return JSONResponse(
-            {
-                "project": self.project.folder.name,
-                "name": self.project.name,
-                "token_file": str((self.projects.first if self.projects else self.project.folder) / "token"),
-                "input": export.picture_input(self.project.backbone),
-                "revision": history.revision,
-                "modality": modality.name,
-                "noun": modality.noun,
-                "typed": modality.typed,
-                "describes": self.project.backbone.embeds_names,
-                "suffixes": sorted(modality.suffixes()),
-                "backbone": self.project.backbone.record.name,
-                "undo": history.can_undo,
-                "redo": history.can_redo,
-                "classes": classes,
-            }
-        )
+
+    def state(self, request: Request) -> Json:
+        token_file = (self.projects.first if self.projects else self.project.folder) / "token"
+        return {**view.state(self.project), "token_file": str(token_file)}
 
     async def news(self, request: Request) -> Response:
         return StreamingResponse(self.events.stream(), media_type="text/event-stream")
 
-    async def change(self, request: Request) -> Response:
+    async def change(self, request: Request) -> Json:
         entry = await json_body(request)
         kind = entry.get("do")
         if not isinstance(kind, str) or kind not in CHANGES:
             raise ParameterError(f"do={kind!r}: a change must be one of {', '.join(sorted(CHANGES))}.")
         make = self.project.describe if kind == "describe" else self.project.change
         outcome = await ended(await asyncio.to_thread(make, entry))
-        return JSONResponse({"revision": outcome.revision})
+        return {"revision": outcome.revision}
 
     async def add(self, request: Request) -> Response:
         query = request.query_params
@@ -146,7 +123,7 @@ class Api:
         added = {"id": outcome.id, "new": outcome.new, "revision": outcome.revision, "others": others}
         return JSONResponse(added, 201 if outcome.new else 200)
 
-    async def predict(self, request: Request) -> Response:
+    async def predict(self, request: Request) -> list[Json]:
         top, unknown = int(number(request, "top", 3, 1, 1000)), number(request, "unknown", UNKNOWN, 0, 1)
         level = int(number(request, "level", 1, 1, 100)) if "level" in request.query_params else None
         why, preview = "why" in request.query_params, "preview" in request.query_params
@@ -158,43 +135,56 @@ class Api:
                 self._answer, raw, row, name, top=top, unknown=unknown, level=level, why=why
             )
             if preview:
-                predicted["preview"] = await asyncio.to_thread(_data_url, self.project.modality, raw)
-        return JSONResponse([predicted])
+                predicted["preview"] = await asyncio.to_thread(_shown, self.project.modality, raw)
+        return [predicted]
 
     def _answer(self, raw: bytes, row: Any, name: str, **options: Any) -> dict[str, Any]:
         model = self.project.model()
         calibration = evaluation.calibration_for(model, self.project.evaluation())
         predicted = answer(model, calibration, row, name, **options)
         if calibration is not None:
-            typed = self.project.modality.typed
-            shown = (
-                (lambda: raw.decode("utf-8", "replace")[:300])
-                if typed
-                else (lambda: _data_url(self.project.modality, raw))
-            )
-            self.drift.observe(calibration, predicted["known"], name, shown)
+            self.drift.observe(calibration, predicted["known"], name, lambda: _shown(self.project.modality, raw))
         return predicted
 
-    async def drift_state(self, request: Request) -> Response:
-        return JSONResponse(self.drift.as_json())
+    def drift_state(self, request: Request) -> Json:
+        return self.drift.as_json()
 
-    async def restart_drift(self, request: Request) -> Response:
+    def restart_drift(self, request: Request) -> Json:
         self.drift.restart()
-        return JSONResponse(self.drift.as_json())
+        return self.drift.as_json()
+
+    async def add_to_pool(self, request: Request) -> Response:
+        async with self._room:
+            raw, _, row = await self._input(request)
+        return JSONResponse({"digest": self.pool.add(raw, row)}, 201)
+
+    def pool_state(self, request: Request) -> Json:
+        return {"inputs": self.pool.size, "left": len(self.pool.left())}
+
+    async def next_in_pool(self, request: Request) -> list[Json]:
+        return await asyncio.to_thread(self.pool.suggest, int(number(request, "n", 20, 1, MAX_NEXT)))
+
+    async def skip_in_pool(self, request: Request) -> Json:
+        entry = await json_body(request)
+        self.pool.skip(str(entry.get("digest")), entry.get("skip") is not False)
+        return {"left": len(self.pool.left())}
+
+    async def confident_in_pool(self, request: Request) -> list[Json]:
+        return await asyncio.to_thread(self.pool.confident, number(request, "probability", 0.95, 0, 1))
 
     async def _require_calibration(self, given: str) -> None:
         """Wait for the evaluation that `unknown` needs; refused where the model cannot be calibrated."""
         model = await asyncio.to_thread(self.project.model)
-        if model.head is None or evaluation.calibration_for(model, self.project.evaluation()) is not None:
+        if (
+            model.head is None
+            or model.tags is not None
+            or evaluation.calibration_for(model, self.project.evaluation()) is not None
+        ):
             return
         newest = await ended(self.project.evaluated())
         if newest.calibration is None:
             reason = evaluation.why_uncalibrated(model.history.labelled, model.basis.folds)
             raise NotFittedError(f"unknown={given} cannot be applied, because the model is not calibrated. {reason}")
-
-    async def _bounded_input(self, request: Request) -> tuple[bytes, str, Any]:
-        async with self._room:
-            return await self._input(request)
 
     async def _input(self, request: Request) -> tuple[bytes, str, Any]:
         """The content of a request, its name, and its embedding; what was embedded before is not embedded again."""
@@ -222,17 +212,17 @@ class Api:
         media_type, raw = await asyncio.to_thread(preview, self.project.modality, content, SIDES[kind])
         return Response(raw, media_type=media_type, headers={"cache-control": YEAR})
 
-    async def evaluation(self, request: Request) -> Response:
+    async def evaluation(self, request: Request) -> Json:
         newest, history = self.project.evaluation(), self.project.history
-        content = await asyncio.to_thread(evaluation.as_json, newest, history.labelled)
+        content = await asyncio.to_thread(view.evaluated, newest, history.labelled)
         failed = self.project.evaluation_error if newest.history.revision < history.revision else None
-        return JSONResponse({**content, "error": failed})
+        return {**content, "error": failed}
 
-    async def import_model(self, request: Request) -> Response:
+    async def import_model(self, request: Request) -> Json:
         raw = await body(request, "model")
         name = clean_name(request.query_params.get("name", ""), "The file")
         outcome = await ended(await asyncio.to_thread(self.project.import_model, raw, name))
-        return JSONResponse({"revision": outcome.revision})
+        return {"revision": outcome.revision}
 
     async def export(self, request: Request) -> Response:
         what = request.path_params["what"]
@@ -250,6 +240,9 @@ class Api:
         return Response(raw, media_type="application/octet-stream", headers=headers)
 
 
-def _data_url(modality: Modality, raw: bytes) -> str:
+def _shown(modality: Modality, raw: bytes) -> str:
+    """An input as the page shows it: a text, or a data URL."""
+    if modality.typed:
+        return raw.decode("utf-8", "replace")[:300]
     media_type, content = preview(modality, raw, SIDE)
     return f"data:{media_type};base64,{base64.b64encode(content).decode()}"

@@ -3,21 +3,16 @@
 The browser keeps the pictures; the server keeps their embeddings. An answer is sent as any other labelled picture.
 """
 
-import asyncio
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
-from starlette.routing import Route
 
 from imprint.active.suggestions import PreparedPool
 from imprint.core.errors import ParameterError
 from imprint.core.types import Array
 from imprint.serve import evaluation
 from imprint.serve.model import ServedModel, probabilities
-from imprint.serve.requests import Handler, guarded, json_body, number
 from imprint.serve.store import digest_of
 
 if TYPE_CHECKING:
@@ -105,36 +100,3 @@ class LabellingPool:
         assert model.head is not None
         S = model.head.scores(np.stack([self._rows[digest] for digest in digests]).astype(model.head.dtype))
         return probabilities(model.head, evaluation.calibration_for(model, self.project.evaluation()), S)
-
-
-def pool_routes(pool: LabellingPool, read_input: Any) -> list[Route]:
-    """The addresses below /api/pool; `read_input` reads the content of a request, its name and its embedding."""
-
-    async def add(request: Request) -> Response:
-        raw, _, row = await read_input(request)
-        return JSONResponse({"digest": pool.add(raw, row)}, 201)
-
-    async def state(request: Request) -> Response:
-        return JSONResponse({"inputs": pool.size, "left": len(pool.left())})
-
-    async def following(request: Request) -> Response:
-        n = int(number(request, "n", 20, 1, MAX_NEXT))
-        return JSONResponse(await asyncio.to_thread(pool.suggest, n))
-
-    async def skip(request: Request) -> Response:
-        entry = await json_body(request)
-        pool.skip(str(entry.get("digest")), entry.get("skip") is not False)
-        return JSONResponse({"left": len(pool.left())})
-
-    async def confident(request: Request) -> Response:
-        share = number(request, "probability", 0.95, 0, 1)
-        return JSONResponse(await asyncio.to_thread(pool.confident, share))
-
-    table: list[tuple[str, str, Handler]] = [
-        ("POST", "/api/pool", add),
-        ("GET", "/api/pool", state),
-        ("GET", "/api/pool/next", following),
-        ("POST", "/api/pool/skip", skip),
-        ("GET", "/api/pool/confident", confident),
-    ]
-    return [Route(path, guarded(call), methods=[method]) for method, path, call in table]

@@ -16,7 +16,8 @@ from imprint.core.errors import FileError, ImprintError, NotFittedError, Paramet
 from imprint.serve.project import Project
 from imprint.serve.workers import TaskFailedError
 
-Handler = Callable[[Request], Awaitable[Response]]
+Handler = Callable[[Request], Any]
+"""Returns a response or data that becomes JSON, now or when it is awaited."""
 ResultT = TypeVar("ResultT")
 
 MEGABYTE = 1 << 20
@@ -97,7 +98,7 @@ async def ended(future: "Future[ResultT]") -> ResultT:
     return await asyncio.wrap_future(future)
 
 
-def guarded(call: Handler) -> Handler:
+def guarded(call: Handler) -> Callable[[Request], Awaitable[Response]]:
     """A handler with a deadline, whose errors become one sentence with a status that programs understand."""
     seconds = UPLOAD_DEADLINE if call.__name__ == "import_model" else None
 
@@ -105,7 +106,10 @@ def guarded(call: Handler) -> Handler:
     async def answered(request: Request) -> Response:
         try:
             _check_address(request)
-            return await asyncio.wait_for(call(request), seconds or DEADLINE)
+            result = call(request)
+            if isinstance(result, Awaitable):
+                result = await asyncio.wait_for(result, seconds or DEADLINE)
+            return result if isinstance(result, Response) else JSONResponse(result)
         except HTTPException:
             raise
         except TimeoutError:

@@ -25,7 +25,7 @@ OPEN = ("/api/health",)
 TOKEN = re.compile(r"[A-Za-z0-9_-]{20,100}")
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
-    "media-src 'self' blob:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    "media-src 'self' blob: data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
 HEADERS = [
     (b"content-security-policy", POLICY.encode()),

@@ -2,12 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from imprint.aggregators.kernel import Kernel, SolvedKernel
 from imprint.core.arrays import as_labels, to_device, to_numpy
+from imprint.core.component import DEFAULT
 from imprint.core.digest import class_rng
 from imprint.core.errors import ParameterError
 from imprint.core.family import unknown
@@ -36,6 +37,8 @@ class TagHead(Decider):
     >>> head.predict(rows[2:]).tolist(), head.forget("dog").classes.tolist()
     ([[1, 1], [0, 0]], ['cat'])
     """
+
+    tags: ClassVar[bool] = True
 
     sets: Head
     labels: tuple[Any, ...]
@@ -86,16 +89,10 @@ class TagHead(Decider):
         sets, labels = self.sets, tuple(one for one in self.labels if one != label)
         if label not in self:
             raise unknown("label", label, map(str, self.labels))
-        states: dict[str, ClassState] = {}
-        for before, state in zip(sets.labels, sets.states):
-            after = renamed(before, label)
-            if after in states:
-                state = _joined(sets.method, sets.seed, after, states[after], state)
-            if after is not None:
-                states[after] = state
-        if not labels or not states:
+        after = [renamed(before, label) for before in sets.labels]
+        if not labels or not any(one is not None for one in after):
             raise ParameterError(f"forget({label!r}): no row has another label; a model needs at least one.")
-        return TagHead(replace(sets, labels=tuple(states), states=tuple(states.values())), labels)
+        return TagHead(with_label_sets(sets, after), labels)
 
     # How labels are scored
 
@@ -112,6 +109,14 @@ class TagHead(Decider):
     def proxies(self) -> Proxies:
         """The proxies; their labels are indices into the label sets."""
         return self.sets.proxies
+
+    @property
+    def owners(self) -> Array:
+        return self.sets.classes
+
+    @property
+    def rows_per_class(self) -> Array:
+        return np.asarray(self.proxies.mass @ self.targets)
 
     @property
     def targets(self) -> Array:
@@ -162,6 +167,11 @@ def predicted_sets(Y: Array, labels: Sequence[Any]) -> list[str]:
     return [as_text(labels[c] for c in np.flatnonzero(row).tolist()) for row in Y]
 
 
+def default_method() -> Method:
+    """The method for tags where none is asked for: every row is a proxy, with more noise than for classes."""
+    return Method.of(**{**DEFAULT, "generator": "all", "aggregator": "kernel(noise=1)"})
+
+
 def takes_tags(method: Method) -> bool:
     """Whether a method can score several labels."""
     try:
@@ -177,6 +187,16 @@ def check_method(method: Method) -> None:
         raise ParameterError(f"{method.aggregator}: it predicts one class; for tags, use aggregator='kernel'.")
     if method.norm_pre != method.norm_inf or str(method.norm_post) != "none":
         raise ParameterError(f"{method}: tags need norm_pre and norm_inf to be equal, and norm_post='none'.")
+
+
+def with_label_sets(sets: Head, after: Sequence[str | None]) -> Head:
+    """A head whose classes have other names; classes of one name become one, and those without a name are removed."""
+    states: dict[str, ClassState] = {}
+    for name, state in zip(after, sets.states):
+        if name is not None:
+            known = name in states
+            states[name] = _joined(sets.method, sets.seed, name, states[name], state) if known else state
+    return replace(sets, labels=tuple(states), states=tuple(states.values()))
 
 
 def renamed(label_set: str, label: Any) -> str | None:

@@ -1,4 +1,4 @@
-"""Tasks: which rows take part, under which labels, and how many of each class."""
+"""Tasks: which rows are used, under which labels, and how many of each class."""
 
 import ast
 
@@ -13,7 +13,7 @@ LONGEST_TEXT = 20_000  # characters; room for a thousand named classes
 
 
 def names() -> list[str]:
-    """The tasks that a text can name.
+    """The names of the tasks.
 
     >>> names()
     ['all', 'classes', 'd_in_1', 'even', 'odd', 'short', 'shots']
@@ -22,7 +22,7 @@ def names() -> list[str]:
 
 
 def resolve(spec: str | Task) -> Task:
-    """A task or its text becomes a task; `str(task)` is the text again.
+    """The task of a text; a task is returned as it is. `str(task)` is the text again.
 
     >>> str(resolve("even | shots(n=5)"))
     'even | shots(n=5)'
@@ -47,12 +47,12 @@ def resolve(spec: str | Task) -> Task:
 
 
 def _parts(node: ast.expr) -> list[ast.expr]:
-    """The steps of `a | b | c`, first to last."""
-    parts = []
+    """The steps of `a | b | c`, in order."""
+    steps = []
     while isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr):
-        parts.append(node.right)
+        steps.append(node.right)
         node = node.left
-    return [node, *reversed(parts)]
+    return [node, *reversed(steps)]
 
 
 def _step(node: ast.expr) -> Task:

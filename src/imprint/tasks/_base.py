@@ -15,7 +15,7 @@ Codes: TypeAlias = NDArray[np.intp]
 
 
 class Selection(NamedTuple):
-    """The rows that take part, and the label of each."""
+    """The selected rows, and the label of each."""
 
     rows: Codes
     labels: Array  # int64 or str
@@ -23,58 +23,57 @@ class Selection(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Task(Component):
-    """A frozen value that turns labels into rows and new labels; it never sees an embedding."""
+    """A frozen value that maps labels to selected rows and new labels; it does not use embeddings."""
 
     family: ClassVar[str] = "imprint.tasks"
     positional: ClassVar[str] = ""
-    """The parameter that a text gives without its name, as in `classes(0, 3, 7)`."""
+    """The parameter that a text gives by position, as in `classes(0, 3, 7)`."""
 
     @abstractmethod
     def mapping(self, classes: Sequence[Label]) -> dict[Label, Label]:
-        """The new label of every class that takes part, in the task's own order.
+        """The new label of every selected class, in the order of the task.
 
-        `classes` are all classes of the data, in the data's order.
+        `classes` are all classes of the data, in the order of the data.
         """
 
     def touches(self, classes: Sequence[Label]) -> tuple[Label, ...]:
-        """The original classes that take part, in the task's own order."""
+        """The selected original classes, in the order of the task."""
         return tuple(self.mapping(classes))
 
     def outcomes(self, classes: Sequence[Label]) -> tuple[Label, ...]:
-        """The new labels, in the task's own order."""
+        """The new labels, in the order of the task."""
         return tuple(dict.fromkeys(self.mapping(classes).values()))
 
     def queries(self) -> "Task":
-        """The task as it holds for test rows: the same labels, and all rows of them."""
+        """The task for test rows: the same labels, with all their rows."""
         return self
 
     def select(self, labels: Any, seed: int = 0, classes: Sequence[Label] | None = None) -> Selection:
-        """The rows of `labels` that take part, and their new labels.
+        """The selected rows of `labels`, and their new labels.
 
-        Give `classes` where `labels` may lack some of them, as a part of the data does; by default they are the
-        distinct labels in ascending order.
+        Give `classes` if `labels` may lack some of them; by default they are the distinct labels in ascending order.
         """
         given = _as_labels(labels, self)
         if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
             raise ParameterError(f"{self}.select(seed={seed!r}): seed must be int >= 0.")
         values, inverse = np.unique(given, return_inverse=True)
         known = tuple(values.tolist() if classes is None else np.asarray(classes).tolist())
-        place = {label: i for i, label in enumerate(known)}
-        strange = [label for label in values.tolist() if label not in place]
-        if strange:
-            raise ParameterError(f"{self}.select(): the label {strange[0]!r} is not among the classes.")
+        index = {label: i for i, label in enumerate(known)}
+        missing = [label for label in values.tolist() if label not in index]
+        if missing:
+            raise ParameterError(f"{self}.select(): the label {missing[0]!r} is not among the classes.")
         outcomes = self.outcomes(known)
         if not outcomes:
             raise ParameterError(f"{self}.select(): none of the classes takes part: {shown(known)}.")
-        codes = np.array([place[label] for label in values.tolist()], dtype=np.intp)
+        codes = np.array([index[label] for label in values.tolist()], dtype=np.intp)
         rows, codes = self._select(codes[inverse], int(seed), known)
         return Selection(rows, np.asarray(outcomes)[codes])
 
     def _select(self, codes: Codes, seed: int, classes: Sequence[Label]) -> tuple[Codes, Codes]:
-        """The rows that take part, and their new labels; labels are places in `classes` and in the outcomes."""
-        place = {label: i for i, label in enumerate(self.outcomes(classes))}
+        """The selected rows and their new labels, as indices in `classes` and in the outcomes."""
+        index = {label: i for i, label in enumerate(self.outcomes(classes))}
         mapping = self.mapping(classes)
-        table = np.array([place[mapping[c]] if c in mapping else -1 for c in classes], dtype=np.intp)
+        table = np.array([index[mapping[c]] if c in mapping else -1 for c in classes], dtype=np.intp)
         new = table[codes]
         rows = np.flatnonzero(new >= 0)
         return rows, new[rows]
@@ -85,7 +84,7 @@ class Task(Component):
 
 @dataclass(frozen=True, kw_only=True)
 class Chain(Task):
-    """Tasks one after another: each sees the rows and the labels that the one before it gave."""
+    """Tasks one after another: each selects from the rows and labels of the one before."""
 
     steps: tuple[Task, ...] = field(default=())
 
@@ -103,8 +102,10 @@ class Chain(Task):
         return {c: label for label, members in groups.items() for c in members}
 
     def queries(self) -> Task:
-        kept = [q for step in self.steps if (q := step.queries()) is step]
-        return self.steps[0].queries() if not kept else kept[0] if len(kept) == 1 else Chain(steps=tuple(kept))
+        unchanged = tuple(step for step in self.steps if step.queries() is step)
+        if len(unchanged) > 1:
+            return Chain(steps=unchanged)
+        return unchanged[0] if unchanged else self.steps[0].queries()
 
     def _select(self, codes: Codes, seed: int, classes: Sequence[Label]) -> tuple[Codes, Codes]:
         rows = np.arange(len(codes))
@@ -124,18 +125,18 @@ def _steps(task: Task) -> tuple[Task, ...]:
 def _as_labels(labels: Any, task: Task) -> Array:
     array = np.asarray(labels)
     if array.ndim != 1 or array.dtype.kind not in "iuU":
-        found = f"{array.ndim}-dimensional {array.dtype}"
-        raise ParameterError(f"{task}.select(labels): labels must be a list of integers or of strings, not {found}.")
+        given = f"{array.ndim}-dimensional {array.dtype}"
+        raise ParameterError(f"{task}.select(labels): labels must be a list of integers or of strings, not {given}.")
     return array
 
 
 def shown(classes: Sequence[Label]) -> str:
-    """The classes as an error prints them, the first few of many."""
+    """The classes for an error message, at most ten."""
     return ", ".join(map(repr, classes[:10])) + (f" and {len(classes) - 10} more" if len(classes) > 10 else "")
 
 
 def integers(task: Task, classes: Sequence[Label]) -> list[int]:
-    """The classes, which this task needs to be numbers."""
+    """The classes of a task that requires integer labels."""
     if not all(isinstance(c, int) for c in classes):
         raise ParameterError(f"{task} needs integer labels, not {shown(classes)}. Name them: classes('a', 'b').")
     return [int(c) for c in classes]

@@ -33,7 +33,7 @@ class Classes(Task):
 
 
 def subset(task: Task, labels: Sequence[Label], classes: Sequence[Label]) -> dict[Label, Label]:
-    """The labels as they are, refused where the data lack one of them."""
+    """The labels unchanged; refused if the data lack one of them."""
     known = frozenset(classes)
     for label in labels:
         if label not in known:

@@ -11,9 +11,9 @@ from imprint.tasks._base import Label, Task
 class DIn1(Task):
     """`d` classes under each new label, drawn at random: classes that have several modes.
 
-    Of all classes `pool` are drawn and shuffled; draw `i` shuffles the order of draw `i - 1` once more. New label
-    `j` takes the next `d` classes of that order (`sequential`), or the first `d` of the `j`-th of as many equal
-    blocks as there are labels (`nested`: a larger `d` adds classes to every label and takes none away).
+    `pool` of the classes are drawn and shuffled; draw `i` shuffles the order of draw `i - 1` again. With `sequential`,
+    each new label takes the next `d` classes of that order. With `nested`, the order is cut into one block per label,
+    and label `j` takes the first `d` classes of block `j`: a larger `d` adds classes to every label and removes none.
     """
 
     d: int = param(1, "how many classes share a label", ge=1)

@@ -13,12 +13,12 @@ from imprint.tasks.all import AllClasses
 class Shots(Task):
     """At most `n` rows of each class, drawn at random.
 
-    The draw of a class depends on its rows, its label and the seed alone, not on the other classes. Rows come
-    class by class in the order drawn, so the first five rows of a class under `shots(n=10)` are those under
-    `shots(n=5)`. A class with fewer rows gives all it has.
+    The draw of a class depends only on its rows, its label and the seed, not on the other classes. Rows are returned
+    class by class in the order drawn, so the first five rows of a class with `shots(n=10)` are those with
+    `shots(n=5)`. A class with fewer rows keeps all of them.
     """
 
-    n: int = param(5, "the most rows of a class", ge=1)
+    n: int = param(5, "maximum number of rows per class", ge=1)
 
     def mapping(self, classes: Sequence[Label]) -> dict[Label, Label]:
         return {c: c for c in classes}
@@ -29,8 +29,8 @@ class Shots(Task):
     def _select(self, codes: Codes, seed: int, classes: Sequence[Label]) -> tuple[Codes, Codes]:
         ends = np.cumsum(np.bincount(codes, minlength=len(classes)))
         by_class = np.split(np.argsort(codes, kind="stable"), ends[:-1])
-        rows = np.concatenate([self._draw(own, seed, c) for own, c in zip(by_class, classes)])
+        rows = np.concatenate([self._draw(rows, seed, c) for rows, c in zip(by_class, classes)])
         return rows, codes[rows]
 
-    def _draw(self, own: Codes, seed: int, label: Label) -> Codes:
-        return own[class_rng(seed, ("shots", label)).permutation(len(own))[: self.n]]
+    def _draw(self, rows: Codes, seed: int, label: Label) -> Codes:
+        return rows[class_rng(seed, ("shots", label)).permutation(len(rows))[: self.n]]

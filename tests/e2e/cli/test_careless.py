@@ -13,9 +13,13 @@ from imprint.core.files import atomic, container
 RAW = ("--backbone", "raw", "--recipe", "janson2022")
 
 
-def test_wrong_path(imprint, model):
-    imprint("fit", "photoz", "-o", "x.imprint").refused("Unknown dataset 'photoz'", "or a path")
+def test_wrong_path(imprint, model, photos):
     imprint("fit", "./photoz/", "-o", "x.imprint").refused("There is no file or folder ./photoz/")
+    imprint("fit", "photoz", "-o", "x.imprint").refused("There is no file or folder photoz, and no data set")
+    imprint("fit", "mnits", "-o", "x.imprint").refused("Did you mean 'mnist'?")
+    imprint("predict", model, photos, "--csv", "out.csv").refused("--csv takes no file name", "--csv > out.csv")
+    imprint("suggest", model, photos, "--csv", "out.csv").refused("--csv takes no file name", "--csv > out.csv")
+    imprint("study", "run", "paper/tabel1").refused("Did you mean 'table1'?", "norm_post, ", "imprint list studies")
     imprint("predict", model, "no.png").refused("There is no file or folder no.png")
     imprint("predict", "no.imprint", "a.png").refused("no.imprint: no such file")
     imprint("add", "no.imprint", "photos").refused("no.imprint: no such file")
@@ -187,7 +191,7 @@ def test_names_are_printed_as_they_are(imprint, paint, tmp_path):
     done = imprint("fit", photos, "-o", "m:cat:.imprint", *RAW)
     assert "Next: imprint predict m:cat:.imprint PICTURE" in done.err
     found = imprint("predict", "m:cat:.imprint", photos).out
-    assert all(f"photos/{label}/0.png" in found for label in (":cat:", "[red]"))
+    assert all(f"{label}/0.png" in found for label in (":cat:", "[red]"))
 
 
 @pytest.mark.skipif(os.name != "posix", reason="file names are bytes on POSIX only")

@@ -1,6 +1,7 @@
 """The commands as people and programs use them."""
 
 import json
+import shutil
 
 import numpy as np
 import pytest
@@ -63,6 +64,9 @@ def test_names_with_brackets_and_long_paths_are_printed_whole(imprint, model, ph
     place.mkdir(parents=True)
     picture = (photos / "dark" / "0.png").rename(place / "[red]a.png")
     assert str(picture) in imprint("predict", model, picture).out
+    folder = imprint("predict", model, photos).out
+    assert "dark/1.png" in folder
+    assert str(photos) not in folder  # relative to what was given
     bad = place / "[blue]bad.png"
     bad.write_bytes(b"")
     assert f"Skipped {bad}: the file is empty." in imprint("predict", model, picture, bad).err
@@ -163,7 +167,7 @@ def test_the_demonstration_compares_the_recipes_and_writes_a_page(imprint, tmp_p
     assert found["knowledge"]["forgets_exactly"]
     assert found["knowledge"]["refused_unknown"] > 3 * found["knowledge"]["refused_known"]
     page = (tmp_path / "out" / "demo.html").read_text("utf-8")
-    assert page.count("data:image/svg+xml") == 4
+    assert page.count("data:image/svg+xml") == 5  # four figures and the icon
     assert "http" not in page.replace("http://www.w3.org", ""), "nothing is loaded from anywhere"
     assert "$" not in page
 
@@ -206,3 +210,13 @@ def test_keep_head_keeps_the_network_s_own_classes(imprint, photos):
     assert len(Imprinter.load("m.imprint").classes_) == 202
     imprint("predict", "m.imprint", photos, "--unknown", 0.05).refused("no pictures of the network's own classes")
     imprint("fit", photos, "-o", "n.imprint", *RAW, "--keep-by", "margin").refused("no pre-training head")
+
+
+def test_fit_announces_the_train_and_test_parts_before_it_starts(imprint, photos, tmp_path):
+    for part in ("train", "test"):
+        shutil.copytree(photos, tmp_path / "both" / part)
+    done = imprint("fit", tmp_path / "both", "-o", tmp_path / "m.imprint", "-b", "raw", "--recipe", "janson2022")
+    first, second, *rest = done.err.splitlines()
+    assert first.endswith("(both), by raw.")
+    assert second == "The data have a train and a test part: this uses train; test is for evaluation."
+    assert any(line.startswith("On the test part: ") for line in rest)

@@ -100,7 +100,7 @@ def test_answers_are_written_as_csv_and_files_are_copied(imprint, pool, tmp_path
     assert [r["label"] for r in rows] == ["dark", "dark", "new class"]
     assert {p.parent.name for p in (tmp_path / "labelled").glob("*/*.png")} == {"dark", "new class"}
     assert len({r["row"] for r in rows}) == 3
-    assert "3 answers kept" in done.err
+    assert "3 answers written" in done.err
 
 
 def test_answers_teach_the_suggestions_but_not_the_file(imprint, model, pool, monkeypatch):
@@ -140,7 +140,7 @@ def test_control_c_keeps_the_answers(table, tmp_path):
             time.sleep(0.1)
         child.send_signal(signal.SIGINT)
         _, err = child.communicate(timeout=60)
-    assert b"1 answer kept" in err
+    assert b"1 answer written" in err
     assert labels.read_text().splitlines()[1].split(",")[1] == "animal"
 
 

@@ -4,6 +4,7 @@ import json
 import shutil
 import subprocess
 import sys
+import wave
 
 import numpy as np
 import pytest
@@ -183,3 +184,28 @@ def test_the_snippets_run_as_they_are_shown(serving, photos, tmp_path):
         done = subprocess.run(["bash", "-c", codes["curl"]], **here)
         assert json.loads(done.stdout)[0]["top"][0]["label"] == "blue", done
         assert '["blue","green","red"]' in codes["JavaScript with onnxruntime-web"], "in the order of the model"
+
+
+@pytest.mark.shared
+def test_sounds_are_added_tried_and_played(serving, shared_folder, tmp_path):
+    pytest.importorskip("ai_edge_litert")
+    (tmp_path / "home" / "backbones").mkdir(parents=True)
+    shutil.copy(shared_folder / "models" / "yamnet.tflite", tmp_path / "home" / "backbones")
+    rng, time = np.random.default_rng(0), np.arange(16000) / 16000
+    for label, pitch in (("low", 200), ("high", 2000)):
+        (tmp_path / "sounds" / label).mkdir(parents=True)
+        for i in range(4):
+            samples = 0.4 * np.sin(2 * np.pi * pitch * (1 + 0.02 * i) * time) + 0.02 * rng.normal(size=16000)
+            with wave.open(str(tmp_path / "sounds" / label / f"{i}.wav"), "wb") as sound:
+                sound.setparams((1, 2, 16000, 16000, "NONE", ""))
+                sound.writeframes((20000 * samples).astype("<i2").tobytes())
+    with serving("--backbone", "yamnet") as server, chromium(tmp_path) as page:
+        page.driver.get(server.address)
+        page.type("#open-folder", str(tmp_path / "sounds"))
+        page.until_text(f"{column('low')} .count", "4")
+        page.type("#try-file", str(tmp_path / "sounds" / "low" / "0.wav"))
+        page.until_text("#winner", "low")
+        page.wait(lambda: page.find("#stage audio").get_property("duration") == 1, "the tried sound")
+        page.click(f"{column('low')} .text")
+        page.wait(lambda: page.find("#viewer[open] audio").get_property("duration") == 1, "an example")
+        assert page.complaints() == []

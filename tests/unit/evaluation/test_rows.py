@@ -74,7 +74,7 @@ def scores_with_planted_labels(seed=0, n=600, classes=6, planted=30):
     chosen = rng.choice(np.flatnonzero(y > 1), planted, replace=False)
     z = y.copy()
     z[chosen] = 2 + (y[chosen] - 1) % (classes - 2)
-    P = np.exp(S / 0.2) / np.exp(S / 0.2).sum(axis=1, keepdims=True)
+    P = np.exp(S / 0.15) / np.exp(S / 0.15).sum(axis=1, keepdims=True)
     return S, P, z, chosen
 
 
@@ -83,10 +83,10 @@ def test_planted_label_errors_score_higher_than_rows_of_similar_classes():
     first = np.argsort(-label_error_scores(S, P, z))[:30]
     by_probability = np.argsort(P[np.arange(len(z)), z])[:30]
     assert len(set(first) & set(chosen)) >= 26
-    assert len(set(first) & set(chosen)) >= 4 + len(set(by_probability) & set(chosen))
+    assert len(set(first) & set(chosen)) >= 3 + len(set(by_probability) & set(chosen))
     listed = label_errors(S, P, P, z, np.ones(len(z), bool))
-    assert len({row for row, _, _ in listed} & set(chosen)) >= 24
-    assert len(listed) <= 30  # as many as were planted
+    assert len({row for row, _, _ in listed} & set(chosen)) >= 26
+    assert len(listed) <= 40
     assert all(suggested == P[row].argmax() != z[row] for row, suggested, _ in listed)
     assert [e[2] for e in listed] == sorted((e[2] for e in listed), reverse=True)
 

@@ -5,9 +5,8 @@ import pytest
 
 from imprint import ImprintClassifier
 from imprint.core.errors import ParameterError
-from imprint.paper import same_architecture, table_claims
+from imprint.paper import ARTEFACTS, same_architecture, table_claims
 from imprint.paper.artefact import Results, Scores
-from imprint.paper.artefacts import ARTEFACTS
 from imprint.paper.page import read_runs, sections
 from imprint.paper.published import kmeans_over_k
 from imprint.paper.run import run, works
@@ -86,7 +85,7 @@ def test_both_answers_to_a_claim_share_a_row(asked):
     assert [r.name for r in runs] == ["here", "here, kernel"]
     assert [s.name for s in runs[1].sections] == ["norm_pre_inf"]  # Table 1 compares published methods
     (row,) = (r for r in rows(together(runs)) if "norm_pre and norm_inf make no" in r.text)
-    assert list(row.found) == ["here", "here, kernel"]
+    assert list(row.judged) == ["here", "here, kernel"]
     text = as_markdown(runs)
     assert text.count("--out RESULTS --beside kernel\n") == 2  # once for each artefact that was run
     assert "here, kernel: the same studies with kernel in the place of max.\n" in text

@@ -44,7 +44,7 @@ def test_later_runs_show_what_is_their_own():
 
 def test_claims_of_several_runs_share_a_row():
     found = rows(together([SMALL, FULL]))
-    assert [(r.text, list(r.found)) for r in found] == [
+    assert [(r.text, list(r.judged)) for r in found] == [
         ("Means win.", ["subset", "full size"]),
         ("Seven.", ["subset"]),
         ("Peaks.", ["subset"]),

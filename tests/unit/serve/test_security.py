@@ -20,6 +20,8 @@ from imprint.serve.security import Guard, redirect_file, token_of
 ADDRESSES = [
     "/",
     "/api/state",
+    "/api/projects",
+    "/api/pool",
     "/api/classes",
     "/api/evaluation",
     "/api/judge",

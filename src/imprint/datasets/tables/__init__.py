@@ -1,5 +1,6 @@
 """Tables of texts or of embeddings, and folders that hold `train` and `test` as tables."""
 
+import json
 from array import array
 from dataclasses import replace
 from itertools import compress
@@ -9,11 +10,13 @@ from typing import Any
 import numpy as np
 
 from imprint.core.errors import FileError
+from imprint.core.label_sets import SEPARATOR
 from imprint.core.types import Array
 from imprint.datasets.split import NO_LABELS, SPLITS, RowNames, Split, classes_of
 from imprint.datasets.tables.layout import TableLayout, choose_layout, matrix_of
 from imprint.datasets.tables.reading import SUFFIXES, TableBatch, first_row, read_batches, table_suffix
 from imprint.datasets.tables.values import Cell, LabelColumn, is_missing, text_of
+from imprint.datasets.tags import holds_lists, list_cell, with_tags
 
 NAMED = 10  # rows in one message
 SPARE = 8  # one eighth of the rows is allocated in advance
@@ -28,10 +31,12 @@ def load_table(
     labelled: bool = True,
     label_column: str | None = None,
     text_column: str | None = None,
+    separator: str | None = None,
 ) -> Split:
     """One split of a table, or with `split=None` all rows.
 
-    A column `split` says which rows belong to it; without one, all rows are `train`.
+    A column `split` says which rows belong to it; without one, all rows are `train`. With a `separator`, a cell holds
+    several labels; lists of labels and several columns of labels need none.
     """
     first = first_row(path)
     layout = choose_layout(path, first, labelled=labelled, label_column=label_column, text_column=text_column)
@@ -42,7 +47,8 @@ def load_table(
         raise FileError(f"{path}: no row has a label in the column {layout.label!r}.")
     if not table.rows:
         raise FileError(f"{path} has no {split} split; its rows are {' and '.join(sorted(table.parts))}.")
-    return table.as_split()
+    rows = table.as_split()
+    return with_tags(rows, separator or SEPARATOR) if separator or layout.tags or holds_lists(rows) else rows
 
 
 class GrowingRows:
@@ -96,7 +102,8 @@ class _TableRows:
         self.parts.update(parts)
         keep = [split in (None, part) for part in parts]
         if self.labels is not None:
-            given = [not is_missing(value) for value in batch.values(self.labels.column)]
+            label_cells = self._cells(batch)
+            given = [not is_missing(value) for value in label_cells]
             self.unlabelled += compress(batch.rows, (k and not label for k, label in zip(keep, given)))
             keep = [k and label for k, label in zip(keep, given)]
         if self.layout.kind == "text":
@@ -111,9 +118,17 @@ class _TableRows:
         rows = list(compress(batch.rows, keep))
         self.rows.extend(rows)
         if self.labels is not None:
-            self.labels.extend(list(compress(batch.values(self.labels.column), keep)), rows)
+            self.labels.extend(list(compress(label_cells, keep)), rows)
         if self.layout.name is not None:
             self.names += map(str, compress(batch.values(self.layout.name), keep))
+
+    def _cells(self, batch: TableBatch) -> list[Any]:
+        """The cells of the labels; a list of labels as JSON."""
+        if self.layout.tags:
+            columns = [batch.values(column) for column in self.layout.tags]
+            return [list_cell(self.layout.tags, row) for row in zip(*columns)]
+        values = batch.values(str(self.layout.label))
+        return [json.dumps(value) if isinstance(value, list) else value for value in values]
 
     def as_split(self) -> Split:
         """The collected rows."""

@@ -19,7 +19,7 @@ from imprint.datasets.tables.reading import TableBatch
 from imprint.datasets.tables.values import Cell, is_number, number_of, numbers_of, short, some
 
 TEXT_COLUMN, SPLIT_COLUMN = "text", "split"
-LABEL_COLUMNS = ("label", "category")
+LABEL_COLUMNS = ("label", "labels", "category")
 NAME_COLUMNS = ("name", "path", "file", "filename", "id", "index", "", "unnamed: 0", "__index_level_0__")
 """Columns that name a row, in upper or lower case; pandas writes its index as one of the last three."""
 
@@ -34,11 +34,13 @@ class TableLayout:
     label: str | None
     split: str | None
     name: str | None
+    tags: tuple[str, ...] = ()  # the columns of labels where there are several; then `label` is their description
 
     @property
     def others(self) -> tuple[str, ...]:
         """The columns that are read in addition to the inputs."""
-        return tuple(c for c in (self.label, self.split, self.name) if c is not None)
+        labels = self.tags or (self.label,)
+        return tuple(c for c in (*labels, self.split, self.name) if c is not None)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -53,7 +55,10 @@ def choose_layout(
     number, values = first
     columns = list(values)
     label = label_column or next((c for c in LABEL_COLUMNS if c in values), None)
-    if label_column is not None or (labelled and label is None):
+    several = [] if label in (None, *values) else [c.strip() for c in str(label).split(",")]
+    for column in several if len(several) > 1 else ():
+        _check_column(path, column, columns, "label_column")
+    if len(several) < 2 and (label_column is not None or (labelled and label is None)):
         _check_column(path, label or LABEL_COLUMNS[0], columns, "label_column")
     text = text_column or (TEXT_COLUMN if TEXT_COLUMN in values else None)
     if text_column is not None:
@@ -65,10 +70,11 @@ def choose_layout(
         "label": label if labelled else None,
         "split": split,
         "name": next(iter(names), None),
+        "tags": tuple(several) if labelled and len(several) > 1 else (),
     }
     if text is not None:
         return TableLayout("text", (text,), **roles)
-    rest = {c: v for c, v in values.items() if c not in (label, split, *names)}
+    rest = {c: v for c, v in values.items() if c not in (label, split, *names, *several)}
     return _of_numbers(path, number, rest, roles)
 
 

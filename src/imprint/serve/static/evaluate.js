@@ -20,7 +20,7 @@ export function showEvaluation() {
   mark = now;
   at("evaluate-badge").textContent = found.ready ? percent(found.accuracy) : "";
   const old = found.revision < store.revision;
-  place.replaceChildren(h("h2", { class: "unseen" }, "Evaluate"), failure(found), ...[heldOut(found.held_out), ...(found.ready ? whole(found, old) : [waiting(found), twins(found)])].filter(Boolean), next(found), holdOut());
+  place.replaceChildren(h("h2", { class: "unseen" }, "Evaluate"), failure(found), ...[heldOut(found.held_out), ...(found.tags ? [tags(found, old)] : found.ready ? whole(found, old) : [waiting(found), twins(found)])].filter(Boolean), next(found), holdOut());
 }
 
 const failure = (found) => (found.error ? h("div", { class: "panel" }, h("p", {}, h("strong", {}, "The last evaluation failed. "), found.error)) : "");
@@ -33,7 +33,7 @@ function heldOut(measured) {
   if (!measured) return null;
   return h("div", { class: "panel" }, h("h3", {}, "Held-out set"),
     h("div", { class: "score" }, h("p", { class: "figure", id: "held-out-accuracy" }, percent(measured.accuracy)),
-      h("p", {}, h("strong", {}, "Accuracy"), ` on ${count(measured.rows, `held-out ${noun()}`)}, which the model was not fitted with, 95 % interval ${percent(measured.interval[0])} to ${percent(measured.interval[1])}.`)),
+      h("p", {}, h("strong", {}, "Accuracy"), ` on ${count(measured.rows, `held-out ${noun()}`)}, which the model was not fitted with, 95\u00a0% interval ${percent(measured.interval[0])} to ${percent(measured.interval[1])}.`)),
     confusion(measured, "Confusion matrix of the held-out set"));
 }
 
@@ -50,11 +50,22 @@ function holdOut() {
       held.length ? h("button", { type: "button", onclick: () => changeWithUndo({ do: "hold", ids: held, held_out: false }, `${count(held.length, noun())} are used for training.`) }, "Use all for training") : null));
 }
 
+/** The results of a model of tags: one line per label. */
+function tags({ tags: figures, rows }, old) {
+  const lines = [...figures.per_label].sort((a, b) => a.f1 - b.f1);
+  return h("div", { class: "panel" }, h("h3", {}, "Labels"),
+    h("p", { id: "tag-figures" }, h("strong", {}, "Expected"), ` mean average precision ${percent(figures.mean_average_precision)}, macro F1 ${percent(figures.macro_f1)}.`),
+    h("p", { class: "muted" }, `Each of ${count(rows, noun())} is predicted by the model without it.${old ? " Evaluating the latest change …" : ""}`),
+    h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Results by label" }, h("table", { class: "figures" },
+      h("thead", {}, h("tr", {}, ["Label", "Rows", "Average precision", "F1"].map((title) => h("th", { scope: "col" }, title)))),
+      h("tbody", {}, lines.map((one) => h("tr", {}, h("th", { scope: "row" }, one.label), h("td", {}, String(one.rows)), h("td", {}, percent(one.average_precision)), h("td", {}, percent(one.f1))))))));
+}
+
 function whole(found, old) {
   return [
     h("div", { class: "panel score" },
       h("p", { class: "figure", id: "accuracy" }, percent(found.accuracy)),
-      h("div", {}, h("p", {}, h("strong", {}, "Expected accuracy"), ` on new ${noun()}s like these, 95 % interval ${percent(found.interval[0])} to ${percent(found.interval[1])}.`),
+      h("div", {}, h("p", {}, h("strong", {}, "Expected accuracy"), ` on new ${noun()}s like these, 95\u00a0% interval ${percent(found.interval[0])} to ${percent(found.interval[1])}.`),
         h("p", { class: "muted" }, `Cross-validation on ${count(found.rows, noun())}: each is predicted by a model fitted without it.${old ? " Evaluating the latest change …" : ""}`),
         ...found.levels.map(({ level, nodes, accuracy }) => h("p", {}, `Accuracy at level ${level} of the tree (${count(nodes, "node")}): ${percent(accuracy)}.`)),
         ...found.caveats.map((sentence) => h("p", { class: "muted" }, sentence)))),

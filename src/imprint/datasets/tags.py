@@ -1,0 +1,60 @@
+"""Tags: several labels per input, from the cells of tables and from files that lie in several folders."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from imprint.core.errors import FileError
+from imprint.core.label_sets import from_lists
+from imprint.datasets.files import FileInputs
+from imprint.datasets.split import Split
+from imprint.datasets.tables.values import INTEGER, is_missing, short
+
+CLEAR = {"": False, "0": False, "1": True, "false": False, "true": True}
+"""Cells of a column that is a label: whether a row has it."""
+
+
+def list_cell(names: Sequence[str], values: Sequence[Any]) -> str:
+    """The labels in several columns of a row, as one cell: a column of 0 and 1 is a label, else its cells are labels.
+
+    >>> list_cell(["joy", "love"], [1, "0"]), list_cell(["first", "second"], ["joy", None])
+    ('["joy"]', '["joy"]')
+    """
+    texts = ["" if is_missing(value) else str(value).strip() for value in values]
+    flags = [CLEAR.get(text.lower().removesuffix(".0")) for text in texts]
+    present = [name if flag else text for name, text, flag in zip(names, texts, flags) if flag is not False]
+    return json.dumps(present)
+
+
+def holds_lists(split: Split) -> bool:
+    """Whether every label is a JSON list, such as `["joy", "love"]`."""
+    return bool(len(split.labels)) and all(str(label).startswith("[") for label in split.classes)
+
+
+def with_tags(split: Split, separator: str) -> Split:
+    """The same inputs with tags: labels are parted at the separator, and equal files of several folders are one."""
+    by_cell = {label: _parted(str(label), separator, split.origin) for label in split.classes}
+    cells = [by_cell[label] for label in split.labels.tolist()]
+    if isinstance(split.inputs, FileInputs):
+        groups = split.inputs.equal()
+        cells = [sorted({label for i in group for label in cells[i]}) for group in groups]
+        first = [group[0] for group in groups]
+        inputs, names = split.inputs.part(first), [split.names[i] for i in first]
+        split = replace(split, inputs=inputs, names=names, labels=split.labels[first])
+    texts = {label for cell in cells for label in cell}
+    are_numbers = all(INTEGER.fullmatch(text) for text in texts)
+    tagged = from_lists([map(int, cell) if are_numbers else cell for cell in cells])
+    return replace(split, labels=tagged.sets, classes=tagged.labels, tags=True)
+
+
+def _parted(cell: str, separator: str, origin: str) -> list[str]:
+    if not cell.startswith("["):
+        return [text for part in cell.split(separator) if (text := part.strip())]
+    try:
+        items = json.loads(cell)
+    except (ValueError, RecursionError):
+        items = None
+    if not isinstance(items, list) or not all(isinstance(item, str | int) and str(item).strip() for item in items):
+        raise FileError(f'{origin}: {short(cell)} is not a list of labels, such as ["joy", "love"].')
+    return [str(item).strip() for item in items]

@@ -1,0 +1,129 @@
+"""`Imprinter` with tags: all forms of labels, files, additions, removals and explanations."""
+
+import numpy as np
+import pytest
+
+from imprint import Imprinter
+from imprint.core.errors import DataWarning, ParameterError
+from imprint.datasets import load
+from imprint.evaluation import inspect_rows
+from imprint.evaluation.tags import tag_evaluation
+
+LABELS = ["fear", "joy", "love"]
+
+
+def data(n=120, seed=0):
+    rng = np.random.default_rng(seed)
+    Y = (rng.random((n, 3)) < 0.4).astype(int)
+    X = Y @ np.random.default_rng(7).normal(size=(3, 10)) * 2 + rng.normal(size=(n, 10)) * 0.6
+    return X.astype(np.float32), Y
+
+
+def lists(Y):
+    return [[LABELS[c] for c in np.flatnonzero(row)] for row in Y]
+
+
+X, Y = data()
+Q, T = data(80, seed=1)
+
+
+@pytest.fixture
+def model():
+    return Imprinter().fit(X, lists(Y))
+
+
+def test_the_method_for_tags_is_the_default(model):
+    assert "all" in str(model.state.head.imprinted.method.generator)
+    assert "noise=1.0" in str(model.state.head.imprinted.method.aggregator)
+    chosen = Imprinter(generator="kmeans(k=5)").fit(X, lists(Y))
+    assert str(chosen.state.head.imprinted.method.generator) == "kmeans(k=5)"
+
+
+def test_the_matrix_probabilities_and_tags_agree(model):
+    P, chosen = model.predict_proba(Q), model.predict(Q)
+    assert chosen.shape == P.shape == T.shape
+    assert (chosen == T).mean() > 0.85
+    for row, probabilities, guesses in zip(chosen, P, model.tags(Q)):
+        assert [g.label for g in guesses] == [LABELS[c] for c in np.flatnonzero(row)]
+        assert [g.probability for g in guesses] == [probabilities[c] for c in np.flatnonzero(row)]
+    assert model.top(Q, 1)[0][0].label == LABELS[P[0].argmax()]
+
+
+def test_a_file_holds_everything(model, tmp_path):
+    model.save(tmp_path / "m.imprint")
+    again = Imprinter.load(tmp_path / "m.imprint")
+    assert np.array_equal(again.predict_proba(Q), model.predict_proba(Q))
+    assert np.array_equal(again.classifier.predict(Q), model.predict(Q))
+    again.forget("joy").save(tmp_path / "m.imprint")
+    after = Imprinter.load(tmp_path / "m.imprint")
+    assert after.classes_.tolist() == ["fear", "love"]
+    assert {r.label for r in after.why(Q[0], 99)} <= {"", "fear", "love", "fear|love"}
+    assert not any("joy" in key for key in after.state.exemplars)
+    assert sum(len(s.nearest) for s in after.state.exemplars.values()) == len(after.state.head.proxies.labels)
+
+
+def test_one_label_per_input_may_be_added_and_the_reverse_is_refused(model):
+    assert model.add((X[:2], ["joy", "new"])).classes_.tolist() == ["fear", "joy", "love", "new"]
+    single = Imprinter().fit(X, Y[:, 0])
+    with pytest.raises(ParameterError, match=r"add\(data\): the data have tags, and the model has one label"):
+        single.add((X, lists(Y)))
+
+
+def test_keep_head_and_suggestions_are_refused(model):
+    shades = [np.full((32, 32, 3), shade, np.uint8) for shade in (0, 200)]
+    with pytest.raises(ParameterError, match="leave keep_head out"):
+        Imprinter("efficientnet_lite0", keep_head=True).fit((shades, [["a"], ["a", "b"]]))
+    with pytest.raises(ParameterError, match="suggestions are for one label per input"):
+        model.suggest(Q)
+    with pytest.raises(ParameterError, match="level=2: the classes of this model have one level"):
+        model.predict(Q, level=2)
+
+
+def test_names_serve_as_examples_of_single_labels(monkeypatch):
+    rows = {"card lost": ["loss"], "card stolen": ["loss", "crime"], "theft": ["crime"], "refund": ["money"]}
+    model = Imprinter("minilm", names=True, cache=False).fit(list(rows), list(rows.values()))
+    assert model.state.named
+    assert len(model.state.head.proxies.labels) == len(rows) + 3
+    assert model.card().rows_per_class == (2, 2, 1)
+    assert model.card().rows == 4
+
+
+def test_labels_with_a_separator_are_reported(tmp_path):
+    (tmp_path / "a.csv").write_text("x0,x1,label\n1,2,joy|love\n2,1,joy\n3,3,joy\n")
+    with pytest.warns(DataWarning, match=r"'joy\|love' are one class each; --separator '\|' .* reads them as tags\."):
+        Imprinter().fit(tmp_path / "a.csv")
+    Imprinter().fit(load(tmp_path / "a.csv", separator="|"))  # no warning
+
+
+def test_the_evaluation_is_that_of_scikit_learn(model):
+    metrics = pytest.importorskip("sklearn.metrics")
+    sets = np.array(["|".join(row) for row in lists(T)])
+    result = tag_evaluation(model.state.head, Q, sets, [str(i) for i in range(len(Q))])
+    P, chosen = model.predict_proba(Q), model.predict(Q)
+    assert result.mean_average_precision == pytest.approx(metrics.average_precision_score(T, P, average="macro"))
+    assert result.macro_f1 == pytest.approx(metrics.f1_score(T, chosen, average="macro"))
+    assert result.micro_f1 == pytest.approx(metrics.f1_score(T, chosen, average="micro"))
+    assert result.accuracy == pytest.approx(metrics.accuracy_score(T, chosen))
+    recall, precision = metrics.recall_score(T, chosen, average=None), metrics.precision_score(T, chosen, average=None)
+    assert [one.recall for one in result.per_label] == pytest.approx(recall)
+    assert [one.precision for one in result.per_label] == pytest.approx(precision)
+    assert len(result.mistakes) == (chosen != T).any(axis=1).sum()
+
+
+def test_labels_that_the_model_does_not_have_count_as_missed(model):
+    result = tag_evaluation(model.state.head, Q[:2], np.array(["joy|zebra", "zebra"]), ["a", "b"])
+    assert result.unknown == ["zebra"]
+    assert result.per_label[-1] == ("zebra", 2, pytest.approx(1.0), 0.0, None, 0.0)
+    assert len(result.mistakes) == 2
+
+
+def test_wrong_labels_are_found():
+    X, Y = data(300, seed=3)
+    wrong = np.random.default_rng(0).choice(300, 12, replace=False)
+    Y[wrong] = 1 - Y[wrong]
+    sets = np.array(["|".join(row) for row in lists(Y)])
+    result = inspect_rows(X, sets, [str(i) for i in range(300)], tags=tuple(LABELS))
+    found = [int(s.path) for s in result.mislabelled]
+    assert len(set(found) & set(wrong.tolist())) >= 8
+    assert len(set(found) - set(wrong.tolist())) <= 4
+    assert all(s.label != s.suggested for s in result.mislabelled)
