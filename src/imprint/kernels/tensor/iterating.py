@@ -31,7 +31,7 @@ def place(
     rows, origin, chosen, owner, k, centres, big, small, half, K, d,
     KP: tl.constexpr, DP: tl.constexpr, CHOSEN: tl.constexpr,
 ):  # fmt: skip
-    """Put a centre where its chosen row or its given place is."""
+    """Initialise a centre by its chosen row or by given coordinates."""
     j, p = tl.program_id(0), tl.program_id(1).to(tl.int64)
     if j < tl.load(k + p):
         z, at = tl.arange(0, DP), p * KP + j

@@ -112,7 +112,7 @@ def _solve(batch: Batch, solver: Solver, max_iter: int) -> list[KMeansResult]:
 
 def by_label(values: Tensor, labels: Tensor, K: int) -> Tensor:
     """Sums of values with the same label, in a fixed order, so that they repeat bit for bit.  # (p, n) -> (p, K)"""
-    several = torch.arange(K, device=labels.device).split(max(1, HELD // labels.numel()))
+    several = torch.split(torch.arange(K, device=labels.device), max(1, HELD // labels.numel()))
     return torch.cat([torch.where(labels[:, None] == j[:, None], values[:, None], 0).sum(2) for j in several], dim=1)
 
 
