@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Protocol, TypeAlias, overload
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from imprint.modalities import Modality, modality
 Label: TypeAlias = int | str
 SPLITS = ("train", "test")
 LONGEST_CAPTION = 100  # characters of a text
+LONGEST_LABEL = 1000  # characters; an array of texts takes the length of the longest for each row
 NO_LABELS: Array = np.empty(0, dtype=np.int64)
 """The labels of inputs that have none."""
 
@@ -41,11 +42,7 @@ class RowNames(Sequence[str]):
     def __len__(self) -> int:
         return len(self.rows)
 
-    @overload
-    def __getitem__(self, i: int) -> str: ...
-    @overload
-    def __getitem__(self, i: slice) -> list[str]: ...
-    def __getitem__(self, i: int | slice) -> str | list[str]:
+    def __getitem__(self, i: Any) -> Any:
         rows = self.rows[i]
         return f"{self.prefix}{rows}" if isinstance(rows, int) else [f"{self.prefix}{r}" for r in rows]
 
@@ -77,7 +74,7 @@ class Split:
     """Inputs with their labels: `inputs[i]` belongs to the class `labels[i]` and is called `names[i]`.
 
     An input is a picture (uint8, height x width, with or without 3 colours), a text, a `Sound`, or an embedding; all
-    embeddings are one float32 matrix. Pictures and sounds in folders are decoded when asked for and raise
+    embeddings are one float32 matrix. Pictures and sounds in folders are decoded on access and raise
     `UnreadableInput` if they cannot be. Inputs without labels have `labels` of length 0 and no `classes`.
     """
 
@@ -178,6 +175,9 @@ def plain_labels(values: Any) -> Array:
     if labels.ndim == 1 and labels.dtype.kind in "iu":
         return labels.astype(np.int64)
     if labels.ndim == 1 and labels.dtype.kind == "U":
+        longest = int(np.strings.str_len(labels).max(initial=0))
+        if longest > LONGEST_LABEL:
+            raise ParameterError(f"Labels must have at most {LONGEST_LABEL:,} characters, and one has {longest:,}.")
         return labels
     raise ParameterError(
         f"Labels must be a list of integers or of strings, not {labels.ndim}-dimensional {labels.dtype}."

@@ -188,7 +188,7 @@ def answer(
     known = None if calibration is None else float(calibration.p_values(S, doubt)[0])
     labels = head.classes.tolist()
     tree, rejected = LabelTree.of(labels, flat=model.basis.flat), known is not None and known < unknown
-    node = tree.deepest(P[None, :], level)[0] if rejected else None
+    node = tree.instead(P[None, :], np.array([1.0 if known is None else known]), unknown, level)[0]
     if level is not None:
         labels, (P,) = tree.at(P[None, :], level)
     best = [{"label": labels[c], "probability": float(P[c])} for c in np.argsort(-P, kind="stable")[:top].tolist()]
