@@ -130,8 +130,9 @@ def test_an_archive_and_a_model_are_imported_again_with_their_calibration(servin
         page.click("#export .danger")
         page.wait(lambda: not page.all("article"), "nothing to be left")
         page.type("#open-archive", str(tmp_path / "downloads" / "pictures.zip"))
-        page.wait(lambda: len(server.json("GET", "/api/classes")) == 3, "the classes of the archive")
-        page.wait(lambda: server.json("GET", "/api/evaluation").get("rows") == before["rows"], "the evaluation")
+        page.wait(lambda: [c["items"] for c in server.json("GET", "/api/classes")] == [10, 10, 10], "the archive")
+        revision = server.json("GET", "/api/state")["revision"]
+        page.wait(lambda: server.json("GET", "/api/evaluation")["revision"] == revision, "the evaluation")
         after = server.json("GET", "/api/evaluation")
         for key in ("accuracy", "interval", "classes", "confusion"):
             assert after[key] == before[key]
