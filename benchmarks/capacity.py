@@ -1,12 +1,13 @@
 """The measured rates behind the capacity table in docs/cluster.md.
 
-    python benchmarks/capacity.py rates                  # decode, prepare, embed and write, on this machine's CPU
-    python benchmarks/capacity.py rates --device cuda    # the same, with ResNet-50 and ViT-B/16 on a GPU
+    python benchmarks/capacity.py rates                  # decode, prepare, embed, write, fit and predict, per core
+    python benchmarks/capacity.py rates --device cuda    # decode and embed, with ResNet-50 and ViT-B/16 on a GPU
     python benchmarks/capacity.py driver                 # what the process that writes takes for a batch under Ray
 
 `rates`: JPEGs of 500 x 375 made of random pixels, 60 kB each; the torch networks have random weights, which does not
-change their speed. `driver`: the nodes do next to nothing, so that the process which hands out, collects and writes
-is the limit; its CPU time is measured, so that a busy machine changes little. Ray is started on this machine.
+change their speed. On a CPU all rates are per second of CPU time on one thread, so that a busy machine changes little;
+on a GPU they are per second of the clock. `driver`: the nodes do next to nothing, so that the process which hands out,
+collects and writes is the limit; its CPU time is measured. Ray is started on this machine.
 """
 
 import argparse
@@ -22,8 +23,9 @@ from types import SimpleNamespace
 
 import numpy as np
 from PIL import Image
+from threadpoolctl import threadpool_limits
 
-from imprint import backbones
+from imprint import ImprintClassifier, backbones
 from imprint.embeddings.journal import ExtractionJournal
 from imprint.embeddings.pipeline import EmbeddedBatch, EmbeddingJob
 from imprint.embeddings.ray_engine import scheduled_batches
@@ -68,8 +70,7 @@ def jpegs(count):
 
 def networks(device):
     if device == "cpu":
-        for threads in sorted({1, os.cpu_count() or 1}):
-            yield f"efficientnet_lite0, {threads} threads", backbones.load("efficientnet_lite0", threads=threads)
+        yield "efficientnet_lite0", backbones.load("efficientnet_lite0", threads=1)
         return
     import torchvision
 
@@ -82,24 +83,44 @@ def networks(device):
 
 
 def rates(device):
-    raw = list(jpegs(256))
+    raw, clock = list(jpegs(256)), time.process_time if device == "cpu" else time.perf_counter
     for name, network in networks(device):
-        for threads in sorted({1, 4, os.cpu_count() or 1}):
+        for threads in (1,) if device == "cpu" else sorted({1, 4, os.cpu_count() or 1}):
             with ThreadPoolExecutor(threads) as pool:
-                start = time.perf_counter()
+                start = clock()
                 prepared = list(pool.map(lambda r, n=network: n.prepare(read_picture(r)), raw))
-            print(f"decode and prepare, {threads} threads: {len(raw) / (time.perf_counter() - start):,.0f} a second")
+            print(f"decode and prepare, {threads} threads: {len(raw) / (clock() - start):,.0f} a second")
         batch, count, start = np.stack(prepared[:BATCH]), 0, None
-        while start is None or time.perf_counter() - start < SECONDS:
+        while start is None or clock() - start < SECONDS:
             network.embed(batch)
-            count, start = (count + BATCH, start) if start else (0, time.perf_counter())  # the first call warms up
-        print(f"{name} on {device}: {count / (time.perf_counter() - start):,.0f} a second", flush=True)
+            count, start = (count + BATCH, start) if start else (0, clock())  # the first call warms up
+        print(f"{name} on {device}: {count / (clock() - start):,.0f} a second", flush=True)
     with tempfile.TemporaryDirectory() as folder, ExtractionJournal(Path(folder) / "x", {"width": WIDTH}) as journal:
         batch = EmbeddedBatch(BATCH, list(range(BATCH)), np.zeros((BATCH, WIDTH), np.float32), [])
-        start = time.perf_counter()
-        for _ in range(2000):
+        start = clock()
+        for _ in range(500):
             journal.commit(batch)
-        print(f"write: {2000 * BATCH / (time.perf_counter() - start):,.0f} rows of {WIDTH} a second")
+        print(f"write: {500 * BATCH / (clock() - start):,.0f} rows of {WIDTH} a second", flush=True)
+    if device == "cpu":
+        learning()
+
+
+def learning():
+    """The default method on clustered rows: ten classes for each thousand rows."""
+    rng = np.random.default_rng(0)
+    for n in (10_000, 100_000):
+        y = np.arange(n) % (n // 100)
+        X = (rng.normal(size=(n // 100, WIDTH)).astype(np.float32))[y] + rng.normal(size=(n, WIDTH)).astype(np.float32)
+        with threadpool_limits(1):
+            ImprintClassifier().fit(X[:1000], y[:1000]).predict(X[:10])  # compiles
+            start = time.process_time()
+            model = ImprintClassifier().fit(X, y)
+            model.predict(X[:1])
+            fitted = time.process_time()
+            model.predict(X[:2000])
+            seconds = fitted - start, time.process_time() - fitted
+        print(f"{n:,} x {WIDTH} rows of {n // 100:,} classes: fit {n / seconds[0]:,.0f} rows a second,", end=" ")
+        print(f"predict {2000 / seconds[1]:,.0f} a second", flush=True)
 
 
 def driver(_):

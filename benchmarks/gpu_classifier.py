@@ -92,7 +92,7 @@ def all_rows():
     exact = exact_answers(X, y, Q)
     figures["accuracy of the float64 solution"] = float((exact == truth).double().mean())
     figures["answers like it"] = float((answers == exact).double().mean())
-    for size in (500, 5000):
+    for size in (500, 3000, 5000):
         model = ImprintClassifier(generator="all", aggregator="kernel", random_state=0).fit(X[:50_000], y[:50_000])
         model.predict(Q[:10])
         more, labels = rows(size, 256, 1, 7)

@@ -14,13 +14,18 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from imprint.embeddings.ray_engine import BUFFER
+
 pytestmark = [
     pytest.mark.skipif(find_spec("ray") is None, reason="ray is not installed: pip install 'weight-imprinting[ray]'"),
     pytest.mark.skipif(sys.platform != "linux", reason="a node is found and killed by /proc"),
 ]
 CHILD = Path(__file__).with_name("extraction_child.py")
-BATCHES, PAUSE, AHEAD, IN_FLIGHT = 250, 0.03, 4, 36
-"""With two nodes of one core each: batches handed out, and batches not written yet."""
+BATCHES, PAUSE, NODES = 250, 0.03, 2
+AHEAD = 2 * NODES
+"""Batches handed out: two for each node of one core."""
+IN_FLIGHT = AHEAD + BUFFER * NODES
+"""Batches not written yet: those handed out, and results that wait for an earlier one."""
 
 
 def start(store, log, engine="ray"):

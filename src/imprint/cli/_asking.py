@@ -1,4 +1,4 @@
-"""Labels asked for in the terminal, one suggested input at a time."""
+"""`imprint suggest --ask`: asks for labels in the terminal, one suggested input at a time."""
 
 import sys
 from pathlib import Path

@@ -38,7 +38,7 @@ def inputs(given: Sequence[str], kind: Modality, text_column: str | None = None,
 
 
 def read_table(values: Sequence[Any], kind: Modality, text_column: str | None) -> Split:
-    """All rows of one table, whatever split they belong to."""
+    """All rows of one table, of any split."""
     if len(values) > 1:
         raise ParameterError(f"predict: give one table at a time, not {len(values)} arguments.")
     path = Path(values[0])

@@ -1,6 +1,6 @@
 """`imprint predict`."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 
 REASONS = 3
 NONE = "none of these"
-COLUMNS = ["label", "probability", "known"]
 MEANINGS = {
     "similarity": "the larger, the closer",
     "distance": "the smaller, the closer",
@@ -40,7 +39,7 @@ def command(
         typer.Option(
             metavar="P",
             help=f"Answer '{NONE}' if the p-value `known` is below P; in a tree of classes, answer with the deepest "
-            "node of probability 0.9 or more. With 0.05, about 5 % of the inputs that do belong are rejected.",
+            "node that is still likely. With 0.05, about 5 % of the inputs that do belong are rejected.",
             min=0,
             max=1,
         ),
@@ -76,6 +75,7 @@ def command(
     import numpy as np
 
     from imprint.cli import _inputs
+    from imprint.cli._csv import append_to_table, write_answers
     from imprint.cli._files import check_csv, check_model
     from imprint.core.errors import ParameterError, UnreadableInput
     from imprint.imprinter import Imprinter
@@ -101,9 +101,9 @@ def command(
     if json:
         terminal.emit(answers)
     elif csv and not text and _inputs.is_table(inputs[0]):
-        _append_to_table(Path(inputs[0]), dict(zip(readable, answers)))
+        append_to_table(Path(inputs[0]), dict(zip(readable, answers)))
     elif csv:
-        terminal.write_csv(["path", *_columns(answers)], [[a["path"], *_cells(a)] for a in answers])
+        write_answers(answers)
     else:
         captions = split.captions if kind.typed else _inputs.relative_names(split.names, inputs)
         _show(answers, [captions[i] for i in readable], model.measure, unknown)
@@ -113,7 +113,9 @@ def command(
         _warn_of_few_rows(model, unknown)
     terminal.skipped(embedded.skipped)
     if _inputs.STANDARD_INPUT in inputs and model.calibrated:
-        _monitor(model, answers)
+        from imprint.cli.watch import monitor_stream
+
+        monitor_stream(model, answers)
     terminal.end(embedded.skipped)
 
 
@@ -132,7 +134,7 @@ def _answers(
     model: "Imprinter", embedded: "Embedded", top: int, unknown: float | None, level: int | None, reasons: int
 ) -> list[dict[str, Any]]:
     known = model.known(embedded) if model.calibrated or unknown is not None else [None] * len(embedded.X)
-    nodes = model.likely_nodes(embedded, level) if unknown is not None and model.tree.grouped_levels else None
+    nodes = model.likely_nodes(embedded, unknown, level) if unknown is not None and model.tree.grouped_levels else None
     from imprint.core.label_sets import as_text
 
     tags = model.tags(embedded) if model.state.head.tags else None
@@ -152,25 +154,12 @@ def _answers(
             answer["labels"] = [guess._asdict() for guess in chosen]
         if nodes is not None:
             node = nodes[i]
-            answer["node"] = node._asdict() if node is not None and rejected else None
+            answer["node"] = None if node is None else node._asdict()
         if reasons:
             near = model.why(embedded._replace(X=embedded.X[i : i + 1]), reasons)
             answer["why"] = [{"label": r.label, model.measure: r.value, "picture": r.picture} for r in near]
         answers.append(answer)
     return answers
-
-
-def _monitor(model: "Imprinter", answers: list[dict[str, Any]]) -> None:
-    """Report where a stream of inputs stops looking like the training data."""
-    from imprint.active.drift import DriftMonitor
-    from imprint.cli.watch import report_drift
-
-    monitor = DriftMonitor.of(model.state.head)
-    if monitor is not None:
-        for answer in answers:
-            monitor.observe(answer["known"], answer["path"])
-        if monitor.alarm:
-            report_drift(monitor.alarm, monitor)
 
 
 def _show(answers: list[dict[str, Any]], captions: Sequence[str], measure: str, unknown: float | None) -> None:
@@ -209,34 +198,6 @@ def _tags_in_words(answer: dict[str, Any]) -> dict[str, Any]:
     others = [guess for guess in answer["top"] if guess["label"] not in chosen]
     words = {"label": ", ".join(map(str, chosen)) or "no label", "top": [answer["top"][0], *others]}
     return {**answer, **words, "probability": ", ".join(_percent(guess["probability"]) for guess in answer["labels"])}
-
-
-def _columns(answers: Iterable[dict[str, Any]]) -> list[str]:
-    return [*COLUMNS, "node"] if any("node" in answer for answer in answers) else COLUMNS
-
-
-def _cells(answer: dict[str, Any]) -> list[Any]:
-    """The label, probability and p-value of an answer, and the node of a rejected one; empty where there is none."""
-    known = "" if answer["known"] is None else answer["known"]
-    rejected = answer["label"] is None
-    node = [answer["node"]["label"] if answer["node"] else ""] if "node" in answer else []
-    probability = answer["probability"]
-    if "labels" in answer:
-        probability = "|".join(str(guess["probability"]) for guess in answer["labels"])
-    return [*(["", ""] if rejected else [answer["label"], probability]), known, *node]
-
-
-def _append_to_table(path: Path, answers: dict[int, dict[str, Any]]) -> None:
-    """The user's table with the answers as further columns."""
-    from imprint.datasets.tables.reading import read_rows
-
-    rows = [values for _, values in read_rows(path)]
-    columns = list(dict.fromkeys(name for values in rows for name in values))
-    added = [f"predicted_{name}" if name in columns else name for name in _columns(answers.values())]
-    cells = {i: _cells(answer) for i, answer in answers.items()}
-    unread = [""] * len(added)
-    lines = [[*(values.get(c) for c in columns), *cells.get(i, unread)] for i, values in enumerate(rows)]
-    terminal.write_csv([*columns, *added], lines)
 
 
 def _sort(folder: Path, answers: list[dict[str, Any]], link: bool) -> None:

@@ -113,3 +113,15 @@ def report_drift(alarm: str, monitor: "DriftMonitor") -> None:
     """An alarm and the inputs that are its evidence, on standard error."""
     names = ", ".join(one.name for one in monitor.unfamiliar[:MAX_NAMED])
     terminal.note(f"Drift: {alarm}. The least familiar: {names}.")
+
+
+def monitor_stream(model: "Imprinter", answers: list[dict[str, Any]]) -> None:
+    """Report where a stream of inputs stops looking like the training data."""
+    from imprint.active.drift import DriftMonitor
+
+    monitor = DriftMonitor.of(model.state.head)
+    if monitor is not None:
+        for answer in answers:
+            monitor.observe(answer["known"], answer["path"])
+        if monitor.alarm:
+            report_drift(monitor.alarm, monitor)

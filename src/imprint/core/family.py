@@ -92,17 +92,20 @@ class Family(Generic[C]):
         """A component, 'kmeans' or 'kmeans(k=20)' becomes a component."""
         if isinstance(spec, self.base):
             return spec
-        name, given = self._read(spec)
-        cls = self.load(name)
-        _check_names(cls, given)
+        cls, given = self._parse(spec)
         return cls(**given)
 
     def restore(self, text: str) -> C:
         """The component of a text from a file; parameters newer than the file get their `absent` values."""
+        cls, given = self._parse(text)
+        return cls(**{**cls.absent, **given})
+
+    def _parse(self, text: object) -> tuple[type[C], dict[str, Any]]:
+        """The class and the parameters that a text names."""
         name, given = self._read(text)
         cls = self.load(name)
         _check_names(cls, given)
-        return cls(**{**cls.absent, **given})
+        return cls, given
 
     def changed(self, spec: str | C, changes: dict[str, Any]) -> C:
         """A component with other parameters."""

@@ -10,8 +10,9 @@ from imprint.core.errors import ParameterError
 from imprint.core.types import Array
 
 SEPARATOR = "/"
-LIKELY = 0.9
-"""The least probability of a node that replaces the answer 'none of these'."""
+LIKELY, REMOTE = 0.8, 5
+"""A node replaces the answer 'none of these' if its probability is at least 0.8 and the p-value of the input is at
+least a fifth of the threshold: inputs below that most often belong to no node. See `benchmarks/trees.py`."""
 
 
 class Node(NamedTuple):
@@ -30,7 +31,8 @@ class LabelTree:
     >>> tree = LabelTree.of(["animal/cat", "animal/dog", "sky"])
     >>> tree.depth, tree.level(1), tree.leaves("animal")
     (2, ['animal', 'sky'], ['animal/cat', 'animal/dog'])
-    >>> tree.at(np.array([[0.5, 0.4, 0.1]]), 1)[1].tolist(), tree.deepest(np.array([[0.5, 0.4, 0.1]]))
+    >>> P = np.array([[0.5, 0.4, 0.1]])
+    >>> tree.at(P, 1)[1].tolist(), tree.instead(P, known=np.array([0.02]), unknown=0.05)
     ([[0.9, 0.1]], [Node(label='animal', probability=0.9)])
     """
 
@@ -82,11 +84,17 @@ class LabelTree:
         below = [len(other) > len(path) and other[: len(path)] == path for other in self.paths]
         return [label for label, is_below in zip(self.classes, below) if is_below]
 
-    def deepest(self, P: Array, level: int | None = None, least: float = LIKELY) -> list[Node | None]:
-        """For each row of class probabilities (n, C), the deepest node of probability `least` or more.
+    def instead(self, P: Array, known: Array, unknown: float, level: int | None = None) -> list[Node | None]:
+        """The nodes that replace 'none of these' for rows whose p-value `known` is below `unknown`; None elsewhere.
 
-        Only nodes of two classes or more count, down to `level` where it is given. None where no node is likely.
+        `P` holds the class probabilities (n, C). A node is the deepest, down to `level` where it is given, that has two
+        classes or more and is likely enough.
         """
+        rejected = (known < unknown) & (known >= unknown / REMOTE)
+        return [node if r else None for node, r in zip(self.deepest(P, level), rejected.tolist())]
+
+    def deepest(self, P: Array, level: int | None = None, least: float = LIKELY) -> list[Node | None]:
+        """For each row of class probabilities (n, C), the deepest node of two classes that has `least` probability."""
         likely: list[Node | None] = [None] * len(P)
         for depth in range(1, min(self.depth, level or self.depth) + 1):
             nodes, member = self._members(depth)

@@ -153,8 +153,7 @@ def open_address(url: str, headers: dict[str, str], timeout: float, deadline: fl
     opener = urllib.request.OpenerDirector()
     for handler in (
         urllib.request.ProxyHandler(),
-        _Http(deadline),
-        _Https(deadline),
+        _HttpHandler(deadline),
         _Redirects(),
         urllib.request.HTTPErrorProcessor(),
         urllib.request.HTTPDefaultErrorHandler(),
@@ -195,33 +194,25 @@ class _Response(http.client.HTTPResponse):
         self.fp = io.BufferedReader(_UntilDeadline(self.fp.detach(), deadline))
 
 
-def _connection(kind: Callable[..., Any], deadline: float) -> Any:
-    """A factory of connections whose responses respect the deadline."""
+class _HttpHandler(urllib.request.HTTPSHandler):
+    """Opens HTTP and HTTPS addresses by connections whose responses respect the deadline."""
 
-    def connect(host: str, **options: Any) -> Any:
-        connection = kind(host, **options)
-        connection.response_class = partial(_Response, deadline=deadline)
-        return connection
+    http_request = urllib.request.AbstractHTTPHandler.do_request_
 
-    return connect
-
-
-class _Http(urllib.request.HTTPHandler):
     def __init__(self, deadline: float) -> None:
         super().__init__()
-        self._deadline = deadline
+        self._response = partial(_Response, deadline=deadline)
 
     def http_open(self, req: urllib.request.Request) -> Any:
-        return self.do_open(_connection(http.client.HTTPConnection, self._deadline), req)
-
-
-class _Https(urllib.request.HTTPSHandler):
-    def __init__(self, deadline: float) -> None:
-        super().__init__()
-        self._deadline = deadline
+        return self.do_open(partial(self._connect, http.client.HTTPConnection), req)
 
     def https_open(self, req: urllib.request.Request) -> Any:
-        return self.do_open(_connection(http.client.HTTPSConnection, self._deadline), req)
+        return self.do_open(partial(self._connect, http.client.HTTPSConnection), req)
+
+    def _connect(self, kind: Callable[..., Any], host: str, **options: Any) -> Any:
+        connection = kind(host, **options)
+        connection.response_class = self._response
+        return connection
 
 
 class _Redirects(urllib.request.HTTPRedirectHandler):

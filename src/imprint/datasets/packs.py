@@ -105,7 +105,8 @@ def _labels(path: Path, key: str, rows: int, inputs_key: str) -> Array:
     labels = _read(path, key)
     count = len(np.atleast_1d(labels))
     if count != rows or not rows:
-        raise FileError(f"{path}: {inputs_key} and {key} must be of one length above 0, not {rows} and {count}.")
+        counts = f"{inputs_key} has {rows:,} rows and {key} has {count:,} labels"
+        raise FileError(f"{path}: {counts}; the numbers must be equal and above 0.")
     try:
         return plain_labels(labels)
     except ParameterError as e:

@@ -16,6 +16,7 @@ from imprint.modalities import Modality, modality
 Label: TypeAlias = int | str
 SPLITS = ("train", "test")
 LONGEST_CAPTION = 100  # characters of a text
+LONGEST_LABEL = 1000  # characters; an array of texts takes the length of the longest for each row
 NO_LABELS: Array = np.empty(0, dtype=np.int64)
 """The labels of inputs that have none."""
 
@@ -77,7 +78,7 @@ class Split:
     """Inputs with their labels: `inputs[i]` belongs to the class `labels[i]` and is called `names[i]`.
 
     An input is a picture (uint8, height x width, with or without 3 colours), a text, a `Sound`, or an embedding; all
-    embeddings are one float32 matrix. Pictures and sounds in folders are decoded when asked for and raise
+    embeddings are one float32 matrix. Pictures and sounds in folders are decoded on access and raise
     `UnreadableInput` if they cannot be. Inputs without labels have `labels` of length 0 and no `classes`.
     """
 
@@ -178,6 +179,9 @@ def plain_labels(values: Any) -> Array:
     if labels.ndim == 1 and labels.dtype.kind in "iu":
         return labels.astype(np.int64)
     if labels.ndim == 1 and labels.dtype.kind == "U":
+        longest = int(np.strings.str_len(labels).max(initial=0))
+        if longest > LONGEST_LABEL:
+            raise ParameterError(f"Labels must have at most {LONGEST_LABEL:,} characters, and one has {longest:,}.")
         return labels
     raise ParameterError(
         f"Labels must be a list of integers or of strings, not {labels.ndim}-dimensional {labels.dtype}."

@@ -10,6 +10,8 @@ from imprint.calibration.temperature import SMALLEST
 from imprint.core.errors import ParameterError
 from imprint.export.portable import calibration_of
 from imprint.head import Decider
+from imprint.tags import TagHead
+from imprint.tags.calibration import LARGEST_LOGIT, TagCalibration
 
 SCORES, PROBABILITIES, KNOWN = "scores", "probabilities", "known"
 OPSET = 17
@@ -92,17 +94,29 @@ def decide(g: Graph, x: str, head: Decider) -> tuple[str, ...]:
         raise ParameterError(f"export(to='onnx'): {aggregator} has no graph.")
     S, P = nodes
     g.add("Identity", S, result=SCORES)
-    calibration = calibration_of(head)
+    calibration = head.calibration if isinstance(head, TagHead) else calibration_of(head)
     if calibration is None:
         g.add("Identity", P, result=PROBABILITIES)
         return SCORES, PROBABILITIES
-    g.add("Identity", g.cast(_calibrated(g, P, calibration, len(head)), dtype), result=PROBABILITIES)
+    if isinstance(calibration, TagCalibration):
+        calibrated = _calibrated_tags(g, S, calibration)
+    else:
+        calibrated = _calibrated(g, P, calibration, len(head))
+    g.add("Identity", g.cast(calibrated, dtype), result=PROBABILITIES)
     doubt = aggregator.graph_doubt(g, query, head.proxies, head.prepared)
     if doubt is None and type(aggregator).doubt is not Aggregator.doubt:
         return SCORES, PROBABILITIES
     p_values = calibration.conformal.graph(g, S, None if doubt is None else g.cast(doubt, dtype))
     g.add("Identity", p_values, result=KNOWN)
     return SCORES, PROBABILITIES, KNOWN
+
+
+def _calibrated_tags(g: Graph, S: str, calibration: TagCalibration) -> str:
+    """The same computation as `TagCalibration.probabilities`."""
+    scaled = g.add("Mul", g.cast(S, np.float64), g.constant(calibration.slopes, np.float64))
+    logits = g.add("Add", scaled, g.constant(calibration.offsets, np.float64))
+    limits = [g.constant(limit, np.float64) for limit in (-LARGEST_LOGIT, LARGEST_LOGIT)]
+    return g.add("Sigmoid", g.add("Clip", logits, *limits))
 
 
 def _calibrated(g: Graph, P: str, calibration: Calibration, n_classes: int) -> str:

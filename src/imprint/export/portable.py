@@ -15,9 +15,16 @@ from imprint.core.errors import ParameterError
 from imprint.core.files.atomic import atomic_write
 from imprint.core.types import Array
 from imprint.head import Decider
+from imprint.tags import TagHead
 
 MARK = "imprint.export"
 """The key of the description in every exported file."""
+
+
+USE_OF_TAGS = (
+    ". An input has every label whose score reaches its threshold (never where that is null). The probability of a "
+    "label is 1 / (1 + exp(-x)), where x is the slope times the score plus the offset."
+)
 
 
 class Origin(NamedTuple):
@@ -74,6 +81,10 @@ def portable(head: Decider, origin: Origin | None) -> Portable:
         **facts.numbers,
         "use": first + facts.use,
     }
+    if isinstance(head, TagHead):
+        arrays = {name: getattr(head.calibration, name).tolist() for name in ("thresholds", "slopes", "offsets")}
+        about["tags"] = {**arrays, "thresholds": [t if t < np.inf else None for t in arrays["thresholds"]]}
+        about["use"] = first + facts.use.partition("; the largest")[0] + USE_OF_TAGS
     if calibration := calibration_of(head):
         power, floor = 1 / calibration.temperature, calibration.floor
         about |= {"calibration": {"power": power, "floor": floor}}

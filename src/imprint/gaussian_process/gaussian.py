@@ -5,7 +5,6 @@ two more columns: the product of a query's row with a proxy's row is then the ex
 """
 
 from contextlib import AbstractContextManager, nullcontext
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,8 +12,7 @@ from numpy.typing import DTypeLike
 
 from imprint.core.arrays import dtype_name, is_torch, namespace, on_device_of
 from imprint.core.errors import ParameterError
-from imprint.core.types import Array
-from imprint.kernels.cpu import cores, on_all_cores, one_blas_thread
+from imprint.kernels.cpu import on_all_cores, one_blas_thread
 from imprint.kernels.rows import centred_moments, squared_norms
 
 SLICE = 128
@@ -102,7 +100,6 @@ def kernel_sums(Q: Any, centre: Any, right: Any, by_class: Any) -> Any:
         return of_tensors(Q, centre, right, by_class)
     out = np.zeros((len(Q), len(by_class)))
     narrow = by_class.dtype == np.float32
-    slices = _class_slices(len(Q), by_class)
 
     def fill(rows: slice) -> None:
         left = lift_queries(Q[rows], centre, right.dtype.name)
@@ -113,23 +110,11 @@ def kernel_sums(Q: Any, centre: Any, right: Any, by_class: Any) -> Any:
                 common = k.mean(axis=1, keepdims=True)
                 k -= common
                 out[rows] += common * by_class[:, proxies].sum(axis=1, dtype=np.float64)
-            k = k.astype(by_class.dtype, copy=False)
-            on_all_cores(partial(_add_products, out[rows], k, by_class[:, proxies]), slices)
+            out[rows] += k.astype(by_class.dtype, copy=False) @ by_class[:, proxies].T
 
     with one_blas_thread():
         on_all_cores(fill, [slice(start, start + QUERIES) for start in range(0, len(Q), QUERIES)])
     return out
-
-
-def _add_products(out: Array, k: Array, by_class: Array, classes: slice) -> None:
-    out[:, classes] += k @ by_class[classes].T
-
-
-def _class_slices(queries: int, by_class: Any) -> list[slice]:
-    """Classes that are summed together: all, or a part for every core where few queries meet many classes."""
-    parts = cores() if queries <= QUERIES and queries * by_class.size > SERIAL else 1
-    step = -(-len(by_class) // parts)
-    return [slice(start, start + step) for start in range(0, len(by_class), step)]
 
 
 def for_float32(lifted: Any, by_class: Any) -> tuple[Any, Any]:

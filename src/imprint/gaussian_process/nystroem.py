@@ -6,10 +6,10 @@ over the centres alone (FALKON: Rudi, Carratino and Rosasco 2017): P m d + steps
 instead of P m^2. Arrays are NumPy's or torch's.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -50,24 +50,6 @@ class Nystroem(Process):
         return squared_norms(k) - squared_norms(self.data.forward(k + 0))
 
 
-class _Problem(NamedTuple):
-    """Proxies with their classes and noise, and the lifted centres."""
-
-    weights: Any
-    labels: Array
-    noise: Any
-    centre: Any
-    lifted: Any
-    targets: Any  # (classes, p)
-
-    def kernels(self, rows: slice, dtype: str) -> Any:
-        """Kernels of some proxies with the centres.  # (rows, m)"""
-        return kernel_rows(lift_queries(self.weights[rows], self.centre, dtype), cast(self.lifted, dtype))
-
-    def blocks(self) -> list[slice]:
-        return [slice(start, start + ROWS) for start in range(0, len(self.labels), ROWS)]
-
-
 def solve_by_centres(
     weights: Any, labels: Array, noise: Any, rate: float, count: int, targets: Array | None = None
 ) -> Nystroem:
@@ -85,8 +67,16 @@ def solve_by_centres(
     index = np.arange(len(rows))
     among[index, index] = 1 + JITTER
     prior = Factor.of(among)
-    problem = _Problem(weights, labels, noise, centre, lifted, goal)
-    data, by_class = _by_conjugate_gradients(problem, prior, noise[on_device_of(rows, noise)])
+    data = Factor.of(_estimated(prior.lower(), len(labels) / len(rows) / noise[on_device_of(rows, noise)]))
+    kernels = _Kernels(weights, noise, centre, lifted)
+
+    def product(B: Any) -> Any:
+        """The preconditioned system times the rows of B."""
+        fitted = prior.forward(kernels.normal_product(prior.backward(data.backward(B + 0))))
+        return data.forward(fitted + data.backward(B + 0))
+
+    solution = conjugate_gradients(product, data.forward(prior.forward(kernels.transposed(goal))))
+    by_class = prior.backward(data.backward(solution))
     return Nystroem(rows, len(goal), centre, lifted, by_class, prior, data)
 
 
@@ -97,20 +87,6 @@ def choose_centres(labels: Array, count: int) -> Array:
     starts = np.cumsum(sizes) - sizes
     order = np.argsort(labels, kind="stable")
     return np.concatenate([order[a + np.arange(s) * n // s] for a, n, s in zip(starts, sizes, shares)])
-
-
-def _by_conjugate_gradients(problem: _Problem, prior: Factor, noise: Any) -> tuple[Factor, Any]:
-    """The preconditioner, from the noise of the centres, and the coefficients.  # (classes, m)"""
-    data = Factor.of(_estimated(prior.lower(), len(problem.labels) / len(prior) / noise))
-    kernels = _Kernels(problem)
-
-    def product(B: Any) -> Any:
-        fitted = prior.forward(kernels.normal_product(prior.backward(data.backward(B + 0))))
-        return data.forward(fitted + data.backward(B + 0))
-
-    target = kernels.transposed(problem.targets)
-    solution = conjugate_gradients(product, data.forward(prior.forward(target)))
-    return data, prior.backward(data.backward(solution))
 
 
 def conjugate_gradients(product: Any, B: Any) -> Any:
@@ -133,7 +109,7 @@ def conjugate_gradients(product: Any, B: Any) -> Any:
 
 
 def _estimated(L: Any, weight: Any) -> Any:
-    """I + L' diag(weight) L; its lower triangle.  # (m, m)"""
+    """I + L' diag(weight) L, the preconditioner estimated from the centres; its lower triangle.  # (m, m)"""
     M = zeros_like(L.shape, L)
 
     def fill(start: int) -> None:
@@ -154,41 +130,42 @@ def _each_block(fill: Any, L: Any) -> None:
 
 
 class _Kernels:
-    """Kernels of all proxies with the centres, in float32, held where they fit."""
+    """Kernels of all proxies with the centres, in float32, stored where they fit into memory."""
 
-    def __init__(self, problem: _Problem) -> None:
-        self.problem = problem
-        fits = len(problem.labels) * len(problem.lifted) <= HELD
-        self.held = [problem.kernels(rows, "float32") for rows in problem.blocks()] if fits else None
+    def __init__(self, weights: Any, noise: Any, centre: Any, lifted: Any) -> None:
+        self.weights, self.noise, self.centre = weights, cast(noise, "float32"), centre
+        self.lifted = cast(lifted, "float32")
+        self.blocks = [slice(start, start + ROWS) for start in range(0, len(weights), ROWS)]
+        fits = len(weights) * len(lifted) <= HELD
+        self.stored = [self._block(rows) for rows in self.blocks] if fits else None
 
-    def _sum(self, part: Any) -> Any:
+    def _block(self, rows: slice) -> Any:
+        """Kernels of some proxies with the centres.  # (rows, m)"""
+        return kernel_rows(lift_queries(self.weights[rows], self.centre, "float32"), self.lifted)
+
+    def _sum(self, part: Callable[[slice, Any], Any]) -> Any:
         """The sum over blocks of `part(rows, kernels)`, in their order.  # (classes, m) float64"""
 
         def block(i: int) -> Any:
-            rows = self.problem.blocks()[i]
-            k = self.problem.kernels(rows, "float32") if self.held is None else self.held[i]
-            return cast(part(rows, k), "float64")
+            k = self._block(self.blocks[i]) if self.stored is None else self.stored[i]
+            return cast(part(self.blocks[i], k), "float64")
 
         total: Any = 0
+        in_parallel = self.stored is not None and not is_torch(self.weights)
         with one_blas_thread():
-            for chunk in _chunks(len(self.problem.blocks())):
-                many = self.held is not None and not is_torch(self.problem.weights)
-                for result in on_all_cores(block, chunk) if many else map(block, chunk):
+            for chunk in _chunks(len(self.blocks)):
+                for result in on_all_cores(block, chunk) if in_parallel else map(block, chunk):
                     total = total + result
         return total
 
     def normal_product(self, A: Any) -> Any:
         """K_zw N^-1 K_wz times the rows of A.  # (classes, m)"""
         narrow = cast(A, "float32")
-
-        def part(rows: slice, k: Any) -> Any:
-            return (narrow @ k.T / cast(self.problem.noise[rows], "float32")) @ k
-
-        return self._sum(part)
+        return self._sum(lambda rows, k: (narrow @ k.T / self.noise[rows]) @ k)
 
     def transposed(self, Y: Any) -> Any:
         """K_zw N^-1 times the rows of Y.  # (classes, m)"""
-        return self._sum(lambda rows, k: cast(Y[:, rows] / self.problem.noise[rows], "float32") @ k)
+        return self._sum(lambda rows, k: (cast(Y[:, rows], "float32") / self.noise[rows]) @ k)
 
 
 def _chunks(count: int) -> Iterator[range]:

@@ -146,12 +146,14 @@ class Answering(ABC):
         P, labels = head.probabilities(head.scores(rows)), head.classes.tolist()
         return [[Guess(labels[c], float(p[c])) for c in np.flatnonzero(one)] for p, one in zip(P, head.predict(rows))]
 
-    def likely_nodes(self, items: Any, level: int | None = None) -> list[Node | None]:
-        """For every input the deepest node of the tree that is still likely, for inputs that `known` rejects.
+    def likely_nodes(self, items: Any, unknown: float = 0.05, level: int | None = None) -> list[Node | None]:
+        """For every input whose p-value `known` is below `unknown`, the deepest node of the tree that is still likely.
 
-        Its probability is at least 0.9, and it has two classes or more. None where there is no such node.
+        It has two classes or more and a probability of at least 0.8, and the p-value is at least a fifth of `unknown`.
+        None for other inputs.
         """
-        return self.tree.deepest(self._probabilities(items)[1], level)
+        rows = self.look(items)
+        return self.tree.instead(self._probabilities(rows)[1], self.known(rows), unknown, level)
 
     def _probabilities(self, items: Any, level: int | None = None) -> tuple[list[Any], Array]:
         """The labels of the classes, or of the nodes at a level, and their probabilities."""

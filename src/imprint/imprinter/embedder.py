@@ -182,7 +182,10 @@ def _without_blank_texts(split: Split) -> Split:
         inputs=tuple(split.inputs[i] for i in rows),
         labels=split.labels[rows],
         names=[split.names[i] for i in rows],
-        omissions=(*split.omissions, f"Left out {blank.sum():,} blank texts: {', '.join(left_out)}{more}."),
+        omissions=(
+            *split.omissions,
+            f"Left out {blank.sum():,} blank text{'s' * (blank.sum() > 1)}: {', '.join(left_out)}{more}.",
+        ),
     )
 
 

@@ -37,7 +37,7 @@ class Embedded(NamedTuple):
 
 
 class GivenInputs:
-    """Python values as inputs of one modality, converted when asked for."""
+    """Python values as inputs of one modality, converted on access."""
 
     def __init__(self, kind: Modality, values: Sequence[Any]):
         self.kind, self.values = kind, values

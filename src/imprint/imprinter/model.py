@@ -15,7 +15,7 @@ from imprint.core.errors import DataWarning, FileError, NotFittedError, Paramete
 from imprint.core.files import container
 from imprint.core.files.atomic import exclusive
 from imprint.core.threads import compare_and_set
-from imprint.head import Head
+from imprint.head import Decider, Head
 from imprint.imprinter import pretrained
 from imprint.imprinter.answers import Answering
 from imprint.imprinter.embedder import ROWS, BackboneEmbedder, Report
@@ -228,11 +228,12 @@ class Imprinter(Answering):
         return self
 
     @classmethod
-    def of_head(cls, spec: str, backbone: backbones.Backbone, head: Head, exemplars: ExemplarsByClass) -> Self:
+    def of_head(cls, spec: str, backbone: backbones.Backbone, head: Decider, exemplars: ExemplarsByClass) -> Self:
         """A model from a head that was fitted elsewhere; `spec` names the loaded backbone."""
         self = cls(spec)
         self.embedder.__dict__["backbone"] = backbone
-        self._method, self._seed, self._state = head.method, head.seed, ImprinterState(head, exemplars)
+        self._method, self._seed = head.imprinted.method, head.imprinted.seed
+        self._state = ImprinterState(head, exemplars)
         return self
 
     @classmethod

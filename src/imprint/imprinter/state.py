@@ -82,7 +82,7 @@ def empty_head(method: Method, seed: int, rows: Embedded, calibrate: bool = Fals
 
 
 def method_for_tags(chosen: Method | None, keep: pretrained.PretrainedOptions | None) -> Method:
-    """The method that was asked for, or the default for tags; refused next to a network's own classes."""
+    """The given method, or the default for tags; refused together with pre-trained classes."""
     if keep is not None:
         raise ParameterError("fit(data) with keep_head: the network predicts one class per input; leave keep_head out.")
     return chosen or default_method()

@@ -175,7 +175,11 @@ class Api:
     async def _require_calibration(self, given: str) -> None:
         """Wait for the evaluation that `unknown` needs; refused where the model cannot be calibrated."""
         model = await asyncio.to_thread(self.project.model)
-        if model.head is None or evaluation.calibration_for(model, self.project.evaluation()) is not None:
+        if (
+            model.head is None
+            or model.tags is not None
+            or evaluation.calibration_for(model, self.project.evaluation()) is not None
+        ):
             return
         newest = await ended(self.project.evaluated())
         if newest.calibration is None:

@@ -73,7 +73,7 @@ def evaluate(model: ServedModel, before: ModelEvaluation, rows: EmbeddingTable) 
     """Predict every item by a model that was fitted without it: fitted ones by cross-validation, then held-out ones."""
     evaluation = _cross_validated(model, before, rows)
     items = tuple(i for i in model.history.labelled.items.values() if i.held_out and i.digest in rows)
-    if model.head is None or not items:
+    if model.head is None or not items or model.tags is not None:
         return evaluation
     X = np.stack([rows[i.digest] for i in items]).astype(model.head.dtype)
     P = probabilities(model.head, evaluation.calibration, model.head.scores(X))

@@ -45,7 +45,9 @@ def exported(project: Project, evaluation: ModelEvaluation) -> Imprinter:
         for label, shelf in model.exemplars.items()
     }
     folds = evaluation.folds if evaluation.calibration is not None else None
-    imprinter = Imprinter.of_head(project.spec, project.backbone, replace(head, folds=folds), shelves)
+    whole = replace(head, folds=folds) if model.tags is None else model.tags
+    shelves = shelves if model.tags is None else {}  # those of label sets are kept for the classes of the page
+    imprinter = Imprinter.of_head(project.spec, project.backbone, whole, shelves)
     imprinter.embedder.tree = False if model.basis.flat else None
     return imprinter
 

@@ -18,6 +18,8 @@ from imprint.imprinter.exemplars import Exemplars
 from imprint.persistence import head_from_parts
 from imprint.serve.labels import clean_label
 from imprint.serve.model import IMPORTED, ModelBasis
+from imprint.serve.tags import page_label
+from imprint.tags import TagHead
 
 
 def check_import(raw: bytes, name: str, backbone: Backbone) -> list[str]:
@@ -29,21 +31,22 @@ def check_import(raw: bytes, name: str, backbone: Backbone) -> list[str]:
             f"{name} was fitted with the backbone {stated.get('spec')}, and this page runs with "
             f"{backbone.record.name}; start another page with it: imprint serve {name}."
         )
-    if head.dtype != np.float32:
+    if head.imprinted.dtype != np.float32:
         raise FileError(f"{name} was fitted with double-precision embeddings, which this page does not compute.")
-    labels = [str(label) for label in head.classes.tolist()]
+    labels = [page_label(label, head.tags) for label in head.owners.tolist()]
     for label in labels:
-        if clean_label(label) != label:
+        if not label or clean_label(label) != label:
             raise FileError(f"{name} has a class {label!r}, whose name cannot be used here.")
     return labels
 
 
 def imported_basis(raw: bytes) -> ModelBasis:
     """The classes of an imported model, with labels as texts."""
-    document, head, shelves = _read(raw, "the imported model")
-    states = {str(label): state for label, state in zip(head.labels, head.states)}
+    document, whole, shelves = _read(raw, "the imported model")
+    head, tags = whole.imprinted, whole if isinstance(whole, TagHead) else None
+    states = {page_label(label, tags is not None): state for label, state in zip(head.labels, head.states)}
     named = {
-        str(label): shelf._replace(names=tuple(f"{IMPORTED}{name}" for name in shelf.names))
+        page_label(label, tags is not None): shelf._replace(names=tuple(f"{IMPORTED}{name}" for name in shelf.names))
         for label, shelf in shelves.items()
     }
     folds = head.folds if isinstance(head.folds, CrossValidation) else None
@@ -51,10 +54,10 @@ def imported_basis(raw: bytes) -> ModelBasis:
         empty = CrossValidation.new(head.method, head.seed, head.dtype)
         renamed = empty.with_classes(folds, {str(label): label for label in head.labels})
         folds = replace(renamed, stored=folds.calibration)
-    return ModelBasis(head.method, head.seed, head.width, states, named, folds, document.get("flat") is True)
+    return ModelBasis(head.method, head.seed, head.width, states, named, folds, document.get("flat") is True, tags)
 
 
-def _read(raw: bytes, name: str) -> tuple[dict[str, Any], Head, dict[Any, Exemplars]]:
+def _read(raw: bytes, name: str) -> tuple[dict[str, Any], Head | TagHead, dict[Any, Exemplars]]:
     with tempfile.TemporaryDirectory(prefix="imprint-") as folder:
         path = Path(folder) / "model.imprint"
         path.write_bytes(raw)
@@ -65,9 +68,7 @@ def _read(raw: bytes, name: str) -> tuple[dict[str, Any], Head, dict[Any, Exempl
     if not isinstance(document.get("backbone"), dict):
         raise FileError(f"{name} is a classifier of embeddings, without a backbone; this page needs one with.")
     head = head_from_parts(document, arrays, name)
-    if not isinstance(head, Head):
-        raise FileError(f"{name} is a model of tags, which cannot be labelled on this page; use imprint add.")
     try:
-        return document, head, exemplars.from_parts(head, document["pictures"], arrays)
+        return document, head, exemplars.from_parts(head.imprinted, document["pictures"], arrays)
     except (KeyError, TypeError, ValueError):
         raise container.foreign(name) from None

@@ -16,6 +16,8 @@ from imprint.kernels.softmax import keep_winners
 from imprint.method import ClassState, Method
 from imprint.serve.history import History
 from imprint.serve.labelled import LabelledItem, LabelledSet, changed_labels
+from imprint.serve.tags import tag_answer, tag_head
+from imprint.tags import TagHead
 
 REASONS = 6
 OWN, IMPORTED = "item ", "file "
@@ -41,6 +43,8 @@ class ModelBasis(NamedTuple):
     """The cross-validation of the imported model, None where it was not calibrated."""
     flat: bool = False
     """Whether labels with a slash form no tree, as the imported model says."""
+    tags: TagHead | None = None
+    """The imported model, where it is one of tags; the classes are its label sets."""
 
 
 class ServedModel(NamedTuple):
@@ -50,13 +54,20 @@ class ServedModel(NamedTuple):
     basis: ModelBasis
     head: Head | None = None
     exemplars: dict[Any, Exemplars] = {}  # noqa: RUF012
+    tags: TagHead | None = None
+    """The head that scores labels, where the classes are label sets."""
+
+    @property
+    def unchanged(self) -> bool:
+        """Whether this is an imported model to which nothing was added."""
+        labelled = self.history.labelled
+        same = not labelled.items and labelled.classes == {k: k for k in self.basis.states}
+        return labelled.model is not None and same
 
     @property
     def folds(self) -> CrossValidation | None:
         """The cross-validation of an imported model to which nothing was added; of others the evaluator computes it."""
-        labelled = self.history.labelled
-        unchanged = not labelled.items and labelled.classes == {k: k for k in self.basis.states}
-        return self.basis.folds if labelled.model is not None and unchanged else None
+        return self.basis.folds if self.unchanged else None
 
 
 def refitted(before: ServedModel, history: History, basis: ModelBasis, rows: EmbeddingTable) -> ServedModel:
@@ -82,7 +93,9 @@ def refitted(before: ServedModel, history: History, basis: ModelBasis, rows: Emb
     shelves |= {k: basis.exemplars[origin] for k, origin in origins.items() if origin in basis.exemplars}
     names = [f"{OWN}{item.id}" for items in by_class.values() for item in items]
     X = X if len(y) else np.empty((0, head.proxies.weights.shape[1]), np.float32)
-    return ServedModel(history, basis, head, exemplars.choose_exemplars(head, shelves, Embedded(X, names, (), y)))
+    chosen = exemplars.choose_exemplars(head, shelves, Embedded(X, names, (), y))
+    model = ServedModel(history, basis, head, chosen)
+    return model if basis.tags is None else model._replace(tags=tag_head(head, basis.tags, model.unchanged))
 
 
 def refitted_folds(
@@ -167,13 +180,15 @@ def answer(
     head = model.head
     if head is None:
         raise NotFittedError("There is no model yet: add examples of a class first.")
+    if model.tags is not None:
+        return tag_answer(model, row, path, top, unknown)
     Q = row[None, :].astype(head.dtype)
     S, doubt = head.scores(Q), head.doubt(Q)
     P = probabilities(head, calibration, S)[0]
     known = None if calibration is None else float(calibration.p_values(S, doubt)[0])
     labels = head.classes.tolist()
     tree, rejected = LabelTree.of(labels, flat=model.basis.flat), known is not None and known < unknown
-    node = tree.deepest(P[None, :], level)[0] if rejected else None
+    node = tree.instead(P[None, :], np.array([1.0 if known is None else known]), unknown, level)[0]
     if level is not None:
         labels, (P,) = tree.at(P[None, :], level)
     best = [{"label": labels[c], "probability": float(P[c])} for c in np.argsort(-P, kind="stable")[:top].tolist()]

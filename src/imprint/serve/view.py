@@ -16,6 +16,7 @@ from imprint.evaluation.label_errors import label_errors
 from imprint.serve.evaluation import HeldOut, ModelEvaluation, why_uncalibrated
 from imprint.serve.export import picture_input
 from imprint.serve.labelled import LabelledItem, LabelledSet
+from imprint.serve.tags import tag_figures
 
 if TYPE_CHECKING:
     from imprint.serve.project import Project
@@ -63,6 +64,8 @@ def evaluated(evaluation: ModelEvaluation, labelled: LabelledSet) -> dict[str, A
         "duplicates": twins,
         "held_out": _held_out(evaluation.held_out, labelled) if evaluation.held_out else None,
     }
+    if evaluation.model is not None and evaluation.model.tags is not None:
+        return {**common, **tag_figures(evaluation.model.tags)}
     if predictions is None or calibration is None or not np.isfinite(calibration.expected_accuracy):
         basis_folds = evaluation.model.basis.folds if evaluation.model else None
         reason = why_uncalibrated(labelled, basis_folds)

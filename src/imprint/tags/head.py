@@ -89,16 +89,10 @@ class TagHead(Decider):
         sets, labels = self.sets, tuple(one for one in self.labels if one != label)
         if label not in self:
             raise unknown("label", label, map(str, self.labels))
-        states: dict[str, ClassState] = {}
-        for before, state in zip(sets.labels, sets.states):
-            after = renamed(before, label)
-            if after in states:
-                state = _joined(sets.method, sets.seed, after, states[after], state)
-            if after is not None:
-                states[after] = state
-        if not labels or not states:
+        after = [renamed(before, label) for before in sets.labels]
+        if not labels or not any(one is not None for one in after):
             raise ParameterError(f"forget({label!r}): no row has another label; a model needs at least one.")
-        return TagHead(replace(sets, labels=tuple(states), states=tuple(states.values())), labels)
+        return TagHead(with_label_sets(sets, after), labels)
 
     # How labels are scored
 
@@ -193,6 +187,16 @@ def check_method(method: Method) -> None:
         raise ParameterError(f"{method.aggregator}: it predicts one class; for tags, use aggregator='kernel'.")
     if method.norm_pre != method.norm_inf or str(method.norm_post) != "none":
         raise ParameterError(f"{method}: tags need norm_pre and norm_inf to be equal, and norm_post='none'.")
+
+
+def with_label_sets(sets: Head, after: Sequence[str | None]) -> Head:
+    """A head whose classes have other names; classes of one name become one, and those without a name are removed."""
+    states: dict[str, ClassState] = {}
+    for name, state in zip(after, sets.states):
+        if name is not None:
+            known = name in states
+            states[name] = _joined(sets.method, sets.seed, name, states[name], state) if known else state
+    return replace(sets, labels=tuple(states), states=tuple(states.values()))
 
 
 def renamed(label_set: str, label: Any) -> str | None:

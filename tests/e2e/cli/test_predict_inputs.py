@@ -133,3 +133,14 @@ def test_check_shows_the_sentence(imprint, mails):
     shown = imprint("check", mails).out
     assert "mails.csv, row 2: I paid 3.50 euros" in shown
     assert "mails.csv, row 12: I paid 3.50 euros" in shown
+
+
+def test_rejected_inputs_have_no_label_in_csv(imprint, paint, tmp_path):
+    photos = paint(tmp_path / "photos", ["dark", "light"], 12)
+    assert imprint("fit", photos, "-o", "m.imprint", "-b", "raw").code == 0
+    done = imprint("predict", "m.imprint", photos, "--unknown", 1, "--csv")
+    rows = list(csv.DictReader(io.StringIO(done.out)))
+    rejected = [row for row in rows if float(row["known"]) < 1]
+    assert rejected
+    assert all((row["label"], row["probability"]) == ("", "") for row in rejected)
+    assert all(row["label"] and float(row["probability"]) > 0 for row in rows if row not in rejected)

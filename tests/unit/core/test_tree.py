@@ -26,10 +26,16 @@ def test_a_node_has_the_sum_of_its_leaves(tree):
 
 
 def test_the_deepest_likely_node_replaces_none_of_these(tree):
-    P = np.array([[0.6, 0.35, 0.03, 0.01, 0.01], [0.4, 0.1, 0.42, 0.04, 0.04], [0.5, 0.1, 0.2, 0.1, 0.1]])
+    P = np.array([[0.6, 0.35, 0.03, 0.01, 0.01], [0.4, 0.1, 0.42, 0.04, 0.04], [0.45, 0.1, 0.2, 0.15, 0.1]])
     assert [node and node.label for node in tree.deepest(P)] == ["animal/bird", "animal", None]
     assert tree.deepest(P)[0] == Node("animal/bird", pytest.approx(0.95))
     assert [node and node.label for node in tree.deepest(P, level=1)] == ["animal", "animal", None]
+
+
+def test_a_node_replaces_none_of_these_only_for_inputs_that_are_not_remote(tree):
+    P, known = np.tile([[0.6, 0.35, 0.03, 0.01, 0.01]], (4, 1)), np.array([0.05, 0.04, 0.01, 0.009])
+    assert [node and node.label for node in tree.instead(P, known, 0.05)] == [None, "animal/bird", "animal/bird", None]
+    assert [node and node.label for node in tree.instead(P, known, 0.05, level=1)] == [None, "animal", "animal", None]
 
 
 def test_a_node_of_one_class_is_not_an_answer(tree):

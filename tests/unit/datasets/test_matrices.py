@@ -34,6 +34,7 @@ def test_labels_lie_in_a_file_of_their_own(matrix, tmp_path, name):
     assert split.labels.tolist() == Y.tolist()
     assert split.labels.dtype == np.int64
     assert split.found == "5 embeddings of 3 classes, 3 wide (x.npy)"
+    assert list(split.names) == [f"x.npy, row {i}" for i in (1, 2, 3, 4, 5)]
 
 
 @pytest.mark.parametrize("kind", [np.float64, np.float16, np.int8])

@@ -55,8 +55,18 @@ def test_the_fingerprint_is_of_images_and_labels(tmp_path):
         ({"train_images": IMAGES.astype(float)}, r"must be uint8 of shape .* not float64"),
         ({"train_images": IMAGES[:, :, :, :2]}, r"must be uint8 of shape"),
         ({"train_images": IMAGES[:, 0, 0]}, r"must be uint8 of shape"),
-        ({"train_labels": LABELS[:4]}, r"one length above 0, not 6 and 4"),
-        ({"train_images": IMAGES[:0], "train_labels": LABELS[:0]}, r"not 0 and 0"),
+        (
+            {"train_labels": LABELS[:4]},
+            r"6 rows and train_labels has 4 labels; the numbers must be equal",
+        ),
+        (
+            {"train_images": IMAGES[:0], "train_labels": LABELS[:0]},
+            r"0 rows and train_labels has 0 labels; .* above 0",
+        ),
+        (
+            {"train_labels": np.array(["x" * 1001] * 6)},
+            r"Labels must have at most 1,000 characters, .* 1,001",
+        ),
         ({"train_labels": LABELS.astype(float)}, r"train_labels: Labels must be a list of integers or of strings"),
         ({"train_labels": LABELS.astype(object)}, r"not a readable pack"),
     ],

@@ -165,9 +165,9 @@ def test_extreme_scales_change_nothing(scale):
     assert np.array_equal(plain.labels, scaled.labels)
 
 
-def test_longer_sketches_change_nothing(monkeypatch):
+@pytest.mark.parametrize("width", [8, 90])
+def test_the_width_of_sketches_changes_nothing(width, monkeypatch):
     X = blobs(n=700, d=90)
     plain = kmeans(X, 20, np.random.default_rng(0), tol=0)
-    assert plain.iterations > min(compiled.EXTEND_AT)
-    monkeypatch.setattr(compiled, "EXTEND_FROM", 0)
+    monkeypatch.setattr(compiled, "WIDTH", width)
     assert same(plain, kmeans(X, 20, np.random.default_rng(0), tol=0))

@@ -1,6 +1,7 @@
 """Models of tags: exact additions and removals, thresholds and probabilities, files, and what is refused."""
 
 import copy
+import json
 import pickle
 
 import numpy as np
@@ -12,6 +13,7 @@ from sklearn.metrics import average_precision_score, f1_score
 from imprint import ImprintClassifier
 from imprint.core.errors import FileError, ParameterError
 from imprint.core.files import container
+from imprint.export import export
 from imprint.gaussian_process.update import solve
 from imprint.tags import calibration as tags
 
@@ -225,3 +227,25 @@ def test_thresholds_reach_the_largest_f1():
         allowed = [t for t in np.unique(S) if (S[:, c] >= t).sum() <= tags.MOST_PREDICTED * limit[c]]
         every = [tags.f1_scores(S[:, [c]] >= t, truth[:, [c]])[0] for t in allowed]
         assert tags.f1_scores(S[:, [c]] >= best[c], truth[:, [c]])[0] == max(every)
+
+
+def test_exported_models_answer_alike(model, tmp_path):
+    runtime = pytest.importorskip("onnxruntime")
+    pytest.importorskip("onnx")
+    export(model, tmp_path / "m.onnx", "onnx")
+    session = runtime.InferenceSession(tmp_path / "m.onnx", providers=["CPUExecutionProvider"])
+    scores, P, known = session.run(["scores", "probabilities", "known"], {"embeddings": Q})
+    assert np.allclose(scores, model.decision_function(Q), atol=1e-5)
+    assert np.allclose(P, model.predict_proba(Q), atol=1e-4)
+    assert np.allclose(known, model.known(Q), atol=0.02)
+    about = json.loads(session.get_modelmeta().custom_metadata_map["imprint.export"])
+    assert about["classes"] == LABELS.tolist()
+    assert ((scores >= np.array(about["tags"]["thresholds"])) == model.predict(Q)).mean() > 0.999
+    export(model, tmp_path / "m.npz", "numpy")
+    with np.load(tmp_path / "m.npz") as arrays:
+        unit = Q / np.linalg.norm(Q, axis=1, keepdims=True)
+        distances = np.square(unit[:, None] - arrays["weights"]).sum(axis=2)
+        about = json.loads(str(arrays["imprint.export"]))
+        S = np.exp(-about["rate"] * distances) @ arrays["coefficients"]
+    assert np.allclose(S, model.decision_function(Q), atol=1e-4)
+    assert "every label whose score reaches its threshold" in about["use"]

@@ -47,8 +47,8 @@ def load_table(
         raise FileError(f"{path}: no row has a label in the column {layout.label!r}.")
     if not table.rows:
         raise FileError(f"{path} has no {split} split; its rows are {' and '.join(sorted(table.parts))}.")
-    found = table.as_split()
-    return with_tags(found, separator or SEPARATOR) if separator or layout.tags or holds_lists(found) else found
+    rows = table.as_split()
+    return with_tags(rows, separator or SEPARATOR) if separator or layout.tags or holds_lists(rows) else rows
 
 
 class GrowingRows:

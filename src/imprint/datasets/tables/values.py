@@ -13,10 +13,9 @@ import numpy as np
 
 from imprint.core.errors import FileError
 from imprint.core.types import Array
-from imprint.datasets.split import Label
+from imprint.datasets.split import LONGEST_LABEL, Label
 
 LARGEST = float(np.finfo(np.float32).max)
-LONGEST_LABEL = 1000  # characters; an array of texts takes the length of the longest for each row
 INTEGER = re.compile(r"-?(0|[1-9][0-9]{0,17})")  # 007 is a text, and so is a number beyond int64
 
 

@@ -88,6 +88,7 @@ def evaluation_page(
         "confusion": result.confusion,
         "per_class": [[c.rows, c.recall, c.precision] for c in result.per_class],
         "calibration_error": result.calibration_error,
+        "levels": [[one.level, one.accuracy] for one in result.levels],
         "reliability": reliability(confidence, truth == answers),
         "mistakes": mistakes,
         "all_mistakes": len(result.mistakes),

@@ -9,7 +9,7 @@ from imprint.kernels.compiled import jit, jit_sums
 
 
 class SketchArrays(NamedTuple):
-    """Rows about their mean, projected on a few directions; see `kernels.compiled.kmeans.Sketch`."""
+    """Rows about their mean, projected on a few directions; see `kernels.compiled.kmeans.sketch`."""
 
     mean: Array  # (d,)
     directions: Array  # (d, r)

@@ -20,7 +20,7 @@ export function showEvaluation() {
   mark = now;
   at("evaluate-badge").textContent = found.ready ? percent(found.accuracy) : "";
   const old = found.revision < store.revision;
-  place.replaceChildren(h("h2", { class: "unseen" }, "Evaluate"), failure(found), ...[heldOut(found.held_out), ...(found.ready ? whole(found, old) : [waiting(found), twins(found)])].filter(Boolean), next(found), holdOut());
+  place.replaceChildren(h("h2", { class: "unseen" }, "Evaluate"), failure(found), ...[heldOut(found.held_out), ...(found.tags ? [tags(found, old)] : found.ready ? whole(found, old) : [waiting(found), twins(found)])].filter(Boolean), next(found), holdOut());
 }
 
 const failure = (found) => (found.error ? h("div", { class: "panel" }, h("p", {}, h("strong", {}, "The last evaluation failed. "), found.error)) : "");
@@ -48,6 +48,17 @@ function holdOut() {
       store.typed ? null : picker("Add a folder per class", { webkitdirectory: true, id: "held-out-folder" }, (files) => openFolder(chosen(files), true)),
       fifth.length ? h("button", { type: "button", id: "hold-out-fifth", onclick: () => changeWithUndo({ do: "hold", ids: fifth }, `${count(fifth.length, noun())} held out.`) }, `Hold out ${count(fifth.length, noun())}, a fifth`) : null,
       held.length ? h("button", { type: "button", onclick: () => changeWithUndo({ do: "hold", ids: held, held_out: false }, `${count(held.length, noun())} are used for training.`) }, "Use all for training") : null));
+}
+
+/** The results of a model of tags: one line per label. */
+function tags({ tags: figures, rows }, old) {
+  const lines = [...figures.per_label].sort((a, b) => a.f1 - b.f1);
+  return h("div", { class: "panel" }, h("h3", {}, "Labels"),
+    h("p", { id: "tag-figures" }, h("strong", {}, "Expected"), ` mean average precision ${percent(figures.mean_average_precision)}, macro F1 ${percent(figures.macro_f1)}.`),
+    h("p", { class: "muted" }, `Each of ${count(rows, noun())} is predicted by the model without it.${old ? " Evaluating the latest change …" : ""}`),
+    h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Results by label" }, h("table", { class: "figures" },
+      h("thead", {}, h("tr", {}, ["Label", "Rows", "Average precision", "F1"].map((title) => h("th", { scope: "col" }, title)))),
+      h("tbody", {}, lines.map((one) => h("tr", {}, h("th", { scope: "row" }, one.label), h("td", {}, String(one.rows)), h("td", {}, percent(one.average_precision)), h("td", {}, percent(one.f1))))))));
 }
 
 function whole(found, old) {

@@ -69,7 +69,7 @@ async function again(quietly = false) {
   }
 }
 
-const spoken = (answer) => (answer.label === null ? `${answered(answer)}.` : `${answer.label}, ${percent(answer.probability)}.`);
+const spoken = (answer) => (answer.labels?.length ? `${answer.labels.map((one) => `${one.label}, ${percent(one.probability)}`).join("; ")}.` : answer.label === null ? `${answered(answer)}.` : `${answer.label}, ${percent(answer.probability)}.`);
 
 function draw(sentence = null) {
   const place = at("answer");
@@ -103,7 +103,7 @@ function bars(answer) {
       h("span", { class: "bar-label" }, label),
       h("span", { class: "track", "aria-hidden": "true" }, h("span", { class: "fill", style: { width: `${100 * probability}%` } })),
       h("span", { class: "bar-value" }, percent(probability)))),
-    rest.length ? h("li", { class: "muted rest" }, `${rest.length} more together ${percent(rest.reduce((sum, one) => sum + one.probability, 0))}`) : null);
+    rest.length && !answer.labels ? h("li", { class: "muted rest" }, `${rest.length} more together ${percent(rest.reduce((sum, one) => sum + one.probability, 0))}`) : null);
 }
 
 function reasons(answer) {

@@ -17,7 +17,7 @@ function tiles() {
   const balanced = measured.reduce((sum, [, recall]) => sum + recall, 0) / measured.length;
   const right = 1 - data.all_mistakes / data.rows;
   return element("div", { class: "tiles" },
-    tile(percent(right), "accuracy"), tile(percent(balanced), "balanced accuracy"),
+    tile(percent(right), "accuracy"), ...data.levels.map(([level, accuracy]) => tile(percent(accuracy), `accuracy at level ${level}`)), tile(percent(balanced), "balanced accuracy"),
     tile(percent(data.calibration_error), "calibration error"), tile(data.all_mistakes.toLocaleString("en"), "mistakes", data.all_mistakes ? "#mistakes" : undefined));
 }
 

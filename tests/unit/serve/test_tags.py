@@ -1,0 +1,77 @@
+"""A model of tags on the page: its label sets are the classes, and answers have several labels."""
+
+import io
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from imprint import Imprinter
+from imprint.serve.export import exported
+
+SETS = {"top": (1, 0), "bottom": (0, 1), "bottom|top": (1, 1)}
+
+
+def halves(top, bottom, seed):
+    pixels = np.random.default_rng(seed).integers(0, 70, (20, 24), dtype=np.uint8)
+    pixels[:10] += np.uint8(150 * top)
+    pixels[10:] += np.uint8(150 * bottom)
+    return pixels
+
+
+def png(pixels):
+    out = io.BytesIO()
+    Image.fromarray(pixels).save(out, "png")
+    return out.getvalue()
+
+
+@pytest.fixture(scope="module")
+def model():
+    rows = [(halves(*place, [i, *place]), name.split("|")) for name, place in SETS.items() for i in range(12)]
+    pictures, labels = zip(*rows)
+    return Imprinter("raw", cache=False).fit((list(pictures), list(labels)))
+
+
+@pytest.fixture
+def page(client, project, model, tmp_path):
+    model.save(tmp_path / "m.imprint")
+    status, answer = client.json("POST", "/api/import?name=m.imprint", (tmp_path / "m.imprint").read_bytes())
+    assert status < 300, answer
+    project.evaluated().result()
+    return client
+
+
+def test_the_page_answers_as_the_model(page, model):
+    assert set(page.labels()) == {"top", "bottom", "bottom + top"}
+    for place, expected in (((1, 1), "bottom + top"), ((1, 0), "top")):
+        pixels = halves(*place, 99)
+        (answer,) = page.json("POST", "/api/predict", png(pixels))[1]
+        P = dict(zip(model.classes_.tolist(), model.predict_proba([pixels])[0]))
+        assert sorted(answer["label"].split(" + ")) == sorted(expected.split(" + "))
+        assert {one["label"]: pytest.approx(one["probability"]) for one in answer["top"]} == P
+        assert [one["label"] for one in answer["labels"]] == answer["label"].split(" + ")
+        assert answer["known"] == pytest.approx(model.known([pixels])[0])
+    (answer,) = page.json("POST", "/api/predict?unknown=1", png(halves(0, 0, 5)))[1]
+    assert (answer["label"], answer["labels"]) == (None, [])
+
+
+def test_the_evaluation_has_a_line_per_label(page, model):
+    found = page.json("GET", "/api/evaluation")[1]
+    assert found["ready"]
+    assert [one["label"] for one in found["tags"]["per_label"]] == ["bottom", "top"]
+    assert [one["rows"] for one in found["tags"]["per_label"]] == [24, 24]
+    assert found["tags"]["macro_f1"] == pytest.approx(model.state.head.calibration.f1.mean())
+
+
+def test_items_are_labelled_with_sets_and_the_export_holds_them(page, project):
+    status, _ = page.json("POST", "/api/items?label=top%20%2B%20bottom&name=x.png", png(halves(1, 1, 7)))
+    assert status == 201  # the same set as "bottom + top"
+    status, _ = page.json("POST", "/api/items?label=new%20%2B%20top&name=y.png", png(halves(1, 0, 8)))
+    assert status == 201
+    again = exported(project, project.evaluated().result())
+    assert again.classes_.tolist() == ["bottom", "new", "top"]
+    assert sorted(again.state.head.imprinted.labels) == ["bottom", "bottom|top", "new|top", "top"]
+    (answer,) = page.json("POST", "/api/predict", png(halves(1, 1, 9)))[1]
+    assert {one["label"] for one in answer["labels"]} == {
+        again.classes_[c] for c in np.flatnonzero(again.predict([halves(1, 1, 9)])[0])
+    }
