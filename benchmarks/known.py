@@ -1,6 +1,6 @@
 """`known` next to published out-of-distribution scores, on rows of classes that a model does not have.
 
-    python benchmarks/known.py packs shared/embeddings/subset [--rows 20 100] [--draws 2]
+    python benchmarks/known.py packs shared/embeddings/subset [--rows 20 100] [--draws 2] [--alone]
     python benchmarks/known.py texts clinc.npz [--rows 5 20 100]
     python benchmarks/known.py pictures shared/embeddings/subset [--rows 40]
     python benchmarks/known.py splits clinc.npz [--rows 20 80 100] [--draws 3]
@@ -18,13 +18,14 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
-from calibration import FIRST_DRAW, FOUR, PACKS, Task, auroc, mahalanobis, task
+from calibration import FOUR, PACKS, Task, auroc, mahalanobis, task
 from scipy.special import logsumexp
 
 from imprint import ImprintClassifier
 from imprint.kernels.rows import unit_rows
 from imprint.kernels.softmax import softmax
 
+FIRST_DRAW = 10
 TEMPERATURE = 0.12  # of `kernel`
 SHRINKAGE = 0.1  # of both covariances of relative Mahalanobis
 Score = Callable[[np.ndarray, np.ndarray], np.ndarray]  # of queries and their class scores
@@ -92,13 +93,14 @@ def _scores(model: ImprintClassifier, Q: np.ndarray) -> np.ndarray:
     return np.asarray(model.head_.scores(Q), dtype=np.float64)
 
 
-def compare(data: Task) -> dict[str, tuple[float, float, float]]:
+def compare(data: Task, with_others: bool) -> dict[str, tuple[float, float, float]]:
     """AUROC, known refused and unknown refused of every score, in per cent."""
     model = ImprintClassifier(calibrate=True, random_state=0).fit(data.X, data.y)
     p, p_unknown = model.known(data.Q), model.known(data.unknown)
     results = {"`known` < 0.05": (auroc(p, p_unknown), float((p < 0.05).mean()), float((p_unknown < 0.05).mean()))}
     S, U = _scores(model, data.Q), _scores(model, data.unknown)
-    values = {name: (score(data.Q, S), score(data.unknown, U)) for name, score in published(data, model).items()}
+    others = published(data, model) if with_others else {}
+    values = {name: (score(data.Q, S), score(data.unknown, U)) for name, score in others.items()}
     for name, (known, unknown) in {"`known`": (p, p_unknown), **values}.items():
         threshold = np.quantile(known, 0.05)
         results[name] = auroc(known, unknown), float((known < threshold).mean()), float((unknown < threshold).mean())
@@ -171,6 +173,7 @@ def main() -> None:
     parser.add_argument("source", type=Path)
     parser.add_argument("--rows", type=int, nargs="+", default=[100])
     parser.add_argument("--draws", type=int, default=2)
+    parser.add_argument("--alone", action="store_true", help="measure `known` without the published scores")
     given = parser.parse_args()
     if given.what == "splits":
         return print_splits(given.source, given.rows, given.draws)
@@ -178,7 +181,7 @@ def main() -> None:
     for rows in given.rows:
         results = defaultdict(list)
         for data in tasks(given.source, rows, given.draws):
-            for name, values in compare(data).items():
+            for name, values in compare(data, not given.alone).items():
                 results[name].append(values)
         print(
             f"| {given.what}, {rows} rows per class | AUROC | known refused | unknown refused |\n|---|---:|---:|---:|"

@@ -136,7 +136,7 @@ def main(backbone: str) -> None:
 
 def _taken(address: str) -> bytes:
     connection = Connection(address)
-    connection.http.request("GET", "/api/take/model.imprint", headers=connection.headers)
+    connection.http.request("GET", "/api/export/model.imprint", headers=connection.headers)
     return connection.http.getresponse().read()
 
 

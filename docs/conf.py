@@ -35,6 +35,7 @@ ACCESSIBLE = {
     r'<div class="(table-wrapper[^"]*)">': r'<div class="\1" tabindex="0" role="group" aria-label="Table">',
     r'<div class="wide">': '<div class="wide" tabindex="0" role="group" aria-label="Table">',
     r'<p>(?=<img [^>]*\.svg")': '<p tabindex="0">',  # wide drawings
+    r'(?=<div id="search-results">)': "<h1>Search</h1>",
     r"<pre>": '<pre tabindex="0">',  # what scrolls can be reached with the keyboard
     r'<th class="head[^"]*">(<p></p>)?</th>': "<td></td>",
 }

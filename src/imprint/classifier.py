@@ -33,8 +33,8 @@ class ImprintClassifier(Fitted, ClassifierMixin, MethodParameters):  # type: ign
     Parameters
     ----------
     norm_pre, norm_post, norm_inf : str or component
-        Normalisation of training rows (`none`, `l2`), of proxies (`none`, `l2`, `quantile`) and how
-        queries are (`none`, `l2`).
+        Normalisation of training rows (`none`, `l2`), of proxies (`none`, `l2`, `quantile`) and of queries
+        (`none`, `l2`).
     generator : str or component
         How the proxies of a class are computed, such as `mean` or `kmeans(k=50)`.
     aggregator : str or component
@@ -120,9 +120,8 @@ class ImprintClassifier(Fitted, ClassifierMixin, MethodParameters):  # type: ign
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """Add new classes, identical to one `fit` over all of them bit for bit, or more rows of existing classes.
 
-        Extending is exact for `mean`, `all`, `random` and `least_squares`; the other generators say in their own
-        documentation what they do with the rows they kept and the new ones. With `norm_post="quantile"` the order in
-        which classes arrive matters, by definition. `classes` is accepted for scikit-learn's sake and not needed.
+        Extending is exact for `mean`, `all`, `random` and `least_squares`; see the documentation of other generators.
+        With `norm_post="quantile"` the order of the classes matters. `classes` exists for scikit-learn only.
         """
         refuse_balanced("partial_fit(X, y)", self.class_weight)
 
@@ -222,7 +221,7 @@ class ImprintClassifier(Fitted, ClassifierMixin, MethodParameters):  # type: ign
 
     @classmethod
     def of_head(cls, head: Head | TagHead, columns: tuple[str, ...] | None = None) -> Self:
-        """A classifier for a head that was fitted elsewhere."""
+        """A classifier with an existing head."""
         part = head.imprinted
         self = cls(**as_parameters(part.method), calibrate=part.folds is not None, random_state=part.seed)
         self._learnt = FittedState(head, columns)
@@ -230,14 +229,14 @@ class ImprintClassifier(Fitted, ClassifierMixin, MethodParameters):  # type: ign
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        with suppress(ParameterError):  # with few features, quantiles leave proxies hardly a difference
+        with suppress(ParameterError):  # with few features, quantile-normalised proxies hardly differ
             method = self._method()
             tags.classifier_tags.poor_score = method.norm_post.uses_reference
             tags.classifier_tags.multi_label = takes_tags(method)
         return tags
 
     def _queries(self, call: str, X: Any) -> tuple[Head | TagHead, Array]:
-        """The head of this moment, and rows that were checked against it."""
+        """The current head, and the rows after they were checked against it."""
         head, names = self._known()
         part = head.imprinted
         return head, Columns(part.width, names).read(call, X, part.dtype if on_gpu(X) else FLOATS)

@@ -1,4 +1,4 @@
-"""A method is a composition of five small values: what is done to a class, to its proxies and to a query."""
+"""A method: five components that are applied to the rows of a class, to its proxies and to queries."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -24,26 +24,26 @@ FAMILIES: dict[str, Family[Any]] = {part: normalisers.family for part in PARTS i
 
 
 class ClassState(NamedTuple):
-    """What a model keeps of one class: the generator's state, and what the aggregator wants to know of its rows."""
+    """The stored state of one class: that of the generator, and the statistics of its rows for the aggregator."""
 
     summary: State
     sums: State
 
 
 def _normaliser(spec: Any, position: str) -> Normaliser:
-    found = normalisers.family.resolve(spec)
-    if position not in found.positions:
+    norm = normalisers.family.resolve(spec)
+    if position not in norm.positions:
         usable = [n for n in normalisers.family.names() if position in normalisers.family.load(n).positions]
         raise ParameterError(
-            f"norm_{position}={str(found)!r}: {found} works only as "
-            f"{' or '.join('norm_' + p for p in found.positions)}; norm_{position} takes {', '.join(usable)}."
+            f"norm_{position}={str(norm)!r}: {norm} works only as "
+            f"{' or '.join('norm_' + p for p in norm.positions)}; norm_{position} takes {', '.join(usable)}."
         )
-    return found
+    return norm
 
 
 @dataclass(frozen=True, kw_only=True)
 class Method:
-    """One point of the framework. Build it from texts or components with `Method.of`."""
+    """A method of the framework. `Method.of` constructs it from texts or components."""
 
     norm_pre: Normaliser
     generator: Generator
@@ -60,7 +60,7 @@ class Method:
 
     @classmethod
     def of(cls, *, generator: Any, aggregator: Any, **norms: Any) -> "Method":
-        """Resolve five texts or components; a name that does not exist or fit is refused in one sentence.
+        """The method of five texts or components; an unknown or unsuitable name is refused.
 
         >>> print(Method.of(norm_pre="l2", generator="mean", norm_post="l2", norm_inf="l2", aggregator="max"))
         l2 / mean / l2 / l2 / max
@@ -76,17 +76,17 @@ class Method:
 
     @property
     def per_class(self) -> bool:
-        """Whether the proxies of a class depend on that class alone."""
+        """Whether the proxies of a class depend only on that class."""
         return isinstance(self.generator, PerClassGenerator) and not self.norm_post.uses_reference
 
     def stored_texts(self) -> dict[str, str]:
-        """The parts as texts for a file; refuses a component that no registered name leads back to."""
+        """The components as texts for a file; refuses a component without a registered name."""
         return {part: FAMILIES[part].stored_text(getattr(self, part)) for part in PARTS}
 
     def summarise(
         self, parts: Sequence[Array], seed: int, labels: Sequence[object], weights: Sequence[Array] | None = None
     ) -> list[ClassState]:
-        """The states of new classes, each from its own rows, their weights and the random numbers of (seed, label)."""
+        """The states of new classes, each from its rows, their weights and the random numbers of (seed, label)."""
         if not parts:
             return []
         if is_torch(parts[0]) and not self.generator.takes_tensors:
@@ -101,19 +101,19 @@ class Method:
         return [ClassState(self._finite(s), self.sums(X, N, weight)) for X, N, s, weight in each]
 
     def extend(self, state: ClassState, X: Array, seed: int, label: object, weight: Array | None = None) -> ClassState:
-        """The state of a class after more of its rows."""
+        """The state of a class after more rows."""
         if weight is not None:
             self._check_takes_weights()
-        X = to_numpy(X)  # the rows kept before are NumPy arrays
+        X = to_numpy(X)  # the stored rows are NumPy arrays
         scaled = self.norm_pre.apply(X)
         more, rng = self.sums(X, scaled, weight), class_rng(seed, label)
         extended = self.generator.extend(state.summary, scaled, rng, *([] if weight is None else [weight]))
         return ClassState(self._finite(extended), self._finite(self.aggregator.merge([state.sums, more])))
 
     def weights(self, states: Sequence[State], arrival: Sequence[int], dtype: Any) -> tuple[Array, list[int]]:
-        """The finished proxies, class by class, and how many each class has.  # (p, d), C numbers
+        """The normalised proxies, sorted by class, and their number in each class.  # (p, d), (C,)
 
-        `arrival` says which class was imprinted first, second, ...
+        `arrival` lists the classes in the order in which they were imprinted.
         """
         raw = self.generator.proxies(states)
         sizes = [len(w) for w in raw]
@@ -124,13 +124,13 @@ class Method:
         ends = np.cumsum(sizes)
         before: list[Array] = []
         for c in arrival:
-            own = W[ends[c] - sizes[c] : ends[c]]
-            own[:] = self.norm_post.apply(own, np.concatenate(before) if before else None)
-            before.append(own)
+            of_class = W[ends[c] - sizes[c] : ends[c]]
+            of_class[:] = self.norm_post.apply(of_class, np.concatenate(before) if before else None)
+            before.append(of_class)
         return W, sizes
 
     def _finite(self, arrays: State) -> State:
-        """Arrays as they are; refused where rows were too large to calculate with."""
+        """The arrays unchanged; refused if the rows were too large to calculate with."""
         if not all(np.isfinite(array).all() for array in arrays.values()):
             raise ParameterError(f"{self.generator}: the rows are too large to calculate with; scale them down.")
         return arrays
@@ -140,6 +140,6 @@ class Method:
             raise ParameterError(f"{self.generator}: it does not take row weights; leave sample_weight out.")
 
     def sums(self, X: Array, scaled: Array, weight: Array | None = None) -> State:
-        """The aggregator's statistics of the rows of a class, given raw and as generators see them."""
+        """The aggregator's statistics of the rows of a class, given before and after `norm_pre`."""
         queries = scaled if self.norm_inf == self.norm_pre else self.norm_inf.apply(X)
         return self.aggregator.sums(scaled, queries, *([] if weight is None else [weight]))

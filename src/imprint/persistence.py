@@ -1,8 +1,8 @@
-"""A head as a JSON document and named arrays, which `core.files.container` keeps in one safe file.
+"""A head as a JSON document and named arrays, which `core.files.container` stores in one safe file.
 
-States of classes are stacked (see `core.layout`). Proxies are stored only where they do not follow from each class
-alone. A calibrated head also stores its calibration, the rows that cross-validation holds and, of the classes of which
-not every row is held, the states of the folds. Proxies that are held rows are stored once, as rows.
+The states of classes are stacked (see `core.layout`). Proxies are stored only if they depend on several classes. A
+calibrated head also stores its calibration, the rows of cross-validation and, for classes with more rows than it keeps,
+the states of the folds. Proxies that are such rows are stored only once, as rows.
 """
 
 import os
@@ -37,19 +37,19 @@ from imprint.tags import calibration as tags
 
 AnyHead: TypeAlias = Head | TagHead
 LABELS = {"U": (str,), "b": (bool,), "i": (int,), "u": (int,), "f": (int, float)}
-"""The plain types of labels for each kind of NumPy's."""
+"""The Python types of labels for each kind of NumPy type."""
 LARGEST_LABELS = 2**28
-"""The maximum size of the labels as an array, in bytes: one long label makes every entry as wide."""
+"""The maximum size of the labels as an array, in bytes; every entry is as wide as the longest label."""
 HEAD_KEYS = ("parts", "seed", "dtype", "width", "labels", "calibration", "tags")
 OTHER_KEYS = ("kind", "written_by", "features", "backbone", "pictures", "kept", "card", "names", "flat", "class_weight")
-"""The keys of a document: those of a head, and those of whoever keeps one in a file."""
+"""The keys of a document: those of a head, and those of the models that contain it."""
 PICTURES = "pictures."
-"""How the names of arrays begin that remember pictures."""
+"""The prefix of the names of arrays that belong to exemplar pictures."""
 ENDS = ("values", "shapes")
 
 
 def head_to_parts(head: AnyHead) -> tuple[dict[str, Any], dict[str, Array]]:
-    """A head as a JSON document and named arrays; refuses what could not be read again."""
+    """A head as a JSON document and named arrays; refused if it could not be read again."""
     if isinstance(head, TagHead):
         document, arrays = head_to_parts(head.sets)
         numbers, calibration = tags.calibration_to_parts(head.calibration)
@@ -71,14 +71,14 @@ def head_to_parts(head: AnyHead) -> tuple[dict[str, Any], dict[str, Array]]:
 
 
 def _states_to_arrays(head: Head, states: Sequence[ClassState], prefix: str = "") -> dict[str, Array]:
-    """The states of classes; `prefix` comes before every name."""
+    """The states of classes as arrays whose names start with `prefix`."""
     kinds = (
         (f"{prefix}state", head.method.generator, [s.summary for s in states]),
         (f"{prefix}sums", head.method.aggregator, [s.sums for s in states]),
     )
     arrays: dict[str, Array] = {}
-    for kind, component, own in kinds:
-        arrays |= (stacked := to_arrays(kind, own))
+    for kind, component, of_kind in kinds:
+        arrays |= (stacked := to_arrays(kind, of_kind))
         if not states_fit(stacked, kind, component.layout, len(states), head.width or 0):
             rule = "finite numbers, and as its layout says where it has one"
             raise ParameterError(f"save: the state of {component} must be {rule}.")
@@ -99,7 +99,7 @@ def _folds_to_arrays(head: Head, folds: CrossValidation) -> dict[str, Array]:
 def head_from_parts(
     document: dict[str, Any], arrays: dict[str, Array], source: str | os.PathLike[str]
 ) -> Head | TagHead:
-    """The head that `head_to_parts` described; anything else is refused in one sentence."""
+    """The head from the document and arrays of `head_to_parts`; anything else is refused."""
     if "kept" in document:
         raise FileError(f"{source} keeps the classes of its network's own head: use Imprinter.load.")
     try:
@@ -121,7 +121,7 @@ def head_from_parts(
 
 
 def _unread_names(method: Method, document: dict[str, Any], arrays: dict[str, Array]) -> list[str]:
-    """The names in a file that nothing reads, in order."""
+    """The unknown names in a file, in order."""
     calibrated = "calibration" in document
     folds = [f"fold{f}/" for f in range(FOLDS)] if calibrated else []
     kinds = [f"{prefix}{kind}/" for prefix in ("", *folds) for kind in ("state", "sums")]
@@ -207,7 +207,7 @@ def _with_weights(head: Head, weights: Array, sizes: Array) -> Head:
 
 
 def _are_labels(labels: Any, label_type: np.dtype[Any]) -> bool:
-    """Whether labels are distinct plain values that an array of their type gives back."""
+    """Whether labels are distinct and survive the conversion to an array of their type."""
     types = LABELS.get(label_type.kind, ())
     if not isinstance(labels, list) or not labels or not all(type(label) in types for label in labels):
         return False

@@ -1,4 +1,4 @@
-"""Published methods by name: each a composition, its citation, and how it differs from the cited work's own code."""
+"""Published methods by name: their components, citations, and differences from the cited work."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -20,7 +20,7 @@ class Recipe:
     title: str
     citation: str
     differs: str
-    """In what the method here is not that of the cited work."""
+    """How the method here differs from that of the cited work."""
     norm_pre: str
     generator: str
     norm_post: str
@@ -28,7 +28,7 @@ class Recipe:
     aggregator: str
 
     def parts(self) -> dict[str, str]:
-        """The five parts, as `ImprintClassifier` takes them."""
+        """The five components, as parameters of `ImprintClassifier`."""
         return {part: getattr(self, part) for part in PARTS}
 
 
@@ -114,12 +114,12 @@ RECIPES = {
 
 
 def names() -> list[str]:
-    """The names `recipe` knows."""
+    """The names of all recipes."""
     return list(RECIPES)
 
 
 def describe(name: str) -> Recipe:
-    """What a recipe is made of and where it comes from."""
+    """The components and the citation of a recipe."""
     if name not in RECIPES:
         raise unknown("recipe", name, RECIPES)
     return RECIPES[name]

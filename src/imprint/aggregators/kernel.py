@@ -26,8 +26,8 @@ EXACT_ROWS = 24_576
 """Proxies up to which the CPU solves the whole system: 2.4 GB, under two minutes on two cores."""
 EXACT_COEFFICIENTS, EXACT_PRODUCTS = 2**27, 2**39
 """Coefficients, and multiplications to solve for them, up to which the CPU solves the whole system."""
-SMALLEST_VARIANCE = 1e-280
-"""Below, squares of distances underflow."""
+COUNTED_ROWS = 4  # for each proxy, by `balance`
+SMALLEST_VARIANCE = 1e-280  # below, squares of distances underflow
 MANY_CLASSES = 340
 """Classes above which the nearest classes decide where the system is too large to be solved whole."""
 LARGEST_MEMORY = 2**32
@@ -72,8 +72,8 @@ class Kernel(Aggregator):
     into half of the free memory.
 
     The score of a class is multiplied by (mean rows per class / rows of this class)^balance: a class of few rows would
-    otherwise seldom win against classes of many. The rows of a class are the mass of its proxies, counted up to twice
-    the largest number of proxies of a class. With classes of equal size this changes nothing.
+    otherwise seldom win against classes of many. The rows of a class are the mass of its proxies, counted up to four
+    times the largest number of proxies of a class. With classes of equal size this changes nothing.
 
     Probabilities are the softmax of the scores over a temperature; `calibrate` calibrates them.
     """
@@ -215,10 +215,10 @@ class Kernel(Aggregator):
 def class_weights(proxies: Proxies, balance: float) -> Array:
     """(mean rows per class / rows of this class)^balance; exactly 1 for classes of equal size.  # (classes,)
 
-    Rows beyond twice the largest number of proxies of a class hardly raise its scores; they do not count.
+    Rows beyond four times the largest number of proxies of a class hardly raise its scores; they do not count.
     """
     rows = np.add.reduceat(proxies.mass, proxies.starts)
-    rows = np.minimum(rows, 2 * np.bincount(proxies.labels).max())
+    rows = np.minimum(rows, COUNTED_ROWS * np.bincount(proxies.labels).max())
     return np.asarray((rows.mean() / rows) ** balance)
 
 

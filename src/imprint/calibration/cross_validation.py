@@ -7,7 +7,16 @@ from typing import Any
 import numpy as np
 
 from imprint.calibration.calibration import Calibration, OutOfFold, calibrate
-from imprint.calibration.held import FOLDS, HeldRows, absorb, distinct_folds, is_fitted, known_folds, row_digests
+from imprint.calibration.held import (
+    FOLDS,
+    HeldRows,
+    absorb,
+    distinct_folds,
+    is_fitted,
+    known_folds,
+    near_copies,
+    row_digests,
+)
 from imprint.core.arrays import all_finite, as_labels, dtype_name, rows_at, to_numpy
 from imprint.core.errors import ParameterError
 from imprint.core.threads import Lazy
@@ -17,9 +26,6 @@ from imprint.method import ClassState, Method
 
 ASSESSED = 1_000
 """The number of rows that are assessed in all, unless there are more classes."""
-NEAR = 0.07
-"""The squared distance of near copies, as a share of twice the variance of the rows. Below it lie 27 % of the nearest
-neighbours in the training texts of CLINC150, and under 2 % of those in most sets of pictures."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,8 +55,6 @@ class CrossValidation:
         """What is pickled: a calibration that was computed is stored."""
         known = self.calibration if "calibration" in self.derived else self.stored
         return {**self.__dict__, "stored": known}
-
-    # Learning
 
     def learn(self, X: Array, y: Array, weight: Array | None = None) -> "CrossValidation":
         """These after new classes and more rows of known ones."""
@@ -135,8 +139,6 @@ class CrossValidation:
             return method.summarise(copies, self.empty.seed, labels)
         return method.summarise(parts, self.empty.seed, labels, weights)
 
-    # Predicting
-
     def head_without(self, f: int) -> Head:
         """The head that is fitted without fold `f`."""
         complete = {}
@@ -174,7 +176,7 @@ class CrossValidation:
         classes = as_labels(labels, self.empty.label_type)
         heads = (self.head_without(f) for f in range(folds))
         answers = predict_out_of_fold(heads, X, own, fold, classes, np.concatenate(weight))
-        return answers._replace(near_copy=_near_copies(self.empty.method, parts, taken))
+        return answers._replace(near_copy=near_copies(parts, taken, self.empty.method.norm_inf.apply))
 
     @property
     def calibration(self) -> Calibration:
@@ -236,19 +238,6 @@ def _predict(head: Head, X: Array) -> tuple[Array, Array, Array | None] | None:
     if not all_finite(S):
         return None
     return S, brief.aggregator.probabilities(S, brief.prepared), brief.doubt(X)
-
-
-def _near_copies(method: Method, parts: list[HeldRows], taken: list[Array]) -> Array:
-    """Which of the taken rows have a row of their class in another fold at almost no distance.  # (n,)"""
-    from scipy.spatial.distance import cdist
-
-    rows, nearest = [method.norm_inf.apply(held.rows[t]) for held, t in zip(parts, taken)], []
-    with np.errstate(over="ignore", invalid="ignore"):  # distances of extreme rows are infinite: not near
-        limit = 2 * NEAR * float(np.concatenate(rows).var(axis=0, dtype=np.float64).sum())
-        for held, t, queries in zip(parts, taken, rows):
-            gaps = cdist(queries, method.norm_inf.apply(held.rows), "sqeuclidean")
-            nearest.append(np.where(held.fold[t][:, None] == held.fold, np.inf, gaps).min(axis=1))
-    return np.concatenate(nearest) < limit
 
 
 def _unless_ones(weight: Array) -> Array | None:

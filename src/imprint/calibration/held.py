@@ -1,6 +1,7 @@
 """The rows of a class that cross-validation holds: distinct rows, their folds and their weights."""
 
 import hashlib
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,6 +15,9 @@ from imprint.core.types import Array, State
 FOLDS = 5
 HELD = 100
 """The maximum number of distinct rows that are held of a class."""
+NEAR = 0.08
+"""The squared distance of near copies, as a share of twice the variance of the rows. About 30 % of the nearest
+neighbours in the training texts of CLINC150 are nearer, and under 3 % of those in the packs of pictures."""
 LAYOUT: Layout = {
     "rows": Entry("m d"),
     "index": Entry("m", least=0, whole=True),
@@ -111,6 +115,19 @@ def distinct_folds(X: Array, seed: int, label: Any, folds: int) -> Array:
     """The fold of every row of a class; equal rows share one.  # (n,)"""
     index, _, digests = _distinct(np.empty(0, dtype=np.uint64), row_digests(X))
     return folds_of(seed, label, len(digests), folds)[index]
+
+
+def near_copies(parts: list[HeldRows], taken: list[Array], normalise: Callable[[Array], Array]) -> Array:
+    """Which of the taken rows have a row of their class in another fold at almost no distance.  # (n,)"""
+    from scipy.spatial.distance import cdist
+
+    rows, nearest = [normalise(held.rows[t]) for held, t in zip(parts, taken)], []
+    with np.errstate(over="ignore", invalid="ignore"):  # distances of extreme rows are infinite: not near
+        limit = 2 * NEAR * float(np.concatenate(rows).var(axis=0, dtype=np.float64).sum())
+        for held, t, queries in zip(parts, taken, rows):
+            gaps = cdist(queries, normalise(held.rows), "sqeuclidean")
+            nearest.append(np.where(held.fold[t][:, None] == held.fold, np.inf, gaps).min(axis=1))
+    return np.concatenate(nearest) < limit
 
 
 def folds_of(seed: int, label: Any, count: int, folds: int = FOLDS) -> Array:

@@ -8,7 +8,7 @@ import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, overload
+from typing import Any
 
 from imprint.core.digest import digest
 from imprint.core.errors import FileError
@@ -37,10 +37,6 @@ class FileInputs:
     def __len__(self) -> int:
         return len(self.names)
 
-    @overload
-    def __getitem__(self, i: int) -> Any: ...
-    @overload
-    def __getitem__(self, i: slice) -> "FileInputs": ...
     def __getitem__(self, i: int | slice) -> Any:
         if isinstance(i, slice):
             return self._part(self.names[i], self._digests[i])

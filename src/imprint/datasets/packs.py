@@ -121,17 +121,18 @@ def _names(path: Path, key: str, rows: int) -> tuple[str, ...]:
 
 
 def _stored(path: Path) -> list[str]:
-    with _opened(path) as pack:
+    with open_pack(path) as pack:
         return list(pack.files)
 
 
 def _read(path: Path, key: str) -> Array:
-    with _opened(path) as pack:
+    with open_pack(path) as pack:
         return np.asarray(pack[key])
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[Any]:
+def open_pack(path: Path) -> Iterator[Any]:
+    """The arrays of a `.npz` file, by name; raises `FileError` if it is missing or damaged."""
     try:
         with open(path, "rb") as f:
             pack = np.load(f, allow_pickle=False)
@@ -142,5 +143,7 @@ def _opened(path: Path) -> Iterator[Any]:
     except FileError:
         raise
     except (OSError, *DAMAGE) as e:
+        if isinstance(e, OSError) and e.errno:
+            raise FileError(f"Cannot read {path}: {e.strerror}.") from None
         reason = (str(e).splitlines() or ["it is damaged"])[0][:100].rstrip(".")
         raise FileError(f"{path} is not a readable pack: {reason}.") from None

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Protocol, TypeAlias, overload
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
@@ -42,11 +42,7 @@ class RowNames(Sequence[str]):
     def __len__(self) -> int:
         return len(self.rows)
 
-    @overload
-    def __getitem__(self, i: int) -> str: ...
-    @overload
-    def __getitem__(self, i: slice) -> list[str]: ...
-    def __getitem__(self, i: int | slice) -> str | list[str]:
+    def __getitem__(self, i: Any) -> Any:
         rows = self.rows[i]
         return f"{self.prefix}{rows}" if isinstance(rows, int) else [f"{self.prefix}{r}" for r in rows]
 

@@ -20,8 +20,7 @@ from imprint.core.errors import FileError, ParameterError
 from imprint.core.files.atomic import atomic_write
 from imprint.core.files.notes import read_note, write_note
 from imprint.core.types import Array
-from imprint.datasets.matrices import DAMAGE
-from imprint.datasets.packs import check_entries, to_float
+from imprint.datasets.packs import open_pack, to_float
 
 ARRAYS = ("train", "train_labels", "test", "test_labels")
 FACTORS = ("scale", "offset")
@@ -77,17 +76,8 @@ def write_pack(
 
 
 def _load(path: Path) -> dict[str, Array]:
-    try:
-        with open(path, "rb") as f:
-            npz = np.load(f, allow_pickle=False)
-            if not isinstance(npz, np.lib.npyio.NpzFile):
-                raise ValueError
-            check_entries(npz)
-            return {name: npz[name] for name in ARRAYS + FACTORS if name in npz.files}
-    except OSError as e:
-        raise FileError(f"Cannot read {path}: {e.strerror or e}.") from None
-    except DAMAGE:
-        raise FileError(f"Cannot read {path}: it is damaged or not an .npz file of plain arrays.") from None
+    with open_pack(path) as pack:
+        return {name: pack[name] for name in ARRAYS + FACTORS if name in pack.files}
 
 
 def _problem(stored: dict[str, Array]) -> str | None:

@@ -70,7 +70,7 @@ class Factor:
         return Factor((*self.beside, left), (*self.corners, inverse))
 
     def _merged(self, beside: Any, inverse: Any) -> "Factor":
-        """The same rows as a block of their own would hold, joined with the last block, which is small."""
+        """The new rows merged with the last block, which is small."""
         start, before, now = self.beside[-1].shape[1], len(self.corners[-1]), len(inverse)
         corner = zeros_like((before + now, before + now), inverse)
         corner[:before, :before], corner[before:, before:] = self.corners[-1], inverse

@@ -1,4 +1,4 @@
-"""How proxies are made from the embeddings of a class."""
+"""Generators: proxies from the embeddings of a class."""
 
 from imprint.core.family import Family
 from imprint.generators._base import Generator

@@ -26,7 +26,7 @@ class Policy(NamedTuple):
     compiled_from: float = 200_000
     """Multiplications from which a problem repays the import of numba."""
     one_blas_thread: bool = False
-    """Whether BLAS is kept to one thread already."""
+    """Whether BLAS is limited to one thread for the whole process."""
 
 
 policy = Policy()

@@ -47,7 +47,7 @@ def trials(k: int) -> int:
 
 
 def seed_rows(rows: ClusterRows, k: int, draws: int, rng: np.random.Generator) -> Array:
-    """ClusterRows to start from (Arthur and Vassilvitskii, 2007): of a few drawn by distance the best is kept.  # (k',)
+    """Greedy k-means++ (Arthur and Vassilvitskii, 2007): of a few rows drawn by distance, the best.  # (k',) indices
 
     Fewer than `k` where every row coincides with a chosen one. For the same number of draws the choice for a
     smaller `k` is a prefix.
@@ -108,7 +108,7 @@ def _relocated(rows: ClusterRows, state: Clustering, centres: Array, empty: Arra
 
 
 class PlainRows:
-    """ClusterRows clustered by whole matrix products in float64, again in every iteration."""
+    """Rows clustered by whole matrix products in float64, in every iteration."""
 
     def __init__(self, X: Array, weight: Array) -> None:
         self.X, self.weight = X, weight
@@ -144,6 +144,6 @@ class PlainClustering:
         labels = np.argmin(squared_norms(C) / 2 - rows.wide @ C.T, axis=1).astype(np.int32)
         changed = int(np.count_nonzero(labels != self.labels))
         self.labels = labels
-        mine = (labels == clusters[:, None]) * rows.weight  # (k, n)
-        self.sums, self.total, self.members = mine @ rows.wide, mine.sum(axis=1), (mine > 0).sum(axis=1)
+        weights = (labels == clusters[:, None]) * rows.weight  # (k, n)
+        self.sums, self.total, self.members = weights @ rows.wide, weights.sum(axis=1), (weights > 0).sum(axis=1)
         return changed, shift

@@ -47,7 +47,10 @@ class Projects:
                 shutil.rmtree(folder, ignore_errors=True)
         shown = self.project.folder.name
         return {
-            "projects": [{**entry, "open": entry["id"] == shown} for entry in _described(self._folders())],
+            "projects": [
+                {**entry, "open": entry["id"] == shown, "first": entry["id"] == self.first.name}
+                for entry in _described(self._folders())
+            ],
             "deleted": _described(self._folders(DELETED)),
             "kinds": KINDS,
         }
@@ -107,8 +110,8 @@ class Projects:
         folder = self._named(entry)
         if folder == self.project.folder:
             raise ParameterError("This project is open; open another one, then delete it.")
-        if folder.parent != self.base:
-            raise ParameterError(f"This project is in a folder that was given with --folder; delete {folder} instead.")
+        if folder == self.first:
+            raise ParameterError("The server started with this project; delete it after a start with another one.")
         with exclusive(folder / "lock", lambda: in_use(folder)):
             os.utime(folder)
         (self.base / DELETED).mkdir(exist_ok=True)

@@ -54,7 +54,7 @@ class KernelDecisions:
     def _hosts(self) -> list[int]:
         """For each task, the one whose distances between proxies serve it."""
         classes = [split.classes for split in self.graph.splits]
-        return [_host(own, classes) for own in classes]
+        return [_host(of_task, classes) for of_task in classes]
 
     def can_decide(self, number: int) -> bool:
         """Whether a system is small enough to be held whole, and its rate far from the limits of floats."""

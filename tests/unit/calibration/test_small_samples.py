@@ -110,7 +110,7 @@ def test_near_copies_do_not_make_p_values_of_new_rows_small():
     """Every training row has a near copy, new rows have none."""
     rng = np.random.default_rng(0)
     y = np.repeat(np.arange(5), 60)
-    centres = 2 * rng.normal(size=(5, 8))
+    centres = rng.normal(size=(5, 8))
     single, new = (centres[y] + rng.normal(size=(300, 8)) for _ in range(2))
     copies = np.concatenate([single[:150], single[:150] + 1e-3, single[150:]])
     model = ImprintClassifier(calibrate=True).fit(copies, np.concatenate([y[:150], y[:150], y[150:]]))

@@ -91,7 +91,7 @@ def test_damaged_and_foreign_files_are_refused(tmp_path):
     wrong += [(tmp_path / "rows.npy").read_bytes(), (tmp_path / "objects.npz").read_bytes()]
     for content in wrong:
         (tmp_path / "bad.npz").write_bytes(content)
-        with pytest.raises(FileError, match=r"Cannot read .*bad.npz"):
+        with pytest.raises(FileError, match=r"bad\.npz is not a (readable )?pack"):
             read_pack(tmp_path / "bad.npz")
     with pytest.raises(FileError, match=r"Cannot read .*nowhere.npz: No such file"):
         read_pack(tmp_path / "nowhere.npz")

@@ -297,3 +297,16 @@ def test_formats_names_and_files_of_others(digits, tmp_path):
         before = (tmp_path / name).read_bytes()
         export(model, tmp_path / name, to)
         assert (tmp_path / name).read_bytes() == before or to == "numpy"  # a zip archive has the time in it
+
+
+def test_the_stated_calibration_gives_the_probabilities_of_the_model(tmp_path):
+    X, y = load_digits(return_X_y=True)
+    X, y = X[:600].astype(np.float32), y[:600]
+    clf = ImprintClassifier(generator="kmeans(k=3)", aggregator="max", calibrate=True).fit(X[:400], y[:400])
+    stated = export(clf, tmp_path / "head.npz", "numpy").model.about["calibration"]
+    head = clf.head_
+    P = np.asarray(head.aggregator.probabilities(head.scores(X[400:]), head.prepared), dtype=np.float64)
+    tempered = P ** stated["power"]
+    calibrated = tempered / tempered.sum(axis=1, keepdims=True) * (1 - stated["floor"]) + stated["floor"] / P.shape[1]
+    assert abs(stated["power"] - 1) > 0.1  # otherwise the test would prove nothing
+    assert np.allclose(calibrated, clf.predict_proba(X[400:]), atol=1e-4)

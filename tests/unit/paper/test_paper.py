@@ -10,7 +10,7 @@ import pytest
 
 from imprint.core.errors import FileError, ParameterError
 from imprint.paper import ARTEFACTS, chosen, listing
-from imprint.paper.artefact import Results, Scores, spent
+from imprint.paper.artefact import Finding, Results, Scores, spent
 from imprint.paper.modes import peaks, published
 from imprint.paper.page import read_runs, sections, write_page
 from imprint.paper.run import run, works
@@ -221,6 +221,21 @@ def test_few_instances_cannot_show_that_methods_are_alike(folder, tmp_path, name
     run(f"paper/{name}", discover(folder, ["two"], ["mnist"]), tmp_path, workers=1)
     (section,) = sections(tmp_path, [name])
     assert {c.verdict for c in section.claims} == {Verdict.UNTESTABLE}  # four instances
+
+
+def test_published_results_can_contradict_a_claim():
+    artefact = ARTEFACTS["norms_20"]
+    claims = artefact.judged({name: Finding(True, "here") for name in artefact.claims})
+    assert [(c.verdict, c.published) for c in claims] == [
+        (Verdict.HOLDS, Verdict.HOLDS),
+        (Verdict.HOLDS, Verdict.HOLDS),
+        (Verdict.HOLDS, Verdict.FAILS),
+    ]
+    assert claims[2].published_figures == "-17.53 points"
+    (computed,) = artefact.judged({"best": Finding(False, "here", published=(False, "there"))})
+    assert (computed.published, computed.published_figures) == (Verdict.FAILS, "there")
+    unpublished = ARTEFACTS["kernel"].judged({"five": Finding(True, "here")})
+    assert unpublished[0].published is None
 
 
 def test_peaks_of_the_published_curves_are_those_read_off():

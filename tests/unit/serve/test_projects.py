@@ -45,6 +45,8 @@ def test_projects_are_created_opened_renamed_duplicated_deleted_and_restored(cli
     do(client, "rename", id=copy["id"], name="Crockery")
     status, told = client.json("POST", "/api/projects", {"do": "delete", "id": copy["id"]})
     assert (status, "open another" in told["error"]) == (400, True)
+    status, told = client.json("POST", "/api/projects", {"do": "delete", "id": "room"})
+    assert (status, "started with this project" in told["error"]) == (400, True), "it has the token"
     told = do(client, "delete", id=mugs["id"])
     assert [one["name"] for one in told["deleted"]] == ["Mugs and cups"]
     assert set(listed(client)) == {"Crockery", "room"}

@@ -31,7 +31,7 @@ class CentreArrays(NamedTuple):
 class RowBounds(NamedTuple):
     """Labels of the rows, and bounds that prove most of them unchanged when centres move.
 
-    `upper + drift` of the own centre bounds its distance from above, `gate` that of every other one from below.
+    `upper + drift` bounds the distance to the assigned centre from above, `gate` that to every other from below.
     """
 
     labels: Array  # (n,)

@@ -88,9 +88,9 @@ def nearer(X: Array, candidates: Array, sketch: SketchArrays, closest: Array, ou
         squared = squared_distance(offset, j, origin, 0)
         length = np.sqrt(squared)
         left = squared * (1 + 1e-12) - squared_distance(short, j, none, 0)
-        own_tail = np.sqrt(max(left, 0.0)) + 1e-7 * length
+        tail = np.sqrt(max(left, 0.0)) + 1e-7 * length
         for i in range(X.shape[0]):
             out[j, i] = closest[i]
-            half = 2 * (length * blurs[i] + own_tail * tails[i])
+            half = 2 * (length * blurs[i] + tail * tails[i])
             if about[i] + squared - 2 * np.float64(products[j, i]) - half < closest[i]:
                 out[j, i] = min(closest[i], squared_distance(X, i, C, j))

@@ -31,7 +31,7 @@ def place(
     rows, origin, chosen, owner, k, centres, big, small, half, K, d,
     KP: tl.constexpr, DP: tl.constexpr, CHOSEN: tl.constexpr,
 ):  # fmt: skip
-    """Put a centre where its chosen row or its given place is."""
+    """Initialise a centre by its chosen row or by given coordinates."""
     j, p = tl.program_id(0), tl.program_id(1).to(tl.int64)
     if j < tl.load(k + p):
         z, at = tl.arange(0, DP), p * KP + j
@@ -171,7 +171,7 @@ def gaps(
     c = tl.load(owner + p)
     r = b * BN + tl.arange(0, BN)
     ok = r < tl.load(sizes + c)
-    own = tl.load(labels + p * n + r, mask=ok, other=0)
+    centre = tl.load(labels + p * n + r, mask=ok, other=0)
     base = address(rows, c)
     total = tl.zeros((BN,), tl.float64)
     for s in range(0, d, BD):
@@ -179,7 +179,7 @@ def gaps(
         both = ok[:, None] & (z < d)[None, :]
         x = tl.load(base + r[:, None] * d + z[None, :], mask=both, other=0.0)
         x -= tl.load(origin + c * d + z, mask=z < d, other=0.0)[None, :]
-        w = (p * KP + own[:, None]) * d + z[None, :]
+        w = (p * KP + centre[:, None]) * d + z[None, :]
         gap = x - (tl.load(big + w, mask=both, other=0.0) + tl.load(small + w, mask=both, other=0.0))
         total += tl.sum(tl.where(both, gap * gap, 0.0).to(tl.float64), axis=1)
     tl.store(out + p * n + r, total, mask=r < n)

@@ -12,6 +12,7 @@ from imprint.kernels.kmeans import KMeansResult, Problem
 from imprint.kernels.lloyd import trials
 from imprint.kernels.tensor.device import exact_float32
 
+HELD = 2**24  # values held at once where they are summed by label
 LARGEST_BATCH = 2**29  # distances held at once: rows x centres over all problems of a batch
 
 
@@ -27,7 +28,7 @@ class Batch(NamedTuple):
 
 
 class ClusterEnds(NamedTuple):
-    """Where the problems of a batch ended; centres beyond a problem's k and rows beyond its class mean nothing."""
+    """The clusterings of a batch; centres beyond a problem's k and rows beyond its class are padding."""
 
     centres: Tensor  # (p, K, d)
     labels: Tensor  # (p, n)
@@ -49,11 +50,10 @@ class Solver(Protocol):
 def kmeans_many(
     rows: Sequence[Tensor], problems: Sequence[Problem], *, max_iter: int = 300, tol: float = 1e-4
 ) -> list[KMeansResult]:
-    """Solve several problems in batches; the contract of `kernels.kmeans.kmeans_many`, from which results differ in
-    that labels stay tensors.
+    """Solve several problems in batches, as `kernels.kmeans.kmeans_many` does, except that labels stay tensors.
 
     The random numbers are those of the NumPy version, and results agree with it up to the rounding of float32
-    distances. On a GPU no step waits for the host but a look, every few iterations, at whether all have converged.
+    distances. On a GPU the host checks only every few iterations whether all problems have converged.
     """
     results: dict[int, KMeansResult] = {}
     for chosen in _batches(rows, problems):
@@ -102,9 +102,9 @@ def _solve(batch: Batch, solver: Solver, max_iter: int) -> list[KMeansResult]:
     centres, counts, scatter, steps = (t.cpu().numpy() for t in small)
     for i, (c, k) in enumerate(zip(batch.owner, batch.k)):
         full = counts[i, :k] > 0
-        own = ends.labels[i, : len(batch.rows[c])]
+        cluster_of_row = ends.labels[i, : len(batch.rows[c])]
         mass, apart = counts[i, :k][full], scatter[i, :k][full]
-        labels = own if full.all() else rank[i][own]
+        labels = cluster_of_row if full.all() else rank[i][cluster_of_row]
         sums = mass, apart / mass, float(apart.sum())
         results.append(KMeansResult(centres[i, :k][full], cast(Any, labels), *sums, int(steps[i])))
     return results
@@ -112,7 +112,8 @@ def _solve(batch: Batch, solver: Solver, max_iter: int) -> list[KMeansResult]:
 
 def by_label(values: Tensor, labels: Tensor, K: int) -> Tensor:
     """Sums of values with the same label, in a fixed order, so that they repeat bit for bit.  # (p, n) -> (p, K)"""
-    return torch.stack([torch.where(labels == j, values, 0).sum(1) for j in range(K)], dim=1)
+    several = torch.split(torch.arange(K, device=labels.device), max(1, HELD // labels.numel()))
+    return torch.cat([torch.where(labels[:, None] == j[:, None], values[:, None], 0).sum(2) for j in several], dim=1)
 
 
 def relocate(batch: Batch, origin: Tensor, centres: Tensor, gaps: Tensor, counts: Tensor) -> Tensor:
@@ -187,17 +188,17 @@ class Plain:
         return self._finish(centres, steps)
 
     def _step(self, centres: Tensor, labels: Tensor, done: Tensor, steps: Tensor) -> Tensor:
-        """Assign and move once; say how many rows each centre has (1 beyond a problem's k)."""
+        """Assign and move once; the number of rows of each centre (1 beyond a problem's k)."""
         counts = self._new(centres.shape[1], dtype=torch.float64) + 1
         for i in torch.nonzero(~done).ravel().tolist():
             X, k = self.rows[self.batch.owner[i]], self.batch.k[i]
-            own = self._nearest(X, centres[i, :k])
-            mine = torch.nn.functional.one_hot(own, k).double()  # (n, k)
-            counts[i, :k] = mine.sum(0)
-            moved = (mine.T @ X.double() / counts[i, :k, None].clamp(min=1)).to(centres.dtype)
+            nearest = self._nearest(X, centres[i, :k])
+            members = torch.nn.functional.one_hot(nearest, k).double()  # (n, k)
+            counts[i, :k] = members.sum(0)
+            moved = (members.T @ X.double() / counts[i, :k, None].clamp(min=1)).to(centres.dtype)
             moved = torch.where(counts[i, :k, None] > 0, moved, centres[i, :k])
             shift = (moved - centres[i, :k]).double().square().sum()
-            centres[i, :k], labels[i, : len(X)] = moved, own
+            centres[i, :k], labels[i, : len(X)] = moved, nearest
             steps[i] += 1
             done[i] = shift <= self.limits[self.batch.owner[i]]
         return counts
@@ -212,15 +213,15 @@ class Plain:
         gaps = self._new(labels.shape[1], dtype=torch.float64)
         for i, c in enumerate(self.batch.owner):
             X = self.rows[c]
-            own = centres[i].index_select(0, labels[i, : len(X)])
-            gaps[i, : len(X)] = torch.linalg.vector_norm(X - own, dim=1, dtype=torch.float64).square()
+            assigned = centres[i].index_select(0, labels[i, : len(X)])
+            gaps[i, : len(X)] = torch.linalg.vector_norm(X - assigned, dim=1, dtype=torch.float64).square()
         return gaps
 
     def _finish(self, centres: Tensor, steps: Tensor) -> ClusterEnds:
         labels = self._new(max(map(len, self.rows)), dtype=torch.long)
         counts = self._new(centres.shape[1], dtype=torch.float64)
         for i, (c, k) in enumerate(zip(self.batch.owner, self.batch.k)):
-            own = self._nearest(self.rows[c], centres[i, :k])
-            labels[i, : len(own)], counts[i, :k] = own, torch.bincount(own, minlength=k).double()
+            nearest = self._nearest(self.rows[c], centres[i, :k])
+            labels[i, : len(nearest)], counts[i, :k] = nearest, torch.bincount(nearest, minlength=k).double()
         scatter = by_label(self._gaps(centres, labels), labels, counts.shape[1])
         return ClusterEnds(centres + self.origin[self.batch.owner][:, None], labels, counts, scatter, steps)

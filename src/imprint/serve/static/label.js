@@ -49,6 +49,7 @@ function ask() {
     const first = queue[0];
     queue = entries.filter((entry) => files.has(entry.digest) && !done.has(entry.digest) && entry.digest !== first?.digest);
     if (first) queue.unshift(first);
+    if (!queue.length && entries.length) setTimeout(ask, 200); // all of them were answered meanwhile
   }).catch((error) => note(error.message, "error")).finally(() => { asking = null; draw(); });
   return asking;
 }

@@ -57,7 +57,7 @@ function entry(one) {
   return h("li", { data: { project: one.name } }, title,
     one.open ? null : button("Open", () => change({ do: "open", id: one.id }), { class: "main" }),
     button("Rename", () => rename(one, title)), button("Duplicate", () => change({ do: "duplicate", id: one.id })),
-    one.open ? null : button("Delete", () => remove(one), { class: "danger" }));
+    one.open || one.first ? null : button("Delete", () => remove(one), { class: "danger" }));
 }
 
 function rename(one, title) {

@@ -1,0 +1,19 @@
+"""One default method and seed: in Python, in the terminal and on the page."""
+
+from imprint import ImprintClassifier, Imprinter, recipe
+from imprint.core.component import DEFAULT
+from imprint.method import Method
+from imprint.serve.start import opened
+
+
+def test_five_entry_points_use_the_same_method_and_seed(imprint, paint, tmp_path):
+    photos = paint(tmp_path / "photos", ["dark", "light"], 6)
+    assert imprint("fit", photos, "-o", tmp_path / "m.imprint", "-b", "raw").code == 0
+    fitted = Imprinter.load(tmp_path / "m.imprint").classifier
+    classifiers = [ImprintClassifier(), recipe("kernel"), Imprinter("raw").fit(photos).classifier, fitted]
+    X, y = [[1.0, 0.0], [0.9, 0.1], [0.0, 1.0], [0.1, 0.9]], ["a", "a", "b", "b"]
+    page = opened(tmp_path / "project", "raw")
+    page.close()
+    bases = [page._plain, *(classifier.fit(X, y).head_ for classifier in classifiers)]
+    assert [basis.method for basis in bases] == [Method.of(**DEFAULT)] * 5
+    assert [basis.seed for basis in bases] == [0] * 5
