@@ -21,7 +21,8 @@ def folder_labels(names: Sequence[str], tree: Nesting = None) -> tuple[list[str]
     A folder that holds files is a class, and so is everything below it. By default, sub-folders whose names have no
     letters belong to the folder above them, and folders of which none has two sub-folders are read as flat.
     `tree=True` reads all of these as classes, and `tree=False` makes each top folder one class. Where `tree` holds the
-    classes of a model, folders below one of them belong to it, and the others are read by default.
+    classes of a model, folders below one of them belong to it, folders below a node of its tree are new classes there,
+    and the others are read by default. If classes of the model are numbers below a node, so may these be.
 
     >>> folder_labels(["animal/cat/1.png", "animal/dog/1.png", "sky/2023/1.png"])[0]
     ['animal/cat', 'animal/dog', 'sky']
@@ -31,11 +32,13 @@ def folder_labels(names: Sequence[str], tree: Nesting = None) -> tuple[list[str]
     folders, known = [name.rpartition("/")[0] for name in names], set() if isinstance(tree, bool | None) else {*tree}
     holding, by_default = set(folders), not isinstance(tree, bool)
     leaves = {folder: _first(folder, holding) for folder in holding}
-    if by_default:
+    if by_default and not any(_lettered(label) != label for label in known):
         leaves = {folder: _lettered(leaf) for folder, leaf in leaves.items()}
     parents = Counter(leaf.rpartition("/")[0] for leaf in {*leaves.values()} if "/" in leaf)
     if tree is False or (by_default and max(parents.values(), default=0) < 2):
-        leaves = {folder: folder.split("/", 1)[0] for folder in leaves}
+        nodes = {label.split("/", 1)[0] for label in known if "/" in label}
+        tops = {folder: folder.split("/", 1)[0] for folder in leaves}
+        leaves = {folder: leaf if tops[folder] in nodes else tops[folder] for folder, leaf in leaves.items()}
     leaves = {folder: _last(folder, known) or leaf for folder, leaf in leaves.items()}
     return [leaves[folder] for folder in folders], _sentences(leaves, known) if by_default else ()
 

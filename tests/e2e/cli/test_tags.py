@@ -71,7 +71,8 @@ def test_evaluate_and_its_page(fitted, imprint, tmp_path):
 
 def test_add_forget_card_and_check(fitted, imprint, tmp_path):
     before = json.loads(imprint("card", "m.imprint", "--json").out)
-    assert (before["classes"], before["rows"]) == (LABELS, 150)
+    assert (before["classes"], before["rows"], before["tags"]) == (LABELS, 150, True)
+    assert "3 tags, of which an input may have several" in imprint("card", "m.imprint").out
     done = imprint("add", "m.imprint", write(tmp_path / "more.csv", 20, 3), "--separator", "|", "--json")
     assert json.loads(done.out)["proxies"] == 170
     assert json.loads(imprint("forget", "m.imprint", "joy", "--json").out)["classes"] == ["fear", "love"]
@@ -84,6 +85,8 @@ def test_what_does_not_take_tags_says_so(fitted, imprint, tmp_path):
     (tmp_path / "folder").mkdir()
     imprint("watch", "m.imprint", "folder", "--once").refused("model of tags")
     imprint("suggest", "m.imprint", tmp_path / "train.csv").refused("one label per input")
+    (tmp_path / "lists.jsonl").write_text('{"text": "a", "label": ["x", "y"]}\n{"text": "b", "label": ["x"]}\n')
+    imprint("embed", tmp_path / "lists.jsonl", "-o", "e.npz").refused("one label per input, and these have tags")
     imprint("fit", tmp_path / "train.csv", "--separator", "|", "-o", "n.imprint", "--aggregator", "max").refused(
         "max: it predicts one class; for tags, use aggregator='kernel'"
     )

@@ -28,6 +28,8 @@ def files(*folders):
         (["0", "1"], None, ["0", "1"]),
         (["cat/home", "cat/away", "emu"], ["cat", "emu"], ["cat", "cat", "emu"]),
         (["animal/cat"], ["animal/cat", "animal/dog"], ["animal/cat"]),
+        (["animal/emu", "cat/images"], ["animal/cat", "animal/dog"], ["animal/emu", "cat"]),
+        (["even/0", "odd/3", "odd/5"], ["even/0", "odd/1"], ["even/0", "odd/3", "odd/5"]),
         (["animal/cat/home", "animal/cat/away"], ["animal/cat", "animal/dog"], ["animal/cat", "animal/cat"]),
     ],
 )
