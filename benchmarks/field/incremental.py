@@ -1,6 +1,6 @@
 """Class-incremental learning: classes arrive in ten steps; every head uses the same embeddings.
 
-    python benchmarks/field/incremental.py [--rows 100] [--packs NAME ...] [--diagram FILE.svg]
+    python benchmarks/field/incremental.py [--rows 100] [--wide] [--packs NAME ...] [--diagram FILE.svg]
 
 The order of the classes is that of seed 1993. After each step, accuracy is measured on the test rows of the classes so
 far. The first table holds the final accuracy, the second the mean over the ten steps; then memory and time.
@@ -10,7 +10,7 @@ import time
 
 import numpy as np
 from data import PICTURES, load, per_class
-from peers import HEADS
+from peers import HEADS, PUBLISHED_WIDTHS, WIDTHS
 from tables import grid, measured_once, parser_of, print_comparison
 
 from imprint.kernels.rows import unit_rows
@@ -51,9 +51,11 @@ def measure(name: str, rows: int) -> dict[str, list[float]]:
 def main() -> None:
     parser = parser_of(__doc__)
     parser.add_argument("--rows", type=int, default=100)
+    parser.add_argument("--wide", action="store_true", help="KLDA and RanPAC with as many features as published")
     parser.add_argument("--packs", nargs="+", default=list(PACKS))
     options = parser.parse_args()
-    table = f"incremental-{options.rows}"
+    table = f"incremental-{options.rows}{'-wide' if options.wide else ''}"
+    WIDTHS.update(PUBLISHED_WIDTHS if options.wide else {})
     figures = {n: measured_once(table, n, lambda n=n: measure(n, options.rows)) for n in options.packs}
     final = {head: {name: figures[name][head][0] for name in figures} for head in HEADS}
     print(f"Final accuracy, {options.rows} rows per class ({MAX_ROWS_OF_MANY} with more than {MANY_CLASSES} classes)\n")

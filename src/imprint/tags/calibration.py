@@ -14,9 +14,12 @@ from imprint.aggregators.kernel import Kernel, SolvedKernel
 from imprint.calibration.calibration import wilson
 from imprint.calibration.conformal import SMALLEST_SPREAD, ConformalScore, conformal_score
 from imprint.calibration.stored import check_reference
-from imprint.core.arrays import like, to_numpy
+from imprint.core.arrays import is_torch, like, to_numpy
 from imprint.core.files.container import require
 from imprint.core.types import Array, Proxies
+from imprint.gaussian_process.cholesky import SLICE
+from imprint.gaussian_process.posterior import Posterior
+from imprint.kernels.rows import squared_norms
 
 ASSESSED = 8192
 """The maximum number of proxies that are predicted without themselves."""
@@ -75,11 +78,32 @@ def leave_one_out(kernel: Kernel, proxies: Proxies, solved: SolvedKernel, target
     total = np.bincount(group.ravel(), precision)[group.ravel()][rows]
     sums = np.zeros((len(first), targets.shape[1]))
     np.add.at(sums, group.ravel(), targets * precision[:, None])
-    W = proxies.weights[rows].astype(np.float64)
-    f, v = solved.system.scores(W), np.square(solved.system.doubt(W))
+    f, v = _posterior(proxies, solved, 1 / precision, targets, rows)
     remaining = np.maximum(1 - v * total, np.finfo(np.float64).eps)
     scores = (f - v[:, None] * sums[group.ravel()[rows]]) / remaining[:, None]
     return LeaveOneOut(scores, np.sqrt(np.minimum(v / remaining, 1)), targets[rows], proxies.mass[rows], rows)
+
+
+def _posterior(
+    proxies: Proxies, solved: SolvedKernel, noise: Array, targets: Array, rows: Array
+) -> tuple[Array, Array]:
+    """The mean and variance at proxies.  # (n, labels), (n,)
+
+    With A = (K + N)^-1 Y the mean at all of them is Y - N A, and the variance N - N^2 diag (K + N)^-1. This takes a
+    third of the time of the same as queries.
+    """
+    system = solved.system
+    if not isinstance(system, Posterior) or is_torch(system.weights) or len(rows) < len(targets):
+        W = proxies.weights[rows].astype(np.float64)
+        return to_numpy(system.scores(W)), np.square(to_numpy(system.doubt(W)))
+    inverse = np.concatenate(
+        [
+            squared_norms(system.factor.forward(np.eye(min(SLICE, len(noise) - start), len(noise), start)))
+            for start in range(0, len(noise), SLICE)
+        ]
+    )
+    f, v = targets - noise[:, None] * system.coefficients, noise - noise**2 * inverse
+    return f[rows], np.maximum(v[rows], 0)
 
 
 def calibrate_tags(kernel: Kernel, proxies: Proxies, solved: SolvedKernel, targets: Array) -> TagCalibration:

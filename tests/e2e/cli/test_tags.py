@@ -84,6 +84,8 @@ def test_what_does_not_take_tags_says_so(fitted, imprint, tmp_path):
     (tmp_path / "folder").mkdir()
     imprint("watch", "m.imprint", "folder", "--once").refused("model of tags")
     imprint("suggest", "m.imprint", tmp_path / "train.csv").refused("one label per input")
+    (tmp_path / "lists.jsonl").write_text('{"text": "a", "label": ["x", "y"]}\n{"text": "b", "label": ["x"]}\n')
+    imprint("embed", tmp_path / "lists.jsonl", "-o", "e.npz").refused("one label per input, and these have tags")
     imprint("fit", tmp_path / "train.csv", "--separator", "|", "-o", "n.imprint", "--aggregator", "max").refused(
         "max: it predicts one class; for tags, use aggregator='kernel'"
     )

@@ -115,14 +115,20 @@ def test_a_held_out_set_measures_the_accuracy(serving, photos, tmp_path):
         page.wait(lambda: server.json("GET", "/api/evaluation")["held_out"]["rows"] == 9, "three more")
 
 
+def evaluated(page, server):
+    """The evaluation of all thirty pictures."""
+    page.wait(lambda: [c["items"] for c in server.json("GET", "/api/classes")] == [10, 10, 10], "all pictures")
+    revision = server.json("GET", "/api/state")["revision"]
+    page.wait(lambda: server.json("GET", "/api/evaluation")["revision"] == revision, "the evaluation")
+    return server.json("GET", "/api/evaluation")
+
+
 def test_an_archive_and_a_model_are_imported_again_with_their_calibration(serving, photos, tmp_path):
     (tmp_path / "downloads").mkdir()
     with serving("--backbone", "raw") as server, chromium(tmp_path) as page:
         page.driver.get(server.address)
         page.type("#open-folder", str(photos))
-        page.until_text(f"{column('green')} .count", "8 + 2 held out")
-        page.wait(lambda: page.text("#evaluate-badge"), "the evaluation")
-        before = server.json("GET", "/api/evaluation")
+        before = evaluated(page, server)
         page.click("#tab-export")
         for name in ("model.imprint", "pictures.zip"):
             page.click(f'a[download="{name}"]')
@@ -130,9 +136,7 @@ def test_an_archive_and_a_model_are_imported_again_with_their_calibration(servin
         page.click("#export .danger")
         page.wait(lambda: not page.all("article"), "nothing to be left")
         page.type("#open-archive", str(tmp_path / "downloads" / "pictures.zip"))
-        page.wait(lambda: len(server.json("GET", "/api/classes")) == 3, "the classes of the archive")
-        page.wait(lambda: server.json("GET", "/api/evaluation").get("rows") == before["rows"], "the evaluation")
-        after = server.json("GET", "/api/evaluation")
+        after = evaluated(page, server)
         for key in ("accuracy", "interval", "classes", "confusion"):
             assert after[key] == before[key]
         assert after["held_out"]["rows"] == 6
@@ -166,7 +170,7 @@ def test_the_snippets_run_as_they_are_shown(serving, photos, tmp_path):
     with serving("--backbone", "tinynet") as server, chromium(tmp_path) as page:
         page.driver.get(server.address)
         page.type("#open-folder", str(photos))
-        page.wait(lambda: page.text("#evaluate-badge"), "the evaluation")
+        evaluated(page, server)
         page.click("#tab-export")
         page.click('a[download="model.imprint"]')
         page.wait((tmp_path / "downloads" / "model.imprint").exists, "model.imprint")

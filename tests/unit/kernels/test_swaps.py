@@ -88,22 +88,3 @@ def test_the_two_nearest_of_every_row(k, n, ties):
     order = np.argsort(M, axis=0, kind="stable")
     assert np.array_equal(near, order[0])
     assert np.array_equal(away, np.take_along_axis(M, order[:2], axis=0))
-
-
-@pytest.mark.parametrize("k", [2, 4, 7, 20])
-@pytest.mark.parametrize("kind", ["normal", "groups"])
-def test_a_bound_in_float32_is_a_bound(kind, k):
-    n, rng = 400, np.random.default_rng(1)
-    D, weight = distances(kind, n, rng), 10 ** rng.uniform(-3, 3, size=n)
-    weight /= weight.max()
-    M, near, away = D[:k].copy(), np.empty(n, np.int32), np.empty((2, n), np.float32)
-    pam.rank_all(M, near, away)
-    values, sums, slack = np.empty(n), np.empty((pam.LANES, k)), (n + 8) * 2.0**-24
-    pam.removal_losses(weight, away, values)
-    losses = np.bincount(near, values, minlength=k)
-    light = weight.astype(np.float32)
-    for a in range(n):
-        shared = pam.changes(D, a, weight, away, values)
-        pam.sums_by_medoid(values, near, sums)
-        change = shared + sums[0].min()
-        assert losses.min() + pam.most_saved(D, a, light, away) * (1 + slack) <= change + 1e-12

@@ -87,3 +87,20 @@ def test_studies_that_run_together_give_what_each_gives_alone(tmp_path):
         here, there = (s.results(tmp_path / name).drop_columns([*MEASUREMENTS]) for name in ("together", "alone"))
         assert here.to_pylist() == there.to_pylist()
     assert run([one, other], tmp_path / "alone", source=source(), workers=1).computed == 0
+
+
+@pytest.mark.parametrize("largest", [8192, 0])  # decided together, and by the head
+def test_near_ties_allow_for_the_rounding_of_kernels(tmp_path, monkeypatch, largest):
+    monkeypatch.setattr(kernel_decisions, "LARGEST", largest)
+    none = {"norm_pre": "none", "norm_post": "none", "norm_inf": "none", "generator": "all", "aggregator": "kernel"}
+    X, y = np.array([[-1.0, 1], [1, 1]]), np.array([0, 1])
+    head = ImprintClassifier(**none).fit(X, y).head_
+    first, second = head.scores(np.array([[1e-3, 1.0]]))[0]
+    slope = (second - first) / second / 1e-3  # of the relative gap between the two scores
+    queries = np.array([[gap / slope, 1] for gap in (1e-9, 1e-5, 1e-3)])  # within float32, within kernels, clear
+    data = Held(
+        {("a", "one"): (*(a.astype(np.float32) if a.ndim > 1 else a for a in (X, y, queries)), np.ones(3, int))}
+    )
+    near = Study(backbones="a", datasets="one", grid=Grid(**none))
+    assert run(near, tmp_path, source=data, workers=1).failures == ()
+    assert near.results(tmp_path)["near_ties"].to_pylist() == [2]

@@ -7,8 +7,6 @@ from imprint.kernels.compiled import jit, jit_sums
 
 # Every choice in a loop over rows is between two values: LLVM 22 vectorises choices within choices wrongly.
 
-LANES = 4  # sums kept side by side, since an addition must wait for the one before it to the same sum
-
 
 @jit
 def rank_all(M: Array, near: Array, away: Array) -> None:
@@ -28,28 +26,19 @@ def rank_all(M: Array, near: Array, away: Array) -> None:
 
 @jit
 def sums_by_medoid(values: Array, near: Array, sums: Array) -> None:
-    """Fill `sums[0]` with the sum of the values of each medoid's rows."""
-    rest = len(values) % LANES
+    """Fill `sums` with the sum of the values of each medoid's rows."""
     sums[:] = 0
-    for o in range(0, len(values) - rest, LANES):
-        for lane in range(LANES):
-            sums[lane, near[o + lane]] += values[o + lane]
-    for o in range(len(values) - rest, len(values)):
-        sums[0, near[o]] += values[o]
-    for lane in range(1, LANES):
-        for slot in range(sums.shape[1]):
-            sums[0, slot] += sums[lane, slot]
+    for o in range(len(values)):
+        sums[near[o]] += values[o]
 
 
 @jit_sums
-def removal_losses(weight: Array, away: Array, out: Array) -> float:
-    """What every row loses when its medoid goes; returns the cost."""
-    cost = 0.0
-    for o in range(len(out)):
-        first = np.float64(away[0, o])
-        cost += weight[o] * first
-        out[o] = weight[o] * (np.float64(away[1, o]) - first)
-    return cost
+def cost(weight: Array, away: Array) -> float:
+    """The weighted sum of the distances to the nearest medoids."""
+    total = 0.0
+    for o in range(len(weight)):
+        total += weight[o] * np.float64(away[0, o])
+    return total
 
 
 @jit_sums
@@ -63,53 +52,30 @@ def changes(distances: Array, a: int, weight: Array, away: Array, out: Array) ->
     return shared
 
 
-@jit_sums
-def most_saved(distances: Array, a: int, light: Array, away: Array) -> float:
-    """What a new medoid would change if every row went back to its second, in float32: a bound for all swaps."""
-    total = np.float32(0)
-    for o in range(len(light)):
-        total += light[o] * min(distances[a, o] - away[1, o], np.float32(0))
-    return np.float64(total)
-
-
 @jit
 def eager_swaps(
     distances: Array, start: int, weight: Array, M: Array, medoids: Array, near: Array, away: Array, idle: int
 ) -> int:
     """Try each row of a block as a medoid and swap whenever that lowers the cost; rows since the last swap.
 
-    A block of all rows is gone through again and again, until a whole round changes nothing. Rows that a bound in
-    float32 already rules out are passed over.
+    A block of all rows is repeated until a whole round changes nothing.
     """
     n, k = M.shape[1], M.shape[0]
-    sums, values = np.empty((LANES, k)), np.empty(n)
-    heaviest = weight.max() if weight.max() > 0 else 1.0
-    light = (weight / heaviest).astype(np.float32)
-    slack = (n + 8) * 2.0**-24  # relative error of a sum of float32 of one sign
-    above = heaviest * (1 + slack)
-    fresh = True
-    least = enough = likely = 0.0
+    sums, values = np.empty(k), np.empty(n)
+    enough = -1e-10 * cost(weight, away)
     while idle < n:
         for a in range(distances.shape[0]):
-            if fresh:
-                enough = -1e-10 * removal_losses(weight, away, values)
-                likely = enough * (1 - 1e-3)
-                sums_by_medoid(values, near, sums)
-                least = sums[0].min()
-                fresh = False
             if idle >= n:
                 break
             idle += 1
-            if least + most_saved(distances, a, light, away) * above >= likely:
-                continue
             shared = changes(distances, a, weight, away, values)
             sums_by_medoid(values, near, sums)
-            slot = int(np.argmin(sums[0]))
-            if sums[0, slot] + shared < enough:
+            slot = int(np.argmin(sums))
+            if sums[slot] + shared < enough:
                 M[slot] = distances[a]
                 rank_all(M, near, away)
                 medoids[slot] = start + a
-                fresh, idle = True, 0
+                enough, idle = -1e-10 * cost(weight, away), 0
         if distances.shape[0] < n:
             break
     return idle
