@@ -70,7 +70,7 @@ Separator = Annotated[
     str | None,
     typer.Option(
         metavar="TEXT",
-        help="Inputs may have several labels (tags): cells of a table are parted at TEXT, such as '|', and equal files "
+        help="Inputs may have several labels (tags): cells of a table are split at TEXT, such as '|', and equal files "
         "in several folders are one input.",
     ),
 ]

@@ -65,7 +65,7 @@ def load(
       sub-folders classes even if their names are numbers. With a list of classes, folders below one belong to it;
     - a table `.csv`, `.tsv`, `.jsonl` or `.parquet`, of texts (`text`, or `text_column`) or of embeddings (columns of
       numbers, or one column of lists), with `label` (or `label_column`); a folder may hold `train.csv` and `test.csv`;
-    - tags, several labels per input: a table whose cells hold lists of labels, or labels parted by the `separator`, or
+    - tags, several labels per input: a table whose cells hold lists of labels, or labels separated by `separator`, or
       with several columns in `label_column`, such as "joy,love"; with a `separator`, equal files in several folders;
     - a pack `.npz` of pictures, or of embeddings as `imprint embed` writes them;
     - a matrix `.npy` of embeddings, with one label per row in the file `labels`.

@@ -33,8 +33,8 @@ def holds_lists(split: Split) -> bool:
 
 
 def with_tags(split: Split, separator: str) -> Split:
-    """The same inputs with tags: labels are parted at the separator, and equal files of several folders are one."""
-    by_cell = {label: _parted(str(label), separator, split.origin) for label in split.classes}
+    """The same inputs with tags: labels are split at the separator, and equal files of several folders are one."""
+    by_cell = {label: _split_cell(str(label), separator, split.origin) for label in split.classes}
     cells = [by_cell[label] for label in split.labels.tolist()]
     if isinstance(split.inputs, FileInputs):
         groups = split.inputs.equal()
@@ -48,7 +48,7 @@ def with_tags(split: Split, separator: str) -> Split:
     return replace(split, labels=tagged.sets, classes=tagged.labels, tags=True)
 
 
-def _parted(cell: str, separator: str, origin: str) -> list[str]:
+def _split_cell(cell: str, separator: str, origin: str) -> list[str]:
     if not cell.startswith("["):
         return [text for part in cell.split(separator) if (text := part.strip())]
     try:

@@ -31,6 +31,8 @@ class ModelCard:
     expected_interval: tuple[float, float] | None
     backbone: dict[str, Any] | None
     """The name, fingerprint, licence, pre-training data and source of the network; None for embeddings."""
+    tags: bool = False
+    """Whether an input may have several of the classes, or none."""
 
     def as_json(self) -> dict[str, Any]:
         """The facts as plain values."""
@@ -55,13 +57,15 @@ class ModelCard:
         kind = modality(self.modality)
         if self.expected_accuracy is not None and self.expected_interval is not None:
             low, high = (100 * bound for bound in self.expected_interval)
-            accuracy = f"{100 * self.expected_accuracy:.1f} %, 95 % interval {low:.1f}-{high:.1f} % (cross-validation)"
+            how = "all labels of an input; leave-one-out" if self.tags else "cross-validation"
+            accuracy = f"{100 * self.expected_accuracy:.1f} %, 95 % interval {low:.1f}-{high:.1f} % ({how})"
         else:
             accuracy = "not estimated: evaluate the model on held-out data"
-        lines = [HEADING, "", f"A classifier of {kind.plural} into {len(self.classes):,} classes, imprinted"]
+        into = f"{len(self.classes):,} {'tags, of which an input may have several' if self.tags else 'classes'}"
+        lines = [HEADING, "", f"A classifier of {kind.plural} into {into}, imprinted"]
         lines += ["from the embeddings of a frozen network without gradient steps.", "", "| | |", "|---|---|"]
         facts = {
-            "Training data": f"{kind.count(self.rows)} of {len(self.classes):,} classes",
+            "Training data": f"{kind.count(self.rows)} of {len(self.classes):,} {'tags' if self.tags else 'classes'}",
             "Expected accuracy": accuracy,
             "Calibrated probabilities and p-values": "yes" if self.calibrated else "no",
             "Method": f"`{self.method}`, {self.proxies:,} proxies (prototypes) of {self.width:,} numbers",
@@ -122,6 +126,7 @@ def model_card(head: Decider, kind: str, origin: dict[str, Any] | None, named: b
         expected_accuracy=accuracy,
         expected_interval=interval,
         backbone=network,
+        tags=head.tags,
     )
 
 

@@ -40,7 +40,7 @@ def _labels(split: Split) -> Iterator[str]:
         yield f"{rows} {have} the label -1, which often means 'no label'; here it is a class like the others."
 
     piped = [label for label in split.classes if not split.tags and isinstance(label, str) and "|" in label.strip("|")]
-    if piped:
+    if piped and split.origin:  # the data are a file
         shown = printable(piped[0], 60)
         yield f"Labels such as {shown!r} are one class each; --separator '|' (separator='|') reads them as tags."
 

@@ -71,7 +71,8 @@ def test_evaluate_and_its_page(fitted, imprint, tmp_path):
 
 def test_add_forget_card_and_check(fitted, imprint, tmp_path):
     before = json.loads(imprint("card", "m.imprint", "--json").out)
-    assert (before["classes"], before["rows"]) == (LABELS, 150)
+    assert (before["classes"], before["rows"], before["tags"]) == (LABELS, 150, True)
+    assert "3 tags, of which an input may have several" in imprint("card", "m.imprint").out
     done = imprint("add", "m.imprint", write(tmp_path / "more.csv", 20, 3), "--separator", "|", "--json")
     assert json.loads(done.out)["proxies"] == 170
     assert json.loads(imprint("forget", "m.imprint", "joy", "--json").out)["classes"] == ["fear", "love"]

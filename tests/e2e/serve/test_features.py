@@ -1,5 +1,6 @@
 """Projects, a held-out set, bulk selection, archives, cameras and code snippets, in a real browser."""
 
+import csv
 import json
 import shutil
 import subprocess
@@ -78,9 +79,9 @@ def test_several_pictures_are_selected_moved_held_out_and_deleted_at_once(servin
         page.driver.get(server.address)
         add_all(page, photos)
         page.click("#select")
-        tiles = page.all(f"{column('red')} .thumb")
-        tiles[0].click()
-        ActionChains(page.driver).key_down(SHIFT).click(tiles[2]).key_up(SHIFT).perform()
+        page.click(f"{column('red')} li:nth-child(1) .thumb")
+        third = page.find(f"{column('red')} li:nth-child(3) .thumb")
+        ActionChains(page.driver).key_down(SHIFT).click(third).key_up(SHIFT).perform()
         page.until_text("#selection p", "3 pictures selected")
         page.type("#selection-class", "blue")
         page.click("#selection-move")
@@ -146,6 +147,39 @@ def test_an_archive_and_a_model_are_imported_again_with_their_calibration(servin
         page.wait(
             lambda: server.json("GET", "/api/evaluation").get("accuracy") == before["accuracy"], "the calibration"
         )
+
+
+def test_tables_of_texts_are_imported_exported_and_imported_again(serving, tmp_path):
+    (tmp_path / "downloads").mkdir()
+    rows = [
+        ("the card is lost", "card"),
+        ('a "stolen" card, sadly', "card"),
+        ("money back", "pay/refund"),
+        ("17", "17"),
+    ]
+    with open(tmp_path / "mails.csv", "w", newline="", encoding="utf-8") as f:
+        csv.writer(f).writerows([("text", "label"), *rows])
+    with serving("--backbone", "minilm") as server, chromium(tmp_path) as page:
+
+        def texts():
+            classes = server.json("GET", "/api/state")["classes"]
+            return [(item[1], one["label"], item[3]) for one in classes for item in one["items"]]
+
+        page.driver.get(server.address)
+        page.click("#tab-export")
+        page.type("#open-archive", str(tmp_path / "mails.csv"))
+        expected = [(*row, False) for row in rows]
+        page.wait(lambda: sorted(texts()) == sorted(expected), "the texts of the table")
+        first = server.json("GET", "/api/state")["classes"][0]["items"][0][0]
+        server.json("POST", "/api/change", json.dumps({"do": "hold", "ids": [first]}))
+        before = texts()
+        page.click('a[download="pictures.zip"]')
+        page.wait((tmp_path / "downloads" / "pictures.zip").exists, "pictures.zip")
+        page.click("#export .danger")
+        page.wait(lambda: texts() == [], "nothing to be left")
+        page.type("#open-archive", str(tmp_path / "downloads" / "pictures.zip"))
+        page.wait(lambda: sorted(texts()) == sorted(before), "the same texts, one of them held out")
+        assert page.complaints() == []
 
 
 def test_another_camera_is_chosen(serving, tmp_path, monkeypatch):

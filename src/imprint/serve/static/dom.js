@@ -32,7 +32,7 @@ export function note(text, kind = "info", action = null) {
   if (action) element.append(h("button", { type: "button", onclick: () => { element.remove(); action.run(); } }, action.label));
   element.append(h("button", { type: "button", class: "close", "aria-label": "Close", onclick: () => element.remove() }, "×"));
   at("notes").append(element);
-  setTimeout(() => element.remove(), kind === "error" ? 12000 : 6000);
+  setTimeout(() => element.remove(), action ? 20000 : kind === "error" ? 12000 : 6000);
 }
 
 /** A button that looks like one and picks files. */

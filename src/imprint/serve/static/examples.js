@@ -43,17 +43,19 @@ export async function addFiles(files, label, group = crypto.randomUUID(), heldOu
   if (conflicts.length) askWhichClass(conflicts);
 }
 
-/** Add files whose folders name their classes, as one change. Classes are created first, in the order of the folders. */
-export async function addFolders(given, heldOut = false) {
+/** Add files whose folders name their classes. */
+export const addFolders = (given, heldOut = false) => addClasses(byClass(given, nextName()).map((one) => ({ ...one, heldOut: heldOut || one.heldOut })));
+
+/** Add {label, heldOut, files} as one change. Classes are created first, in the given order. */
+export async function addClasses(classes) {
   const group = crypto.randomUUID();
-  const classes = byClass(given, nextName());
   const there = new Set(store.classes.map((one) => one.label));
   try {
     for (const { label } of classes) {
       if (!there.has(label)) await server.change({ do: "create", label, group });
       there.add(label);
     }
-    await Promise.all(classes.map((one) => addFiles(one.files, one.label, group, heldOut || one.heldOut)));
+    await Promise.all(classes.map((one) => addFiles(one.files, one.label, group, one.heldOut)));
   } catch (error) {
     note(error.message, "error");
   }

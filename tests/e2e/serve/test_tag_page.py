@@ -1,0 +1,40 @@
+"""A model of tags in a real browser: it opens, answers with several labels, and shows the results of each label."""
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from imprint import Imprinter
+
+from . import browser
+from .browser import chromium, column
+
+
+@pytest.fixture(autouse=True)
+def _browser():
+    browser.need()
+
+
+def halves(top, bottom, seed):
+    pixels = np.random.default_rng(seed).integers(0, 70, (20, 24), dtype=np.uint8)
+    pixels[:10] += np.uint8(150 * top)
+    pixels[10:] += np.uint8(150 * bottom)
+    return pixels
+
+
+def test_a_model_of_tags_is_opened_tried_and_evaluated(serving, tmp_path):
+    sets = {(1, 0): ["top"], (0, 1): ["bottom"], (1, 1): ["bottom", "top"]}
+    rows = [(halves(*place, [i, *place]), labels) for place, labels in sets.items() for i in range(12)]
+    Imprinter("raw", cache=False).fit(([r for r, _ in rows], [labels for _, labels in rows])).save(
+        tmp_path / "m.imprint"
+    )
+    Image.fromarray(halves(1, 1, 99)).save(tmp_path / "both.png")
+    with serving(tmp_path / "m.imprint") as server, chromium(tmp_path) as page:
+        page.driver.get(server.address)
+        page.find(column("bottom + top"))
+        page.type("#try-file", str(tmp_path / "both.png"))
+        page.wait(lambda: set(page.find("#winner").text.split(" + ")) == {"bottom", "top"}, "both labels")
+        assert len(page.all("#answer .bars li")) == 2
+        page.click("#tab-evaluate")
+        page.wait(lambda: "mean average precision" in page.find("#evaluate").text, "the results")
+        assert {"bottom", "top"} <= set(page.find("#evaluate table").text.split())
