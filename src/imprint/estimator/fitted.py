@@ -1,4 +1,4 @@
-"""What a fitted `ImprintClassifier` knows, and its attributes as scikit-learn names them."""
+"""The fitted state of `ImprintClassifier`, and its attributes as scikit-learn names them."""
 
 import os
 from typing import Any, NamedTuple
@@ -14,7 +14,7 @@ from imprint.tags import TagHead
 
 
 class FittedState(NamedTuple):
-    """What a fitted classifier knows, behind one reference."""
+    """The fitted state, behind one reference."""
 
     head: Head | TagHead
     columns: tuple[str, ...] | None
@@ -22,7 +22,7 @@ class FittedState(NamedTuple):
 
 
 class Fitted:
-    """The attributes of an estimator that keeps what it has learnt as `_learnt`."""
+    """The attributes of an estimator whose fitted state is `_learnt`."""
 
     _learnt: FittedState
 
@@ -30,7 +30,7 @@ class Fitted:
         return "_learnt" in self.__dict__
 
     def _known(self) -> FittedState:
-        """What was learnt; scikit-learn's error where nothing was."""
+        """The fitted state; raises the error of scikit-learn if there is none."""
         if "_learnt" not in self.__dict__:
             check_is_fitted(self)  # raises; asked first it would read all parameters for every prediction
         return self._learnt
@@ -79,7 +79,7 @@ class Fitted:
 
 
 def read_columns(names: Any, source: str | os.PathLike[str]) -> tuple[str, ...] | None:
-    """The names of columns that a file holds; refused where they are none."""
+    """The names of the columns in a file, if it has any; raises FileError if they are not names."""
     if names is None:
         return None
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):

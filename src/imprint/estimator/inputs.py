@@ -1,4 +1,4 @@
-"""Rows and labels as scikit-learn's users give them, checked by its own rules and refused in one sentence."""
+"""Checks of rows and labels by the rules of scikit-learn; every error is one sentence."""
 
 from typing import Any, NamedTuple
 
@@ -25,7 +25,7 @@ LABEL_KINDS = "biufU"  # of NumPy's types: booleans, whole numbers, text
 
 
 class Columns(BaseEstimator):  # type: ignore[misc]
-    """What scikit-learn checks rows against: an estimator of a moment, so that a refused call changes no model."""
+    """A temporary estimator that scikit-learn checks rows against, so that a refused call does not change the model."""
 
     def __init__(self, width: int | None = None, names: tuple[str, ...] | None = None):
         self.width, self.names = width, names
@@ -35,7 +35,7 @@ class Columns(BaseEstimator):  # type: ignore[misc]
             self.feature_names_in_ = np.array(names, dtype=object)
 
     def read(self, call: str, X: Any, dtype: Any = FLOATS) -> Any:
-        """Rows of these columns, or of any where the width is not known; their names are taken then."""
+        """Checked rows. Where the width is not known yet, it and the names of the columns are taken from these rows."""
         if on_gpu(X):
             return read_tensor(call, X, self.width, dtype)
         try:
@@ -43,8 +43,8 @@ class Columns(BaseEstimator):  # type: ignore[misc]
                 rows = validate_data(self, to_numpy(X), reset=self.width is None, dtype=dtype, order="C")
         except (ValueError, TypeError) as e:
             raise _in_one_sentence(call, e) from None
-        found = getattr(self, "feature_names_in_", None)
-        self.names = None if found is None else tuple(found.tolist())
+        names = getattr(self, "feature_names_in_", None)
+        self.names = None if names is None else tuple(names.tolist())
         return np.asarray(rows)
 
 
@@ -52,11 +52,11 @@ Columns.__name__ = "ImprintClassifier"  # what its sentences name
 
 
 def read_tensor(call: str, X: Any, width: int | None, dtype: Any) -> Any:
-    """Rows on a GPU, checked where they lie."""
+    """Checked rows of a tensor on a GPU."""
     import torch
 
-    wanted = dtype_name(X) if dtype_name(X) in ("float32", "float64") else "float32"
-    X = X.to(getattr(torch, wanted if dtype is FLOATS else np.dtype(dtype).name))
+    float_type = dtype_name(X) if dtype_name(X) in ("float32", "float64") else "float32"
+    X = X.to(getattr(torch, float_type if dtype is FLOATS else np.dtype(dtype).name))
     if X.ndim != 2 or not len(X) or not all_finite(X):
         raise ParameterError(f"{call}: X must be finite rows of numbers (n, d), not of shape {tuple(X.shape)}.")
     if width not in (None, X.shape[1]):

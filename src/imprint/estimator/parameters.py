@@ -55,6 +55,6 @@ class MethodParameters(BaseEstimator):  # type: ignore[misc]
 
 
 def as_parameters(method: Method) -> dict[str, Any]:
-    """The parts of a method, as their texts where these lead back to them."""
+    """The parts of a method, as text where the text describes the component completely."""
     parts = {part: getattr(method, part) for part in PARTS}
-    return {part: str(found) if found.public_name() else found for part, found in parts.items()}
+    return {part: str(component) if component.public_name() else component for part, component in parts.items()}
