@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -45,12 +46,12 @@ class LabelTree:
         classes = tuple(classes)
         return cls(classes, tuple((label,) if flat else path_of(label) for label in classes))
 
-    @property
+    @cached_property
     def grouped_levels(self) -> list[int]:
         """The levels at which some node has two classes or more; none for classes that form no tree."""
         return [n for n in range(1, self.depth) if len(self.level(n)) < len(self.classes)]
 
-    @property
+    @cached_property
     def depth(self) -> int:
         """The number of levels."""
         return max(map(len, self.paths), default=1)
@@ -69,14 +70,16 @@ class LabelTree:
 
     def at(self, P: Array, level: int) -> tuple[list[Any], Array]:
         """The nodes at a level, sorted, and their probabilities from those of the classes.  # (n, C) -> (n, nodes)"""
-        nodes, member = self._members(level)
-        return nodes, P @ member.astype(P.dtype)
+        nodes, index = self._nodes(level)
+        order = np.argsort(index, kind="stable")
+        starts = np.searchsorted(index[order], np.arange(len(nodes)))
+        return nodes, np.add.reduceat(P[:, order], starts, axis=1)
 
-    def _members(self, level: int) -> tuple[list[Any], Array]:
-        """The nodes at a level, and whether each class is below, or is, each node.  # (C, nodes)"""
+    def _nodes(self, level: int) -> tuple[list[Any], Array]:
+        """The nodes at a level, sorted, and which of them each class is, or is below.  # (C,)"""
         nodes = self.level(level)
         index = {node: i for i, node in enumerate(nodes)}
-        return nodes, np.eye(len(nodes), dtype=bool)[[index[self.node(label, level)] for label in self.classes]]
+        return nodes, np.array([index[self.node(label, level)] for label in self.classes])
 
     def leaves(self, node: Any) -> list[Any]:
         """The classes below a node; empty where there is no such node."""
@@ -96,9 +99,9 @@ class LabelTree:
     def deepest(self, P: Array, level: int | None = None, least: float = LIKELY) -> list[Node | None]:
         """For each row of class probabilities (n, C), the deepest node of two classes that has `least` probability."""
         likely: list[Node | None] = [None] * len(P)
-        for depth in range(1, min(self.depth, level or self.depth) + 1):
-            nodes, member = self._members(depth)
-            sums = P @ (member & (member.sum(axis=0) > 1)).astype(P.dtype)
+        for depth in (n for n in self.grouped_levels if level is None or n <= level):
+            nodes, sums = self.at(P, depth)
+            sums = np.where(np.bincount(self._nodes(depth)[1]) > 1, sums, 0)
             for i in np.flatnonzero(sums.max(axis=1) >= least).tolist():
                 best = int(sums[i].argmax())
                 likely[i] = Node(nodes[best], min(float(sums[i, best]), 1.0))

@@ -112,8 +112,9 @@ def test_flat_models_stay_flat(imprint, model, new, tmp_path):
     result = json.loads(imprint("evaluate", "flat.imprint", new, "--json").out)
     assert (result["classes"], result["accuracy"]) == (["animal", "vehicle"], 1)
     assert "levels" not in result
+    (new / "vehicle").rename(new / "plant")
     added = json.loads(imprint("add", "flat.imprint", new, "--json").out)
-    assert added["classes"] == ["animal", "vehicle"]
+    assert added["classes"] == ["animal", "plant", "vehicle"]
     assert "node" not in json.loads(imprint("predict", "flat.imprint", new, "--unknown", "0.05", "--json").out)[0]
 
 

@@ -1,3 +1,5 @@
+import time
+
 import numpy as np
 import pytest
 
@@ -120,3 +122,12 @@ def test_forgetting_all_classes_or_none_is_refused_and_changes_nothing():
     with pytest.raises(ParameterError, match="Unknown class 'plant'"):
         clf.forget("plant")
     assert clf.classes_.tolist() == ["animal/cat", "animal/dog"]
+
+
+def test_twenty_thousand_classes_take_no_square_of_their_number():
+    classes = [f"n{i // 100:03}/c{i:05}" for i in range(20_000)]
+    started = time.process_time()
+    tree = LabelTree.of(classes)
+    assert tree.instead(np.full((1, 20_000), 1 / 20_000), np.array([0.02]), 0.05) == [None]
+    assert len(tree.at(np.full((1, 20_000), 1 / 20_000), 1)[0]) == 200
+    assert time.process_time() - started < 5
