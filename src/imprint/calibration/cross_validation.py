@@ -172,10 +172,10 @@ class CrossValidation:
         taken = [np.flatnonzero(p.fold < folds)[:most] for p in parts]
         weight = [p.weight[t] * (p.total / p.weight[t].sum()) for p, t in zip(parts, taken)]
         X, fold = (np.concatenate([getattr(p, name)[t] for p, t in zip(parts, taken)]) for name in ("rows", "fold"))
-        own = np.repeat(np.arange(len(labels)), [len(t) for t in taken])
+        columns = np.repeat(np.arange(len(labels)), [len(t) for t in taken])
         classes = as_labels(labels, self.empty.label_type)
         heads = (self.head_without(f) for f in range(folds))
-        answers = predict_out_of_fold(heads, X, own, fold, classes, np.concatenate(weight))
+        answers = predict_out_of_fold(heads, X, columns, fold, classes, np.concatenate(weight))
         return answers._replace(near_copy=near_copies(parts, taken, self.empty.method.norm_inf.apply))
 
     @property
@@ -203,7 +203,7 @@ def out_of_fold(method: Method, seed: int, X: Array, y: Array, folds: int = FOLD
     empty = Head(method, seed, dtype_name(X))
     heads = (empty.learn(rows_at(X, rows), y[rows]) if len(rows) else empty for rows in map(np.flatnonzero, fitted))
     classes, own = np.unique(y, return_inverse=True)
-    return predict_out_of_fold(heads, X, own, fold, classes, np.ones(len(y)))
+    return predict_out_of_fold(heads, X, columns, fold, classes, np.ones(len(y)))
 
 
 def predict_out_of_fold(

@@ -106,8 +106,8 @@ def absorb(before: HeldRows | None, X: Any, weight: Array, seed: int, label: Any
 def known_folds(held: HeldRows, X: Array, seed: int, label: Any) -> Array:
     """The folds of rows that the class has.  # (n,)"""
     order = np.argsort(held.digests)
-    found = np.searchsorted(held.digests, row_digests(X), sorter=order)
-    index = order[np.minimum(found, len(order) - 1)]
+    position = np.searchsorted(held.digests, row_digests(X), sorter=order)
+    index = order[np.minimum(position, len(order) - 1)]
     return folds_of(seed, label, len(held.digests))[index]
 
 

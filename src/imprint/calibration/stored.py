@@ -79,9 +79,9 @@ def share_rows(arrays: dict[str, Array]) -> dict[str, Array]:
     for c, rows in proxies.items():
         if rows.dtype == held[c].dtype and (state := _reference(rows, held[c])):
             states[c] = state
-    own = [{"rows": rows} if c not in states else {} for c, rows in proxies.items()]
+    unshared = [{"rows": rows} if c not in states else {} for c, rows in proxies.items()]
     rest = {name: array for name, array in arrays.items() if not name.startswith(STATE_ROWS)}
-    return {**rest, **to_arrays("state", own), **to_arrays(SHARED, [states.get(c, {}) for c in range(len(held))])}
+    return {**rest, **to_arrays("state", unshared), **to_arrays(SHARED, [states.get(c, {}) for c in range(len(held))])}
 
 
 def unshare_rows(arrays: dict[str, Array]) -> dict[str, Array]:

@@ -21,8 +21,8 @@ class MethodParameters(BaseEstimator):  # type: ignore[misc]
         if deep:
             for part in PARTS:
                 with suppress(ParameterError):
-                    own = asdict(FAMILIES[part].resolve(params[part]))
-                    params |= {f"{part}__{name}": value for name, value in own.items()}
+                    settings = asdict(FAMILIES[part].resolve(params[part]))
+                    params |= {f"{part}__{name}": value for name, value in settings.items()}
         return params
 
     def set_params(self, **params: Any) -> Self:

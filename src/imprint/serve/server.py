@@ -53,8 +53,8 @@ def application(
         return Response(path.read_bytes(), media_type=kind, headers={"cache-control": "no-cache"})
 
     async def refusal(request: "Request", error: Any) -> "Response":
-        own = error.detail.endswith(".")
-        sentence = error.detail if own else REASONS.get(error.status_code, "The request cannot be answered.")
+        is_sentence = error.detail.endswith(".")
+        sentence = error.detail if is_sentence else REASONS.get(error.status_code, "The request cannot be answered.")
         return JSONResponse({"error": sentence}, error.status_code, headers=error.headers)
 
     def application_of(project: "Project", projects: Projects) -> App:

@@ -182,9 +182,9 @@ def average_precision(S: Array, Y: Array, weight: Array | None = None) -> Array:
     for c, (scores, present) in enumerate(zip(S.T, Y.T * weight)):
         order = np.argsort(-scores, kind="stable")
         ends = np.append(np.flatnonzero(np.diff(scores[order])), len(order) - 1)
-        found, seen = np.cumsum(present[order])[ends], np.cumsum(weight[order])[ends]
+        hits, seen = np.cumsum(present[order])[ends], np.cumsum(weight[order])[ends]
         if present.any():
-            results[c] = np.sum(np.diff(found, prepend=0) * found / seen) / found[-1]
+            results[c] = np.sum(np.diff(hits, prepend=0) * hits / seen) / hits[-1]
     return results
 
 
