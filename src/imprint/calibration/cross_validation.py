@@ -202,7 +202,7 @@ def out_of_fold(method: Method, seed: int, X: Array, y: Array, folds: int = FOLD
         fitted[:, mine] = [is_fitted(fold[mine], f) for f in range(folds)]
     empty = Head(method, seed, dtype_name(X))
     heads = (empty.learn(rows_at(X, rows), y[rows]) if len(rows) else empty for rows in map(np.flatnonzero, fitted))
-    classes, own = np.unique(y, return_inverse=True)
+    classes, columns = np.unique(y, return_inverse=True)
     return predict_out_of_fold(heads, X, columns, fold, classes, np.ones(len(y)))
 
 
