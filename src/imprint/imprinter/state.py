@@ -28,6 +28,8 @@ class ImprinterState(NamedTuple):
 
     def with_rows(self, rows: Embedded) -> Self:
         """The state after more rows, of known or of new classes; a row of a model of tags may come with one label."""
+        if self.head.tags:
+            _same_kind(self.head.classes.dtype, np.asarray(rows.labels).dtype)
         if rows.tags is None and self.head.tags:
             rows = rows._replace(y=single_labels(np.asarray(rows.y).tolist()))
         elif rows.tags is not None and not self.head.tags:
@@ -35,7 +37,7 @@ class ImprinterState(NamedTuple):
         y = np.asarray(rows.y)
         if len(self.head.imprinted):
             check_width(rows.X, self.head.imprinted.width)
-            _same_kind(self.head, y)
+            _same_kind(self.head.imprinted.label_type, y.dtype)
         head = self.head.learn(rows.X.astype(self.head.imprinted.dtype, copy=False), y)
         return self._replace(head=head, exemplars=choose_exemplars(head.imprinted, self.exemplars, rows))
 
@@ -88,8 +90,9 @@ def method_for_tags(chosen: Method | None, keep: pretrained.PretrainedOptions | 
     return chosen or default_method()
 
 
-def _same_kind(head: Decider, y: Array) -> None:
-    text = [np.dtype(dtype).kind == "U" for dtype in (head.imprinted.label_type, y.dtype)]
+def _same_kind(of_model: Any, of_data: Any) -> None:
+    """Refuse text labels for a model of numbers, and the other way round."""
+    text = [np.dtype(dtype).kind == "U" for dtype in (of_model, of_data)]
     if text[0] != text[1]:
         kinds = ["text" if is_text else "number" for is_text in text]
         raise ParameterError(f"add(data): the data have {kinds[1]} labels, the model {kinds[0]} labels.")

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from imprint.aggregators.kernel import Kernel, SolvedKernel
+from imprint.aggregators.kernel import Kernel, SolvedKernel, System
 from imprint.calibration.calibration import wilson
 from imprint.calibration.conformal import SMALLEST_SPREAD, ConformalScore, conformal_score
 from imprint.calibration.stored import check_reference
@@ -18,6 +18,8 @@ from imprint.core.arrays import is_torch, like, to_numpy
 from imprint.core.files.container import require
 from imprint.core.types import Array, Proxies
 from imprint.gaussian_process.cholesky import SLICE
+from imprint.gaussian_process.gaussian import kernel_rows, lift_queries
+from imprint.gaussian_process.nystroem import Nystroem
 from imprint.gaussian_process.posterior import Posterior
 from imprint.kernels.rows import squared_norms
 
@@ -95,7 +97,7 @@ def _posterior(
     system = solved.system
     if not isinstance(system, Posterior) or is_torch(system.weights) or len(rows) < len(targets):
         W = proxies.weights[rows].astype(np.float64)
-        return to_numpy(system.scores(W)), np.square(to_numpy(system.doubt(W)))
+        return to_numpy(system.scores(W)), _variance(system, W)
     inverse = np.concatenate(
         [
             squared_norms(system.factor.forward(np.eye(min(SLICE, len(noise) - start), len(noise), start)))
@@ -104,6 +106,15 @@ def _posterior(
     )
     f, v = targets - noise[:, None] * system.coefficients, noise - noise**2 * inverse
     return f[rows], np.maximum(v[rows], 0)
+
+
+def _variance(system: System, W: Array) -> Array:
+    """The variance of the fitted function; through centres it is that of their sum alone.  # (n,)"""
+    if not isinstance(system, Nystroem) or is_torch(system.lifted):
+        return np.square(to_numpy(system.doubt(W)))
+    blocks = [lift_queries(W[i : i + SLICE], system.centre, "float64") for i in range(0, len(W), SLICE)]
+    kernels = (kernel_rows(block, system.lifted) for block in blocks)
+    return np.concatenate([squared_norms(system.data.forward(system.prior.forward(k))) for k in kernels])
 
 
 def calibrate_tags(kernel: Kernel, proxies: Proxies, solved: SolvedKernel, targets: Array) -> TagCalibration:

@@ -12,10 +12,10 @@ from imprint.evaluation.tags import tag_evaluation
 LABELS = ["fear", "joy", "love"]
 
 
-def data(n=120, seed=0):
+def data(n=120, seed=0, noise=0.6):
     rng = np.random.default_rng(seed)
     Y = (rng.random((n, 3)) < 0.4).astype(int)
-    X = Y @ np.random.default_rng(7).normal(size=(3, 10)) * 2 + rng.normal(size=(n, 10)) * 0.6
+    X = Y @ np.random.default_rng(7).normal(size=(3, 10)) * 2 + rng.normal(size=(n, 10)) * noise
     return X.astype(np.float32), Y
 
 
@@ -64,6 +64,8 @@ def test_a_file_holds_everything(model, tmp_path):
 
 def test_one_label_per_input_may_be_added_and_the_reverse_is_refused(model):
     assert model.add((X[:2], ["joy", "new"])).classes_.tolist() == ["fear", "joy", "love", "new"]
+    with pytest.raises(ParameterError, match=r"add\(data\): the data have number labels, the model text labels"):
+        model.add((X[:2], [[1], [2, 3]]))
     single = Imprinter().fit(X, Y[:, 0])
     with pytest.raises(ParameterError, match=r"add\(data\): the data have tags, and the model has one label"):
         single.add((X, lists(Y)))
@@ -95,8 +97,12 @@ def test_labels_with_a_separator_are_reported(tmp_path):
     Imprinter().fit(load(tmp_path / "a.csv", separator="|"))  # no warning
 
 
-def test_the_evaluation_is_that_of_scikit_learn(model):
+def test_the_evaluation_is_that_of_scikit_learn():
     metrics = pytest.importorskip("sklearn.metrics")
+    X, Y = data(120, noise=4)
+    Q, T = data(80, seed=1, noise=4)
+    model = Imprinter().fit(X, lists(Y))
+    assert ((model.predict_proba(Q) >= 0.5) != model.predict(Q)).any()
     sets = np.array(["|".join(row) for row in lists(T)])
     result = tag_evaluation(model.state.head, Q, sets, [str(i) for i in range(len(Q))])
     P, chosen = model.predict_proba(Q), model.predict(Q)

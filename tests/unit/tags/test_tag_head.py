@@ -11,9 +11,11 @@ from sklearn.kernel_ridge import KernelRidge
 from sklearn.metrics import average_precision_score, f1_score
 
 from imprint import ImprintClassifier
+from imprint.aggregators import kernel
 from imprint.core.errors import FileError, ParameterError
 from imprint.core.files import container
 from imprint.export import export
+from imprint.gaussian_process.nystroem import Nystroem
 from imprint.gaussian_process.update import solve
 from imprint.tags import calibration as tags
 
@@ -249,3 +251,13 @@ def test_exported_models_answer_alike(model, tmp_path):
         S = np.exp(-about["rate"] * distances) @ arrays["coefficients"]
     assert np.allclose(S, model.decision_function(Q), atol=1e-4)
     assert "every label whose score reaches its threshold" in about["use"]
+
+
+def test_many_rows_are_solved_through_centres(model, monkeypatch):
+    monkeypatch.setattr(kernel, "EXACT_ROWS", 100)
+    monkeypatch.setattr(tags, "ASSESSED", 120)
+    large = ImprintClassifier(generator="all", aggregator="kernel(noise=0.5, centres=120)").fit(X, sets(Y))
+    assert isinstance(large.head_.prepared.system, Nystroem)
+    assert np.abs(large.decision_function(Q) - model.decision_function(Q)).mean() < 0.05
+    assert (large.predict(Q) == model.predict(Q)).mean() > 0.95
+    assert np.abs(large.predict_proba(Q) - model.predict_proba(Q)).mean() < 0.05
