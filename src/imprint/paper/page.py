@@ -57,7 +57,7 @@ def _read(folder: Path, name: str, setting: Setting) -> Run:
     beside = "" if setting.aggregator == MAX else setting.aggregator
     return Run(
         f"{name}, {beside}" if beside else name,
-        f"the same studies with {beside} in the place of max." if beside else _scope(setting, whole),
+        f"the same studies with {beside} instead of max." if beside else _scope(setting, whole),
         shown,
         brief=f"{_backbones(setting)}, {setting.smallest:,} rows per class or more",
         experiments=sum(counts),

@@ -44,7 +44,7 @@ def front(runs: Sequence[Run]) -> list[str]:
         "The backbones are the paper's: values are compared one by one."
         if runs[0].same
         else "The backbones are not the paper's, so claims are compared, not values: which method wins, by how "
-        "much, how significantly, where peaks lie. Published values stand beside ours for orientation."
+        "much, how significantly, where peaks lie. Published values are shown for comparison."
     )
     return [
         f"{artefacts(runs)} of J. Westerhoff, G. Atefi, M. Koddenbrock, A. Figueroa, A. Löser, E. Rodner, F. "
@@ -58,7 +58,7 @@ def front(runs: Sequence[Run]) -> list[str]:
 def _cost(run: Run) -> str:
     wall = f" in {_minutes(run.wall)}" if run.wall else ""
     return (
-        "" if run.beside else f" {run.experiments:,} experiments{wall} ({_minutes(run.processor)} of processor time)."
+        "" if run.beside else f" {run.experiments:,} experiments{wall} ({_minutes(run.processor)} of CPU time)."
     )
 
 

@@ -88,7 +88,7 @@ def test_both_answers_to_a_claim_share_a_row(asked):
     assert list(row.judged) == ["here", "here, kernel"]
     text = as_markdown(runs)
     assert text.count("--out RESULTS --beside kernel\n") == 2  # once for each artefact that was run
-    assert "here, kernel: the same studies with kernel in the place of max.\n" in text
+    assert "here, kernel: the same studies with kernel instead of max.\n" in text
 
 
 def test_sets_of_a_hundred_classes_serve_the_benchmark_where_the_papers_sets_are_missing(tmp_path):

@@ -72,8 +72,8 @@ def test_one_page_shows_both_runs_and_says_how_each_was_made():
     for found in (html, text):
         assert "imprint study run paper/all --embeddings PACKS-full size --out RESULTS-full size" not in found
         assert "study report RESULTS-subset RESULTS-full-size --to docs" in found
-        assert "subset: four backbones. 10 experiments (60 seconds of processor time)." in found
-        assert "full size: one backbone. 3 experiments in 5.0 minutes (10.0 minutes of processor time)." in found
+        assert "subset: four backbones. 10 experiments (60 seconds of CPU time)." in found
+        assert "full size: one backbone. 3 experiments in 5.0 minutes (10.0 minutes of CPU time)." in found
         assert found.count("Said once.") == 1
         assert found.count("8 instances.") == 2  # 48 and 8
     ids = re.findall(r'\bid="([^"]+)"', html)
@@ -97,7 +97,7 @@ def test_a_complete_run_has_one_markdown_page_per_topic():
 def test_one_run_is_here():
     run = replace(SMALL, name="here", options=" --maps 3", processor=0.7)
     text = as_markdown([run])
-    assert "Here: four backbones. 10 experiments (1 second of processor time)." in text
+    assert "Here: four backbones. 10 experiments (1 second of CPU time)." in text
     assert "the results here bear out" in as_markdown([run, replace(run, name="here, kernel", beside="kernel")])
     assert "--embeddings PACKS --out RESULTS --maps 3\nimprint study report RESULTS --to docs" in text
     assert '<table class="claims">' in text
