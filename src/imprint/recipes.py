@@ -41,7 +41,7 @@ RECIPES = {
             citation="This project; it stands on C. E. Rasmussen, C. K. I. Williams. Gaussian Processes for Machine "
             "Learning. MIT Press 2006.",
             differs="No published method: the framework's proxies with one small linear system in the place of the "
-            "best proxy. See docs/kernel.md.",
+            "best proxy. See docs/methods.md.",
             **DEFAULT,
         ),
         Recipe(

@@ -18,7 +18,7 @@ DEFAULT = {
     "norm_inf": "l2",
     "aggregator": "kernel",
 }
-"""The default method, everywhere. docs/kernel.md shows what k costs and gains."""
+"""The default method, everywhere. docs/methods.md shows what k costs and gains."""
 
 
 def param(
