@@ -57,9 +57,7 @@ def front(runs: Sequence[Run]) -> list[str]:
 
 def _cost(run: Run) -> str:
     wall = f" in {_minutes(run.wall)}" if run.wall else ""
-    return (
-        "" if run.beside else f" {run.experiments:,} experiments{wall} ({_minutes(run.processor)} of CPU time)."
-    )
+    return "" if run.beside else f" {run.experiments:,} experiments{wall} ({_minutes(run.processor)} of CPU time)."
 
 
 def _minutes(seconds: float) -> str:
