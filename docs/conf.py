@@ -46,7 +46,10 @@ def setup(app: Any) -> None:
     """Finish the pages, and copy the pictures that HTML on the page of results names itself, narrow and wide ones."""
     here = Path(__file__).resolve().parent
     places = here / "results", Path(app.outdir) / "results"
-    app.connect("build-finished", lambda app, _: shutil.copytree(*places, dirs_exist_ok=True))
+    app.connect(
+        "build-finished",
+        lambda app, _: shutil.copytree(*places, ignore=shutil.ignore_patterns("*.md"), dirs_exist_ok=True),
+    )
     app.connect("build-finished", lambda app, _: _finish_pages(Path(app.outdir)))
 
 
