@@ -176,7 +176,8 @@ def _without_blank_texts(split: Split) -> Split:
         return split
     rows = np.flatnonzero(~blank).tolist()
     left_out = [split.names[i] for i in np.flatnonzero(blank)[:SHOWN]]
-    more = f" and {blank.sum() - SHOWN:,} more" if blank.sum() > SHOWN else ""
+    number = int(blank.sum())
+    more = f" and {number - SHOWN:,} more" if number > SHOWN else ""
     return replace(
         split,
         inputs=tuple(split.inputs[i] for i in rows),
@@ -184,7 +185,7 @@ def _without_blank_texts(split: Split) -> Split:
         names=[split.names[i] for i in rows],
         omissions=(
             *split.omissions,
-            f"Left out {blank.sum():,} blank text{'s' * (blank.sum() > 1)}: {', '.join(left_out)}{more}.",
+            f"Left out {number:,} blank text{'s' * (number > 1)}: {', '.join(left_out)}{more}.",
         ),
     )
 

@@ -176,7 +176,7 @@ def test_any_network_of_torchvision_by_its_name(torchvision, hub, monkeypatch, r
         ("mobilenetv2", "Unknown torchvision model 'mobilenetv2'. Did you mean 'mobilenet_v2'?"),
         ("vit_h_14", "no weights IMAGENET1K_V1"),
         ("squeezenet1_0", "its last layer is not linear"),
-        ("inception_v3", "changes its input"),
+        ("inception_v3", "transforms its input"),
     ],
 )
 def test_a_network_of_torchvision_that_cannot_serve_is_refused(torchvision, name, message):
@@ -193,7 +193,9 @@ def test_a_file_that_is_no_weights_is_refused(torchvision, hub):
         adapter.load(replace(record("resnet18"), sha256=None), "cpu", 1)
 
 
-@pytest.mark.parametrize(("device", "message"), [("cuda:99", "no such device"), ("gpu", "must be 'cpu', 'cuda'")])
+@pytest.mark.parametrize(
+    ("device", "message"), [("cuda:99", "does not find this device"), ("gpu", "must be 'cpu', 'cuda'")]
+)
 def test_a_device_that_is_not_there_is_refused(torchvision, device, message):
     with pytest.raises(ParameterError, match=message):
         load("resnet18", device=device)
