@@ -1,4 +1,4 @@
-"""The figure of docs/trust.md: how often answers of a probability are right, and how unknown classes are told.
+"""The figure of docs/trust.md: reliability diagrams, and AUROC of unknown classes.
 
     python benchmarks/calibration_figure.py shared/embeddings/subset docs/images/trust.svg [--draws 1]
 
@@ -62,7 +62,7 @@ def main() -> None:
             points = [(largest[place == b].mean(), right[place == b].mean()) for b in shown]
             axis.plot(*zip(*points), "o-", ms=4, color=COLOURS[name], label=name)
             bars[f"known() of {method}"] = told
-        axis.set(title=f"{method}", xlabel="probability of the answer", ylabel="share that is right")
+        axis.set(title=f"{method}", xlabel="predicted probability", ylabel="accuracy")
         axis.legend(frameon=False)
     for name, way in OTHERS.items():
         found = []
@@ -78,7 +78,7 @@ def main() -> None:
     )
     for i, name in enumerate(names):
         axes[2].text(bars[name] + 0.3, i, f"{bars[name]:.1f}", va="center")
-    axes[2].set(xlim=(50, 95), title="telling unknown classes, AUROC")
+    axes[2].set(xlim=(50, 95), title="unknown classes, AUROC")
     figure.savefig(given.target, metadata={"Date": None}, facecolor="white")
 
 
