@@ -80,10 +80,14 @@ def test_twenty_kills_at_random_moments(packs, undisturbed, tmp_path):
         for left in range(KILLS - kills + 1, 0, -1):
             child = context.Process(target=work, args=(packs, folder))
             child.start()
-            if left > 1:
-                child.join(rng.uniform(0, 0.5 * seconds))
-            else:
+            if left == 1:
                 child.join(120)
+            elif left % 2:
+                child.join(rng.uniform(0, 0.5 * seconds))
+            else:  # as soon as one more unit is stored
+                stored = len(Store(folder).shards())
+                while child.is_alive() and len(Store(folder).shards()) == stored:
+                    time.sleep(0.001)
             if child.is_alive():
                 with suppress(ProcessLookupError):  # it ended just now
                     os.kill(child.pid, signal.SIGKILL)
