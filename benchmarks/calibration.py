@@ -1,8 +1,10 @@
-"""How true what a calibrated model says of itself is, on real embeddings, beside other ways to tell unknown inputs.
+"""Calibration on real embeddings: calibration error, expected accuracy and its interval, and unknown classes.
 
-    python benchmarks/calibration.py shared/embeddings/subset [--draws 3] [--rows 20 100] [--methods kernel] [--costs]
+    python benchmarks/calibration.py shared/embeddings/subset [--draws 3] [--rows 20 100] [--methods kernel]
+    python benchmarks/calibration.py shared/embeddings/subset --costs
 
-Seven of ten classes are known; which, and which rows of them, each draw decides anew. Prints Markdown tables. `--costs`
+Seven of ten classes are known. Each draw chooses them and their rows at random, from `--first-draw` on.
+Prints Markdown tables. `--costs`
 prints instead what calibration costs in time, memory and file size.
 """
 
@@ -131,22 +133,22 @@ OTHERS = {
 }
 
 
-def measured(folder: Path, rows: int, draws: int, method: str) -> dict[str, float]:
+def measured(folder: Path, rows: int, draws: range, method: str) -> dict[str, float]:
     """Means over packs and draws; the AUROC over the twelve packs of four backbones."""
     found = defaultdict(list)
     for pack in PACKS:
-        for draw in range(FIRST_DRAW, FIRST_DRAW + draws):
+        for draw in draws:
             for name, value in claims(task(folder, pack, rows, draw), **METHODS[method]).items():
                 if name != "auroc" or pack.startswith(FOUR):
                     found[name].append(value)
     return {name: float(np.mean(values)) for name, values in found.items()}
 
 
-def others(folder: Path, rows: int, draws: int) -> dict[str, float]:
+def others(folder: Path, rows: int, draws: range) -> dict[str, float]:
     """The AUROC of other ways to tell unknown classes, over the twelve packs."""
     found = defaultdict(list)
     for pack in [pack for pack in PACKS if pack.startswith(FOUR)]:
-        for draw in range(FIRST_DRAW, FIRST_DRAW + draws):
+        for draw in draws:
             data = task(folder, pack, rows, draw)
             for name, way in OTHERS.items():
                 near = way(data)
@@ -167,7 +169,7 @@ COLUMNS = {
 }
 
 
-def tables(folder: Path, sizes: list[int], draws: int, methods: list[str]) -> Iterator[str]:
+def tables(folder: Path, sizes: list[int], draws: range, methods: list[str]) -> Iterator[str]:
     """Lines of Markdown."""
     yield "| | rows | " + " | ".join(COLUMNS.values()) + " |"
     yield "|---|" + "---:|" * (len(COLUMNS) + 1)
@@ -219,12 +221,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", type=Path)
     parser.add_argument("--draws", type=int, default=3)
+    parser.add_argument("--first-draw", type=int, default=FIRST_DRAW)
     parser.add_argument("--rows", type=int, nargs="+", default=[20, 100])
     parser.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS))
     parser.add_argument("--costs", action="store_true")
     given = parser.parse_args()
     warnings.simplefilter("ignore", SmallSampleWarning)
-    for line in costs() if given.costs else tables(given.folder, given.rows, given.draws, given.methods):
+    draws = range(given.first_draw, given.first_draw + given.draws)
+    for line in costs() if given.costs else tables(given.folder, given.rows, draws, given.methods):
         print(line, flush=True)
 
 
