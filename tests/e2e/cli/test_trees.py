@@ -92,8 +92,8 @@ def test_evaluate_reports_each_level(imprint, model, new):
 
 def test_a_part_of_the_tree_is_evaluated_and_added_by_the_classes_of_the_model(imprint, model, tmp_path):
     part = draw(tmp_path / "part", ["animal/cat", "vehicle/bus"], n=2, first=70)
-    (part / "animal/cat/home").mkdir()
-    (part / "animal/cat/70.png").rename(part / "animal/cat/home/70.png")
+    (part / "animal/cat/indoors").mkdir()
+    (part / "animal/cat/70.png").rename(part / "animal/cat/indoors/70.png")
     result = json.loads(imprint("evaluate", model, part, "--json").out)
     assert (result["accuracy"], result["classes"]) == (1, sorted(CENTRES))
     added = json.loads(imprint("add", model, part, "--json").out)
