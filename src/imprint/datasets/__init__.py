@@ -115,8 +115,7 @@ def load_files(paths: Iterable[str | os.PathLike[str]], kind: str | None = None)
 
 
 def _load_file(path: Path, split: str, labels: Path | None, labelled: bool, columns: dict[str, Any]) -> Split:
-    from imprint.datasets.matrices import load_matrix
-    from imprint.datasets.packs import load_pack
+    from imprint.datasets.numpy_files import load_matrix, load_pack
     from imprint.datasets.tables import SUFFIXES, load_table, table_suffix
 
     suffix = path.suffix.lower()

@@ -15,7 +15,7 @@ import numpy as np
 from imprint.core.errors import FileError
 from imprint.core.family import unknown
 from imprint.core.files.atomic import atomic_write, home
-from imprint.datasets.packs import load_pack
+from imprint.datasets.numpy_files import load_pack
 from imprint.datasets.split import Joined, RowNames, Split, classes_of, plain_labels
 
 DownloadProgress: TypeAlias = Callable[[str, int, int | None], None]
