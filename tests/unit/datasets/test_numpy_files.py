@@ -147,3 +147,8 @@ def test_an_indicator_matrix_without_a_name_per_column_is_refused(tmp_path, chan
     np.savez(tmp_path / "t.npz", **arrays)
     with pytest.raises(FileError, match=r"with a name per column in label_names\.$"):
         load(tmp_path / "t.npz")
+
+
+def test_an_option_that_does_not_exist_is_refused_for_every_kind_of_file(matrix):
+    with pytest.raises(TypeError, match=r"load\(\) got an unexpected keyword argument 'label_colum'"):
+        load(matrix, labelled=False, label_colum="y")
