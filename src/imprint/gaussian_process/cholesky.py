@@ -9,8 +9,9 @@ import numpy as np
 from imprint.core.arrays import is_torch, joined, namespace
 from imprint.kernels.cpu import on_all_cores, one_blas_thread
 
-BLOCK = 512  # rows of the factor held together
-DEVICE_BLOCK = 2048  # the same on a GPU
+BLOCK = 512  # rows of a block of the factor
+DEVICE_BLOCK = 1024  # the same on a GPU
+DEVICE_ROWS = 2  # blocks of rows that a GPU adds together: products of 2048 x n x 1024 run at its full rate
 SLICE = 256  # right-hand sides solved together; fixed, so that the rounding does not depend on the cores
 
 
@@ -20,8 +21,13 @@ def zeros_like(shape: tuple[int, ...], x: Any, dtype: str = "float64") -> Any:
 
 
 def block_rows(x: Any) -> int:
-    """Rows of a factor held together, for arrays like x."""
+    """Rows of a block of the factor, for arrays like x."""
     return DEVICE_BLOCK if is_torch(x) else BLOCK
+
+
+def rows_together(x: Any) -> int:
+    """Rows that are added to the factor together, for arrays like x."""
+    return DEVICE_BLOCK * DEVICE_ROWS if is_torch(x) else BLOCK
 
 
 @dataclass(frozen=True)
@@ -56,11 +62,22 @@ class Factor:
 
         Raises `numpy.linalg.LinAlgError` where the larger matrix is not positive definite.
         """
-        factor, step = self, block_rows(corner)
+        factor, step = self, rows_together(corner)
         for start in range(0, len(corner), step):
             rows = slice(start, start + step)
             left = factor.forward(namespace(corner).concatenate([coupling[rows], corner[rows, :start]], axis=1))
-            factor = factor._with_block(left, _inverse_factor(corner[rows, rows] - _products(left)))
+            factor = factor._with_rows(left, corner[rows, rows] - _products(left))
+        return factor
+
+    def _with_rows(self, left: Any, rest: Any) -> "Factor":
+        """The factor with more rows: `left` are their columns before the diagonal, `rest` is their Schur complement."""
+        factor, among, step = self, Factor(), block_rows(rest)
+        for start in range(0, len(rest), step):
+            rows = slice(start, start + step)
+            beside = among.forward(rest[rows, :start] + 0)
+            inverse = _inverse_factor(rest[rows, rows] - _products(beside) if start else rest[rows, rows])
+            among = among._with_block(beside, inverse)
+            factor = factor._with_block(namespace(rest).concatenate([left[rows], beside], axis=1), inverse)
         return factor
 
     def _with_block(self, left: Any, inverse: Any) -> "Factor":
