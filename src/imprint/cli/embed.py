@@ -57,7 +57,7 @@ def check_target(path: Path) -> None:
 
     from imprint.cli._files import check_place
     from imprint.core.errors import FileError
-    from imprint.datasets.matrices import DAMAGE
+    from imprint.datasets.numpy_files import DAMAGE
 
     check_place(path)
     if path.suffix != ".npz":
@@ -66,7 +66,7 @@ def check_target(path: Path) -> None:
         try:
             with np.load(path, allow_pickle=False) as pack:
                 is_ours = {"train", "train_names"} <= set(pack.files) <= ARRAYS
-        except (OSError, *DAMAGE):
+        except DAMAGE:
             is_ours = False
         if not is_ours:
             raise FileError(f"Cannot write {path}: it exists and imprint embed did not write it; choose another name.")

@@ -10,7 +10,7 @@ from imprint.cli import _options as options
 from imprint.cli import _terminal as terminal
 
 if TYPE_CHECKING:
-    from imprint.imprinter import Embedded, Imprinter
+    from imprint.imprinter import Imprinter
 
 REASONS = 3
 NONE = "none of these"
@@ -79,6 +79,7 @@ def command(
     from imprint.cli._files import check_csv, check_model
     from imprint.core.errors import ParameterError, UnreadableInput
     from imprint.imprinter import Imprinter
+    from imprint.imprinter.predictions import predictions
 
     check_model(file)
     if csv:
@@ -97,7 +98,11 @@ def command(
     readable = np.delete(np.arange(len(split)), [s.index for s in embedded.skipped]).tolist()
     if level is not None:
         model.tree.level(level)  # refused before the work
-    answers = _answers(model, embedded, top, unknown, level, REASONS if why else 0)
+    answers = predictions(model.state.head, model.tree, embedded, top=top, unknown=unknown, level=level)
+    if why:
+        for i, answer in enumerate(answers):
+            reasons = model.why(embedded._replace(X=embedded.X[i : i + 1]), REASONS)
+            answer["why"] = [{"label": r.label, model.measure: r.value, "picture": r.picture} for r in reasons]
     if json:
         terminal.emit(answers)
     elif csv and not text and _inputs.is_table(inputs[0]):
@@ -128,38 +133,6 @@ def _warn_of_few_rows(model: "Imprinter", unknown: float) -> None:
     sentence = p_value_caveat(folds, unknown, things, "use --unknown") if isinstance(folds, CrossValidation) else None
     if sentence is not None:
         terminal.note(sentence)
-
-
-def _answers(
-    model: "Imprinter", embedded: "Embedded", top: int, unknown: float | None, level: int | None, reasons: int
-) -> list[dict[str, Any]]:
-    known = model.known(embedded) if model.calibrated or unknown is not None else [None] * len(embedded.X)
-    nodes = model.likely_nodes(embedded, unknown, level) if unknown is not None and model.tree.grouped_levels else None
-    from imprint.core.label_sets import as_text
-
-    tags = model.tags(embedded) if model.state.head.tags else None
-    answers = []
-    for i, (name, guesses, p) in enumerate(zip(embedded.names, model.top(embedded, top, level), known)):
-        rejected = unknown is not None and p is not None and p < unknown
-        answer: dict[str, Any] = {
-            "path": name,
-            "label": None if rejected else guesses[0].label,
-            "probability": guesses[0].probability,
-            "known": None if p is None else float(p),
-            "top": [g._asdict() for g in guesses],
-        }
-        if tags is not None:
-            chosen = [] if rejected else sorted(tags[i], key=lambda guess: -guess.probability)
-            answer |= {"label": None if rejected else as_text(guess.label for guess in chosen)}
-            answer["labels"] = [guess._asdict() for guess in chosen]
-        if nodes is not None:
-            node = nodes[i]
-            answer["node"] = None if node is None else node._asdict()
-        if reasons:
-            near = model.why(embedded._replace(X=embedded.X[i : i + 1]), reasons)
-            answer["why"] = [{"label": r.label, model.measure: r.value, "picture": r.picture} for r in near]
-        answers.append(answer)
-    return answers
 
 
 def _show(answers: list[dict[str, Any]], captions: Sequence[str], measure: str, unknown: float | None) -> None:
