@@ -12,7 +12,7 @@ from imprint.cli import _terminal as terminal
 from imprint.cli._files import check_home, check_writable
 from imprint.core.errors import FileError, ParameterError
 from imprint.core.files.atomic import atomic_write
-from imprint.datasets.matrices import DAMAGE
+from imprint.datasets.numpy_files import DAMAGE
 from imprint.embeddings import Embeddings, extract
 from imprint.embeddings.extract import check_engine
 from imprint.imprinter import Embedded
@@ -62,7 +62,7 @@ def _is_pack(path: Path) -> bool:
     try:
         with np.load(path, allow_pickle=False) as pack:
             return {"train", "train_names"} <= set(pack.files) <= ARRAYS
-    except (OSError, *DAMAGE):
+    except DAMAGE:
         return False
 
 

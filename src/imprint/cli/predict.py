@@ -17,9 +17,9 @@ from imprint.cli._sorting import copy_files, folder_of
 from imprint.cli._terminal import percent
 from imprint.cli.watch import monitor_stream
 from imprint.core.errors import ParameterError, UnreadableInput
-from imprint.core.label_sets import as_text
 from imprint.datasets.tables.reading import read_rows
-from imprint.imprinter import Embedded, Imprinter
+from imprint.imprinter import Imprinter
+from imprint.imprinter.predictions import predictions
 
 MAX_REASONS = 3
 NONE = "none of these"
@@ -99,7 +99,11 @@ def command(
     if not len(embedded.X):
         raise UnreadableInput(embedded.skipped[0].name, embedded.skipped[0].reason)
     readable = np.delete(np.arange(len(split)), [s.index for s in embedded.skipped]).tolist()
-    answers = _answers(model, embedded, top, unknown, level, MAX_REASONS if why else 0)
+    answers = predictions(model.state.head, model.tree, embedded, top=top, unknown=unknown, level=level)
+    if why:
+        for i, answer in enumerate(answers):
+            reasons = model.why(embedded._replace(X=embedded.X[i : i + 1]), MAX_REASONS)
+            answer["why"] = [{"label": r.label, model.measure: r.value, "picture": r.picture} for r in reasons]
     if json:
         terminal.emit(answers)
     elif csv and not text and _inputs.is_table(inputs[0]):
@@ -122,36 +126,6 @@ def command(
     terminal.finish(embedded.skipped)
 
 
-def _answers(
-    model: Imprinter, embedded: Embedded, top: int, unknown: float | None, level: int | None, reasons: int
-) -> list[dict[str, Any]]:
-    known = model.known(embedded) if model.calibrated or unknown is not None else [None] * len(embedded.X)
-    nodes = model.likely_nodes(embedded, unknown, level) if unknown is not None and model.tree.grouped_levels else None
-    tags = model.tags(embedded) if model.state.head.tags else None
-    answers = []
-    for i, (name, guesses, p) in enumerate(zip(embedded.names, model.top(embedded, top, level), known)):
-        rejected = unknown is not None and p is not None and p < unknown
-        answer: dict[str, Any] = {
-            "path": name,
-            "label": None if rejected else guesses[0].label,
-            "probability": guesses[0].probability,
-            "known": None if p is None else float(p),
-            "top": [g._asdict() for g in guesses],
-        }
-        if tags is not None:
-            chosen = [] if rejected else sorted(tags[i], key=lambda guess: -guess.probability)
-            answer |= {"label": None if rejected else as_text(guess.label for guess in chosen)}
-            answer["labels"] = [guess._asdict() for guess in chosen]
-        if nodes is not None:
-            node = nodes[i]
-            answer["node"] = None if node is None else node._asdict()
-        if reasons:
-            strongest = model.why(embedded._replace(X=embedded.X[i : i + 1]), reasons)
-            answer["why"] = [{"label": r.label, model.measure: r.value, "picture": r.picture} for r in strongest]
-        answers.append(answer)
-    return answers
-
-
 def _show(answers: list[dict[str, Any]], captions: Sequence[str], measure: str, unknown: float | None) -> None:
     rows, reasons = [], []
     for caption, answer in zip(captions, answers):
@@ -161,7 +135,7 @@ def _show(answers: list[dict[str, Any]], captions: Sequence[str], measure: str, 
         rejected = answer["label"] is None
         closest = answer["top"][0]["label"]
         label = f"{NONE} (closest: {closest})" if rejected else answer["label"]
-        probability = "" if rejected else answer.get("probabilities") or percent(answer["probability"])
+        probability = "" if rejected else answer.get("probabilities", percent(answer["probability"]))
         if node := answer.get("node"):
             label, probability = f"{node['label']} (kind unknown; closest: {closest})", percent(node["probability"])
         known = [] if answer["known"] is None else [f"{answer['known']:.3f}"]

@@ -133,7 +133,7 @@ class Decider(Protocol):
 
     def _normalised(self, Q: Array) -> Array:
         """Queries as the aggregator takes them; refused where they are not as wide as the proxies."""
-        width = self.proxies.weights.shape[1]
+        width = self.imprinted.width or self.proxies.weights.shape[1]
         if Q.shape[1] != width:
             raise ParameterError(f"X has {Q.shape[1]} columns; the model was fitted on {width}.")
         return self.norm_inf.apply(Q)

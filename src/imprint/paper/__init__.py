@@ -19,14 +19,14 @@ from imprint.paper.measurements import Memory, Regularisation, Runtime, Statemen
 from imprint.paper.modes import BestK, ModeCurves
 from imprint.paper.pictures import CombiDigitsFigure, LabelMaps
 from imprint.paper.same_architecture import SameArchitecture
-from imprint.paper.tables import KernelTable, Table, TableRow
+from imprint.paper.tables import Table, TableRow
 from imprint.paper.work import every_norm
 
 PREFIX, ALL = "paper/", "all"
 KINDS: dict[str, type[Artefact]] = {
     kind.__name__: kind
     for kind in (
-        Table, KernelTable, LabelMaps, GeneratorsOverK, LowData, CollapseFigure, ModeCurves, SameArchitecture,
+        Table, LabelMaps, GeneratorsOverK, LowData, CollapseFigure, ModeCurves, SameArchitecture,
         GainFigure, CombiDigitsFigure, Memory, Regularisation, BestK, Runtime, Statements,
     )
 }  # fmt: skip

@@ -34,7 +34,9 @@ def read_runs(folders: Sequence[str | os.PathLike[str]]) -> list[Run]:
     for folder in folders:
         name = Path(Results(Path(folder)).setting.embeddings).name if len(folders) > 1 else "here"
         names.append(name if name not in names else f"{name} {len(names) + 1}")
-    runs = (_read(Path(f), name, way) for f, name in zip(folders, names) for way in Results(Path(f)).setting.ways)
+    runs = (
+        _read(Path(f), name, one) for f, name in zip(folders, names) for one in Results(Path(f)).setting.by_aggregator
+    )
     return [run for run in runs if run.sections or not run.beside]
 
 
@@ -84,7 +86,7 @@ def _shown(folder: Path, setting: Setting) -> tuple[tuple[Section, ...], bool]:
     """
     every = {section.name: section for section in sections(folder, aggregator=setting.aggregator)}
     filled = [name for name, section in every.items() if section.parts or section.claims]
-    whole = all(name in filled for name, artefact in ARTEFACTS.items() if artefact.served(setting))
+    whole = all(name in filled for name, artefact in ARTEFACTS.items() if artefact.can_run(setting))
     ran = [name for name in filled if not ARTEFACTS[name].needs_no_run]
     return tuple(every[name] for name in (filled if whole or not ran else ran)), whole
 

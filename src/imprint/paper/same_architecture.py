@@ -1,7 +1,7 @@
 """A published architecture with other weights, value by value."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -42,8 +42,8 @@ Pairs = Mapping[str, DatasetPair]
 class SameArchitecture(Artefact):
     """Curves over k, NC1, gain and single results of a backbone next to those of the published one."""
 
-    def served(self, setting: Setting) -> bool:
-        return super().served(setting) and bool(_alike(setting))
+    def can_run(self, setting: Setting) -> bool:
+        return super().can_run(setting) and bool(_alike(setting))
 
     def studies(self, setting: Setting) -> list[Work]:
         methods = [*(KMEANS.replace("{k}", str(k)) for k in K), MEDOIDS]
@@ -55,21 +55,17 @@ class SameArchitecture(Artefact):
     def missing(self, setting: Setting) -> str:
         return super().missing(setting) if _alike(setting) else "No pack is of a published architecture."
 
-    def show(self, results: Results) -> Section | None:
-        alike, collapse = _alike(results.setting), set_values(results, "published")
-        scores = self.scores(results) if alike else None
-        if scores is None or not collapse:
-            return None
+    def show(self, results: Results) -> Section:
+        alike, scores, collapse = _alike(results.setting), self.scores(results), set_values(results, "published")
         parts: list[Cells | Picture] = []
         claims: list[Claim] = []
         for b in alike:
-            pairs = _pairs(b, scores.where(backbone=b), collapse)
-            picture = Picture(f"{self.name}_{b}", _drawing(b, pairs), _caption(b))
-            parts += [picture, _curves(pairs), _values(pairs)]
-            claims += self.judged(check(b, pairs), backbone=OTHER_WEIGHTS[b])
+            pairs, published = _pairs(b, scores.where(backbone=b), collapse), OTHER_WEIGHTS[b]
+            picture = self.picture(results, _drawing(b, pairs), backbone=b, published=published)
+            parts += [replace(picture, name=f"{self.name}_{b}"), _curves(pairs), _values(pairs)]
+            claims += self.judged(check(b, pairs), backbone=published)
         weights = ", ".join(f"{b} is {OTHER_WEIGHTS[b]} with other weights" for b in alike)
-        rows = f"{results.setting.smallest:,} rows of each class or more, where the published values have all."
-        return Section(self.name, self.title, self.where, f"{weights}; {rows}", tuple(parts), tuple(claims))
+        return replace(self.filled(results, parts, weights=weights), claims=tuple(claims))
 
 
 def _alike(setting: Setting) -> tuple[str, ...]:
@@ -106,15 +102,10 @@ def _drawing(backbone: str, pairs: Pairs) -> bytes:
     panels = []
     for dataset, pair in pairs.items():
         theirs = [pair.theirs[_at(k)] for k in K]
-        published = Series(f"published: {OTHER_WEIGHTS[backbone]}", K, theirs, kind="published")
-        here = Series(f"here: {backbone}", K, *interval(pair.curve), kind="here")
+        published = Series(f"published: {OTHER_WEIGHTS[backbone]}", K, theirs)
+        here = Series(f"here: {backbone}", K, *interval(pair.curve))
         panels.append(Panel(dataset, [published, here]))
-    return draw(panels, "proxies per class, k", "accuracy, %", columns=3)
-
-
-def _caption(backbone: str) -> str:
-    what = "k-means, L2 throughout, max; bands are 95 % confidence intervals over three seeds"
-    return f"{backbone} beside the published {OTHER_WEIGHTS[backbone]}, other weights: {what}."
+    return draw(panels, "proxies per class, k", "accuracy, %")
 
 
 def _differences(theirs: float, ours: float) -> tuple[str, str, str]:

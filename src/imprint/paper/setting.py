@@ -70,7 +70,7 @@ class Setting:
         return set(self.benchmark.backbones) == set(PUBLISHED)
 
     @property
-    def ways(self) -> "list[Setting]":
+    def by_aggregator(self) -> "list[Setting]":
         """This setting with `max`, and the same with the other aggregator if there is one."""
         return [self, *([replace(self, aggregator=self.beside)] if self.beside else [])]
 

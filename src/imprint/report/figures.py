@@ -40,14 +40,13 @@ STYLE: dict[str, Any] = {
 
 @dataclass(frozen=True, eq=False)
 class Series:
-    """A line with a band. Series of one `kind` share a style; `shade` in 0..1 selects a colour of a scale."""
+    """A line with a band. Series with one label share a style; `shade` in 0..1 selects a colour of a scale."""
 
     label: str
     x: Any
     y: Any
     low: Any = None
     high: Any = None
-    kind: str = ""
     shade: float | None = None
     dotted: bool = False
     marked: Sequence[int] | None = None
@@ -108,11 +107,10 @@ def draw(
     y_label: str,
     *,
     log_x: bool = False,
-    columns: int = 3,
     height: float = 2.5,
 ) -> bytes:
     """Panels of lines with one legend below; `height` is the height of a panel, in inches."""
-    columns = min(columns, len(panels))
+    columns = min(3, len(panels))
     lines = -(-len(panels) // columns)
     looks = _looks(panels)
     rows = -(-(len(looks) + any(p.level is not None for p in panels)) // (2 * columns))
@@ -134,7 +132,7 @@ def _looks(panels: Sequence[Panel]) -> dict[str, dict[str, Any]]:
     """Colour, marker and line style of every kind of series."""
     looks: dict[str, dict[str, Any]] = {}
     for s in (s for p in panels for s in p.lines):
-        key = s.kind or s.label
+        key = s.label
         if key not in looks:
             plain = len([look for look in looks.values() if "shade" not in look])
             looks[key] = {"label": s.label, "ls": DOTTED if s.dotted else "-", **_colour(s, plain, len(looks))}
@@ -152,7 +150,7 @@ def _colour(series: Series, plain: int, count: int) -> dict[str, Any]:
 
 def _panel(axes: Any, panel: Panel, looks: Mapping[str, Mapping[str, Any]], log_x: bool) -> None:
     for s in panel.lines:
-        look = {k: v for k, v in looks[s.kind or s.label].items() if k not in ("label", "shade")}
+        look = {k: v for k, v in looks[s.label].items() if k not in ("label", "shade")}
         if s.low is not None:
             axes.fill_between(s.x, s.low, s.high, color=look["color"], alpha=0.15, lw=0)
         axes.plot(s.x, s.y, **look, lw=1.4, ms=3.2 if s.marked is None else 5, markevery=s.marked)

@@ -17,8 +17,7 @@ from imprint.aggregators.kernel import Kernel, class_weights
 from imprint.core.errors import ParameterError
 from imprint.core.types import Array, Proxies, State
 from imprint.gaussian_process.gaussian import ERROR, MODERATE, centre_of, lift_proxies, lift_queries
-from imprint.gaussian_process.scale import rounded_scale, scale
-from imprint.gaussian_process.update import RESOLVED_ROWS
+from imprint.gaussian_process.update import scale_for
 from imprint.kernels.decisions import Counts, count_decisions
 from imprint.kernels.rows import squared_norms
 from imprint.normalisers._base import Normaliser
@@ -69,8 +68,8 @@ class KernelDecisions:
         """The scale of distances, as `Kernel.prepare` computes it."""
         decision, method = self.graph.decisions[number], self.graph.methods[number]
         classes = self.graph.splits[decision.split].classes
-        s = scale(decision.aggregator.merge([self.proxies.row_statistics(method, c) for c in classes]))
-        return rounded_scale(s) if self.proxies.count(decision) > RESOLVED_ROWS else s
+        sums = decision.aggregator.merge([self.proxies.row_statistics(method, c) for c in classes])
+        return scale_for(sums, self.proxies.count(decision))
 
     def count(self, numbers: Sequence[int]) -> dict[int, tuple[Counts, int]]:
         """For each decision, how many test rows of each class it gives to which class, and its number of proxies."""

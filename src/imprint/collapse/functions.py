@@ -1,13 +1,12 @@
-"""NC1, CDNV and VCI: variation within classes compared with the distances between classes."""
+"""Metrics of neural collapse as functions of labelled rows in memory."""
 
 from typing import Any
 
 import numpy as np
 
-from imprint.collapse.means import DOUBLE, Means, class_means
+from imprint.collapse.metrics import NC2, Collapse, Means, class_means
 from imprint.collapse.rows import GroupedRows, group, narrow_product
-from imprint.collapse.sums import Gram
-from imprint.core.errors import ParameterError
+from imprint.collapse.second_pass import SecondPass
 from imprint.core.types import Array
 from imprint.kernels.cpu import one_blas_thread
 
@@ -49,19 +48,59 @@ def _nc1(rows: GroupedRows, means: Means, legacy: bool) -> float:
         inside = narrow_product(block, whitening) - inner_means[codes]
         return np.einsum("ij,ij->i", inside, inside)
 
-    within = np.bincount(rows.codes, rows.row_values(squares)) / means.counts
-    return float(np.mean(within)) + (leak(means) if legacy else 0.0)
+    return float(np.mean(rows.class_averages(squares))) + (means.legacy_offset if legacy else 0.0)
 
 
-def leak(means: Means) -> float:
-    """The term that the published centring adds to NC1: h_G^T Sb^+ h_G / C."""
-    return float(((means.sample_centre @ means.legacy_span.whitening) ** 2).sum())
+def nc2(X: Any, y: Any) -> NC2:
+    """Convergence of the class means, centred at their own mean, to a simplex equiangular tight frame.
+
+    `equinorm` and `equiangular` after Papyan, Han, Donoho (2020), doi:10.1073/pnas.2015509117 (standard
+    deviation with divisor C); `etf` is the measure of Zhu et al. (2021), arXiv:2105.02375, on the class
+    means.
+
+    >>> deviation = nc2([[1.0, 0], [-1, 0], [0, 1], [0, -1]], [0, 1, 2, 3])
+    >>> deviation.equinorm, round(deviation.equiangular, 6), round(deviation.etf, 6)
+    (0.0, 0.444444, 0.605811)
+    """
+    return Collapse(class_means(group("nc2(X, y)", X, y))).nc2
 
 
-def nc1_from(means: Means, within: Array, legacy: bool = False) -> float:
-    """NC1 from the matrix Sw."""
-    whitening = (means.legacy_span if legacy else means.span).whitening
-    return float(np.vdot(whitening, within @ whitening)) + (leak(means) if legacy else 0.0)
+def nc3(X: Any, y: Any, weights: Any) -> float:
+    """Self-duality, | W / |W| - M / |M| |^2: 0 when the head is the centred class means, at most 4.
+
+    `weights` has one row per class, in the sorted order of the labels; M holds the class means centred at
+    their mean.
+
+    Papyan, Han, Donoho (2020), doi:10.1073/pnas.2015509117.
+
+    >>> X, y = [[1.0, 5], [-1, 5]], ["cat", "dog"]
+    >>> round(nc3(X, y, weights=[[3, 0], [-3, 0]]), 12)
+    0.0
+    >>> round(nc3(X, y, weights=[[-3, 0], [3, 0]]), 12)
+    4.0
+    """
+    return Collapse(class_means(group("nc3(X, y, weights)", X, y))).nc3(weights)
+
+
+def nc4(X: Any, y: Any, *, predictions: Any = None, weights: Any = None, bias: Any = None) -> float:
+    """Share of rows that a classifier assigns to the class with the nearest mean: 1 if it is the nearest-mean rule.
+
+    Give either `predictions`, one label per row, or the `weights` (one row per class, in the sorted order
+    of the labels) and `bias` of a linear head. The means are those of (X, y); a tie goes to the first class,
+    up to rounding, and a prediction that is not a label of y counts as a disagreement. (Papyan, Han, Donoho
+    (2020), doi:10.1073/pnas.2015509117, report the complement, the share of rows in disagreement.)
+
+    >>> X, y = [[0.0], [1], [4], [5]], ["a", "a", "b", "b"]
+    >>> nc4(X, y, predictions=["a", "a", "a", "b"])
+    0.75
+    >>> nc4(X, y, weights=[[-1], [1]], bias=[5, 0])
+    1.0
+    """
+    rows = group("nc4(X, y)", X, y)
+    means = class_means(rows)
+    if predictions is None and weights is None:
+        raise means.error("give either predictions or weights")
+    return SecondPass(Collapse(means), weights, bias, covariance=False).add(rows, predictions).result().nc4
 
 
 def cdnv(X: Any, y: Any) -> float:
@@ -76,29 +115,12 @@ def cdnv(X: Any, y: Any) -> float:
     """
     rows = group("cdnv(X, y)", X, y)
     means = class_means(rows)
-    return cdnv_from(means, class_variances(rows, means))
-
-
-def cdnv_from(means: Means, variances: Array) -> float:
-    from scipy.spatial.distance import pdist
-
-    distances = pdist(means.centred, "sqeuclidean")
-    first, second = np.triu_indices(len(variances), k=1)
-    closest = int(distances.argmin())
-    if np.sqrt(distances[closest]) <= means.tolerance:
-        pair = f"{means.classes[first[closest]]} and {means.classes[second[closest]]}"
-        raise ParameterError(f"{means.call}: the class means must differ, those of {pair} are equal.")
-    return float(np.mean((variances[first] + variances[second]) / (2 * distances)))
-
-
-def class_variances(rows: GroupedRows, means: Means) -> Array:
-    """Mean squared distance of the rows of each class to their mean.  # (C,)"""
 
     def squares(codes: Array, block: Array) -> Array:
         block -= means.values[codes]
         return np.einsum("ij,ij->i", block, block)
 
-    return np.bincount(rows.codes, rows.row_values(squares)) / means.counts
+    return Collapse(means, rows.class_averages(squares)).cdnv
 
 
 def vci(X: Any, y: Any) -> float:
@@ -113,27 +135,4 @@ def vci(X: Any, y: Any) -> float:
     0.2
     """
     rows = group("vci(X, y)", X, y)
-    means = class_means(rows)
-    return vci_from(means, within_covariance(rows, means))
-
-
-def within_covariance(rows: GroupedRows, means: Means) -> Array:
-    """Sw: the mean over classes of the class covariances.  # (l, l)"""
-    within = Gram(rows.X.shape[1])
-    for codes, block in rows.residuals(means.values):
-        within.add(block / np.sqrt(means.counts[codes] * len(means.counts))[:, None])
-    return within.total()
-
-
-def vci_from(means: Means, within: Array) -> float:
-    """VCI from the matrix Sw; directions in which St is zero up to rounding do not count."""
-    span, C = means.span, len(means.counts)
-    between = span.directions * (span.lengths / np.sqrt(C))  # (l, r), Sb = between between^T
-    values, vectors = np.linalg.eigh(within + between @ between.T)
-    floor = len(values) * DOUBLE * values[-1]
-    solid, counted = values > floor, span.lengths**2 / C > floor
-    if not counted.any():
-        raise ParameterError(f"{means.call}: the class means must differ, here they are all equal.")
-    inside = vectors[:, solid].T @ between[:, counted]
-    explained = float((inside**2 / values[solid, None]).sum())
-    return 1.0 - explained / int(counted.sum())
+    return SecondPass(Collapse(class_means(rows))).add(rows).result().vci
