@@ -17,7 +17,7 @@ from imprint.serve.drift import ServedDrift
 from imprint.serve.label import MAX_NEXT, LabellingPool
 from imprint.serve.labels import clean_label, clean_name
 from imprint.serve.model import answer
-from imprint.serve.requests import EventStream, Handler, body, ended, guarded, json_body, number
+from imprint.serve.requests import Handler, body, ended, events, guarded, json_body, number
 from imprint.serve.store import digest_of, preview
 
 if TYPE_CHECKING:
@@ -40,8 +40,7 @@ class Api:
 
     def __init__(self, project: "Project", projects: "Projects | None" = None):
         self.project, self.projects = project, projects
-        self.events = EventStream(project)
-        self.drift, self.pool = ServedDrift(project.tell), LabellingPool(project)
+        self.drift, self.pool = ServedDrift(), LabellingPool(project)
         self._room = asyncio.Semaphore(AT_ONCE)
 
     def routes(self) -> list[Route]:
@@ -52,7 +51,7 @@ class Api:
             ("POST", "/api/projects", self.change_projects),
             ("GET", "/api/state", self.state),
             ("GET", "/api/classes", self.classes),
-            ("GET", "/api/events", self.news),
+            ("GET", "/api/events", self.events),
             ("POST", "/api/change", self.change),
             ("POST", "/api/items", self.add),
             ("GET", "/api/items/{number:int}/{kind}", self.preview),
@@ -101,8 +100,8 @@ class Api:
         token_file = (self.projects.first if self.projects else self.project.folder) / "token"
         return {**view.state(self.project), "token_file": str(token_file)}
 
-    async def news(self, request: Request) -> Response:
-        return StreamingResponse(self.events.stream(), media_type="text/event-stream")
+    async def events(self, request: Request) -> Response:
+        return StreamingResponse(events(self.project, self.drift), media_type="text/event-stream")
 
     async def change(self, request: Request) -> Json:
         entry = await json_body(request)

@@ -1,7 +1,7 @@
 """Everything behind the page: the folder of a project, its labelled items, and the newest model."""
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import ExitStack, suppress
 from pathlib import Path
@@ -81,12 +81,11 @@ class Project:
         self.history = replayed(self.store.entries)
         self._fitting = Lock()
         self._model = ServedModel(History(), self._plain)
-        self._listeners: list[Callable[[], object]] = []
         self.closed = False
         self._embedder = BatchingEmbedder(self.backbone)
         self._resources.callback(self._embedder.thread.close)
         self._embed_missing()
-        self._evaluator = Evaluator(self.rows, self.model, self.tell)
+        self._evaluator = Evaluator(self.rows, self.model)
         self._resources.callback(self._evaluator.close)
         self._committer: SupervisedThread[CommitTask, CommitOutcome] = SupervisedThread("commit", self._commit, MOST)
         self._resources.callback(self._committer.close)
@@ -96,7 +95,6 @@ class Project:
         """Finish what is under way and let go of the folder."""
         self.closed = True
         self._resources.close()
-        self.tell()
 
     @property
     def name(self) -> str:
@@ -163,7 +161,6 @@ class Project:
         if entries:
             self.history = history
             self._evaluator.look()
-            self.tell()
         return outcomes
 
     # What follows from the changes
@@ -193,10 +190,6 @@ class Project:
         """Why the last evaluation failed, None if it did not."""
         return self._evaluator.thread.error
 
-    def listen(self, listener: Callable[[], object]) -> None:
-        """Call a function, from some thread, whenever there is a change or an evaluation."""
-        self._listeners.append(listener)
-
     def content(self, item: LabelledItem) -> bytes:
         """The bytes of an item as they came."""
         return self.store.file(item.digest) if item.text is None else item.text.encode()
@@ -206,11 +199,6 @@ class Project:
         if model == before.history.labelled.model:
             return before.basis
         return self._plain if model is None else imported_basis(self.store.file(model))
-
-    def tell(self) -> None:
-        """Call every listener."""
-        for listener in self._listeners:
-            listener()
 
     def _embed_missing(self) -> None:
         """Embed items that have no embedding by this network. One whose file is damaged stays out of the model."""

@@ -9,13 +9,14 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
+from starlette.types import ASGIApp, Receive, Scope, Send
+
 from imprint import backbones
 from imprint.core.errors import FileError, ParameterError
 from imprint.core.family import unknown
 from imprint.core.files.atomic import exclusive, home
 from imprint.serve.labels import clean_label
 from imprint.serve.project import Project, in_use
-from imprint.serve.security import App, Receive, Scope, Send
 from imprint.serve.start import opened
 from imprint.serve.store import PROJECT, copy_project, facts_of, project_name, state_fact
 
@@ -31,7 +32,7 @@ class Projects:
     A request ends with the project with which it began.
     """
 
-    def __init__(self, project: Project, application_of: Callable[[Project, "Projects"], App]):
+    def __init__(self, project: Project, application_of: Callable[[Project, "Projects"], ASGIApp]):
         self._application_of, self._lock, self.base = application_of, Lock(), home() / "serve"
         self.first = project.folder
         """The folder with which the server started; it has the token, and may lie elsewhere."""

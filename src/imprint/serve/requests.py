@@ -1,8 +1,9 @@
-"""Reading a request within its limits of size and time, and telling pages about news."""
+"""Requests: reading a body within limits of size and time, errors as JSON, and the stream of events."""
 
 import asyncio
 import functools
 import json
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from concurrent.futures import Future
 from typing import Any, TypeVar
@@ -13,6 +14,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 
 from imprint.core.errors import FileError, ImprintError, NotFittedError, ParameterError
+from imprint.serve.drift import ServedDrift
 from imprint.serve.project import Project
 from imprint.serve.workers import TaskFailedError
 
@@ -27,7 +29,8 @@ IDLE = 10.0  # seconds without a byte after which an upload is given up
 SLOWEST = 256 * 1024  # bytes per second that an upload of some size must reach
 DEADLINE = 120.0  # seconds after which a request is answered with an error
 UPLOAD_DEADLINE = 3600.0  # of a model file, whose upload has limits of its own
-HEARTBEAT = 15.0  # seconds after which an event is sent in any case, to notice who has gone
+POLL = 0.05  # seconds between two looks for news
+HEARTBEAT = 15.0  # seconds after which an event is sent in any case, to notice closed connections
 
 
 class RequestError(ImprintError):
@@ -144,40 +147,17 @@ def _refusal(status: int, sentence: str) -> Response:
     return JSONResponse({"error": sentence}, status, headers=headers)
 
 
-class EventStream:
-    """Server-sent events for every open page; the page then asks for what it shows."""
+async def events(project: Project, drift: ServedDrift) -> AsyncIterator[str]:
+    """Server-sent events: the newest revision, the newest one that was evaluated, and the drift alarm.
 
-    def __init__(self, project: Project):
-        self._project = project
-        self._waiting: set[asyncio.Event] = set()
-        self._loop: asyncio.AbstractEventLoop | None = None
-        project.listen(self._notify)
-
-    async def stream(self) -> AsyncIterator[str]:
-        """The newest revision and the newest that was evaluated; several changes may share one event."""
-        self._loop = asyncio.get_running_loop()
-        news = asyncio.Event()
-        self._waiting.add(news)
-        try:
-            while not self._project.closed:
-                yield f"data: {json.dumps(self._now())}\n\n"
-                news.clear()
-                try:
-                    await asyncio.wait_for(news.wait(), HEARTBEAT)
-                    await asyncio.sleep(0.02)
-                except TimeoutError:
-                    continue
-        finally:
-            self._waiting.discard(news)
-
-    def _now(self) -> dict[str, Any]:
-        evaluated, project = self._project.evaluation().history.revision, self._project
-        return {"project": project.folder.name, "revision": project.history.revision, "evaluated": evaluated}
-
-    def _notify(self) -> None:
-        if self._loop is not None and not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(self._wake)
-
-    def _wake(self) -> None:
-        for news in self._waiting:
-            news.set()
+    An event follows every change of these, and the page then requests what it shows. Polling needs no callbacks from
+    the threads of the project.
+    """
+    sent, sent_at = "", 0.0
+    while not project.closed:
+        revisions = {"revision": project.history.revision, "evaluated": project.evaluation().history.revision}
+        event = json.dumps({"project": project.folder.name, **revisions, "alarm": drift.alarm})
+        if event != sent or time.monotonic() > sent_at + HEARTBEAT:
+            sent, sent_at = event, time.monotonic()
+            yield f"data: {event}\n\n"
+        await asyncio.sleep(POLL)
