@@ -2,11 +2,11 @@
 
 import asyncio
 import functools
+import inspect
 import json
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
-from concurrent.futures import Future
-from typing import Any, TypeVar
+from typing import Any
 from urllib.parse import unquote_to_bytes
 
 from starlette.exceptions import HTTPException
@@ -19,22 +19,21 @@ from imprint.serve.project import Project
 from imprint.serve.workers import TaskFailedError
 
 Handler = Callable[[Request], Any]
-"""Returns a response or data that becomes JSON, now or when it is awaited."""
-ResultT = TypeVar("ResultT")
+"""Returns a response or data that becomes JSON. Runs in a thread if it is not a coroutine function."""
 
 MEGABYTE = 1 << 20
 LARGEST = {"file": 32 * MEGABYTE, "text": 256 * 1024, "change": MEGABYTE, "model": 512 * MEGABYTE}
-"""Bytes that a request of each kind may carry."""
-IDLE = 10.0  # seconds without a byte after which an upload is given up
-SLOWEST = 256 * 1024  # bytes per second that an upload of some size must reach
+"""Maximum number of bytes in a request of each kind."""
+IDLE = 10.0  # seconds without data after which an upload is aborted
+SLOWEST = 256 * 1024  # minimum average of bytes per second of an upload
 DEADLINE = 120.0  # seconds after which a request is answered with an error
-UPLOAD_DEADLINE = 3600.0  # of a model file, whose upload has limits of its own
+UPLOAD_DEADLINE = 3600.0  # of a model file; `body` limits the upload itself
 POLL = 0.05  # seconds between two looks for news
 HEARTBEAT = 15.0  # seconds after which an event is sent in any case, to notice closed connections
 
 
 class RequestError(ImprintError):
-    """A request that cannot be answered, with the status that programs understand."""
+    """A request that cannot be answered, with its HTTP status."""
 
     def __init__(self, status: int, sentence: str):
         super().__init__(sentence)
@@ -42,7 +41,7 @@ class RequestError(ImprintError):
 
 
 async def body(request: Request, kind: str) -> bytes:
-    """The whole body; refused as soon as it is too long or too slow."""
+    """The complete body; refused as soon as it is too large or too slow."""
     limit, stated = LARGEST[kind], request.headers.get("content-length", "0")
     if request.headers.get("content-type", "").startswith("multipart/"):
         raise RequestError(
@@ -60,7 +59,7 @@ async def body(request: Request, kind: str) -> bytes:
     except TimeoutError:
         raise RequestError(503, f"The upload stalled after {len(content):,} bytes; send it again.") from None
     except ClientDisconnect:
-        raise ParameterError("The request ended before all of it had come.") from None
+        raise ParameterError("The connection was closed before the request was complete.") from None
     return bytes(content)
 
 
@@ -96,22 +95,16 @@ def _too_large(request: Request, kind: str) -> RequestError:
     return RequestError(413, f"{name[:120] or f'This {kind}'} is too large: the maximum size of a {kind} is {limit}.")
 
 
-async def ended(future: "Future[ResultT]") -> ResultT:
-    """The result of a supervised thread's future."""
-    return await asyncio.wrap_future(future)
-
-
 def guarded(call: Handler) -> Callable[[Request], Awaitable[Response]]:
-    """A handler with a deadline, whose errors become one sentence with a status that programs understand."""
-    seconds = UPLOAD_DEADLINE if call.__name__ == "import_model" else None
+    """A handler with a deadline, whose errors become one sentence with an HTTP status."""
+    upload = call.__name__ == "import_model"
 
     @functools.wraps(call)
-    async def answered(request: Request) -> Response:
+    async def respond(request: Request) -> Response:
         try:
             _check_address(request)
-            result = call(request)
-            if isinstance(result, Awaitable):
-                result = await asyncio.wait_for(result, seconds or DEADLINE)
+            running = call(request) if inspect.iscoroutinefunction(call) else asyncio.to_thread(call, request)
+            result = await asyncio.wait_for(running, UPLOAD_DEADLINE if upload else DEADLINE)
             return result if isinstance(result, Response) else JSONResponse(result)
         except HTTPException:
             raise
@@ -122,7 +115,7 @@ def guarded(call: Handler) -> Callable[[Request], Awaitable[Response]]:
         except Exception as e:  # the top level of a request
             return _refusal(500, f"The request failed: {type(e).__name__}: {e}.")
 
-    return answered
+    return respond
 
 
 def _check_address(request: Request) -> None:
