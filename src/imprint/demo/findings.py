@@ -118,34 +118,28 @@ def explore(
     model = Imprinter(BACKBONE, cache=cache)
     data = DigitEmbeddings(model.embed(splits["train"], progress), model.embed(splits["test"], progress))
     with one_blas_thread():  # the matrices are small: more threads only wait for one another
-        return _measure(model, data, splits, seeds, report, start)
-
-
-def _measure(
-    model: Imprinter, data: DigitEmbeddings, splits: dict[str, Split], seeds: int, report: Report, start: float
-) -> Findings:
-    scores = _compare(data, seeds, report)
-    curves = {
-        (title, name): {
-            k: [data.score(_kmeans(k, seed, name), resolve(task), seed) for seed in range(seeds)] for k in KS
+        scores = _compare(data, seeds, report)
+        curves = {
+            (title, name): {
+                k: [data.score(_kmeans(k, seed, name), resolve(task), seed) for seed in range(seeds)] for k in KS
+            }
+            for title, task in CURVES.items()
+            for name in RULES
         }
-        for title, task in CURVES.items()
-        for name in RULES
-    }
-    gains = [_gain(data, d, i) for d in MERGED for i in range(DRAWS)]
-    return Findings(
-        scores=scores,
-        comparison=compare(scores),
-        curves=curves,
-        gains=gains,
-        fit=gain_fit([g.nc1 for g in gains], [g.gain for g in gains]),
-        knowledge=_knowledge(data),
-        nc1={task: nc1(*data.part(data.train, resolve(task))) for task in TASKS},
-        examples=_examples(model.fit(data.train), data, splits),
-        rows=(len(data.train.X), len(data.test.X)),
-        seeds=seeds,
-        seconds=time.perf_counter() - start,
-    )
+        gains = [_gain(data, d, i) for d in MERGED for i in range(DRAWS)]
+        return Findings(
+            scores=scores,
+            comparison=compare(scores),
+            curves=curves,
+            gains=gains,
+            fit=gain_fit([g.nc1 for g in gains], [g.gain for g in gains]),
+            knowledge=_knowledge(data),
+            nc1={task: nc1(*data.part(data.train, resolve(task))) for task in TASKS},
+            examples=_examples(model.fit(data.train), data, splits),
+            rows=(len(data.train.X), len(data.test.X)),
+            seeds=seeds,
+            seconds=time.perf_counter() - start,
+        )
 
 
 def _compare(data: DigitEmbeddings, seeds: int, report: Report) -> dict[str, dict[tuple[str, int], float]]:

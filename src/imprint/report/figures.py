@@ -108,14 +108,7 @@ def canvas(width: float, height: float) -> Iterator[tuple[Any, BytesIO]]:
         out.write(shorter)
 
 
-def draw(
-    panels: Sequence[Panel],
-    x_label: str,
-    y_label: str,
-    *,
-    log_x: bool = False,
-    height: float = 2.5,
-) -> bytes:
+def draw(panels: Sequence[Panel], x_label: str, y_label: str, *, log_x: bool = False, height: float = 2.5) -> bytes:
     """Panels of lines with one legend below; `height` is the height of a panel, in inches."""
     columns = min(3, len(panels))
     lines = -(-len(panels) // columns)
@@ -195,10 +188,10 @@ def _legend(figure: Any, panels: Sequence[Panel], looks: Mapping[str, Mapping[st
 
 
 def _label_narrow_range(axes: Any) -> None:
-    """Label 1, 2 and 5 times the powers of ten on a logarithmic axis of less than two decades."""
+    """Label 1, 2 and 5 times the powers of ten on a logarithmic axis with fewer than five such values."""
     low, high = axes.get_xlim()
-    if high < 100 * low:
-        ticks = [m * 10.0**e for e in range(-6, 7) for m in (1, 2, 5) if low <= m * 10.0**e <= high]
+    ticks = [m * 10.0**e for e in range(-6, 7) for m in (1, 2, 5) if low <= m * 10.0**e <= high]
+    if len(ticks) < 5:
         axes.set_xticks(ticks, [f"{t:g}" for t in ticks])
         axes.minorticks_off()
 
