@@ -12,7 +12,7 @@ import numpy as np
 from imprint.core.errors import FileError
 from imprint.core.files.atomic import atomic_write, home
 from imprint.core.types import Array
-from imprint.datasets.packs import load_pack
+from imprint.datasets.numpy_files import load_pack
 from imprint.normalisers.l2 import L2
 from imprint.paper.artefact import Artefact, Report, Results, write_json
 from imprint.paper.setting import COMBINED, Setting

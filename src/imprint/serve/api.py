@@ -139,11 +139,10 @@ class Api:
         return [predicted]
 
     def _answer(self, raw: bytes, row: Any, name: str, **options: Any) -> dict[str, Any]:
-        model = self.project.model()
-        calibration = evaluation.calibration_for(model, self.project.evaluation())
-        predicted = answer(model, calibration, row, name, **options)
-        if calibration is not None:
-            self.drift.observe(calibration, predicted["known"], name, lambda: _shown(self.project.modality, raw))
+        model = self.project.calibrated_model()
+        predicted = answer(model, row, name, **options)
+        if model.calibration is not None:
+            self.drift.observe(model.calibration, predicted["known"], name, lambda: _shown(self.project.modality, raw))
         return predicted
 
     def drift_state(self, request: Request) -> Json:
@@ -174,12 +173,8 @@ class Api:
 
     async def _require_calibration(self, given: str) -> None:
         """Wait for the evaluation that `unknown` needs; refused where the model cannot be calibrated."""
-        model = await asyncio.to_thread(self.project.model)
-        if (
-            model.head is None
-            or model.tags is not None
-            or evaluation.calibration_for(model, self.project.evaluation()) is not None
-        ):
+        model = await asyncio.to_thread(self.project.calibrated_model)
+        if model.decider is None or model.decider.calibrated:
             return
         newest = await ended(self.project.evaluated())
         if newest.calibration is None:

@@ -5,7 +5,6 @@ import io
 import tempfile
 import zipfile
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,7 @@ from imprint.evaluation.labelled_rows import LabelledRows
 from imprint.evaluation.page import evaluation_page
 from imprint.evaluation.projection import project as projected
 from imprint.imprinter import Imprinter
-from imprint.serve.evaluation import ModelEvaluation
+from imprint.serve.evaluation import ModelEvaluation, calibrated
 from imprint.serve.labelled import LabelledItem
 from imprint.serve.model import IMPORTED, item_number
 from imprint.serve.project import Project
@@ -35,19 +34,17 @@ def picture_input(backbone: Backbone) -> dict[str, Any] | None:
 
 def exported(project: Project, evaluation: ModelEvaluation) -> Imprinter:
     """The model that was evaluated, with its calibration: it answers as the page does."""
-    model = evaluation.model
-    head = model.head if model else None
+    model = calibrated(evaluation.model, evaluation) if evaluation.model else None
+    head = model.decider if model else None
     if model is None or head is None:
         raise NotFittedError("There is no model to export yet: add examples of a class first.")
     items = model.history.labelled.items
-    shelves = {
-        label: shelf._replace(names=tuple(_path(items, name) for name in shelf.names))
-        for label, shelf in model.exemplars.items()
+    exemplars = {
+        label: of_class._replace(names=tuple(_path(items, name) for name in of_class.names))
+        for label, of_class in model.exemplars.items()
+        if not head.tags  # the exemplars of the page are those of its label sets
     }
-    folds = evaluation.folds if evaluation.calibration is not None else None
-    whole = replace(head, folds=folds) if model.tags is None else model.tags
-    shelves = shelves if model.tags is None else {}  # those of label sets are kept for the classes of the page
-    imprinter = Imprinter.of_head(project.spec, project.backbone, whole, shelves)
+    imprinter = Imprinter.of_head(project.spec, project.backbone, head, exemplars)
     imprinter.embedder.tree = False if model.basis.flat else None
     return imprinter
 
@@ -73,22 +70,17 @@ def onnx_file(project: Project, evaluation: ModelEvaluation) -> bytes:
 
 def evaluation_file(project: Project, evaluation: ModelEvaluation) -> bytes:
     """The page of `imprint evaluate` about the held-out items or, without any, about all items by cross-validation."""
-    predictions, calibration, held_out = evaluation.predictions, evaluation.calibration, evaluation.held_out
-    if held_out is not None:
-        title, items, X, P, classes = "Held-out examples", list(held_out.items), *held_out[1:]
-    elif predictions is None or calibration is None or not evaluation.items:
+    predicted = evaluation.held_out or evaluation.cross_validated()
+    if predicted is None or not predicted.items:
         raise NotFittedError("There is nothing to evaluate yet: add two examples of each of two classes.")
-    else:
-        assessed = np.flatnonzero(predictions.assessed)
-        title, items = "Labelled examples", [evaluation.items[n] for n in assessed]
-        X, classes = np.stack([project.rows[i.digest] for i in items]), predictions.classes
-        P = calibration.probabilities(predictions.shares[assessed])
-    y, paths = np.array([i.label for i in items]), [f"{i.label}/{i.file}" for i in items]
+    items, y, P, classes = predicted
+    X, paths = np.stack([project.rows[i.digest] for i in items]), [f"{i.label}/{i.file}" for i in items]
 
     def content(n: int) -> Any:
         return project.modality.read(project.content(items[n]))
 
     rows = LabelledRows(X, y, paths, (), content, project.modality.name)
+    title = "Held-out examples" if evaluation.held_out else "Labelled examples"
     return evaluation_page(title, evaluation_of(P, classes, y, paths), rows, P, classes, projected(X, y), {}).encode()
 
 

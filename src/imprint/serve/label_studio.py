@@ -22,7 +22,6 @@ import numpy as np
 from imprint.active.suggestions import PreparedPool
 from imprint.core.errors import ParameterError, UnreadableInput
 from imprint.core.types import Array
-from imprint.serve import evaluation
 from imprint.serve.model import ServedModel, answer
 from imprint.serve.store import digest_of
 
@@ -130,7 +129,7 @@ class LabelStudio:
             self._config = LabelConfig.parse(given["label_config"])
         config = self._configured()
         self._look(tasks, config)
-        model = self.project.model()
+        model = self.project.calibrated_model()
         scores = self._scores(model)
         return {"results": [self._prediction(task, model, config, scores) for task in tasks]}
 
@@ -191,7 +190,11 @@ class LabelStudio:
         return {tasks[i]: place / (2 * len(order)) for place, i in enumerate(order)}
 
     def _prediction(
-        self, task: dict[str, Any], model: ServedModel, config: LabelConfig, scores: dict[int, float]
+        self,
+        task: dict[str, Any],
+        model: ServedModel,
+        config: LabelConfig,
+        scores: dict[int, float],
     ) -> dict[str, Any]:
         number = int(task["id"])
         known = self._tasks.get(number)
@@ -199,8 +202,7 @@ class LabelStudio:
             return {"result": [], "score": 1.0, "model_version": self.version}
         if model.head is None:
             return {"result": [], "score": scores.get(number, 0.5), "model_version": self.version}
-        calibration = evaluation.calibration_for(model, self.project.evaluation())
-        best = answer(model, calibration, known.row, _name(task), top=1)["top"][0]
+        best = answer(model, known.row, _name(task), top=1)["top"][0]
         region = {"from_name": config.from_name, "to_name": config.to_name, "type": "choices"}
         result = [{**region, "value": {"choices": [best["label"]]}, "score": best["probability"]}]
         score = scores.get(number, 0.5 + best["probability"] / 2)

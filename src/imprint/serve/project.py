@@ -16,7 +16,7 @@ from imprint.embeddings.pipeline import BATCH_SIZE
 from imprint.imprinter.names import words_of
 from imprint.method import Method
 from imprint.modalities import Modality, modality
-from imprint.serve.evaluation import Evaluator, ModelEvaluation
+from imprint.serve.evaluation import Evaluator, ModelEvaluation, calibrated
 from imprint.serve.history import History, replayed
 from imprint.serve.imported import check_import, imported_basis
 from imprint.serve.labelled import LabelledItem
@@ -176,6 +176,10 @@ class Project:
                 self._model = refitted(before, history, self._basis(history, before), self.rows)
             return self._model
 
+    def calibrated_model(self) -> ServedModel:
+        """The newest model with the newest calibration that fits it."""
+        return calibrated(self.model(), self.evaluation())
+
     def evaluation(self) -> ModelEvaluation:
         """The newest evaluation, which may be of a state some changes ago."""
         return self._evaluator.evaluation
@@ -222,11 +226,9 @@ class Project:
 
     def _all_items(self) -> Iterator[LabelledItem]:
         """The items of the project, and those that undoing or redoing may restore."""
-        yield from self.history.labelled.items.values()
-        for chain in (self.history.done, self.history.undone):
-            while chain is not None:
-                yield from (item for pair in chain.last.items.values() for item in pair if item is not None)
-                chain = chain.before
+        for entry, id in (*self.history.done, *self.history.undone):
+            if entry["do"] == "add":
+                yield LabelledItem.of_entry(id, entry)
 
 
 def _applied(history: History, entry: Entry) -> tuple[History, CommitOutcome]:
