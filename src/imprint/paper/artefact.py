@@ -21,7 +21,6 @@ from imprint.report.sections import Cells, Claim, Picture, Section, Verdict, ver
 from imprint.stats import Comparison, compare
 from imprint.stats.rank_tests import rank_rows
 from imprint.study import Instance
-from imprint.study.store import Store
 
 PAPER, FORMAT = "paper.json", 1
 
@@ -104,10 +103,6 @@ class Results:
     def earlier(self, name: str) -> dict[str, Any]:
         """The same, for a measurement that continues an earlier one; empty if there is none."""
         return self.measured(name) if (self.folder / f"{name}.json").exists() else {}
-
-    def manifests(self) -> list[dict[str, Any]]:
-        """The manifests of all stores."""
-        return [Store(p.parent).manifest() for p in sorted(self.folder.glob("*/manifest.json"))]
 
 
 def is_run(folder: str | os.PathLike[str]) -> bool:

@@ -48,7 +48,10 @@ class GainFigure(Artefact):
         points = {"published": published(), "here": measured(results)}
         fits = {source: _fits(of_source) for source, of_source in points.items()}
         titles = {"published": "published", "here": f"here, {results.aggregator}"}
-        clouds = [Cloud(titles[s], _groups(of_source), fits[s]["all"]) for s, of_source in points.items()]
+        clouds = [
+            Cloud.of(titles[s], ((p.backbone, p.remapped, p.nc1, p.gain) for p in of_source), fits[s]["all"])
+            for s, of_source in points.items()
+        ]
         svg = scatter(clouds, "NC1 (log scale)", "gain of k = 5 over k = 1, points")
         parts = self.picture(results, svg), _table(fits)
         return self.filled(results, parts, _check(fits["here"], fits["published"]))
@@ -91,15 +94,6 @@ def _fits(points: Sequence[GainPoint]) -> Fits:
         name: gain_fit([p.nc1 for p in chosen], [p.gain for p in chosen]) if len(chosen) >= FEWEST else None
         for name, chosen in regions.items()
     }
-
-
-def _groups(points: Sequence[GainPoint]) -> dict[tuple[str, bool], tuple[list[float], list[float]]]:
-    groups: dict[tuple[str, bool], tuple[list[float], list[float]]] = {}
-    for p in points:
-        x, y = groups.setdefault((p.backbone, p.remapped), ([], []))
-        x.append(p.nc1)
-        y.append(p.gain)
-    return groups
 
 
 def _table(fits: Mapping[str, Fits]) -> Cells:

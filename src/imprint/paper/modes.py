@@ -75,13 +75,23 @@ class ModeCurves(Artefact):
     def show(self, results: Results) -> Section:
         curves, setting = map_curves(results, self.method), results.setting
         sets = set_curves(results, self.method)
-        panels = [Panel(b, [*_mode_lines(values), *_set_lines(b, sets, setting)]) for b, values in curves.items()]
+        datasets = (*setting.benchmark.datasets, *setting.combined.datasets)
+        panels = []
+        for b, values in curves.items():
+            lines = [
+                Series(f"d = {d}", K, *interval(of_d.mean(axis=0)), shade=(d - 1) / (len(D) - 1), marked=[d - 1])
+                for d, of_d in zip(D, values)
+            ]
+            on_sets = {d: interval(sets[b, d]) for d in datasets if (b, d) in sets}
+            lines += [Series(d, K, *bands, dotted=True, marked=[0, 14]) for d, bands in on_sets.items()]
+            panels.append(Panel(b, lines))
         svg = draw(panels, "proxies per class, k", "accuracy, %", height=3.6)
         means = {b: curve_means(v) for b, v in curves.items()}
-        cells = [_best_k(means), *self._against_published(means, sets, setting)]
-        return self.filled(
-            results, [self.picture(results, svg), *cells], CHECKS[self.name](means), pool=setting.many.datasets[0]
-        )
+        best = tuple((b, *(str(K[int(np.argmax(row))]) for row in rows)) for b, rows in means.items())
+        cells = [Cells(("best k for", *(f"d = {d}" for d in D)), best, 1)]
+        cells += self._against_published(means, sets, setting)
+        findings = CHECKS[self.name](means)
+        return self.filled(results, [self.picture(results, svg), *cells], findings, pool=setting.many.datasets[0])
 
     def _against_published(self, means: Means, sets: Mapping[tuple[str, str], Array], setting: Setting) -> list[Cells]:
         """Curves of published backbones on published data; published for L2 throughout and `max` only."""
@@ -101,24 +111,6 @@ def _value_line(backbone: str, dataset: str, ours: Array, theirs: Sequence[float
     gaps = ours - np.array(theirs)
     at = int(np.abs(gaps).argmax())
     return f"{backbone}, {dataset}", *values, f"{gaps[at]:+.2f} at k = {K[at]}"
-
-
-def _mode_lines(values: Array) -> list[Series]:
-    return [
-        Series(f"d = {d}", K, *interval(curves.mean(axis=0)), shade=(d - 1) / (len(D) - 1), marked=[d - 1])
-        for d, curves in zip(D, values)
-    ]
-
-
-def _set_lines(backbone: str, sets: Mapping[tuple[str, str], Array], setting: Setting) -> list[Series]:
-    datasets = (*setting.benchmark.datasets, *setting.combined.datasets)
-    curves = ((d, sets[backbone, d]) for d in datasets if (backbone, d) in sets)
-    return [Series(d, K, *interval(v), dotted=True, marked=[0, 14]) for d, v in curves]
-
-
-def _best_k(means: Means) -> Cells:
-    lines = tuple((b, *(str(K[int(np.argmax(row))]) for row in values)) for b, values in means.items())
-    return Cells(("best k for", *(f"d = {d}" for d in D)), lines, 1)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -177,18 +169,16 @@ def _peaks(means: Means) -> tuple[bool, str]:
     return all(len(d) == len(D) for d in at_peak.values()), f"peaks at {'; '.join(shown)}"
 
 
-def _best_at_d(means: Means) -> tuple[bool, str]:
-    hits = [K[int(np.argmax(row))] == d for v in means.values() for d, row in zip(D, v)]
-    return all(hits), f"{sum(hits)} of {len(hits)}"
-
-
-def _gains(means: Means) -> tuple[bool, str]:
-    several = all(row[d - 1] > row[0] for v in means.values() for d, row in zip(D[1:], v[1:]))
-    return several, "at d = 10: " + ", ".join(f"{b} {v[9][9] - v[9][0]:+.2f}" for b, v in means.items())
-
-
 def _check_l2(means: Means) -> Findings:
-    tests = {"peaks": _peaks, "best": _best_at_d, "several": _gains}
+    def best_at_d(means: Means) -> tuple[bool, str]:
+        hits = [K[int(np.argmax(row))] == d for v in means.values() for d, row in zip(D, v)]
+        return all(hits), f"{sum(hits)} of {len(hits)}"
+
+    def several(means: Means) -> tuple[bool, str]:
+        holds = all(row[d - 1] > row[0] for v in means.values() for d, row in zip(D[1:], v[1:]))
+        return holds, "at d = 10: " + ", ".join(f"{b} {v[9][9] - v[9][0]:+.2f}" for b, v in means.items())
+
+    tests = {"peaks": _peaks, "best": best_at_d, "several": several}
     return {name: Finding(*test(means), published=test(published())) for name, test in tests.items()}
 
 

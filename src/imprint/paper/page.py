@@ -57,6 +57,10 @@ def _read(folder: Path, name: str, setting: Setting) -> Run:
     counts, costs = zip(*(_cost(folder / role) for role in ROLES))
     shown, whole = _shown(folder, setting)
     beside = "" if setting.aggregator == MAX else setting.aggregator
+    options = "" if setting.maps == MAPS or not setting.many else f" --maps {setting.maps}"
+    options += f" --beside {shlex.quote(setting.beside)}" if setting.beside else ""
+    stores = sorted(manifest.parent for manifest in folder.glob("*/manifest.json"))
+    libraries = Store(stores[0]).manifest()["libraries"] if stores else {}
     return Run(
         f"{name}, {beside}" if beside else name,
         f"the same studies with {beside} instead of max." if beside else _scope(setting, whole),
@@ -66,17 +70,11 @@ def _read(folder: Path, name: str, setting: Setting) -> Run:
         processor=sum(costs),
         wall=spent(folder),
         same=setting.published,
-        options=_options(setting),
-        versions=_versions(Results(folder)),
+        options=options,
+        versions=", ".join([f"imprint {__version__}", *(f"{name} {v}" for name, v in libraries.items())]),
         whole=whole,
         beside=beside,
     )
-
-
-def _options(setting: Setting) -> str:
-    """The options of the command that runs the studies, as far as they are not the defaults."""
-    maps = "" if setting.maps == MAPS or not setting.many else f" --maps {setting.maps}"
-    return maps + (f" --beside {shlex.quote(setting.beside)}" if setting.beside else "")
 
 
 def _shown(folder: Path, setting: Setting) -> tuple[tuple[Section, ...], bool]:
@@ -114,9 +112,3 @@ def _cost(store: Path) -> tuple[int, float]:
     table = Store(store).table()
     seconds = (float(table[f"seconds_{part}"].to_numpy().sum()) for part in ("generation", "evaluation"))
     return len(table), sum(seconds)
-
-
-def _versions(results: Results) -> str:
-    manifests = results.manifests()
-    libraries = manifests[0]["libraries"] if manifests else {}
-    return ", ".join([f"imprint {__version__}", *(f"{name} {version}" for name, version in libraries.items())])

@@ -7,7 +7,7 @@ from math import inf
 from pathlib import Path
 from typing import Any
 
-from imprint.core.errors import FileError
+from imprint.core.files.atomic import make_folder
 from imprint.paper import chosen
 from imprint.paper.artefact import FORMAT, PAPER, Artefact, Report, spent, write_json
 from imprint.paper.setting import Setting
@@ -89,10 +89,7 @@ class _Clock:
 
     def __init__(self, folder: Path, setting: Setting):
         self.folder, self._setting, self._start = folder, setting, time.monotonic()
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-        except OSError as e:
-            raise FileError(f"Cannot write {folder}: {e.strerror}.") from None
+        make_folder(folder)
         self._before = spent(folder)
         self.note()
 

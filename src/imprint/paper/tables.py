@@ -52,8 +52,7 @@ class TableResult:
         rank, pairs = self.comparison.rank, {(row, o): self.comparison.pair(row, o) for row in rows for o in of}
         leads = self._leads(rows, of)
         better = all(rank(row) < rank(o) and pair.significant for (row, o), pair in pairs.items())
-        lead = _listed(leads) if len(rows) > 1 else f"ahead by {leads[rows[0]]:.2f}"
-        figures = f"{lead} points; largest adjusted p {max(pair.adjusted for pair in pairs.values()):.2g}"
+        figures = f"{_points(leads)}, largest adjusted p {max(pair.adjusted for pair in pairs.values()):.2g}"
         return Finding(self.decide(better and (not by or min(leads.values()) > by)), figures)
 
     def points(
@@ -67,14 +66,13 @@ class TableResult:
         """Whether the leads of the rows over the best of some others are in a range, in percentage points."""
         leads = self._leads(rows, over)
         holds = all(at_least <= lead < below for lead in leads.values())
-        figures = _listed(leads) if len(rows) > 1 else f"{leads[rows[0]]:+.2f}"
-        return Finding(self.decide(holds) if needs_instances else holds, f"{figures} points")
+        return Finding(self.decide(holds) if needs_instances else holds, _points(leads))
 
     def alike(self, rows: Sequence[str]) -> Finding:
         """Whether no two of the rows differ significantly."""
         pairs, means = [self.comparison.pair(*two) for two in combinations(rows, 2)], [self.means[row] for row in rows]
         smallest_p = f"smallest adjusted p {min(pair.adjusted for pair in pairs):.2g}"
-        figures = f"means within {max(means) - min(means):.2f} points; {smallest_p}"
+        figures = f"means within {max(means) - min(means):.2f} points, {smallest_p}"
         return Finding(self.decide(not any(pair.significant for pair in pairs)), figures)
 
     def closes_half(self, row: str, low: str, high: str) -> Finding:
@@ -105,8 +103,9 @@ class TableResult:
         return {row: self.means[row] - max(self.means[o] for o in others) for row in rows}
 
 
-def _listed(leads: dict[str, float]) -> str:
-    return ", ".join(f"{row} {lead:+.2f}" for row, lead in leads.items())
+def _points(leads: dict[str, float]) -> str:
+    named = [f"{lead:+.2f}" if len(leads) == 1 else f"{row} {lead:+.2f}" for row, lead in leads.items()]
+    return f"{'; '.join(named)} points"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,7 +13,7 @@ from imprint.paper.run import run, works
 from imprint.paper.setting import MAX, Setting, discover
 from imprint.paper.tables import find
 from imprint.paper.work import SEEDS, method_text, with_aggregator
-from imprint.report.paper_page import as_markdown
+from imprint.report.paper_page import markdown_pages
 from imprint.report.sections import Cells, Picture, Verdict, rows, together
 from imprint.study import Instance
 from imprint.tasks import resolve
@@ -86,7 +86,7 @@ def test_both_answers_to_a_claim_share_a_row(asked):
     assert [s.name for s in runs[1].sections] == ["norm_pre_inf"]  # Table 1 compares published methods
     (row,) = (r for r in rows(together(runs)) if "norm_pre and norm_inf make no" in r.text)
     assert list(row.judged) == ["here", "here, kernel"]
-    text = as_markdown(runs)
+    text = markdown_pages(runs)["results.md"]
     assert text.count("--out RESULTS --beside kernel\n") == 2  # once for each artefact that was run
     assert "here, kernel: the same studies with kernel instead of max.\n" in text
 
@@ -174,12 +174,12 @@ def test_other_architectures_have_no_such_section(folder):
 
 
 def pairs(shift, nc1):
-    found = {}
+    by_dataset = {}
     for dataset in ("mnist", "cifar10"):
-        theirs = same_architecture.published_values("resnet50", dataset)
-        ours = {key: value + shift for key, value in theirs.items()} | {"NC1": nc1[dataset]}
-        found[dataset] = same_architecture.DatasetPair(theirs, ours, np.zeros((15, 3)))
-    return found
+        published = same_architecture.published_values("resnet50", dataset)
+        here = published._replace(curve=published.curve + shift, nc1=nc1[dataset])
+        by_dataset[dataset] = same_architecture.DatasetPair(published, here, np.zeros((15, 3)))
+    return by_dataset
 
 
 def test_claims_about_other_weights_can_fail():
