@@ -9,18 +9,19 @@ All three are folders of `imprint study run paper/... --beside kernel`. What sta
 import re
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
 from imprint.paper import ARTEFACTS
-from imprint.paper.artefact import Results
+from imprint.paper.artefact import NotRunError, Results
 from imprint.paper.budgets import GENERATOR_K, GENERATORS
 from imprint.paper.collapse import set_values
 from imprint.paper.page import read_runs
 from imprint.paper.tables import find
-from imprint.paper.work import bare, cosine, work
+from imprint.paper.work import cosine, unnormalised, work
 from imprint.report.paper_page import markdown_cells
 from imprint.report.sections import MARKS, Cells, Picture, Run, Section, claims_html, rows, tally, together
 
@@ -33,7 +34,7 @@ METHODS = {
     "all rows, 5 nearest": cosine("all", "nearest(m=5)"),
     "k-means, k = 20, `kernel`": "l2 / kmeans(k=20) / none / l2 / kernel",
     "all rows, `kernel`": "l2 / all / none / l2 / kernel",
-    "least squares over all classes (oracle)": bare("least_squares(reg={reg})"),
+    "least squares over all classes (oracle)": unnormalised("least_squares(reg={reg})"),
 }
 REGIONS = ("here, all", "here, d in 1", "here, NC1 > 1")
 
@@ -66,8 +67,6 @@ def together_table(folders: Sequence[Path]) -> Cells:
     artefact, found = ARTEFACTS["kernel"], []
     for folder in folders:
         scores = artefact.scores(Results(folder))
-        if scores is None:
-            raise SystemExit(f"{folder}: run paper/kernel first.")
         found.append(find(artefact.rows, scores))
     lines = []
     for label, method in zip(found[0].labels, found[0].chosen):
@@ -85,8 +84,6 @@ def by_dataset(folder: Path) -> Cells:
     found = {}
     for name in ("table1", "aggregators_all", "kernel"):
         scores = ARTEFACTS[name].scores(results)
-        if scores is None:
-            raise SystemExit(f"{folder}: run paper/{name} first.")
         whole = scores.where(task="all")
         found |= {m: np.median(whole.of(m), axis=1) for m in METHODS.values() if m in _asked(name)}
     for label, method in METHODS.items():
@@ -99,8 +96,6 @@ def over_k(folder: Path) -> Cells:
     lines = []
     for aggregator in ("max", KERNEL):
         scores = ARTEFACTS["generators_over_k"].scores(Results(folder, aggregator))
-        if scores is None:
-            raise SystemExit(f"{folder}: run paper/generators_over_k --beside kernel first.")
         for i, at in enumerate(scores.instances):
             found = {
                 g: [float(np.median(scores.of(cosine(text.format(k=k)))[i])) for k in GENERATOR_K]
@@ -133,8 +128,8 @@ def _gains(results: Results) -> dict[tuple[str, str], float]:
     """Points gained by five k-means proxies over one on all classes, by backbone and data set."""
     few, found = [cosine(f"kmeans(k={k})") for k in (1, 5)], {}
     for role in ("benchmark", "combined"):
-        scores = results.scores(work(results.setting, role, few, ["all"]))
-        if scores is not None:
+        with suppress(NotRunError):
+            scores = results.scores(work(results.setting, role, few, ["all"]))
             one, five = (np.median(scores.of(method), axis=1) for method in few)
             found |= {(at.backbone, at.dataset): g for at, g in zip(scores.instances, five - one)}
     return found

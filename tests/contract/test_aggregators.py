@@ -5,7 +5,8 @@ import json
 import numpy as np
 import pytest
 
-from imprint.aggregators._base import Predecessor
+from imprint.aggregators._base import Change
+from imprint.aggregators.kernel import Kernel
 from imprint.core.layout import fits, to_arrays, to_stacks
 from imprint.core.types import Proxies
 from imprint.export.graph import Graph
@@ -83,13 +84,19 @@ def test_evidence_and_doubt_are_finite_and_mean_what_they_say(a):
 
 
 @pytest.mark.parametrize("a", AGGREGATORS, ids=str)
-def test_what_was_prepared_before_only_saves_work(a):
+def test_what_was_prepared_before_only_saves_work(a, monkeypatch):
+    for module in ("aggregators.kernel", "gaussian_process.update"):
+        monkeypatch.setattr(f"imprint.{module}.RESOLVED_ROWS", 5)
     P, Q = proxies(), queries(np.float64)
     few = Proxies(P.weights[:10], P.labels[:10], P.mass[:10], P.spread[:10])
     rows = np.random.default_rng(8).normal(size=(50, 7))
     sums = a.sums(rows, rows)
-    before = Predecessor(a.prepare(few, sums), np.arange(10), np.arange(10))
-    np.testing.assert_allclose(a.scores(Q, a.prepare(P, sums, before)), a.scores(Q, a.prepare(P, sums)), rtol=1e-9)
+    none = np.empty(0, dtype=np.intp)
+    added = Proxies(P.weights[10:], P.labels[10:], P.mass[10:], P.spread[10:])
+    updated = a.update(Change(a.prepare(few, sums), none, added, P.labels, P.mass), sums)
+    assert (updated is not None) == isinstance(a, Kernel)
+    if updated is not None:
+        np.testing.assert_allclose(a.scores(Q, updated), a.scores(Q, a.prepare(P, sums)), rtol=1e-9)
 
 
 @pytest.mark.parametrize("a", AGGREGATORS, ids=str)

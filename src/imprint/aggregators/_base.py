@@ -11,12 +11,14 @@ from imprint.core.types import Array, Proxies, State
 from imprint.kernels.rows import squared_distances
 
 
-class Predecessor(NamedTuple):
-    """What was prepared for an earlier model, and the proxies that both models have."""
+class Change(NamedTuple):
+    """How the classes of a model differ from those of an earlier one; a class with more rows is removed and added."""
 
-    prepared: Any
-    old: Array  # their rows then
-    new: Array  # their rows now
+    prepared: Any  # for the earlier model
+    removed: Array  # classes of the earlier model that are gone, by index
+    added: Proxies | None  # the proxies of new classes; their labels are indices into all classes now
+    labels: Array  # (p,) of all proxies now
+    mass: Array  # (p,) of all proxies now
 
 
 class Facts(NamedTuple):
@@ -55,9 +57,13 @@ class Aggregator(Component):
         """The statistics of all rows from those of disjoint parts; by default their sum."""
         return {name: np.sum([part[name] for part in parts], axis=0) for name in parts[0]}
 
-    def prepare(self, proxies: Proxies, sums: State, before: Predecessor | None = None) -> Any:
+    def prepare(self, proxies: Proxies, sums: State) -> Any:
         """What `scores` needs and can be computed once from the proxies; by default the proxies themselves."""
         return proxies
+
+    def update(self, change: Change, sums: State) -> Any | None:
+        """The same from what was prepared for an earlier model; None where `prepare` is as good."""
+        return None
 
     @abstractmethod
     def scores(self, Q: Array, prepared: Any) -> Array:

@@ -1,11 +1,12 @@
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 
-from imprint.aggregators._base import Aggregator, Facts, Predecessor
-from imprint.core.arrays import in_type_of, is_torch, like, on_gpu, rows_at, to_numpy
+from imprint.aggregators._base import Aggregator, Change, Facts
+from imprint.core.arrays import in_type_of, like, on_gpu, same_device, to_numpy
 from imprint.core.component import param
 from imprint.core.errors import ParameterError
 from imprint.core.layout import COUNTED, SMALLEST_MASS, Entry, Layout
@@ -14,8 +15,8 @@ from imprint.core.types import Array, Proxies, State
 from imprint.gaussian_process.local import LocalProcess, solve_locally
 from imprint.gaussian_process.nystroem import Nystroem, solve_by_centres
 from imprint.gaussian_process.posterior import Posterior
-from imprint.gaussian_process.scale import differ, merge_moments, moments, rounded_scale, scale, variance
-from imprint.gaussian_process.update import RESOLVED_ROWS, added, removed, solve
+from imprint.gaussian_process.scale import differ, merge_moments, moments, variance
+from imprint.gaussian_process.update import RESOLVED_ROWS, added, removed, scale_for, solve
 from imprint.kernels.cpu import one_blas_thread
 from imprint.kernels.rows import squared_norms
 from imprint.kernels.softmax import softmax
@@ -103,41 +104,56 @@ class Kernel(Aggregator):
     def merge(self, parts: Sequence[State]) -> State:
         return merge_moments(parts)
 
-    def prepare(
-        self, proxies: Proxies, sums: State, before: Predecessor | None = None, targets: Array | None = None
-    ) -> SolvedKernel:
+    def prepare(self, proxies: Proxies, sums: State, targets: Array | None = None) -> SolvedKernel:
         """The solved system; with `targets` (p, labels), it scores labels in the place of classes, not balanced."""
-        s = scale(sums)
-        s = rounded_scale(s) if len(proxies.labels) > RESOLVED_ROWS else s
+        s = scale_for(sums, len(proxies.labels))
         noise = self.noise_of(proxies, s)
         is_lost = variance(sums) < SMALLEST_VARIANCE and differ(proxies.weights)
         if is_lost or not (np.isfinite(s) and np.isfinite(noise).all() and 0 < self.gamma / s < np.inf):
             rule = "the squares of the rows overflow or underflow; scale them or use norm_pre='l2'"
             raise ParameterError(f"{self}: {rule}.")
-        try:
-            with one_blas_thread():
-                system = self._system(proxies, noise, s, before, targets)
-        except np.linalg.LinAlgError:
-            raise ParameterError(f"{self}: proxies lie too close together for this noise; use a larger one.") from None
+        with self._enough_noise():
+            system = self._system(proxies, noise, s, targets)
         weights = class_weights(proxies, self.balance) if targets is None else np.ones(targets.shape[1])
         return SolvedKernel(system, s, proxies.labels, weights)
+
+    def update(self, change: Change, sums: State) -> SolvedKernel | None:
+        """An exact solution at the same scale, on the same device, is corrected by the classes that changed."""
+        count, new, system = len(change.labels), change.added, change.prepared.system
+        s = scale_for(sums, count)
+        if not (isinstance(system, Posterior) and s == change.prepared.scale and count > RESOLVED_ROWS):
+            return None
+        is_there = new is None or same_device(new.weights, system.weights)
+        if not (is_there and _is_exact(system.weights, count, int(change.labels[-1]) + 1)):
+            return None
+        with self._enough_noise():
+            if len(change.removed):
+                system = removed(system, change.removed)
+            if new is not None:
+                system = added(system, new.weights, new.labels, self.noise_of(new, s))
+        return SolvedKernel(system, s, change.labels, class_weights(change, self.balance))
+
+    @contextmanager
+    def _enough_noise(self) -> Iterator[None]:
+        """One thread of BLAS, and our error where proxies are too close together for their noise."""
+        try:
+            with one_blas_thread():
+                yield
+        except np.linalg.LinAlgError:
+            raise ParameterError(f"{self}: proxies lie too close together for this noise; use a larger one.") from None
 
     def noise_of(self, proxies: Proxies, s: float) -> Array:
         """The noise of every proxy at the scale s of distances.  # (p,)"""
         return np.asarray(self.noise / proxies.mass + self.spread * proxies.spread / s)
 
-    def _system(
-        self, proxies: Proxies, noise: Array, s: float, before: Predecessor | None, targets: Array | None
-    ) -> System:
+    def _system(self, proxies: Proxies, noise: Array, s: float, targets: Array | None) -> System:
         n_classes = proxies.n_classes if targets is None else targets.shape[1]
         problem = proxies.weights, proxies.labels, noise, self.gamma / s
-        if not _is_exact(proxies, n_classes):
+        if not _is_exact(proxies.weights, len(proxies.labels), n_classes):
             if targets is None and n_classes > MANY_CLASSES:
                 return solve_locally(*problem)
             self._check_size(len(proxies.labels), n_classes)
             return solve_by_centres(*problem, self.centres, targets)
-        if before is not None and len(proxies.labels) > RESOLVED_ROWS and _can_correct(before.prepared, proxies, s):
-            return _changed(before, proxies, noise)
         return solve(*problem, targets)
 
     def _check_size(self, count: int, n_classes: int) -> None:
@@ -212,39 +228,23 @@ class Kernel(Aggregator):
         return str(g.add("Exp", g.add("Sub", g.add("Sub", cross, squares), lengths)))
 
 
-def class_weights(proxies: Proxies, balance: float) -> Array:
+def class_weights(proxies: Proxies | Change, balance: float) -> Array:
     """(mean rows per class / rows of this class)^balance; exactly 1 for classes of equal size.  # (classes,)
 
     Rows beyond four times the largest number of proxies of a class hardly raise its scores; they do not count.
     """
-    rows = np.add.reduceat(proxies.mass, proxies.starts)
-    rows = np.minimum(rows, COUNTED_ROWS * np.bincount(proxies.labels).max())
+    counts = np.bincount(proxies.labels)
+    rows = np.add.reduceat(proxies.mass, np.cumsum(counts) - counts)
+    rows = np.minimum(rows, COUNTED_ROWS * counts.max())
     return np.asarray((rows.mean() / rows) ** balance)
 
 
-def _is_exact(proxies: Proxies, n_classes: int) -> bool:
+def _is_exact(weights: Any, count: int, n_classes: int) -> bool:
     """Whether the whole system is solved: while it fits into half of a GPU's free memory, or the limits of the CPU."""
-    count = len(proxies.labels)
-    if on_gpu(proxies.weights):
+    if on_gpu(weights):
         import torch
 
-        free = torch.cuda.mem_get_info(proxies.weights.device)[0]
+        free = torch.cuda.mem_get_info(weights.device)[0]
         return 4 * count**2 + 24 * count * n_classes <= free // 2
     few_classes = count * n_classes <= EXACT_COEFFICIENTS and count**2 * n_classes <= EXACT_PRODUCTS
     return count <= EXACT_ROWS and few_classes
-
-
-def _can_correct(prepared: SolvedKernel, proxies: Proxies, s: float) -> bool:
-    """Whether there is an exact solution at the same scale, in the same kind of arrays, to be corrected."""
-    then, now = getattr(prepared.system, "weights", None), proxies.weights
-    same_kind = is_torch(then) == is_torch(now) and getattr(then, "device", None) == getattr(now, "device", None)
-    return isinstance(prepared.system, Posterior) and prepared.scale == s and same_kind
-
-
-def _changed(before: Predecessor, proxies: Proxies, noise: Array) -> Posterior:
-    """The system before, without removed and changed classes, and with new and changed ones."""
-    then = before.prepared
-    leaving = np.setdiff1d(then.labels, then.labels[before.old])
-    system = removed(then.system, leaving) if len(leaving) else then.system
-    new = np.setdiff1d(np.arange(len(proxies.labels)), before.new)
-    return added(system, rows_at(proxies.weights, new), proxies.labels[new], noise[new]) if len(new) else system

@@ -3,7 +3,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from imprint.aggregators._base import Aggregator, Facts, Predecessor
+from imprint.aggregators._base import Aggregator, Facts
 from imprint.core.arrays import Resident, dtype_name, namespace, to_numpy
 from imprint.core.component import param
 from imprint.core.errors import ParameterError
@@ -47,7 +47,7 @@ class Max(Aggregator):
             raise ParameterError(f"{self}: the lengths of the rows overflow; scale them down or use norm_inf='l2'.")
         return {"length": np.array([total]), "rows": mass.sum(keepdims=True)}
 
-    def prepare(self, proxies: Proxies, sums: State, before: Predecessor | None = None) -> SortedProxies:
+    def prepare(self, proxies: Proxies, sums: State) -> SortedProxies:
         longest = np.sqrt(squared_norms(proxies.weights).max())
         reach = float(sums["length"][0] / sums["rows"][0] * longest) or 1.0
         if not np.isfinite(reach):

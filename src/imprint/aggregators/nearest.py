@@ -3,7 +3,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from imprint.aggregators._base import Aggregator, Facts, Predecessor
+from imprint.aggregators._base import Aggregator, Facts
 from imprint.core.arrays import Resident, in_type_of, like, rows_at
 from imprint.core.component import param
 from imprint.core.errors import ParameterError
@@ -37,7 +37,7 @@ class Nearest(Aggregator):
     metric: str = param("euclidean", "distance", choices=METRICS, detail=True)
     weighting: str = param("distance", "what a vote counts", choices=WEIGHTINGS, detail=True)
 
-    def prepare(self, proxies: Proxies, sums: State, before: Predecessor | None = None) -> VotingProxies:
+    def prepare(self, proxies: Proxies, sums: State) -> VotingProxies:
         if self.m > len(proxies.labels):
             raise ParameterError(f"{self}: m must not exceed the {len(proxies.labels)} proxies.")
         centre = column_means(proxies.weights)[None, :]

@@ -5,10 +5,11 @@
 0.125
 """
 
-from imprint.collapse.accumulator import Accumulator, Collapse, SecondPass
+from imprint.collapse.accumulator import Accumulator
+from imprint.collapse.functions import cdnv, nc1, nc2, nc3, nc4, vci
 from imprint.collapse.gain import GainFit, gain_fit
-from imprint.collapse.heads import NC2, nc2, nc3, nc4
-from imprint.collapse.variability import cdnv, nc1, vci
+from imprint.collapse.metrics import NC2, Collapse
+from imprint.collapse.second_pass import SecondPass
 
 __all__ = [
     "NC2",

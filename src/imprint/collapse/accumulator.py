@@ -1,64 +1,16 @@
 """Neural collapse of data that do not fit into memory: batch by batch, on any number of workers."""
 
 from copy import deepcopy
-from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
 
-from imprint.collapse.heads import NC2, NearestMean, nc2_from, nc3_from
-from imprint.collapse.means import Means
+from imprint.collapse.metrics import Collapse, Means
 from imprint.collapse.rows import group
+from imprint.collapse.second_pass import SecondPass
 from imprint.collapse.sums import ClassSums, Gram
-from imprint.collapse.variability import cdnv_from, nc1_from, vci_from
 from imprint.core.errors import ParameterError
 from imprint.core.types import Array
-
-
-@dataclass(frozen=True, eq=False)
-class Collapse:
-    """The metrics of all rows seen, equal to the functions of the same names; each is computed on access."""
-
-    means: Means
-    variances: Array  # (C,)
-    within: Array | None  # (l, l)
-    agreement: float | None = None
-
-    @property
-    def nc1(self) -> float:
-        return nc1_from(self.means, self._within())
-
-    @property
-    def nc1_legacy(self) -> float:
-        """As `nc1(X, y, legacy=True)`."""
-        return nc1_from(self.means, self._within(), legacy=True)
-
-    @property
-    def nc2(self) -> NC2:
-        return nc2_from(self.means)
-
-    def nc3(self, weights: Any) -> float:
-        return nc3_from(self.means, weights)
-
-    @property
-    def nc4(self) -> float:
-        if self.agreement is None:
-            raise ParameterError(f"{self.means.call}: nc4 needs a second pass, see Accumulator.second_pass.")
-        return self.agreement
-
-    @property
-    def vci(self) -> float:
-        return vci_from(self.means, self._within())
-
-    @property
-    def cdnv(self) -> float:
-        return cdnv_from(self.means, self.variances)
-
-    def _within(self) -> Array:
-        if self.within is None:
-            rule = "nc1 and vci need scatter=True, or a second pass, see Accumulator.second_pass"
-            raise ParameterError(f"{self.means.call}: {rule}.")
-        return self.within
 
 
 class Accumulator:
@@ -159,58 +111,3 @@ def _pooled(states: list[ClassSums], means: Means) -> Array:
         for block in sums.residuals(mean):
             gram.add(block / np.sqrt(count))
     return (gram.total() + matrices) / len(states)
-
-
-class SecondPass:
-    """The second pass over the rows, given the class means: see `Accumulator.second_pass`."""
-
-    def __init__(self, first: Collapse, weights: Any = None, bias: Any = None) -> None:
-        self._first = first
-        self._nearest_mean = NearestMean(first.means, weights, bias)
-        self._counts = np.zeros_like(first.means.counts)
-        self._judged = self._agreeing = 0
-        self._gram = Gram(first.means.values.shape[1]) if first.within is None else None
-
-    def update(self, X: Any, y: Any, predictions: Any = None) -> Self:
-        """Add one batch; `predictions` are labels, one per row, if no weights were given."""
-        means, call = self._first.means, "second_pass().update(X, y)"
-        rows = group(call, X, y, at_least=1)
-        where = np.searchsorted(means.classes, rows.classes).clip(max=len(means.classes) - 1)
-        if (means.classes[where] != rows.classes).any() or rows.X.shape[1] != means.values.shape[1]:
-            raise ParameterError(f"{call}: the labels and the width must be those of the first pass.")
-        if not np.isfinite(rows.X).all():
-            raise ParameterError(f"{call}: X must be finite, without NaN or infinity.")
-        if predictions is not None or self._nearest_mean.weights is not None:
-            self._agreeing += self._nearest_mean.agreeing(rows.X, predictions)
-            self._judged += len(rows.X)
-        if self._gram is not None:
-            weights = 1 / np.sqrt(means.counts * len(means.counts))
-            for codes, block in rows.residuals(means.values[where]):
-                self._gram.add(block * weights[where[codes]][:, None])
-        self._counts[where] += rows.counts
-        return self
-
-    def merge(self, other: "SecondPass") -> Self:
-        """Add the second pass of another worker; both must follow the same first pass."""
-        if not np.array_equal(self._first.means.values, other._first.means.values):
-            raise ParameterError("second_pass().merge(other): both must follow the same first pass.")
-        self._counts += other._counts
-        self._judged += other._judged
-        self._agreeing += other._agreeing
-        if self._gram is not None and other._gram is not None:
-            self._gram.absorb(other._gram)
-        return self
-
-    def __add__(self, other: "SecondPass") -> "SecondPass":
-        return deepcopy(self).merge(other)
-
-    def result(self) -> Collapse:
-        """All metrics; every class must have as many rows as in the first pass."""
-        first = self._first
-        for label, had, got in zip(first.means.classes, first.means.counts, self._counts):
-            if had != got:
-                call = "second_pass().result()"
-                raise ParameterError(f"{call}: class {label} must have {had} rows as in the first pass, got {got}.")
-        within = first.within if self._gram is None else self._gram.total().copy()
-        agreement = self._agreeing / self._judged if self._judged else None
-        return Collapse(first.means, first.variances, within, agreement)

@@ -44,14 +44,10 @@ def labels(call: str, name: str, values: Any, count: int) -> Array:
     return array
 
 
-def narrow_product(block: Array, columns: Array) -> Array:
-    """block @ columns. A product with few columns is a third faster in slices of eight rows."""
-    count, width = columns.shape[1], block.shape[1]
-    whole = len(block) // 8 * 8 if count <= 64 else 0
-    product = np.empty((len(block), count))
-    np.matmul(block[:whole].reshape(-1, 8, width), columns, out=product[:whole].reshape(-1, 8, count))
-    np.matmul(block[whole:], columns, out=product[whole:])
-    return product
+def block_slices(rows: int, width: int) -> list[slice]:
+    """Slices of a matrix of this shape, each of about `BLOCK` numbers."""
+    step = max(1, BLOCK // width)
+    return [slice(start, start + step) for start in range(0, rows, step)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,37 +72,34 @@ class GroupedRows:
 
     def class_sums(self) -> Array:
         """The sums of the rows of each class, in float64.  # (C, l)"""
-        step = self._step()
 
         def total(index: Array) -> Array:
-            blocks = (self.X[index[a : a + step]].astype(np.float64) for a in range(0, len(index), step))
+            blocks = (self.X[index[part]].astype(np.float64) for part in block_slices(len(index), self.X.shape[1]))
             with np.errstate(invalid="ignore", over="ignore"):
                 return np.asarray(sum(np.ones(len(block)) @ block for block in blocks))
 
         with one_blas_thread():
             return np.stack(on_all_cores(total, self._indices()))
 
-    def row_values(self, values: Callable[[Array, Array], Array]) -> Array:
-        """One value per row, computed on all cores by `values(codes, block)` with float64 copies of the rows."""
-        step = self._step()
-        parts = (slice(a, a + step) for a in range(0, len(self.X), step))
+    def class_averages(self, values: Callable[[Array, Array], Array]) -> Array:
+        """The mean over each class of one value per row.  # (C,)
+
+        `values(codes, block)` computes it on all cores from float64 copies of the rows.
+        """
         with one_blas_thread():
-            return np.concatenate(
-                on_all_cores(lambda part: values(self.codes[part], self.X[part].astype(np.float64)), parts)
+            computed = on_all_cores(
+                lambda part: values(self.codes[part], self.X[part].astype(np.float64)), block_slices(*self.X.shape)
             )
+        return np.bincount(self.codes, np.concatenate(computed)) / self.counts
 
     def residuals(self, means: Array) -> Iterator[tuple[Array, Array]]:
         """Blocks of rows minus the means of their classes, with the classes of the rows."""
-        for a in range(0, len(self.X), self._step()):
-            codes = self.codes[a : a + self._step()]
-            yield codes, self.X[a : a + len(codes)].astype(np.float64) - means[codes]
+        for part in block_slices(*self.X.shape):
+            yield self.codes[part], self.X[part].astype(np.float64) - means[self.codes[part]]
 
     def _indices(self) -> list[Array]:
         """The row indices of each class."""
         return np.split(self.order, np.cumsum(self.counts)[:-1])
-
-    def _step(self) -> int:
-        return max(1, BLOCK // self.X.shape[1])
 
 
 def group(call: str, X: Any, y: Any, at_least: int = 2) -> GroupedRows:

@@ -51,6 +51,11 @@ def to_device(array: Any, device: Any) -> Any:
     return torch.as_tensor(array, device=device)
 
 
+def same_device(a: Any, b: Any) -> bool:
+    """Whether both are NumPy arrays, or tensors on one device."""
+    return is_torch(a) == is_torch(b) and getattr(a, "device", None) == getattr(b, "device", None)
+
+
 def namespace(x: Any) -> Any:
     """The module whose functions compute on x: `torch` or `numpy`, which share names such as `linalg.solve`."""
     if not is_torch(x):

@@ -2,16 +2,19 @@
 
 import difflib
 import os
-from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TypedDict, Unpack
 
 from imprint.core.errors import FileError, ParameterError
 from imprint.core.family import unknown
+from imprint.datasets.folder import load_files, load_folder, load_zip
 from imprint.datasets.folder_labels import Nesting
-from imprint.datasets.named import DatasetRecord, DownloadProgress, PublishedFile, load_named, record_of, records
+from imprint.datasets.named import DatasetRecord, DownloadProgress, PublishedFile, load_named, record, records
+from imprint.datasets.numpy_files import load_matrix, load_pack
 from imprint.datasets.split import NO_LABELS, SPLITS, Label, Split, UnreadableInput, check_split
+from imprint.datasets.tables import SUFFIXES, has_tables, load_table, load_table_folder, table_suffix
+from imprint.datasets.tags import with_tags
 
 __all__ = [
     "SPLITS",
@@ -37,13 +40,12 @@ def names() -> list[str]:
     return sorted(records())
 
 
-def record(name: str) -> DatasetRecord:
-    """The record of a named data set, without loading it.
+class TableOptions(TypedDict, total=False):
+    """How a table is read: the columns of labels and of texts, and what separates several labels in a cell."""
 
-    >>> record("usps").train
-    7291
-    """
-    return record_of(name)
+    label_column: str | None
+    text_column: str | None
+    separator: str | None
 
 
 def load(
@@ -52,11 +54,9 @@ def load(
     *,
     labels: str | os.PathLike[str] | None = None,
     labelled: bool = True,
-    label_column: str | None = None,
-    text_column: str | None = None,
-    separator: str | None = None,
     tree: Nesting = None,
     progress: DownloadProgress | None = None,
+    **table: Unpack[TableOptions],
 ) -> Split:
     """One split of a data set: by name, or by the path of a folder, table, pack or matrix.
 
@@ -67,12 +67,14 @@ def load(
       numbers, or one column of lists), with `label` (or `label_column`); a folder may hold `train.csv` and `test.csv`;
     - tags, several labels per input: a table whose cells hold lists of labels, or labels separated by `separator`, or
       with several columns in `label_column`, such as "joy,love"; with a `separator`, equal files in several folders;
-    - a pack `.npz` of pictures, or of embeddings as `imprint embed` writes them;
+    - a pack `.npz` of pictures, or of embeddings as `imprint embed` writes them; an indicator matrix of labels, with
+      the names of its columns in `label_names`, is tags;
     - a matrix `.npy` of embeddings, with one label per row in the file `labels`.
 
     The modality follows from the data: see `modality`, `found` and `parts` of the split. `labelled=False` ignores
-    labels. A name takes precedence over a path: write `./mnist` for a folder of that name. Public data sets are
-    downloaded once, into `data` in `IMPRINT_HOME`; `progress` is called for every block.
+    labels. The options of a table, all None by default, are `label_column`, `text_column` and `separator`. A name takes
+    precedence over a path: write `./mnist` for a folder of that name. Public data sets are downloaded once, into `data`
+    in `IMPRINT_HOME`; `progress` is called for every block.
 
     >>> load("digits"), load("digits", "test")
     (Split(1442 images, 10 classes), Split(355 images, 10 classes))
@@ -80,73 +82,40 @@ def load(
     '1,442 pictures of 10 classes (digits)'
     """
     check_split(split)
+    if unexpected := sorted(table.keys() - TableOptions.__annotations__.keys()):
+        raise TypeError(f"load() got an unexpected keyword argument {unexpected[0]!r}")
     if isinstance(data, str) and data in names():
         named = replace(load_named(data, split, progress), origin=data, parts=SPLITS)
         return named if labelled else replace(named, labels=NO_LABELS, classes=())
     path = Path(data).expanduser()
     if labels is not None and path.suffix.lower() != ".npy":
         raise ParameterError(f"load({os.fspath(data)!r}, labels={os.fspath(labels)!r}): labels go with a .npy file.")
-    columns = {"label_column": label_column, "text_column": text_column, "separator": separator}
-    if path.is_dir():
-        return _load_folder(path, split, labelled, columns, tree)
+    separator, suffix = table.get("separator"), path.suffix.lower()
     if not path.exists():
-        text = os.fspath(data)
-        if not isinstance(data, str) or path.suffix or os.path.basename(text) != text:
-            raise FileError(f"There is no file or folder {text}.")
-        if difflib.get_close_matches(text, names(), 1):
-            raise unknown("dataset", text, [*names(), "or a path"])
-        raise FileError(f"There is no file or folder {text}, and no data set of that name.")
-    if path.suffix.lower() == ".zip":
-        from imprint.datasets.folder import load_zip
-
-        return _tagged(load_zip(path, split, labelled=labelled, tree=tree), separator)
-    return _load_file(path, split, None if labels is None else Path(labels).expanduser(), labelled, columns)
-
-
-def load_files(paths: Iterable[str | os.PathLike[str]], kind: str | None = None) -> Split:
-    """Files given one by one, without labels; a folder stands for everything below it.
-
-    They are read as the modality `kind`, by default that of their suffixes. A missing file is refused; one that
-    cannot be read raises `UnreadableInput` when it is used.
-    """
-    from imprint.datasets.folder import load_files
-
-    return load_files(paths, kind)
-
-
-def _load_file(path: Path, split: str, labels: Path | None, labelled: bool, columns: dict[str, Any]) -> Split:
-    from imprint.datasets.matrices import load_matrix
-    from imprint.datasets.packs import load_pack
-    from imprint.datasets.tables import SUFFIXES, load_table, table_suffix
-
-    suffix = path.suffix.lower()
+        raise _no_such_data(data)
+    if path.is_dir() and has_tables(path):
+        return load_table_folder(path, split, labelled=labelled, **table)
+    if path.is_dir() or suffix == ".zip":
+        inputs = (load_folder if path.is_dir() else load_zip)(path, split, labelled=labelled, tree=tree)
+        return with_tags(inputs, separator) if separator is not None and len(inputs.labels) else inputs
     if suffix == ".npz":
         return load_pack(path, split, labelled=labelled)
     if table_suffix(path):
-        return load_table(path, split, labelled=labelled, **columns)
-    if suffix == ".npy":
-        _check_train(path, split)
-        return load_matrix(path, labels, labelled=labelled, label_column=columns["label_column"])
-    raise FileError(
-        f"Cannot load {path}: give a folder per class, a table ({', '.join(SUFFIXES)}), a .npz pack or a .npy matrix."
-    )
-
-
-def _check_train(path: Path, split: str) -> None:
+        return load_table(path, split, labelled=labelled, **table)
+    if suffix != ".npy":
+        known = f"a table ({', '.join(SUFFIXES)}), a .npz pack or a .npy matrix"
+        raise FileError(f"Cannot load {path}: give a folder per class, {known}.")
     if split != "train":
         raise FileError(f"{path} has no test split; give the test rows as a file of their own.")
+    labels_file = None if labels is None else Path(labels).expanduser()
+    return load_matrix(path, labels_file, labelled=labelled, label_column=table.get("label_column"))
 
 
-def _load_folder(path: Path, split: str, labelled: bool, columns: dict[str, Any], tree: Nesting) -> Split:
-    from imprint.datasets.folder import load_folder
-    from imprint.datasets.tables import has_tables, load_table_folder
-
-    if has_tables(path):
-        return load_table_folder(path, split, labelled=labelled, **columns)
-    return _tagged(load_folder(path, split, labelled=labelled, tree=tree), columns["separator"])
-
-
-def _tagged(split: Split, separator: str | None) -> Split:
-    from imprint.datasets.tags import with_tags
-
-    return split if separator is None or not len(split.labels) else with_tags(split, separator)
+def _no_such_data(data: str | os.PathLike[str]) -> FileError | ParameterError:
+    """The error for a path that does not exist; a word without a suffix may be a mistyped name."""
+    text = os.fspath(data)
+    if not isinstance(data, str) or Path(text).suffix or os.path.basename(text) != text:
+        return FileError(f"There is no file or folder {text}.")
+    if difflib.get_close_matches(text, names(), 1):
+        return unknown("dataset", text, [*names(), "or a path"])
+    return FileError(f"There is no file or folder {text}, and no data set of that name.")

@@ -6,13 +6,15 @@ import time
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from imprint.core.digest import digest
 from imprint.core.errors import FileError
-from imprint.core.files.atomic import atomic_write, home
+from imprint.core.files.atomic import home, make_folder
+from imprint.core.files.notes import read_note, write_note
 from imprint.datasets.split import UnreadableInput
 from imprint.modalities import read_file
 from imprint.modalities._base import LARGEST_FILE
@@ -88,10 +90,11 @@ class FileInputs:
         The digests are cached by names, sizes and times, so an unchanged folder is not read again.
         """
         note = home() / "fingerprints" / digest(self._marks())
-        known, started = _recall(note), time.time()
-        self._digests = known or [self._digest(name) for name in self.names]
-        if not known and self._last_change() < started - SETTLED:
-            _remember(note, self._digests)
+        cached, started = _recall(note), time.time()
+        self._digests = cached or [self._digest(name) for name in self.names]
+        if not cached and self._last_change() < started - SETTLED:
+            with suppress(OSError):  # a read-only home costs time, not correctness
+                write_note(make_folder(note.parent) / note.name, {"digests": self._digests})
         return digest(self._digests)
 
     def _digest(self, name: str) -> str:
@@ -177,19 +180,9 @@ def _changed(path: str) -> FileError:
     )
 
 
-def _remember(note: Path, digests: Sequence[str]) -> None:
-    try:
-        note.parent.mkdir(parents=True, exist_ok=True)
-        with atomic_write(note) as f:
-            f.write("\n".join([*digests, digest([note.name, *digests])]).encode())
-    except OSError:  # a read-only home costs time, not correctness
-        return
-
-
 def _recall(note: Path) -> list[str]:
     """The digests in a note, or an empty list if it is missing or damaged."""
     try:
-        *digests, seal = note.read_text("ascii").split("\n")
-    except (OSError, UnicodeDecodeError):
+        return list(read_note(note, {"digests": list})["digests"])
+    except OSError:
         return []
-    return digests if seal == digest([note.name, *digests]) else []

@@ -22,10 +22,10 @@ NAMED = 20  # files that one message names
 
 
 class Listing(NamedTuple):
-    """The files below a folder or inside a `.zip` by their relative paths, and its sub-folders, even empty ones."""
+    """A folder, or one inside a `.zip`: its files by their relative paths, and its sub-folders, even empty ones."""
 
     where: Path
-    files: list[str]
+    files: Iterable[str]
     folders: set[str]
     open: Callable[[Sequence[str], Decode], FileInputs]
 
@@ -34,18 +34,17 @@ def load_folder(root: Path, split: str, *, labelled: bool = True, tree: Nesting 
     """One split of a folder of pictures, sounds or texts.
 
     Either the folder has `train` and `test` (or `val`) below it, with one sub-folder per class in each, or it has
-    one sub-folder per class itself and is all `train`. A sub-folder `unlabelled` is not a class. Without labels, it is
-    everything below the folder. `folder_labels` says how nested folders are read; those of `test` are read as those
-    of `train`.
+    one sub-folder per class itself and is all `train`. A sub-folder `unlabelled` is not a class. Without labels, the
+    split is everything below the folder. `folder_labels` explains how nested folders are read; those of `test` are read
+    as those of `train`.
     """
-    if not labelled:
-        files = list(_files(root))
-        return _split_of(Listing(root, files, set(), partial(FileInputs, root)), labelled=False, origin=root.name)
-    folder, parts = _split_folder(root, split)
-    if split == "test" and tree is None:
-        tree = [str(label) for label in load_folder(root, "train").classes]
-    listing = _listing(folder)
-    return _split_of(listing, labelled=True, origin=root.resolve().name, parts=parts, tree=tree)
+
+    def list_part(part: str) -> Listing:
+        folder = root / part
+        folders = {entry.name for entry in _entries(folder) if _is_folder(entry)}
+        return Listing(folder, _files(folder, follow_links=labelled), folders, partial(FileInputs, folder))
+
+    return _load(list_part, split, root.resolve().name, labelled, tree)
 
 
 def load_zip(path: Path, split: str, *, labelled: bool = True, tree: Nesting = None) -> Split:
@@ -53,23 +52,21 @@ def load_zip(path: Path, split: str, *, labelled: bool = True, tree: Nesting = N
     members = ZipInputs.members(path)
     while len({name.split("/", 1)[0] for name in members}) == 1 and all(name.count("/") > 1 for name in members):
         members = {name.split("/", 1)[1]: member for name, member in members.items()}
-    below = {name.split("/", 1)[0] for name in members if "/" in name}
-    part, parts = _part_of(path, below, split) if labelled else ("", ("train",))
-    prefix = f"{part}/" if part else ""
-    chosen = {n.removeprefix(prefix): m for n, m in sorted(members.items()) if n.startswith(prefix)}
-    if labelled:
-        chosen = {n: m for n, m in chosen.items() if not n.startswith(f"{UNLABELLED}/")}
-    folders = {name.split("/", 1)[0] for name in chosen if "/" in name}
-    if labelled and split == "test" and tree is None:
-        tree = [str(label) for label in load_zip(path, "train").classes]
-    listing = Listing(path, list(chosen), folders, partial(ZipInputs, path, chosen))
-    return _split_of(listing, labelled=labelled, origin=path.name, parts=parts, tree=tree)
+
+    def list_part(part: str) -> Listing:
+        prefix = f"{part}/" if part else ""
+        names = {n.removeprefix(prefix): member for n, member in sorted(members.items()) if n.startswith(prefix)}
+        folders = {name.split("/", 1)[0] for name in names if "/" in name}
+        return Listing(path, names, folders, partial(ZipInputs, path, names))
+
+    return _load(list_part, split, path.name, labelled, tree)
 
 
 def load_files(paths: Iterable[str | os.PathLike[str]], kind: str | None = None) -> Split:
-    """Files given one by one, without labels; a folder stands for all files below it.
+    """Files given one by one, without labels; a folder stands for everything below it.
 
-    `kind` is the modality that they are read as; by default that of their suffixes, or else pictures.
+    They are read as the modality `kind`, by default that of their suffixes, or else as pictures. A missing file is
+    refused; one that cannot be read raises `UnreadableInput` when it is used.
     """
     names: list[str] = []
     ignored: Counter[str] = Counter()
@@ -92,23 +89,25 @@ def load_files(paths: Iterable[str | os.PathLike[str]], kind: str | None = None)
     return Split(FileInputs("", names, only.read), NO_LABELS, names, (), only.name, ignored=dict(ignored))
 
 
-def _split_of(
-    listing: Listing,
-    *,
-    labelled: bool,
-    origin: str,
-    parts: tuple[str, ...] = ("train",),
-    tree: Nesting = None,
-) -> Split:
+def _load(list_part: Callable[[str], Listing], split: str, origin: str, labelled: bool, tree: Nesting = None) -> Split:
     """The files of one modality. Other files, files outside any class and empty folders are left out and reported."""
-    if labelled and not listing.folders:
+    listing = list_part("")
+    parts: tuple[str, ...] = ("train",)
+    if labelled:
+        part, parts = _part_of(listing.where, listing.folders, split)
+        listing = list_part(part) if part else listing
+        if split == "test" and tree is None:
+            tree = [str(label) for label in _load(list_part, "train", origin, labelled).classes]
+    files = [name for name in listing.files if not (labelled and name.startswith(f"{UNLABELLED}/"))]
+    folders = listing.folders - {UNLABELLED} if labelled else set()
+    if labelled and not folders:
         raise FileError(f"{listing.where} has no sub-folders; make one per class and put its inputs there.")
-    inside = [name for name in listing.files if "/" in name or not labelled]
+    inside = [name for name in files if "/" in name or not labelled]
     kind = _modality(listing.where, inside)
     names = tuple(name for name in inside if of_file(name) == kind)
     labels, sentences = folder_labels(names, tree) if labelled else ([], ())
-    stray = [name for name in listing.files if labelled and "/" not in name and of_file(name) == kind]
-    empty = sorted(listing.folders - {name.split("/", 1)[0] for name in names}) if labelled else []
+    stray = [name for name in files if labelled and "/" not in name and of_file(name) == kind]
+    empty = sorted(folders - {name.split("/", 1)[0] for name in names})
     omissions = [
         *sentences,
         *_omitted(stray, f"{kind.count(len(stray))} outside any class folder"),
@@ -122,7 +121,7 @@ def _split_of(
         kind.name,
         origin=origin,
         parts=parts,
-        ignored=_suffixes([name for name in listing.files if of_file(name) != kind]),
+        ignored=_suffixes([name for name in files if of_file(name) != kind]),
         omissions=tuple(omissions),
     )
 
@@ -154,13 +153,8 @@ def _suffixes(names: Iterable[str]) -> dict[str, int]:
     return dict(Counter(os.path.splitext(name)[1].lower() for name in names))
 
 
-def _split_folder(root: Path, split: str) -> tuple[Path, tuple[str, ...]]:
-    """The folder that holds the classes of one split, and the splits there are."""
-    part, parts = _part_of(root, {e.name for e in _entries(root) if _is_folder(e)}, split)
-    return root / part, parts
-
-
 def _part_of(root: Path, below: set[str], split: str) -> tuple[str, tuple[str, ...]]:
+    """The sub-folder that holds the classes of one split, if there is one, and the splits there are."""
     tests = [name for name in TEST_NAMES if name in below]
     if "train" in below and (tests or below - {UNLABELLED} == {"train"}):
         chosen = "train" if split == "train" else next(iter(tests), "test")
@@ -169,14 +163,6 @@ def _part_of(root: Path, below: set[str], split: str) -> tuple[str, tuple[str, .
     elif split == "train":
         return "", ("train",)
     raise FileError(f"{root} has no test split; put its classes below {root / 'train'} and {root / 'test'}.")
-
-
-def _listing(folder: Path) -> Listing:
-    entries = _entries(folder)
-    folders = [e for e in entries if _is_folder(e) and e.name != UNLABELLED]
-    files = [f"{e.name}/{name}" for e in folders for name in _files(e.path)]
-    loose = [e.name for e in entries if not _is_folder(e)]
-    return Listing(folder, files + loose, {e.name for e in folders}, partial(FileInputs, folder))
 
 
 def _entries(folder: Path | str) -> list[Any]:
@@ -189,13 +175,13 @@ def _entries(folder: Path | str) -> list[Any]:
     return sorted(visible, key=lambda e: e.name)
 
 
-def _files(folder: Path | str) -> Iterator[str]:
-    """The files below a folder by their relative path; links to files are followed, links to folders not."""
+def _files(folder: Path | str, *, follow_links: bool = False) -> Iterator[str]:
+    """The files below a folder by their relative path; `follow_links` follows links to its sub-folders, not deeper."""
     for entry in _entries(folder):
-        if entry.is_dir(follow_symlinks=False):
-            yield from (f"{entry.name}/{name}" for name in _files(entry.path))
-        elif not _is_folder(entry):
+        if not _is_folder(entry):
             yield entry.name
+        elif follow_links or not entry.is_symlink():
+            yield from (f"{entry.name}/{name}" for name in _files(entry.path))
 
 
 def _is_folder(entry: Any) -> bool:

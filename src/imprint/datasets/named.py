@@ -15,7 +15,7 @@ import numpy as np
 from imprint.core.errors import FileError
 from imprint.core.family import unknown
 from imprint.core.files.atomic import atomic_write, home
-from imprint.datasets.packs import load_pack
+from imprint.datasets.numpy_files import load_pack
 from imprint.datasets.split import Joined, RowNames, Split, classes_of, plain_labels
 
 DownloadProgress: TypeAlias = Callable[[str, int, int | None], None]
@@ -74,8 +74,12 @@ def _parse(values: dict[str, Any]) -> DatasetRecord:
     return DatasetRecord(**plain, sources=sources)
 
 
-def record_of(name: str) -> DatasetRecord:
-    """The record of one data set."""
+def record(name: str) -> DatasetRecord:
+    """The record of a named data set, without loading it.
+
+    >>> record("usps").train
+    7291
+    """
     if name not in records():
         raise unknown("dataset", name, records())
     return records()[name]
@@ -89,7 +93,7 @@ def load_named(name: str, split: str, progress: DownloadProgress | None = None) 
         return _load_imagenet(split)
     if name == "combidigits":
         return _load_combidigits(split, progress)
-    load = _load_texts if record_of(name).modality == "text" else _load_pictures
+    load = _load_texts if record(name).modality == "text" else _load_pictures
     return load(name, split, progress)
 
 
@@ -101,7 +105,7 @@ def _load_pictures(name: str, split: str, progress: DownloadProgress | None) -> 
     if not pack.exists():
         folder = pack.parent / "raw" / name
         hint = f", or the whole pack at {pack}"
-        files = {s.file: fetch(s, folder, progress, hint=hint) for s in record_of(name).sources}
+        files = {s.file: fetch(s, folder, progress, hint=hint) for s in record(name).sources}
         arrays: dict[str, Any] = {
             f"{part}_{kind}": array.astype(np.uint8, casting="same_kind" if kind == "images" else "unsafe")
             for part, pair in read_files(PICTURES[name], files, folder).items()
@@ -117,8 +121,8 @@ def _load_texts(name: str, split: str, progress: DownloadProgress | None) -> Spl
     from imprint.datasets.published import TEXTS, read_files
 
     folder = home() / "data" / "text" / name
-    files = {s.file: folder / s.file for s in record_of(name).sources}
-    for source in record_of(name).sources:
+    files = {s.file: folder / s.file for s in record(name).sources}
+    for source in record(name).sources:
         if not files[source.file].exists():
             fetch(source, folder, progress)
     texts, labels = read_files(lambda paths: TEXTS[name](paths, split), files, folder)
@@ -147,7 +151,7 @@ def _load_imagenet(split: str) -> Split:
     for part in ("train", "val"):
         if not (folder / part).is_dir():
             raise FileError(
-                f"imagenet must be downloaded by hand from {record_of('imagenet').homepage}: put or link it so that "
+                f"imagenet must be downloaded by hand from {record('imagenet').homepage}: put or link it so that "
                 f"{folder / part} has one sub-folder per class."
             )
     return load_folder(folder, split, tree=False)

@@ -20,10 +20,9 @@ from imprint.core.errors import FileError, ParameterError
 from imprint.core.files.atomic import atomic_write
 from imprint.core.files.notes import read_note, write_note
 from imprint.core.types import Array
-from imprint.datasets.packs import open_pack, to_float
+from imprint.datasets.numpy_files import FACTORS, list_arrays, read_arrays, to_float
 
 ARRAYS = ("train", "train_labels", "test", "test_labels")
-FACTORS = ("scale", "offset")
 UNPACKED = ("X.npy", "y.npy", "X_test.npy", "y_test.npy")  # the files of an unpacked pack
 NOTE = "unpacked.json"
 
@@ -49,13 +48,13 @@ def read_pack(path: str | os.PathLike[str]) -> Pack:
     array([[ 0. ,  1. ],
            [ 0.5, -1. ]], dtype=float32)
     """
-    stored = _load(Path(path))
+    stored = read_arrays(Path(path), {*ARRAYS, *FACTORS}.intersection(list_arrays(Path(path))))
     problem = _problem(stored)
+    rows = [] if problem else [to_float(stored[name], stored) for name in ("train", "test")]
+    if not all(np.isfinite(r).all() for r in rows):
+        problem = "it holds values that are not finite"
     if problem:
         raise FileError(f"{path} is not a pack of embeddings: {problem}.")
-    rows = [to_float(stored[name], stored) for name in ("train", "test")]
-    if not all(np.isfinite(r).all() for r in rows):
-        raise FileError(f"{path} is not a pack of embeddings: it holds values that are not finite.")
     fingerprint = digest(part for name in sorted(stored) for part in (name, stored[name]))
     return Pack(rows[0], stored["train_labels"], rows[1], stored["test_labels"], fingerprint)
 
@@ -64,8 +63,8 @@ def write_pack(
     path: str | os.PathLike[str], X: Array, y: Array, X_test: Array, y_test: Array, *, as_bytes: bool = False
 ) -> None:
     """Write a pack as float32, or `as_bytes`: smaller, with an error of at most half of a column's `scale`."""
-    given = [np.asarray(a) for a in (X, y, X_test, y_test)]
-    stored = dict(zip(ARRAYS, given)) | {"train": given[0].astype("<f4"), "test": given[2].astype("<f4")}
+    arrays = [np.asarray(a) for a in (X, y, X_test, y_test)]
+    stored = dict(zip(ARRAYS, arrays)) | {"train": arrays[0].astype("<f4"), "test": arrays[2].astype("<f4")}
     problem = _problem(stored)
     if problem:
         raise ParameterError(f"write_pack({os.fspath(path)!r}): {problem}.")
@@ -73,11 +72,6 @@ def write_pack(
         stored |= _as_bytes(stored["train"], stored["test"])
     with atomic_write(path) as f:
         np.savez_compressed(f, allow_pickle=False, **stored)
-
-
-def _load(path: Path) -> dict[str, Array]:
-    with open_pack(path) as pack:
-        return {name: pack[name] for name in ARRAYS + FACTORS if name in pack.files}
 
 
 def _problem(stored: dict[str, Array]) -> str | None:
@@ -92,19 +86,15 @@ def _problem(stored: dict[str, Array]) -> str | None:
         labels = stored[f"{name}_labels"]
         if labels.shape != (len(stored[name]),) or labels.dtype.kind not in "biuU":
             return f"{name}_labels must be one integer or text per row of {name}"
-    return _problem_of_numbers(stored)
-
-
-def _problem_of_numbers(stored: dict[str, Array]) -> str | None:
-    for name in FACTORS:
-        if name in stored and stored[name].shape not in ((), stored["train"].shape[1:]):
-            return f"{name} must be one number or one per column, not of shape {stored[name].shape}"
-    kinds = {stored[name].dtype.kind for name in ("train", "test")}
-    if kinds == {"f"} and not any(name in stored for name in FACTORS):
-        return None
-    if all(stored[name].dtype == np.uint8 for name in ("train", "test")) and "scale" in stored:
-        return None
-    return "rows must be floating point without a scale, or unsigned bytes with one"
+    factors = {name: stored[name] for name in FACTORS if name in stored}
+    for name, factor in factors.items():
+        if factor.shape not in ((), train.shape[1:]):
+            return f"{name} must be one number or one per column, not of shape {factor.shape}"
+    are_floats = train.dtype.kind == test.dtype.kind == "f" and not factors
+    are_bytes = train.dtype == test.dtype == np.uint8 and "scale" in factors
+    return (
+        None if are_floats or are_bytes else "rows must be floating point without a scale, or unsigned bytes with one"
+    )
 
 
 def _as_bytes(train: Array, test: Array) -> dict[str, Array]:
@@ -122,7 +112,7 @@ def open_unpacked(path: Path, cache: Path) -> Pack:
     The folder is named by a digest of the pack's bytes, and its files are verified byte by byte: a pack that has
     changed, or a damaged cache, is unpacked again.
     """
-    folder = cache / _digest(path, *_state(path))[:32]
+    folder = cache / _digest(path)[:32]
     fingerprint = _verified(folder)
     if fingerprint is None:
         _unpack(path, folder)
@@ -133,15 +123,14 @@ def open_unpacked(path: Path, cache: Path) -> Pack:
     return Pack(X, y, X_test, y_test, fingerprint)
 
 
-def _state(path: Path) -> tuple[int, ...]:
-    """Values that change when a file is written to."""
+def _digest(path: Path) -> str:
+    """The digest of a file's bytes; this process reads them again only when the file was written to."""
     s = path.stat()
-    return s.st_ino, s.st_size, s.st_mtime_ns, s.st_ctime_ns
+    return _digest_of_state(path, s.st_ino, s.st_size, s.st_mtime_ns, s.st_ctime_ns)
 
 
 @lru_cache(1024)
-def _digest(path: Path, *state: int) -> str:
-    """The digest of a file's bytes; read again by this process only when the file was written to."""
+def _digest_of_state(path: Path, *state: int) -> str:
     with open(path, "rb") as f:
         return hashlib.file_digest(f, "sha256").hexdigest()
 
@@ -150,21 +139,10 @@ def _verified(folder: Path) -> str | None:
     """The fingerprint of the pack that was unpacked there, if every byte is as it was written."""
     try:
         note = read_note(folder / NOTE, {"fingerprint": str, "files": dict})
-        intact = _digests(folder) == note["files"]
+        intact = {name: _digest(folder / name) for name in UNPACKED} == note["files"]
     except OSError:
         return None
     return str(note["fingerprint"]) if intact else None
-
-
-def _digests(folder: Path) -> dict[str, str]:
-    return {name: _digest(folder / name, *_state(folder / name)) for name in UNPACKED}
-
-
-def _save(path: Path, array: Array) -> None:
-    """Like `np.save`, but a full disk raises an OSError with its reason."""
-    with open(path, "wb") as f:
-        np.lib.format.write_array_header_1_0(f, np.lib.format.header_data_from_array_1_0(array))
-        f.write(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
 
 
 def _unpack(path: Path, folder: Path) -> None:
@@ -176,7 +154,8 @@ def _unpack(path: Path, folder: Path) -> None:
         try:
             for name, array in zip(UNPACKED, pack[:4]):
                 _save(temporary / name, array)
-            write_note(temporary / NOTE, {"fingerprint": pack.fingerprint, "files": _digests(temporary)})
+            files = {name: _digest(temporary / name) for name in UNPACKED}
+            write_note(temporary / NOTE, {"fingerprint": pack.fingerprint, "files": files})
             shutil.rmtree(folder, ignore_errors=True)  # it is damaged
             with suppress(OSError):  # another process was first
                 os.rename(temporary, folder)
@@ -186,3 +165,10 @@ def _unpack(path: Path, folder: Path) -> None:
         raise
     except OSError as e:
         raise FileError(f"Cannot write {folder.parent}: {e.strerror or e}.") from None
+
+
+def _save(path: Path, array: Array) -> None:
+    """Like `np.save`, but a full disk raises an OSError with its reason."""
+    with open(path, "wb") as f:
+        np.lib.format.write_array_header_1_0(f, np.lib.format.header_data_from_array_1_0(array))
+        f.write(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)

@@ -14,12 +14,10 @@ import numpy as np
 
 from imprint.core.arrays import dtype_name, in_type_of, is_torch, like, namespace, on_device_of, to_numpy
 from imprint.core.types import Array
-from imprint.gaussian_process.cholesky import Factor
+from imprint.gaussian_process.cholesky import Factor, block_rows
 from imprint.gaussian_process.gaussian import for_float32, kernel_rows, kernel_sums, lift_proxies, lift_queries
 from imprint.kernels.cpu import one_blas_thread
 from imprint.kernels.rows import squared_norms
-
-QUERIES = 512
 
 
 class Process(ABC):
@@ -74,10 +72,10 @@ class Process(ABC):
         """The posterior standard deviation: 0 at a certain query, 1 far from all proxies.  # (q,) in the type of Q"""
         if is_torch(Q) != is_torch(self.by_class):
             return like(self.doubt(to_numpy(Q)), Q) if is_torch(Q) else to_numpy(self.doubt(like(Q, self.by_class)))
-        parts = []
+        parts, step = [], block_rows(self.lifted)
         with one_blas_thread():
-            for start in range(0, len(Q), QUERIES):
-                k = kernel_rows(lift_queries(Q[start : start + QUERIES], self.centre, "float64"), self.lifted)
+            for start in range(0, len(Q), step):
+                k = kernel_rows(lift_queries(Q[start : start + step], self.centre, "float64"), self.lifted)
                 parts.append((1 - self._explained(k)).clip(0) ** 0.5)
         return in_type_of(namespace(Q).concatenate(parts) if parts else Q[:, 0], Q)
 
@@ -106,6 +104,11 @@ class Posterior(Process):
     by_class: Any  # (classes, rows) A', zero for removed rows
     removed_rows: Array  # rows of removed classes
     removed_columns: Any  # (removed, rows) their columns of (K + N)^-1
+
+    @property
+    def live_rows(self) -> int:
+        """Rows that are not removed."""
+        return int(np.count_nonzero(self.labels >= 0))
 
     @cached_property
     def order(self) -> Array:

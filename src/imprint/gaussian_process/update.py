@@ -11,16 +11,22 @@ from typing import Any
 import numpy as np
 
 from imprint.core.arrays import is_torch, joined, namespace, on_device_of
-from imprint.core.types import Array
+from imprint.core.types import Array, State
 from imprint.gaussian_process.cholesky import Factor, block_rows, zeros_like
 from imprint.gaussian_process.gaussian import centre_of, kernel_rows, lift_proxies, lift_queries
 from imprint.gaussian_process.posterior import Posterior
+from imprint.gaussian_process.scale import rounded_scale, scale
 from imprint.kernels.cpu import one_blas_thread
 
 RESOLVED_ROWS = 4096
 """Proxies up to which the whole system is solved again when classes are added or removed."""
 REMOVED_SHARE = 8
 """Above, it is solved again once one in so many rows of the factor belongs to removed classes."""
+
+
+def scale_for(sums: State, count: int) -> float:
+    """The scale of distances between so many proxies, rounded where a solution is updated."""
+    return rounded_scale(scale(sums)) if count > RESOLVED_ROWS else scale(sums)
 
 
 def solve(weights: Any, labels: Array, noise: Any, rate: float, targets: Array | None = None) -> Posterior:
@@ -53,7 +59,7 @@ def added(system: Posterior, weights: Any, labels: Array, noise: Any) -> Posteri
         noise=joined([system.noise, _noise(noise, weights)]),
         n_classes=n_classes,
     )
-    return _solved_again(more) if len(more.order) <= RESOLVED_ROWS else _bordered(system, more, old)
+    return _solved_again(more) if more.live_rows <= RESOLVED_ROWS else _bordered(system, more, old)
 
 
 def _bordered(system: Posterior, more: Posterior, old: Array) -> Posterior:
@@ -92,7 +98,7 @@ def removed(system: Posterior, classes: Array) -> Posterior:
     positions[remaining] = np.arange(len(remaining))
     rows = np.concatenate([system.removed_rows, np.flatnonzero(np.isin(system.labels, classes))])
     less = replace(system, labels=positions[system.labels], n_classes=len(remaining), removed_rows=rows)
-    again = len(less.order) <= RESOLVED_ROWS or len(rows) * REMOVED_SHARE > len(system.labels)
+    again = less.live_rows <= RESOLVED_ROWS or len(rows) * REMOVED_SHARE > len(system.labels)
     return _solved_again(less) if again else _eliminated(system, less, remaining)
 
 
@@ -149,5 +155,7 @@ def targets_of(labels: Array, targets: Array | None, x: Any) -> Any:
 
 
 def one_hot(labels: Array, n_classes: int, x: Any) -> Any:
-    """Y', float64, where x lies.  # (classes, rows)"""
-    return on_device_of(np.arange(n_classes)[:, None] == labels, x) * on_device_of(np.ones(1), x)
+    """Y', float64, where x lies; zero for rows of removed classes.  # (classes, rows)"""
+    Y, live = zeros_like((n_classes, len(labels)), x), np.flatnonzero(labels >= 0)
+    Y[on_device_of(labels[live], x), on_device_of(live, x)] = 1
+    return Y

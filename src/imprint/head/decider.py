@@ -133,7 +133,7 @@ class Decider(Protocol):
 
     def _normalised(self, Q: Array) -> Array:
         """Queries as the aggregator takes them; refused where they are not as wide as the proxies."""
-        width = self.proxies.weights.shape[1]
+        width = self.imprinted.width or self.proxies.weights.shape[1]
         if Q.shape[1] != width:
             raise ParameterError(f"X has {Q.shape[1]} columns; the model was fitted on {width}.")
         return self.norm_inf.apply(Q)
@@ -176,6 +176,16 @@ class Decider(Protocol):
         winner = int(self.winners(x[None, :])[0])
         q = self.norm_inf.apply(x[None, :])[0]
         return self.aggregator.evidence(q, self.proxies, self.prepared, winner)
+
+
+def check_label_types(subject: str, of_data: Any, of_model: Any) -> None:
+    """Refuse text labels for a model with numbers as labels, and the other way round.
+
+    `subject` begins the error: the call and the data, such as `add(data): the data have`.
+    """
+    data, model = ("text" if np.dtype(dtype).kind in "US" else "number" for dtype in (of_data, of_model))
+    if data != model:
+        raise ParameterError(f"{subject} {data} labels, the model {model} labels.")
 
 
 def largest(S: Any) -> Any:

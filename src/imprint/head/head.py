@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from imprint.aggregators._base import Aggregator, Predecessor
+from imprint.aggregators._base import Aggregator, Change
 from imprint.core.arrays import as_labels, cut, on_gpu, rows_at, to_device
 from imprint.core.errors import NotFittedError, ParameterError
 from imprint.core.family import unknown
@@ -136,21 +136,20 @@ class Head(Decider):
 
     def _proxies(self) -> Proxies:
         order = sorted(range(len(self)), key=self.labels.__getitem__)
-        weights, sizes = self.method.weights(
-            [self.states[i].summary for i in order], np.argsort(order).tolist(), self.dtype
-        )
-        return self._with_mass(weights, sizes)
-
-    def _with_mass(self, weights: Array, sizes: Sequence[int]) -> Proxies:
-        """Finished weights, so many for each class, with what each represents."""
-        summaries = [state.summary for state in self._sorted_states()]
-        mass, spread = (_per_proxy(summaries, sizes, name, default) for name, default in PROXY_DEFAULTS)
-        return Proxies(weights, np.repeat(np.arange(len(sizes)), sizes), mass, spread)
+        summaries = [self.states[i].summary for i in order]
+        return _with_mass(summaries, *self.method.weights(summaries, np.argsort(order).tolist(), self.dtype))
 
     def with_weights(self, weights: Array, sizes: Array) -> "Head":
         """The same with finished weights that were computed before and stored, so many for each class."""
         other = replace(self)
-        other.derived.put("proxies", other._with_mass(weights, sizes.tolist()))
+        summaries = [state.summary for state in self._sorted_states()]
+        other.derived.put("proxies", _with_mass(summaries, weights, sizes.tolist()))
+        return other
+
+    def with_folds(self, folds: Assessor) -> "Head":
+        """The same head with a calibration that was computed elsewhere; everything derived is shared."""
+        other = replace(self, folds=folds)
+        object.__setattr__(other, "derived", self.derived)
         return other
 
     @property
@@ -158,12 +157,18 @@ class Head(Decider):
         return self.derived.get("prepared", self._prepared)
 
     def _prepared(self) -> Any:
-        proxies = self.proxies
-        if self.device is not None and self.aggregator.takes_tensors:
-            proxies = proxies._replace(weights=to_device(proxies.weights, self.device))
-        prepared = self.aggregator.prepare(proxies, self.sums(), self._predecessor(self.derived.source))
+        sums, ancestor = self.sums(), self.derived.source
+        prepared = None if ancestor is None else self.aggregator.update(self._change(ancestor), sums)
+        if prepared is None:
+            prepared = self.aggregator.prepare(self._on_device(self.proxies), sums)
         self.derived.source = None  # frees the memory of the ancestor
         return prepared
+
+    def _on_device(self, proxies: Proxies) -> Proxies:
+        """The proxies where the aggregator computes on them."""
+        if self.device is None or not self.aggregator.takes_tensors:
+            return proxies
+        return proxies._replace(weights=to_device(proxies.weights, self.device))
 
     def _sorted_states(self) -> list[ClassState]:
         return [state for _, state in sorted(zip(self.labels, self.states), key=lambda pair: pair[0])]
@@ -172,18 +177,24 @@ class Head(Decider):
         """The statistics of all training rows, merged in the order of the labels."""
         return self.aggregator.merge([state.sums for state in self._sorted_states()])
 
-    def _predecessor(self, ancestor: "Head | None") -> Predecessor | None:
-        """What an ancestor prepared, and the proxies of the classes whose states are the very same objects."""
-        if ancestor is None:
-            return None
-        now_at, then_at = ({k: i for i, k in enumerate(h.classes.tolist())} for h in (self, ancestor))
+    def _change(self, ancestor: "Head") -> Change:
+        """How the classes differ from those of an ancestor; the same are those whose states are the very same objects.
+
+        Only the proxies of new classes are computed, which is possible because every class is imprinted alone.
+        """
         then = dict(zip(ancestor.labels, ancestor.states))
-        common = [label for label, state in zip(self.labels, self.states) if then.get(label) is state]
-        pairs = [(_rows_of(ancestor.proxies, then_at[k]), _rows_of(self.proxies, now_at[k])) for k in sorted(common)]
-        if not pairs:
-            return None
-        old, new = (np.concatenate(side) for side in zip(*pairs))
-        return Predecessor(ancestor.prepared, old, new)
+        same = {label for label, state in zip(self.labels, self.states) if then.get(label) is state}
+        removed = [i for i, label in enumerate(sorted(ancestor.labels)) if label not in same]
+        summaries = [state.summary for state in self._sorted_states()]
+        sizes = [len(rows) for rows in self.method.generator.proxies(summaries)]
+        added = [i for i, label in enumerate(sorted(self.labels)) if label not in same]
+        new, proxies = [summaries[i] for i in added], None
+        if new:
+            alone = _with_mass(new, *self.method.weights(new, range(len(new)), self.dtype))
+            proxies = self._on_device(alone._replace(labels=np.array(added)[alone.labels]))
+        labels = np.repeat(np.arange(len(sizes)), sizes)
+        mass = _per_proxy(summaries, sizes, *PROXY_DEFAULTS[0])
+        return Change(ancestor.prepared, np.array(removed, dtype=np.intp), proxies, labels, mass)
 
     # Calibration
 
@@ -198,14 +209,15 @@ class Head(Decider):
         return self.folds.calibration
 
 
+def _with_mass(summaries: Sequence[State], weights: Array, sizes: Sequence[int]) -> Proxies:
+    """Finished weights, so many for each class, with the number of rows that each represents and their spread."""
+    mass, spread = (_per_proxy(summaries, sizes, name, default) for name, default in PROXY_DEFAULTS)
+    return Proxies(weights, np.repeat(np.arange(len(sizes)), sizes), mass, spread)
+
+
 def _per_proxy(summaries: Sequence[State], sizes: Sequence[int], name: str, default: float) -> Array:
     """One number for every proxy, from the states that have it."""
     parts = [s[name] if name in s else np.full(n, default) for s, n in zip(summaries, sizes)]
     if [len(part) for part in parts] != list(sizes):
         raise ParameterError(f"A state's {name} must hold one number for each proxy of its class.")
     return np.concatenate(parts)
-
-
-def _rows_of(proxies: Proxies, c: int) -> Array:
-    start, end = np.searchsorted(proxies.labels, (c, c + 1))
-    return np.arange(start, end)

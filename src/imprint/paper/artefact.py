@@ -4,6 +4,7 @@ import json
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -11,18 +12,21 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from imprint.core.errors import FileError
+from imprint.core.errors import FileError, ImprintError
 from imprint.core.files.atomic import atomic_write
 from imprint.core.types import Array
 from imprint.paper.setting import MAX, ROLES, Setting
-from imprint.paper.work import Work, spelling
+from imprint.paper.work import Work, method_text
 from imprint.report.sections import Cells, Claim, Picture, Section, Verdict, verdict
 from imprint.stats import Comparison, compare
 from imprint.stats.rank_tests import rank_rows
 from imprint.study import Instance
-from imprint.study.store import Store
 
 PAPER, FORMAT = "paper.json", 1
+
+
+class NotRunError(ImprintError):
+    """The results of an artefact are missing or incomplete."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,7 +42,7 @@ class Scores:
     def of(self, method: str) -> Array:
         """The accuracies of one method, with the weight decay of each backbone.  # (instances, seeds)"""
         index = {m: j for j, m in enumerate(self.methods)}
-        texts = [spelling(method, at.backbone, self.aggregator) for at in self.instances]
+        texts = [method_text(method, at.backbone, self.aggregator) for at in self.instances]
         return np.stack([self.values[i, index[text]] for i, text in enumerate(texts)])
 
     def medians(self, methods: Sequence[str]) -> Array:
@@ -76,31 +80,29 @@ class Results:
         """The packs on which the studies ran."""
         return replace(Setting.of(read_run(self.folder)["places"]), aggregator=self.aggregator)
 
-    def scores(self, work: Sequence[Work]) -> Scores | None:
-        """The accuracies of the first study; None if some are missing."""
-        if not work:
-            return None
+    def scores(self, work: Sequence[Work]) -> Scores:
+        """The accuracies of the first study; raises `NotRunError` if some are missing."""
+        if not work or not (self.folder / work[0].role / "manifest.json").exists():
+            raise NotRunError(f"{self.folder}: this study has not been run.")
         role, study = work[0]
-        if not (self.folder / role / "manifest.json").exists():
-            return None
         table = study.results(self.folder / role)
         shape = len(study.instances), len(study.methods), len(study.seeds)
         if len(table) != np.prod(shape):
-            return None
+            raise NotRunError(f"{self.folder / role}: some experiments are missing.")
         values = 100 * table["accuracy"].to_numpy().astype(np.float64).reshape(shape)
         return Scores(study.instances, tuple(map(str, study.methods)), values, self.aggregator)
 
     def measured(self, name: str) -> dict[str, Any]:
-        """The measurements in a JSON file of the run; empty if there are none."""
+        """The measurements in a JSON file of the run; raises `NotRunError` if there are none."""
         try:
             values: dict[str, Any] = json.loads((self.folder / f"{name}.json").read_text())
         except FileNotFoundError:
-            return {}
+            raise NotRunError(f"{self.folder}: {name} has not been measured.") from None
         return values
 
-    def manifests(self) -> list[dict[str, Any]]:
-        """The manifests of all stores."""
-        return [Store(p.parent).manifest() for p in sorted(self.folder.glob("*/manifest.json"))]
+    def earlier(self, name: str) -> dict[str, Any]:
+        """The same, for a measurement that continues an earlier one; empty if there is none."""
+        return self.measured(name) if (self.folder / f"{name}.json").exists() else {}
 
 
 def is_run(folder: str | os.PathLike[str]) -> bool:
@@ -155,16 +157,21 @@ class Artefact(ABC):
     topic: str
     title: str
     where: str
+    text: str = ""
+    caption: str = ""
     note: str = ""
+    beside: str = ""
+    """The aggregator that must be compared with `max`; empty if none needs to be."""
     repeatable: bool = False
     """Whether it can be repeated with another aggregator in place of `max`."""
     claims: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, repr=False)
     needs: ClassVar[str] = "benchmark"
     """The role of the packs on which it runs."""
 
-    def served(self, setting: Setting) -> bool:
+    def can_run(self, setting: Setting) -> bool:
         """Whether it can run on these packs."""
-        return bool(setting.group(self.needs)) and (self.repeatable or setting.aggregator == MAX)
+        asked = self.beside in ("", setting.beside) and (self.repeatable or setting.aggregator == MAX)
+        return asked and bool(setting.group(self.needs))
 
     def studies(self, setting: Setting) -> list[Work]:
         """The experiments it needs."""
@@ -181,29 +188,38 @@ class Artefact(ABC):
 
     def section(self, results: Results) -> Section:
         """The results next to the published ones, or the reason why there are none."""
-        shown = self.show(results) or Section(self.name, self.title, self.where, self.missing(results.setting))
+        shown = Section(self.name, self.title, self.where, self.missing(results.setting))
+        if self.can_run(results.setting):
+            with suppress(NotRunError):
+                shown = self.show(results)
         return replace(shown, topic=self.topic)
 
     @abstractmethod
-    def show(self, results: Results) -> Section | None:
-        """The results next to the published ones; None if it was not run."""
+    def show(self, results: Results) -> Section:
+        """The results next to the published ones; raises `NotRunError` if there are none."""
 
     def missing(self, setting: Setting) -> str:
         """Why there are no results."""
         if not setting.group(self.needs):
             return f"The folder of embeddings has no packs of {ROLES[self.needs]}, so there is nothing to run."
-        return f"Not run yet: imprint study run paper/{self.name}"
+        options = f" --beside {self.beside}" if self.beside else ""
+        return f"Not run yet: imprint study run paper/{self.name}{options}"
 
-    def scores(self, results: Results) -> Scores | None:
-        """The accuracies of its first study; None if it was not run."""
+    def scores(self, results: Results) -> Scores:
+        """The accuracies of its first study; raises `NotRunError` if some are missing."""
         return results.scores(self.studies(results.setting)[:1])
 
     def filled(
-        self, text: str, parts: Sequence[Cells | Picture] = (), findings: Findings | None = None, **words: str
+        self, results: Results, parts: Sequence[Cells | Picture] = (), findings: Findings | None = None, **words: object
     ) -> Section:
-        """A section with these parts, and its claims judged by the findings."""
-        claims = tuple(self.judged(findings or {}, **words))
+        """A section with these parts, and its claims judged by the findings; `words` are filled in its text."""
+        text = self.text.format(setting=results.setting, **words)
+        claims = tuple(self.judged(findings or {}))
         return Section(self.name, self.title, self.where, text, tuple(parts), claims, self.note)
+
+    def picture(self, results: Results, svg: bytes, narrow: bytes = b"", **words: object) -> Picture:
+        """A drawing with the caption of the artefact, in which `words` are filled in."""
+        return Picture(self.name, svg, self.caption.format(setting=results.setting, **words), narrow)
 
     def judged(self, findings: Findings, **words: str) -> list[Claim]:
         """The claims with their verdicts on these results and on the published ones; `words` fill in their texts."""

@@ -11,7 +11,7 @@ from imprint.paper.artefact import Artefact, Finding, Findings, Results, Scores
 from imprint.paper.setting import MAX, Setting
 from imprint.paper.work import SHOT_SEEDS, Work, cosine, work
 from imprint.report.figures import Panel, Series, draw, interval
-from imprint.report.sections import Picture, Section, Verdict
+from imprint.report.sections import Section, Verdict
 
 GENERATOR_K = (1, 2, 3, 5, 10, 20, 50, 100)
 GENERATORS = {
@@ -37,28 +37,22 @@ class GeneratorsOverK(Artefact):
         methods = [cosine(text.format(k=k)) for text in GENERATORS.values() for k in GENERATOR_K]
         return work(setting, "benchmark", [*methods, cosine("all")], ["all"])
 
-    def show(self, results: Results) -> Section | None:
+    def show(self, results: Results) -> Section:
         scores, group = self.scores(results), results.setting.benchmark
-        if scores is None:
-            return None
         dataset = "cifar10" if "cifar10" in group.datasets else group.datasets[-1]
-        curves = {g: v for g, v in self.published.items() if g != "all"}
-        lines = [Series(g, GENERATOR_K, v, kind=g) for g, v in curves.items()]
-        published = Panel("published: resnet18, cifar10", lines, self.published["all"][0], "all data kept")
+        curves = [Series(g, GENERATOR_K, v) for g, v in self.published.items() if g != "all"]
+        published = Panel("published: resnet18, cifar10", curves, self.published["all"][0], "all data kept")
         panels = [published] if results.aggregator == MAX else []
         for backbone in group.backbones:
             one = scores.where(backbone=backbone, dataset=dataset)
             panels.append(Panel(f"{backbone}, {dataset}", _generator_lines(one), _median(one, "all"), "all data kept"))
-        svg = draw(panels, "proxies per class, k", "accuracy, %", log_x=True, columns=3)
-        bands = "lines are means, bands 95 % confidence intervals over three seeds"
-        caption = f"L2 throughout, {results.aggregator}; {bands}. Task: all of {dataset}."
-        text = "k-means against the other generators as k grows; dashed: every embedding is a proxy."
-        return self.filled(text, [Picture(self.name, svg, caption)], _check_generators(scores))
+        svg = draw(panels, "proxies per class, k", "accuracy, %", log_x=True)
+        return self.filled(results, [self.picture(results, svg, dataset=dataset)], _check_generators(scores))
 
 
 def _generator_lines(scores: Scores) -> list[Series]:
     curves = ((label, scores.curve(cosine(text), GENERATOR_K)[0]) for label, text in GENERATORS.items())
-    return [Series(label, GENERATOR_K, *interval(values), kind=label) for label, values in curves]
+    return [Series(label, GENERATOR_K, *interval(values)) for label, values in curves]
 
 
 def _median(scores: Scores, generator: str) -> float:
@@ -66,19 +60,18 @@ def _median(scores: Scores, generator: str) -> float:
 
 
 def _check_generators(scores: Scores) -> Findings:
-    best, above, points = 0, [], 0
+    best, above = [], []
     for i, at in enumerate(scores.instances):
         one = replace(scores, instances=(at,), values=scores.values[i : i + 1])
         for k in GENERATOR_K:
             medians = {g: _median(one, text.format(k=k)) for g, text in GENERATORS.items()}
-            best += max(medians, key=lambda g: medians[g]) == "kmeans"
-            points += 1
+            best.append(max(medians, key=lambda g: medians[g]) == "kmeans")
         if _median(one, "kmeans(k=100)") > _median(one, "all"):
             above.append(f"{at.backbone}/{at.dataset}")
     total = len(scores.instances)
     on = f"at k = 100 on {len(above)} of {total} (backbone, data set): {', '.join(above) or 'none'}"
     return {
-        "best": Finding(best == points, f"best at {best} of {points} points (backbone, data set, k)"),
+        "best": Finding(all(best), f"best at {sum(best)} of {len(best)} points (backbone, data set, k)"),
         "above_all": Finding(2 * len(above) > total, on),
     }
 
@@ -96,10 +89,8 @@ class LowData(Artefact):
         methods = [*(cosine(f"kmeans(k={k})") for k in SHOT_K), *([cosine("all")] if setting.aggregator == MAX else [])]
         return work(setting, "benchmark", methods, ["all"], SHOT_SEEDS, _shots(setting))
 
-    def show(self, results: Results) -> Section | None:
+    def show(self, results: Results) -> Section:
         scores, setting = self.scores(results), results.setting
-        if scores is None:
-            return None
         shots = [n for n in _shots(setting) if self.first <= n <= self.last]
         group = setting.benchmark
         averaged = [(b,) for b in group.backbones] if self.per_backbone else [group.backbones]
@@ -109,12 +100,9 @@ class LowData(Artefact):
             for d in group.datasets
         ]
         height = 2.5 if self.per_backbone else 3.4
-        svg = draw(panels, "rows per class, n", "accuracy, %", log_x=True, columns=3, height=height)
-        bands = "bands are 95 % confidence intervals over five seeds"
-        caption = f"k-means, L2 throughout, {results.aggregator}; {bands}. Only k ≤ n is shown."
-        text = f"Every class is cut to n rows, {len(SHOT_SEEDS)} draws; the smallest has {setting.smallest:,}."
+        svg = draw(panels, "rows per class, n", "accuracy, %", log_x=True, height=height)
         findings = {} if self.per_backbone else _check_shots(scores, setting)
-        return self.filled(text, [Picture(self.name, svg, caption)], findings)
+        return self.filled(results, [self.picture(results, svg)], findings, draws=len(SHOT_SEEDS))
 
 
 def _shots(setting: Setting) -> list[int]:
@@ -129,15 +117,14 @@ def _curve(scores: Scores, method: str, backbones: Sequence[str], dataset: str, 
 
 
 def _shot_lines(scores: Scores, backbones: Sequence[str], dataset: str, shots: Sequence[int]) -> list[Series]:
-    lines = []
-    for k in SHOT_K:
-        if enough := [n for n in shots if n >= k]:
-            label = "k = 1 (mean)" if k == 1 else f"k = {k}"
-            values = _curve(scores, cosine(f"kmeans(k={k})"), backbones, dataset, enough)
-            lines.append(Series(label, enough, *interval(values), kind=f"k = {k}"))
+    curves = [("k = 1 (mean)" if k == 1 else f"k = {k}", f"kmeans(k={k})", k) for k in SHOT_K]
     if scores.aggregator == MAX:
-        values = _curve(scores, cosine("all"), backbones, dataset, shots)
-        lines.append(Series("k = n (all)", shots, *interval(values), kind="k = n"))
+        curves.append(("k = n (all)", "all", 1))
+    lines = []
+    for label, generator, fewest in curves:
+        if enough := [n for n in shots if n >= fewest]:
+            values = _curve(scores, cosine(generator), backbones, dataset, enough)
+            lines.append(Series(label, enough, *interval(values)))
     return lines
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from imprint import tasks
 from imprint.collapse import nc1
 from imprint.normalisers.l2 import L2
-from imprint.paper.artefact import Artefact, Finding, Findings, Report, Results, write_json
+from imprint.paper.artefact import Artefact, Finding, Findings, NotRunError, Report, Results, write_json
 from imprint.paper.modes import maps
 from imprint.paper.published import NC1, NC1_OF_SETS, D
 from imprint.paper.setting import COMBINED, MAPS, Setting
@@ -48,7 +48,7 @@ def points(setting: Setting) -> Iterator[Point]:
 
 def measure(setting: Setting, folder: Path, report: Report) -> None:
     """Measure what is missing: NC1 of L2-normalised rows, by the formula and by the published computation."""
-    values, source, every = Results(folder).measured(NAME), Packs(setting.embeddings), list(points(setting))
+    values, source, every = Results(folder).earlier(NAME), Packs(setting.embeddings), list(points(setting))
     for i, point in enumerate(every):
         data = source.open(point.backbone, point.dataset)
         if values.get(point.key, {}).get("fingerprint") != data.fingerprint:
@@ -64,9 +64,11 @@ def measure(setting: Setting, folder: Path, report: Report) -> None:
 
 
 def set_values(results: Results, kind: str = "nc1") -> dict[tuple[str, str], float]:
-    """NC1 of the whole ten-class sets."""
+    """NC1 of the whole ten-class sets; raises `NotRunError` if there is none."""
     values = results.measured(NAME)
-    measured = (p for p in points(results.setting) if p.task == "all" and p.key in values)
+    measured = [p for p in points(results.setting) if p.task == "all" and p.key in values]
+    if not measured:
+        raise NotRunError(f"{results.folder}: NC1 of the ten-class sets has not been measured.")
     return {(p.backbone, p.dataset): values[p.key][kind] for p in measured}
 
 
@@ -86,31 +88,22 @@ class CollapseFigure(Artefact):
     def measure(self, setting: Setting, folder: Path, report: Report) -> None:
         measure(setting, folder, report)
 
-    def show(self, results: Results) -> Section | None:
+    def show(self, results: Results) -> Section:
         maps, sets = map_values(results), set_values(results)
-        if not sets:
-            return None
         old_maps, old_sets = map_values(results, "published"), set_values(results, "published")
         panels = [
-            Panel("published", [Series(b, D, v, kind=b) for b, v in NC1.items()]),
+            Panel("published", [Series(b, D, v) for b, v in NC1.items()]),
             Panel("here, published centring", _lines(old_maps)),
             Panel("here, the formula of the paper", _lines(maps)),
         ]
-        svg = draw([p for p in panels if p.lines], "classes per label, d", "NC1", columns=3)
-        caption = (
-            "Means over ten label maps (test rows, L2-normalised); bands are 95 % confidence intervals over the maps."
-        )
-        text = (
-            "NC1 is 0 where classes have collapsed to their means. The published computation centres rows wrongly and "
-            "so gives larger values; both are shown. Ten-class sets: training rows."
-        )
-        parts: list[Cells | Picture] = [Picture(self.name, svg, caption)] if maps else []
-        parts.append(_table(sets, old_sets))
-        return self.filled(text, parts, _check(maps, sets, old_sets))
+        parts: list[Cells | Picture] = [_table(sets, old_sets)]
+        if maps:
+            parts.insert(0, self.picture(results, draw(panels, "classes per label, d", "NC1")))
+        return self.filled(results, parts, _check(maps, sets, old_sets))
 
 
 def _lines(maps: Mapping[str, Sequence[Sequence[float]]]) -> list[Series]:
-    return [Series(b, D, *interval(np.array(v)), kind=b) for b, v in maps.items()]
+    return [Series(b, D, *interval(np.array(v))) for b, v in maps.items()]
 
 
 def _table(sets: Sets, old: Sets) -> Cells:

@@ -8,14 +8,14 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from imprint.collapse import GainFit, gain_fit
-from imprint.paper.artefact import Artefact, Finding, Findings, Report, Results
+from imprint.paper.artefact import Artefact, Finding, Findings, NotRunError, Report, Results
 from imprint.paper.collapse import map_values, measure, set_values
 from imprint.paper.modes import KMEANS, curve_means, curve_studies, map_curves, set_curves
 from imprint.paper.published import NC1, NC1_OF_SETS, kmeans_over_k
 from imprint.paper.setting import Setting
 from imprint.paper.work import Work
 from imprint.report.figures import Cloud, scatter
-from imprint.report.sections import Cells, Picture, Section
+from imprint.report.sections import Cells, Section
 
 FEWEST = 8  # points for a fit
 Fits = Mapping[str, GainFit | None]
@@ -44,34 +44,27 @@ class GainFigure(Artefact):
     def measure(self, setting: Setting, folder: Path, report: Report) -> None:
         measure(setting, folder, report)
 
-    def show(self, results: Results) -> Section | None:
+    def show(self, results: Results) -> Section:
         points = {"published": published(), "here": measured(results)}
-        if not any(p.remapped for p in points["here"]):
-            return None
         fits = {source: _fits(of_source) for source, of_source in points.items()}
         titles = {"published": "published", "here": f"here, {results.aggregator}"}
-        clouds = [Cloud(titles[s], _groups(of_source), fits[s]["all"]) for s, of_source in points.items()]
+        clouds = [
+            Cloud.of(titles[s], ((p.backbone, p.remapped, p.nc1, p.gain) for p in of_source), fits[s]["all"])
+            for s, of_source in points.items()
+        ]
         svg = scatter(clouds, "NC1 (log scale)", "gain of k = 5 over k = 1, points")
-        caption = (
-            "Filled: means over the maps of one d. Hollow: ten-class sets. Dashed: the least-squares line on log NC1."
-        )
-        text = (
-            f"k-means, L2 throughout, {results.aggregator}. Published points: max, accuracies read exactly, NC1 partly "
-            "from a drawing."
-        )
-        return self.filled(
-            text, (Picture(self.name, svg, caption), _table(fits)), _check(fits["here"], fits["published"])
-        )
+        parts = self.picture(results, svg), _table(fits)
+        return self.filled(results, parts, _check(fits["here"], fits["published"]))
 
 
 def measured(results: Results) -> list[GainPoint]:
     """The points of a run; NC1 by the formula of the paper."""
     maps, sets, count = map_values(results), set_values(results), results.setting.maps
-    if not (maps and sets):
-        return []
+    if not maps:
+        raise NotRunError(f"{results.folder}: NC1 of the label maps has not been measured.")
     points = [
         GainPoint(b, f"{d + 1} in 1", float(np.mean(maps[b][d][:count])), float(row[4] - row[0]), True)
-        for b, values in (map_curves(results, KMEANS) or {}).items()
+        for b, values in map_curves(results, KMEANS).items()
         for d, row in enumerate(curve_means(values))
     ]
     for (b, d), values in set_curves(results, KMEANS).items():
@@ -101,15 +94,6 @@ def _fits(points: Sequence[GainPoint]) -> Fits:
         name: gain_fit([p.nc1 for p in chosen], [p.gain for p in chosen]) if len(chosen) >= FEWEST else None
         for name, chosen in regions.items()
     }
-
-
-def _groups(points: Sequence[GainPoint]) -> dict[tuple[str, bool], tuple[list[float], list[float]]]:
-    groups: dict[tuple[str, bool], tuple[list[float], list[float]]] = {}
-    for p in points:
-        x, y = groups.setdefault((p.backbone, p.remapped), ([], []))
-        x.append(p.nc1)
-        y.append(p.gain)
-    return groups
 
 
 def _table(fits: Mapping[str, Fits]) -> Cells:

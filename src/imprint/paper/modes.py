@@ -1,20 +1,21 @@
 """Classes of several modes: accuracy over k on "d in 1" label maps and on the ten-class sets."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
 from imprint.core.types import Array
-from imprint.paper.artefact import Artefact, Finding, Findings, Results
+from imprint.paper.artefact import Artefact, Finding, Findings, NotRunError, Results
 from imprint.paper.published import D, K, kmeans_over_k
 from imprint.paper.setting import MAX, Setting
-from imprint.paper.work import SEEDS, Work, bare, cosine, work
+from imprint.paper.work import SEEDS, Work, cosine, unnormalised, work
 from imprint.report.figures import Panel, Series, draw, interval
-from imprint.report.sections import Cells, Picture, Section
+from imprint.report.sections import Cells, Section
 
-KMEANS, K_LEAST_SQUARES = cosine("kmeans(k={k})"), bare("k_least_squares(k={k}, reg={reg})")
+KMEANS, K_LEAST_SQUARES = cosine("kmeans(k={k})"), unnormalised("k_least_squares(k={k}, reg={reg})")
 PUBLISHED_POOL = "imagenet"  # the data set of the published label maps
 SHOWN = (0, 4, 14)  # indices in K
 NAMES = ("mean", "k-means, best k", "least squares", "k-least-squares, best k")
@@ -34,25 +35,24 @@ def curve_studies(setting: Setting, method: str) -> list[Work]:
     return [*work(setting, "many", methods, maps(setting.maps), SEEDS), *sets]
 
 
-def map_curves(results: Results, method: str) -> dict[str, Array] | None:
-    """Accuracy on the label maps by backbone.  # (d, map, k, seed)"""
+def map_curves(results: Results, method: str) -> dict[str, Array]:
+    """Accuracy on the label maps by backbone; raises `NotRunError` if some are missing.  # (d, map, k, seed)"""
     setting = results.setting
     scores = results.scores([w for w in curve_studies(setting, method) if w.role == "many"])
-    if scores is None:
-        return None
     chosen = {b: scores.where(backbone=b, dataset=setting.many.datasets[0]) for b in setting.many.backbones}
     shape = len(D), setting.maps, len(K), len(SEEDS)
     return {b: s.curve(method, K).reshape(shape) for b, s in chosen.items()}
 
 
 def set_curves(results: Results, method: str) -> dict[tuple[str, str], Array]:
-    """Accuracy on the whole ten-class sets, by backbone and data set.  # (k, seed)"""
+    """Accuracy on the whole ten-class sets, by backbone and data set, as far as they were run.  # (k, seed)"""
     curves: dict[tuple[str, str], Array] = {}
     for one in curve_studies(results.setting, method):
-        scores = results.scores([one]) if one.role != "many" else None
-        if scores is not None:
-            at = [(instance.backbone, instance.dataset) for instance in scores.instances]
-            curves |= dict(zip(at, scores.curve(method, K)))
+        if one.role != "many":
+            with suppress(NotRunError):
+                scores = results.scores([one])
+                at = [(instance.backbone, instance.dataset) for instance in scores.instances]
+                curves |= dict(zip(at, scores.curve(method, K)))
     return curves
 
 
@@ -67,26 +67,31 @@ class ModeCurves(Artefact):
     """A panel for each backbone: a line for each d, dotted lines for the ten-class sets."""
 
     method: str
-    what: str
     needs: ClassVar[str] = "many"
 
     def studies(self, setting: Setting) -> list[Work]:
         return curve_studies(setting, self.method)
 
-    def show(self, results: Results) -> Section | None:
+    def show(self, results: Results) -> Section:
         curves, setting = map_curves(results, self.method), results.setting
-        if curves is None:
-            return None
         sets = set_curves(results, self.method)
-        panels = [Panel(b, [*_mode_lines(values), *_set_lines(b, sets, setting)]) for b, values in curves.items()]
-        svg = draw(panels, "proxies per class, k", "accuracy, %", columns=3, height=3.6)
-        bands = "bands are 95 % confidence intervals over three seeds"
-        caption = f"{self.what}, {results.aggregator}. Means over {setting.maps} label maps, marked at k = d; {bands}."
+        datasets = (*setting.benchmark.datasets, *setting.combined.datasets)
+        panels = []
+        for b, values in curves.items():
+            lines = [
+                Series(f"d = {d}", K, *interval(of_d.mean(axis=0)), shade=(d - 1) / (len(D) - 1), marked=[d - 1])
+                for d, of_d in zip(D, values)
+            ]
+            on_sets = {d: interval(sets[b, d]) for d in datasets if (b, d) in sets}
+            lines += [Series(d, K, *bands, dotted=True, marked=[0, 14]) for d, bands in on_sets.items()]
+            panels.append(Panel(b, lines))
+        svg = draw(panels, "proxies per class, k", "accuracy, %", height=3.6)
         means = {b: curve_means(v) for b, v in curves.items()}
-        text = f"New labels of d classes each from {setting.many.datasets[0]}; dotted: the whole ten-class sets."
-        parts: list[Cells | Picture] = [Picture(self.name, svg, caption), _best_k(means)]
-        parts += self._against_published(means, sets, setting)
-        return self.filled(text, parts, CHECKS[self.name](means))
+        best = tuple((b, *(str(K[int(np.argmax(row))]) for row in rows)) for b, rows in means.items())
+        cells = [Cells(("best k for", *(f"d = {d}" for d in D)), best, 1)]
+        cells += self._against_published(means, sets, setting)
+        findings = CHECKS[self.name](means)
+        return self.filled(results, [self.picture(results, svg), *cells], findings, pool=setting.many.datasets[0])
 
     def _against_published(self, means: Means, sets: Mapping[tuple[str, str], Array], setting: Setting) -> list[Cells]:
         """Curves of published backbones on published data; published for L2 throughout and `max` only."""
@@ -108,24 +113,6 @@ def _value_line(backbone: str, dataset: str, ours: Array, theirs: Sequence[float
     return f"{backbone}, {dataset}", *values, f"{gaps[at]:+.2f} at k = {K[at]}"
 
 
-def _mode_lines(values: Array) -> list[Series]:
-    return [
-        Series(f"d = {d}", K, *interval(curves.mean(axis=0)), f"d = {d}", shade=(d - 1) / (len(D) - 1), marked=[d - 1])
-        for d, curves in zip(D, values)
-    ]
-
-
-def _set_lines(backbone: str, sets: Mapping[tuple[str, str], Array], setting: Setting) -> list[Series]:
-    datasets = (*setting.benchmark.datasets, *setting.combined.datasets)
-    curves = ((d, sets[backbone, d]) for d in datasets if (backbone, d) in sets)
-    return [Series(d, K, *interval(v), kind=d, dotted=True, marked=[0, 14]) for d, v in curves]
-
-
-def _best_k(means: Means) -> Cells:
-    lines = tuple((b, *(str(K[int(np.argmax(row))]) for row in values)) for b, values in means.items())
-    return Cells(("best k for", *(f"d = {d}" for d in D)), lines, 1)
-
-
 @dataclass(frozen=True, kw_only=True)
 class BestK(Artefact):
     """k-means and k-least-squares over d, with one proxy and with the best number; a panel for each backbone."""
@@ -135,19 +122,12 @@ class BestK(Artefact):
     def studies(self, setting: Setting) -> list[Work]:
         return [*curve_studies(setting, KMEANS), *curve_studies(setting, K_LEAST_SQUARES)]
 
-    def show(self, results: Results) -> Section | None:
+    def show(self, results: Results) -> Section:
         kmeans, least_squares = (map_curves(results, method) for method in (KMEANS, K_LEAST_SQUARES))
-        if kmeans is None or least_squares is None:
-            return None
         lines = {b: dict(zip(NAMES, (*_one_and_best(kmeans[b]), *_one_and_best(least_squares[b])))) for b in kmeans}
-        panels = [Panel(b, [Series(n, D, *interval(v), kind=n) for n, v in of_b.items()]) for b, of_b in lines.items()]
-        svg = draw(panels, "classes per label, d", "accuracy, %", columns=3)
-        bands = "bands are 95 % confidence intervals over three seeds"
-        caption = f"Means over {results.setting.maps} label maps; {bands}; k = 1 to 15."
-        text = (
-            "k-means with L2 throughout, least squares with nothing normalised; the best k is that of the mean curve."
-        )
-        return self.filled(text, [Picture(self.name, svg, caption)], _check_best_k(lines))
+        panels = [Panel(b, [Series(n, D, *interval(v)) for n, v in of_b.items()]) for b, of_b in lines.items()]
+        svg = draw(panels, "classes per label, d", "accuracy, %")
+        return self.filled(results, [self.picture(results, svg)], _check_best_k(lines))
 
 
 def _one_and_best(values: Array) -> tuple[Array, Array]:
@@ -189,18 +169,16 @@ def _peaks(means: Means) -> tuple[bool, str]:
     return all(len(d) == len(D) for d in at_peak.values()), f"peaks at {'; '.join(shown)}"
 
 
-def _best_at_d(means: Means) -> tuple[bool, str]:
-    hits = [K[int(np.argmax(row))] == d for v in means.values() for d, row in zip(D, v)]
-    return all(hits), f"{sum(hits)} of {len(hits)}"
-
-
-def _gains(means: Means) -> tuple[bool, str]:
-    several = all(row[d - 1] > row[0] for v in means.values() for d, row in zip(D[1:], v[1:]))
-    return several, "at d = 10: " + ", ".join(f"{b} {v[9][9] - v[9][0]:+.2f}" for b, v in means.items())
-
-
 def _check_l2(means: Means) -> Findings:
-    tests = {"peaks": _peaks, "best": _best_at_d, "several": _gains}
+    def best_at_d(means: Means) -> tuple[bool, str]:
+        hits = [K[int(np.argmax(row))] == d for v in means.values() for d, row in zip(D, v)]
+        return all(hits), f"{sum(hits)} of {len(hits)}"
+
+    def several(means: Means) -> tuple[bool, str]:
+        holds = all(row[d - 1] > row[0] for v in means.values() for d, row in zip(D[1:], v[1:]))
+        return holds, "at d = 10: " + ", ".join(f"{b} {v[9][9] - v[9][0]:+.2f}" for b, v in means.items())
+
+    tests = {"peaks": _peaks, "best": best_at_d, "several": several}
     return {name: Finding(*test(means), published=test(published())) for name, test in tests.items()}
 
 

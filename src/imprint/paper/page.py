@@ -34,7 +34,9 @@ def read_runs(folders: Sequence[str | os.PathLike[str]]) -> list[Run]:
     for folder in folders:
         name = Path(Results(Path(folder)).setting.embeddings).name if len(folders) > 1 else "here"
         names.append(name if name not in names else f"{name} {len(names) + 1}")
-    runs = (_read(Path(f), name, way) for f, name in zip(folders, names) for way in Results(Path(f)).setting.ways)
+    runs = (
+        _read(Path(f), name, one) for f, name in zip(folders, names) for one in Results(Path(f)).setting.by_aggregator
+    )
     return [run for run in runs if run.sections or not run.beside]
 
 
@@ -55,6 +57,10 @@ def _read(folder: Path, name: str, setting: Setting) -> Run:
     counts, costs = zip(*(_cost(folder / role) for role in ROLES))
     shown, whole = _shown(folder, setting)
     beside = "" if setting.aggregator == MAX else setting.aggregator
+    options = "" if setting.maps == MAPS or not setting.many else f" --maps {setting.maps}"
+    options += f" --beside {shlex.quote(setting.beside)}" if setting.beside else ""
+    stores = sorted(manifest.parent for manifest in folder.glob("*/manifest.json"))
+    libraries = Store(stores[0]).manifest()["libraries"] if stores else {}
     return Run(
         f"{name}, {beside}" if beside else name,
         f"the same studies with {beside} instead of max." if beside else _scope(setting, whole),
@@ -64,17 +70,11 @@ def _read(folder: Path, name: str, setting: Setting) -> Run:
         processor=sum(costs),
         wall=spent(folder),
         same=setting.published,
-        options=_options(setting),
-        versions=_versions(Results(folder)),
+        options=options,
+        versions=", ".join([f"imprint {__version__}", *(f"{name} {v}" for name, v in libraries.items())]),
         whole=whole,
         beside=beside,
     )
-
-
-def _options(setting: Setting) -> str:
-    """The options of the command that runs the studies, as far as they are not the defaults."""
-    maps = "" if setting.maps == MAPS or not setting.many else f" --maps {setting.maps}"
-    return maps + (f" --beside {shlex.quote(setting.beside)}" if setting.beside else "")
 
 
 def _shown(folder: Path, setting: Setting) -> tuple[tuple[Section, ...], bool]:
@@ -84,7 +84,7 @@ def _shown(folder: Path, setting: Setting) -> tuple[tuple[Section, ...], bool]:
     """
     every = {section.name: section for section in sections(folder, aggregator=setting.aggregator)}
     filled = [name for name, section in every.items() if section.parts or section.claims]
-    whole = all(name in filled for name, artefact in ARTEFACTS.items() if artefact.served(setting))
+    whole = all(name in filled for name, artefact in ARTEFACTS.items() if artefact.can_run(setting))
     ran = [name for name in filled if not ARTEFACTS[name].needs_no_run]
     return tuple(every[name] for name in (filled if whole or not ran else ran)), whole
 
@@ -112,9 +112,3 @@ def _cost(store: Path) -> tuple[int, float]:
     table = Store(store).table()
     seconds = (float(table[f"seconds_{part}"].to_numpy().sum()) for part in ("generation", "evaluation"))
     return len(table), sum(seconds)
-
-
-def _versions(results: Results) -> str:
-    manifests = results.manifests()
-    libraries = manifests[0]["libraries"] if manifests else {}
-    return ", ".join([f"imprint {__version__}", *(f"{name} {version}" for name, version in libraries.items())])

@@ -5,14 +5,14 @@ import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from imprint.core.errors import FileError
 from imprint.core.files.atomic import atomic_write, home
 from imprint.core.types import Array
-from imprint.datasets.packs import load_pack
+from imprint.datasets.numpy_files import load_pack
 from imprint.normalisers.l2 import L2
 from imprint.paper.artefact import Artefact, Report, Results, write_json
 from imprint.paper.setting import COMBINED, Setting
@@ -29,24 +29,22 @@ class LabelMaps(Artefact):
     """The classes that share a label, for three values of d."""
 
     def show(self, results: Results) -> Section:
-        caption = (
-            f"{POOL} classes, {LABELS} new labels (rows); coloured: the classes that a label takes, by their numbers."
-        )
-        text = (
-            "A hundred classes are shuffled and cut into ten blocks; new label j takes the first d classes of block j. "
-            "The published maps are nested like this, though the paper's text takes the next d classes for each label."
-        )
-        return self.filled(text, [Picture(self.name, _draw_maps(), caption)])
+        return self.filled(results, [self.picture(results, _draw_maps(), pool=POOL, labels=LABELS)])
 
 
 def _draw_maps() -> bytes:
     with canvas(7.2, 2.2) as (figure, out):
+        from matplotlib.patches import Rectangle
+
         for axes, d in zip(figure.subplots(1, len(SHOWN)), SHOWN):
             whole, taken = (DIn1(d=n, labels=LABELS, pool=POOL).mapping(range(POOL)) for n in (POOL // LABELS, d))
             counts = [0] * LABELS
             for number, label in whole.items():
-                _cell(axes, counts[int(label)], int(label), str(number), number in taken)
-                counts[int(label)] += 1
+                y = int(label)
+                x, counts[y] = counts[y], counts[y] + 1
+                face, ink = (COLOURS[5], INK) if number in taken else (GRID, PALE)
+                axes.add_patch(Rectangle((x - 0.46, y - 0.46), 0.92, 0.92, facecolor=face, edgecolor="none"))
+                axes.text(x, y, str(number), ha="center", va="center", fontsize=9, color=ink)
             axes.set_title(f"{d} in 1", loc="left")
             axes.set_xlim(-0.5, POOL // LABELS - 0.5)
             axes.set_ylim(LABELS - 0.5, -0.5)
@@ -58,17 +56,17 @@ def _draw_maps() -> bytes:
     return out.getvalue()
 
 
-def _cell(axes: Any, x: int, y: int, text: str, taken: bool) -> None:
-    from matplotlib.patches import Rectangle
-
-    face = COLOURS[5] if taken else GRID
-    axes.add_patch(Rectangle((x - 0.46, y - 0.46), 0.92, 0.92, facecolor=face, edgecolor="none"))
-    axes.text(x, y, text, ha="center", va="center", fontsize=9, color=INK if taken else PALE)
-
-
 SOURCES, DIGIT, EACH, SIZE = ("mnist", "mnistm", "svhn", "usps"), 6, 5, 32
 POINTS = 60  # embeddings shown of each source
 FILE, NAME = "combidigits.npy", "combidigits"
+EMBEDDINGS = (
+    f"Embeddings of the digit {DIGIT}, L2-normalised, on their first two principal components; "
+    f"{POINTS} training rows of each source."
+)
+LACKING = (
+    f" To draw them, put packs of the pictures ({', '.join(SOURCES)}) or the file of sources "
+    f"(sources-{COMBINED}.npz) next to the embeddings."
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,16 +87,16 @@ class CombiDigitsFigure(Artefact):
             points = {b: _project(Packs(setting.embeddings), b, sources) for b in setting.combined.backbones}
             write_json(folder / f"{NAME}.json", points)
 
-    def show(self, results: Results) -> Section | None:
-        if not results.setting.combined:
-            return None
-        parts = [*_pictures(self.name, results), *_clouds(self.name, results)]
-        text = "Ten classes, each of digits from four sources: classes of several modes."
-        lacking = (
-            f" To draw them, keep packs of the pictures ({', '.join(SOURCES)}) or the file of sources "
-            f"(sources-{COMBINED}.npz) beside the embeddings."
-        )
-        return self.filled(text + ("" if parts else lacking), parts)
+    def show(self, results: Results) -> Section:
+        parts = []
+        if (results.folder / FILE).is_file():
+            svg = _draw_samples(np.load(results.folder / FILE))
+            parts.append(self.picture(results, svg, digit=DIGIT, sources=", ".join(SOURCES)))
+        if points := results.earlier(NAME):
+            clouds = [Cloud(b, {(s, False): (x, y) for s, (x, y) in of_b.items()}) for b, of_b in points.items()]
+            svg = scatter(clouds, "first component", "second component", log_x=False, side=2.9, size=14)
+            parts.append(Picture(f"{self.name}_embeddings", svg, EMBEDDINGS))
+        return self.filled(results, parts, lacking="" if parts else LACKING)
 
 
 def _picture_packs(setting: Setting) -> Iterator[Path]:
@@ -142,24 +140,6 @@ def _project(source: Packs, backbone: str, sources: Array) -> dict[str, list[lis
     axes *= np.sign(axes[[0, 1], np.abs(axes).argmax(axis=1)])[:, None]
     flat = np.round(centred @ axes.T, 4)
     return {name: flat[origin == i][:POINTS].T.tolist() for i, name in enumerate(SOURCES)}
-
-
-def _pictures(name: str, results: Results) -> list[Picture]:
-    if not (results.folder / FILE).is_file():
-        return []
-    caption = f"The digit {DIGIT}, a row for each source: {', '.join(SOURCES)}."
-    return [Picture(name, _draw_samples(np.load(results.folder / FILE)), caption)]
-
-
-def _clouds(name: str, results: Results) -> list[Picture]:
-    points = results.measured(NAME)
-    if not points:
-        return []
-    clouds = [Cloud(b, {(s, False): (x, y) for s, (x, y) in by_source.items()}) for b, by_source in points.items()]
-    svg = scatter(clouds, "first component", "second component", log_x=False, side=2.9, size=14)
-    where = "on their first two principal components"
-    caption = f"Embeddings of the digit {DIGIT}, L2-normalised, {where}; {POINTS} training rows of each source."
-    return [Picture(f"{name}_embeddings", svg, caption)]
 
 
 def _draw_samples(pictures: Array) -> bytes:

@@ -7,24 +7,24 @@ from math import inf
 from pathlib import Path
 from typing import Any
 
-from imprint.core.errors import FileError
+from imprint.core.files.atomic import make_folder
 from imprint.paper import chosen
 from imprint.paper.artefact import FORMAT, PAPER, Artefact, Report, spent, write_json
 from imprint.paper.setting import Setting
-from imprint.paper.work import PIECE, Work, in_pieces, joined
+from imprint.paper.work import PIECE, Work, in_pieces, merged
 from imprint.study import Progress, Study, Summary
 from imprint.study import run as run_study
 
 
-def served(name: str, setting: Setting) -> list[Artefact]:
+def runnable(name: str, setting: Setting) -> list[Artefact]:
     """The artefacts of `paper/NAME` that can run on these packs."""
-    return [artefact for artefact in chosen(name).values() if artefact.served(setting)]
+    return [artefact for artefact in chosen(name).values() if artefact.can_run(setting)]
 
 
 def works(name: str, setting: Setting) -> list[Work]:
     """The studies behind `paper/NAME`; experiments that several artefacts need are named once."""
-    every = (w for way in setting.ways for artefact in served(name, way) for w in artefact.studies(way))
-    return in_pieces(joined(every))
+    every = (w for one in setting.by_aggregator for artefact in runnable(name, one) for w in artefact.studies(one))
+    return in_pieces(merged(every))
 
 
 def run(
@@ -52,7 +52,7 @@ def run(
 
         done.append(run_study(studies, clock.folder / role, progress=report, **how))
         clock.note()
-    for artefact in served(name, setting):
+    for artefact in runnable(name, setting):
         artefact.measure(setting, clock.folder, measuring)
         clock.note()
     return _sum(done, clock.seconds)
@@ -89,10 +89,7 @@ class _Clock:
 
     def __init__(self, folder: Path, setting: Setting):
         self.folder, self._setting, self._start = folder, setting, time.monotonic()
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-        except OSError as e:
-            raise FileError(f"Cannot write {folder}: {e.strerror}.") from None
+        make_folder(folder)
         self._before = spent(folder)
         self.note()
 

@@ -37,7 +37,7 @@ def work(
     group = setting.group(role)
     if not group:
         return []
-    texts = [t for method in methods for t in spellings(method, group.backbones, setting.aggregator)]
+    texts = [method_text(method, b, setting.aggregator) for method in methods for b in group.backbones]
     study = Study(
         name=role,
         embeddings=setting.embeddings,
@@ -51,32 +51,28 @@ def work(
     return [Work(role, study)]
 
 
-def spellings(method: str, backbones: Iterable[str], aggregator: str = MAX) -> list[str]:
-    """A method as results name it, once for each weight decay of the backbones.
+@cache
+def method_text(method: str, backbone: str, aggregator: str = MAX) -> str:
+    """A method as results name it: with the weight decay of the backbone and an aggregator in place of `max`.
 
-    >>> spellings("none / least_squares(reg={reg}) / none / none / max", ["resnet18", "swin_b"])[1]
+    >>> method_text("none / least_squares(reg={reg}) / none / none / max", "swin_b")
     'none / least_squares(reg=0.05) / none / none / max'
     """
-    return list(dict.fromkeys(spelling(method, b, aggregator) for b in backbones))
+    text = with_aggregator(method, aggregator).replace("{reg}", repr(regularisation(backbone)))
+    return str(method_from_text(text))
 
 
-@cache
-def spelling(method: str, backbone: str, aggregator: str = MAX) -> str:
-    """A method as the results of one backbone name it."""
-    return str(method_from_text(decided_by(aggregator, method).replace("{reg}", repr(regularisation(backbone)))))
-
-
-def decided_by(aggregator: str, method: str) -> str:
+def with_aggregator(method: str, aggregator: str) -> str:
     """The method with `max` replaced by an aggregator; other aggregators stay.
 
-    >>> decided_by("kernel", "l2 / mean / l2 / l2 / max")
+    >>> with_aggregator("l2 / mean / l2 / l2 / max", "kernel")
     'l2 / mean / l2 / l2 / kernel'
     """
     *parts, last = method.split(" / ")
     return " / ".join([*parts, aggregator if last == MAX else last])
 
 
-def joined(works: Iterable[Work]) -> list[Work]:
+def merged(works: Iterable[Work]) -> list[Work]:
     """The same experiments in fewer studies, so that their common work is computed once."""
     methods: dict[Work, list[str]] = {}  # by the study without its methods
     for role, study in works:
@@ -118,6 +114,6 @@ def cosine(generator: str, aggregator: str = "max") -> str:
     return f"l2 / {generator} / l2 / l2 / {aggregator}"
 
 
-def bare(generator: str, aggregator: str = "max") -> str:
+def unnormalised(generator: str, aggregator: str = "max") -> str:
     """A generator with nothing normalised."""
     return f"none / {generator} / none / none / {aggregator}"

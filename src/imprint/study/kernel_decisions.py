@@ -17,8 +17,7 @@ from imprint.aggregators.kernel import Kernel, class_weights
 from imprint.core.errors import ParameterError
 from imprint.core.types import Array, Proxies, State
 from imprint.gaussian_process.gaussian import ERROR, MODERATE, centre_of, lift_proxies, lift_queries
-from imprint.gaussian_process.scale import rounded_scale, scale
-from imprint.gaussian_process.update import RESOLVED_ROWS
+from imprint.gaussian_process.update import scale_for
 from imprint.kernels.decisions import Counts, count_decisions
 from imprint.kernels.rows import squared_norms
 from imprint.normalisers._base import Normaliser
@@ -47,7 +46,7 @@ class KernelDecisions:
 
     def __init__(self, graph: WorkGraph, proxies: UnitProxies, queries: Array) -> None:
         self.graph, self.proxies, self.queries = graph, proxies, queries
-        self._scales: dict[object, float] = {}
+        self._sums: dict[object, State] = {}
 
     def can_decide(self, number: int) -> bool:
         """Whether a system is small enough to be held whole, and its rate far from the limits of floats."""
@@ -62,12 +61,10 @@ class KernelDecisions:
         """The scale of distances, as `Kernel.prepare` computes it."""
         decision = self.graph.decisions[number]
         key = self.graph.specs[decision.spec].norm_pre, decision.split
-        if key not in self._scales:
+        if key not in self._sums:
             method, classes = self.graph.methods[number], self.graph.splits[decision.split].classes
-            statistics = [self.proxies.row_statistics(method, c) for c in classes]
-            self._scales[key] = scale(decision.aggregator.merge(statistics))
-        s = self._scales[key]
-        return rounded_scale(s) if self.proxies.count(decision) > RESOLVED_ROWS else s
+            self._sums[key] = decision.aggregator.merge([self.proxies.row_statistics(method, c) for c in classes])
+        return scale_for(self._sums[key], self.proxies.count(decision))
 
     def count(self, numbers: Sequence[int]) -> dict[int, tuple[Counts, int]]:
         """For each decision, how many test rows of each class it gives to which class, and its number of proxies."""

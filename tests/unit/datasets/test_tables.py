@@ -13,7 +13,7 @@ from pyarrow import feather
 
 from imprint.core.errors import FileError, MissingExtraError
 from imprint.datasets import load
-from imprint.datasets.tables import formats, layout, reading
+from imprint.datasets.tables import layout, reading
 from imprint.datasets.tables.reading import read_rows
 
 X = np.random.default_rng(0).normal(size=(7, 3)).astype(np.float32)
@@ -97,7 +97,7 @@ def test_the_fast_way_is_taken_and_agrees_with_the_careful_one(tmp_path, name, m
 
 
 def test_blocks_join_without_a_seam(tmp_path, monkeypatch):
-    monkeypatch.setattr(formats, "CELLS", 512)
+    monkeypatch.setattr(reading, "CELLS", 512)
     monkeypatch.setattr(reading, "BYTES", 4096)
     monkeypatch.setattr(reading, "ROWS", 100)
     many = np.random.default_rng(1).normal(size=(1000, 4)).astype(np.float32)
@@ -226,7 +226,7 @@ def test_wrong_parquet_is_named_by_row_and_column(tmp_path, columns, rule):
 
 @pytest.mark.parametrize("before", [64, 70])  # a block has 64 rows
 def test_lists_of_other_widths_in_a_later_block_are_found(tmp_path, monkeypatch, before):
-    monkeypatch.setattr(formats, "CELLS", 1)
+    monkeypatch.setattr(reading, "CELLS", 1)
     path = parquet(tmp_path / "a.parquet", e=[[1.0, 2.0]] * before + [[1.0]] * 70, label=[1] * (before + 70))
     with pytest.raises(
         FileError, match=rf"row {before + 1}, column 'e': a list of 1 numbers, but the rows before have 2"

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from imprint.core.errors import FileError, ParameterError
-from imprint.datasets.packs import to_float
+from imprint.datasets.numpy_files import to_float
 from imprint.embeddings import read_pack, write_pack
 from imprint.embeddings.pack import _as_bytes
 

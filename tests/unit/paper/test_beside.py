@@ -5,15 +5,15 @@ import pytest
 
 from imprint import ImprintClassifier
 from imprint.core.errors import ParameterError
-from imprint.paper import ARTEFACTS, same_architecture, table_claims
+from imprint.paper import ARTEFACTS, same_architecture
 from imprint.paper.artefact import Results, Scores
 from imprint.paper.page import read_runs, sections
 from imprint.paper.published import kmeans_over_k
 from imprint.paper.run import run, works
 from imprint.paper.setting import MAX, Setting, discover
 from imprint.paper.tables import find
-from imprint.paper.work import SEEDS, decided_by, spelling
-from imprint.report.paper_page import as_markdown
+from imprint.paper.work import SEEDS, method_text, with_aggregator
+from imprint.report.paper_page import markdown_pages
 from imprint.report.sections import Cells, Picture, Verdict, rows, together
 from imprint.study import Instance
 from imprint.tasks import resolve
@@ -39,14 +39,14 @@ def asked(folder, tmp_path_factory):
 
 
 def test_an_aggregator_takes_the_place_of_max_alone():
-    assert decided_by("kernel", "none / mean / l2 / none / max") == "none / mean / l2 / none / kernel"
-    assert decided_by("kernel", "l2 / all / l2 / l2 / nearest(m=5)") == "l2 / all / l2 / l2 / nearest(m=5)"
+    assert with_aggregator("none / mean / l2 / none / max", "kernel") == "none / mean / l2 / none / kernel"
+    assert with_aggregator("l2 / all / l2 / l2 / nearest(m=5)", "kernel") == "l2 / all / l2 / l2 / nearest(m=5)"
 
 
 def test_only_what_can_be_asked_again_is(folder):
     setting = discover(folder, beside="kernel")
     assert Setting.of(setting.to_json()) == setting
-    assert [way.aggregator for way in setting.ways] == [MAX, "kernel"]
+    assert [one.aggregator for one in setting.by_aggregator] == [MAX, "kernel"]
 
     def deciding(name, setting):
         return {type(m.aggregator).__name__ for _, study in works(name, setting) for m in study.methods}
@@ -86,7 +86,7 @@ def test_both_answers_to_a_claim_share_a_row(asked):
     assert [s.name for s in runs[1].sections] == ["norm_pre_inf"]  # Table 1 compares published methods
     (row,) = (r for r in rows(together(runs)) if "norm_pre and norm_inf make no" in r.text)
     assert list(row.judged) == ["here", "here, kernel"]
-    text = as_markdown(runs)
+    text = markdown_pages(runs)["results.md"]
     assert text.count("--out RESULTS --beside kernel\n") == 2  # once for each artefact that was run
     assert "here, kernel: the same studies with kernel instead of max.\n" in text
 
@@ -113,7 +113,7 @@ def test_the_table_of_kernel_is_made_where_it_is_asked_for(folder, tmp_path):
 
 def made_up(means):
     """Scores of the rows of the kernel table, alike on twelve instances."""
-    methods = [spelling(row.methods[0], "b") for row in ARTEFACTS["kernel"].rows]
+    methods = [method_text(row.methods[0], "b") for row in ARTEFACTS["kernel"].rows]
     noise = np.random.default_rng(0).normal(size=(12, 1, 1))
     values = np.array(means)[None, :, None] + noise
     return Scores(tuple(Instance("b", "d", str(i)) for i in range(12)), tuple(methods), values)
@@ -136,7 +136,7 @@ def test_claims_about_proxies_that_decide_together_can_fail(means, hold):
 
 def test_half_of_no_gap_is_not_testable():
     found = find(ARTEFACTS["kernel"].rows, made_up((80, 85, 79, 82, 86, 91)))
-    assert found.closes_half(table_claims.TWENTY, table_claims.BEST, table_claims.ORACLE)[:2] == (
+    assert found.closes_half("kernel, k = 20", "max, k = 20", "oracle")[:2] == (
         Verdict.UNTESTABLE,
         "there is no gap: oracle is 1.00 points below max, k = 20",
     )
@@ -168,18 +168,18 @@ def test_a_published_architecture_with_other_weights_is_compared_value_by_value(
 
 def test_other_architectures_have_no_such_section(folder):
     artefact = ARTEFACTS["same_architecture"]
-    assert artefact.served(discover(folder))
-    assert not artefact.served(discover(folder, ["one"]))
+    assert artefact.can_run(discover(folder))
+    assert not artefact.can_run(discover(folder, ["one"]))
     assert not works("paper/same_architecture", discover(folder, ["one"]))
 
 
 def pairs(shift, nc1):
-    found = {}
+    by_dataset = {}
     for dataset in ("mnist", "cifar10"):
-        theirs = same_architecture.published_values("resnet50", dataset)
-        ours = {key: value + shift for key, value in theirs.items()} | {"NC1": nc1[dataset]}
-        found[dataset] = same_architecture.DatasetPair(theirs, ours, np.zeros((15, 3)))
-    return found
+        published = same_architecture.published_values("resnet50", dataset)
+        here = published._replace(curve=published.curve + shift, nc1=nc1[dataset])
+        by_dataset[dataset] = same_architecture.DatasetPair(published, here, np.zeros((15, 3)))
+    return by_dataset
 
 
 def test_claims_about_other_weights_can_fail():

@@ -4,7 +4,7 @@ import re
 from dataclasses import replace
 
 from imprint.report.paper_page import as_html as page
-from imprint.report.paper_page import as_markdown, markdown_pages
+from imprint.report.paper_page import markdown_pages
 from imprint.report.sections import (
     Cells,
     Claim,
@@ -31,6 +31,11 @@ NO_CURVES = Section("curves", "Curves", "Figure 2", "No packs.")
 SMALL = Run("subset", "four backbones.", (TABLE, COUNTS, CURVES), "four", 10, 60)
 OTHER = replace(TABLE, text="8 instances.", claims=(replace(CLAIM, verdict=Verdict.UNTESTABLE, figures="few"),))
 FULL = Run("full size", "one backbone.", (OTHER, COUNTS, NO_CURVES), "one", 3, 600, 300)
+
+
+def as_markdown(runs):
+    (text,) = markdown_pages(runs).values()
+    return text
 
 
 def test_later_runs_show_what_is_their_own():

@@ -16,7 +16,7 @@ from imprint.paper.page import read_runs, sections, write_page
 from imprint.paper.run import run, works
 from imprint.paper.setting import Setting, discover
 from imprint.paper.tables import TableRow, find
-from imprint.paper.work import in_pieces, joined, work
+from imprint.paper.work import in_pieces, merged, work
 from imprint.report.sections import Cells, Verdict
 from imprint.study import Instance
 from tests.unit.paper.packs import write_pack
@@ -86,9 +86,9 @@ def test_all_names_every_cell_of_every_artefact_once(folder, beside):
             found |= set(product([role], study.instances, map(str, study.methods), study.seeds))
         return found
 
-    whole = [w for way in setting.ways for a in ARTEFACTS.values() if a.served(way) for w in a.studies(way)]
+    whole = [w for s in setting.by_aggregator for a in ARTEFACTS.values() if a.can_run(s) for w in a.studies(s)]
     assert cells(works("paper/all", setting)) == cells(whole)
-    twice = joined([*whole, *whole])
+    twice = merged([*whole, *whole])
     assert len(in_pieces(twice)) == len(works("paper/all", setting))
     assert all(len(w.study.tasks) <= 20 for w in in_pieces(twice))
 
@@ -207,13 +207,13 @@ def test_the_best_candidate_stands_for_a_row():
     found = find([TableRow("means", methods[:2], 50.0), TableRow("bare", methods[2:])], scores)
     assert found.chosen == (methods[0], methods[2])
     assert found.means == {"means": pytest.approx(11 / 3), "bare": 1.0}
-    assert found.winner == "means"
-    assert found.judge("means", ["bare"]) == Verdict.UNTESTABLE  # three instances can never be significant
+    assert found.first("means") == Finding(True, "means has the best average rank")
+    assert found.ahead(["means"], ["bare"]).holds == Verdict.UNTESTABLE  # three instances can never be significant
     many = Scores(scores.instances * 3, methods, np.tile(values, (3, 1, 1)))
-    assert (
-        find([TableRow("means", methods[:2]), TableRow("bare", methods[2:])], many).judge("means", ["bare"])
-        == Verdict.HOLDS
-    )
+    nine = find([TableRow("means", methods[:2]), TableRow("bare", methods[2:])], many)
+    assert nine.ahead(["means"], ["bare"]).holds == Verdict.HOLDS
+    assert nine.ahead(["means"], ["bare"], by=3).holds == Verdict.FAILS
+    assert nine.ahead(["bare"], ["means"]).holds == Verdict.FAILS
 
 
 @pytest.mark.parametrize("name", ["norms_20", "norm_pre_inf"])

@@ -49,7 +49,7 @@ def write(
             f.write(array.reshape(-1).view(np.uint8).data)  # straight from memory: no second copy of a large model
         f.flush()
         try:
-            again = _parse(_read_back(f.fileno()), path)
+            again = parse(_read_back(f.fileno()), path)
             if check is not None:
                 check(*again)
         except FileError as e:
@@ -76,10 +76,11 @@ def _header(arrays: dict[str, Array], metadata: dict[str, str]) -> bytes:
 
 def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, Array]]:
     """Read what `write` wrote; refuse anything else in one sentence."""
-    return _parse(_bytes_of(Path(path)), path)
+    return parse(_bytes_of(Path(path)), path)
 
 
-def _parse(raw: bytes, path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, Array]]:
+def parse(raw: bytes, path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, Array]]:
+    """The document and the arrays in the bytes of a file; `path` names it in errors."""
     head = _head(raw, path)
     if head.get("version") != VERSION:
         raise FileError(

@@ -11,15 +11,13 @@ import numpy as np
 
 from imprint.core.errors import FileError
 from imprint.core.label_sets import SEPARATOR
-from imprint.core.types import Array
 from imprint.datasets.split import NO_LABELS, SPLITS, RowNames, Split, classes_of
 from imprint.datasets.tables.layout import TableLayout, choose_layout, matrix_of
 from imprint.datasets.tables.reading import SUFFIXES, TableBatch, first_row, read_batches, table_suffix
-from imprint.datasets.tables.values import Cell, LabelColumn, is_missing, text_of
+from imprint.datasets.tables.values import Cell, LabelColumn, is_missing, short
 from imprint.datasets.tags import holds_lists, list_cell, with_tags
 
 NAMED = 10  # rows in one message
-SPARE = 8  # one eighth of the rows is allocated in advance
 
 __all__ = ["SUFFIXES", "has_tables", "load_table", "load_table_folder", "table_suffix"]
 
@@ -35,8 +33,8 @@ def load_table(
 ) -> Split:
     """One split of a table, or with `split=None` all rows.
 
-    A column `split` says which rows belong to it; without one, all rows are `train`. With a `separator`, a cell holds
-    several labels; lists of labels and several columns of labels need none.
+    A column `split` assigns rows to splits; without one, all rows are `train`. With a `separator`, a cell holds several
+    labels; lists of labels and several columns of labels need none.
     """
     first = first_row(path)
     layout = choose_layout(path, first, labelled=labelled, label_column=label_column, text_column=text_column)
@@ -51,35 +49,6 @@ def load_table(
     return with_tags(rows, separator or SEPARATOR) if separator or layout.tags or holds_lists(rows) else rows
 
 
-class GrowingRows:
-    """Float32 rows that are appended block by block; the memory grows in place, so that there is one copy of them.
-
-    >>> rows = GrowingRows()
-    >>> rows.add(np.ones((2, 3))), rows.add(np.zeros((1, 3)))
-    (None, None)
-    >>> rows.array().shape
-    (3, 3)
-    """
-
-    def __init__(self) -> None:
-        self._rows = np.empty((0, 0), dtype=np.float32)
-        self._used = 0
-
-    def add(self, block: Array) -> None:
-        """Append a block of rows."""
-        end = self._used + len(block)
-        if end > len(self._rows):
-            self._rows.resize((end + end // SPARE, block.shape[1]), refcheck=False)
-        self._rows[self._used : end] = block
-        self._used = end
-
-    def array(self) -> Array:
-        """The rows, read-only; nothing can be appended afterwards."""
-        self._rows.resize((self._used, self._rows.shape[1]), refcheck=False)
-        self._rows.flags.writeable = False
-        return self._rows
-
-
 class _TableRows:
     """The rows of one split, collected from batches."""
 
@@ -91,38 +60,42 @@ class _TableRows:
         self.unlabelled: list[int] = []
         self.parts: set[str] = set()
         self.texts: list[str] = []
-        self.embeddings = GrowingRows()
+        self.embeddings = array("f")  # grows in place, so that there is one copy of the rows
         self.width: int | None = None
 
     def add(self, batch: TableBatch, split: str | None) -> None:
-        """Append the rows of a batch that belong to a split."""
+        """Append the rows of a batch that belong to a split and have a label."""
         parts = ["train"] * len(batch.rows)
         if self.layout.split is not None:
             parts = [str(part) for part in batch.values(self.layout.split)]
         self.parts.update(parts)
-        keep = [split in (None, part) for part in parts]
+        selected = [split in (None, part) for part in parts]
         if self.labels is not None:
-            label_cells = self._cells(batch)
-            given = [not is_missing(value) for value in label_cells]
-            self.unlabelled += compress(batch.rows, (k and not label for k, label in zip(keep, given)))
-            keep = [k and label for k, label in zip(keep, given)]
+            cells = self._label_cells(batch)
+            labelled = [not is_missing(value) for value in cells]
+            self.unlabelled += compress(batch.rows, (s and not has for s, has in zip(selected, labelled)))
+            selected = [s and has for s, has in zip(selected, labelled)]
+        rows = list(compress(batch.rows, selected))
         if self.layout.kind == "text":
-            column = self.layout.inputs[0]
-            cells = compress(zip(batch.rows, batch.values(column)), keep)
-            self.texts += [text_of(value, Cell(self.path, row, column)) for row, value in cells]
+            self._add_texts(rows, list(compress(batch.values(self.layout.inputs[0]), selected)))
         else:
             X = matrix_of(self.path, batch, self.layout, self.width)
             self.width = X.shape[1] if len(X) else self.width
-            if any(keep):
-                self.embeddings.add(X if all(keep) else X[keep])
-        rows = list(compress(batch.rows, keep))
+            self.embeddings.frombytes(np.ascontiguousarray(X[selected]).data.cast("B") if rows else b"")
         self.rows.extend(rows)
         if self.labels is not None:
-            self.labels.extend(list(compress(label_cells, keep)), rows)
+            self.labels.extend(list(compress(cells, selected)), rows)
         if self.layout.name is not None:
-            self.names += map(str, compress(batch.values(self.layout.name), keep))
+            self.names += map(str, compress(batch.values(self.layout.name), selected))
 
-    def _cells(self, batch: TableBatch) -> list[Any]:
+    def _add_texts(self, rows: list[int], values: list[Any]) -> None:
+        for row, value in zip(rows, values):
+            if not isinstance(value, str):
+                problem = "there is no text" if value is None else f"{short(value)} is not a text"
+                raise Cell(self.path, row, self.layout.inputs[0]).refuse(problem)
+        self.texts += values
+
+    def _label_cells(self, batch: TableBatch) -> list[Any]:
         """The cells of the labels; a list of labels as JSON."""
         if self.layout.tags:
             columns = [batch.values(column) for column in self.layout.tags]
@@ -132,21 +105,23 @@ class _TableRows:
 
     def as_split(self) -> Split:
         """The collected rows."""
+        inputs: Any = tuple(self.texts)
+        if self.layout.kind != "text":
+            inputs = np.frombuffer(self.embeddings, dtype=np.float32).reshape(len(self.rows), -1)
+            inputs.flags.writeable = False
         labels = self.labels.array() if self.labels is not None else NO_LABELS
-        names = tuple(self.names) or RowNames(f"{self.path.name}, row ", self.rows)
-        is_text = self.layout.kind == "text"
-        inputs: Any = tuple(self.texts) if is_text else self.embeddings.array()
-        modality = "text" if is_text else "embedding"
-        parts = tuple(part for part in SPLITS if part in self.parts)
-        facts: dict[str, Any] = {"origin": self.path.name, "parts": parts, "omissions": self._omissions()}
-        return Split(inputs, labels, names, classes_of(labels), modality, **facts)
-
-    def _omissions(self) -> tuple[str, ...]:
-        if not self.unlabelled:
-            return ()
         more = f" and {len(self.unlabelled) - NAMED:,} more" if len(self.unlabelled) > NAMED else ""
-        rows = ", ".join(map(str, self.unlabelled[:NAMED])) + more
-        return (f"Left out rows of {self.path.name} without a label ({len(self.unlabelled):,}): {rows}.",)
+        rows = f"({len(self.unlabelled):,}): {', '.join(map(str, self.unlabelled[:NAMED]))}{more}"
+        return Split(
+            inputs,
+            labels,
+            tuple(self.names) or RowNames(f"{self.path.name}, row ", self.rows),
+            classes_of(labels),
+            "text" if self.layout.kind == "text" else "embedding",
+            origin=self.path.name,
+            parts=tuple(part for part in SPLITS if part in self.parts),
+            omissions=(f"Left out rows of {self.path.name} without a label {rows}.",) if self.unlabelled else (),
+        )
 
 
 def has_tables(folder: Path) -> bool:

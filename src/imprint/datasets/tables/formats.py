@@ -1,9 +1,13 @@
-"""Formats of tables: JSON Lines, JSON and Excel row by row, Parquet and Feather in Arrow batches of bounded size."""
+"""Tables that are read row by row: JSON Lines, JSON and Excel.
+
+pyarrow's JSON reader infers one type per column, such as a date for the label '2024-01-01', and refuses columns of
+mixed types without naming the value; here each line is parsed alone.
+"""
 
 import gzip
 import json
 import zipfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -11,9 +15,6 @@ from imprint.core.errors import FileError
 from imprint.core.extras import missing
 from imprint.datasets.tables.values import check_distinct
 
-CELLS = 1 << 21  # values in a batch of Parquet
-LISTS = 64  # rows in a batch of lists, whose lengths are not known before they are read
-SMALL, EXPANSION = 1 << 28, 1000  # bytes; a file may unpack to SMALL, or to EXPANSION times its size
 NumberedRow: TypeAlias = tuple[int, dict[str, Any]]
 
 
@@ -26,19 +27,16 @@ def open_text(path: Path) -> Any:
 def _json_rows(path: Path) -> Iterator[NumberedRow]:
     with open_text(path) as f:
         for number, line in enumerate(f, 1):
-            if line.strip():
-                yield number, _json_object(path, number, line)
-
-
-def _json_object(path: Path, number: int, line: str) -> dict[str, Any]:
-    try:
-        row = json.loads(line)
-    except (ValueError, RecursionError) as e:
-        reason = getattr(e, "msg", "it is nested too deeply")
-        raise FileError(f"{path}, row {number}: not JSON ({reason}).") from None
-    if not isinstance(row, dict):
-        raise FileError(f"{path}, row {number}: not a JSON object, such as {{'text': ..., 'label': ...}}.")
-    return row
+            if not line.strip():
+                continue
+            try:
+                row = json.loads(line)
+            except (ValueError, RecursionError) as e:
+                reason = getattr(e, "msg", "it is nested too deeply")
+                raise FileError(f"{path}, row {number}: not JSON ({reason}).") from None
+            if not isinstance(row, dict):
+                raise FileError(f"{path}, row {number}: not a JSON object, such as {{'text': ..., 'label': ...}}.")
+            yield number, row
 
 
 def _json_array(path: Path) -> Iterator[NumberedRow]:
@@ -81,45 +79,3 @@ ROW_READERS: dict[str, Callable[[Path], Iterator[NumberedRow]]] = {
     ".json": _json_array,
     ".xlsx": _excel_rows,
 }
-
-
-def parquet_batches(path: Path, columns: Sequence[str] | None) -> Iterator[Any]:
-    """The batches of a Parquet file; texts stay dictionary-encoded, so that equal ones are in memory once.
-
-    One encoded value may stand for millions: a file that unpacks to far more than its size is refused.
-    """
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    limit, size = max(SMALL, EXPANSION * path.stat().st_size), 0
-    with open(path, "rb") as f:
-        schema = pq.read_schema(f)
-        check_distinct(path, schema.names)
-        texts = [field.name for field in schema if pa.types.is_string(field.type)]
-        fields = [field for field in schema if columns is None or field.name in columns]
-        rows = LISTS if any(field.type.num_fields for field in fields) else max(LISTS, CELLS // max(len(fields), 512))
-        with pq.ParquetFile(f, pre_buffer=False, read_dictionary=texts) as table:
-            if 8 * table.metadata.num_rows * len(fields) > limit:
-                raise _too_large(path, limit)
-            for batch in table.iter_batches(rows, columns=list(columns) if columns is not None else None):
-                size += sum(getattr(column, "indices", column).nbytes for column in batch.columns)
-                if size > limit:
-                    raise _too_large(path, limit)
-                yield batch
-
-
-def _too_large(path: Path, limit: int) -> FileError:
-    ratio = f"{EXPANSION:,} times its size" if limit > SMALL else "the limit for a small file"
-    return FileError(f"{path} unpacks to over {limit / 1e9:.1f} GB, {ratio}; it is not read.")
-
-
-def feather_batches(path: Path, columns: Sequence[str] | None) -> Iterator[Any]:
-    """The batches of an Arrow file, as large as they were written, and validated."""
-    import pyarrow as pa
-
-    with pa.memory_map(str(path)) as f, pa.ipc.open_file(f) as table:
-        check_distinct(path, table.schema.names)
-        for i in range(table.num_record_batches):
-            batch = table.get_batch(i)
-            batch.validate(full=True)
-            yield batch.select(list(columns)) if columns is not None else batch

@@ -34,18 +34,13 @@ class TableLayout:
     label: str | None
     split: str | None
     name: str | None
-    tags: tuple[str, ...] = ()  # the columns of labels where there are several; then `label` is their description
-
-    @property
-    def others(self) -> tuple[str, ...]:
-        """The columns that are read in addition to the inputs."""
-        labels = self.tags or (self.label,)
-        return tuple(c for c in (*labels, self.split, self.name) if c is not None)
+    tags: tuple[str, ...]  # the columns of labels where there are several; then `label` is their description
 
     @property
     def columns(self) -> tuple[str, ...]:
         """Every column that is read."""
-        return self.inputs + self.others
+        others = (*(self.tags or (self.label,)), self.split, self.name)
+        return self.inputs + tuple(column for column in others if column is not None)
 
 
 def choose_layout(
@@ -53,47 +48,42 @@ def choose_layout(
 ) -> TableLayout:
     """The layout of a table by its column names and its first row."""
     number, values = first
-    columns = list(values)
     label = label_column or next((c for c in LABEL_COLUMNS if c in values), None)
-    several = [] if label in (None, *values) else [c.strip() for c in str(label).split(",")]
-    for column in several if len(several) > 1 else ():
-        _check_column(path, column, columns, "label_column")
-    if len(several) < 2 and (label_column is not None or (labelled and label is None)):
-        _check_column(path, label or LABEL_COLUMNS[0], columns, "label_column")
-    text = text_column or (TEXT_COLUMN if TEXT_COLUMN in values else None)
+    several = () if label is None or label in values else tuple(c.strip() for c in label.split(","))
+    tags = several if len(several) > 1 else ()
+    if tags or label_column is not None or (labelled and label is None):
+        for column in tags or (label or LABEL_COLUMNS[0],):
+            _check_column(path, column, list(values), "label_column")
     if text_column is not None:
-        _check_column(path, text_column, columns, "text_column")
+        _check_column(path, text_column, list(values), "text_column")
+    text = text_column or (TEXT_COLUMN if TEXT_COLUMN in values else None)
     split = SPLIT_COLUMN if SPLIT_COLUMN in values and SPLIT_COLUMN not in (label, text) else None
-    names = [c for c in columns if c.lower() in NAME_COLUMNS and c not in (label, text)]
-    roles: dict[str, Any] = {
-        "known": frozenset(columns),
-        "label": label if labelled else None,
-        "split": split,
-        "name": next(iter(names), None),
-        "tags": tuple(several) if labelled and len(several) > 1 else (),
-    }
-    if text is not None:
-        return TableLayout("text", (text,), **roles)
-    rest = {c: v for c, v in values.items() if c not in (label, split, *names, *several)}
-    return _of_numbers(path, number, rest, roles)
+    names = [c for c in values if c.lower() in NAME_COLUMNS and c not in (label, text)]
+    kind: Literal["text", "numbers", "list"] = "text"
+    inputs: tuple[str, ...] = (text or "",)
+    if text is None:
+        kind, inputs = _number_columns(
+            path, number, {c: v for c, v in values.items() if c not in (label, split, *names, *tags)}
+        )
+    roles = (label if labelled else None, split, next(iter(names), None), tags if labelled else ())
+    return TableLayout(kind, inputs, frozenset(values), *roles)
 
 
-def _of_numbers(path: Path, number: int, values: Mapping[str, Any], roles: dict[str, Any]) -> TableLayout:
-    lists = [c for c, v in values.items() if _is_list(v)]
+def _number_columns(
+    path: Path, number: int, values: Mapping[str, Any]
+) -> tuple[Literal["numbers", "list"], tuple[str, ...]]:
+    """The columns of the embeddings, by their values in the first row."""
+    lists = [c for c, v in values.items() if isinstance(v, list) or (isinstance(v, str) and v.lstrip()[:1] == "[")]
     if len(lists) > 1:
         raise FileError(f"{path} has more than one column of lists: {some(lists)}; keep the one with the embeddings.")
     if lists:
-        return TableLayout("list", tuple(lists), **roles)
+        return "list", tuple(lists)
     if not values:
         raise FileError(f"{path} has neither a column 'text' nor columns of numbers.")
     for column, value in values.items():
         if not is_number(value):
-            raise FileError(f"{path}, row {number}, column {short(column)}: {_not_a_number(value)}.")
-    return TableLayout("numbers", tuple(values), **roles)
-
-
-def _is_list(value: Any) -> bool:
-    return isinstance(value, list) or (isinstance(value, str) and value.lstrip().startswith("["))
+            raise Cell(path, number, column).refuse(_not_a_number(value))
+    return "numbers", tuple(values)
 
 
 def _not_a_number(value: Any) -> str:
@@ -122,19 +112,14 @@ def matrix_of(path: Path, batch: TableBatch, layout: TableLayout, width: int | N
     X = None if any(isinstance(a, list) or a is None for a in arrays) else _from_arrow(arrays, layout.kind)
     if X is not None and width in (None, X.shape[1]) and np.isfinite(X).all():
         return X
-    columns = [batch.values(column) for column in layout.inputs]
-    if layout.kind == "numbers":
-        return np.array(
-            [
-                [number_of(v, Cell(path, number, c)) for c, v in zip(layout.inputs, values)]
-                for number, *values in zip(batch.rows, *columns)
-            ],
-            dtype=np.float32,
-        )
     rows: list[list[float]] = []
-    for number, value in zip(batch.rows, columns[0]):
-        rows.append(numbers_of(value, Cell(path, number, layout.inputs[0]), width))
-        width = len(rows[-1])
+    for number, *values in zip(batch.rows, *(batch.values(column) for column in layout.inputs)):
+        cells = [Cell(path, number, column) for column in layout.inputs]
+        if layout.kind == "numbers":
+            rows.append([number_of(value, cell) for value, cell in zip(values, cells)])
+        else:
+            rows.append(numbers_of(values[0], cells[0], width))
+            width = len(rows[-1])
     return np.array(rows, dtype=np.float32)
 
 
@@ -148,31 +133,18 @@ def _check_columns(path: Path, batch: TableBatch, layout: TableLayout) -> None:
 def _from_arrow(arrays: list[Any], kind: str) -> Array | None:
     """The matrix in Arrow arrays; None if they hold anything but numbers, or lists of one length."""
     import pyarrow as pa
-
-    try:
-        if kind == "list":
-            return _from_lists(arrays[0])
-        X = np.empty((len(arrays[0]), len(arrays)), dtype=np.float32)
-        with np.errstate(over="ignore"):
-            for j, array in enumerate(arrays):
-                X[:, j] = _floats(array)
-    except (pa.ArrowException, TypeError):
-        return None
-    return X
-
-
-def _from_lists(array: Any) -> Array | None:
-    import pyarrow as pa
     import pyarrow.compute as pc
 
-    is_list = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)
-    if array.null_count or not any(matches(array.type) for matches in is_list):
+    try:
+        with np.errstate(over="ignore"):
+            if kind == "numbers":
+                return np.stack([_floats(array) for array in arrays], axis=1, dtype=np.float32)
+            widths = pc.unique(pc.list_value_length(arrays[0])).to_pylist()
+            if len(widths) != 1 or not widths[0]:
+                return None
+            return _floats(arrays[0].flatten()).astype(np.float32).reshape(-1, widths[0])
+    except (pa.ArrowException, TypeError):
         return None
-    widths = pc.unique(pc.list_value_length(array)).to_pylist()
-    if len(widths) != 1 or not widths[0]:
-        return None
-    with np.errstate(over="ignore"):
-        return _floats(array.flatten()).astype(np.float32).reshape(len(array), widths[0])
 
 
 def _floats(array: Any) -> Array:

@@ -1,7 +1,5 @@
-"""Tables in bounded batches of columns: CSV, Parquet and Feather by pyarrow, JSON Lines by the standard library.
+"""Tables in batches of bounded size: CSV, Parquet and Feather by pyarrow, JSON and Excel row by row (`formats`).
 
-pyarrow's JSON reader infers one type per column, such as a date for a label '2024-01-01', and refuses columns of mixed
-types without naming the value; here each line is parsed alone.
 Rows are numbered as a spreadsheet shows them: in `.csv`, `.tsv` and `.xlsx` the header is row 1; in `.jsonl` a row is a
 line; in other tables the first row is 1.
 """
@@ -12,16 +10,20 @@ import re
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from itertools import compress, islice
+from functools import reduce
+from itertools import chain, compress, islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from imprint.core.errors import FileError
-from imprint.datasets.tables.formats import ROW_READERS, NumberedRow, feather_batches, open_text, parquet_batches
+from imprint.datasets.tables.formats import ROW_READERS, NumberedRow, open_text
 from imprint.datasets.tables.values import check_distinct, is_number
 
 BYTES = 1 << 23  # of text in a batch of CSV; a row must fit
 ROWS = 1024  # in a batch of a table that is read row by row
+CELLS = 1 << 21  # values in a batch of Parquet
+LISTS = 64  # rows in a batch of lists, whose lengths are not known before they are read
+SMALL, EXPANSION = 1 << 28, 1000  # bytes; a Parquet file may unpack to SMALL, or to EXPANSION times its size
 DELIMITED = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
 SUFFIXES = (".csv", ".tsv", ".jsonl", ".parquet", ".csv.gz", ".tsv.gz", ".jsonl.gz", ".feather", ".json", ".xlsx")
 
@@ -57,25 +59,24 @@ def read_batches(path: Path, columns: Sequence[str] | None = None) -> Iterator[T
     """The batches of a table; only the given `columns` are decoded."""
     suffix = table_suffix(path)
     with _explained(path):
-        if suffix in DELIMITED:
-            yield from _delimited_batches(path, columns)
-        elif suffix in ROW_READERS:
+        if suffix in ROW_READERS:
             rows = ROW_READERS[suffix](path)
             while batch := list(islice(rows, ROWS)):
                 names = dict.fromkeys(name for _, values in batch for name in values)
                 yield TableBatch([n for n, _ in batch], {c: [v.get(c) for _, v in batch] for c in names})
+        elif suffix in DELIMITED:
+            yield from _delimited_batches(path, columns)
         else:
             first = 1
-            read = parquet_batches if suffix == ".parquet" else feather_batches
-            for arrow in read(path, columns):
+            for arrow in (_parquet_batches if suffix == ".parquet" else _feather_batches)(path, columns):
                 arrow.validate(full=True)  # Arrow does not check the indices and offsets of a damaged file
                 yield TableBatch(range(first, first + len(arrow)), dict(zip(arrow.schema.names, arrow.columns)))
                 first += len(arrow)
 
 
-def read_rows(path: Path, columns: Sequence[str] | None = None) -> Iterator[NumberedRow]:
+def read_rows(path: Path) -> Iterator[NumberedRow]:
     """The rows of a table one by one: their numbers, and their values by column."""
-    for batch in read_batches(path, columns):
+    for batch in read_batches(path):
         values = {name: batch.values(name) for name in batch.columns}
         for i, number in enumerate(batch.rows):
             yield number, {name: column[i] for name, column in values.items()}
@@ -84,8 +85,7 @@ def read_rows(path: Path, columns: Sequence[str] | None = None) -> Iterator[Numb
 def first_row(path: Path) -> NumberedRow:
     """The first row, with exactly the columns that it has."""
     with _explained(path):
-        read = ROW_READERS.get(table_suffix(path) or "", read_rows)
-        row = next(read(path), None)
+        row = next(ROW_READERS.get(table_suffix(path) or "", read_rows)(path), None)
     if row is None:
         raise FileError(f"{path} has no rows.")
     return row
@@ -110,6 +110,19 @@ def _explained(path: Path) -> Iterator[None]:
         raise FileError(f"{path} is not a readable {kind} ({reason}).") from None
 
 
+def _not_utf8(path: Path) -> FileError:
+    with open(path, "rb") as f:
+        if f.read(2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
+            return FileError(f"{path} is in UTF-16: save it as UTF-8.")
+    with open_text(path) as text:
+        for number, line in enumerate(text.buffer, 1):
+            try:
+                line.decode("utf-8-sig")
+            except UnicodeDecodeError as e:
+                return FileError(f"{path}, line {number}: not UTF-8 (byte 0x{line[e.start]:02x}); save it as UTF-8.")
+    return FileError(f"{path} is not UTF-8: save it as UTF-8.")
+
+
 def _delimited_batches(path: Path, columns: Sequence[str] | None) -> Iterator[TableBatch]:
     import pyarrow as pa
     from pyarrow import csv as arrow_csv
@@ -124,47 +137,39 @@ def _delimited_batches(path: Path, columns: Sequence[str] | None) -> Iterator[Ta
     try:
         with arrow_csv.open_csv(path, options, parse, convert) as reader:
             for batch in reader:
-                by_name = dict(zip(columns or header, batch.columns))
-                yield _without_blank_rows(TableBatch(range(first, first + len(batch)), by_name))
+                yield _without_blank_rows(first, dict(zip(columns or header, batch.columns)))
                 first += len(batch)
     except pa.ArrowInvalid as e:
+        unclosed = "is a quotation mark not closed?"
         if match := re.search(r"Row #(\d+): Expected (\d+) columns, got (\d+): (.*)", str(e), re.DOTALL):
-            row, columns_of_header, fields, text = match.groups()
-            hint = "; is a quotation mark not closed?" if text.count('"') % 2 else "."
+            row, expected, fields, text = match.groups()
+            hint = f"; {unclosed}" if text.count('"') % 2 else "."
             raise FileError(
-                f"{path}, row {row}: {fields} fields, but the header has {columns_of_header} columns{hint}"
+                f"{path}, row {row}: {fields} fields, but the header has {expected} columns{hint}"
             ) from None
         if "UTF8" in str(e):
             raise _not_utf8(path) from None
         if "straddl" in str(e):
-            limit = f"it is longer than {BYTES >> 20} MB"
-            raise FileError(f"{path}, row {first} or later: {limit}; is a quotation mark not closed?") from None
+            raise FileError(f"{path}, row {first} or later: it is longer than {BYTES >> 20} MB; {unclosed}") from None
         raise
 
 
-def _without_blank_rows(batch: TableBatch) -> TableBatch:
+def _without_blank_rows(first: int, columns: dict[str, Any]) -> TableBatch:
     import pyarrow.compute as pc
 
-    blank = None
-    for column in batch.columns.values():
-        empty = pc.equal(column, "")
-        blank = empty if blank is None else pc.and_(blank, empty)
-    if blank is None or not pc.any(blank).as_py():
-        return batch
-    keep = pc.invert(blank)
-    rows = list(compress(batch.rows, keep.to_pylist()))
-    return TableBatch(rows, {name: column.filter(keep) for name, column in batch.columns.items()})
+    filled = reduce(pc.or_, (pc.not_equal(column, "") for column in columns.values()))
+    rows = list(compress(range(first, first + len(filled)), filled.to_pylist()))
+    return TableBatch(rows, {name: column.filter(filled) for name, column in columns.items()})
 
 
 def _header(path: Path) -> tuple[list[str], str]:
     """The column names of a delimited file, and the delimiter: a tab, a comma, or a semicolon."""
     with open_text(path) as f:
         line = f.readline(BYTES)
-    semicolon = ";" in line and "," not in line
-    delimiter = "\t" if (table_suffix(path) or "").startswith(".tsv") else ";" if semicolon else ","
-    with open_text(path) as f:
+        delimiter = ";" if ";" in line and "," not in line else ","
+        delimiter = "\t" if (table_suffix(path) or "").startswith(".tsv") else delimiter
         try:
-            header = next(csv.reader(f, delimiter=delimiter), [])
+            header = next(csv.reader(chain([line], f), delimiter=delimiter), [])
         except csv.Error as e:
             raise FileError(f"{path}, row 1: not readable as a table ({e}).") from None
     if not any(name.strip() for name in header):
@@ -175,14 +180,39 @@ def _header(path: Path) -> tuple[list[str], str]:
     return header, delimiter
 
 
-def _not_utf8(path: Path) -> FileError:
+def _parquet_batches(path: Path, columns: Sequence[str] | None) -> Iterator[Any]:
+    """Texts stay dictionary-encoded, so that equal ones are in memory once.
+
+    One encoded value may stand for millions: a file that unpacks to far more than its size is refused.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    limit, size = max(SMALL, EXPANSION * path.stat().st_size), 0
+    ratio = f"{EXPANSION:,} times its size" if limit > SMALL else "the limit for a small file"
+    too_large = FileError(f"{path} unpacks to over {limit / 1e9:.1f} GB, {ratio}; it is not read.")
     with open(path, "rb") as f:
-        if f.read(2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
-            return FileError(f"{path} is in UTF-16: save it as UTF-8.")
-    with open_text(path) as text:
-        for number, line in enumerate(text.buffer, 1):
-            try:
-                line.decode("utf-8-sig")
-            except UnicodeDecodeError as e:
-                return FileError(f"{path}, line {number}: not UTF-8 (byte 0x{line[e.start]:02x}); save it as UTF-8.")
-    return FileError(f"{path} is not UTF-8: save it as UTF-8.")
+        schema = pq.read_schema(f)
+        check_distinct(path, schema.names)
+        texts = [field.name for field in schema if pa.types.is_string(field.type)]
+        fields = [field for field in schema if columns is None or field.name in columns]
+        rows = LISTS if any(field.type.num_fields for field in fields) else max(LISTS, CELLS // max(len(fields), 512))
+        with pq.ParquetFile(f, pre_buffer=False, read_dictionary=texts) as table:
+            if 8 * table.metadata.num_rows * len(fields) > limit:
+                raise too_large
+            for batch in table.iter_batches(rows, columns=list(columns) if columns is not None else None):
+                size += sum(getattr(column, "indices", column).nbytes for column in batch.columns)
+                if size > limit:
+                    raise too_large
+                yield batch
+
+
+def _feather_batches(path: Path, columns: Sequence[str] | None) -> Iterator[Any]:
+    """The batches of an Arrow file, as large as they were written."""
+    import pyarrow as pa
+
+    with pa.memory_map(str(path)) as f, pa.ipc.open_file(f) as table:
+        check_distinct(path, table.schema.names)
+        for i in range(table.num_record_batches):
+            batch = table.get_batch(i)
+            yield batch.select(list(columns)) if columns is not None else batch

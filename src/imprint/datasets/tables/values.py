@@ -3,6 +3,7 @@
 import json
 import math
 import re
+from array import array
 from collections import Counter
 from collections.abc import Sequence
 from decimal import Decimal
@@ -101,67 +102,59 @@ def numbers_of(value: Any, cell: Cell, width: int | None) -> list[float]:
     return [number_of(item, cell) for item in items]
 
 
-def text_of(value: Any, cell: Cell) -> str:
-    """A text."""
-    if not isinstance(value, str):
-        raise cell.refuse("there is no text" if value is None else f"{short(value)} is not a text")
-    return value
-
-
 class LabelColumn:
     """Labels as they are read: all text, or all integers.
 
-    Files that are not `typed` hold texts only: blanks around a label are stripped, and labels that are all integers
+    Files that are not `typed` hold texts only: spaces around a label are stripped, and labels that are all integers
     become integers.
     """
 
     def __init__(self, path: Path, column: str):
         self.path, self.column = path, column
         self.typed = not {".csv", ".tsv", ".txt"} & {suffix.lower() for suffix in path.suffixes[-2:]}
-        self.values: list[Label] = []
-        self._first: dict[Label, int] = {}  # the first row of each label
-        self._known: dict[Any, Label] = {}  # the label of each value
+        self._index: dict[Label, int] = {}  # of each distinct label, in order of appearance
+        self._first_rows: list[int] = []  # the first row of each distinct label
+        self._labels = array("q")  # of all rows, by index
 
     def extend(self, values: Sequence[Any], rows: Sequence[int]) -> None:
         """Append labels; the error of an invalid one names its row."""
-        if set(map(type, values)) not in ({str}, {int}) or not self._known.keys() >= set(values):
-            for value, row in zip(values, rows):
-                label = self._label(value, Cell(self.path, row, self.column))
-                if label not in self._first:
-                    self._check_kind(label, row)
-                    self._first[label] = row
-                self._known[value] = label
-        self.values += map(self._known.__getitem__, values)
+        for value, row in zip(values, rows):
+            label = value.strip() if isinstance(value, str) and not self.typed else value
+            index = self._index.get(label) if type(label) in (str, int) else None
+            self._labels.append(self._add(label, row) if index is None else index)
 
     def array(self) -> Array:
         """The labels, int64 or text."""
-        if not self.typed and all(INTEGER.fullmatch(str(label)) for label in self._first):
-            return np.array(self.values).astype(np.int64)
-        if not self.typed and all(map(is_number, self._first)):
-            for label, row in self._first.items():
+        labels = list(self._index)
+        if not self.typed and all(INTEGER.fullmatch(str(label)) for label in labels):
+            labels = list(map(int, labels))
+        elif not self.typed and all(map(is_number, labels)):
+            for label, row in zip(labels, self._first_rows):
                 if not float(label).is_integer():
                     raise Cell(self.path, row, self.column).refuse(_not_a_label(label))
-        return np.array(self.values, dtype=np.int64 if isinstance(self.values[0], int) else np.str_)
+        distinct: Array = np.array(labels, dtype=np.int64 if isinstance(labels[0], int) else np.str_)
+        return distinct[np.frombuffer(self._labels, dtype=np.int64)]
 
-    def _label(self, value: Any, cell: Cell) -> Label:
-        value = value.strip() if isinstance(value, str) and not self.typed else value
+    def _add(self, value: Any, row: int) -> int:
+        """The index of a label that is new, or a float."""
+        cell = Cell(self.path, row, self.column)
         if value is None or value == "":
             raise cell.refuse("there is no label")
         if isinstance(value, str) and len(value) > LONGEST_LABEL:
             raise cell.refuse(f"the label has {len(value):,} characters; the limit is {LONGEST_LABEL:,}")
-        if isinstance(value, float) and value.is_integer():
-            value = int(value)
-        if isinstance(value, str) or (isinstance(value, int) and not isinstance(value, bool) and abs(value) < 1 << 63):
-            return value
-        raise cell.refuse(_not_a_label(value))
-
-    def _check_kind(self, label: Label, row: int) -> None:
-        for other, where in self._first.items():
-            if isinstance(other, str) is not isinstance(label, str):
-                kinds = ("a text", "a whole number")[:: 1 if isinstance(label, str) else -1]
-                what = f"{short(label)} is {kinds[0]}, but row {where} has {kinds[1]}, {short(other)}"
-                raise Cell(self.path, row, self.column).refuse(what)
-            return
+        label = int(value) if isinstance(value, float) and value.is_integer() else value
+        whole = isinstance(label, int) and not isinstance(label, bool) and abs(label) < 1 << 63
+        if not whole and not isinstance(label, str):
+            raise cell.refuse(_not_a_label(value))
+        first = next(iter(self._index), label)
+        if isinstance(first, str) is not isinstance(label, str):
+            kinds = ("a text", "a whole number")[:: 1 if isinstance(label, str) else -1]
+            before = f"row {self._first_rows[0]} has {kinds[1]}, {short(first)}"
+            raise cell.refuse(f"{short(label)} is {kinds[0]}, but {before}")
+        if label not in self._index:
+            self._index[label] = len(self._index)
+            self._first_rows.append(row)
+        return self._index[label]
 
 
 def _not_a_label(value: Any) -> str:

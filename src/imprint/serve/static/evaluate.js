@@ -56,6 +56,7 @@ function tags({ tags: figures, rows }, old) {
   return h("div", { class: "panel" }, h("h3", {}, "Labels"),
     h("p", { id: "tag-figures" }, h("strong", {}, "Expected"), ` mean average precision ${percent(figures.mean_average_precision)}, macro F1 ${percent(figures.macro_f1)}.`),
     h("p", { class: "muted" }, `Each of ${count(rows, noun())} is predicted by the model without it.${old ? " Evaluating the latest change …" : ""}`),
+    figures.held_out_ignored ? h("p", { id: "held-out-ignored" }, `Held-out ${noun()}s of tags are not evaluated on this page. Export model.imprint, and measure it in a terminal: imprint evaluate model.imprint DATA.`) : null,
     h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Results by label" }, h("table", { class: "figures" },
       h("thead", {}, h("tr", {}, ["Label", "Rows", "Average precision", "F1"].map((title) => h("th", { scope: "col" }, title)))),
       h("tbody", {}, lines.map((one) => h("tr", {}, h("th", { scope: "row" }, one.label), h("td", {}, String(one.rows)), h("td", {}, percent(one.average_precision)), h("td", {}, percent(one.f1))))))));

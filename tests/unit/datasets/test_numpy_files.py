@@ -125,3 +125,30 @@ def test_a_pack_as_embed_writes_it(tmp_path):
     np.savez(tmp_path / "c.npz", train=np.uint8([[0, 255]]), train_labels=[3])
     with pytest.raises(FileError, match=r"must be floating point, or unsigned bytes with a scale"):
         load(tmp_path / "c.npz")
+
+
+def test_an_indicator_matrix_with_label_names_is_tags(tmp_path):
+    Y = np.array([[1, 0, 1], [0, 0, 0]])
+    np.savez(tmp_path / "t.npz", X=X[:2], y=Y, label_names=["sky", "sea", "boat"])
+    split = load(tmp_path / "t.npz")
+    assert (split.tags, split.classes, split.labels.tolist()) == (True, ("boat", "sea", "sky"), ["boat|sky", ""])
+    assert not load(tmp_path / "t.npz", labelled=False).tags
+
+
+@pytest.mark.parametrize(
+    "change", [{"label_names": ["a", "b"]}, {"label_names": ["a", "a", "b"]}, {"y": np.array([[2, 0, 1], [0, 0, 0]])}]
+)
+def test_an_indicator_matrix_without_a_name_per_column_is_refused(tmp_path, change):
+    arrays = dict(X=X[:2], y=np.array([[1, 0, 1], [0, 0, 0]]), label_names=["sky", "sea", "boat"]) | change
+    np.savez(tmp_path / "t.npz", **arrays)
+    with pytest.raises(FileError, match=r"t\.npz: y of two axes must hold 0 and 1, with a name per column in label_n"):
+        load(tmp_path / "t.npz")
+    del arrays["label_names"]
+    np.savez(tmp_path / "t.npz", **arrays)
+    with pytest.raises(FileError, match=r"with a name per column in label_names\.$"):
+        load(tmp_path / "t.npz")
+
+
+def test_an_option_that_does_not_exist_is_refused_for_every_kind_of_file(matrix):
+    with pytest.raises(TypeError, match=r"load\(\) got an unexpected keyword argument 'label_colum'"):
+        load(matrix, labelled=False, label_colum="y")
