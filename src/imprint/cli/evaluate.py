@@ -71,7 +71,7 @@ def command(
         P = model.predict_proba(rows.embedded())
         result = evaluation(P, model.classes_, rows.y, rows.paths, rows.skipped, tree=model.tree)
         if page is not None:
-            write_evaluation(page, title, result, model, rows, P, training)
+            write_evaluation(page, title, result, model, rows, training)
         terminal.emit(result.as_json()) if json else _show(result)
     terminal.name_page(page)
     terminal.finish(rows.skipped)

@@ -132,9 +132,9 @@ def _cross_validated(model: ServedModel, before: ModelEvaluation, rows: Embeddin
 class Evaluator:
     """A thread that keeps the newest evaluation. It takes at most half of the time and never delays a change."""
 
-    def __init__(self, rows: EmbeddingTable, model: Callable[[], ServedModel], tell: Callable[[], object]):
+    def __init__(self, rows: EmbeddingTable, model: Callable[[], ServedModel]):
         self.evaluation = ModelEvaluation()
-        self._rows, self._model, self._tell = rows, model, tell
+        self._rows, self._model = rows, model
         self._last = self._rested = 0.0
         self._hurry, self._closing = Event(), False
         self.thread: SupervisedThread[bool, ModelEvaluation] = SupervisedThread("evaluate", self._evaluate, 10_000)
@@ -167,7 +167,6 @@ class Evaluator:
             evaluation.calibration  # noqa: B018 - computed here, not when the first answer needs it
             self.evaluation = evaluation
             self._rested = 2 * time.monotonic() - started
-            self._tell()
         return [self.evaluation] * len(urgent)
 
     def _pause(self) -> None:

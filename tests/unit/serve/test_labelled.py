@@ -124,5 +124,5 @@ def test_a_folder_of_sounds_is_refused_once(tmp_path):
     for name in ("a", "b"):
         (tmp_path / "sounds" / name).mkdir(parents=True)
         wavfile.write(tmp_path / "sounds" / name / "1.wav", 8000, np.zeros(800, dtype=np.int16))
-    with pytest.raises(ParameterError, match=r"sounds holds sounds, and raw reads pictures; choose another network"):
+    with pytest.raises(ParameterError, match=r"sounds holds sounds, and raw reads pictures; choose another backbone"):
         started(tmp_path / "sounds", tmp_path / "project", "raw")
