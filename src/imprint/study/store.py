@@ -7,7 +7,7 @@ import platform
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from importlib.metadata import PackageNotFoundError, version
-from itertools import groupby
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -165,11 +165,10 @@ def results(study: Study, folder: str | os.PathLike[str]) -> pa.Table:
     store = Store(folder)
     fingerprints, table, keys = store.manifest()["embeddings"], store.table(), list[bytes]()
     methods = study.methods.texts(str.encode).tolist()
-    for pack, instances in groupby(study.instances, lambda instance: f"{instance.backbone}-{instance.dataset}"):
+    experiments = np.indices((len(study.task_texts), len(methods), len(study.seeds))).reshape(3, -1).T
+    for pack in map("-".join, product(study.backbones, study.datasets)):
         if pack in fingerprints:
-            tasks = [instance.task for instance in instances]
-            pairs = np.indices((len(tasks), len(methods))).reshape(2, -1).T
-            keys += experiment_keys(fingerprints[pack], tasks, methods, study.seeds, pairs)
+            keys += experiment_keys(fingerprints[pack], study.task_texts, methods, study.seeds, experiments)
     rows = pc.index_in(pa.array(keys, pa.binary(16)), value_set=table["key"].combine_chunks())
     return _in_order(table.take(rows.drop_null()))
 
