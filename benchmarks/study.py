@@ -11,8 +11,8 @@ reading the pack for every experiment as a run of its own would. Processor time 
 
 `kernel` computes the decisions by `kernel` of `paper/all --beside kernel` on one pack twice, unit by unit: together, as
 a study does, and by a `Head` for each from the same class states. It prints the CPU time of both, and that of the
-arithmetic that is left when nothing is computed twice: the factors of distinct systems, the products of test rows with
-distinct proxies, and for each decision its kernels and their sums.
+arithmetic that is left when nothing is computed twice: the products and factors of distinct systems, the products of
+test rows with distinct proxies, and for each decision its kernels and their sums.
 """
 
 import argparse
@@ -23,6 +23,7 @@ from collections import defaultdict
 from pathlib import Path
 
 import numpy as np
+from scipy.linalg.blas import dsyrk
 from scipy.linalg.lapack import dposv
 from threadpoolctl import threadpool_limits
 
@@ -49,6 +50,7 @@ PLACES = dict(
 NORMS = dict(norm_pre=("none", "l2"), norm_post=("none", "l2", "quantile"), norm_inf=("none", "l2"))
 GENERATORS = ("mean", "all", "kmeans", "kmedoids", "covmax", "random", "fps")
 K = (1, 2, 3, 5, 10, 20)
+ARITHMETIC = ("products of proxies", "factors", "products", "kernels", "sums")
 NEAREST = ("max", "nearest", "nearest(weighting='uniform')", "nearest(metric='cosine')")
 STUDIES = {
     "aggfixed": Study(name="aggfixed", **PLACES, grid=Grid(**NORMS, generator=GENERATORS, k=K), rules="matching_norms"),
@@ -144,14 +146,15 @@ def shared_decisions(decisions, numbers):
 
 
 def arithmetic(decisions, numbers):
-    """CPU seconds of the factors, products, kernels and sums of some decisions, each alone and computed once."""
+    """CPU seconds of the arithmetic of some decisions, each alone and computed once."""
     graph, width = decisions.graph, decisions.queries.shape[1] + 2
     systems = decisions._solve(numbers)
-    spent = dict.fromkeys(("factors", "products", "kernels", "sums"), 0.0)
+    spent = dict.fromkeys(ARITHMETIC, 0.0)
     compared = defaultdict(dict)
     for size in (len(s.by_class.T) for s in {id(s): s for s in systems.values()}.values()):
-        K, Y = np.asfortranarray(2 * np.eye(size)), np.zeros((size, 10), order="F")
-        spent["factors"] += timed(dposv, K, Y, 0, True, True)[1]
+        about, Y = np.ones((width - 2, size), order="F"), np.zeros((size, 10), order="F")
+        spent["products of proxies"] += timed(dsyrk, 1.0, about, 0.0, None, True)[1]
+        spent["factors"] += timed(dposv, np.asfortranarray(2 * np.eye(size)), Y, 0, True, True)[1]
     for i, system in systems.items():
         decision = graph.decisions[i]
         rows = len(graph.splits[decision.split].rows)
@@ -175,7 +178,7 @@ def arithmetic(decisions, numbers):
 
 def compare_kernel(folder, backbone, dataset):
     """CPU seconds of the decisions by `kernel` of a pack, shared and plain, and decisions that differ."""
-    found = dict.fromkeys(("decisions", "shared", "plain", "differ", "factors", "products", "kernels", "sums"), 0.0)
+    found = dict.fromkeys(("decisions", "shared", "plain", "differ", *ARITHMETIC), 0.0)
     with threadpool_limits(1):
         for name, decisions, numbers in kernel_units(folder, backbone, dataset):
             plain_path = PlainDecisions(decisions.graph, decisions.proxies, decisions.queries)
@@ -183,13 +186,12 @@ def compare_kernel(folder, backbone, dataset):
             counts, shared = timed(shared_decisions, decisions, numbers)
             results, plain = timed(list, map(plain_path.decide, numbers))
             for i, result in zip(numbers, results):
-                (right, _, near), size = counts[i]
-                apart = abs(right.sum() - result.right.sum())
-                found["differ"] += apart > near[0] or size != result.proxies
+                apart = abs(counts[i].right.sum() - result.right.sum())
+                found["differ"] += apart > result.near or counts[i].proxies != result.proxies
             seconds = {"decisions": len(numbers), "shared": shared, "plain": plain, **arithmetic(decisions, numbers)}
             print(name, {key: round(value, 2) for key, value in seconds.items()}, flush=True)
             found |= {key: found[key] + value for key, value in seconds.items()}
-    least = sum(found[part] for part in ("factors", "products", "kernels", "sums"))
+    least = sum(found[part] for part in ARITHMETIC)
     return {key: round(value, 2) for key, value in found.items()} | {
         "times less": round(found["plain"] / found["shared"], 2),
         "times less, if nothing but arithmetic took time": round(found["plain"] / least, 2),

@@ -124,21 +124,11 @@ def known_keys(kind: str, values: Any, known: Iterable[str]) -> dict[str, Any]:
     return {str(k): v for k, v in values.items()}
 
 
-class Rule(NamedTuple):
-    """A named reason to leave out combinations."""
-
-    doc: str
-    keeps: Callable[[Normaliser, Normaliser], bool] | None = None
-    """Whether it allows this `norm_pre` and `norm_inf`; None if that depends on the task."""
-
-
-RULES = {
-    "matching_norms": Rule(
-        "norm_inf is norm_pre, unless norm_pre is none: proxies of normalised rows meet normalised queries",
-        lambda pre, inf: isinstance(pre, NoNorm) or pre == inf,
-    ),
-    "enough_proxies": Rule("an aggregator is left out where a task has fewer proxies than it looks at"),
+RULES: dict[str, Callable[[Normaliser, Normaliser], bool] | None] = {
+    "matching_norms": lambda norm_pre, norm_inf: isinstance(norm_pre, NoNorm) or norm_pre == norm_inf,
+    "enough_proxies": None,  # an aggregator is left out where a task has fewer proxies than it looks at
 }
+"""Whether a rule allows this `norm_pre` and `norm_inf`; None if that depends on the task."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,7 +2,7 @@
 
 Decisions that differ only in `norm_inf` have the same linear system, which is solved once. Systems of the same proxies
 share the inner products of these, whatever their gamma, noise and balance. Test rows are compared once with the proxies
-of tasks that share classes.
+of tasks that share classes, and with the largest k of nested generators.
 """
 
 from collections import defaultdict
@@ -21,8 +21,8 @@ from imprint.kernels.decisions import Counts, count_decisions
 from imprint.kernels.rows import squared_norms
 from imprint.normalisers._base import Normaliser
 from imprint.study.proxies import ClassProxies, UnitProxies
-from imprint.study.sharing import KERNEL_ROUNDING
-from imprint.study.work_graph import WorkGraph
+from imprint.study.sharing import KERNEL_ROUNDING, NESTED
+from imprint.study.work_graph import DecisionCounts, WorkGraph
 
 LARGEST = 8192
 """Proxies up to which a matrix of products is held; `Head` solves larger systems."""
@@ -65,20 +65,25 @@ class KernelDecisions:
             self._sums[key] = decision.aggregator.merge([self.proxies.row_statistics(method, c) for c in classes])
         return scale_for(self._sums[key], self.proxies.count(decision))
 
-    def count(self, numbers: Sequence[int]) -> dict[int, tuple[Counts, int]]:
-        """For each decision, how many test rows of each class it gives to which class, and its number of proxies."""
+    def count(self, numbers: Sequence[int]) -> dict[int, DecisionCounts]:
+        """The results of some decisions."""
         groups: dict[object, list[int]] = defaultdict(list)
         for i in numbers:
             decision = self.graph.decisions[i]
-            groups[decision.spec, decision.norm_post, self._related[decision.split]].append(i)
-        counts = {}
+            norm_pre, generator, seed = self.graph.specs[decision.spec]
+            same_rows = (norm_pre, seed) if type(generator) in NESTED else decision.spec
+            groups[same_rows, decision.norm_post, self._related[decision.split]].append(i)
+        results = {}
         for group in groups.values():
-            systems = self._solve(group)
-            for i, scores in self._scores(systems):
-                counts[i] = Counts.of(1, len(scores)), systems[i].by_class.shape[1]
-                truth = self.graph.splits[self.graph.decisions[i].split].truth
-                count_decisions(scores.astype(self.queries.dtype), truth, KERNEL_ROUNDING, counts[i][0])
-        return counts
+            alike: dict[tuple[Normaliser, type], dict[int, KernelSystem]] = defaultdict(dict)
+            for i, system in self._solve(group).items():
+                alike[self.graph.decisions[i].norm_inf, system.dtype][i] = system
+            for (norm_inf, dtype), systems in alike.items():
+                for i, scores in self._scores(norm_inf, dtype, systems):
+                    counts, truth = Counts.of(1, len(scores)), self.graph.splits[self.graph.decisions[i].split].truth
+                    count_decisions(scores.astype(self.queries.dtype), truth, KERNEL_ROUNDING, counts)
+                    results[i] = DecisionCounts.of(counts, 0, systems[i].by_class.shape[1])
+        return results
 
     @cached_property
     def _related(self) -> list[int]:
@@ -147,33 +152,38 @@ class KernelDecisions:
         centre = centre_of(Q)
         return lift_queries(Q, centre, dtype), centre
 
-    def _scores(self, systems: dict[int, KernelSystem]) -> Iterator[tuple[int, Array]]:
+    def _scores(
+        self, norm_inf: Normaliser, dtype: type, systems: dict[int, KernelSystem]
+    ) -> Iterator[tuple[int, Array]]:
         """The scores of the test rows of each decision, all of related splits.  # (classes, rows)"""
-        alike: dict[tuple[Normaliser, type], list[int]] = defaultdict(list)
-        for i, system in systems.items():
-            alike[self.graph.decisions[i].norm_inf, system.dtype].append(i)
-        for (norm_inf, dtype), numbers in alike.items():
-            queries, centre = self._lifted(norm_inf, dtype)
-            parts = list(dict.fromkeys(part for i in numbers for part in systems[i].classes))
-            proxies = lift_proxies(np.concatenate([part.rows for part in parts]), centre, 1.0, dtype)
-            ends = np.cumsum([part.size for part in parts])
-            span = {part: np.arange(end - part.size, end) for part, end in zip(parts, ends.tolist())}
-            positions = {i: np.concatenate([span[part] for part in systems[i].classes]) for i in numbers}
-            rows, columns = self._rows[self._related[self.graph.decisions[numbers[0]].split]]
-            queries = queries if len(rows) == len(queries) else queries[rows]
-            scores: dict[int, list[Array]] = {i: [] for i in numbers}
-            step = max(16, DISTANCES // len(proxies))
-            for start in range(0, len(rows), step):
-                D = proxies @ queries[start : start + step].T  # -|q - w|^2
-                for i in numbers:
-                    of_split = columns[self.graph.decisions[i].split]
-                    first, last = np.searchsorted(of_split, (start, start + step)).tolist()
-                    K = D[positions[i]]
-                    if last - first < D.shape[1]:
-                        K = np.take(K, of_split[first:last] - start, axis=1)
-                    K *= dtype(systems[i].rate)
-                    scores[i].append(systems[i].by_class @ np.exp(K, out=K).astype(np.float64, copy=False))
-            yield from ((i, np.concatenate(blocks, axis=1)) for i, blocks in scores.items())
+        queries, centre = self._lifted(norm_inf, dtype)
+        rows, positions = _stacked([system.classes for system in systems.values()])
+        proxies = lift_proxies(rows, centre, 1.0, dtype)
+        split = {i: self.graph.decisions[i].split for i in systems}
+        used, columns = self._rows[self._related[next(iter(split.values()))]]
+        queries = queries if len(used) == len(queries) else queries[used]
+        scores: dict[int, list[Array]] = {i: [] for i in systems}
+        step = max(16, DISTANCES // len(proxies))
+        for start in range(0, len(used), step):
+            D = proxies @ queries[start : start + step].T  # -|q - w|^2
+            for (i, system), position in zip(systems.items(), positions):
+                first, last = np.searchsorted(columns[split[i]], (start, start + step)).tolist()
+                K = D[position]
+                if last - first < D.shape[1]:
+                    K = np.take(K, columns[split[i]][first:last] - start, axis=1)
+                K *= dtype(system.rate)
+                scores[i].append(system.by_class @ np.exp(K, out=K).astype(np.float64, copy=False))
+        return ((i, np.concatenate(blocks, axis=1)) for i, blocks in scores.items())
+
+
+def _stacked(sets: Sequence[list[ClassProxies]]) -> tuple[Array, list[Array]]:
+    """The rows of several sets of proxies, each once, and the positions of every set among them."""
+    by_size = sorted((part for parts in sets for part in parts), key=lambda part: part.size)
+    largest = {(part.block, part.unit): part for part in by_size}  # the others from this block are its first rows
+    ends = np.cumsum([part.size for part in largest.values()]).tolist()
+    spans = {key: np.arange(end - part.size, end) for (key, part), end in zip(largest.items(), ends)}
+    rows = np.concatenate([part.rows for part in largest.values()])
+    return rows, [np.concatenate([spans[p.block, p.unit][: p.size] for p in parts]) for parts in sets]
 
 
 def _products(X: Array) -> Array:

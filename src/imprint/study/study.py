@@ -174,8 +174,8 @@ class Study:
 
     def _allows(self, norm_pre: Normaliser, norm_inf: Normaliser) -> bool:
         """Whether the rules allow methods with these norms, as far as that depends on the norms."""
-        keeps = (RULES[rule].keeps for rule in self.rules)
-        return all(keep is None or keep(norm_pre, norm_inf) for keep in keeps)
+        rules = (RULES[name] for name in self.rules)
+        return all(rule is None or rule(norm_pre, norm_inf) for rule in rules)
 
     @property
     def instances(self) -> tuple[Instance, ...]:
