@@ -6,20 +6,21 @@ from pathlib import Path
 from typing import Any
 
 from imprint.cli import _terminal as terminal
+from imprint.cli._progress import Bars, progress_bars
 from imprint.core.errors import ParameterError
 from imprint.kernels.cpu import available_cpus
 from imprint.paper import chosen
 from imprint.paper.page import read_runs, sections, write_page
-from imprint.paper.run import run, works
+from imprint.paper.run import planned_studies, run
 from imprint.paper.setting import discover
-from imprint.report.sections import Cells, Run, claims_table, rows, tally, together
+from imprint.report.sections import Run, TextTable, claim_rows, claims_table, sections_by_artefact, tally
 from imprint.study import Progress, Study, Summary, plan
 from imprint.study.plan import Estimate, check_size, estimate
 from imprint.study.run import source_of
 from imprint.study.store import Store
 
 
-def progress(bars: terminal.Bars) -> Callable[[Progress], None]:
+def progress(bars: Bars) -> Callable[[Progress], None]:
     """Progress of experiments as a bar."""
 
     def report(p: Progress) -> None:
@@ -88,12 +89,12 @@ def run_paper(
         raise ParameterError(f"study run {name}: name the folder of the packs BACKBONE-DATASET.npz: --embeddings DIR.")
     setting = discover(embeddings, *only)
     if dry:
-        studies = [(study, out / role if out else None) for role, study in works(name, setting)]
+        studies = [(study, out / role if out else None) for role, study in planned_studies(name, setting)]
         show_plan(studies, how["workers"], how["limit"], json)
         return
     if out is None:
         raise ParameterError("study run: name the folder of the results: --out DIR.")
-    with terminal.bars() as bars:
+    with progress_bars() as bars:
         summary = run(name, setting, out, progress=progress(bars), measuring=bars.step, **how)
     if not json:
         _show_results(out, names, setting.beside)
@@ -119,19 +120,19 @@ def _show_results(out: Path, names: Sequence[str], beside: str) -> None:
     for one in (section for each in runs if len(names) == 1 for section in each.sections):
         terminal.note(f"{one.where}: {one.title}. {one.text} {one.note}".strip())
         for part in one.parts:
-            if isinstance(part, Cells):
-                _show_cells(part)
+            if isinstance(part, TextTable):
+                _show_table(part)
     _show_claims(runs)
 
 
-def _show_cells(cells: Cells) -> None:
-    terminal.table(cells.head, cells.rows, right=[h for j, h in enumerate(cells.head) if cells.right(j)])
+def _show_table(cells: TextTable) -> None:
+    terminal.table(cells.head, cells.rows, right=[h for j, h in enumerate(cells.head) if cells.right_aligned(j)])
     if cells.caption:
         terminal.note(cells.caption)
 
 
 def _show_claims(runs: Sequence[Run]) -> None:
-    claims, names = rows(together(runs)), [run.name for run in runs]
+    claims, names = claim_rows(sections_by_artefact(runs)), [run.name for run in runs]
     if claims:
-        _show_cells(claims_table(claims, names))
+        _show_table(claims_table(claims, names))
         terminal.note(tally(claims, names))

@@ -33,7 +33,7 @@ def nc1(X: Any, y: Any, legacy: bool = False) -> float:
     """
     rows = group("nc1(X, y)", X, y)
     means = class_means(rows)
-    whitening = (means.legacy_span if legacy else means.span).whitening
+    whitening = means.whitening(legacy)
     centre = 0.0 if rows.eps else means.centre  # the rounding of float32 input exceeds that of a float64 product
     inner_means = (means.values - centre) @ whitening  # (C, r)
 

@@ -23,6 +23,7 @@ from imprint.core.errors import ImprintError, ParameterError, UnreadableInput
 from imprint.core.types import Array
 
 BATCH_SIZE = 64
+FIRST_SLICE = 16  # inputs of a large first batch that are embedded at once, so that progress is visible early
 AHEAD = 2  # batches prepared before they are needed: enough to overlap, few enough to bound memory
 
 
@@ -197,7 +198,8 @@ def prepare(job: EmbeddingJob, span: Sequence[int]) -> PreparedInputs:
 def embed_prepared(job: EmbeddingJob, prepared: PreparedInputs, advance: Advance = lambda _: None) -> Array:
     """The checked embeddings of prepared inputs; `advance` is called with the number of rows after each slice."""
     total, names = len(prepared.items), [job.data.names[i] for i in prepared.index]
-    step = getattr(job.backbone, "slice_rows", None) or max(total, 1)
+    is_first = total >= BATCH_SIZE and prepared.index[0] < job.batch_size
+    step = getattr(job.backbone, "slice_rows", None) or (FIRST_SLICE if is_first else max(total, 1))
     rows = np.empty((total, job.backbone.width), np.float32)
     for first in range(0, total, step):
         end = min(first + step, total)

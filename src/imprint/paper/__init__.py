@@ -19,8 +19,8 @@ from imprint.paper.measurements import Memory, Regularisation, Runtime, Statemen
 from imprint.paper.modes import BestK, ModeCurves
 from imprint.paper.pictures import CombiDigitsFigure, LabelMaps
 from imprint.paper.same_architecture import SameArchitecture
+from imprint.paper.studies import every_norm
 from imprint.paper.tables import Table, TableRow
-from imprint.paper.work import every_norm
 
 PREFIX, ALL = "paper/", "all"
 KINDS: dict[str, type[Artefact]] = {

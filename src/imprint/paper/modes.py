@@ -11,9 +11,9 @@ from imprint.core.types import Array
 from imprint.paper.artefact import Artefact, Finding, Findings, NotRunError, Results
 from imprint.paper.published import D, K, kmeans_over_k
 from imprint.paper.setting import MAX, Setting
-from imprint.paper.work import SEEDS, Work, cosine, unnormalised, work
+from imprint.paper.studies import SEEDS, RoleStudy, cosine, role_study, unnormalised
 from imprint.report.figures import Panel, Series, draw, interval
-from imprint.report.sections import Cells, Section
+from imprint.report.sections import Section, TextTable
 
 KMEANS, K_LEAST_SQUARES = cosine("kmeans(k={k})"), unnormalised("k_least_squares(k={k}, reg={reg})")
 PUBLISHED_POOL = "imagenet"  # the data set of the published label maps
@@ -28,11 +28,11 @@ def maps(count: int) -> list[str]:
     return [f"d_in_1(d={d}, i={i})" for d in D for i in range(count)]
 
 
-def curve_studies(setting: Setting, method: str) -> list[Work]:
+def curve_studies(setting: Setting, method: str) -> list[RoleStudy]:
     """A method with `{k}` for all k: on the label maps, and on the whole ten-class sets."""
     methods = [method.replace("{k}", str(k)) for k in K]
-    sets = [w for role in ("benchmark", "combined") for w in work(setting, role, methods, ["all"], SEEDS)]
-    return [*work(setting, "many", methods, maps(setting.maps), SEEDS), *sets]
+    sets = [w for role in ("benchmark", "combined") for w in role_study(setting, role, methods, ["all"], SEEDS)]
+    return [*role_study(setting, "many", methods, maps(setting.maps), SEEDS), *sets]
 
 
 def map_curves(results: Results, method: str) -> dict[str, Array]:
@@ -66,10 +66,10 @@ def curve_means(values: Array) -> Array:
 class ModeCurves(Artefact):
     """A panel for each backbone: a line for each d, dotted lines for the ten-class sets."""
 
-    method: str
+    method: str = KMEANS
     needs: ClassVar[str] = "many"
 
-    def studies(self, setting: Setting) -> list[Work]:
+    def studies(self, setting: Setting) -> list[RoleStudy]:
         return curve_studies(setting, self.method)
 
     def show(self, results: Results) -> Section:
@@ -88,12 +88,14 @@ class ModeCurves(Artefact):
         svg = draw(panels, "proxies per class, k", "accuracy, %", height=3.6)
         means = {b: curve_means(v) for b, v in curves.items()}
         best = tuple((b, *(str(K[int(np.argmax(row))]) for row in rows)) for b, rows in means.items())
-        cells = [Cells(("best k for", *(f"d = {d}" for d in D)), best, 1)]
+        cells = [TextTable(("best k for", *(f"d = {d}" for d in D)), best, 1)]
         cells += self._against_published(means, sets, setting)
         findings = CHECKS[self.name](means)
-        return self.filled(results, [self.picture(results, svg), *cells], findings, pool=setting.many.datasets[0])
+        return self.make_section(results, [self.picture(results, svg), *cells], findings, pool=setting.many.datasets[0])
 
-    def _against_published(self, means: Means, sets: Mapping[tuple[str, str], Array], setting: Setting) -> list[Cells]:
+    def _against_published(
+        self, means: Means, sets: Mapping[tuple[str, str], Array], setting: Setting
+    ) -> list[TextTable]:
         """Curves of published backbones on published data; published for L2 throughout and `max` only."""
         if self.method != KMEANS or setting.aggregator != MAX:
             return []
@@ -103,7 +105,7 @@ class ModeCurves(Artefact):
         published = kmeans_over_k()
         lines = [_value_line(*key, ours, published[key]) for key, ours in curves.items() if key in published]
         head = ("backbone, data", *(f"{what}, k = {K[i]}" for i in SHOWN for what in ("published", "here")))
-        return [Cells((*head, "largest difference"), tuple(lines), 1)] if lines else []
+        return [TextTable((*head, "largest difference"), tuple(lines), 1)] if lines else []
 
 
 def _value_line(backbone: str, dataset: str, ours: Array, theirs: Sequence[float]) -> tuple[str, ...]:
@@ -119,7 +121,7 @@ class BestK(Artefact):
 
     needs: ClassVar[str] = "many"
 
-    def studies(self, setting: Setting) -> list[Work]:
+    def studies(self, setting: Setting) -> list[RoleStudy]:
         return [*curve_studies(setting, KMEANS), *curve_studies(setting, K_LEAST_SQUARES)]
 
     def show(self, results: Results) -> Section:
@@ -127,7 +129,7 @@ class BestK(Artefact):
         lines = {b: dict(zip(NAMES, (*_one_and_best(kmeans[b]), *_one_and_best(least_squares[b])))) for b in kmeans}
         panels = [Panel(b, [Series(n, D, *interval(v)) for n, v in of_b.items()]) for b, of_b in lines.items()]
         svg = draw(panels, "classes per label, d", "accuracy, %")
-        return self.filled(results, [self.picture(results, svg)], _check_best_k(lines))
+        return self.make_section(results, [self.picture(results, svg)], _check_best_k(lines))
 
 
 def _one_and_best(values: Array) -> tuple[Array, Array]:

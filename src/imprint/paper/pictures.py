@@ -14,7 +14,7 @@ from imprint.core.files.atomic import atomic_write, home
 from imprint.core.types import Array
 from imprint.datasets.numpy_files import load_pack
 from imprint.normalisers.l2 import L2
-from imprint.paper.artefact import Artefact, Report, Results, write_json
+from imprint.paper.artefact import Artefact, OnProgress, Results, write_json
 from imprint.paper.setting import COMBINED, Setting
 from imprint.report.figures import COLOURS, GRID, INK, PALE, Cloud, canvas, scatter
 from imprint.report.sections import Picture, Section
@@ -29,7 +29,7 @@ class LabelMaps(Artefact):
     """The classes that share a label, for three values of d."""
 
     def show(self, results: Results) -> Section:
-        return self.filled(results, [self.picture(results, _draw_maps(), pool=POOL, labels=LABELS)])
+        return self.make_section(results, [self.picture(results, _draw_maps(), pool=POOL, labels=LABELS)])
 
 
 def _draw_maps() -> bytes:
@@ -75,7 +75,7 @@ class CombiDigitsFigure(Artefact):
 
     needs: ClassVar[str] = "combined"
 
-    def measure(self, setting: Setting, folder: Path, report: Report) -> None:
+    def measure(self, setting: Setting, folder: Path, report: OnProgress) -> None:
         packs = list(_picture_packs(setting))
         if len(packs) == len(SOURCES):
             buffer = io.BytesIO()  # np.save into a file does not report a full disk
@@ -96,7 +96,7 @@ class CombiDigitsFigure(Artefact):
             clouds = [Cloud(b, {(s, False): (x, y) for s, (x, y) in of_b.items()}) for b, of_b in points.items()]
             svg = scatter(clouds, "first component", "second component", log_x=False, side=2.9, size=14)
             parts.append(Picture(f"{self.name}_embeddings", svg, EMBEDDINGS))
-        return self.filled(results, parts, lacking="" if parts else LACKING)
+        return self.make_section(results, parts, lacking="" if parts else LACKING)
 
 
 def _picture_packs(setting: Setting) -> Iterator[Path]:

@@ -2,20 +2,19 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
 from imprint.core.types import Array
-from imprint.paper.artefact import Artefact, Finding, Findings, Report, Results, Scores
-from imprint.paper.collapse import measure, set_values
+from imprint.paper.artefact import Finding, Findings, Results, Scores
+from imprint.paper.collapse import MeasuresCollapse, set_values
 from imprint.paper.modes import KMEANS
 from imprint.paper.published import KMEDOIDS_3, NC1_OF_SETS, K, kmeans_over_k
 from imprint.paper.setting import Setting
-from imprint.paper.work import SEEDS, Work, cosine, work
+from imprint.paper.studies import SEEDS, RoleStudy, cosine, role_study
 from imprint.report.figures import Panel, Series, draw, interval
-from imprint.report.sections import Cells, Claim, Picture, Section
+from imprint.report.sections import Claim, Picture, Section, TextTable
 
 OTHER_WEIGHTS = {"resnet50_keras": "resnet50"}
 """Backbones with a published architecture, and the published backbone."""
@@ -54,33 +53,30 @@ def published_values(backbone: str, dataset: str) -> DatasetValues:
 
 
 @dataclass(frozen=True, kw_only=True)
-class SameArchitecture(Artefact):
+class SameArchitecture(MeasuresCollapse):
     """Curves over k, NC1, gain and single results of a backbone next to those of the published one."""
 
     def can_run(self, setting: Setting) -> bool:
         return super().can_run(setting) and bool(_alike(setting))
 
-    def studies(self, setting: Setting) -> list[Work]:
+    def studies(self, setting: Setting) -> list[RoleStudy]:
         methods = [*(KMEANS.replace("{k}", str(k)) for k in K), KMEDOIDS]
-        return work(setting, "benchmark", methods, ["all"], SEEDS)
-
-    def measure(self, setting: Setting, folder: Path, report: Report) -> None:
-        measure(setting, folder, report)
+        return role_study(setting, "benchmark", methods, ["all"], SEEDS)
 
     def missing(self, setting: Setting) -> str:
         return super().missing(setting) if _alike(setting) else "No pack is of a published architecture."
 
     def show(self, results: Results) -> Section:
         alike, scores, nc1 = _alike(results.setting), self.scores(results), set_values(results, "published")
-        parts: list[Cells | Picture] = []
+        parts: list[TextTable | Picture] = []
         claims: list[Claim] = []
         for b in alike:
             pairs, published = _pairs(b, scores.where(backbone=b), nc1), OTHER_WEIGHTS[b]
             picture = self.picture(results, _drawing(b, pairs), backbone=b, published=published)
             parts += [replace(picture, name=f"{self.name}_{b}"), _curves(pairs), _values(pairs)]
-            claims += self.judged(check(b, pairs), backbone=published)
+            claims += self.judge_claims(check(b, pairs), backbone=published)
         weights = ", ".join(f"{b} is {OTHER_WEIGHTS[b]} with other weights" for b in alike)
-        return replace(self.filled(results, parts, weights=weights), claims=tuple(claims))
+        return replace(self.make_section(results, parts, weights=weights), claims=tuple(claims))
 
 
 def _alike(setting: Setting) -> tuple[str, ...]:
@@ -109,14 +105,14 @@ def _differences(published: float, here: float) -> tuple[str, str, str]:
     return f"{published:.2f}", f"{here:.2f}", f"{here - published:+.2f}"
 
 
-def _curves(pairs: Pairs) -> Cells:
+def _curves(pairs: Pairs) -> TextTable:
     columns = [[_differences(*both) for both in zip(p.published.curve, p.here.curve)] for p in pairs.values()]
     lines = ((str(k), *(text for column in columns for text in column[i])) for i, k in enumerate(K))
     head = (f"{d}, {what}" for d in pairs for what in ("published", "here (other weights)", "difference"))
-    return Cells(("k", *head), tuple(lines), 1)
+    return TextTable(("k", *head), tuple(lines), 1)
 
 
-def _values(pairs: Pairs) -> Cells:
+def _values(pairs: Pairs) -> TextTable:
     labels = {
         "nc1": "NC1 by the published computation",
         "gain": "points gained by k = 5 over k = 1",
@@ -128,7 +124,7 @@ def _values(pairs: Pairs) -> Cells:
         for dataset, pair in pairs.items()
         if getattr(pair.published, name) is not None
     ]
-    return Cells(("", "published", "here (other weights)", "difference"), tuple(lines), 1)
+    return TextTable(("", "published", "here (other weights)", "difference"), tuple(lines), 1)
 
 
 def check(backbone: str, pairs: Pairs) -> Findings:

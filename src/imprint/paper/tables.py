@@ -7,9 +7,9 @@ from itertools import combinations
 
 from imprint.paper.artefact import Artefact, Finding, Findings, NotRunError, Results, Scores
 from imprint.paper.setting import MAX, Setting
-from imprint.paper.work import Work, with_aggregator, work
+from imprint.paper.studies import RoleStudy, role_study, with_aggregator
 from imprint.report.critical_difference import critical_difference, ranks_by_row
-from imprint.report.sections import Cells, Section, Verdict, verdict
+from imprint.report.sections import Section, TextTable, Verdict, verdict
 from imprint.stats import Comparison
 
 COMPONENTS = "pre / generator / post / inf / aggregator"
@@ -123,8 +123,8 @@ class Table(Artefact):
         tests = {name: dict(claim["test"]) for name, claim in self.claims.items()}
         return {name: getattr(result, test.pop("name"))(**test) for name, test in tests.items()}
 
-    def studies(self, setting: Setting) -> list[Work]:
-        return work(setting, "benchmark", dict.fromkeys(m for row in self.rows_for(setting) for m in row.methods))
+    def studies(self, setting: Setting) -> list[RoleStudy]:
+        return role_study(setting, "benchmark", dict.fromkeys(m for row in self.rows_for(setting) for m in row.methods))
 
     def rows_for(self, setting: Setting) -> tuple[TableRow, ...]:
         """The rows with the methods to compare."""
@@ -137,9 +137,9 @@ class Table(Artefact):
         cells = self._cells(result, results) if results.aggregator == MAX else self._against_max(result, results)
         words = {"instances": len(scores.instances), "seeds": scores.values.shape[2]}
         parts = (cells, self.picture(results, *diagram, **words))
-        return self.filled(results, parts, self.check(result), **words)
+        return self.make_section(results, parts, self.check(result), **words)
 
-    def _cells(self, result: TableResult, results: Results) -> Cells:
+    def _cells(self, result: TableResult, results: Results) -> TextTable:
         """The rows next to the published values."""
         lines = []
         for row, method in zip(self.rows, result.chosen):
@@ -148,9 +148,9 @@ class Table(Artefact):
             lines.append(_line(result, row.label, published, difference, method))
         head = ("", "published, %", "here, %", "difference", "rank here", COMPONENTS)
         other = "The published values are of other backbones: compare orders and margins, not values."
-        return Cells(head, tuple(lines), 1, "" if results.setting.published else other, remarks=1)
+        return TextTable(head, tuple(lines), 1, "" if results.setting.published else other, remarks=1)
 
-    def _against_max(self, result: TableResult, results: Results) -> Cells:
+    def _against_max(self, result: TableResult, results: Results) -> TextTable:
         """The rows with another aggregator next to those with `max`, each with its own best method."""
         name, with_max, lines = results.aggregator, None, []
         with suppress(NotRunError):
@@ -160,7 +160,7 @@ class Table(Artefact):
             gain = "" if with_max is None else f"{result.means[label] - with_max.means[label]:+.2f}"
             lines.append(_line(result, label, before, gain, with_aggregator(method, name)))
         head = ("", "max, %", f"{name}, %", "difference", f"rank with {name}", COMPONENTS)
-        return Cells(head, tuple(lines), 1, remarks=1)
+        return TextTable(head, tuple(lines), 1, remarks=1)
 
 
 def _line(result: TableResult, label: str, other: str, difference: str, method: str) -> tuple[str, ...]:

@@ -8,19 +8,19 @@ from imprint.report import html
 from imprint.report.forms import count
 from imprint.report.sections import (
     PUBLISHED,
-    Cells,
     Picture,
     Run,
     Section,
     Shown,
+    TextTable,
     Verdict,
     as_file,
+    claim_rows,
     claims_html,
     count_verdicts,
     line_breaks,
-    rows,
+    sections_by_artefact,
     tally,
-    together,
 )
 
 SMALL = 400  # points; a narrower picture may shrink to the width of a telephone
@@ -28,14 +28,18 @@ SMALL = 400  # points; a narrower picture may shrink to the width of a telephone
 
 def title(runs: Sequence[Run]) -> str:
     """The title of the page, which names the artefact if there is only one."""
-    return f"{artefacts(runs)} of the paper, side by side" if len(together(runs)) == 1 else "The paper, side by side"
+    return (
+        f"{artefacts(runs)} of the paper, side by side"
+        if len(sections_by_artefact(runs)) == 1
+        else "The paper, side by side"
+    )
 
 
 def artefacts(runs: Sequence[Run]) -> str:
     """The artefacts on the page, in words."""
-    if all(run.whole for run in runs):
+    if all(run.complete for run in runs):
         return "Every table and figure"
-    *others, last = dict.fromkeys(shown[0][1].where for shown in together(runs))
+    *others, last = dict.fromkeys(shown[0][1].where for shown in sections_by_artefact(runs))
     return f"{', '.join(others)} and {last}" if others else last
 
 
@@ -43,7 +47,7 @@ def introduction(runs: Sequence[Run]) -> list[str]:
     """The introduction, paragraph by paragraph."""
     compared = (
         "The backbones are the paper's: values are compared one by one."
-        if runs[0].same
+        if runs[0].published_backbones
         else "The backbones are not the paper's, so claims are compared, not values: which method wins, by how "
         "much, how significantly, where peaks lie. Published values are shown for comparison."
     )
@@ -57,8 +61,8 @@ def introduction(runs: Sequence[Run]) -> list[str]:
 
 
 def _cost(run: Run) -> str:
-    elapsed = f" in {_minutes(run.wall)}" if run.wall else ""
-    return "" if run.beside else f" {run.experiments:,} experiments{elapsed} ({_minutes(run.processor)} of CPU time)."
+    elapsed = f" in {_minutes(run.elapsed)}" if run.elapsed else ""
+    return "" if run.beside else f" {run.experiments:,} experiments{elapsed} ({_minutes(run.cpu_seconds)} of CPU time)."
 
 
 def _minutes(seconds: float) -> str:
@@ -72,7 +76,7 @@ def commands(runs: Sequence[Run]) -> str:
     lines = [
         f"imprint study run paper/{study} --embeddings PACKS{name} --out RESULTS{name}{run.options}"
         for name, run in zip(names, folders)
-        for study in (["all"] if run.whole else [section.name for section in run.sections])
+        for study in (["all"] if run.complete else [section.name for section in run.sections])
     ]
     return "\n".join([*lines, f"imprint study report {' '.join(f'RESULTS{name}' for name in names)} --to docs"])
 
@@ -90,8 +94,8 @@ def _text(section: Section, first: Section) -> str:
 
 def as_html(runs: Sequence[Run]) -> str:
     """The page as HTML."""
-    shown, names = together(runs), [run.name for run in runs]
-    claims, briefs, several = rows(shown), {run.name: run.brief for run in runs}, len(shown) > 1
+    shown, names = sections_by_artefact(runs), [run.name for run in runs]
+    claims, briefs, several = claim_rows(shown), {run.name: run.brief for run in runs}, len(shown) > 1
     overview = f"<p>{escape(tally(claims, names))}</p>{claims_html(claims, names)}"
     links = [f'<a href="#{s.name}">{escape(s.where)}: {escape(s.title)}</a>' for (_, s), *_ in shown]
     return html.document(
@@ -106,7 +110,7 @@ def as_html(runs: Sequence[Run]) -> str:
 
 
 def _html_section(shown: Shown, briefs: Mapping[str, str]) -> str:
-    first, claims = shown[0][1], rows([shown])
+    first, claims = shown[0][1], claim_rows([shown])
     head = f"{escape(first.title)}<small>{escape(first.where)} · paper/{first.name}</small>"
     content = []
     for name, section in shown:
@@ -114,14 +118,14 @@ def _html_section(shown: Shown, briefs: Mapping[str, str]) -> str:
             content.append(f"<h3>{escape(name)}<small>{escape(briefs[name])}</small></h3>")
         text = _text(section, first)
         content.append(f"<p>{line_breaks(text)}</p>" if text else "")
-        content += [_html_cells(p) if isinstance(p, Cells) else _html_picture(p) for p in section.parts]
+        content += [_html_table(p) if isinstance(p, TextTable) else _html_picture(p) for p in section.parts]
     content.append(claims_html(claims, [name for name, _ in shown]) if claims else "")
     return html.section(head, *content, name=first.name)
 
 
-def _html_cells(cells: Cells) -> str:
+def _html_table(cells: TextTable) -> str:
     def line(values: Sequence[str], tag: str) -> str:
-        css = (' class="n"' if cells.right(j) else "" for j in range(len(values)))
+        css = (' class="n"' if cells.right_aligned(j) else "" for j in range(len(values)))
         texts = (escape(v).replace(" %", "&nbsp;%") for v in values)
         return html.row(*(f"<{tag}{c}>{v}</{tag}>" for v, c in zip(texts, css)))
 
@@ -144,23 +148,23 @@ def _html_picture(picture: Picture) -> str:
 def markdown_pages(runs: Sequence[Run]) -> dict[str, str]:
     """The Markdown files by name: an overview and one page per topic, or one page if not everything was run."""
     topics: dict[str, list[Shown]] = {}
-    for shown in together(runs):
+    for shown in sections_by_artefact(runs):
         topics.setdefault(shown[0][1].topic, []).append(shown)
     names, pages = [run.name for run in runs], {}
-    if len(topics) == 1 or not all(run.whole for run in runs):
-        body = _markdown_group(together(runs), names, "results/", with_tally=True)
+    if len(topics) == 1 or not all(run.complete for run in runs):
+        body = _markdown_group(sections_by_artefact(runs), names, "results/", with_tally=True)
     else:
         overview = []
         for topic, group in topics.items():
             file = f"results/{as_file(topic.lower())}.md"
             head = [f"# {topic}", "", f"Part of [{title(runs).lower()}](../results.md).", ""]
             pages[file] = "\n".join([*head, *_markdown_group(group, names, "")])
-            counts = [count_verdicts(rows(group), source) for source in (*names, PUBLISHED)]
+            counts = [count_verdicts(claim_rows(group), source) for source in (*names, PUBLISHED)]
             holding = (f"{c[Verdict.HOLDS]} of {c.total()}" if c else "" for c in counts)
             overview.append((f"[{topic}]({file})", ", ".join(s[0][1].where for s in group), *holding))
         columns = ("topic", "tables and figures", *(f"claims that hold, {name}" for name in (*names, "published")))
-        table = markdown_cells(Cells(columns, tuple(overview), 2))
-        body = [tally(rows(together(runs)), names), "", *table]
+        table = markdown_table(TextTable(columns, tuple(overview), 2))
+        body = [tally(claim_rows(sections_by_artefact(runs)), names), "", *table]
     opening = [f"# {title(runs)}", "", *(line for s in introduction(runs) for line in (s, ""))]
     opening += ["A command writes this page:", "", "```", commands(runs), "```", ""]
     return {"results.md": "\n".join([*opening, *body, f"Computed with {_versions(runs)}.", ""]), **pages}
@@ -169,7 +173,7 @@ def markdown_pages(runs: Sequence[Run]) -> dict[str, str]:
 def _markdown_group(shown: Sequence[Shown], names: Sequence[str], folder: str, with_tally: bool = False) -> list[str]:
     """The claims about some artefacts, then each with its tables and pictures, which are in `folder`."""
     lines: list[str] = []
-    if claims := rows(shown):
+    if claims := claim_rows(shown):
         lines += ["## Claims", "", *([tally(claims, names), ""] if with_tally else []), claims_html(claims, names), ""]
     for sections in shown:
         first = sections[0][1]
@@ -179,13 +183,13 @@ def _markdown_group(shown: Sequence[Shown], names: Sequence[str], folder: str, w
             lines += [f"### {first.title}: {name}", ""] if len(sections) > 1 else []
             lines += [text, ""] if text else []
             for part in section.parts:
-                lines += markdown_cells(part) if isinstance(part, Cells) else _markdown_picture(part, folder)
+                lines += markdown_table(part) if isinstance(part, TextTable) else _markdown_picture(part, folder)
     return lines
 
 
-def markdown_cells(cells: Cells) -> list[str]:
+def markdown_table(cells: TextTable) -> list[str]:
     """The lines of a Markdown table."""
-    rule = ["---:" if cells.right(j) else "---" for j in range(len(cells.head))]
+    rule = ["---:" if cells.right_aligned(j) else "---" for j in range(len(cells.head))]
     lines = ["| " + " | ".join(map(_plain, row)) + " |" for row in (cells.head, rule, *cells.rows)]
     return [*lines, "", *([cells.caption, ""] if cells.caption else [])]
 

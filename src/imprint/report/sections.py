@@ -43,7 +43,7 @@ class Claim:
 
 
 @dataclass(frozen=True)
-class Cells:
+class TextTable:
     """A table of texts. Columns from `numbers` on are right-aligned, except the last `remarks`."""
 
     head: tuple[str, ...]
@@ -52,7 +52,7 @@ class Cells:
     caption: str = ""
     remarks: int = 0
 
-    def right(self, column: int) -> bool:
+    def right_aligned(self, column: int) -> bool:
         """Whether a column is right-aligned."""
         return self.numbers <= column < len(self.head) - self.remarks
 
@@ -75,7 +75,7 @@ class Section:
     title: str
     where: str
     text: str
-    parts: tuple[Cells | Picture, ...] = ()
+    parts: tuple[TextTable | Picture, ...] = ()
     claims: tuple[Claim, ...] = ()
     note: str = ""
     topic: str = ""
@@ -92,16 +92,16 @@ class Run:
     brief: str = ""
     """The scope in a few words."""
     experiments: int = 0
-    processor: float = 0.0
+    cpu_seconds: float = 0.0
     """Processor seconds, summed over all cores."""
-    wall: float = 0.0
+    elapsed: float = 0.0
     """Elapsed seconds; 0 if they were not recorded."""
-    same: bool = False
+    published_backbones: bool = False
     """Whether the backbones are the published ones."""
     options: str = ""
     """Options of the command that ran the studies."""
     versions: str = ""
-    whole: bool = True
+    complete: bool = True
     """Whether every artefact that the packs allow was run."""
     beside: str = ""
     """The aggregator that replaces `max`; empty for `max` itself."""
@@ -111,7 +111,7 @@ Shown = list[tuple[str, Section]]
 """One artefact in all runs that have results for it, with the names of the runs."""
 
 
-def together(runs: Sequence[Run]) -> list[Shown]:
+def sections_by_artefact(runs: Sequence[Run]) -> list[Shown]:
     """Each artefact with its section in the first run that has one, then those of later runs that differ from it."""
     artefacts: dict[str, Shown] = {}
     for run in runs:
@@ -157,7 +157,7 @@ class ClaimRow(NamedTuple):
         return None if claim.published is None else (claim.published, claim.published_figures)
 
 
-def rows(shown: Iterable[Shown]) -> list[ClaimRow]:
+def claim_rows(shown: Iterable[Shown]) -> list[ClaimRow]:
     """Every claim once, in the order of the sections."""
     claims: dict[tuple[str, str], ClaimRow] = {}
     for run, section in (pair for sections in shown for pair in sections):
@@ -166,11 +166,11 @@ def rows(shown: Iterable[Shown]) -> list[ClaimRow]:
     return list(claims.values())
 
 
-def claims_table(claims: Sequence[ClaimRow], runs: Sequence[str]) -> Cells:
+def claims_table(claims: Sequence[ClaimRow], runs: Sequence[str]) -> TextTable:
     """The claims as a table of texts."""
     sources = (*runs, PUBLISHED)
     texts = [[f"{MARKS[v[0]]} {v[0]}: {v[1]}" if (v := c.verdict(s)) else "" for s in sources] for c in claims]
-    return Cells(("claim", *sources), tuple((c.text, *row) for c, row in zip(claims, texts)), len(runs) + 2)
+    return TextTable(("claim", *sources), tuple((c.text, *row) for c, row in zip(claims, texts)), len(runs) + 2)
 
 
 def claims_html(claims: Sequence[ClaimRow], runs: Sequence[str]) -> str:
