@@ -1,6 +1,6 @@
 """Preprocessing of pictures, described as data so that it can be read, compared and hashed."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
@@ -11,7 +11,8 @@ from imprint.core.types import Array
 
 LARGEST_STEP = 1 << 24  # pixels of an intermediate image; beyond, only the pixels in the crop are computed
 LONGEST_SIDE = 1 << 18  # pixels; Pillow keeps a pointer for every row
-FILTERS = ("nearest", "box", "bilinear", "hamming", "bicubic", "lanczos")
+FILTERS = ("nearest", "lanczos", "bilinear", "bicubic", "box", "hamming")
+"""Resampling filters, by their numbers in Pillow."""
 CHOICES = {
     "filter": FILTERS,
     "colour": ("rgb", "grey"),
@@ -95,6 +96,23 @@ class Preprocess:
         """
         values = {k: list(v) if isinstance(v, tuple) else v for k, v in asdict(self).items()}
         return values if self.crop is not None else {k: v for k, v in values.items() if k != "crop"}
+
+    @classmethod
+    def planes(
+        cls,
+        size: Sequence[int],
+        resize: int | None,
+        filter: str,
+        *,
+        mean: Sequence[float],
+        std: Sequence[float],
+        divide: float = 255.0,
+        colour: str = "rgb",
+    ) -> "Preprocess":
+        """The rule of networks in PyTorch: float32, one plane per channel."""
+        scale: Any = {"divide": divide, "mean": tuple(mean), "std": tuple(std)}
+        shape = (int(size[0]), int(size[1]))
+        return cls(size=shape, resize=resize, filter=filter, colour=colour, layout="NCHW", dtype="float32", **scale)
 
     @property
     def channels(self) -> int:

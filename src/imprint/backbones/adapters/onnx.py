@@ -143,6 +143,4 @@ def _varint(message: memoryview, at: int) -> tuple[int, int]:
             return value, at
 
 
-def load(source: Record, device: str, threads: int | None) -> OnnxBackbone:
-    """Open the file the record names."""
-    return OnnxBackbone(source, device, threads)
+load = OnnxBackbone

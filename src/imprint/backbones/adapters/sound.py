@@ -21,7 +21,8 @@ class SoundBackbone(Backbone):
 
     slice_rows = 1
 
-    def __init__(self, record: Record, threads: int | None):
+    def __init__(self, record: Record, device: str, threads: int | None):
+        only_cpu(record.name, device)
         content, digest = weights(record)
         super().__init__(record, digest, VERSION)
         self._interpreter = open_interpreter(record, content, threads)
@@ -70,7 +71,4 @@ def resampled(samples: Array, rate: int) -> Array:
     return out.astype(np.float32)
 
 
-def load(source: Record, device: str, threads: int | None) -> SoundBackbone:
-    """Open the file the record names."""
-    only_cpu(source.name, device)
-    return SoundBackbone(source, threads)
+load = SoundBackbone

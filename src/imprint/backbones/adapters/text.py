@@ -7,17 +7,16 @@ from typing import Any
 import numpy as np
 
 from imprint.backbones.adapters.onnx import session
-from imprint.backbones.backbone import Backbone, thread_count
+from imprint.backbones.backbone import TextBackbone, thread_count
 from imprint.backbones.record import Record, weights
 from imprint.core.errors import FileError
 from imprint.core.types import Array
-from imprint.modalities import modality
 
 VERSION = 1
 TOGETHER = 8  # texts of one length per pass of the network; more is not faster
 
 
-class TextBackbone(Backbone):
+class SentenceEncoder(TextBackbone):
     """The average of a text's token embeddings, not scaled to unit length.
 
     Only texts of the same number of tokens share a batch, so nothing is padded and a text's embedding does not
@@ -30,11 +29,6 @@ class TextBackbone(Backbone):
         self._threads = thread_count(threads)
         self._session = session(record.name, content, device, 1)
         self._tokenizer = _tokenizer(record, self._session)
-
-    def prepare(self, item: str) -> str:
-        """The text itself."""
-        text: str = modality("text").convert(item)
-        return text
 
     def _forward(self, batch: Sequence[str]) -> Array:
         tokens = [self._tokenizer.encode(text).ids for text in batch]
@@ -76,6 +70,4 @@ def _tokenizer(record: Record, network: Any) -> Any:
     return tokenizer
 
 
-def load(source: Record, device: str, threads: int | None) -> TextBackbone:
-    """Open the file the record names."""
-    return TextBackbone(source, device, threads)
+load = SentenceEncoder

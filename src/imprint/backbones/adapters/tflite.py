@@ -17,7 +17,8 @@ VERSION = 1
 class TfliteBackbone(PictureBackbone):
     """A network that ends at the layer of its record; quantised embeddings come back as (byte - zero) x scale."""
 
-    def __init__(self, record: Record, threads: int | None):
+    def __init__(self, record: Record, device: str, threads: int | None):
+        only_cpu(f"tflite:{record.name}", device)
         content, digest = weights(record)
         super().__init__(record, digest, VERSION)
         self._interpreter = open_interpreter(record, content, threads)
@@ -102,7 +103,4 @@ def _vectors(graph: Any) -> tuple[int, int]:
     return table.Vector(table.Offset(8)), table.Vector(table.Offset(10)) - 4
 
 
-def load(source: Record, device: str, threads: int | None) -> TfliteBackbone:
-    """Open the file the record names."""
-    only_cpu(f"tflite:{source.name}", device)
-    return TfliteBackbone(source, threads)
+load = TfliteBackbone

@@ -50,15 +50,8 @@ def describe(name: str) -> Record:
         name=spec,
         adapter="torchvision",
         width=1,
-        preprocess=Preprocess(
-            size=(rule.crop_size[0], rule.crop_size[0]),
-            resize=rule.resize_size[0],
-            filter=rule.interpolation.value,
-            divide=255.0,
-            mean=tuple(rule.mean),
-            std=tuple(rule.std),
-            layout="NCHW",
-            dtype="float32",
+        preprocess=Preprocess.planes(
+            rule.crop_size * 2, rule.resize_size[0], rule.interpolation.value, mean=rule.mean, std=rule.std
         ),
         file=file,
         source=weights.url,
