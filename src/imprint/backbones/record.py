@@ -4,7 +4,8 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, get_type_hints
@@ -104,9 +105,9 @@ class Record:
             legal = hints[key] | int if hints[key] == float | None else hints[key]
             if isinstance(value, bool) or not isinstance(value, legal):
                 raise ParameterError(f"Record({key}={value!r}): {key} has the wrong type.")
-        missing = [f.name for f in fields(cls) if f.name in ("name", "adapter", "width") and f.name not in given]
-        if missing:
-            raise ParameterError(f"A record must have {missing[0]!r}.")
+        for key in ("name", "adapter", "width"):
+            if key not in given:
+                raise ParameterError(f"A record must have {key!r}.")
         return cls(**given)
 
     def as_json(self) -> dict[str, Any]:
@@ -188,46 +189,44 @@ def stated_weights(record: Record) -> str | None:
 
 def verified(path: Path, expected: str | None = None) -> str:
     """The SHA-256 of a file, which must begin with `expected`."""
+    with _reading(path), path.open("rb") as f:
+        return _checked(path, hashlib.file_digest(f, "sha256").hexdigest(), expected)
+
+
+def _checked(path: Path, sha256: str, expected: str | None) -> str:
+    if expected and not sha256.startswith(expected):
+        raise FileError(f"{path} has SHA-256 {sha256}, its record says {expected}.")
+    return sha256
+
+
+def weights(record: Record) -> tuple[bytes, str]:
+    """The bytes of the weights, read once, and their SHA-256, which is checked against the record's."""
+    path = location(record)
+    if not path.is_file():
+        origin = f"fetch {record.download}" if record.download else f"they come from {record.source}"
+        size = f" ({record.size / 1e6:.1f} MB)" if record.size else ""
+        raise FileError(f"The weights of {record.name} are not here: {origin}{size}; put the file at {path}.")
+    with _reading(path):
+        content = path.read_bytes()
+    return content, _checked(path, hashlib.sha256(content).hexdigest(), record.sha256)
+
+
+@contextmanager
+def _reading(path: Path) -> Iterator[None]:
+    """Report a file that cannot be read in one sentence."""
     try:
-        with path.open("rb") as f:
-            return _checked(path, hashlib.file_digest(f, "sha256").hexdigest(), expected)
+        yield
     except FileError:
         raise
     except OSError as e:
         raise FileError(f"Cannot read {path}: {e.strerror}.") from None
 
 
-def verified_content(path: Path, expected: str | None = None) -> tuple[bytes, str]:
-    """The bytes of a file, read once, and their SHA-256, which must begin with `expected`."""
-    try:
-        content = path.read_bytes()
-    except OSError as e:
-        raise FileError(f"Cannot read {path}: {e.strerror}.") from None
-    return content, _checked(path, hashlib.sha256(content).hexdigest(), expected)
-
-
-def _checked(path: Path, digest: str, expected: str | None) -> str:
-    if expected and not digest.startswith(expected):
-        raise FileError(f"{path} has SHA-256 {digest}, its record says {expected}.")
-    return digest
-
-
-def weights(record: Record) -> tuple[bytes, str]:
-    """The bytes of the weights and their SHA-256, which is checked against the record's."""
-    path = location(record)
-    if not path.is_file():
-        origin = f"fetch {record.download}" if record.download else f"they come from {record.source}"
-        size = f" ({record.size / 1e6:.1f} MB)" if record.size else ""
-        raise FileError(f"The weights of {record.name} are not here: {origin}{size}; put the file at {path}.")
-    return verified_content(path, record.sha256)
-
-
 def _read(path: Path, given: dict[str, Any]) -> Record:
     try:
-        raw = json.loads(path.read_text(encoding="utf-8"))
+        with _reading(path):
+            raw = json.loads(path.read_text(encoding="utf-8"))
         return Record.from_json({**given, **raw} if isinstance(raw, dict) else raw)
-    except OSError as e:
-        raise FileError(f"Cannot read {path}: {e.strerror}.") from None
     except (UnicodeDecodeError, json.JSONDecodeError) as e:
         raise FileError(f"{path} is not JSON: {e}.") from None
     except ParameterError as e:
