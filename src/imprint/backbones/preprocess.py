@@ -1,6 +1,6 @@
 """Preprocessing of pictures, described as data so that it can be read, compared and hashed."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
@@ -98,21 +98,9 @@ class Preprocess:
         return values if self.crop is not None else {k: v for k, v in values.items() if k != "crop"}
 
     @classmethod
-    def planes(
-        cls,
-        size: Sequence[int],
-        resize: int | None,
-        filter: str,
-        *,
-        mean: Sequence[float],
-        std: Sequence[float],
-        divide: float = 255.0,
-        colour: str = "rgb",
-    ) -> "Preprocess":
-        """The rule of networks in PyTorch: float32, one plane per channel."""
-        scale: Any = {"divide": divide, "mean": tuple(mean), "std": tuple(std)}
-        shape = (int(size[0]), int(size[1]))
-        return cls(size=shape, resize=resize, filter=filter, colour=colour, layout="NCHW", dtype="float32", **scale)
+    def planes(cls, **rule: Any) -> "Preprocess":
+        """The rule of a network in PyTorch: float32, one plane per channel, pixels divided by 255 by default."""
+        return cls.from_json({"divide": 255.0, "layout": "NCHW", "dtype": "float32", **rule})
 
     @property
     def channels(self) -> int:
@@ -123,7 +111,8 @@ class Preprocess:
         """One picture, uint8 (H, W, 3) or (H, W), brought to size: uint8 (height, width, channels)."""
         from PIL import Image
 
-        if not _is_picture(item):
+        is_array = isinstance(item, np.ndarray) and item.dtype == np.uint8 and item.size > 0
+        if not is_array or not (item.ndim == 2 or (item.ndim == 3 and item.shape[2] == 3)):
             what = f"{item.dtype} {item.shape}" if isinstance(item, np.ndarray) else type(item).__name__
             raise ParameterError(f"prepare({what}): a picture must be a uint8 array (H, W, 3) or (H, W), not empty.")
         if max(item.shape) > LONGEST_SIDE:
@@ -140,7 +129,10 @@ class Preprocess:
     def _sized(self, image: Any) -> Any:
         height, width = self.size
         if self.resize is None:
-            return self._resized(image, (width, height), self._crop_box(image))
+            side = max(1, int((self.crop or 1) * min(image.size)))
+            left, top = (image.width - side + 1) // 2, (image.height - side + 1) // 2
+            box = None if self.crop is None else (left, top, left + side, top + side)
+            return self._resized(image, (width, height), box)
         short = min(image.size)
         columns, rows = (int(self.resize * side / short) for side in image.size)
         left, top = round((columns - width) / 2), round((rows - height) / 2)
@@ -149,14 +141,6 @@ class Preprocess:
             return self._resized(image, (width, height), (left * x, top * y, (left + width) * x, (top + height) * y))
         image = self._resized(image, (columns, rows), None)
         return image.crop((left, top, left + width, top + height))
-
-    def _crop_box(self, image: Any) -> tuple[float, ...] | None:
-        """The central square that `crop` selects; None for the whole picture."""
-        if self.crop is None:
-            return None
-        side = max(1, int(self.crop * min(image.size)))
-        left, top = (image.width - side + 1) // 2, (image.height - side + 1) // 2
-        return left, top, left + side, top + side
 
     def _resized(self, image: Any, size: tuple[int, int], box: tuple[float, ...] | None) -> Any:
         """Resize the part in `box`. Pillow scales columns before rows; where that is large, rows go first."""
@@ -188,9 +172,3 @@ class Preprocess:
 
 def _whole(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value >= 1
-
-
-def _is_picture(item: Any) -> bool:
-    if not isinstance(item, np.ndarray) or item.dtype != np.uint8 or not item.size:
-        return False
-    return item.ndim == 2 or (item.ndim == 3 and item.shape[2] == 3)

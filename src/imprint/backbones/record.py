@@ -147,18 +147,16 @@ def of_file(path: Path, adapter: str) -> Record:
     if not path.is_file():
         raise FileError(f"{adapter}:{path}: there is no such file; put the model there.")
     sidecar = path.with_name(f"{path.name}.json")
-    record = _read(sidecar, {"name": path.stem, "adapter": adapter}) if sidecar.is_file() else _known(path, adapter)
+    record = _read(sidecar, {"name": path.stem, "adapter": adapter}) if sidecar.is_file() else None
+    if record is None:
+        sha256, builtin = verified(path), map(named, builtin_names())
+        record = next((r for r in builtin if (r.adapter, r.sha256) == (adapter, sha256)), None)
     if record is None:
         example = '{"width": 192, "layer": "NAME OF THE OUTPUT", "preprocess": {"size": 224}}'
         raise FileError(f"{path} has no record: write {sidecar}, such as {example}; docs/backbones.md has the keys.")
     if record.adapter != adapter:
         raise FileError(f"{sidecar}: adapter must be {adapter!r}, as in '{adapter}:{path.name}'.")
     return replace(record, file=str(path.resolve()))
-
-
-def _known(path: Path, adapter: str) -> Record | None:
-    sha256 = verified(path)
-    return next((r for r in map(named, builtin_names()) if (r.sha256, r.adapter) == (sha256, adapter)), None)
 
 
 def location(record: Record) -> Path:
@@ -168,13 +166,9 @@ def location(record: Record) -> Path:
     """
     file = Path(record.file or "")
     if record.adapter == "torchvision":
-        return _torch_home() / "hub" / "checkpoints" / file
+        cache = os.environ.get("XDG_CACHE_HOME", "~/.cache")
+        return Path(os.environ.get("TORCH_HOME", f"{cache}/torch")).expanduser() / "hub" / "checkpoints" / file
     return RECORDS.parent / file if file.parts[:1] == ("weights",) else home() / "backbones" / file
-
-
-def _torch_home() -> Path:
-    cache = os.environ.get("XDG_CACHE_HOME", "~/.cache")
-    return Path(os.environ.get("TORCH_HOME", f"{cache}/torch")).expanduser()
 
 
 def stated_weights(record: Record) -> str | None:

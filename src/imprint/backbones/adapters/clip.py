@@ -49,8 +49,8 @@ def _pooled(output: Any) -> Any:
 
 def _preprocess(spec: str, rule: dict[str, Any]) -> Preprocess:
     crop = rule["crop_size"] if rule.get("do_center_crop") else rule["size"]
-    size, shortest = (crop.get("height"), crop.get("width")), rule["size"].get("shortest_edge")
+    size, shortest = [crop.get("height"), crop.get("width")], rule["size"].get("shortest_edge")
     if None in size or (shortest is None and crop != rule["size"]) or not rule.get("do_normalize", True):
         raise ParameterError(f"{spec} needs {rule['size']} cropped to {crop}, which is not supported.")
     scale = {"divide": 1 / rule["rescale_factor"], "mean": rule["image_mean"], "std": rule["image_std"]}
-    return Preprocess.planes(size, shortest, FILTERS[int(rule["resample"])], **scale)
+    return Preprocess.planes(size=size, resize=shortest, filter=FILTERS[int(rule["resample"])], **scale)

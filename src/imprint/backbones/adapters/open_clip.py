@@ -52,9 +52,10 @@ def _model_and_weights(package: Any, source: str) -> tuple[str, str | None]:
 
 
 def _preprocess(spec: str, cfg: dict[str, Any]) -> Preprocess:
-    size = cfg["size"] if isinstance(cfg["size"], tuple | list) else (cfg["size"], cfg["size"])
+    size = list(cfg["size"]) if isinstance(cfg["size"], tuple | list) else [cfg["size"]] * 2
     mode = cfg.get("resize_mode") or "shortest"
     if mode not in ("shortest", "squash") or size[0] != size[1]:
         raise ParameterError(f"{spec} needs {tuple(size)} by '{mode}', which is not supported.")
+    scale = {"mean": list(cfg["mean"]), "std": list(cfg["std"])}
     resize = size[0] if mode == "shortest" else None
-    return Preprocess.planes(size, resize, cfg.get("interpolation") or "bicubic", mean=cfg["mean"], std=cfg["std"])
+    return Preprocess.planes(size=size, resize=resize, filter=cfg.get("interpolation") or "bicubic", **scale)

@@ -50,9 +50,9 @@ class SoundBackbone(Backbone):
         return tuple(frames.reshape(count, self._samples))
 
     def _forward(self, batch: Sequence[tuple[Array, ...]]) -> Array:
-        return np.stack([np.mean([self._run(frame) for frame in frames], axis=0) for frames in batch])
+        return np.stack([np.mean([self._embed_frame(frame) for frame in frames], axis=0) for frames in batch])
 
-    def _run(self, frame: Array) -> Array:
+    def _embed_frame(self, frame: Array) -> Array:
         self._interpreter.set_tensor(self._input, frame)
         self._interpreter.invoke()
         return dequantised(self._interpreter.get_tensor(self._output).reshape(-1), self._quantisation)

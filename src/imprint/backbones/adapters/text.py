@@ -32,30 +32,24 @@ class SentenceEncoder(TextBackbone):
 
     def _forward(self, batch: Sequence[str]) -> Array:
         tokens = [self._tokenizer.encode(text).ids for text in batch]
+        lengths = np.array([len(ids) for ids in tokens])
+        groups = [np.flatnonzero(lengths == n) for n in np.unique(lengths)[::-1]]  # the longest first
         out = np.empty((len(tokens), self.width), np.float32)
 
         def fill(rows: Array) -> None:
             out[rows] = self._run(np.array([tokens[row] for row in rows], np.int64))
 
         with ThreadPoolExecutor(self._threads) as pool:
-            list(pool.map(fill, _same_length(tokens)))
+            list(pool.map(fill, (g[i : i + TOGETHER] for g in groups for i in range(0, len(g), TOGETHER))))
         return out
-
-    def count_truncated(self, texts: Sequence[str]) -> int:
-        return sum(bool(encoding.overflowing) for encoding in self._tokenizer.encode_batch(list(texts)))
 
     def _run(self, ids: Array) -> Array:
         inputs = {"input_ids": ids, "attention_mask": np.ones_like(ids), "token_type_ids": np.zeros_like(ids)}
-        hidden: Array = self._session.run([self.record.layer], inputs)[0]  # (texts, tokens, width)
-        average: Array = hidden.mean(1)
+        average: Array = self._session.run([self.record.layer], inputs)[0].mean(1)  # over the tokens
         return average
 
-
-def _same_length(tokens: Sequence[Sequence[int]]) -> list[Array]:
-    """Row numbers in batches of texts with the same number of tokens, the longest first."""
-    lengths = np.array([len(ids) for ids in tokens])
-    groups = [np.flatnonzero(lengths == n) for n in np.unique(lengths)[::-1]]
-    return [rows[i : i + TOGETHER] for rows in groups for i in range(0, len(rows), TOGETHER)]
+    def count_truncated(self, texts: Sequence[str]) -> int:
+        return sum(bool(encoding.overflowing) for encoding in self._tokenizer.encode_batch(list(texts)))
 
 
 def _tokenizer(record: Record, network: Any) -> Any:

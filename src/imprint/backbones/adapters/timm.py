@@ -52,7 +52,11 @@ def _preprocess(name: str, module: Any) -> Preprocess:
     scaled = int(height / cfg["crop_pct"])
     if cfg["crop_mode"] == "squash" and scaled != height:
         raise ParameterError(f"timm:{name} squashes to {scaled} and crops {height}, which is not supported.")
-    resize = None if cfg["crop_mode"] == "squash" else scaled
-    colour = "rgb" if channels == 3 else "grey"
-    scale = {"mean": cfg["mean"], "std": cfg["std"]}
-    return Preprocess.planes((height, width), resize, cfg["interpolation"], colour=colour, **scale)
+    return Preprocess.planes(
+        size=height,
+        resize=None if cfg["crop_mode"] == "squash" else scaled,
+        filter=cfg["interpolation"],
+        colour="rgb" if channels == 3 else "grey",
+        mean=list(cfg["mean"]),
+        std=list(cfg["std"]),
+    )
