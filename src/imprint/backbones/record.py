@@ -4,15 +4,14 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, get_type_hints
 
 from imprint.backbones.preprocess import Preprocess
 from imprint.core.digest import digest
-from imprint.core.errors import FileError, ParameterError
+from imprint.core.errors import FileError, ParameterError, reporting
 from imprint.core.extras import installed, registered
 from imprint.core.family import unknown
 from imprint.core.files.atomic import home
@@ -183,7 +182,7 @@ def stated_weights(record: Record) -> str | None:
 
 def verified(path: Path, expected: str | None = None) -> str:
     """The SHA-256 of a file, which must begin with `expected`."""
-    with _reading(path), path.open("rb") as f:
+    with reporting("read", path), path.open("rb") as f:
         return _checked(path, hashlib.file_digest(f, "sha256").hexdigest(), expected)
 
 
@@ -200,25 +199,14 @@ def weights(record: Record) -> tuple[bytes, str]:
         origin = f"fetch {record.download}" if record.download else f"they come from {record.source}"
         size = f" ({record.size / 1e6:.1f} MB)" if record.size else ""
         raise FileError(f"The weights of {record.name} are not here: {origin}{size}; put the file at {path}.")
-    with _reading(path):
+    with reporting("read", path):
         content = path.read_bytes()
     return content, _checked(path, hashlib.sha256(content).hexdigest(), record.sha256)
 
 
-@contextmanager
-def _reading(path: Path) -> Iterator[None]:
-    """Report a file that cannot be read in one sentence."""
-    try:
-        yield
-    except FileError:
-        raise
-    except OSError as e:
-        raise FileError(f"Cannot read {path}: {e.strerror}.") from None
-
-
 def _read(path: Path, given: dict[str, Any]) -> Record:
     try:
-        with _reading(path):
+        with reporting("read", path):
             raw = json.loads(path.read_text(encoding="utf-8"))
         return Record.from_json({**given, **raw} if isinstance(raw, dict) else raw)
     except (UnicodeDecodeError, json.JSONDecodeError) as e:

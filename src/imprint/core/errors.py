@@ -1,6 +1,8 @@
 """All errors; each message is one sentence, the call and then the rule. Text from elsewhere, made safe to print."""
 
 import unicodedata
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 __all__ = [
     "DataWarning",
@@ -29,6 +31,17 @@ class KindError(ParameterError, TypeError):
 
 class FileError(ImprintError, OSError):
     """A file cannot be read, written or trusted."""
+
+
+@contextmanager
+def reporting(action: str, path: object) -> Iterator[None]:
+    """Report an error of the operating system in one sentence: `Cannot write a.bin: No space left on device.`"""
+    try:
+        yield
+    except FileError:
+        raise
+    except OSError as e:
+        raise FileError(f"Cannot {action} {path}: {e.strerror or e}.") from None
 
 
 class NotFittedError(ImprintError, ValueError, AttributeError):

@@ -17,7 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from imprint.core.errors import FileError
+from imprint.core.errors import FileError, reporting
 from imprint.core.files.atomic import exclusive
 from imprint.datasets.named import DownloadProgress, PublishedFile
 
@@ -43,7 +43,7 @@ def fetch(source: PublishedFile, folder: Path, progress: DownloadProgress | None
     another. The addresses are tried in turn until one gives the right file.
     """
     target = folder / source.file
-    try:
+    with reporting("write", target):
         if not target.exists():
             folder.mkdir(parents=True, exist_ok=True)
             with exclusive(folder / f".{source.file}.lock"):
@@ -51,10 +51,6 @@ def fetch(source: PublishedFile, folder: Path, progress: DownloadProgress | None
                     _download(source, target, progress, hint)
         if problem := _problem(source, target):
             raise FileError(f"{target.name} {problem}. Delete it to download it again.")
-    except FileError:
-        raise
-    except OSError as e:
-        raise FileError(f"Cannot write {target}: {e.strerror or e}.") from None
     return target
 
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from imprint.core.errors import FileError
+from imprint.core.errors import FileError, reporting
 from imprint.datasets.files import Decode, FileInputs, ZipInputs, is_hidden
 from imprint.datasets.folder_labels import Nesting, folder_labels
 from imprint.datasets.split import NO_LABELS, Split
@@ -167,12 +167,8 @@ def _part_of(root: Path, below: set[str], split: str) -> tuple[str, tuple[str, .
 
 def _entries(folder: Path | str) -> list[Any]:
     """The visible files and folders in a folder, by name."""
-    try:
-        with os.scandir(folder) as entries:
-            visible = [e for e in entries if not is_hidden(e.name)]
-    except OSError as e:
-        raise FileError(f"Cannot list {folder}: {e.strerror}.") from None
-    return sorted(visible, key=lambda e: e.name)
+    with reporting("list", folder), os.scandir(folder) as entries:
+        return sorted((e for e in entries if not is_hidden(e.name)), key=lambda e: e.name)
 
 
 def _files(folder: Path | str, *, follow_links: bool = False) -> Iterator[str]:

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from imprint.core.errors import FileError
+from imprint.core.errors import FileError, reporting
 from imprint.core.files.database import DamagedDatabaseError, Database, is_intact, remove_database
 from imprint.embeddings.pipeline import EmbeddedBatch, Skipped
 from imprint.embeddings.store import HEADER, ROWS
@@ -32,10 +32,11 @@ FORMAT = 1
 def writing(folder: Path) -> Iterator[None]:
     """Report a full disk or a forbidden folder in one sentence."""
     try:
-        yield
-    except OSError as e:
-        problem = str(e).rstrip(".") if isinstance(e, FileError) else f"Cannot write {folder}: {e.strerror or e}"
-        raise FileError(f"{problem}; finished batches are kept and the same call goes on after them.") from None
+        with reporting("write", folder):
+            yield
+    except FileError as e:
+        kept = "finished batches are kept and the same call goes on after them"
+        raise FileError(f"{str(e).rstrip('.')}; {kept}.") from None
 
 
 class ExtractionJournal:
