@@ -20,10 +20,20 @@ from imprint.paper.artefact import NotRunError, Results
 from imprint.paper.budgets import GENERATOR_K, GENERATORS
 from imprint.paper.collapse import set_values
 from imprint.paper.page import read_runs
+from imprint.paper.studies import cosine, role_study, unnormalised
 from imprint.paper.tables import find
-from imprint.paper.work import cosine, unnormalised, work
-from imprint.report.paper_page import markdown_cells
-from imprint.report.sections import MARKS, Cells, Picture, Run, Section, claims_html, rows, tally, together
+from imprint.report.paper_page import markdown_table
+from imprint.report.sections import (
+    MARKS,
+    Picture,
+    Run,
+    Section,
+    TextTable,
+    claim_rows,
+    claims_html,
+    sections_by_artefact,
+    tally,
+)
 
 HERE = Path(__file__).resolve().parent
 PICTURES, TEXTS, SOUNDS, KERNEL = "pictures", "texts", "sounds", "kernel"
@@ -42,27 +52,27 @@ REGIONS = ("here, all", "here, d in 1", "here, NC1 > 1")
 def claims(runs: Sequence[Run], needed: str) -> str:
     """The claims that the run of this name answers, beside the answers of the others."""
     names = [run.name for run in runs]
-    found = [row for row in rows(together(runs)) if needed in row.judged]
+    found = [row for row in claim_rows(sections_by_artefact(runs)) if needed in row.judged]
     return f"{tally(found, names)}\n\n{claims_html(found, names)}"
 
 
-def markdown(cells: Cells) -> str:
-    return "\n".join(markdown_cells(cells)).strip()
+def markdown(cells: TextTable) -> str:
+    return "\n".join(markdown_table(cells)).strip()
 
 
 def section(run: Run, name: str) -> Section:
     return next(s for s in run.sections if s.name == name)
 
 
-def table(run: Run, name: str) -> Cells:
-    return next(p for p in section(run, name).parts if isinstance(p, Cells))
+def table(run: Run, name: str) -> TextTable:
+    return next(p for p in section(run, name).parts if isinstance(p, TextTable))
 
 
 def picture(run: Run, name: str) -> Picture:
     return next(p for p in section(run, name).parts if isinstance(p, Picture))
 
 
-def together_table(folders: Sequence[Path]) -> Cells:
+def together_table(folders: Sequence[Path]) -> TextTable:
     """The table of proxies that decide together, a column for each kind of input."""
     artefact, found = ARTEFACTS["kernel"], []
     for folder in folders:
@@ -74,10 +84,10 @@ def together_table(folders: Sequence[Path]) -> Cells:
         ranks = (f"{f.comparison.rank(label):.2f}" for f in found)
         lines.append((label, *(v for pair in zip(cells, ranks) for v in pair), method.replace("reg={reg}", "reg=λ")))
     head = (f"{name}, {what}" for name in KINDS for what in ("%", "rank"))
-    return Cells(("", *head, "pre / generator / post / inf / aggregator"), tuple(lines), 1, remarks=1)
+    return TextTable(("", *head, "pre / generator / post / inf / aggregator"), tuple(lines), 1, remarks=1)
 
 
-def by_dataset(folder: Path) -> Cells:
+def by_dataset(folder: Path) -> TextTable:
     """Accuracy on all classes of each data set, the median over the seeds."""
     results = Results(folder)
     lines, datasets = [], results.setting.benchmark.datasets
@@ -88,10 +98,10 @@ def by_dataset(folder: Path) -> Cells:
         found |= {m: np.median(whole.of(m), axis=1) for m in METHODS.values() if m in _asked(name)}
     for label, method in METHODS.items():
         lines.append((label, *(f"{v:.2f}" for v in found[method])))
-    return Cells(("accuracy, %", *datasets), tuple(lines), 1)
+    return TextTable(("accuracy, %", *datasets), tuple(lines), 1)
 
 
-def over_k(folder: Path) -> Cells:
+def over_k(folder: Path) -> TextTable:
     """k-means over the number of proxies on all classes of each data set, and the best of the other generators."""
     lines = []
     for aggregator in ("max", KERNEL):
@@ -106,14 +116,14 @@ def over_k(folder: Path) -> Cells:
             own = f"{at.dataset}, `{aggregator}`"
             lines.append((f"{own}: k-means", *(f"{v:.2f}" for v in (*found["kmeans"], kept))))
             lines.append((f"{own}: the best other", *(f"{v:.2f}" for v in others), ""))
-    return Cells(("accuracy, %", *(f"k = {k}" for k in GENERATOR_K), "all rows"), tuple(lines), 1)
+    return TextTable(("accuracy, %", *(f"k = {k}" for k in GENERATOR_K), "all rows"), tuple(lines), 1)
 
 
 def _asked(name: str) -> set[str]:
     return {m for row in ARTEFACTS[name].rows for m in row.methods}  # type: ignore[attr-defined]
 
 
-def gains(folders: dict[str, Path]) -> Cells:
+def gains(folders: dict[str, Path]) -> TextTable:
     """NC1 of every data set, and what five proxies gain over one."""
     lines = []
     for name, folder in folders.items():
@@ -121,7 +131,7 @@ def gains(folders: dict[str, Path]) -> Cells:
         found = [_gains(Results(folder, aggregator)) for aggregator in ("max", KERNEL)]
         for at, value in sorted(nc1.items(), key=lambda item: item[1]):
             lines.append((f"{name}: {', '.join(at)}", f"{value:.2f}", *(f"{own[at]:+.2f}" for own in found)))
-    return Cells(("", "NC1", "gain with `max`", "gain with `kernel`"), tuple(lines), 1)
+    return TextTable(("", "NC1", "gain with `max`", "gain with `kernel`"), tuple(lines), 1)
 
 
 def _gains(results: Results) -> dict[tuple[str, str], float]:
@@ -129,26 +139,26 @@ def _gains(results: Results) -> dict[tuple[str, str], float]:
     few, found = [cosine(f"kmeans(k={k})") for k in (1, 5)], {}
     for role in ("benchmark", "combined"):
         with suppress(NotRunError):
-            scores = results.scores(work(results.setting, role, few, ["all"]))
+            scores = results.scores(role_study(results.setting, role, few, ["all"]))
             one, five = (np.median(scores.of(method), axis=1) for method in few)
             found |= {(at.backbone, at.dataset): g for at, g in zip(scores.instances, five - one)}
     return found
 
 
-def fits(runs: Sequence[Run]) -> Cells:
+def fits(runs: Sequence[Run]) -> TextTable:
     """How the gain follows NC1, in every run."""
     lines = []
     for run in runs:
         cells = table(run, "gain")
         lines += [(f"{run.name}, {row[0].removeprefix('here, ')}", *row[1:]) for row in cells.rows if row[0] in REGIONS]
         head = cells.head
-    return Cells(("points", *head[1:]), tuple(lines), 1)
+    return TextTable(("points", *head[1:]), tuple(lines), 1)
 
 
 def cost(runs: Sequence[Run]) -> str:
     own = [run for run in runs if not run.beside]
     return " ".join(
-        f"{run.name.capitalize()}: {run.experiments:,} experiments, {run.processor / 60:.1f} minutes of CPU time."
+        f"{run.name.capitalize()}: {run.experiments:,} experiments, {run.cpu_seconds / 60:.1f} minutes of CPU time."
         for run in own
     )
 
@@ -164,7 +174,7 @@ def main(subset: Path, texts: Path, sounds: Path) -> None:
     alike = section(ours, "same_architecture")
     parts = {
         "cost": cost(runs),
-        "architecture": markdown(next(p for p in alike.parts[2:] if isinstance(p, Cells))),
+        "architecture": markdown(next(p for p in alike.parts[2:] if isinstance(p, TextTable))),
         "architecture claims": "\n".join(
             f"- {MARKS[c.verdict]} {c.verdict}: {c.text[:-1]} ({c.figures})." for c in alike.claims
         ),

@@ -9,8 +9,6 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from typer.main import get_command
-
 from imprint import backbones, datasets, recipes
 from imprint.cli._run import application
 from imprint.core.component import rule
@@ -139,7 +137,7 @@ def command_section(path: str, command: Any) -> Iterator[str]:
 
 def commands() -> str:
     """The page with every command and option."""
-    whole = get_command(application())
+    whole = application()
     lines = ["# Commands", "", NOTE, "", *prose(whole.help)]
     lines += table("option, meaning, default", [option(p) for p in whole.params if not p.name.endswith("_completion")])
     lines += ["[The command line](../cli.md) explains them with examples, JSON shapes and exit codes.", ""]

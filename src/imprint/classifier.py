@@ -17,9 +17,8 @@ from imprint.core.files import container
 from imprint.core.label_sets import read_tags
 from imprint.core.threads import compare_and_set
 from imprint.core.types import Array
-from imprint.estimator.fitted import Fitted, FittedState, read_columns
+from imprint.estimator.base import FittedState, MethodEstimator, as_parameters
 from imprint.estimator.inputs import FLOATS, Columns, empty_head, read_training, refuse_balanced
-from imprint.estimator.parameters import MethodParameters, as_parameters
 from imprint.head import Head
 from imprint.head.card import model_card
 from imprint.persistence import head_from_parts, head_to_parts
@@ -27,7 +26,7 @@ from imprint.tags import TagHead
 from imprint.tags.head import takes_tags
 
 
-class ImprintClassifier(Fitted, ClassifierMixin, MethodParameters):  # type: ignore[misc]
+class ImprintClassifier(ClassifierMixin, MethodEstimator):  # type: ignore[misc]
     """Classify embeddings with proxies (prototypes) computed from the embeddings of each class, without training.
 
     Parameters
@@ -213,11 +212,12 @@ class ImprintClassifier(Fitted, ClassifierMixin, MethodParameters):  # type: ign
         document, arrays = container.read(path)
         if document.get("kind") == "imprinter":
             raise FileError(f"{path} is a model with a backbone: use Imprinter.load({str(path)!r}).classifier.")
-        head, columns = head_from_parts(document, arrays, path), read_columns(document.get("features"), path)
-        if columns is not None and len(columns) != head.imprinted.width:
+        head, columns = head_from_parts(document, arrays, path), document.get("features")
+        names = columns if isinstance(columns, list) else []
+        if columns is not None and [type(name) for name in names] != [str] * (head.imprinted.width or 0):
             raise container.foreign(path)
         class_weight = "balanced" if document.get("class_weight") == "balanced" else None
-        return cls.of_head(head, columns).set_params(class_weight=class_weight)
+        return cls.of_head(head, tuple(names) or None).set_params(class_weight=class_weight)
 
     @classmethod
     def of_head(cls, head: Head | TagHead, columns: tuple[str, ...] | None = None) -> Self:

@@ -62,8 +62,6 @@ def suggest(X_pool: Any, n: int = 10, *, head: Decider | None = None, random_sta
     >>> rows.tolist(), rows.reasons
     ([1, 3], ('far from what is known', 'far from what is known'))
     """
-    if head is not None and head.tags:
-        raise ParameterError("suggest(head=...): suggestions are for one label per input; leave the model of tags out.")
     return PreparedPool(X_pool, random_state).suggest(n, head)
 
 
@@ -81,6 +79,8 @@ class PreparedPool:
         """The n rows to label next; `excluded` marks rows of the pool never to choose."""
         if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
             raise ParameterError(f"suggest(n={n!r}): n must be int >= 1.")
+        if head is not None and head.tags:
+            raise ParameterError("suggest(head=...): suggestions are for one label per input; leave the tag model out.")
         closed = np.zeros(len(self.rows), bool) if excluded is None else excluded[self.index]
         if head is None:
             given, weights = self._pool.condition(None), np.ones(self.targets)

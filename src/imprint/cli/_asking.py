@@ -7,11 +7,14 @@ from typing import Any
 import numpy as np
 import typer
 
+from imprint.active.suggestions import PreparedPool
 from imprint.cli import _terminal as terminal
-from imprint.cli._sorting import sort_into
-from imprint.cli.suggest import ASK_EVERY, fitted_head, suggest_from
+from imprint.cli._sorting import copy_files, folder_of
 from imprint.datasets import Split
 from imprint.imprinter import Embedded, Imprinter
+
+UPDATE_EVERY = 10
+"""The number of questions after which the model learns the answers and suggests again."""
 
 
 def ask_for_labels(model: Imprinter, pool: Split, embedded: Embedded, n: int, folder: Path | None) -> None:
@@ -25,17 +28,19 @@ def ask_for_labels(model: Imprinter, pool: Split, embedded: Embedded, n: int, fo
     terminal.note("Type a class, or its number; Enter skips; Ctrl-C ends and keeps the answers.")
     session = _Session(model, embedded)
     try:
-        while session.asked < n and (batch := session.suggest(min(ASK_EVERY, n - session.asked))):
-            for number, reason in batch:
+        while session.asked.sum() < n and (batch := session.suggest(min(UPDATE_EVERY, n - session.asked.sum()))):
+            for row, reason in batch:
+                number = session.readable[row]
                 text = pool.inputs[number] if pool.kind.typed else pool.names[number]
                 _show(session, text, reason, pool.kind.typed)
                 label = _answer(session)
-                session.record(number, label)
+                session.asked[row] = True
                 if label is not None:
+                    session.labels[row] = label
                     terminal.write_csv([], [[text, label, number]])
                     sys.stdout.flush()
                     if folder is not None:
-                        sort_into(folder, [(text, label)], link=False)
+                        copy_files([(text, folder_of(folder, label))])
     except (EOFError, KeyboardInterrupt):
         terminal.note("")
     terminal.note(f"{terminal.count(len(session.labels), 'answer')} written.")
@@ -45,55 +50,44 @@ class _Session:
     """The answers so far and the model that learns them."""
 
     def __init__(self, model: Imprinter, embedded: Embedded):
-        self.model, self.embedded, self.asked = model, embedded, 0
-        self.labels: dict[int, Any] = {}
-        self.open = np.ones(len(embedded.X), bool)
-        self._readable = np.delete(
+        self.model, self.embedded = model, embedded
+        self.pool, self.asked = PreparedPool(embedded.X), np.zeros(len(embedded.X), bool)
+        self.readable = np.delete(
             np.arange(len(embedded.X) + len(embedded.skipped)), [s.index for s in embedded.skipped]
-        )
-        self._added: set[int] = set()
+        ).tolist()
+        self.labels: dict[int, Any] = {}
+        self._learnt: set[int] = set()
 
     @property
     def classes(self) -> list[str]:
-        """The classes of the model and of the answers, in the order of the numbers that stand for them."""
-        head = fitted_head(self.model)
-        return list(dict.fromkeys([*(map(str, head.classes.tolist()) if head else ()), *self.labels.values()]))
+        """The classes of the model and of the answers; a user may type the number of a class, counted from 1."""
+        known = map(str, self.model.classes_.tolist()) if self.model.fitted else ()
+        return list(dict.fromkeys([*known, *self.labels.values()]))
 
     @property
     def numeric(self) -> bool:
         """Whether the labels of the model are integers."""
-        head = fitted_head(self.model)
-        return head is not None and head.classes.dtype.kind in "iu"
+        return self.model.fitted and self.model.classes_.dtype.kind in "iu"
 
     def suggest(self, n: int) -> list[tuple[int, str]]:
-        """Numbers of the next inputs to ask about, and the reasons; empty at the end of the pool."""
+        """The next rows to ask about, and the reasons; empty at the end of the pool."""
         self._learn()
-        rows = np.flatnonzero(self.open)
-        if not len(rows):
-            return []
-        suggestions = suggest_from(self.model, Embedded(self.embedded.X[rows], [], ()), n)
-        return list(zip(self._readable[rows[suggestions]].tolist(), suggestions.reasons))
-
-    def record(self, number: int, label: str | None) -> None:
-        """Keep an answer, or None for an input that was skipped."""
-        self.open[np.searchsorted(self._readable, number)] = False
-        self.asked += 1
-        if label is not None:
-            self.labels[number] = label
+        head = self.model.state.head if self.model.fitted else None
+        suggestions = self.pool.suggest(n, head, self.asked)
+        return list(zip(suggestions.tolist(), suggestions.reasons))
 
     def _learn(self) -> None:
-        new = [number for number in self.labels if number not in self._added]
-        if new:
-            rows = np.searchsorted(self._readable, new)
-            y = np.array([self.labels[number] for number in new])
+        rows = [row for row in self.labels if row not in self._learnt]
+        if rows:
+            y = np.array([self.labels[row] for row in rows])
             y = y.astype(np.int64) if self.numeric else y
-            labelled = Embedded(self.embedded.X[rows], [self.embedded.names[i] for i in rows], (), y)
-            self.model.add(labelled) if fitted_head(self.model) else self.model.fit(labelled)
-            self._added.update(new)
+            labelled = Embedded(self.embedded.X[rows], [self.embedded.names[row] for row in rows], (), y)
+            self.model.add(labelled) if self.model.fitted else self.model.fit(labelled)
+            self._learnt.update(rows)
 
 
 def _show(session: _Session, text: str, reason: str, typed: bool) -> None:
-    terminal.note(f"\n{session.asked + 1}. {text}\n   {reason}")
+    terminal.note(f"\n{session.asked.sum() + 1}. {text}\n   {reason}")
     if not typed and sys.stdin.isatty():
         typer.launch(text)
     choices = "  ".join(f"{i} {label}" for i, label in enumerate(session.classes[:9], start=1))

@@ -4,18 +4,20 @@ import shlex
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from imprint.core.errors import FileError, ParameterError
 from imprint.core.files import container
 from imprint.core.files.atomic import home
+from imprint.imprinter import Imprinter
+from imprint.modalities import Modality
 
 
-def words(*command: object) -> str:
+def quoted(*command: object) -> str:
     """A command line, quoted for the shell."""
-    parts = [str(word) for word in command]
-    return subprocess.list2cmdline(parts) if sys.platform == "win32" else shlex.join(parts)
+    words = [str(word) for word in command]
+    return subprocess.list2cmdline(words) if sys.platform == "win32" else shlex.join(words)
 
 
 def check_csv(command: str, arguments: Sequence[str]) -> None:
@@ -26,41 +28,49 @@ def check_csv(command: str, arguments: Sequence[str]) -> None:
 
 
 def check_model(path: Path) -> None:
-    """Refuse a model file that does not exist, and say how to write one."""
+    """Refuse a model file that does not exist, and name the command that writes one."""
     if not path.exists():
-        command = words("imprint", "fit", "FOLDER", "-o", path)
+        command = quoted("imprint", "fit", "FOLDER", "-o", path)
         raise FileError(f"{path}: no such file; to fit a model: {command}.")
 
 
-def check_place(path: Path) -> None:
-    """Refuse a path at which no file can be written."""
+def check_writable(path: Path, replaceable: Callable[[Path], bool] | None = None, otherwise: str = "") -> None:
+    """Refuse a path at which no file can be written, and an existing file that is not `replaceable`.
+
+    `otherwise` says why such a file stays.
+    """
     if not path.parent.is_dir():
         raise FileError(f"Cannot write {path}: there is no folder {path.parent}.")
     if path.is_dir():
         raise FileError(f"Cannot write {path}: it is a folder; name a file in it.")
     if path.exists() and not path.is_file():
         raise FileError(f"Cannot write {path}: it is not an ordinary file.")
+    if replaceable is not None and path.exists() and path.stat().st_size and not replaceable(path):
+        raise FileError(f"Cannot write {path}: it exists and {otherwise}; choose another name.")
 
 
-def check_page(path: Path) -> None:
+def check_page(path: Path | None) -> None:
     """Refuse to write a page over anything but a page of imprint."""
     from imprint.evaluation.page.document import is_page
 
-    check_place(path)
-    if path.exists() and path.stat().st_size and not is_page(path):
-        raise FileError(f"Cannot write {path}: it exists and is not a page of imprint; choose another name.")
+    if path is not None:
+        check_writable(path, is_page, "is not a page of imprint")
 
 
-def check_output(path: Path) -> None:
-    """Refuse to write a model over anything but a model."""
-    check_place(path)
-    if path.exists() and path.stat().st_size:
-        try:
-            container.read(path)
-        except FileError:
-            raise FileError(
-                f"Cannot write {path}: it exists and is not an imprint model; choose another name."
-            ) from None
+def is_model(path: Path) -> bool:
+    """Whether a file is a model."""
+    try:
+        container.read(path)
+    except FileError:
+        return False
+    return True
+
+
+def choose_backbone(model: Imprinter, kind: Modality) -> None:
+    """Choose the default backbone for some data if none was named; refuse a cache that cannot be written."""
+    model.embedder.choose(kind)
+    if model.embedder.cache and kind.needs_backbone:
+        check_home()
 
 
 def check_home(optional: bool = True) -> None:

@@ -63,6 +63,8 @@ def _value(word: str, kind: Modality) -> str | Path:
     path = Path(word).expanduser()
     if not kind.typed:
         return path
+    if not word.strip():  # the path "" is the current folder
+        return word
     try:
         exists = path.exists()
     except OSError:  # longer than any file name
@@ -83,6 +85,7 @@ def _of_values(values: Sequence[Any], kind: Modality) -> Split:
         folder = isinstance(value, Path) and value.is_dir()
         items += [Path(name) for name in datasets.load_files([value], kind.name).names] if folder else [value]
     names = ["standard input" if isinstance(item, bytes) else str(item) for item in items]
+    names = [name if name.strip() else kind.name_of(name, i) for i, name in enumerate(names)]
     return Split(GivenInputs(kind, items), NO_LABELS, names, (), kind.name)
 
 

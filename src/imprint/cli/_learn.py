@@ -1,39 +1,34 @@
 """What `fit`, `add` and `forget` share: embedding with progress, and the report on the model."""
 
-from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from imprint import datasets
 from imprint.cli import _terminal as terminal
-from imprint.cli._files import check_home, words
+from imprint.cli._files import choose_backbone, quoted
 from imprint.core.label_sets import indicator
-from imprint.evaluation.evaluation import describe_expected
+from imprint.evaluation.evaluation import Evaluation, describe_expected, evaluation
+from imprint.evaluation.labelled_rows import all_splits, gather
 from imprint.evaluation.tags import TagEvaluation, tag_evaluation
 from imprint.imprinter import Embedded, Imprinter
 from imprint.tags import TagHead
 
-if TYPE_CHECKING:
-    from imprint.evaluation import Evaluation
-
 
 def embed(model: Imprinter, spec: str, **columns: Any) -> tuple[Embedded, tuple[str, ...]]:
-    """The embeddings of labelled data, with progress, and the parts that the data have.
+    """The embeddings of labelled data, with progress, and the names of the parts of the data (`train`, `test`).
 
-    Prints what the data are, and names inputs that cannot be read.
+    Prints a description of the data, and names inputs that cannot be read.
     """
     with terminal.bars() as bars:
         nesting = model.embedder.nesting(model.classes_.tolist() if model.fitted else ())
         split = datasets.load(spec, "train", progress=bars.download, tree=nesting, **columns)
-        model.embedder.choose(split.kind)
+        choose_backbone(model, split.kind)
         by = f", by {model.embedder.spec}" if split.kind.needs_backbone else ""
         terminal.note(f"{split.found}{by}.")
         if "test" in split.parts:
             terminal.note("The data have a train and a test part: this uses train; test is for evaluation.")
-        if model.embedder.cache and split.kind.needs_backbone:
-            check_home()
         rows = model.embedder.labelled(split, progress=bars.embedding())
     for line in rows.notices:
         terminal.note(line)
@@ -41,11 +36,8 @@ def embed(model: Imprinter, spec: str, **columns: Any) -> tuple[Embedded, tuple[
     return rows, split.parts
 
 
-def on_test_part(model: Imprinter, spec: str, columns: dict[str, Any]) -> "Evaluation | TagEvaluation":
-    """How good the model is on the test part of the data."""
-    from imprint.evaluation import evaluation
-    from imprint.evaluation.labelled_rows import all_splits, gather
-
+def evaluate_on_test(model: Imprinter, spec: str, columns: dict[str, Any]) -> Evaluation | TagEvaluation:
+    """The accuracy of the model on the test part of the data."""
     with terminal.bars() as bars:
         tree = model.embedder.nesting(model.classes_.tolist())
         rows = gather(model, all_splits(spec, tree=tree, **columns)[-1:], bars.embedding("Testing"))
@@ -54,53 +46,49 @@ def on_test_part(model: Imprinter, spec: str, columns: dict[str, Any]) -> "Evalu
     return evaluation(model.predict_proba(rows.embedded()), model.classes_, rows.y, rows.paths, rows.skipped)
 
 
-def state(
+def report(
     model: Imprinter,
     path: Path,
     rows: Embedded | None,
     json: bool,
-    tested: "Evaluation | TagEvaluation | None" = None,
+    tested: Evaluation | TagEvaluation | None = None,
 ) -> None:
     """Print the content of the model file, and a next command."""
-    labels, counts = _counts(rows)
-    head, noun = model.state.head, "label" if model.state.head.tags else "class"
+    rows_per_class = {} if rows is None else _rows_per_class(rows)
     if json:
-        terminal.emit(
-            {
-                "model": str(path),
-                "classes": model.classes_.tolist(),
-                "proxies": len(model.state.head.proxies.labels),
-                "rows": dict(zip(map(str, labels), counts)),
-                **_expected(model),
-                **({"test": _test_figures(tested)} if tested else {}),
-                "skipped": [{"path": s.name, "reason": s.reason} for s in rows.skipped] if rows else [],
-            }
-        )
+        facts = {
+            "model": str(path),
+            "classes": model.classes_.tolist(),
+            "proxies": len(model.state.head.proxies.labels),
+            "rows": rows_per_class,
+            **_expected(model),
+            **({"test": _test_figures(tested)} if tested else {}),
+            "skipped": [{"path": s.name, "reason": s.reason} for s in rows.skipped] if rows else [],
+        }
+        terminal.emit(facts)
         return
+    head, kind, classes = model.state.head, model.embedder.kind, model.classes_
+    noun = "label" if head.tags else "class"
     if rows is not None:
         imprinted = 0 if rows.y is None else len(rows.y)
-        terminal.note(f"Imprinted {model.embedder.kind.count(imprinted)} of {terminal.count(len(labels), noun)}.")
-    if model.state.named and rows is not None:
-        terminal.note("The class names serve as one more example each (--no-names leaves them out).")
-    size = f"{terminal.count(len(model.classes_), noun)}, {_proxies(model)}"
+        terminal.note(f"Imprinted {kind.count(imprinted)} of {terminal.count(len(rows_per_class), noun)}.")
+        if model.state.named:
+            terminal.note("The class names serve as one more example each (--no-names leaves them out).")
+    size = f"{terminal.count(len(classes), noun)}, {terminal.count(len(head.proxies.labels), 'proxy')}"
     terminal.note(f"{path}: {size}, {terminal.bytes_of(path)}.")
-    for line in describe_expected(head, model.embedder.kind.plural):
+    for line in describe_expected(head, kind.plural):
         terminal.note(line)
     if isinstance(tested, TagEvaluation):
         terminal.note(f"On the test part: {tested.summary()}.")
     elif tested is not None:
-        right = tested.rows - len(tested.mistakes)
-        terminal.note(f"On the test part: {100 * tested.accuracy:.1f} % correct, {right:,} of {tested.rows:,}.")
-    if len(model.classes_) == 1 and not head.tags:
-        terminal.note(f"The model has one class: every input is classified as {str(model.classes_[0])!r}.")
-        terminal.note(f"Next: {words('imprint', 'add', path, 'DATA')}")
+        correct = tested.rows - len(tested.mistakes)
+        terminal.note(f"On the test part: {terminal.percent(tested.accuracy)} correct, {correct:,} of {tested.rows:,}.")
+    if len(classes) == 1 and not head.tags:
+        terminal.note(f"The model has one class: every input is classified as {str(classes[0])!r}.")
+        terminal.note(f"Next: {quoted('imprint', 'add', path, 'DATA')}")
     else:
-        terminal.note(f"Next: {words('imprint', 'predict', path, _example(model))}")
-
-
-def _example(model: Imprinter) -> str:
-    kind = model.embedder.kind
-    return kind.noun.upper() if kind.needs_backbone else "TABLE"
+        example = kind.noun.upper() if kind.needs_backbone else "TABLE"
+        terminal.note(f"Next: {quoted('imprint', 'predict', path, example)}")
 
 
 def _expected(model: Imprinter) -> dict[str, Any]:
@@ -112,19 +100,13 @@ def _expected(model: Imprinter) -> dict[str, Any]:
     return {"expected_accuracy": accuracy, "expected_interval": [low, high]}
 
 
-def _test_figures(tested: "Evaluation | TagEvaluation") -> dict[str, Any]:
+def _test_figures(tested: Evaluation | TagEvaluation) -> dict[str, Any]:
     figures = ("mean_average_precision", "macro_f1", "micro_f1") if isinstance(tested, TagEvaluation) else ()
     return {name: getattr(tested, name) for name in ("accuracy", *figures, "rows")}
 
 
-def _counts(rows: Embedded | None) -> tuple[Sequence[object], Sequence[int]]:
-    if rows is None or rows.y is None:
-        return [], []
-    if rows.tags is not None:
-        return rows.tags, indicator(rows.y.tolist(), rows.tags).sum(axis=0).tolist()
-    labels, counts = np.unique(rows.y, return_counts=True)
-    return labels.tolist(), counts.tolist()
-
-
-def _proxies(model: Imprinter) -> str:
-    return terminal.count(len(model.state.head.proxies.labels), "proxy")
+def _rows_per_class(rows: Embedded) -> dict[str, int]:
+    if rows.tags is not None and rows.y is not None:
+        return dict(zip(map(str, rows.tags), indicator(rows.y.tolist(), rows.tags).sum(axis=0).tolist()))
+    labels, counts = np.unique(np.asarray(rows.y), return_counts=True)
+    return dict(zip(map(str, labels.tolist()), counts.tolist()))

@@ -6,6 +6,8 @@ from typing import Annotated, get_args
 
 import typer
 
+from imprint import backbones, recipes
+
 
 class Way(StrEnum):
     """How pre-trained and new classes compete."""
@@ -13,18 +15,6 @@ class Way(StrEnum):
     margin = "margin"
     qi = "qi"
     done = "done"
-
-
-def _backbones() -> list[str]:
-    from imprint.backbones.record import names
-
-    return names()
-
-
-def _recipes() -> list[str]:
-    from imprint.recipes import names
-
-    return names()
 
 
 Model = Annotated[Path, typer.Argument(metavar="FILE", help="A model that `imprint fit` wrote.", show_default=False)]
@@ -75,17 +65,17 @@ Separator = Annotated[
     ),
 ]
 TextColumn = Annotated[str | None, typer.Option(metavar="NAME", help="The column of texts in a table. [default: text]")]
-Network = Annotated[
+Backbone = Annotated[
     str | None,
     typer.Option(
         "--backbone",
         "-b",
         help="Network, see `imprint list backbones`. [default: efficientnet_lite0 for pictures, minilm for texts, "
         "yamnet for sounds]",
-        autocompletion=_backbones,
+        autocompletion=backbones.names,
     ),
 ]
-MovedNetwork = Annotated[
+MovedBackbone = Annotated[
     str | None,
     typer.Option("--backbone", "-b", help="New path of the model's backbone (onnx:FILE), if its file has moved."),
 ]
@@ -95,7 +85,7 @@ Recipe = Annotated[
         "--recipe",
         "-r",
         help="A method by name, see `imprint list recipes`. [default: kernel]",
-        autocompletion=_recipes,
+        autocompletion=recipes.names,
     ),
 ]
 KeepHead = Annotated[

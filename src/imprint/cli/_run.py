@@ -4,13 +4,13 @@ import io
 import os
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
-from pkgutil import iter_modules
 from types import TracebackType
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 from typer.main import get_command
 
 from imprint import cli
@@ -19,30 +19,50 @@ from imprint.core import __version__
 from imprint.core.errors import ImprintError, UnreadableInput
 from imprint.core.extras import clash, environment
 
+SUMMARIES = {
+    "add": "Add classes, or more inputs of known classes, to a model.",
+    "card": "Write the model card of a model.",
+    "check": "Find problems in labelled data.",
+    "collapse": "Measure the neural collapse of a data set's embeddings.",
+    "demo": "Demonstrate the methods on handwritten digits.",
+    "embed": "Write the embeddings of a data set to a .npz file.",
+    "evaluate": "Measure the accuracy of a model on labelled data.",
+    "export": "Export a model for use without imprint.",
+    "fit": "Fit a model to pictures, texts, sounds or embeddings.",
+    "forget": "Remove a class from a model.",
+    "list": "List backbones, data sets, recipes and other components.",
+    "predict": "Classify pictures, texts, sounds or embeddings.",
+    "serve": "Label examples and test a model on a page in the browser.",
+    "study": "Run many experiments at once, and report on them.",
+    "suggest": "Choose which unlabelled inputs to label next.",
+    "watch": "Classify new files in a folder, and report drift.",
+}
+"""Every command, a module of this folder, and the first sentence of its help."""
 FAILED, REFUSED = 1, 2
-"""Exit codes besides 0 and `cli.STOPPED`: some inputs failed; invalid usage or input."""
+"""Exit codes in addition to 0 and `cli.STOPPED`: some inputs failed; invalid usage or input."""
 DEBUG = "--debug"
+CONTEXT = {"help_option_names": ["-h", "--help"]}
 UsageError: Any = typer.BadParameter.__base__  # typer does not export it
 
 
 def run(args: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
     words, debug = _without_debug(sys.argv[1:] if args is None else args)
-    _write_anything()
+    _escape_unknown_characters()
     if not debug:
-        sys.excepthook = _one_line
+        sys.excepthook = _print_one_line
     try:
         return _call(words)
     except ImprintError as e:
         if debug:
             raise
-        _terminal.fail(_with_options(str(e)))
+        _terminal.fail(_with_options(str(e), words))
         return FAILED if isinstance(e, UnreadableInput) else REFUSED
 
 
 def _call(words: list[str]) -> int:
     try:  # calling a Typer would set its own excepthook
-        result = get_command(application()).main(args=words, prog_name="imprint", standalone_mode=False)
+        result = application().main(args=words, prog_name="imprint", standalone_mode=False)
         code = result if isinstance(result, int) else 0
     except SystemExit as e:
         code = e.code if isinstance(e.code, int) else FAILED
@@ -64,14 +84,11 @@ def _refuse(error: Any) -> int:
     if option in ("-o", "--output") and context is not None and "csv" in {p.name for p in context.command.params}:
         sentence = f"No such option: {option}. To write a table: {context.command_path} ... --csv > FILE"
     elif type(error).__name__ == "MissingParameter" and getattr(parameter, "help", None):
-        name = (
-            " ".join(filter(None, [*parameter.opts[:1], parameter.metavar]))
-            if _is_option(parameter)
-            else parameter.metavar
-        )
+        option_name = parameter.opts[:1] if _is_option(parameter) else []
+        name = " ".join(filter(None, [*option_name, parameter.metavar]))
         meaning = parameter.help.rstrip(".")
         sentence = f"{name} is missing: {meaning[:1].lower()}{meaning[1:]}"
-    _terminal.fail(f"{sentence.rstrip('.')}.")
+    _terminal.fail(sentence if sentence.endswith("?") else f"{sentence.rstrip('.')}.")
     return REFUSED
 
 
@@ -80,31 +97,52 @@ def _is_option(parameter: Any) -> bool:
     return str(parameter.opts[0]).startswith("-")
 
 
-def _with_options(sentence: str) -> str:
-    """An error in the words of the command line: `--label-column` for the parameter `label_column`."""
-    commands = getattr(get_command(application()), "commands", {}).values()
-    names = {p.name for c in commands for p in c.params if p.name and "_" in p.name and _is_option(p)}
-    parameters = re.compile(rf"\b({'|'.join(sorted(names))})\b(?!=)")
-    rule, known, listed = sentence.partition(" Known: ")  # names that happen to be those of parameters stay
+def _with_options(sentence: str, words: Sequence[str]) -> str:
+    """An error in the terms of the command line: `--label-column` for the parameter `label_column`."""
+    command: Any = LazyCommands().get(next((word for word in words if word in SUMMARIES), ""))
+    names = sorted(p.name for p in getattr(command, "params", ()) if "_" in p.name and _is_option(p))
+    if not names:
+        return sentence
+    rule, known, listed = sentence.partition(" Known: ")  # known names stay, even if equal to that of a parameter
+    parameters = re.compile(rf"\b({'|'.join(names)})\b(?!=)")
     return parameters.sub(lambda match: f"--{match[1].replace('_', '-')}", rule) + known + listed
 
 
-def application() -> typer.Typer:
-    """All commands in this folder: `command` is a function, `app` a group of functions."""
-    app = typer.Typer(
-        no_args_is_help=True,
-        pretty_exceptions_enable=False,
-        rich_markup_mode=None,
-        context_settings={"help_option_names": ["-h", "--help"]},
-    )
-    app.callback(invoke_without_command=True)(_main)
-    for name in sorted(m.name for m in iter_modules(cli.__path__) if not m.name.startswith("_")):
+class LazyCommands(Mapping[str, Any]):
+    """The commands by name. A command is imported when it is used, so that others start fast."""
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in SUMMARIES:
+            raise KeyError(name)
         module = import_module(f"imprint.cli.{name}")
-        if hasattr(module, "app"):
-            app.add_typer(module.app, name=name)
-        else:
+        if not (app := getattr(module, "app", None)):  # `app` is a group of commands
+            app = typer.Typer(add_completion=False, rich_markup_mode=None)
             app.command(name)(module.command)
-    return app
+        command = get_command(app)
+        command.name = name
+        return command
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(SUMMARIES)
+
+    def __len__(self) -> int:
+        return len(SUMMARIES)
+
+
+class _Group(TyperGroup):
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """List the commands without importing them."""
+        with formatter.section("Commands"):
+            formatter.write_dl(list(SUMMARIES.items()))
+
+
+def application() -> Any:
+    """The command `imprint`, a group of all commands."""
+    app = typer.Typer(cls=_Group, no_args_is_help=True, rich_markup_mode=None, context_settings=CONTEXT)
+    app.callback(invoke_without_command=True)(_main)
+    group: Any = get_command(app)
+    group.commands = LazyCommands()
+    return group
 
 
 def _main(
@@ -115,7 +153,7 @@ def _main(
     ] = False,
     debug: Annotated[bool, typer.Option(DEBUG, help="Show where an error comes from.")] = False,
 ) -> None:
-    """Make classifiers from pictures, texts or embeddings, without training.
+    """Make classifiers from pictures, texts, sounds or embeddings, without training.
 
     Start with `imprint demo`, or with a folder that has one sub-folder of pictures per class:
 
@@ -142,8 +180,8 @@ def _without_debug(args: Sequence[str]) -> tuple[list[str], bool]:
     return others + words[end:], len(others) < end
 
 
-def _write_anything() -> None:
-    """Escape characters that the encoding of the terminal lacks, instead of failing."""
+def _escape_unknown_characters() -> None:
+    """Escape characters that the terminal's encoding does not have, instead of failing."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
@@ -161,7 +199,7 @@ def _flush(code: int) -> int:
         return code or FAILED
 
 
-def _one_line(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+def _print_one_line(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
     """One line instead of a traceback for an unexpected error."""
     if isinstance(error, OSError) and error.strerror:
         path = f"{error.filename}: " if error.filename else ""

@@ -1,4 +1,4 @@
-"""Files sorted into a folder per predicted class."""
+"""Files copied or linked into folders, such as one per predicted class."""
 
 import filecmp
 import os
@@ -11,36 +11,28 @@ from imprint.core.errors import FileError
 from imprint.core.tree import path_of
 
 
-def sort_into(folder: Path, files: Iterable[tuple[str, object]], link: bool) -> int:
-    """Copy or link every file into the sub-folder of its label; return how many. Nothing is ever overwritten.
+def copy_files(files: Iterable[tuple[str, Path]], link: bool = False) -> int:
+    """Copy or link files into the given folders; return how many are new there. Never overwrites a file.
 
-    The label `animal/cat` of a tree is the folder `cat` in `animal`.
-
-    An identical file that is already there is left alone; a different one of the same name gets a number.
+    A file whose folder has an identical one is left out; if a different one has its name, a number is appended.
     """
-    done = 0
-    try:
-        for name, label in files:
-            source = Path(name)
-            target = folder.joinpath(*(folder_name(str(part)) for part in path_of(label)))
-            target.mkdir(parents=True, exist_ok=True)
-            done += _put(source, target, link)
-    except OSError as e:
-        raise FileError(f"Cannot write {folder}: {e.strerror or e}.") from None
-    return done
+    new = 0
+    for name, folder in files:
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            new += _put(Path(name), folder, link)
+        except OSError as e:
+            raise FileError(f"Cannot write {folder}: {e.strerror or e}.") from None
+    return new
 
 
-def copy_files(folder: Path, files: Iterable[str]) -> int:
-    """Copy files into one folder and return how many were not there before. Nothing is ever overwritten."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        return sum(_put(Path(name), folder, link=False) for name in files)
-    except OSError as e:
-        raise FileError(f"Cannot write {folder}: {e.strerror or e}.") from None
+def folder_of(root: Path, label: object) -> Path:
+    """The folder of a class; the label `animal/cat` of a tree is the folder `cat` in `animal`."""
+    return root.joinpath(*(folder_name(str(part)) for part in path_of(label)))
 
 
 def folder_name(label: str) -> str:
-    """A label as the name of one folder, wherever it came from.
+    """A label, which may come from any file, as the name of one folder.
 
     >>> folder_name("cat"), folder_name("../etc"), folder_name(".."), folder_name("a/b")
     ('cat', '.._etc', '__', 'a_b')
@@ -49,19 +41,20 @@ def folder_name(label: str) -> str:
     return "_" * len(name) if set(name) == {"."} else name[:200]
 
 
-def _put(source: Path, folder: Path, link: bool) -> int:
-    for n in count():
-        target = folder / (source.name if n == 0 else f"{source.stem}-{n}{source.suffix}")
+def _put(source: Path, folder: Path, link: bool) -> bool:
+    """Whether the file was not in the folder yet."""
+    names = (source.name if n == 0 else f"{source.stem}-{n}{source.suffix}" for n in count())
+    for target in (folder / name for name in names):
         if target.is_symlink() or target.exists():
             if target.exists() and filecmp.cmp(source, target, shallow=False):
-                return 0
-            continue
-        if link:
+                return False
+        elif link:
             os.symlink(source.resolve(), target)
+            return True
         else:
             _copy(source, target)
-        return 1
-    return 0
+            return True
+    return False
 
 
 def _copy(source: Path, target: Path) -> None:

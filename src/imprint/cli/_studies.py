@@ -3,29 +3,33 @@
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-import typer
+from typing import Any
 
 from imprint.cli import _terminal as terminal
+from imprint.core.errors import ParameterError
+from imprint.kernels.cpu import available_cpus
+from imprint.paper import chosen
+from imprint.paper.page import read_runs, sections, write_page
+from imprint.paper.run import planned_studies, run
+from imprint.paper.setting import discover
+from imprint.report.sections import Run, TextTable, claim_rows, claims_table, sections_by_artefact, tally
+from imprint.study import Progress, Study, Summary, plan
+from imprint.study.plan import Estimate, check_size, estimate
+from imprint.study.run import source_of
+from imprint.study.store import Store
 
-if TYPE_CHECKING:
-    from imprint.report.sections import Cells, Run
-    from imprint.study import Progress, Study, Summary
-    from imprint.study.plan import Estimate
 
-
-def progress(bars: terminal.Bars) -> Callable[["Progress"], None]:
+def progress(bars: terminal.Bars) -> Callable[[Progress], None]:
     """Progress of experiments as a bar."""
 
-    def report(p: "Progress") -> None:
+    def report(p: Progress) -> None:
         failed = f", {p.failed:,} failed" if p.failed else ""
         bars.step(f"{p.rate:,.0f} experiments/s{failed}" if p.done else "Experiments", p.done + p.failed, p.total)
 
     return report
 
 
-def show_summary(summary: "Summary", out: Path, json: bool) -> None:
+def show_summary(summary: Summary, out: Path, json: bool) -> None:
     """Print the summary of a run; exit with code 1 if something failed."""
     for line in summary.failures:
         terminal.note(f"Failed: {line}")
@@ -38,18 +42,11 @@ def show_summary(summary: "Summary", out: Path, json: bool) -> None:
             f"{reused:,} computed earlier, {summary.failed:,} failed."
         )
         terminal.note(f"Next: imprint study report {out}")
-    if summary.failures:
-        raise typer.Exit(1)
+    terminal.end(summary.failures)
 
 
-def show_plan(studies: Sequence[tuple["Study", Path | None]], workers: int | None, limit: int, json: bool) -> None:
+def show_plan(studies: Sequence[tuple[Study, Path | None]], workers: int | None, limit: int, json: bool) -> None:
     """Print the plan of some studies, given the folders of their results."""
-    from imprint.kernels.cpu import available_cpus
-    from imprint.study import plan
-    from imprint.study.plan import Estimate, check_size, estimate
-    from imprint.study.run import source_of
-    from imprint.study.store import Store
-
     parts = [Estimate(0, 0, 0, 0, 0, 0.0, 0.0)]
     for study, out in studies:
         terminal.note(f"{study.name}: maximum {study.points:,} experiments.")
@@ -64,7 +61,7 @@ def show_plan(studies: Sequence[tuple["Study", Path | None]], workers: int | Non
         terminal.table(["what", "how much"], _lines(total), right=["how much"])
 
 
-def _lines(total: "Estimate") -> list[tuple[str, str]]:
+def _lines(total: Estimate) -> list[tuple[str, str]]:
     return [
         ("experiments named", f"{total.experiments:,}"),
         ("left out by rules", f"{total.left_out:,}"),
@@ -86,17 +83,12 @@ def run_paper(
     json: bool,
 ) -> None:
     """Run `paper/NAME` on a folder of packs, and show the results next to the published ones."""
-    from imprint.core.errors import ParameterError
-    from imprint.paper import chosen
-    from imprint.paper.run import run, works
-    from imprint.paper.setting import discover
-
     names = list(chosen(name))
     if embeddings is None:
         raise ParameterError(f"study run {name}: name the folder of the packs BACKBONE-DATASET.npz: --embeddings DIR.")
     setting = discover(embeddings, *only)
     if dry:
-        studies = [(study, out / role if out else None) for role, study in works(name, setting)]
+        studies = [(study, out / role if out else None) for role, study in planned_studies(name, setting)]
         show_plan(studies, how["workers"], how["limit"], json)
         return
     if out is None:
@@ -110,8 +102,6 @@ def run_paper(
 
 def report_paper(folders: Sequence[Path], to: Path, json: bool) -> None:
     """Write one page about all runs in some folders."""
-    from imprint.paper.page import read_runs, write_page
-
     runs = read_runs(folders)
     files = write_page(runs, to)
     if json:
@@ -123,30 +113,25 @@ def report_paper(folders: Sequence[Path], to: Path, json: bool) -> None:
 
 
 def _show_results(out: Path, names: Sequence[str], beside: str) -> None:
-    from imprint.paper.page import sections
-    from imprint.report.sections import Cells, Run
-
     runs = [Run("here", "", tuple(sections(out, names)))]
     if beside and (again := sections(out, names, beside)):
         runs.append(Run(f"here, {beside}", "", tuple(again)))
-    for one in (section for run in runs if len(names) == 1 for section in run.sections):
+    for one in (section for each in runs if len(names) == 1 for section in each.sections):
         terminal.note(f"{one.where}: {one.title}. {one.text} {one.note}".strip())
         for part in one.parts:
-            if isinstance(part, Cells):
-                _show_cells(part)
+            if isinstance(part, TextTable):
+                _show_table(part)
     _show_claims(runs)
 
 
-def _show_cells(cells: "Cells") -> None:
-    terminal.table(cells.head, cells.rows, right=[h for j, h in enumerate(cells.head) if cells.right(j)])
+def _show_table(cells: TextTable) -> None:
+    terminal.table(cells.head, cells.rows, right=[h for j, h in enumerate(cells.head) if cells.right_aligned(j)])
     if cells.caption:
         terminal.note(cells.caption)
 
 
-def _show_claims(runs: Sequence["Run"]) -> None:
-    from imprint.report.sections import claims_table, rows, tally, together
-
-    claims, names = rows(together(runs)), [run.name for run in runs]
+def _show_claims(runs: Sequence[Run]) -> None:
+    claims, names = claim_rows(sections_by_artefact(runs)), [run.name for run in runs]
     if claims:
-        _show_cells(claims_table(claims, names))
+        _show_table(claims_table(claims, names))
         terminal.note(tally(claims, names))

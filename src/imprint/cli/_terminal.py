@@ -171,12 +171,29 @@ def skipped(inputs: Sequence["Skipped"]) -> None:
         note(f"Skipped {len(inputs) - MOST_NAMED:,} more that cannot be read.")
 
 
-def end(failed: Iterable[object]) -> None:
+def end(failed: Sequence[object]) -> None:
     """Exit with code 1 if some inputs failed."""
     import typer
 
-    if list(failed):
+    if failed:
         raise typer.Exit(1)
+
+
+def finish(inputs: Sequence["Skipped"]) -> None:
+    """Name the inputs that cannot be read, and exit with code 1 if there are any."""
+    skipped(inputs)
+    end(inputs)
+
+
+def name_page(path: "Path | None") -> None:
+    """Name the page that was written, if any."""
+    if path is not None:
+        note(f"The page: {path}, {bytes_of(path)}.")
+
+
+def percent(share: float | None) -> str:
+    """`98.1 %`; empty for None."""
+    return "" if share is None else f"{100 * share:.1f} %"
 
 
 def count(n: int, noun: str) -> str:

@@ -7,6 +7,10 @@ import typer
 
 from imprint.cli import _options as options
 from imprint.cli import _terminal as terminal
+from imprint.cli._files import check_model, check_writable
+from imprint.core.files.atomic import atomic_write
+from imprint.head.card import HEADING
+from imprint.imprinter import Imprinter
 
 
 def command(
@@ -15,24 +19,16 @@ def command(
         Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write the Markdown here, such as README.md.")
     ] = None,
     json: options.Json = False,
-    backbone: options.MovedNetwork = None,
+    backbone: options.MovedBackbone = None,
 ) -> None:
     """Write the model card of a model.
 
     It states data, classes, expected accuracy, backbone, licence, use and limits. The Markdown has the front matter
     that the Hugging Face hub reads.
     """
-    from imprint.cli._files import check_model, check_place
-    from imprint.core.errors import FileError
-    from imprint.core.files.atomic import atomic_write
-    from imprint.head.card import HEADING
-    from imprint.imprinter import Imprinter
-
     check_model(file)
     if output is not None:
-        check_place(output)
-        if output.exists() and HEADING not in output.read_text(encoding="utf-8", errors="replace"):
-            raise FileError(f"Cannot write {output}: it exists and is not a model card; choose another name.")
+        check_writable(output, _is_card, "is not a model card")
     card = Imprinter.load(file, backbone=backbone).card()
     if output is not None:
         with atomic_write(output) as f:
@@ -42,3 +38,7 @@ def command(
         terminal.emit(card.as_json())
     elif output is None:
         terminal.write(card.markdown(file.name))
+
+
+def _is_card(path: Path) -> bool:
+    return HEADING in path.read_text(encoding="utf-8", errors="replace")

@@ -1,13 +1,12 @@
 """`imprint check`."""
 
-from typing import TYPE_CHECKING, Any
-
 from imprint.cli import _options as options
 from imprint.cli import _terminal as terminal
-
-if TYPE_CHECKING:
-    from imprint.evaluation import Inspection
-    from imprint.evaluation.labelled_rows import LabelledRows
+from imprint.cli._files import check_page, choose_backbone
+from imprint.evaluation import Inspection, inspect_rows
+from imprint.evaluation.labelled_rows import LabelledRows, all_splits, gather
+from imprint.evaluation.page import write_inspection
+from imprint.imprinter import Imprinter
 
 MAX_LISTED = 10
 
@@ -20,7 +19,7 @@ def command(
     separator: options.Separator = None,
     text_column: options.TextColumn = None,
     tree: options.Tree = None,
-    backbone: options.Network = None,
+    backbone: options.Backbone = None,
     json: options.Json = False,
     device: options.Device = "cpu",
     threads: options.Threads = None,
@@ -31,39 +30,27 @@ def command(
     Lists labels to check, duplicates, outliers and unreadable inputs (the exit code is 1 if there are any). The train
     and test splits of the data are checked together.
     """
-    from imprint.cli._files import check_home, check_page
-    from imprint.evaluation import inspect_rows
-    from imprint.evaluation.labelled_rows import all_splits, gather
-    from imprint.imprinter import Imprinter
-
-    if page is not None:
-        check_page(page)
+    check_page(page)
     model = Imprinter(backbone, device=device, threads=threads, cache=cache)
-    columns: dict[str, Any] = {"label_column": label_column, "text_column": text_column, "tree": tree}
-    columns["separator"] = separator
+    columns = {"labels": labels, "label_column": label_column, "text_column": text_column, "separator": separator}
     with terminal.bars() as bars:
-        splits = all_splits(data, labels=labels, progress=bars.download, **columns)
-        model.embedder.choose(splits[0].kind)
-        if cache and splits[0].kind.needs_backbone:
-            check_home()
+        splits = all_splits(data, progress=bars.download, tree=tree, **columns)
+        choose_backbone(model, splits[0].kind)
         parts = zip(splits[0].parts, splits) if len(splits) > 1 else [("", splits[0])]
         terminal.note("; ".join(f"{part}: {split.found}".removeprefix(": ") for part, split in parts) + ".")
         rows = gather(model, splits, bars.embedding(), root=data)
     result = inspect_rows(rows.X, rows.y, rows.paths, rows.skipped, rows.tags)
     if page is not None:
-        from imprint.evaluation.page import write_inspection
-
         write_inspection(page, f"Check of {rows.title}", result, rows)
     if json:
         terminal.emit(result.as_json())
     else:
         _show(result, rows)
-    if page is not None:
-        terminal.note(f"The page: {page}, {terminal.bytes_of(page)}.")
+    terminal.name_page(page)
     terminal.end(rows.skipped)
 
 
-def _show(result: "Inspection", rows: "LabelledRows") -> None:
+def _show(result: Inspection, rows: LabelledRows) -> None:
     if not (result.mislabelled or result.duplicates or result.outliers or result.unreadable):
         terminal.write(f"No problems found in {terminal.count(len(rows.y), 'row')}.\n")
     if result.mislabelled:
@@ -76,7 +63,7 @@ def _show(result: "Inspection", rows: "LabelledRows") -> None:
     if result.duplicates:
         differing = f", {result.conflicts:,} with different labels" if result.conflicts else ""
         _heading("Groups of duplicates", len(result.duplicates), differing)
-        terminal.table(["name", "label", "group"], _copies(result, rows), right=["group"])
+        terminal.table(["name", "label", "group"], _duplicates(result, rows), right=["group"])
     for title, paths in (
         ("Outliers", [rows.caption(path) for path in result.outliers]),
         ("Unreadable inputs", [f"{rows.relative(u['path'])}: {u['reason']}" for u in result.unreadable]),
@@ -86,7 +73,7 @@ def _show(result: "Inspection", rows: "LabelledRows") -> None:
             terminal.write_paths(paths[:MAX_LISTED])
 
 
-def _copies(result: "Inspection", rows: "LabelledRows") -> list[list[object]]:
+def _duplicates(result: Inspection, rows: LabelledRows) -> list[list[object]]:
     """Name, label and group of duplicates; labels that contradict each other are marked."""
     label_of = dict(zip(rows.paths, rows.y.tolist()))
     lines: list[list[object]] = []

@@ -4,6 +4,8 @@ from dataclasses import asdict
 
 from imprint.cli import _options as options
 from imprint.cli import _terminal as terminal
+from imprint.cli.embed import embed_splits
+from imprint.collapse import cdnv, nc1, nc2, vci
 
 MEANINGS = {
     "nc1": "variance within classes relative to that between classes; 0 when collapsed",
@@ -20,7 +22,7 @@ def command(
     labels: options.Labels = None,
     label_column: options.LabelColumn = None,
     text_column: options.TextColumn = None,
-    backbone: options.Network = None,
+    backbone: options.Backbone = None,
     device: options.Device = "cpu",
     threads: options.Threads = None,
     json: options.Json = False,
@@ -29,12 +31,8 @@ def command(
 
     That is how close the embeddings of each class are to their mean, and how evenly the means are spread.
     """
-    from imprint.cli.embed import embed_splits
-    from imprint.collapse import cdnv, nc1, nc2, vci
-
     columns = {"labels": labels, "label_column": label_column, "text_column": text_column}
     rows = embed_splits(data, backbone, device, threads, tests=False, columns=columns)["train"]
-    terminal.skipped(rows.skipped)
     n, d = rows.X.shape
     metrics: dict[str, float | None] = {"nc1": nc1(rows.X, rows.y), "cdnv": cdnv(rows.X, rows.y)}
     metrics["vci"] = vci(rows.X, rows.y) if n > d else None  # with no more rows than columns it is always 0
@@ -46,7 +44,7 @@ def command(
         terminal.table(["metric", "value", "meaning"], lines, right=["value"])
         if metrics["vci"] is None:
             terminal.note(f"vci cannot be computed: it needs more rows than columns, and there are {n:,} and {d:,}.")
-    terminal.end(rows.skipped)
+    terminal.finish(rows.skipped)
 
 
 def _shown(value: float | None) -> str:

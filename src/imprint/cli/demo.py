@@ -3,15 +3,17 @@
 from collections.abc import Iterator
 from pathlib import Path
 from statistics import fmean
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from imprint.cli import _options as options
 from imprint.cli import _terminal as terminal
-
-if TYPE_CHECKING:
-    from imprint.demo import Findings
+from imprint.cli._files import check_home
+from imprint.core.files.atomic import make_folder
+from imprint.demo import Findings, explore, write_page
+from imprint.demo.findings import SHOTS, TASKS
+from imprint.demo.page import verdict
 
 
 def command(
@@ -25,10 +27,6 @@ def command(
     Compares recipes, flags an unseen digit, forgets a class, and shows the effect of the number of proxies. It takes
     less than a minute, needs no network, prints a table and writes one HTML page.
     """
-    from imprint.cli._files import check_home
-    from imprint.core.files.atomic import make_folder
-    from imprint.demo import explore, write_page
-
     make_folder(out)
     if cache:
         check_home()
@@ -43,10 +41,7 @@ def command(
     terminal.note("Next: imprint fit FOLDER -o model.imprint, with one sub-folder of pictures per class")
 
 
-def _show(findings: "Findings") -> None:
-    from imprint.demo.findings import SHOTS, TASKS
-    from imprint.demo.page import verdict
-
+def _show(findings: Findings) -> None:
     order = findings.comparison.order
     rows = [
         [name, f"{findings.comparison.rank(name):.2f}", *(f"{100 * findings.accuracy(name, t):.1f}" for t in TASKS)]
@@ -61,9 +56,11 @@ def _show(findings: "Findings") -> None:
     terminal.write("\n".join(["", *verdict(findings), "", *_lines(findings), ""]) + "\n")
 
 
-def _lines(findings: "Findings") -> Iterator[str]:
+def _lines(findings: Findings) -> Iterator[str]:
     """The results next to the comparison, one line each."""
-    k, curve = findings.knowledge, findings.curves[next(iter(findings.yardsticks)), "kernel"]
+    from imprint.demo.findings import CURVES
+
+    k, curve = findings.knowledge, findings.curves[next(iter(CURVES)), "kernel"]
     budget = ", ".join(f"{100 * fmean(values):.1f}" for values in curve.values())
     yield f"Accuracy of kernel with {', '.join(map(str, curve))} proxies per class (all pictures): {budget} %."
     yield f"Fitted on 0 to 8: expected accuracy {100 * k.expected:.1f} %, measured {100 * k.accuracy:.1f} %."
@@ -75,9 +72,7 @@ def _lines(findings: "Findings") -> Iterator[str]:
     yield f"Forgetting the nine takes {1000 * k.forgetting:.1f} ms; then it answers {exactly}like a model without it."
 
 
-def _as_json(findings: "Findings", page: Path) -> dict[str, Any]:
-    from imprint.demo.findings import TASKS
-
+def _as_json(findings: Findings, page: Path) -> dict[str, Any]:
     c = findings.comparison
     return {
         "page": str(page),

@@ -1,16 +1,22 @@
 """`imprint embed`."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
+import numpy as np
 import typer
 
+from imprint import datasets
 from imprint.cli import _options as options
 from imprint.cli import _terminal as terminal
-
-if TYPE_CHECKING:
-    from imprint.embeddings import Embeddings
-    from imprint.imprinter import Embedded
+from imprint.cli._files import check_home, check_writable
+from imprint.core.errors import FileError, ParameterError
+from imprint.core.files.atomic import atomic_write
+from imprint.datasets.numpy_files import DAMAGE
+from imprint.embeddings import Embeddings, extract
+from imprint.embeddings.extract import check_engine
+from imprint.imprinter import Embedded
+from imprint.imprinter.embedder import BackboneEmbedder
 
 ARRAYS = {f"{split}{what}" for split in ("train", "test") for what in ("", "_labels", "_names")}
 
@@ -22,7 +28,7 @@ def command(
     label_column: options.LabelColumn = None,
     text_column: options.TextColumn = None,
     tree: options.Tree = None,
-    backbone: options.Network = None,
+    backbone: options.Backbone = None,
     device: options.Device = "cpu",
     threads: options.Threads = None,
     engine: options.Engine = "local",
@@ -33,43 +39,31 @@ def command(
     It holds `train`, `train_labels` and `train_names`, and the same for `test` if there is a test split. Unreadable
     inputs are named and left out. After an interruption, the same command resumes. It replaces only its own files.
 
-    With --engine ray the nodes of a cluster compute, on one core per batch, or as many as --threads says.
+    With --engine ray the nodes of a cluster compute, on one core per batch, or on --threads cores.
     """
-    check_target(output)
+    check_writable(output, _is_pack, "imprint embed did not write it")
+    if output.suffix != ".npz":
+        raise FileError(f"Cannot write {output}: its name must end in .npz.")
     columns = {"labels": labels, "label_column": label_column, "text_column": text_column, "tree": tree}
     splits = embed_splits(data, backbone, device, threads, tests=True, columns=columns, engine=engine)
-    write(output, splits)
-    for split in splits.values():
-        terminal.skipped(split.skipped)
+    _write(output, splits)
+    width = splits["train"].X.shape[1]
     if json:
         sizes = {name: len(s.X) for name, s in splits.items()}
-        terminal.emit({"file": str(output), "width": splits["train"].X.shape[1], "rows": sizes})
+        terminal.emit({"file": str(output), "width": width, "rows": sizes})
     else:
         rows = " and ".join(f"{len(s.X):,} {name}" for name, s in splits.items())
-        width = splits["train"].X.shape[1]
         terminal.note(f"{output}: {rows} rows of {width} numbers, {terminal.bytes_of(output)}.")
-    terminal.end(s for split in splits.values() for s in split.skipped)
+    terminal.finish([s for split in splits.values() for s in split.skipped])
 
 
-def check_target(path: Path) -> None:
-    """Refuse to write embeddings over a file that `imprint embed` did not write."""
-    import numpy as np
-
-    from imprint.cli._files import check_place
-    from imprint.core.errors import FileError
-    from imprint.datasets.numpy_files import DAMAGE
-
-    check_place(path)
-    if path.suffix != ".npz":
-        raise FileError(f"Cannot write {path}: its name must end in .npz.")
-    if path.exists() and path.stat().st_size:
-        try:
-            with np.load(path, allow_pickle=False) as pack:
-                is_ours = {"train", "train_names"} <= set(pack.files) <= ARRAYS
-        except DAMAGE:
-            is_ours = False
-        if not is_ours:
-            raise FileError(f"Cannot write {path}: it exists and imprint embed did not write it; choose another name.")
+def _is_pack(path: Path) -> bool:
+    """Whether a file holds the arrays that this command writes, and no others."""
+    try:
+        with np.load(path, allow_pickle=False) as pack:
+            return {"train", "train_names"} <= set(pack.files) <= ARRAYS
+    except DAMAGE:
+        return False
 
 
 def embed_splits(
@@ -80,18 +74,11 @@ def embed_splits(
     tests: bool,
     columns: dict[str, Any],
     engine: str = "local",
-) -> dict[str, "Embeddings | Embedded"]:
+) -> dict[str, Embeddings | Embedded]:
     """The `train` split and, with `tests`, the `test` split if there is one."""
-    from imprint import datasets
-    from imprint.cli._files import check_home
-    from imprint.core.errors import FileError, ParameterError
-    from imprint.embeddings import extract
-    from imprint.embeddings.extract import check_engine
-    from imprint.imprinter.embedder import BackboneEmbedder
-
     check_home(optional=False)
     check_engine(engine)
-    cores = (threads or 1) if engine == "ray" else threads  # a node has a process for every core
+    cores = (threads or 1) if engine == "ray" else threads  # Ray starts one process per core of a node
     embedder = BackboneEmbedder(backbone, True, device, cores)
     embedded: dict[str, Embeddings | Embedded] = {}
     with terminal.bars() as bars:
@@ -114,12 +101,8 @@ def embed_splits(
     return embedded
 
 
-def write(path: Path, splits: dict[str, "Embeddings | Embedded"]) -> None:
+def _write(path: Path, splits: dict[str, Embeddings | Embedded]) -> None:
     """One .npz file: `train`, `train_labels`, `train_names`, and the same for `test`."""
-    import numpy as np
-
-    from imprint.core.files.atomic import atomic_write
-
     arrays: dict[str, Any] = {}
     for name, e in splits.items():
         arrays |= {name: np.asarray(e.X), f"{name}_labels": e.y, f"{name}_names": np.array(list(e.names))}

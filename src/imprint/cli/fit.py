@@ -5,9 +5,17 @@ from typing import Annotated, Any
 
 import typer
 
+from imprint import aggregators, generators, recipes
+from imprint.aggregators.kernel import Kernel
 from imprint.cli import _options as options
 from imprint.cli import _terminal as terminal
+from imprint.cli._files import check_writable, is_model
+from imprint.cli._learn import embed, evaluate_on_test, report
+from imprint.cli.suggest import label_next
 from imprint.core.errors import ParameterError
+from imprint.datasets.folder import UNLABELLED
+from imprint.imprinter import Imprinter
+from imprint.imprinter.model import DEFAULT
 
 
 def command(
@@ -22,7 +30,7 @@ def command(
     label_column: options.LabelColumn = None,
     separator: options.Separator = None,
     text_column: options.TextColumn = None,
-    backbone: options.Network = None,
+    backbone: options.Backbone = None,
     recipe: options.Recipe = None,
     proxies: options.Proxies = None,
     generator: options.Generator = None,
@@ -43,48 +51,45 @@ def command(
     cache: options.Cache = True,
     json: options.Json = False,
 ) -> None:
-    """Make a model from pictures, texts or embeddings.
+    """Fit a model to pictures, texts, sounds or embeddings.
 
     A folder has one sub-folder per class, whose name is the label, or a tree of them; a table has a column `label`. If
     the data have a `train` and a `test` part, the model is fitted on the first and evaluated on the second. A recipe is
     a complete method; options replace single parts of it.
     """
-    from imprint import recipes
-    from imprint.cli._files import check_output
-    from imprint.cli._learn import embed, on_test_part, state
-    from imprint.cli.suggest import label_next
-    from imprint.datasets.folder import UNLABELLED
-    from imprint.imprinter import Imprinter
-    from imprint.imprinter.model import DEFAULT
-
-    given = {
-        "generator": generator,
-        "aggregator": aggregator,
-        "norm_pre": norm_pre,
-        "norm_post": norm_post,
-        "norm_inf": norm_inf,
-    }
+    check_writable(output, is_model, "is not an imprint model")
+    given = {"generator": generator, "aggregator": aggregator}
+    given |= {"norm_pre": norm_pre, "norm_post": norm_post, "norm_inf": norm_inf}
     parts: dict[str, Any] = {name: text for name, text in given.items() if text is not None}
+    method = recipes.describe(recipe or DEFAULT)
     if proxies is not None:
-        parts["generator"] = _with_budget(generator or recipes.describe(recipe or DEFAULT).generator, proxies)
+        parts["generator"] = _with_budget(generator or method.generator, proxies)
     if centres is not None:
-        parts["aggregator"] = _with_centres(aggregator or recipes.describe(recipe or DEFAULT).aggregator, centres)
-    network: dict[str, Any] = {"device": device, "threads": threads, "cache": cache}
-    extra: dict[str, Any] = {"keep_head": str(keep_by) if keep_by else keep_head, "calibrate": calibrate}
-    model = Imprinter(backbone, recipe=recipe, random_state=seed, names=names, tree=tree, **extra, **network, **parts)
-    check_output(output)
+        parts["aggregator"] = _with_centres(aggregator or method.aggregator, centres)
+    model = Imprinter(
+        backbone,
+        recipe=recipe,
+        cache=cache,
+        device=device,
+        threads=threads,
+        keep_head=str(keep_by) if keep_by else keep_head,
+        names=names,
+        tree=tree,
+        calibrate=calibrate,
+        random_state=seed,
+        **parts,
+    )
     if (data is None) == (classes is None):
         raise ParameterError("fit: give DATA, or the names of classes without examples: --classes 'NAME, NAME'.")
-    if classes is not None or data is None:
+    if data is None:
         model.fit_names(_class_names(classes or "")).save(output)
-        state(model, output, None, json)
+        report(model, output, None, json)
         return
-    columns: dict[str, Any] = {"labels": labels, "label_column": label_column, "text_column": text_column}
-    columns["separator"] = separator
+    columns = {"labels": labels, "label_column": label_column, "text_column": text_column, "separator": separator}
     rows, parts_of_data = embed(model, data, **columns)
     model.fit(rows).save(output)
-    tested = on_test_part(model, data, columns) if "test" in parts_of_data else None
-    state(model, output, rows, json, tested)
+    tested = evaluate_on_test(model, data, columns) if "test" in parts_of_data else None
+    report(model, output, rows, json, tested)
     unlabelled = pool or Path(data).expanduser() / UNLABELLED
     if pool is not None or unlabelled.is_dir():
         label_next(model, unlabelled)
@@ -99,20 +104,12 @@ def _class_names(text: str) -> list[str]:
 
 
 def _with_budget(generator: str, proxies: int) -> str:
-    from dataclasses import fields
-
-    from imprint.generators import family
-
-    if "k" not in [f.name for f in fields(family.resolve(generator))]:
+    if not hasattr(generators.family.resolve(generator), "k"):
         raise ParameterError(f"--proxies: {generator} has no k, a number of proxies per class, that could be set.")
-    return str(family.changed(generator, {"k": proxies}))
+    return str(generators.family.changed(generator, {"k": proxies}))
 
 
 def _with_centres(aggregator: str, centres: int) -> str:
-    from imprint.aggregators import family
-    from imprint.aggregators.kernel import Kernel
-    from imprint.core.errors import ParameterError
-
-    if not isinstance(family.resolve(aggregator), Kernel):
+    if not isinstance(aggregators.family.resolve(aggregator), Kernel):
         raise ParameterError(f"--centres: {aggregator} has no centres; use --aggregator kernel.")
-    return str(family.changed(aggregator, {"centres": centres}))
+    return str(aggregators.family.changed(aggregator, {"centres": centres}))

@@ -5,27 +5,27 @@ from typing import Annotated
 import typer
 
 from imprint.cli import _options as options
+from imprint.cli._files import check_model
+from imprint.cli._learn import report
+from imprint.core.family import unknown
+from imprint.imprinter import Imprinter
 
 
 def command(
     file: options.Model,
     label: Annotated[str, typer.Argument(metavar="LABEL", help="The class, or a node of a tree.", show_default=False)],
-    backbone: options.MovedNetwork = None,
+    backbone: options.MovedBackbone = None,
     json: options.Json = False,
 ) -> None:
-    """Remove a class. The result is identical to a model that never saw it.
+    """Remove a class from a model.
 
-    In a tree of classes, `animal` removes all classes below it.
+    The result is identical to a model that never saw the class. In a tree of classes, `animal` removes all classes
+    below it.
     """
-    from imprint.cli._files import check_model
-    from imprint.cli._learn import state
-    from imprint.core.family import unknown
-    from imprint.imprinter import Imprinter
-
     check_model(file)
     with Imprinter.change(file, backbone=backbone) as model:
         known = {str(c): c for c in model.classes_.tolist()}
         if label not in known and not model.tree.leaves(label):
             raise unknown("class", label, known)
         model.forget(known.get(label, label))
-    state(model, file, None, json)
+    report(model, file, None, json)

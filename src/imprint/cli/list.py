@@ -10,46 +10,14 @@ from typing import Annotated, Any, NamedTuple
 
 import typer
 
+from imprint import backbones, datasets, modalities, recipes
+from imprint.backbones.backbone import inputs_per_second
+from imprint.backbones.record import EXTRAS, Record, is_installed, lacks_extra, lacks_weights, location
 from imprint.cli import _options as options
 from imprint.cli import _terminal as terminal
-
-KINDS = ("backbones", "datasets", "generators", "normalisers", "aggregators", "recipes", "studies")
-
-
-def command(
-    what: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="|".join(KINDS),
-            help="What to list. [default: the names of everything]",
-            autocompletion=lambda: list(KINDS),
-        ),
-    ] = None,
-    measure: Annotated[
-        bool, typer.Option("--measure", help="With backbones: measure the speed of each installed one.")
-    ] = False,
-    json: options.Json = False,
-) -> None:
-    """List backbones, datasets, recipes and other parts."""
-    from imprint.core.errors import ParameterError
-    from imprint.core.family import unknown
-
-    if what is not None and what not in KINDS:
-        raise unknown("list", what, KINDS)
-    if measure and what != "backbones":
-        raise ParameterError(f"list {what or ''} --measure: only backbones can be measured.")
-    listed = LISTS[what]() if what else overview()
-    if measure:
-        listed = measured(listed)
-    if json:
-        terminal.emit(listed.objects)
-    else:
-        terminal.table(listed.heads(), listed.rows(), right=listed.right)
-        if listed.footnote:
-            terminal.note(listed.footnote)
-
-
-BACKBONE_COLUMNS = ["name", "modality", "width", "input", "size", "top1", "licence", "installed"]
+from imprint.core.errors import ParameterError
+from imprint.core.extras import install_hint
+from imprint.core.family import unknown
 
 
 class Inventory(NamedTuple):
@@ -62,13 +30,12 @@ class Inventory(NamedTuple):
     titles: Mapping[str, str] = {}
     """Shorter headings, so that a table fits 80 columns."""
 
-    def heads(self) -> list[str]:
-        """The headings of the columns."""
-        return [self.titles.get(c, c) for c in self.columns]
-
-    def rows(self) -> list[list[str]]:
-        """The columns of every object as text."""
-        return [[_text(c, o[c]) for c in self.columns] for o in self.objects]
+    def print(self) -> None:
+        """Print the table and the footnote."""
+        heads = [self.titles.get(column, column) for column in self.columns]
+        terminal.table(heads, [[_text(c, o[c]) for c in self.columns] for o in self.objects], right=self.right)
+        if self.footnote:
+            terminal.note(self.footnote)
 
 
 def _text(column: str, value: object) -> str:
@@ -85,14 +52,10 @@ def _text(column: str, value: object) -> str:
     return "" if value is None else f"{value:,}" if isinstance(value, int) else str(value)
 
 
-def backbones() -> Inventory:
+def list_backbones() -> Inventory:
     """Every backbone with a name; `--measure` adds the column `per_second`."""
-    from imprint import modalities
-    from imprint.backbones import PREFIXES, names, record
-    from imprint.backbones.record import is_installed, lacks_extra
-
     defaults = [kind.backbone for kind in modalities.family if kind.backbone]
-    records = [record(name) for name in names()]
+    records = [backbones.record(name) for name in backbones.names()]
     objects = [
         {
             **r.as_json(),
@@ -104,12 +67,13 @@ def backbones() -> Inventory:
         }
         for r in records
     ]
-    also = ", ".join(f"{prefix}:{what}" for prefix, what in PREFIXES.items())
-    notes = [f"Defaults: {', '.join(defaults)}. Also: {also}.", *_absent(records)]
-    return Inventory(objects, BACKBONE_COLUMNS, ["width", "size", "top1"], "\n".join(notes), {"installed": "here"})
+    also = ", ".join(f"{prefix}:{what}" for prefix, what in backbones.PREFIXES.items())
+    notes = [f"Defaults: {', '.join(defaults)}. Also: {also}.", *_not_installed(records)]
+    columns = ["name", "modality", "width", "input", "size", "top1", "licence", "installed"]
+    return Inventory(objects, columns, ["width", "size", "top1"], "\n".join(notes), {"installed": "here"})
 
 
-def _input(record: Any) -> str:
+def _input(record: Record) -> str:
     if record.tokens is not None:
         return f"{record.tokens} tokens"
     if record.seconds is not None:
@@ -117,50 +81,42 @@ def _input(record: Any) -> str:
     return f"{record.input_size[0]} px" if record.input_size else ""
 
 
-def _absent(records: Sequence[Any]) -> list[str]:
+def _not_installed(records: Sequence[Record]) -> list[str]:
     """Sentences about backbones that are not installed: the extra to install, or where to put the weights."""
-    from imprint.backbones.record import EXTRAS, lacks_extra, lacks_weights, location
-    from imprint.core.extras import install_hint
-
     notes = []
     for extra in sorted({e for r in records if (e := lacks_extra(r))}):
         notes.append(f"{_names(r for r in records if EXTRAS.get(r.adapter) == extra)}: {install_hint(extra)}.")
-    away = [r for r in records if lacks_weights(r)]
-    if fetched := [r for r in away if r.adapter == "torchvision"]:
-        notes.append(f"{_names(fetched)}: the weights are downloaded on first use.")
-    if placed := [r for r in away if r.adapter != "torchvision"]:
-        notes.append(
-            f"{_names(placed)}: put the weights into {location(placed[0]).parent}; --json names files, sources."
-        )
+    missing = [r for r in records if lacks_weights(r)]
+    if downloaded := [r for r in missing if r.adapter == "torchvision"]:
+        notes.append(f"{_names(downloaded)}: the weights are downloaded on first use.")
+    if manual := [r for r in missing if r.adapter != "torchvision"]:
+        folder = location(manual[0]).parent
+        notes.append(f"{_names(manual)}: put the weights into {folder}; --json names files, sources.")
     return notes
 
 
-def _names(records: Iterable[Any]) -> str:
+def _names(records: Iterable[Record]) -> str:
     return ", ".join(r.name for r in records)
 
 
-def measured(listed: Inventory) -> Inventory:
+def _measured(listed: Inventory) -> Inventory:
     """The installed backbones, with the number of inputs per second that each embeds on this machine."""
-    from imprint.backbones import load
-    from imprint.backbones.backbone import inputs_per_second
-
-    here = [o for o in listed.objects if o["installed"]]
-    objects = [o | {"per_second": round(inputs_per_second(load(o["name"])), 1)} for o in here]
+    installed = [o for o in listed.objects if o["installed"]]
+    rate = {o["name"]: round(inputs_per_second(backbones.load(o["name"])), 1) for o in installed}
     shown = [c for c in listed.columns if c not in ("licence", "installed")]
     note = "per_second: pictures of 500 x 375 pixels, texts of 3 to 16 words, sounds of 5 seconds; all cores."
+    objects = [o | {"per_second": rate[o["name"]]} for o in installed]
     return Inventory(objects, [*shown, "per_second"], [*listed.right, "per_second"], note)
 
 
-def datasets() -> Inventory:
-    from imprint.datasets import names, record
-
-    objects = [{"name": name, **asdict(record(name))} for name in names()]
+def list_datasets() -> Inventory:
+    objects = [{"name": name, **asdict(datasets.record(name))} for name in datasets.names()]
     numbers = ["classes", "train", "test"]
     also = "Also: a folder with one sub-folder per class, a .npz pack, a .csv or .jsonl file of texts."
     return Inventory(objects, ["name", "modality", *numbers, "title"], numbers, also)
 
 
-def components(package: str) -> Inventory:
+def list_components(package: str) -> Inventory:
     """The members of a family: name, text with default parameters, and meaning."""
     family = import_module(f"imprint.{package}").family
     objects = [
@@ -175,43 +131,59 @@ def components(package: str) -> Inventory:
     return Inventory(objects, ["name", "text", "meaning"])
 
 
-def recipes() -> Inventory:
-    from imprint.recipes import describe, names
-
-    objects = [{**asdict(describe(name)), "parts": " / ".join(describe(name).parts().values())} for name in names()]
+def list_recipes() -> Inventory:
+    described = [recipes.describe(name) for name in recipes.names()]
+    objects = [{**asdict(recipe), "parts": " / ".join(recipe.parts().values())} for recipe in described]
     return Inventory(objects, ["name", "parts", "title"])
 
 
-def studies() -> Inventory:
-    if find_spec("imprint.paper") is None:
-        return Inventory([], ["name", "title"])
-    return Inventory(import_module("imprint.paper").listing(), ["name", "title"])
-
-
-def overview() -> Inventory:
-    """The names of everything that can be listed."""
-    from imprint import aggregators, backbones, datasets, generators, normalisers, recipes
-
-    names = {
-        "backbones": backbones.names,
-        "datasets": datasets.names,
-        "recipes": recipes.names,
-        "generators": generators.family.names,
-        "normalisers": normalisers.family.names,
-        "aggregators": aggregators.family.names,
-    }
-    objects = [{"name": kind, "members": list(of())} for kind, of in names.items()]
-    return Inventory(
-        objects, ["name", "members"], footnote="Details: `imprint list NAME`; also `imprint list studies`."
-    )
+def list_studies() -> Inventory:
+    installed = find_spec("imprint.paper") is not None
+    return Inventory(import_module("imprint.paper").listing() if installed else [], ["name", "title"])
 
 
 LISTS: dict[str, Callable[[], Inventory]] = {
-    "backbones": backbones,
-    "datasets": datasets,
-    "generators": lambda: components("generators"),
-    "normalisers": lambda: components("normalisers"),
-    "aggregators": lambda: components("aggregators"),
-    "recipes": recipes,
-    "studies": studies,
+    "backbones": list_backbones,
+    "datasets": list_datasets,
+    "generators": lambda: list_components("generators"),
+    "normalisers": lambda: list_components("normalisers"),
+    "aggregators": lambda: list_components("aggregators"),
+    "recipes": list_recipes,
+    "studies": list_studies,
 }
+
+
+def list_all() -> Inventory:
+    """The names of everything that can be listed, except studies."""
+    objects = [
+        {"name": kind, "members": [o["name"] for o in listed().objects]}
+        for kind, listed in LISTS.items()
+        if kind != "studies"
+    ]
+    footnote = "Details: `imprint list NAME`; also `imprint list studies`."
+    return Inventory(objects, ["name", "members"], footnote=footnote)
+
+
+def command(
+    what: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="|".join(LISTS),
+            help="What to list. [default: the names of everything]",
+            autocompletion=lambda: list(LISTS),
+        ),
+    ] = None,
+    measure: Annotated[
+        bool, typer.Option("--measure", help="With backbones: measure the speed of each installed one.")
+    ] = False,
+    json: options.Json = False,
+) -> None:
+    """List backbones, data sets, recipes and other components."""
+    if what is not None and what not in LISTS:
+        raise unknown("list", what, LISTS)
+    if measure and what != "backbones":
+        raise ParameterError(f"list {what or ''} --measure: only backbones can be measured.")
+    listed = LISTS[what]() if what else list_all()
+    if measure:
+        listed = _measured(listed)
+    terminal.emit(listed.objects) if json else listed.print()

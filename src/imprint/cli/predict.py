@@ -2,17 +2,26 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
+import numpy as np
 import typer
 
+from imprint.calibration import CrossValidation
+from imprint.calibration.caveats import p_value_caveat
+from imprint.cli import _inputs
 from imprint.cli import _options as options
 from imprint.cli import _terminal as terminal
+from imprint.cli._files import check_csv, check_model
+from imprint.cli._sorting import copy_files, folder_of
+from imprint.cli._terminal import percent
+from imprint.cli.watch import monitor_stream
+from imprint.core.errors import ParameterError, UnreadableInput
+from imprint.datasets.tables.reading import read_rows
+from imprint.imprinter import Imprinter
+from imprint.imprinter.predictions import predictions
 
-if TYPE_CHECKING:
-    from imprint.imprinter import Embedded, Imprinter
-
-REASONS = 3
+MAX_REASONS = 3
 NONE = "none of these"
 MEANINGS = {
     "similarity": "the larger, the closer",
@@ -21,6 +30,7 @@ MEANINGS = {
 }
 TITLES = {"weight": "contribution"}
 KNOWN = "known: conformal p-value of belonging to one of the classes; below {0:g} for about {1:g} % of inputs that do."
+CSV_COLUMNS = ["label", "probability", "known"]
 
 
 def command(
@@ -44,7 +54,7 @@ def command(
             max=1,
         ),
     ] = None,
-    top: Annotated[int, typer.Option(help="How many classes to show for each input.", min=1)] = 3,
+    top: Annotated[int, typer.Option(help="Number of classes to show for each input.", min=1)] = 3,
     level: Annotated[
         int | None,
         typer.Option(metavar="N", help="Answer with the node at level N of a tree of classes; 1 is the top.", min=1),
@@ -63,7 +73,7 @@ def command(
     text: Annotated[bool, typer.Option("--text", help="Every INPUT is a text, even if it looks like a file.")] = False,
     text_column: options.TextColumn = None,
     json: options.Json = False,
-    backbone: options.MovedNetwork = None,
+    backbone: options.MovedBackbone = None,
     device: options.Device = "cpu",
     threads: options.Threads = None,
     cache: options.Cache = True,
@@ -72,14 +82,6 @@ def command(
 
     Inputs that cannot be read are listed, the others are classified, and the exit code is 1.
     """
-    import numpy as np
-
-    from imprint.cli import _inputs
-    from imprint.cli._csv import append_to_table, write_answers
-    from imprint.cli._files import check_csv, check_model
-    from imprint.core.errors import ParameterError, UnreadableInput
-    from imprint.imprinter import Imprinter
-
     check_model(file)
     if csv:
         check_csv("predict", inputs)
@@ -89,91 +91,53 @@ def command(
         raise ParameterError("--sort-into: an input of a model of tags has several labels; use --csv.")
     if sort_into is not None and (kind.typed or not kind.needs_backbone):
         raise ParameterError(f"--sort-into: only files, such as pictures, are sorted; this model reads {kind.plural}.")
+    if level is not None:
+        model.tree.level(level)  # raises before the work if the tree has no such level
     with terminal.bars() as bars:
         split = _inputs.inputs(inputs, kind, text_column, text)
         embedded = model.look(split, bars.embedding())
     if not len(embedded.X):
         raise UnreadableInput(embedded.skipped[0].name, embedded.skipped[0].reason)
     readable = np.delete(np.arange(len(split)), [s.index for s in embedded.skipped]).tolist()
-    if level is not None:
-        model.tree.level(level)  # refused before the work
-    answers = _answers(model, embedded, top, unknown, level, REASONS if why else 0)
+    answers = predictions(model.state.head, model.tree, embedded, top=top, unknown=unknown, level=level)
+    if why:
+        for i, answer in enumerate(answers):
+            reasons = model.why(embedded._replace(X=embedded.X[i : i + 1]), MAX_REASONS)
+            answer["why"] = [{"label": r.label, model.measure: r.value, "picture": r.picture} for r in reasons]
     if json:
         terminal.emit(answers)
     elif csv and not text and _inputs.is_table(inputs[0]):
-        append_to_table(Path(inputs[0]), dict(zip(readable, answers)))
+        _append_to_table(Path(inputs[0]), dict(zip(readable, answers)))
     elif csv:
-        write_answers(answers)
+        columns = _csv_columns(answers)
+        terminal.write_csv(["path", *columns], [[answer["path"], *_csv_cells(answer)] for answer in answers])
     else:
         captions = split.captions if kind.typed else _inputs.relative_names(split.names, inputs)
         _show(answers, [captions[i] for i in readable], model.measure, unknown)
     if sort_into is not None:
-        _sort(sort_into, answers, link)
-    if unknown is not None:
-        _warn_of_few_rows(model, unknown)
-    terminal.skipped(embedded.skipped)
+        copied = copy_files(((a["path"], folder_of(sort_into, _class_of(a))) for a in answers), link)
+        terminal.note(f"{sort_into}: {terminal.count(copied, 'file')} {'linked' if link else 'copied'}.")
+    folds = model.state.head.imprinted.folds
+    if unknown is not None and isinstance(folds, CrossValidation):
+        for sentence in filter(None, [p_value_caveat(folds, unknown, kind.plural, "use --unknown")]):
+            terminal.note(sentence)
     if _inputs.STANDARD_INPUT in inputs and model.calibrated:
-        from imprint.cli.watch import monitor_stream
-
         monitor_stream(model, answers)
-    terminal.end(embedded.skipped)
-
-
-def _warn_of_few_rows(model: "Imprinter", unknown: float) -> None:
-    """Say where the model has too few training rows to refuse anything at this level."""
-    from imprint.calibration import CrossValidation
-    from imprint.calibration.caveats import p_value_caveat
-
-    folds, things = model.state.head.imprinted.folds, model.embedder.kind.plural
-    sentence = p_value_caveat(folds, unknown, things, "use --unknown") if isinstance(folds, CrossValidation) else None
-    if sentence is not None:
-        terminal.note(sentence)
-
-
-def _answers(
-    model: "Imprinter", embedded: "Embedded", top: int, unknown: float | None, level: int | None, reasons: int
-) -> list[dict[str, Any]]:
-    known = model.known(embedded) if model.calibrated or unknown is not None else [None] * len(embedded.X)
-    nodes = model.likely_nodes(embedded, unknown, level) if unknown is not None and model.tree.grouped_levels else None
-    from imprint.core.label_sets import as_text
-
-    tags = model.tags(embedded) if model.state.head.tags else None
-    answers = []
-    for i, (name, guesses, p) in enumerate(zip(embedded.names, model.top(embedded, top, level), known)):
-        rejected = unknown is not None and p is not None and p < unknown
-        answer: dict[str, Any] = {
-            "path": name,
-            "label": None if rejected else guesses[0].label,
-            "probability": guesses[0].probability,
-            "known": None if p is None else float(p),
-            "top": [g._asdict() for g in guesses],
-        }
-        if tags is not None:
-            chosen = [] if rejected else sorted(tags[i], key=lambda guess: -guess.probability)
-            answer |= {"label": None if rejected else as_text(guess.label for guess in chosen)}
-            answer["labels"] = [guess._asdict() for guess in chosen]
-        if nodes is not None:
-            node = nodes[i]
-            answer["node"] = None if node is None else node._asdict()
-        if reasons:
-            near = model.why(embedded._replace(X=embedded.X[i : i + 1]), reasons)
-            answer["why"] = [{"label": r.label, model.measure: r.value, "picture": r.picture} for r in near]
-        answers.append(answer)
-    return answers
+    terminal.finish(embedded.skipped)
 
 
 def _show(answers: list[dict[str, Any]], captions: Sequence[str], measure: str, unknown: float | None) -> None:
     rows, reasons = [], []
     for caption, answer in zip(captions, answers):
         if "labels" in answer:
-            answer = _tags_in_words(answer)
-        others = ", ".join(f"{terminal.brief(g['label'])} {_percent(g['probability'])}" for g in answer["top"][1:])
+            answer = _with_tags_as_text(answer)
+        others = ", ".join(f"{terminal.brief(g['label'])} {percent(g['probability'])}" for g in answer["top"][1:])
         rejected = answer["label"] is None
         closest = answer["top"][0]["label"]
         label = f"{NONE} (closest: {closest})" if rejected else answer["label"]
-        probability = "" if rejected else _percent(answer["probability"])
+        probability = "" if rejected else answer.get("probabilities", percent(answer["probability"]))
         if node := answer.get("node"):
-            label, probability = f"{node['label']} (kind unknown; closest: {closest})", _percent(node["probability"])
+            label, probability = f"{node['label']} (kind unknown; closest: {closest})", percent(node["probability"])
         known = [] if answer["known"] is None else [f"{answer['known']:.3f}"]
         rows.append([caption, label, probability, *known, others])
         for r in answer.get("why", []):
@@ -190,27 +154,43 @@ def _show(answers: list[dict[str, Any]], captions: Sequence[str], measure: str, 
         terminal.note(KNOWN.format(unknown, 100 * unknown))
 
 
-def _tags_in_words(answer: dict[str, Any]) -> dict[str, Any]:
-    """An answer with the chosen labels and their probabilities as texts; the others come after the first."""
+def _with_tags_as_text(answer: dict[str, Any]) -> dict[str, Any]:
+    """An answer whose label and probability list the predicted tags; its `top` lists the others after the first."""
     if answer["label"] is None:
         return answer
     chosen = [guess["label"] for guess in answer["labels"]]
     others = [guess for guess in answer["top"] if guess["label"] not in chosen]
     words = {"label": ", ".join(map(str, chosen)) or "no label", "top": [answer["top"][0], *others]}
-    return {**answer, **words, "probability": ", ".join(_percent(guess["probability"]) for guess in answer["labels"])}
+    return {**answer, **words, "probabilities": ", ".join(percent(guess["probability"]) for guess in answer["labels"])}
 
 
-def _sort(folder: Path, answers: list[dict[str, Any]], link: bool) -> None:
-    from imprint.cli._sorting import sort_into
-
-    done = sort_into(folder, ((a["path"], _refused(a) if a["label"] is None else a["label"]) for a in answers), link)
-    terminal.note(f"{folder}: {terminal.count(done, 'file')} {'linked' if link else 'copied'}.")
-
-
-def _refused(answer: dict[str, Any]) -> str:
-    """The folder of a rejected file, below which its node, where it has one, is a folder."""
+def _class_of(answer: dict[str, Any]) -> object:
+    """The class of a sorted file; a rejected one is below `none of these`, at its node where it has one."""
+    if answer["label"] is not None:
+        return answer["label"]
     return f"{NONE}/{answer['node']['label']}" if answer.get("node") else NONE
 
 
-def _percent(p: float | str) -> str:
-    return p if isinstance(p, str) else f"{100 * p:.1f} %"
+def _csv_columns(answers: Sequence[dict[str, Any]]) -> list[str]:
+    return [*CSV_COLUMNS, "node"] if any("node" in answer for answer in answers) else CSV_COLUMNS
+
+
+def _csv_cells(answer: dict[str, Any]) -> list[Any]:
+    """The label, probability and p-value of an answer, and the node of a rejected one; empty where there is none."""
+    known = "" if answer["known"] is None else answer["known"]
+    node = [answer["node"]["label"] if answer["node"] else ""] if "node" in answer else []
+    probability = answer["probability"]
+    if "labels" in answer:
+        probability = "|".join(str(guess["probability"]) for guess in answer["labels"])
+    return [*(["", ""] if answer["label"] is None else [answer["label"], probability]), known, *node]
+
+
+def _append_to_table(path: Path, answers: dict[int, dict[str, Any]]) -> None:
+    """Write the user's table with the answers as further columns."""
+    rows = [values for _, values in read_rows(path)]
+    columns = list(dict.fromkeys(name for values in rows for name in values))
+    added = [f"predicted_{name}" if name in columns else name for name in _csv_columns(list(answers.values()))]
+    cells = {i: _csv_cells(answer) for i, answer in answers.items()}
+    empty = [""] * len(added)
+    lines = [[*(values.get(c) for c in columns), *cells.get(i, empty)] for i, values in enumerate(rows)]
+    terminal.write_csv([*columns, *added], lines)

@@ -1,5 +1,7 @@
 """`imprint serve`."""
 
+import sys
+import webbrowser
 from pathlib import Path
 from typing import Annotated
 
@@ -7,6 +9,8 @@ import typer
 
 from imprint.cli import _options as options
 from imprint.cli import _terminal as terminal
+from imprint.cli._files import check_model
+from imprint.core.extras import installed, missing
 
 
 def command(
@@ -19,11 +23,11 @@ def command(
         ),
     ] = None,
     port: Annotated[
-        int | None, typer.Option(help="The port [default: the first free one from 8470 on].", min=0, max=65535)
+        int | None, typer.Option(help="The port. [default: the first free one from 8470 on]", min=0, max=65535)
     ] = None,
     open_browser: Annotated[bool, typer.Option("--open/--no-open", help="Open the page in a browser.")] = True,
     folder: Annotated[
-        Path | None, typer.Option(help="The folder of the project [default: one below IMPRINT_HOME].")
+        Path | None, typer.Option(help="The folder of the project. [default: one below IMPRINT_HOME]")
     ] = None,
     backbone: Annotated[
         str | None, typer.Option("--backbone", "-b", help="The network, see `imprint list backbones`.")
@@ -48,9 +52,6 @@ def command(
 
     Nothing leaves this machine. Every change is saved at once, and the next start continues from there.
     """
-    from imprint.cli._files import check_model
-    from imprint.core.extras import installed, missing
-
     if not installed("serve"):
         raise missing("serve", "imprint serve needs starlette and uvicorn")
     from imprint.serve.security import is_loopback
@@ -86,9 +87,6 @@ def command(
 
 
 def _ready(address: str, folder: Path, open_browser: bool, label_studio: bool) -> None:
-    import sys
-    import webbrowser
-
     from imprint.serve.security import redirect_file
 
     terminal.write(f"{address}\n")

@@ -8,8 +8,24 @@ import typer
 from imprint.cli import _options as options
 from imprint.cli import _studies as studies
 from imprint.cli import _terminal as terminal
+from imprint.cli._files import check_writable
+from imprint.core.errors import FileError, ParameterError
+from imprint.paper.artefact import is_run
+from imprint.report.forms import as_json, as_text
+from imprint.report.page import write_report
+from imprint.report.results_file import MEANINGS, check_own
+from imprint.report.results_file import export as write
+from imprint.report.tables import tabulate
+from imprint.study import Study
+from imprint.study import run as start
+from imprint.study.store import Store
 
-app = typer.Typer(no_args_is_help=True, help="Run many experiments at once, and report on them.")
+app = typer.Typer(
+    no_args_is_help=True,
+    help="Run many experiments at once, and report on them.",
+    add_completion=False,
+    rich_markup_mode=None,
+)
 
 
 @app.command()
@@ -48,10 +64,6 @@ def run(
     Finished results are stored in DIR, one file per unit of work. After an interruption, the same command resumes. The
     exit code is 1 if something failed; failures are recorded with their reason and tried again the next time.
     """
-    from imprint.core.errors import FileError, ParameterError
-    from imprint.study import Study
-    from imprint.study import run as start
-
     if study.startswith("paper/"):
         how = {"workers": workers, "engine": engine, "limit": limit}
         studies.run_paper(study, out, embeddings, (_names(backbones), _names(datasets), maps, beside), how, dry, json)
@@ -94,13 +106,6 @@ def report(
     Prints the table, and writes it as text, CSV, LaTeX and one HTML page into the folder `report` in DIR. Of studies of
     the paper it writes one page with everything that was run, in one folder or several, next to the published results.
     """
-    from imprint.core.errors import ParameterError
-    from imprint.paper.artefact import is_run
-    from imprint.report.forms import as_json, as_text
-    from imprint.report.page import write_report
-    from imprint.report.tables import tabulate
-    from imprint.study.store import Store
-
     folder = folders[0]
     if len({f.resolve() for f in folders}) < len(folders):
         raise ParameterError("study report: a folder is given twice.")
@@ -136,13 +141,9 @@ def export(
 
     One row per experiment: its settings, results and cost. A Parquet file describes each column, and so does `--json`.
     """
-    from imprint.cli._files import check_place
-    from imprint.report.results_file import MEANINGS, check_own
-    from imprint.report.results_file import export as write
-
     path = output or folder / "results.parquet"
     if output is not None:
-        check_place(output)
+        check_writable(output)
     check_own(path)
     table = write(folder, path)
     if json:

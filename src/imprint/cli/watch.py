@@ -1,16 +1,20 @@
 """`imprint watch`."""
 
+import json as json_format
+import sys
+import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
+from imprint.active.drift import DriftMonitor, spoken_time
 from imprint.cli import _options as options
 from imprint.cli import _terminal as terminal
-
-if TYPE_CHECKING:
-    from imprint.active.drift import DriftMonitor
-    from imprint.imprinter import Imprinter
+from imprint.cli._files import check_model
+from imprint.core.errors import FileError, ParameterError
+from imprint.imprinter import Imprinter
+from imprint.modalities import of_file
 
 BATCH = 64
 MAX_NAMED = 5
@@ -24,22 +28,15 @@ def command(
     every: Annotated[float, typer.Option(metavar="SECONDS", help="Pause between two scans.", min=0.1)] = 2.0,
     once: Annotated[bool, typer.Option("--once", help="Classify the present files, then exit.")] = False,
     json: Annotated[bool, typer.Option("--json", help="One JSON object per line, for programs.")] = False,
-    backbone: options.MovedNetwork = None,
+    backbone: options.MovedBackbone = None,
     device: options.Device = "cpu",
     threads: options.Threads = None,
 ) -> None:
-    """Classify the files of a growing folder, and report drift.
+    """Classify new files in a folder, and report drift.
 
     Each file is classified when it has stopped growing: one line on standard output. An alarm on standard error states
     since when the inputs look unlike the training data, how strong the evidence is, and which inputs provide it.
     """
-    import time
-
-    from imprint.active.drift import DriftMonitor
-    from imprint.cli._files import check_model
-    from imprint.core.errors import FileError, ParameterError
-    from imprint.imprinter import Imprinter
-
     check_model(file)
     if not folder.is_dir():
         raise FileError(f"{folder} is not a folder; name the one to watch.")
@@ -60,7 +57,7 @@ def command(
 class _Watcher:
     """The files of a folder that have been classified."""
 
-    def __init__(self, model: "Imprinter", monitor: "DriftMonitor", folder: Path, json: bool):
+    def __init__(self, model: Imprinter, monitor: DriftMonitor, folder: Path, json: bool):
         self.model, self.monitor, self.folder, self.json = model, monitor, folder, json
         self.unreadable: list[Any] = []
         self._done: set[Path] = set()
@@ -81,8 +78,6 @@ class _Watcher:
                     self._report(name, {"label": label, "probability": probability, "known": known})
 
     def _new(self, settled: bool) -> list[Path]:
-        from imprint.modalities import of_file
-
         sizes = {}
         for path in self.folder.rglob("*"):
             if path not in self._done and of_file(path) == self.model.embedder.kind and path.is_file():
@@ -93,15 +88,10 @@ class _Watcher:
         return sorted(new, key=lambda path: (sizes[path][1], path))
 
     def _report(self, name: str, answer: dict[str, Any]) -> None:
-        import json
-        import sys
-
-        from imprint.active.drift import spoken_time
-
         if self.json:
-            terminal.write(json.dumps({"path": name, **answer}) + "\n")
+            terminal.write(json_format.dumps({"path": name, **answer}) + "\n")
         else:
-            probability = f"{100 * answer['probability']:.1f} %"
+            probability = terminal.percent(answer["probability"])
             terminal.write(f"{name}\t{answer['label']}\t{probability}\t{answer['known']:.3f}\n")
         sys.stdout.flush()
         when = spoken_time(Path(name).stat().st_mtime)
@@ -109,16 +99,14 @@ class _Watcher:
             report_drift(alarm, self.monitor)
 
 
-def report_drift(alarm: str, monitor: "DriftMonitor") -> None:
+def report_drift(alarm: str, monitor: DriftMonitor) -> None:
     """An alarm and the inputs that are its evidence, on standard error."""
     names = ", ".join(one.name for one in monitor.unfamiliar[:MAX_NAMED])
     terminal.note(f"Drift: {alarm}. The least familiar: {names}.")
 
 
-def monitor_stream(model: "Imprinter", answers: list[dict[str, Any]]) -> None:
+def monitor_stream(model: Imprinter, answers: list[dict[str, Any]]) -> None:
     """Report where a stream of inputs stops looking like the training data."""
-    from imprint.active.drift import DriftMonitor
-
     monitor = DriftMonitor.of(model.state.head)
     if monitor is not None:
         for answer in answers:

@@ -66,7 +66,7 @@ class Accumulator:
         if other.width is not None:
             self._check(call, other.width, list(other._classes))
         for label, sums in list(other._classes.items()):
-            self._sums(label, sums.width).absorb(deepcopy(sums) if other is self else sums)
+            self._sums(label, sums.width).merge(deepcopy(sums) if other is self else sums)
         self._eps = max(self._eps, other._eps)
         return self
 

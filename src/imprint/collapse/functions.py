@@ -4,11 +4,10 @@ from typing import Any
 
 import numpy as np
 
-from imprint.collapse.metrics import NC2, Collapse, Means, class_means
-from imprint.collapse.rows import GroupedRows, group, narrow_product
+from imprint.collapse.metrics import NC2, Collapse, class_means
+from imprint.collapse.rows import group
 from imprint.collapse.second_pass import SecondPass
 from imprint.core.types import Array
-from imprint.kernels.cpu import one_blas_thread
 
 
 def nc1(X: Any, y: Any, legacy: bool = False) -> float:
@@ -33,19 +32,15 @@ def nc1(X: Any, y: Any, legacy: bool = False) -> float:
     1.25
     """
     rows = group("nc1(X, y)", X, y)
-    with one_blas_thread():  # idle BLAS threads would occupy the cores that read the rows
-        return _nc1(rows, class_means(rows), legacy)
-
-
-def _nc1(rows: GroupedRows, means: Means, legacy: bool) -> float:
-    whitening = (means.legacy_span if legacy else means.span).whitening
+    means = class_means(rows)
+    whitening = means.whitening(legacy)
     centre = 0.0 if rows.eps else means.centre  # the rounding of float32 input exceeds that of a float64 product
     inner_means = (means.values - centre) @ whitening  # (C, r)
 
     def squares(codes: Array, block: Array) -> Array:
         if not rows.eps:
             block -= centre
-        inside = narrow_product(block, whitening) - inner_means[codes]
+        inside = block @ whitening - inner_means[codes]
         return np.einsum("ij,ij->i", inside, inside)
 
     return float(np.mean(rows.class_averages(squares))) + (means.legacy_offset if legacy else 0.0)

@@ -14,17 +14,8 @@ SINGLE, DOUBLE = float(np.finfo(np.float32).eps), float(np.finfo(np.float64).eps
 EQUAL_MEANS = "the class means must differ, here they are all equal"
 
 
-@dataclass(frozen=True, eq=False)
-class Span:
-    """Orthonormal directions of the centred class means, with the singular value of each."""
-
-    directions: Array  # (l, r)
-    lengths: Array  # (r,)
-
-    @property
-    def whitening(self) -> Array:
-        """Maps x to coordinates in which the sum of squares is x^T Sb^+ x / C.  # (l, r)"""
-        return self.directions / self.lengths
+Span = tuple[Array, Array]
+"""Orthonormal directions of the centred class means (l, r), and their singular values (r,)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,7 +62,7 @@ class Means:
         rank = int((s[: len(self.values) - 1] > self.tolerance).sum())
         if rank == 0:
             raise self.error(EQUAL_MEANS)
-        return Span(directions[:rank].T, s[:rank])
+        return directions[:rank].T, s[:rank]
 
     @cached_property
     def legacy_span(self) -> Span:
@@ -80,12 +71,17 @@ class Means:
             raise self.error(EQUAL_MEANS)
         _, s, directions = np.linalg.svd(self.values - self.sample_centre, full_matrices=False)
         rank = int((s**2 > self.values.shape[1] * SINGLE * s[0] ** 2).sum())
-        return Span(directions[:rank].T, s[:rank])
+        return directions[:rank].T, s[:rank]
+
+    def whitening(self, legacy: bool = False) -> Array:
+        """Maps x to coordinates in which the sum of squares is x^T Sb^+ x / C.  # (l, r)"""
+        directions, lengths = self.legacy_span if legacy else self.span
+        return np.asarray(directions / lengths)
 
     @property
     def legacy_offset(self) -> float:
         """The term that the published centring adds to NC1: h_G^T Sb^+ h_G / C."""
-        return float(((self.sample_centre @ self.legacy_span.whitening) ** 2).sum())
+        return float(((self.sample_centre @ self.whitening(legacy=True)) ** 2).sum())
 
     def head(self, weights: Any) -> Array:
         """The weights of a linear head, checked, in float64, one row per class.  # (C, l)"""
@@ -131,14 +127,12 @@ class Collapse:
 
     @property
     def nc1(self) -> float:
-        whitening = self.means.span.whitening
-        return float(np.vdot(whitening, self._within() @ whitening))
+        return self._projected(self.means.whitening())
 
     @property
     def nc1_legacy(self) -> float:
         """As `nc1(X, y, legacy=True)`."""
-        whitening = self.means.legacy_span.whitening
-        return float(np.vdot(whitening, self._within() @ whitening)) + self.means.legacy_offset
+        return self._projected(self.means.whitening(legacy=True)) + self.means.legacy_offset
 
     @property
     def nc2(self) -> NC2:
@@ -173,11 +167,11 @@ class Collapse:
     @property
     def vci(self) -> float:
         """Directions in which St is zero up to rounding do not count."""
-        span, C = self.means.span, len(self.means.counts)
-        between = span.directions * (span.lengths / np.sqrt(C))  # (l, r), Sb = between between^T
+        (directions, lengths), C = self.means.span, len(self.means.counts)
+        between = directions * (lengths / np.sqrt(C))  # (l, r), Sb = between between^T
         values, vectors = np.linalg.eigh(self._within() + between @ between.T)
         floor = len(values) * DOUBLE * values[-1]
-        solid, counted = values > floor, span.lengths**2 / C > floor
+        solid, counted = values > floor, lengths**2 / C > floor
         if not counted.any():
             raise self.means.error(EQUAL_MEANS)
         inside = vectors[:, solid].T @ between[:, counted]
@@ -195,6 +189,9 @@ class Collapse:
             pair = f"{self.means.classes[first[closest]]} and {self.means.classes[second[closest]]}"
             raise self.means.error(f"the class means must differ, those of {pair} are equal")
         return float(np.mean((variances[first] + variances[second]) / (2 * distances)))
+
+    def _projected(self, whitening: Array) -> float:
+        return float(np.vdot(whitening, self._within() @ whitening))
 
     def _within(self) -> Array:
         if self.within is None:

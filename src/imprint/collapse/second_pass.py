@@ -52,14 +52,17 @@ class SecondPass:
         return self
 
     def merge(self, other: "SecondPass") -> Self:
-        """Add the second pass of another worker; both must follow the same first pass."""
-        if not np.array_equal(self._first.means.values, other._first.means.values):
-            raise ParameterError("second_pass().merge(other): both must follow the same first pass.")
+        """Add the second pass of another worker; both must follow the same first pass, with the same head."""
+        call, same_kind = "second_pass().merge(other)", (self._gram is None) == (other._gram is None)
+        if not same_kind or not np.array_equal(self._first.means.values, other._first.means.values):
+            raise ParameterError(f"{call}: both must follow the same first pass.")
+        if not (np.array_equal(self._weights, other._weights) and np.array_equal(self._bias, other._bias)):
+            raise ParameterError(f"{call}: both must have the same head, weights and bias.")
         self._counts += other._counts
         self._classified += other._classified
         self._agreeing += other._agreeing
         if self._gram is not None and other._gram is not None:
-            self._gram.absorb(other._gram)
+            self._gram.merge(other._gram)
         return self
 
     def __add__(self, other: "SecondPass") -> "SecondPass":

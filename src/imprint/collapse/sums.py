@@ -7,8 +7,8 @@ import numpy as np
 
 from imprint.core.types import Array
 
-FOLD = 256
-"""The minimum number of rows for a matrix product, and the maximum that a class converts to float64 at a time."""
+BLOCK_ROWS = 256
+"""The minimum number of rows of a matrix product, and the maximum that is converted to float64 at a time."""
 
 
 class Gram:
@@ -16,24 +16,24 @@ class Gram:
 
     def __init__(self, width: int) -> None:
         self._matrix = np.zeros((width, width))
-        self._waiting: list[Array] = []
+        self._pending: list[Array] = []
 
     def add(self, block: Array) -> Self:
         """Add float64 rows, which the caller must not change afterwards."""
-        self._waiting.append(block)
-        if sum(map(len, self._waiting)) >= max(FOLD, len(self._matrix) // 2):
+        self._pending.append(block)
+        if sum(map(len, self._pending)) >= max(BLOCK_ROWS, len(self._matrix) // 2):
             self.total()
         return self
 
-    def absorb(self, other: "Gram") -> None:
+    def merge(self, other: "Gram") -> None:
         """Add another sum, which may be this one itself."""
         self._matrix = self.total() + other.total()
 
     def total(self) -> Array:
         """The sum so far.  # (l, l)"""
-        if self._waiting:
-            rows = np.concatenate(self._waiting)
-            self._waiting = []
+        if self._pending:
+            rows = np.concatenate(self._pending)
+            self._pending = []
             self._matrix += rows.T @ rows
         return self._matrix
 
@@ -51,25 +51,25 @@ class ClassSums:
         self.mean = np.zeros(width)
         self.squares = 0.0  # trace of the scatter
         self.matrix: Array | None = None  # (l, l), None stands for zero
-        self.waiting: list[Array] = []
+        self.pending: list[Array] = []
 
     def add(self, rows: Array) -> None:
         """Add the rows of one batch, which the caller must not change afterwards."""
-        self.waiting.append(rows)
-        if not self.scatter or sum(map(len, self.waiting)) >= max(self.width, FOLD):
-            self._settle()
+        self.pending.append(rows)
+        if not self.scatter or sum(map(len, self.pending)) >= max(self.width, BLOCK_ROWS):
+            self._add_pending()
 
-    def absorb(self, other: "ClassSums") -> None:
+    def merge(self, other: "ClassSums") -> None:
         """Add the rows of the same class from another worker, which is not changed."""
         if other.count:
             self._combine(other.count, other.mean, other.squares, other.matrix)
-        for rows in other.waiting:
+        for rows in other.pending:
             self.add(rows)
 
     def total(self) -> tuple[int, Array, float]:
         """Count, mean and mean squared distance to the mean, including the collected rows."""
         whole = ClassSums(self.width, scatter=False)
-        whole.absorb(self)
+        whole.merge(self)
         return whole.count, whole.mean, whole.squares / whole.count
 
     def residuals(self, mean: Array) -> Iterator[Array]:
@@ -80,12 +80,12 @@ class ClassSums:
             yield block
 
     def _blocks(self) -> Iterator[Array]:
-        for rows in self.waiting:
-            for start in range(0, len(rows), FOLD):
-                yield rows[start : start + FOLD].astype(np.float64)
+        for rows in self.pending:
+            for start in range(0, len(rows), BLOCK_ROWS):
+                yield rows[start : start + BLOCK_ROWS].astype(np.float64)
 
-    def _settle(self) -> None:
-        mean, count = np.zeros(self.width), sum(map(len, self.waiting))
+    def _add_pending(self) -> None:
+        mean, count = np.zeros(self.width), sum(map(len, self.pending))
         for block in self._blocks():
             mean += block.sum(axis=0) / count
         squares, gram = 0.0, Gram(self.width) if self.scatter else None
@@ -94,7 +94,7 @@ class ClassSums:
             squares += float(np.vdot(block, block))
             if gram is not None:
                 gram.add(block)
-        self.waiting = []
+        self.pending = []
         self._combine(count, mean, squares, None if gram is None else gram.total())
 
     def _combine(self, count: int, mean: Array, squares: float, matrix: Array | None) -> None:

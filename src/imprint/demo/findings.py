@@ -61,7 +61,7 @@ class Example(NamedTuple):
     label: int
     predicted: int
     probability: float
-    beside: Array
+    exemplar: Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,8 +73,6 @@ class Findings:
     comparison: Comparison
     curves: dict[tuple[str, str], dict[int, list[float]]]
     """Accuracy over k: for every task and recipe, and every k, one value per seed."""
-    yardsticks: dict[str, float]
-    """The oracle's accuracy on the same tasks."""
     gains: list[GainOfMap]
     fit: GainFit
     knowledge: Knowledge
@@ -120,36 +118,28 @@ def explore(
     model = Imprinter(BACKBONE, cache=cache)
     data = DigitEmbeddings(model.embed(splits["train"], progress), model.embed(splits["test"], progress))
     with one_blas_thread():  # the matrices are small: more threads only wait for one another
-        return _measure(model, data, splits, seeds, report, start)
-
-
-def _measure(
-    model: Imprinter, data: DigitEmbeddings, splits: dict[str, Split], seeds: int, report: Report, start: float
-) -> Findings:
-    scores = _compare(data, seeds, report)
-    curves = {
-        (title, name): {
-            k: [data.score(_kmeans(k, seed, name), resolve(task), seed) for seed in range(seeds)] for k in KS
+        scores = _compare(data, seeds, report)
+        curves = {
+            (title, name): {
+                k: [data.score(_kmeans(k, seed, name), resolve(task), seed) for seed in range(seeds)] for k in KS
+            }
+            for title, task in CURVES.items()
+            for name in RULES
         }
-        for title, task in CURVES.items()
-        for name in RULES
-    }
-    yardsticks = {title: data.score(recipes.recipe("oracle"), resolve(task), 0) for title, task in CURVES.items()}
-    gains = [_gain(data, d, i) for d in MERGED for i in range(DRAWS)]
-    return Findings(
-        scores=scores,
-        comparison=compare(scores),
-        curves=curves,
-        yardsticks=yardsticks,
-        gains=gains,
-        fit=gain_fit([g.nc1 for g in gains], [g.gain for g in gains]),
-        knowledge=_knowledge(data),
-        nc1={task: nc1(*data.part(data.train, resolve(task))) for task in TASKS},
-        examples=_examples(model.fit(data.train), data, splits),
-        rows=(len(data.train.X), len(data.test.X)),
-        seeds=seeds,
-        seconds=time.perf_counter() - start,
-    )
+        gains = [_gain(data, d, i) for d in MERGED for i in range(DRAWS)]
+        return Findings(
+            scores=scores,
+            comparison=compare(scores),
+            curves=curves,
+            gains=gains,
+            fit=gain_fit([g.nc1 for g in gains], [g.gain for g in gains]),
+            knowledge=_knowledge(data),
+            nc1={task: nc1(*data.part(data.train, resolve(task))) for task in TASKS},
+            examples=_examples(model.fit(data.train), data, splits),
+            rows=(len(data.train.X), len(data.test.X)),
+            seeds=seeds,
+            seconds=time.perf_counter() - start,
+        )
 
 
 def _compare(data: DigitEmbeddings, seeds: int, report: Report) -> dict[str, dict[tuple[str, int], float]]:
@@ -203,6 +193,6 @@ def _examples(model: Imprinter, data: DigitEmbeddings, splits: dict[str, Split])
         i = int(np.flatnonzero(splits["test"].labels == label)[0])
         one = data.test._replace(X=data.test.X[i : i + 1])
         (best,), (nearest,) = model.top(one, 1)[0], model.why(one, 1)
-        beside = splits["train"].inputs[index[str(nearest.picture)]]
-        examples.append(Example(splits["test"].inputs[i], label, best.label, best.probability, beside))
+        exemplar = splits["train"].inputs[index[str(nearest.picture)]]
+        examples.append(Example(splits["test"].inputs[i], label, best.label, best.probability, exemplar))
     return examples

@@ -9,15 +9,14 @@ from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, column_or_1d, validate_data
 
-from imprint.calibration import CrossValidation
 from imprint.core.arrays import all_finite, dtype_name, on_gpu, plain, rows_at, to_numpy
 from imprint.core.errors import KindError, ParameterError
 from imprint.core.label_sets import Tagged, from_lists, read_tags
 from imprint.core.types import Array
-from imprint.estimator.fitted import FittedState
-from imprint.head import Head
+from imprint.estimator.base import FittedState
+from imprint.head import Head, check_label_types
 from imprint.method import Method
-from imprint.tags import TagHead
+from imprint.tags import TagHead, new_head
 
 FLOATS = (np.float64, np.float32)
 LARGEST_WEIGHT = 1e9
@@ -109,7 +108,7 @@ def read_training(
         return TrainingRows(*weighted(call, rows, tagged.sets, sample_weight, None), columns.names, tagged.labels)
     labels = read_labels(call, y, len(rows))
     if head is not None:
-        check_same_kind(head.imprinted.label_type, labels)
+        check_label_types(f"{call}: y holds", labels.dtype, head.imprinted.label_type)
     return TrainingRows(*weighted(call, rows, labels, sample_weight, class_weight), columns.names, None)
 
 
@@ -118,9 +117,7 @@ def empty_head(method: Method, rows: TrainingRows, calibrate: Any, random_state:
     if not isinstance(calibrate, bool | np.bool_):
         raise ParameterError(f"ImprintClassifier(calibrate={calibrate!r}): calibrate must be True or False.")
     seed, dtype = read_seed(random_state), dtype_name(rows.X)
-    if rows.labels is not None:
-        return TagHead(Head(method, seed, dtype), rows.labels)
-    return Head(method, seed, dtype, folds=CrossValidation.new(method, seed, dtype) if calibrate else None)
+    return new_head(method, seed, dtype, rows.labels, bool(calibrate))
 
 
 def _read_sets(call: str, y: Any, rows: int, head: Head | TagHead | None, class_weight: Any) -> Tagged | None:
@@ -167,16 +164,6 @@ def weighted(call: str, X: Any, y: Array, sample_weight: Any, class_weight: Any)
     if len(positive) < len(weight):
         X, y, weight = rows_at(X, positive), y[positive], weight[positive]
     return X, y, None if (weight == 1).all() else weight
-
-
-def check_same_kind(known: Any, y: Array) -> None:
-    """Refuse text labels for a model of numbers, and the other way round."""
-    text = [dtype.kind in "US" for dtype in (known, y.dtype)]
-    if text[0] != text[1]:
-        raise ParameterError(
-            f"partial_fit(X, y): y holds {'text' if text[1] else 'number'} labels, the model "
-            f"{'text' if text[0] else 'number'} labels; they must be of one kind."
-        )
 
 
 def read_seed(random_state: Any) -> int:

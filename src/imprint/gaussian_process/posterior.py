@@ -14,7 +14,7 @@ import numpy as np
 
 from imprint.core.arrays import dtype_name, in_type_of, is_torch, like, namespace, on_device_of, to_numpy
 from imprint.core.types import Array
-from imprint.gaussian_process.cholesky import Factor, rows_together
+from imprint.gaussian_process.cholesky import Factor, block_rows
 from imprint.gaussian_process.gaussian import for_float32, kernel_rows, kernel_sums, lift_proxies, lift_queries
 from imprint.kernels.cpu import one_blas_thread
 from imprint.kernels.rows import squared_norms
@@ -72,7 +72,7 @@ class Process(ABC):
         """The posterior standard deviation: 0 at a certain query, 1 far from all proxies.  # (q,) in the type of Q"""
         if is_torch(Q) != is_torch(self.by_class):
             return like(self.doubt(to_numpy(Q)), Q) if is_torch(Q) else to_numpy(self.doubt(like(Q, self.by_class)))
-        parts, step = [], rows_together(self.lifted)
+        parts, step = [], block_rows(self.lifted)
         with one_blas_thread():
             for start in range(0, len(Q), step):
                 k = kernel_rows(lift_queries(Q[start : start + step], self.centre, "float64"), self.lifted)

@@ -12,7 +12,7 @@ import numpy as np
 
 from imprint.core.arrays import is_torch, joined, namespace, on_device_of
 from imprint.core.types import Array, State
-from imprint.gaussian_process.cholesky import Factor, rows_together, zeros_like
+from imprint.gaussian_process.cholesky import Factor, block_rows, zeros_like
 from imprint.gaussian_process.gaussian import centre_of, kernel_rows, lift_proxies, lift_queries
 from imprint.gaussian_process.posterior import Posterior
 from imprint.gaussian_process.scale import rounded_scale, scale
@@ -36,7 +36,7 @@ def solve(weights: Any, labels: Array, noise: Any, rate: float, targets: Array |
     Raises `numpy.linalg.LinAlgError` where the noise is too small for proxies that lie too close together.
     """
     centre, noise = centre_of(weights), _noise(noise, weights)
-    right, factor, step = lift_proxies(weights, centre, rate), Factor(), rows_together(weights)
+    right, factor, step = lift_proxies(weights, centre, rate), Factor(), block_rows(weights)
     for start in range(0, len(weights), step):
         rows = slice(start, start + step)
         left = lift_queries(weights[rows], centre, "float64")

@@ -178,6 +178,16 @@ class Decider(Protocol):
         return self.aggregator.evidence(q, self.proxies, self.prepared, winner)
 
 
+def check_label_types(subject: str, of_data: Any, of_model: Any) -> None:
+    """Refuse text labels for a model with numbers as labels, and the other way round.
+
+    `subject` begins the error: the call and the data, such as `add(data): the data have`.
+    """
+    data, model = ("text" if np.dtype(dtype).kind in "US" else "number" for dtype in (of_data, of_model))
+    if data != model:
+        raise ParameterError(f"{subject} {data} labels, the model {model} labels.")
+
+
 def largest(S: Any) -> Any:
     """The index of the largest score of every row; scores that overflow are refused."""
     if not all_finite(S):

@@ -146,6 +146,12 @@ class Head(Decider):
         other.derived.put("proxies", _with_mass(summaries, weights, sizes.tolist()))
         return other
 
+    def with_folds(self, folds: Assessor) -> "Head":
+        """The same head with a calibration that was computed elsewhere; everything derived is shared."""
+        other = replace(self, folds=folds)
+        object.__setattr__(other, "derived", self.derived)
+        return other
+
     @property
     def prepared(self) -> Any:
         return self.derived.get("prepared", self._prepared)

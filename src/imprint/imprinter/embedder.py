@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 
 from imprint import backbones, datasets
-from imprint.core.errors import FileError, ImprintError, ParameterError
+from imprint.core.errors import FileError, ImprintError, ParameterError, UnreadableInput
 from imprint.datasets import Split
 from imprint.datasets.files import FileInputs
 from imprint.datasets.folder_labels import Nesting
-from imprint.embeddings import EmbeddingProgress, embed
+from imprint.datasets.split import Inputs
+from imprint.embeddings import EmbeddingProgress, Skipped, embed
 from imprint.imprinter.items import Embedded, GivenInputs, given_split
 from imprint.imprinter.notices import notices
 from imprint.modalities import Modality, modality
@@ -22,6 +23,7 @@ from imprint.modalities.embedding import matrix
 
 Report = Callable[[EmbeddingProgress], object]
 SHOWN = 5  # names in one notice
+BLANK = "the text is empty"
 ROWS = "embeddings"
 """Instead of the name of a backbone: the inputs are embeddings."""
 
@@ -134,12 +136,13 @@ class BackboneEmbedder:
         split = self._split(data, labels)
         if not len(split.labels):
             raise ParameterError("fit(data): there are no labels; give them: fit(items, labels).")
-        split = _without_blank_texts(split)
         rows = self._rows(split, progress)
         _complete(rows, () if split.tags else split.classes)
         readable = np.delete(np.arange(len(split)), [s.index for s in rows.skipped])
         network = self.reader if split.kind.needs_backbone else None
-        return rows._replace(notices=(*split.omissions, *notices(split, rows.X, readable, network)))
+        blank = [] if isinstance(split.inputs, FileInputs) else [s for s in rows.skipped if s.reason == BLANK]
+        lines = *split.omissions, *_left_out(blank), *notices(split, rows.X, readable, network)
+        return rows._replace(notices=lines, skipped=tuple(s for s in rows.skipped if s not in blank))
 
     def unlabelled(self, items: Any, progress: Report | None = None) -> Embedded:
         """The rows of items: pictures or sounds as paths or arrays, texts, or a matrix of embeddings."""
@@ -155,9 +158,10 @@ class BackboneEmbedder:
         y = split.labels if len(split.labels) else None
         if not split.kind.needs_backbone:
             return Embedded(matrix(split.inputs), split.names, (), y, tags=split.classes if split.tags else None)
+        typed = split.kind.typed and not isinstance(split.inputs, FileInputs)
         rows = embed(
             self.reader,
-            split,
+            replace(split, inputs=_NonBlankTexts(split.inputs)) if typed else split,
             folder=None if isinstance(self.cache, bool) else Path(self.cache),
             progress=progress,
             remember=self.cache is not False and not isinstance(split.inputs, GivenInputs),
@@ -168,26 +172,27 @@ class BackboneEmbedder:
         return Embedded(rows.X, names, rows.skipped, None if y is None else y[rows.index], tags=tags)
 
 
-def _without_blank_texts(split: Split) -> Split:
-    if not split.kind.typed or isinstance(split.inputs, FileInputs):  # a file without text is unreadable
-        return split
-    blank = np.array([not str(split.inputs[i]).strip() for i in range(len(split))])
-    if not blank.any():
-        return split
-    rows = np.flatnonzero(~blank).tolist()
-    left_out = [split.names[i] for i in np.flatnonzero(blank)[:SHOWN]]
-    number = int(blank.sum())
-    more = f" and {number - SHOWN:,} more" if number > SHOWN else ""
-    return replace(
-        split,
-        inputs=tuple(split.inputs[i] for i in rows),
-        labels=split.labels[rows],
-        names=[split.names[i] for i in rows],
-        omissions=(
-            *split.omissions,
-            f"Left out {number:,} blank text{'s' * (number > 1)}: {', '.join(left_out)}{more}.",
-        ),
-    )
+class _NonBlankTexts:
+    """Texts of which blank ones are unreadable, as blank files are."""
+
+    def __init__(self, texts: Inputs):
+        self.texts = texts
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+    def __getitem__(self, i: int) -> Any:
+        text = self.texts[i]
+        if not str(text).strip():
+            raise UnreadableInput("a text", BLANK)
+        return text
+
+
+def _left_out(blank: Sequence[Skipped]) -> list[str]:
+    """The notice about blank texts in training data, if there are any."""
+    n, names = len(blank), ", ".join(skipped.name for skipped in blank[:SHOWN])
+    more = f" and {n - SHOWN:,} more" if n > SHOWN else ""
+    return [f"Left out {n:,} blank text{'s' * (n > 1)}: {names}{more}."] if blank else []
 
 
 def _complete(rows: Embedded, classes: Sequence[Any]) -> None:
@@ -195,7 +200,7 @@ def _complete(rows: Embedded, classes: Sequence[Any]) -> None:
     readable = set(np.unique(rows.y).tolist()) if rows.y is not None else set()
     for label in classes:
         if label not in readable:
-            if not rows.skipped:
+            if all(skipped.reason == BLANK for skipped in rows.skipped):
                 raise ImprintError(f"Every text of the class {label!r} is blank; give others, or leave the class out.")
             name, reason = rows.skipped[0].name, rows.skipped[0].reason
             raise ImprintError(f"Nothing of the class {label!r} can be read; the first failure is {name}: {reason}.")

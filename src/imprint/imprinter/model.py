@@ -22,11 +22,11 @@ from imprint.imprinter.embedder import ROWS, BackboneEmbedder, Report
 from imprint.imprinter.exemplars import ExemplarsByClass
 from imprint.imprinter.items import Embedded
 from imprint.imprinter.names import ClassNames, joined
-from imprint.imprinter.state import ImprinterState, empty_head, method_for_tags, read_seed
+from imprint.imprinter.state import ImprinterState, method_for_tags, read_seed
 from imprint.method import Method
 from imprint.modalities import modality
 from imprint.pretrained_classes.head import PretrainedHead
-from imprint.tags import TagHead
+from imprint.tags import TagHead, new_head
 
 if TYPE_CHECKING:
     from imprint.classifier import ImprintClassifier
@@ -157,7 +157,7 @@ class Imprinter(Answering):
         return self._fit(names.rows(sorted(names.wording), self.backbone.embed_names), True)
 
     def _fit(self, rows: Embedded, named: bool) -> Self:
-        empty = empty_head(self._method, self._seed, rows, self._calibrate)
+        empty = new_head(self._method, self._seed, rows.X.dtype, rows.tags, self._calibrate)
         head = self._pretrained.with_head(empty) if self._pretrained and isinstance(empty, Head) else empty
         state = ImprinterState(head, {}, named).with_rows(rows)
         state.head.prepared  # noqa: B018 - raises here, not in the first prediction, if it cannot be solved

@@ -12,8 +12,8 @@ from imprint.core.label_sets import single_labels
 from imprint.core.types import Array
 from imprint.imprinter.embedder import BackboneEmbedder
 from imprint.imprinter.items import Embedded
-from imprint.imprinter.state import empty_head
 from imprint.method import Method
+from imprint.tags import new_head
 
 CRITICAL = 2.0
 """Standard deviations by which the mean rank of the names must be better than chance: one-sided, 2.3 %."""
@@ -80,7 +80,7 @@ def agree(names: Embedded, rows: Embedded, method: Method, seed: int) -> bool:
     own class is uniform, so the mean of C ranks, scaled to 0..1, has the mean 1/2 and the variance 1 / (12 C).
     """
     X, y = np.asarray(rows.X), np.asarray(rows.y)
-    head = empty_head(method, seed, rows).learn(X, y)
+    head = new_head(method, seed, X.dtype, rows.tags, calibrate=False).learn(X, y)
     if len(head) < 2 or names.y is None:
         return False
     scores = np.asarray(head.scores(names.X.astype(X.dtype, copy=False)))

@@ -8,13 +8,12 @@ from imprint.calibration import CrossValidation
 from imprint.core.errors import ParameterError
 from imprint.core.label_sets import single_labels
 from imprint.core.types import Array
-from imprint.head import Decider, Head
+from imprint.head import Decider, check_label_types
 from imprint.imprinter import exemplars, pretrained
 from imprint.imprinter.exemplars import ExemplarsByClass, choose_exemplars
 from imprint.imprinter.items import Embedded
 from imprint.method import Method
 from imprint.modalities.embedding import check_width
-from imprint.tags import TagHead
 from imprint.tags.head import default_method, renamed
 
 
@@ -29,7 +28,7 @@ class ImprinterState(NamedTuple):
     def with_rows(self, rows: Embedded) -> Self:
         """The state after more rows, of known or of new classes; a row of a model of tags may come with one label."""
         if self.head.tags:
-            _same_kind(self.head.classes.dtype, np.asarray(rows.labels).dtype)
+            check_label_types("add(data): the data have", np.asarray(rows.labels).dtype, self.head.classes.dtype)
         if rows.tags is None and self.head.tags:
             rows = rows._replace(y=single_labels(np.asarray(rows.y).tolist()))
         elif rows.tags is not None and not self.head.tags:
@@ -37,7 +36,7 @@ class ImprinterState(NamedTuple):
         y = np.asarray(rows.y)
         if len(self.head.imprinted):
             check_width(rows.X, self.head.imprinted.width)
-            _same_kind(self.head.imprinted.label_type, y.dtype)
+            check_label_types("add(data): the data have", y.dtype, self.head.imprinted.label_type)
         head = self.head.learn(rows.X.astype(self.head.imprinted.dtype, copy=False), y)
         return self._replace(head=head, exemplars=choose_exemplars(head.imprinted, self.exemplars, rows))
 
@@ -75,27 +74,11 @@ class ImprinterState(NamedTuple):
         return cls(head, exemplars.from_parts(head.imprinted, names, arrays), document.get("names") is True)
 
 
-def empty_head(method: Method, seed: int, rows: Embedded, calibrate: bool = False) -> Head | TagHead:
-    """A head that can learn these rows, and has learnt nothing yet."""
-    if rows.tags is not None:
-        return TagHead(Head(method, seed, rows.X.dtype), rows.tags)
-    folds = CrossValidation.new(method, seed, rows.X.dtype) if calibrate else None
-    return Head(method, seed, rows.X.dtype, folds=folds)
-
-
 def method_for_tags(chosen: Method | None, keep: pretrained.PretrainedOptions | None) -> Method:
     """The given method, or the default for tags; refused together with pre-trained classes."""
     if keep is not None:
         raise ParameterError("fit(data) with keep_head: the network predicts one class per input; leave keep_head out.")
     return chosen or default_method()
-
-
-def _same_kind(of_model: Any, of_data: Any) -> None:
-    """Refuse text labels for a model of numbers, and the other way round."""
-    text = [np.dtype(dtype).kind == "U" for dtype in (of_model, of_data)]
-    if text[0] != text[1]:
-        kinds = ["text" if is_text else "number" for is_text in text]
-        raise ParameterError(f"add(data): the data have {kinds[1]} labels, the model {kinds[0]} labels.")
 
 
 def read_seed(random_state: Any) -> int:

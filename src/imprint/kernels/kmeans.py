@@ -1,9 +1,9 @@
 """k-means: greedy k-means++ seeding, then Lloyd's iteration; float32 data, float64 products and sums."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from threading import Lock
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -12,6 +12,14 @@ from imprint.core.errors import ParameterError
 from imprint.core.types import Array
 from imprint.kernels import cpu
 from imprint.kernels.lloyd import ClusterRows, PlainRows, lloyd, seed_rows, trials
+
+if TYPE_CHECKING:
+    from imprint.kernels.compiled.gram import GramRows
+
+GRAM_ROWS = 2048
+"""Rows up to which all their inner products with each other are held."""
+GRAM_CLUSTERS = 1 / 32
+"""Clusters over all problems, per row, from which the Gram matrix saves more time than it takes."""
 
 
 class KMeansResult(NamedTuple):
@@ -58,7 +66,7 @@ def kmeans(
     with cpu.one_blas_thread():
         if data.is_trivial(k):
             return data.trivial(k)
-        return data.iterate(data.seed(k, rng), max_iter)
+        return data.cluster(data.seed(k, rng), max_iter)
 
 
 def kmeans_many(
@@ -70,8 +78,8 @@ def kmeans_many(
 ) -> list[KMeansResult]:
     """Solve several problems at once on all cores; each result equals that of `kmeans` alone, bit for bit.
 
-    Problems of the same rows share norms and sketches. Those of the same seed also share the seeding, which for a
-    smaller `k` is a prefix of that for a larger one.
+    Problems of the same rows share norms and sketches or, where the rows are few, their Gram matrix. Those of the same
+    seed also share the seeding, which for a smaller `k` is a prefix of that for a larger one.
 
     >>> X = np.array([[0.0], [1.0], [10.0], [11.0]])
     >>> [r.inertia for r in kmeans_many([X], [Problem(0, 1, 7), Problem(0, 2, 7)])]
@@ -81,31 +89,36 @@ def kmeans_many(
         from imprint.kernels.tensor.kmeans import kmeans_many as on_tensors
 
         return on_tensors(rows, problems, max_iter=max_iter, tol=tol)  # type: ignore[arg-type]
-    for _, k, _ in problems:
+    clusters: Counter[int] = Counter()
+    for i, k, _ in problems:
         _check(k, max_iter)
-    data = [_Data(X, None, tol) for X in rows]
-    groups: dict[tuple[object, ...], list[int]] = defaultdict(list)
+        clusters[i] += k if 1 < k < len(rows[i]) else 0
+    data = [_Data(X, None, tol, clusters[i]) for i, X in enumerate(rows)]
+    groups: dict[tuple[object, ...], list[int]] = defaultdict(list)  # of problems that share a seeding
     for index, (i, k, seed) in enumerate(problems):
         groups[(i, k) if data[i].is_trivial(k) else (i, seed, trials(k), data[i].is_compiled(k))].append(index)
+    trivial: list[list[int]] = []
+    tasks: dict[object, list[list[int]]] = defaultdict(list)  # groups that one core solves
+    for group in sorted(groups.values(), key=lambda group: -sum(problems[index].k for index in group)):
+        i, k, _ = problems[group[0]]
+        if data[i].is_trivial(k):
+            trivial.append(group)
+        else:
+            tasks[i if data[i].shares_products else ("group", group[0])].append(group)
     results: dict[int, KMeansResult] = {}
 
-    def solve(group: list[int]) -> None:
-        i, largest, seed = max((problems[index] for index in group), key=lambda problem: problem.k)
-        if data[i].is_trivial(largest):
-            results.update(dict.fromkeys(group, data[i].trivial(largest)))
-        else:
-            centres = data[i].seed(largest, seed)
-            results.update({index: data[i].iterate(centres[: problems[index].k], max_iter) for index in group})
+    def solve(task: list[list[int]]) -> None:
+        for group in task:
+            i, largest, seed = max((problems[index] for index in group), key=lambda problem: problem.k)
+            chosen = data[i].seed(largest, seed)
+            results.update({index: data[i].cluster(chosen[: problems[index].k], max_iter) for index in group})
+        data[i].drop_products()
 
-    def is_trivial(group: list[int]) -> bool:
-        i, k, _ = problems[group[0]]
-        return data[i].is_trivial(k)
-
-    hardest_first = sorted(groups.values(), key=lambda group: -sum(problems[i].k for i in group))
     with cpu.one_blas_thread():
-        for group in filter(is_trivial, hardest_first):  # thousands of small classes are not worth a thread each
-            solve(group)
-        cpu.on_all_cores(solve, [group for group in hardest_first if not is_trivial(group)])
+        for group in trivial:  # thousands of small classes are not worth a thread each
+            i, k, _ = problems[group[0]]
+            results.update(dict.fromkeys(group, data[i].trivial(k)))
+        cpu.on_all_cores(solve, list(tasks.values()))
     return [results[index] for index in range(len(problems))]
 
 
@@ -119,7 +132,7 @@ def _check(k: int, max_iter: int) -> None:
 class _Data:
     """The rows of one data set and what its problems have in common."""
 
-    def __init__(self, X: Array, mass: Array | None, tol: float) -> None:
+    def __init__(self, X: Array, mass: Array | None, tol: float, clusters: int = 0) -> None:
         self.X = np.ascontiguousarray(X)
         self.mass = mass
         self.weight = np.ones(len(X)) if mass is None else np.asarray(mass, dtype=np.float64)
@@ -127,6 +140,8 @@ class _Data:
             raise ParameterError("kmeans(mass=...): at least one row must have a positive mass.")
         self.tol = tol
         self.is_moderate = 1e-12 < max(self.X.max(), -self.X.min()) < 1e12
+        self.shares_products = self.is_moderate and len(X) <= GRAM_ROWS and GRAM_CLUSTERS * len(X) <= clusters
+        self._gram: GramRows | None = None
         self._rows: dict[bool, ClusterRows] = {}
         self._lock = Lock()
 
@@ -144,9 +159,29 @@ class _Data:
                 self._rows[which] = _compiled_rows(self.X, self.weight) if which else PlainRows(self.X, self.weight)
             return self._rows[which]
 
+    def gram(self, k: int) -> "GramRows | None":
+        """The rows with their Gram matrix, where many problems share it."""
+        if self.shares_products and self.is_compiled(k) and self._gram is None:
+            from imprint.kernels.compiled.gram import GramRows
+
+            self._gram = GramRows(self.X, self.weight)
+        return self._gram if self.is_compiled(k) else None
+
+    def drop_products(self) -> None:
+        """Free the Gram matrix."""
+        self._gram = None
+
     def seed(self, k: int, seed: int | tuple[int, ...] | np.random.Generator) -> Array:
-        """The initial centres.  # (k', d)"""
-        return self.X[seed_rows(self.rows(k), k, trials(k), np.random.default_rng(seed))]
+        """The rows that are the initial centres.  # (k',)"""
+        gram = self.gram(k)
+        chosen = gram.seed(k, trials(k), np.random.default_rng(seed)) if gram else None
+        return seed_rows(self.rows(k), k, trials(k), np.random.default_rng(seed)) if chosen is None else chosen
+
+    def cluster(self, chosen: Array, max_iter: int) -> KMeansResult:
+        """Lloyd's iteration from chosen rows."""
+        gram = self.gram(len(chosen))
+        result = gram.lloyd(chosen, self.tol * gram.spread / self.X.shape[1], max_iter) if gram else None
+        return self._result(*result) if result else self.iterate(self.X[chosen], max_iter)
 
     def iterate(self, centres: Array, max_iter: int) -> KMeansResult:
         """Lloyd's iteration from these centres."""
@@ -178,7 +213,8 @@ class _Data:
         if not filled.all():
             centres, mass = centres[filled], mass[filled]
             labels = self.rows(k).clustering(centres).labels
-        apart = self.weight * np.maximum(self.rows(k).distances(centres, labels), 0)
+        rows = self.gram(k) or self.rows(k)
+        apart = self.weight * np.maximum(rows.distances(centres, labels), 0)
         spread = np.bincount(labels, apart, minlength=len(mass)) / mass
         return KMeansResult(centres, labels.astype(np.intp), mass, spread, float(apart.sum()), iterations)
 

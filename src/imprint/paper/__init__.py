@@ -19,8 +19,8 @@ from imprint.paper.measurements import Memory, Regularisation, Runtime, Statemen
 from imprint.paper.modes import BestK, ModeCurves
 from imprint.paper.pictures import CombiDigitsFigure, LabelMaps
 from imprint.paper.same_architecture import SameArchitecture
+from imprint.paper.studies import every_norm
 from imprint.paper.tables import Table, TableRow
-from imprint.paper.work import every_norm
 
 PREFIX, ALL = "paper/", "all"
 KINDS: dict[str, type[Artefact]] = {
@@ -30,15 +30,6 @@ KINDS: dict[str, type[Artefact]] = {
         GainFigure, CombiDigitsFigure, Memory, Regularisation, BestK, Runtime, Statements,
     )
 }  # fmt: skip
-
-
-def _artefact(name: str, kind: str, entry: dict[str, Any]) -> Artefact:
-    """The artefact of an entry of the file."""
-    if "rows" in entry:
-        rows, budgets = entry.pop("rows"), entry.pop("budgets", ())
-        entry["rows"] = _rows(rows, budgets)
-        entry["repeated_rows"] = _rows(rows, entry.pop("repeated_budgets", ()), repeated=True)
-    return KINDS[kind](name=name, **entry)
 
 
 def _rows(rows: Sequence[Sequence[Any]], budgets: Sequence[int], repeated: bool = False) -> tuple[TableRow, ...]:
@@ -54,10 +45,18 @@ def _rows(rows: Sequence[Sequence[Any]], budgets: Sequence[int], repeated: bool 
     return tuple(filled)
 
 
-ARTEFACTS: dict[str, Artefact] = {
-    name: _artefact(name, entry.pop("kind"), entry)
-    for name, entry in tomllib.loads((files("imprint.paper") / "artefacts.toml").read_text("utf-8")).items()
-}
+def _read() -> dict[str, Artefact]:
+    """The artefacts of `artefacts.toml`."""
+    artefacts = {}
+    for name, entry in tomllib.loads((files("imprint.paper") / "artefacts.toml").read_text("utf-8")).items():
+        if "rows" in entry:
+            entry["repeated_rows"] = _rows(entry["rows"], entry.pop("repeated_budgets", ()), repeated=True)
+            entry["rows"] = _rows(entry["rows"], entry.pop("budgets", ()))
+        artefacts[name] = KINDS[entry.pop("kind")](name=name, **entry)
+    return artefacts
+
+
+ARTEFACTS = _read()
 """By name, in the order of the paper."""
 
 

@@ -16,12 +16,11 @@ from imprint.core.errors import FileError, ImprintError
 from imprint.core.files.atomic import atomic_write
 from imprint.core.types import Array
 from imprint.paper.setting import MAX, ROLES, Setting
-from imprint.paper.work import Work, method_text
-from imprint.report.sections import Cells, Claim, Picture, Section, Verdict, verdict
+from imprint.paper.studies import RoleStudy, method_text
+from imprint.report.sections import Claim, Picture, Section, TextTable, Verdict, verdict
 from imprint.stats import Comparison, compare
 from imprint.stats.rank_tests import rank_rows
 from imprint.study import Instance
-from imprint.study.store import Store
 
 PAPER, FORMAT = "paper.json", 1
 
@@ -81,11 +80,11 @@ class Results:
         """The packs on which the studies ran."""
         return replace(Setting.of(read_run(self.folder)["places"]), aggregator=self.aggregator)
 
-    def scores(self, work: Sequence[Work]) -> Scores:
+    def scores(self, studies: Sequence[RoleStudy]) -> Scores:
         """The accuracies of the first study; raises `NotRunError` if some are missing."""
-        if not work or not (self.folder / work[0].role / "manifest.json").exists():
+        if not studies or not (self.folder / studies[0].role / "manifest.json").exists():
             raise NotRunError(f"{self.folder}: this study has not been run.")
-        role, study = work[0]
+        role, study = studies[0]
         table = study.results(self.folder / role)
         shape = len(study.instances), len(study.methods), len(study.seeds)
         if len(table) != np.prod(shape):
@@ -104,10 +103,6 @@ class Results:
     def earlier(self, name: str) -> dict[str, Any]:
         """The same, for a measurement that continues an earlier one; empty if there is none."""
         return self.measured(name) if (self.folder / f"{name}.json").exists() else {}
-
-    def manifests(self) -> list[dict[str, Any]]:
-        """The manifests of all stores."""
-        return [Store(p.parent).manifest() for p in sorted(self.folder.glob("*/manifest.json"))]
 
 
 def is_run(folder: str | os.PathLike[str]) -> bool:
@@ -137,7 +132,7 @@ def write_json(path: Path, values: Any) -> None:
         f.write(json.dumps(values, indent=1, sort_keys=True).encode() + b"\n")
 
 
-Report = Callable[[str, int, int], None]
+OnProgress = Callable[[str, int, int], None]
 """Is called with what is being measured, how many measurements are done, and how many there are."""
 
 
@@ -178,11 +173,11 @@ class Artefact(ABC):
         asked = self.beside in ("", setting.beside) and (self.repeatable or setting.aggregator == MAX)
         return asked and bool(setting.group(self.needs))
 
-    def studies(self, setting: Setting) -> list[Work]:
+    def studies(self, setting: Setting) -> list[RoleStudy]:
         """The experiments it needs."""
         return []
 
-    def measure(self, setting: Setting, folder: Path, report: Report) -> None:
+    def measure(self, setting: Setting, folder: Path, report: OnProgress) -> None:
         """Measure what else it needs, and store it in the folder of the run; a second call measures nothing."""
         return None
 
@@ -214,19 +209,23 @@ class Artefact(ABC):
         """The accuracies of its first study; raises `NotRunError` if some are missing."""
         return results.scores(self.studies(results.setting)[:1])
 
-    def filled(
-        self, results: Results, parts: Sequence[Cells | Picture] = (), findings: Findings | None = None, **words: object
+    def make_section(
+        self,
+        results: Results,
+        parts: Sequence[TextTable | Picture] = (),
+        findings: Findings | None = None,
+        **words: object,
     ) -> Section:
         """A section with these parts, and its claims judged by the findings; `words` are filled in its text."""
         text = self.text.format(setting=results.setting, **words)
-        claims = tuple(self.judged(findings or {}))
+        claims = tuple(self.judge_claims(findings or {}))
         return Section(self.name, self.title, self.where, text, tuple(parts), claims, self.note)
 
     def picture(self, results: Results, svg: bytes, narrow: bytes = b"", **words: object) -> Picture:
         """A drawing with the caption of the artefact, in which `words` are filled in."""
         return Picture(self.name, svg, self.caption.format(setting=results.setting, **words), narrow)
 
-    def judged(self, findings: Findings, **words: str) -> list[Claim]:
+    def judge_claims(self, findings: Findings, **words: str) -> list[Claim]:
         """The claims with their verdicts on these results and on the published ones; `words` fill in their texts."""
         claims = []
         for key, finding in findings.items():

@@ -9,7 +9,7 @@ import numpy as np
 from imprint.core.types import Array
 from imprint.paper.artefact import Artefact, Finding, Findings, Results, Scores
 from imprint.paper.setting import MAX, Setting
-from imprint.paper.work import SHOT_SEEDS, Work, cosine, work
+from imprint.paper.studies import SHOT_SEEDS, RoleStudy, cosine, role_study
 from imprint.report.figures import Panel, Series, draw, interval
 from imprint.report.sections import Section, Verdict
 
@@ -33,9 +33,9 @@ class GeneratorsOverK(Artefact):
     published: Mapping[str, Any] = field(repr=False)
     """Accuracy of each generator over `GENERATOR_K`, and of `all`."""
 
-    def studies(self, setting: Setting) -> list[Work]:
+    def studies(self, setting: Setting) -> list[RoleStudy]:
         methods = [cosine(text.format(k=k)) for text in GENERATORS.values() for k in GENERATOR_K]
-        return work(setting, "benchmark", [*methods, cosine("all")], ["all"])
+        return role_study(setting, "benchmark", [*methods, cosine("all")], ["all"])
 
     def show(self, results: Results) -> Section:
         scores, group = self.scores(results), results.setting.benchmark
@@ -47,7 +47,7 @@ class GeneratorsOverK(Artefact):
             one = scores.where(backbone=backbone, dataset=dataset)
             panels.append(Panel(f"{backbone}, {dataset}", _generator_lines(one), _median(one, "all"), "all data kept"))
         svg = draw(panels, "proxies per class, k", "accuracy, %", log_x=True)
-        return self.filled(results, [self.picture(results, svg, dataset=dataset)], _check_generators(scores))
+        return self.make_section(results, [self.picture(results, svg, dataset=dataset)], _check_generators(scores))
 
 
 def _generator_lines(scores: Scores) -> list[Series]:
@@ -85,9 +85,9 @@ class LowData(Artefact):
     per_backbone: bool = False
     """Whether every backbone has its own panels; by default they show the mean over backbones."""
 
-    def studies(self, setting: Setting) -> list[Work]:
+    def studies(self, setting: Setting) -> list[RoleStudy]:
         methods = [*(cosine(f"kmeans(k={k})") for k in SHOT_K), *([cosine("all")] if setting.aggregator == MAX else [])]
-        return work(setting, "benchmark", methods, ["all"], SHOT_SEEDS, _shots(setting))
+        return role_study(setting, "benchmark", methods, ["all"], SHOT_SEEDS, _shots(setting))
 
     def show(self, results: Results) -> Section:
         scores, setting = self.scores(results), results.setting
@@ -102,7 +102,7 @@ class LowData(Artefact):
         height = 2.5 if self.per_backbone else 3.4
         svg = draw(panels, "rows per class, n", "accuracy, %", log_x=True, height=height)
         findings = {} if self.per_backbone else _check_shots(scores, setting)
-        return self.filled(results, [self.picture(results, svg)], findings, draws=len(SHOT_SEEDS))
+        return self.make_section(results, [self.picture(results, svg)], findings, draws=len(SHOT_SEEDS))
 
 
 def _shots(setting: Setting) -> list[int]:

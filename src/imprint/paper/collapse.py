@@ -10,12 +10,12 @@ import numpy as np
 from imprint import tasks
 from imprint.collapse import nc1
 from imprint.normalisers.l2 import L2
-from imprint.paper.artefact import Artefact, Finding, Findings, NotRunError, Report, Results, write_json
+from imprint.paper.artefact import Artefact, Finding, Findings, NotRunError, OnProgress, Results, write_json
 from imprint.paper.modes import maps
 from imprint.paper.published import NC1, NC1_OF_SETS, D
 from imprint.paper.setting import COMBINED, MAPS, Setting
 from imprint.report.figures import Panel, Series, draw, interval
-from imprint.report.sections import Cells, Picture, Section, Verdict
+from imprint.report.sections import Picture, Section, TextTable, Verdict
 from imprint.study import Packs
 
 NAME = "collapse"
@@ -46,7 +46,7 @@ def points(setting: Setting) -> Iterator[Point]:
         yield from (Point(b, setting.many.datasets[0], task, "test") for task in maps(MAPS))
 
 
-def measure(setting: Setting, folder: Path, report: Report) -> None:
+def measure(setting: Setting, folder: Path, report: OnProgress) -> None:
     """Measure what is missing: NC1 of L2-normalised rows, by the formula and by the published computation."""
     values, source, every = Results(folder).earlier(NAME), Packs(setting.embeddings), list(points(setting))
     for i, point in enumerate(every):
@@ -82,11 +82,16 @@ def map_values(results: Results, kind: str = "nc1") -> dict[str, list[list[float
 
 
 @dataclass(frozen=True, kw_only=True)
-class CollapseFigure(Artefact):
-    """NC1 of every backbone: lines over d, and a table of the ten-class sets."""
+class MeasuresCollapse(Artefact):
+    """An artefact that needs NC1."""
 
-    def measure(self, setting: Setting, folder: Path, report: Report) -> None:
+    def measure(self, setting: Setting, folder: Path, report: OnProgress) -> None:
         measure(setting, folder, report)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CollapseFigure(MeasuresCollapse):
+    """NC1 of every backbone: lines over d, and a table of the ten-class sets."""
 
     def show(self, results: Results) -> Section:
         maps, sets = map_values(results), set_values(results)
@@ -96,17 +101,17 @@ class CollapseFigure(Artefact):
             Panel("here, published centring", _lines(old_maps)),
             Panel("here, the formula of the paper", _lines(maps)),
         ]
-        parts: list[Cells | Picture] = [_table(sets, old_sets)]
+        parts: list[TextTable | Picture] = [_table(sets, old_sets)]
         if maps:
             parts.insert(0, self.picture(results, draw(panels, "classes per label, d", "NC1")))
-        return self.filled(results, parts, _check(maps, sets, old_sets))
+        return self.make_section(results, parts, _check(maps, sets, old_sets))
 
 
 def _lines(maps: Mapping[str, Sequence[Sequence[float]]]) -> list[Series]:
     return [Series(b, D, *interval(np.array(v))) for b, v in maps.items()]
 
 
-def _table(sets: Sets, old: Sets) -> Cells:
+def _table(sets: Sets, old: Sets) -> TextTable:
     datasets = list(dict.fromkeys(d for _, d in sets))
     lines = []
     for b in dict.fromkeys(b for b, _ in sets):
@@ -114,7 +119,7 @@ def _table(sets: Sets, old: Sets) -> Cells:
     for b, values in NC1_OF_SETS.items():
         if values.keys() & set(datasets):
             lines.append((f"published: {b}", *(f"({values[d]:.2f})" if d in values else "" for d in datasets)))
-    return Cells(("NC1 (published centring)", *datasets), tuple(lines))
+    return TextTable(("NC1 (published centring)", *datasets), tuple(lines))
 
 
 def _check(maps: Mapping[str, Sequence[Sequence[float]]], sets: Sets, old: Sets) -> Findings:

@@ -2,20 +2,19 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import ClassVar, NamedTuple
 
 import numpy as np
 
 from imprint.collapse import GainFit, gain_fit
-from imprint.paper.artefact import Artefact, Finding, Findings, NotRunError, Report, Results
-from imprint.paper.collapse import map_values, measure, set_values
+from imprint.paper.artefact import Finding, Findings, NotRunError, Results
+from imprint.paper.collapse import MeasuresCollapse, map_values, set_values
 from imprint.paper.modes import KMEANS, curve_means, curve_studies, map_curves, set_curves
 from imprint.paper.published import NC1, NC1_OF_SETS, kmeans_over_k
 from imprint.paper.setting import Setting
-from imprint.paper.work import Work
+from imprint.paper.studies import RoleStudy
 from imprint.report.figures import Cloud, scatter
-from imprint.report.sections import Cells, Section
+from imprint.report.sections import Section, TextTable
 
 FEWEST = 8  # points for a fit
 Fits = Mapping[str, GainFit | None]
@@ -33,25 +32,25 @@ class GainPoint(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class GainFigure(Artefact):
+class GainFigure(MeasuresCollapse):
     """Points over log NC1, rank correlation and fit."""
 
     needs: ClassVar[str] = "many"
 
-    def studies(self, setting: Setting) -> list[Work]:
+    def studies(self, setting: Setting) -> list[RoleStudy]:
         return curve_studies(setting, KMEANS)
-
-    def measure(self, setting: Setting, folder: Path, report: Report) -> None:
-        measure(setting, folder, report)
 
     def show(self, results: Results) -> Section:
         points = {"published": published(), "here": measured(results)}
         fits = {source: _fits(of_source) for source, of_source in points.items()}
         titles = {"published": "published", "here": f"here, {results.aggregator}"}
-        clouds = [Cloud(titles[s], _groups(of_source), fits[s]["all"]) for s, of_source in points.items()]
+        clouds = [
+            Cloud.of(titles[s], ((p.backbone, p.remapped, p.nc1, p.gain) for p in of_source), fits[s]["all"])
+            for s, of_source in points.items()
+        ]
         svg = scatter(clouds, "NC1 (log scale)", "gain of k = 5 over k = 1, points")
         parts = self.picture(results, svg), _table(fits)
-        return self.filled(results, parts, _check(fits["here"], fits["published"]))
+        return self.make_section(results, parts, _check(fits["here"], fits["published"]))
 
 
 def measured(results: Results) -> list[GainPoint]:
@@ -93,23 +92,14 @@ def _fits(points: Sequence[GainPoint]) -> Fits:
     }
 
 
-def _groups(points: Sequence[GainPoint]) -> dict[tuple[str, bool], tuple[list[float], list[float]]]:
-    groups: dict[tuple[str, bool], tuple[list[float], list[float]]] = {}
-    for p in points:
-        x, y = groups.setdefault((p.backbone, p.remapped), ([], []))
-        x.append(p.nc1)
-        y.append(p.gain)
-    return groups
-
-
-def _table(fits: Mapping[str, Fits]) -> Cells:
+def _table(fits: Mapping[str, Fits]) -> TextTable:
     lines = [
         (f"{source}, {region}", str(f.n), f"{f.spearman:.2f}", f"{f.p_value:.2g}", f"{f.r2:.2f}", f"{f.slope:.2f}")
         for source, regions in fits.items()
         for region, f in regions.items()
         if f is not None
     ]
-    return Cells(("points", "n", "Spearman ρ", "p", "R²", "slope per tenfold NC1"), tuple(lines))
+    return TextTable(("points", "n", "Spearman ρ", "p", "R²", "slope per tenfold NC1"), tuple(lines))
 
 
 def _check(here: Fits, theirs: Fits) -> Findings:

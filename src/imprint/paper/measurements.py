@@ -10,10 +10,10 @@ import numpy as np
 from imprint import recipe, tasks
 from imprint.datasets import record
 from imprint.kernels.cpu import one_thread
-from imprint.paper.artefact import Artefact, Finding, Report, Results, write_json
+from imprint.paper.artefact import Artefact, Finding, OnProgress, Results, write_json
 from imprint.paper.setting import Setting, regularisation
-from imprint.paper.work import SEEDS, TASKS, Work, unnormalised, work
-from imprint.report.sections import Cells, Section, Verdict
+from imprint.paper.studies import SEEDS, TASKS, RoleStudy, role_study, unnormalised
+from imprint.report.sections import Section, TextTable, Verdict
 from imprint.study import Packs
 
 MEMORY, RUNTIME = "memory", "runtime"
@@ -34,7 +34,7 @@ STATED_USPS = 7219
 class Memory(Artefact):
     """W ← W + v kᵀ for every class, compared with the imprinted head."""
 
-    def measure(self, setting: Setting, folder: Path, report: Report) -> None:
+    def measure(self, setting: Setting, folder: Path, report: OnProgress) -> None:
         source, values = Packs(setting.embeddings), {}
         for backbone in setting.benchmark.backbones:
             data = source.open(backbone, setting.benchmark.datasets[0])
@@ -46,9 +46,9 @@ class Memory(Artefact):
         lines = tuple((b, f"{v['rows']:,}", f"{v['agree']:,}", f"{v['difference']:.1g}") for b, v in values.items())
         agree, rows = (sum(v[key] for v in values.values()) for key in ("agree", "rows"))
         equal = agree == rows and all(v["difference"] < 1e-5 for v in values.values())
-        cells = Cells(("backbone", "rows", "same decision", "largest difference of scores"), lines)
+        cells = TextTable(("backbone", "rows", "same decision", "largest difference of scores"), lines)
         findings = {"equal": Finding(equal, f"same decision on {agree:,} of {rows:,} rows")}
-        return self.filled(results, [cells], findings, dataset=results.setting.benchmark.datasets[0])
+        return self.make_section(results, [cells], findings, dataset=results.setting.benchmark.datasets[0])
 
 
 def compare_with_head(X: np.ndarray, y: np.ndarray, Q: np.ndarray) -> dict[str, float]:
@@ -70,16 +70,16 @@ def compare_with_head(X: np.ndarray, y: np.ndarray, Q: np.ndarray) -> dict[str, 
 class Regularisation(Artefact):
     """The weight decay of each backbone, and the accuracy with other values."""
 
-    def studies(self, setting: Setting) -> list[Work]:
-        return work(setting, "benchmark", LEAST_SQUARES.values())
+    def studies(self, setting: Setting) -> list[RoleStudy]:
+        return role_study(setting, "benchmark", LEAST_SQUARES.values())
 
     def show(self, results: Results) -> Section:
         scores, backbones, lines = self.scores(results), results.setting.benchmark.backbones, []
         for backbone in backbones:
             means = scores.where(backbone=backbone).medians(list(LEAST_SQUARES.values())).mean(axis=0)
             lines.append((backbone, f"{regularisation(backbone):g}", *(f"{mean:.2f}" for mean in means)))
-        cells = Cells(("backbone", "used", *(f"λ = {v:g}" for v in LEAST_SQUARES)), tuple(lines), 1)
-        return self.filled(results, [cells], tasks=len(scores.instances) // len(backbones))
+        cells = TextTable(("backbone", "used", *(f"λ = {v:g}" for v in LEAST_SQUARES)), tuple(lines), 1)
+        return self.make_section(results, [cells], tasks=len(scores.instances) // len(backbones))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,7 +88,7 @@ class Runtime(Artefact):
 
     published: Mapping[str, float] = field(repr=False)
 
-    def measure(self, setting: Setting, folder: Path, report: Report) -> None:
+    def measure(self, setting: Setting, folder: Path, report: OnProgress) -> None:
         """Fit every generator on every task with every seed: on one thread, nothing shared, nothing normalised."""
         values, group = Results(folder).earlier(RUNTIME), setting.benchmark
         points = [(b, d, t) for b in group.backbones for d in group.datasets for t in TASKS]
@@ -110,7 +110,7 @@ class Runtime(Artefact):
         head = ("generator", "published mean, s", "mean here, s", "median", "least", "most")
         ratio = means["k-means, k = 20"] / means["least squares"]
         findings = {"faster": Finding(ratio > 1, f"{ratio:.1f} times as fast")}
-        return self.filled(results, [Cells(head, tuple(lines), 1)], findings, tasks=len(tasks))
+        return self.make_section(results, [TextTable(head, tuple(lines), 1)], findings, tasks=len(tasks))
 
 
 def _times(setting: Setting, backbone: str, dataset: str, task: str) -> dict[str, list[float]]:
@@ -140,4 +140,4 @@ class Statements(Artefact):
         for name, claim in self.claims.items():
             if "untestable" in claim:
                 findings[name] = Finding(Verdict.UNTESTABLE, claim["untestable"])
-        return self.filled(results, findings=findings)
+        return self.make_section(results, findings=findings)

@@ -11,9 +11,9 @@ from imprint.core.types import Array
 from imprint.paper.artefact import Artefact, Finding, Findings, NotRunError, Results
 from imprint.paper.published import D, K, kmeans_over_k
 from imprint.paper.setting import MAX, Setting
-from imprint.paper.work import SEEDS, Work, cosine, unnormalised, work
+from imprint.paper.studies import SEEDS, RoleStudy, cosine, role_study, unnormalised
 from imprint.report.figures import Panel, Series, draw, interval
-from imprint.report.sections import Cells, Section
+from imprint.report.sections import Section, TextTable
 
 KMEANS, K_LEAST_SQUARES = cosine("kmeans(k={k})"), unnormalised("k_least_squares(k={k}, reg={reg})")
 PUBLISHED_POOL = "imagenet"  # the data set of the published label maps
@@ -28,11 +28,11 @@ def maps(count: int) -> list[str]:
     return [f"d_in_1(d={d}, i={i})" for d in D for i in range(count)]
 
 
-def curve_studies(setting: Setting, method: str) -> list[Work]:
+def curve_studies(setting: Setting, method: str) -> list[RoleStudy]:
     """A method with `{k}` for all k: on the label maps, and on the whole ten-class sets."""
     methods = [method.replace("{k}", str(k)) for k in K]
-    sets = [w for role in ("benchmark", "combined") for w in work(setting, role, methods, ["all"], SEEDS)]
-    return [*work(setting, "many", methods, maps(setting.maps), SEEDS), *sets]
+    sets = [w for role in ("benchmark", "combined") for w in role_study(setting, role, methods, ["all"], SEEDS)]
+    return [*role_study(setting, "many", methods, maps(setting.maps), SEEDS), *sets]
 
 
 def map_curves(results: Results, method: str) -> dict[str, Array]:
@@ -66,24 +66,36 @@ def curve_means(values: Array) -> Array:
 class ModeCurves(Artefact):
     """A panel for each backbone: a line for each d, dotted lines for the ten-class sets."""
 
-    method: str
+    method: str = KMEANS
     needs: ClassVar[str] = "many"
 
-    def studies(self, setting: Setting) -> list[Work]:
+    def studies(self, setting: Setting) -> list[RoleStudy]:
         return curve_studies(setting, self.method)
 
     def show(self, results: Results) -> Section:
         curves, setting = map_curves(results, self.method), results.setting
         sets = set_curves(results, self.method)
-        panels = [Panel(b, [*_mode_lines(values), *_set_lines(b, sets, setting)]) for b, values in curves.items()]
+        datasets = (*setting.benchmark.datasets, *setting.combined.datasets)
+        panels = []
+        for b, values in curves.items():
+            lines = [
+                Series(f"d = {d}", K, *interval(of_d.mean(axis=0)), shade=(d - 1) / (len(D) - 1), marked=[d - 1])
+                for d, of_d in zip(D, values)
+            ]
+            on_sets = {d: interval(sets[b, d]) for d in datasets if (b, d) in sets}
+            lines += [Series(d, K, *bands, dotted=True, marked=[0, 14]) for d, bands in on_sets.items()]
+            panels.append(Panel(b, lines))
         svg = draw(panels, "proxies per class, k", "accuracy, %", height=3.6)
         means = {b: curve_means(v) for b, v in curves.items()}
-        cells = [_best_k(means), *self._against_published(means, sets, setting)]
-        return self.filled(
-            results, [self.picture(results, svg), *cells], CHECKS[self.name](means), pool=setting.many.datasets[0]
-        )
+        best = tuple((b, *(str(K[int(np.argmax(row))]) for row in rows)) for b, rows in means.items())
+        cells = [TextTable(("best k for", *(f"d = {d}" for d in D)), best, 1)]
+        cells += self._against_published(means, sets, setting)
+        findings = CHECKS[self.name](means)
+        return self.make_section(results, [self.picture(results, svg), *cells], findings, pool=setting.many.datasets[0])
 
-    def _against_published(self, means: Means, sets: Mapping[tuple[str, str], Array], setting: Setting) -> list[Cells]:
+    def _against_published(
+        self, means: Means, sets: Mapping[tuple[str, str], Array], setting: Setting
+    ) -> list[TextTable]:
         """Curves of published backbones on published data; published for L2 throughout and `max` only."""
         if self.method != KMEANS or setting.aggregator != MAX:
             return []
@@ -93,7 +105,7 @@ class ModeCurves(Artefact):
         published = kmeans_over_k()
         lines = [_value_line(*key, ours, published[key]) for key, ours in curves.items() if key in published]
         head = ("backbone, data", *(f"{what}, k = {K[i]}" for i in SHOWN for what in ("published", "here")))
-        return [Cells((*head, "largest difference"), tuple(lines), 1)] if lines else []
+        return [TextTable((*head, "largest difference"), tuple(lines), 1)] if lines else []
 
 
 def _value_line(backbone: str, dataset: str, ours: Array, theirs: Sequence[float]) -> tuple[str, ...]:
@@ -103,31 +115,13 @@ def _value_line(backbone: str, dataset: str, ours: Array, theirs: Sequence[float
     return f"{backbone}, {dataset}", *values, f"{gaps[at]:+.2f} at k = {K[at]}"
 
 
-def _mode_lines(values: Array) -> list[Series]:
-    return [
-        Series(f"d = {d}", K, *interval(curves.mean(axis=0)), shade=(d - 1) / (len(D) - 1), marked=[d - 1])
-        for d, curves in zip(D, values)
-    ]
-
-
-def _set_lines(backbone: str, sets: Mapping[tuple[str, str], Array], setting: Setting) -> list[Series]:
-    datasets = (*setting.benchmark.datasets, *setting.combined.datasets)
-    curves = ((d, sets[backbone, d]) for d in datasets if (backbone, d) in sets)
-    return [Series(d, K, *interval(v), dotted=True, marked=[0, 14]) for d, v in curves]
-
-
-def _best_k(means: Means) -> Cells:
-    lines = tuple((b, *(str(K[int(np.argmax(row))]) for row in values)) for b, values in means.items())
-    return Cells(("best k for", *(f"d = {d}" for d in D)), lines, 1)
-
-
 @dataclass(frozen=True, kw_only=True)
 class BestK(Artefact):
     """k-means and k-least-squares over d, with one proxy and with the best number; a panel for each backbone."""
 
     needs: ClassVar[str] = "many"
 
-    def studies(self, setting: Setting) -> list[Work]:
+    def studies(self, setting: Setting) -> list[RoleStudy]:
         return [*curve_studies(setting, KMEANS), *curve_studies(setting, K_LEAST_SQUARES)]
 
     def show(self, results: Results) -> Section:
@@ -135,7 +129,7 @@ class BestK(Artefact):
         lines = {b: dict(zip(NAMES, (*_one_and_best(kmeans[b]), *_one_and_best(least_squares[b])))) for b in kmeans}
         panels = [Panel(b, [Series(n, D, *interval(v)) for n, v in of_b.items()]) for b, of_b in lines.items()]
         svg = draw(panels, "classes per label, d", "accuracy, %")
-        return self.filled(results, [self.picture(results, svg)], _check_best_k(lines))
+        return self.make_section(results, [self.picture(results, svg)], _check_best_k(lines))
 
 
 def _one_and_best(values: Array) -> tuple[Array, Array]:
@@ -177,18 +171,16 @@ def _peaks(means: Means) -> tuple[bool, str]:
     return all(len(d) == len(D) for d in at_peak.values()), f"peaks at {'; '.join(shown)}"
 
 
-def _best_at_d(means: Means) -> tuple[bool, str]:
-    hits = [K[int(np.argmax(row))] == d for v in means.values() for d, row in zip(D, v)]
-    return all(hits), f"{sum(hits)} of {len(hits)}"
-
-
-def _gains(means: Means) -> tuple[bool, str]:
-    several = all(row[d - 1] > row[0] for v in means.values() for d, row in zip(D[1:], v[1:]))
-    return several, "at d = 10: " + ", ".join(f"{b} {v[9][9] - v[9][0]:+.2f}" for b, v in means.items())
-
-
 def _check_l2(means: Means) -> Findings:
-    tests = {"peaks": _peaks, "best": _best_at_d, "several": _gains}
+    def best_at_d(means: Means) -> tuple[bool, str]:
+        hits = [K[int(np.argmax(row))] == d for v in means.values() for d, row in zip(D, v)]
+        return all(hits), f"{sum(hits)} of {len(hits)}"
+
+    def several(means: Means) -> tuple[bool, str]:
+        holds = all(row[d - 1] > row[0] for v in means.values() for d, row in zip(D[1:], v[1:]))
+        return holds, "at d = 10: " + ", ".join(f"{b} {v[9][9] - v[9][0]:+.2f}" for b, v in means.items())
+
+    tests = {"peaks": _peaks, "best": best_at_d, "several": several}
     return {name: Finding(*test(means), published=test(published())) for name, test in tests.items()}
 
 

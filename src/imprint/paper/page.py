@@ -11,7 +11,7 @@ from imprint.paper import ARTEFACTS
 from imprint.paper.artefact import Results, spent
 from imprint.paper.setting import MAPS, MAX, ROLES, Setting
 from imprint.report.paper_page import as_html, markdown_pages
-from imprint.report.sections import Picture, Run, Section, together
+from imprint.report.sections import Picture, Run, Section, sections_by_artefact
 from imprint.study.store import Store
 
 
@@ -42,7 +42,7 @@ def read_runs(folders: Sequence[str | os.PathLike[str]]) -> list[Run]:
 
 def write_page(runs: Sequence[Run], to: str | os.PathLike[str]) -> list[Path]:
     """Write `results.html`, `results.md`, and pictures and pages by topic in `results/`."""
-    parts = (part for shown in together(runs) for _, section in shown for part in section.parts)
+    parts = (part for shown in sections_by_artefact(runs) for _, section in shown for part in section.parts)
     drawings = [part for part in parts if isinstance(part, Picture)]
     pictures = {f"results/{p.name}.svg": p.svg for p in drawings}
     pictures |= {f"results/{p.name}-narrow.svg": p.narrow for p in drawings if p.narrow}
@@ -55,28 +55,26 @@ def write_page(runs: Sequence[Run], to: str | os.PathLike[str]) -> list[Path]:
 
 def _read(folder: Path, name: str, setting: Setting) -> Run:
     counts, costs = zip(*(_cost(folder / role) for role in ROLES))
-    shown, whole = _shown(folder, setting)
+    shown, complete = _shown(folder, setting)
     beside = "" if setting.aggregator == MAX else setting.aggregator
+    options = "" if setting.maps == MAPS or not setting.many else f" --maps {setting.maps}"
+    options += f" --beside {shlex.quote(setting.beside)}" if setting.beside else ""
+    stores = sorted(manifest.parent for manifest in folder.glob("*/manifest.json"))
+    libraries = Store(stores[0]).manifest()["libraries"] if stores else {}
     return Run(
         f"{name}, {beside}" if beside else name,
-        f"the same studies with {beside} instead of max." if beside else _scope(setting, whole),
+        f"the same studies with {beside} instead of max." if beside else _scope(setting, complete),
         shown,
         brief=f"{_backbones(setting)}, {setting.smallest:,} rows per class or more",
         experiments=sum(counts),
-        processor=sum(costs),
-        wall=spent(folder),
-        same=setting.published,
-        options=_options(setting),
-        versions=_versions(Results(folder)),
-        whole=whole,
+        cpu_seconds=sum(costs),
+        elapsed=spent(folder),
+        published_backbones=setting.published,
+        options=options,
+        versions=", ".join([f"imprint {__version__}", *(f"{name} {v}" for name, v in libraries.items())]),
+        complete=complete,
         beside=beside,
     )
-
-
-def _options(setting: Setting) -> str:
-    """The options of the command that runs the studies, as far as they are not the defaults."""
-    maps = "" if setting.maps == MAPS or not setting.many else f" --maps {setting.maps}"
-    return maps + (f" --beside {shlex.quote(setting.beside)}" if setting.beside else "")
 
 
 def _shown(folder: Path, setting: Setting) -> tuple[tuple[Section, ...], bool]:
@@ -86,12 +84,12 @@ def _shown(folder: Path, setting: Setting) -> tuple[tuple[Section, ...], bool]:
     """
     every = {section.name: section for section in sections(folder, aggregator=setting.aggregator)}
     filled = [name for name, section in every.items() if section.parts or section.claims]
-    whole = all(name in filled for name, artefact in ARTEFACTS.items() if artefact.can_run(setting))
+    complete = all(name in filled for name, artefact in ARTEFACTS.items() if artefact.can_run(setting))
     ran = [name for name in filled if not ARTEFACTS[name].needs_no_run]
-    return tuple(every[name] for name in (filled if whole or not ran else ran)), whole
+    return tuple(every[name] for name in (filled if complete or not ran else ran)), complete
 
 
-def _scope(setting: Setting, whole: bool) -> str:
+def _scope(setting: Setting, complete: bool) -> str:
     """The packs on which the studies ran."""
     names, sets = ", ".join(setting.benchmark.backbones), ", ".join(setting.benchmark.datasets)
     count = f"{_backbones(setting)} ({names})" if len(setting.benchmark.backbones) > 1 else _backbones(setting)
@@ -100,7 +98,7 @@ def _scope(setting: Setting, whole: bool) -> str:
         group = setting.group(role)
         if group:
             where.append(f"{', '.join(group.datasets)} {what} ({', '.join(group.backbones)})")
-    lacking = ", ".join(a.where for a in ARTEFACTS.values() if whole and not setting.group(a.needs))
+    lacking = ", ".join(a.where for a in ARTEFACTS.values() if complete and not setting.group(a.needs))
     return "; ".join(where) + (f". There are no packs for {lacking}." if lacking else ".")
 
 
@@ -114,9 +112,3 @@ def _cost(store: Path) -> tuple[int, float]:
     table = Store(store).table()
     seconds = (float(table[f"seconds_{part}"].to_numpy().sum()) for part in ("generation", "evaluation"))
     return len(table), sum(seconds)
-
-
-def _versions(results: Results) -> str:
-    manifests = results.manifests()
-    libraries = manifests[0]["libraries"] if manifests else {}
-    return ", ".join([f"imprint {__version__}", *(f"{name} {version}" for name, version in libraries.items())])

@@ -2,10 +2,10 @@
 
 import io
 import zipfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from imprint.core.files.atomic import atomic_write, home
 from imprint.core.types import Array
 from imprint.datasets.numpy_files import load_pack
 from imprint.normalisers.l2 import L2
-from imprint.paper.artefact import Artefact, Report, Results, write_json
+from imprint.paper.artefact import Artefact, OnProgress, Results, write_json
 from imprint.paper.setting import COMBINED, Setting
 from imprint.report.figures import COLOURS, GRID, INK, PALE, Cloud, canvas, scatter
 from imprint.report.sections import Picture, Section
@@ -29,17 +29,22 @@ class LabelMaps(Artefact):
     """The classes that share a label, for three values of d."""
 
     def show(self, results: Results) -> Section:
-        return self.filled(results, [self.picture(results, _draw_maps(), pool=POOL, labels=LABELS)])
+        return self.make_section(results, [self.picture(results, _draw_maps(), pool=POOL, labels=LABELS)])
 
 
 def _draw_maps() -> bytes:
     with canvas(7.2, 2.2) as (figure, out):
+        from matplotlib.patches import Rectangle
+
         for axes, d in zip(figure.subplots(1, len(SHOWN)), SHOWN):
             whole, taken = (DIn1(d=n, labels=LABELS, pool=POOL).mapping(range(POOL)) for n in (POOL // LABELS, d))
             counts = [0] * LABELS
             for number, label in whole.items():
-                _cell(axes, counts[int(label)], int(label), str(number), number in taken)
-                counts[int(label)] += 1
+                y = int(label)
+                x, counts[y] = counts[y], counts[y] + 1
+                face, ink = (COLOURS[5], INK) if number in taken else (GRID, PALE)
+                axes.add_patch(Rectangle((x - 0.46, y - 0.46), 0.92, 0.92, facecolor=face, edgecolor="none"))
+                axes.text(x, y, str(number), ha="center", va="center", fontsize=9, color=ink)
             axes.set_title(f"{d} in 1", loc="left")
             axes.set_xlim(-0.5, POOL // LABELS - 0.5)
             axes.set_ylim(LABELS - 0.5, -0.5)
@@ -49,14 +54,6 @@ def _draw_maps() -> bytes:
             axes.grid(False)
         figure.supylabel("new label", fontsize=9)
     return out.getvalue()
-
-
-def _cell(axes: Any, x: int, y: int, text: str, taken: bool) -> None:
-    from matplotlib.patches import Rectangle
-
-    face = COLOURS[5] if taken else GRID
-    axes.add_patch(Rectangle((x - 0.46, y - 0.46), 0.92, 0.92, facecolor=face, edgecolor="none"))
-    axes.text(x, y, text, ha="center", va="center", fontsize=9, color=INK if taken else PALE)
 
 
 SOURCES, DIGIT, EACH, SIZE = ("mnist", "mnistm", "svhn", "usps"), 6, 5, 32
@@ -78,7 +75,7 @@ class CombiDigitsFigure(Artefact):
 
     needs: ClassVar[str] = "combined"
 
-    def measure(self, setting: Setting, folder: Path, report: Report) -> None:
+    def measure(self, setting: Setting, folder: Path, report: OnProgress) -> None:
         packs = list(_picture_packs(setting))
         if len(packs) == len(SOURCES):
             buffer = io.BytesIO()  # np.save into a file does not report a full disk
@@ -96,8 +93,10 @@ class CombiDigitsFigure(Artefact):
             svg = _draw_samples(np.load(results.folder / FILE))
             parts.append(self.picture(results, svg, digit=DIGIT, sources=", ".join(SOURCES)))
         if points := results.earlier(NAME):
-            parts.append(Picture(f"{self.name}_embeddings", _draw_embeddings(points), EMBEDDINGS))
-        return self.filled(results, parts, lacking="" if parts else LACKING)
+            clouds = [Cloud(b, {(s, False): (x, y) for s, (x, y) in of_b.items()}) for b, of_b in points.items()]
+            svg = scatter(clouds, "first component", "second component", log_x=False, side=2.9, size=14)
+            parts.append(Picture(f"{self.name}_embeddings", svg, EMBEDDINGS))
+        return self.make_section(results, parts, lacking="" if parts else LACKING)
 
 
 def _picture_packs(setting: Setting) -> Iterator[Path]:
@@ -141,11 +140,6 @@ def _project(source: Packs, backbone: str, sources: Array) -> dict[str, list[lis
     axes *= np.sign(axes[[0, 1], np.abs(axes).argmax(axis=1)])[:, None]
     flat = np.round(centred @ axes.T, 4)
     return {name: flat[origin == i][:POINTS].T.tolist() for i, name in enumerate(SOURCES)}
-
-
-def _draw_embeddings(points: Mapping[str, Mapping[str, Sequence[Sequence[float]]]]) -> bytes:
-    clouds = [Cloud(b, {(s, False): (x, y) for s, (x, y) in by_source.items()}) for b, by_source in points.items()]
-    return scatter(clouds, "first component", "second component", log_x=False, side=2.9, size=14)
 
 
 def _draw_samples(pictures: Array) -> bytes:

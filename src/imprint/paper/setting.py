@@ -81,9 +81,8 @@ class Setting:
     @classmethod
     def of(cls, values: dict[str, Any]) -> "Setting":
         """The setting from the values of `to_json`."""
-        benchmark, combined, many = (Group(tuple(values[r]["backbones"]), tuple(values[r]["datasets"])) for r in ROLES)
-        groups = benchmark, combined, many
-        return cls(values["embeddings"], *groups, values["smallest"], values["maps"], values.get("beside", ""))
+        groups = {r: Group(tuple(values[r]["backbones"]), tuple(values[r]["datasets"])) for r in ROLES}
+        return cls(**{"beside": "", **values, **groups, "aggregator": MAX})
 
 
 def regularisation(backbone: str) -> float:
@@ -115,10 +114,12 @@ def discover(
     classes = {tuple(p.stem.rsplit("-", 1)): sizes for p in sorted(path.glob("*-*.npz")) if (sizes := _class_sizes(p))}
     if not classes:
         raise FileError(f"{path} has no packs BACKBONE-DATASET.npz.")
-    _check("backbone", backbones, {b for b, _ in classes}, path)
-    _check("data set", datasets, {d for _, d in classes}, path)
+    for kind, asked, known in zip(("backbone", "data set"), (backbones, datasets), map(set, zip(*classes))):
+        for name in asked:
+            if name not in known:
+                raise unknown(f"{kind} in {path}", name, sorted(known))
     packs = {(b, d): sizes for (b, d), sizes in classes.items() if b in (backbones or [b]) and d in (datasets or [d])}
-    names = _ordered(packs)
+    names = _paper_first({d for _, d in packs}, BENCHMARK)
     many = [d for d in names if max(len(s) for (_, e), s in packs.items() if e == d) >= POOL]
     digits = [d for d in names if d == COMBINED]
     rest = [d for d in names if d not in digits and (d not in many or not {*BENCHMARK} & {*names})]
@@ -129,23 +130,15 @@ def discover(
     return Setting(os.fspath(path), benchmark, combined, classes_of_many, smallest, maps, beside)
 
 
-def _check(kind: str, asked: Sequence[str], known: Iterable[str], path: Path) -> None:
-    for name in asked:
-        if name not in known:
-            raise unknown(f"{kind} in {path}", name, sorted(known))
-
-
-def _ordered(packs: Iterable[tuple[str, str]]) -> list[str]:
-    """The data sets, the paper's first and in its order."""
-    names = {d for _, d in packs}
-    return [*(d for d in BENCHMARK if d in names), *sorted(names - set(BENCHMARK))]
+def _paper_first(names: set[str], of_paper: Sequence[str]) -> list[str]:
+    """The names, those of the paper first and in its order."""
+    return [*(name for name in of_paper if name in names), *sorted(names - set(of_paper))]
 
 
 def _group(packs: Iterable[tuple[str, str]], datasets: Sequence[str], asked: Sequence[str]) -> Group:
-    names = {b for b, _ in packs}
-    ordered = asked or [*(b for b in PUBLISHED if b in names), *sorted(names - set(PUBLISHED))]
-    there = set(packs)
-    return Group(tuple(b for b in ordered if datasets and all((b, d) in there for d in datasets)), tuple(datasets))
+    existing = set(packs)
+    backbones = asked or _paper_first({b for b, _ in existing}, PUBLISHED)
+    return Group(tuple(b for b in backbones if datasets and existing >= {(b, d) for d in datasets}), tuple(datasets))
 
 
 def _class_sizes(path: Path) -> tuple[int, ...]:

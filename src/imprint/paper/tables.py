@@ -7,9 +7,9 @@ from itertools import combinations
 
 from imprint.paper.artefact import Artefact, Finding, Findings, NotRunError, Results, Scores
 from imprint.paper.setting import MAX, Setting
-from imprint.paper.work import Work, with_aggregator, work
+from imprint.paper.studies import RoleStudy, role_study, with_aggregator
 from imprint.report.critical_difference import critical_difference, ranks_by_row
-from imprint.report.sections import Cells, Section, Verdict, verdict
+from imprint.report.sections import Section, TextTable, Verdict, verdict
 from imprint.stats import Comparison
 
 COMPONENTS = "pre / generator / post / inf / aggregator"
@@ -52,8 +52,7 @@ class TableResult:
         rank, pairs = self.comparison.rank, {(row, o): self.comparison.pair(row, o) for row in rows for o in of}
         leads = self._leads(rows, of)
         better = all(rank(row) < rank(o) and pair.significant for (row, o), pair in pairs.items())
-        lead = _listed(leads) if len(rows) > 1 else f"ahead by {leads[rows[0]]:.2f}"
-        figures = f"{lead} points; largest adjusted p {max(pair.adjusted for pair in pairs.values()):.2g}"
+        figures = f"{_points(leads)}, largest adjusted p {max(pair.adjusted for pair in pairs.values()):.2g}"
         return Finding(self.decide(better and (not by or min(leads.values()) > by)), figures)
 
     def points(
@@ -67,14 +66,13 @@ class TableResult:
         """Whether the leads of the rows over the best of some others are in a range, in percentage points."""
         leads = self._leads(rows, over)
         holds = all(at_least <= lead < below for lead in leads.values())
-        figures = _listed(leads) if len(rows) > 1 else f"{leads[rows[0]]:+.2f}"
-        return Finding(self.decide(holds) if needs_instances else holds, f"{figures} points")
+        return Finding(self.decide(holds) if needs_instances else holds, _points(leads))
 
     def alike(self, rows: Sequence[str]) -> Finding:
         """Whether no two of the rows differ significantly."""
         pairs, means = [self.comparison.pair(*two) for two in combinations(rows, 2)], [self.means[row] for row in rows]
         smallest_p = f"smallest adjusted p {min(pair.adjusted for pair in pairs):.2g}"
-        figures = f"means within {max(means) - min(means):.2f} points; {smallest_p}"
+        figures = f"means within {max(means) - min(means):.2f} points, {smallest_p}"
         return Finding(self.decide(not any(pair.significant for pair in pairs)), figures)
 
     def closes_half(self, row: str, low: str, high: str) -> Finding:
@@ -105,8 +103,9 @@ class TableResult:
         return {row: self.means[row] - max(self.means[o] for o in others) for row in rows}
 
 
-def _listed(leads: dict[str, float]) -> str:
-    return ", ".join(f"{row} {lead:+.2f}" for row, lead in leads.items())
+def _points(leads: dict[str, float]) -> str:
+    named = [f"{lead:+.2f}" if len(leads) == 1 else f"{row} {lead:+.2f}" for row, lead in leads.items()]
+    return f"{'; '.join(named)} points"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -124,8 +123,8 @@ class Table(Artefact):
         tests = {name: dict(claim["test"]) for name, claim in self.claims.items()}
         return {name: getattr(result, test.pop("name"))(**test) for name, test in tests.items()}
 
-    def studies(self, setting: Setting) -> list[Work]:
-        return work(setting, "benchmark", dict.fromkeys(m for row in self.rows_for(setting) for m in row.methods))
+    def studies(self, setting: Setting) -> list[RoleStudy]:
+        return role_study(setting, "benchmark", dict.fromkeys(m for row in self.rows_for(setting) for m in row.methods))
 
     def rows_for(self, setting: Setting) -> tuple[TableRow, ...]:
         """The rows with the methods to compare."""
@@ -138,9 +137,9 @@ class Table(Artefact):
         cells = self._cells(result, results) if results.aggregator == MAX else self._against_max(result, results)
         words = {"instances": len(scores.instances), "seeds": scores.values.shape[2]}
         parts = (cells, self.picture(results, *diagram, **words))
-        return self.filled(results, parts, self.check(result), **words)
+        return self.make_section(results, parts, self.check(result), **words)
 
-    def _cells(self, result: TableResult, results: Results) -> Cells:
+    def _cells(self, result: TableResult, results: Results) -> TextTable:
         """The rows next to the published values."""
         lines = []
         for row, method in zip(self.rows, result.chosen):
@@ -149,9 +148,9 @@ class Table(Artefact):
             lines.append(_line(result, row.label, published, difference, method))
         head = ("", "published, %", "here, %", "difference", "rank here", COMPONENTS)
         other = "The published values are of other backbones: compare orders and margins, not values."
-        return Cells(head, tuple(lines), 1, "" if results.setting.published else other, remarks=1)
+        return TextTable(head, tuple(lines), 1, "" if results.setting.published else other, remarks=1)
 
-    def _against_max(self, result: TableResult, results: Results) -> Cells:
+    def _against_max(self, result: TableResult, results: Results) -> TextTable:
         """The rows with another aggregator next to those with `max`, each with its own best method."""
         name, with_max, lines = results.aggregator, None, []
         with suppress(NotRunError):
@@ -161,7 +160,7 @@ class Table(Artefact):
             gain = "" if with_max is None else f"{result.means[label] - with_max.means[label]:+.2f}"
             lines.append(_line(result, label, before, gain, with_aggregator(method, name)))
         head = ("", "max, %", f"{name}, %", "difference", f"rank with {name}", COMPONENTS)
-        return Cells(head, tuple(lines), 1, remarks=1)
+        return TextTable(head, tuple(lines), 1, remarks=1)
 
 
 def _line(result: TableResult, label: str, other: str, difference: str, method: str) -> tuple[str, ...]:

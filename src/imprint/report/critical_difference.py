@@ -3,14 +3,12 @@
 import os
 import textwrap
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from html import escape
 from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 from imprint.core.errors import ParameterError
-from imprint.core.extras import missing
 from imprint.core.files.atomic import atomic_write
 from imprint.report.diagram_layout import (
     LEADING,
@@ -22,6 +20,7 @@ from imprint.report.diagram_layout import (
     lanes,
     lay_out,
 )
+from imprint.report.figures import style
 from imprint.stats import Comparison
 
 FORMATS = ("svg", "png")
@@ -46,7 +45,7 @@ def critical_difference(comparison: Comparison, format: str = "svg", title: str 
     """
     if format not in FORMATS:
         raise ParameterError(f"critical_difference(format={format!r}): format must be 'svg' or 'png'.")
-    with _default_style():
+    with style(**{"font.size": SIZE}):
         return _draw(comparison, format, title)
 
 
@@ -60,19 +59,6 @@ def save_critical_difference(comparison: Comparison, path: str | os.PathLike[str
     with atomic_write(target) as file:
         file.write(picture)
     return target
-
-
-@contextmanager
-def _default_style() -> Iterator[None]:
-    """Use matplotlib's defaults, and restore the user's settings afterwards."""
-    try:
-        import matplotlib
-    except ImportError:
-        raise missing(None, "Diagrams need matplotlib") from None
-    with matplotlib.rc_context():
-        matplotlib.rcdefaults()
-        matplotlib.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": "imprint", "font.size": SIZE})
-        yield
 
 
 def _draw(comparison: Comparison, format: str, title: str | None) -> bytes:

@@ -2,7 +2,7 @@
 
 import textwrap
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -17,8 +17,7 @@ SPREAD = 8.0  # height below the scale in which lines spread out
 WIDEST = 44  # characters in one line of a name
 
 
-@dataclass(frozen=True)
-class Label:
+class Label(NamedTuple):
     """One method: its mark on the scale, its line down through the bars, and its text."""
 
     text: tuple[str, ...]
@@ -32,8 +31,7 @@ class Label:
     left: bool
 
 
-@dataclass(frozen=True)
-class Bar:
+class Bar(NamedTuple):
     """One group: a bar across the lines of its members."""
 
     start: float
@@ -41,8 +39,7 @@ class Bar:
     y: float
 
 
-@dataclass(frozen=True)
-class DiagramLayout:
+class DiagramLayout(NamedTuple):
     """The whole diagram; the scale extends from `first` to `last`."""
 
     width: float
@@ -62,6 +59,8 @@ def lay_out(
     `measure` returns the width of a text. The better half of the methods is on the left, the outermost ones highest, so
     that no lines cross.
     """
+    from sklearn.isotonic import isotonic_regression
+
     order, m = comparison.order, len(comparison.order)
     texts = [tuple(textwrap.wrap(name, WIDEST)) or (name,) for name in order]
     widths = [max(map(measure, text)) for text in texts]
@@ -72,35 +71,22 @@ def lay_out(
     first = margin + max(widths[:half]) + max(0.0, least + 2 * MARGIN - needed) / 2
     last, scale_y = first + length, top + MARGIN
     marks = [first + (comparison.rank(name) - 1) / (m - 1) * length for name in order]
-    feet = _apart(marks)
-    bars, below = _bars(comparison.groups, dict(zip(order, feet)), scale_y + SPREAD + BAR)
+    steps = APART * np.arange(m)
+    feet = (isotonic_regression(np.array(marks) - steps) + steps).tolist()  # the nearest positions that far apart
+    foot, top_bar = dict(zip(order, feet)), scale_y + SPREAD + BAR
+    ends = [(foot[group[0]] - REACH, foot[group[-1]] + REACH) for group in comparison.groups]
+    rows = lanes(ends, APART)
+    bars = tuple(Bar(start, end, top_bar + row * BAR) for (start, end), row in zip(ends, rows))
+    below = top_bar + (max(rows, default=-1) + 1) * BAR + LINE / 2
     ys = _stack(texts[:half], below) + _stack(texts[half:][::-1], below)[::-1]
     labels = []
     for i, name in enumerate(order):
         out, end = (-1, first - GAP) if i < half else (1, last + GAP)
-        rank_x, name_x = end + out * GAP, end + out * (number + 2 * GAP)
-        rank = comparison.rank(name)
-        labels.append(Label(texts[i], rank, marks[i], feet[i], end, rank_x, name_x, ys[i], i < half))
+        xs = marks[i], feet[i], end, end + out * GAP, end + out * (number + 2 * GAP)
+        labels.append(Label(texts[i], comparison.rank(name), *xs, ys[i], i < half))
     deepest = max(label.y + LEADING * (len(label.text) - 1) for label in labels)
     width = max(needed, least + 2 * MARGIN)
     return DiagramLayout(width, deepest + LINE + bottom, first, last, scale_y, tuple(labels), bars)
-
-
-def _apart(marks: Sequence[float]) -> list[float]:
-    """The positions closest to the marks with the same order and a distance of at least APART."""
-    steps = APART * np.arange(len(marks))
-    from sklearn.isotonic import isotonic_regression
-
-    moved: list[float] = (isotonic_regression(np.array(marks) - steps) + steps).tolist()
-    return moved
-
-
-def _bars(groups: Sequence[tuple[str, ...]], feet: dict[str, float], y: float) -> tuple[tuple[Bar, ...], float]:
-    """Each bar in the highest row where it overlaps no other, and the y below all rows."""
-    ends = [(feet[group[0]] - REACH, feet[group[-1]] + REACH) for group in groups]
-    rows = lanes(ends, APART)
-    bars = tuple(Bar(start, end, y + row * BAR) for (start, end), row in zip(ends, rows))
-    return bars, y + (max(rows, default=-1) + 1) * BAR + LINE / 2
 
 
 def lanes(intervals: Sequence[tuple[float, float]], gap: float = 0.0) -> list[int]:

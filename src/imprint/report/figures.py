@@ -1,10 +1,11 @@
 """Line and scatter plots in small panels, as SVG; colour is never the only distinction."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from io import BytesIO
+from itertools import cycle
 from typing import Any
 
 import numpy as np
@@ -19,8 +20,6 @@ MARKERS = "osD^vPX*<>hp"
 LONG = re.compile(rb"-?\d+\.\d{3,}")  # numbers with invisibly many digits
 DASHED, DOTTED = (0, (4, 3)), (0, (1, 2))
 STYLE: dict[str, Any] = {
-    "svg.fonttype": "none",
-    "svg.hashsalt": "imprint",
     "font.family": "sans-serif",
     "font.size": 9,
     "text.color": INK,
@@ -80,18 +79,26 @@ def interval(values: Array) -> tuple[Array, Array, Array]:
 
 
 @contextmanager
-def canvas(width: float, height: float, **style: Any) -> Iterator[tuple[Any, BytesIO]]:
-    """A figure in our style, not the user's, and the buffer to which it is written as SVG when the block ends."""
+def style(**settings: Any) -> Iterator[None]:
+    """Use matplotlib's defaults with these settings, and restore the user's settings afterwards."""
     try:
         import matplotlib
-        from matplotlib.figure import Figure
     except ImportError:
         raise missing(None, "Drawings need matplotlib") from None
-    out = BytesIO()
     with matplotlib.rc_context():
         matplotlib.rcdefaults()
-        settings: Any = matplotlib.rcParams
-        settings.update(STYLE | style)
+        parameters: Any = matplotlib.rcParams
+        parameters.update({"svg.fonttype": "none", "svg.hashsalt": "imprint", **settings})
+        yield
+
+
+@contextmanager
+def canvas(width: float, height: float) -> Iterator[tuple[Any, BytesIO]]:
+    """A figure in the style of all pages, and the buffer to which it is written as SVG when the block ends."""
+    out = BytesIO()
+    with style(**STYLE):
+        from matplotlib.figure import Figure
+
         figure = Figure(figsize=(width, height), layout="constrained")
         yield figure, out
         figure.savefig(out, format="svg", metadata={"Date": None, "Creator": None})
@@ -101,21 +108,14 @@ def canvas(width: float, height: float, **style: Any) -> Iterator[tuple[Any, Byt
         out.write(shorter)
 
 
-def draw(
-    panels: Sequence[Panel],
-    x_label: str,
-    y_label: str,
-    *,
-    log_x: bool = False,
-    height: float = 2.5,
-) -> bytes:
+def draw(panels: Sequence[Panel], x_label: str, y_label: str, *, log_x: bool = False, height: float = 2.5) -> bytes:
     """Panels of lines with one legend below; `height` is the height of a panel, in inches."""
     columns = min(3, len(panels))
     lines = -(-len(panels) // columns)
-    looks = _looks(panels)
-    rows = -(-(len(looks) + any(p.level is not None for p in panels)) // (2 * columns))
+    entries = len({s.label for p in panels for s in p.lines}) + any(p.level is not None for p in panels)
+    rows = -(-entries // (2 * columns))
     with canvas(0.6 + 3.0 * columns, 0.35 + height * lines + 0.2 * rows) as (figure, out):
-        grid = figure.subplots(lines, columns, squeeze=False)
+        grid, looks = figure.subplots(lines, columns, squeeze=False), _looks(panels)
         for axes, panel in zip(grid.flat, panels):
             _panel(axes, panel, looks, log_x)
         for axes in list(grid.flat)[len(panels) :]:
@@ -129,28 +129,24 @@ def draw(
 
 
 def _looks(panels: Sequence[Panel]) -> dict[str, dict[str, Any]]:
-    """Colour, marker and line style of every kind of series."""
-    looks: dict[str, dict[str, Any]] = {}
-    for s in (s for p in panels for s in p.lines):
-        key = s.label
-        if key not in looks:
-            plain = len([look for look in looks.values() if "shade" not in look])
-            looks[key] = {"label": s.label, "ls": DOTTED if s.dotted else "-", **_colour(s, plain, len(looks))}
-    return looks
-
-
-def _colour(series: Series, plain: int, count: int) -> dict[str, Any]:
-    marker = MARKERS[count % len(MARKERS)]
-    if series.shade is None:
-        return {"color": COLOURS[plain % len(COLOURS)], "marker": marker}
+    """Colour, marker and line style of every series, by label."""
     from matplotlib import colormaps
 
-    return {"color": colormaps["viridis"](0.92 * series.shade), "marker": marker, "shade": series.shade}
+    series = {s.label: s for panel in panels for s in panel.lines}
+    colours, markers = cycle(COLOURS), cycle(MARKERS)
+    return {
+        label: {
+            "color": next(colours) if s.shade is None else colormaps["viridis"](0.92 * s.shade),
+            "marker": next(markers),
+            "ls": DOTTED if s.dotted else "-",
+        }
+        for label, s in series.items()
+    }
 
 
 def _panel(axes: Any, panel: Panel, looks: Mapping[str, Mapping[str, Any]], log_x: bool) -> None:
     for s in panel.lines:
-        look = {k: v for k, v in looks[s.label].items() if k not in ("label", "shade")}
+        look = looks[s.label]
         if s.low is not None:
             axes.fill_between(s.x, s.low, s.high, color=look["color"], alpha=0.15, lw=0)
         axes.plot(s.x, s.y, **look, lw=1.4, ms=3.2 if s.marked is None else 5, markevery=s.marked)
@@ -183,12 +179,21 @@ def _apart(values: Sequence[int]) -> list[int]:
 def _legend(figure: Any, panels: Sequence[Panel], looks: Mapping[str, Mapping[str, Any]], columns: int) -> None:
     from matplotlib.lines import Line2D
 
-    keys = [Line2D([], [], lw=1.4, ms=4, **{k: v for k, v in look.items() if k != "shade"}) for look in looks.values()]
+    keys = [Line2D([], [], lw=1.4, ms=4, label=label, **look) for label, look in looks.items()]
     named = next((p.level_name for p in panels if p.level is not None), None)
     if named:
         keys.append(Line2D([], [], color=PALE, ls=DASHED, lw=1, label=named))
     rows = -(-len(keys) // columns)
     figure.legend(handles=keys, loc="outside lower center", ncols=-(-len(keys) // rows), fontsize=8)
+
+
+def _label_narrow_range(axes: Any) -> None:
+    """Label 1, 2 and 5 times the powers of ten on a logarithmic axis with fewer than five such values."""
+    low, high = axes.get_xlim()
+    ticks = [m * 10.0**e for e in range(-6, 7) for m in (1, 2, 5) if low <= m * 10.0**e <= high]
+    if len(ticks) < 5:
+        axes.set_xticks(ticks, [f"{t:g}" for t in ticks])
+        axes.minorticks_off()
 
 
 @dataclass(frozen=True, eq=False)
@@ -198,6 +203,15 @@ class Cloud:
     title: str
     points: Mapping[tuple[str, bool], tuple[Sequence[float], Sequence[float]]]
     fit: GainFit | None = None
+
+    @classmethod
+    def of(cls, title: str, points: Iterable[tuple[str, bool, float, float]], fit: GainFit | None = None) -> "Cloud":
+        """A cloud from points, each given as name, filled, x and y."""
+        groups: dict[tuple[str, bool], tuple[list[float], list[float]]] = {}
+        for name, filled, x, y in points:
+            for values, value in zip(groups.setdefault((name, filled), ([], [])), (x, y)):
+                values.append(value)
+        return cls(title, groups, fit)
 
 
 def scatter(
@@ -221,6 +235,7 @@ def scatter(
                 axes.plot(line, [cloud.fit.predict(float(v)) for v in line], color=PALE, ls=DASHED, lw=1.2)
             if log_x:
                 axes.set_xscale("log")
+                _label_narrow_range(axes)
             axes.set_title(cloud.title, loc="left")
             axes.set_xlabel(x_label)
         grid[0, 0].set_ylabel(y_label)

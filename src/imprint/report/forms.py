@@ -2,6 +2,7 @@
 
 import csv
 import io
+import json
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from typing import Any
@@ -33,21 +34,12 @@ def shared_parts(tables: Tables) -> str:
     """The components that short names leave out; empty if there are none."""
     if not tables.common:
         return ""
-    return f"{'Methods that are no recipes' if 'recipe' in tables.what else 'All methods'}: {tables.common}."
+    return f"{'Methods that are not recipes' if 'recipe' in tables.what else 'All methods'}: {tables.common}."
 
 
-def number(value: float, digits: int = 2) -> str:
-    """A number; empty for NaN."""
-    return "" if value != value else f"{value:.{digits}f}"
-
-
-def p_value(p: float) -> str:
-    """A p-value with two significant digits.
-
-    >>> p_value(0.0312), p_value(7.1e-15), p_value(1.0)
-    ('0.031', '7.1e-15', '1')
-    """
-    return f"{p:.2g}"
+def number(value: float, form: str = ".2f") -> str:
+    """A number as text; empty for NaN."""
+    return "" if value != value else format(value, form)
 
 
 def as_json(tables: Tables) -> dict[str, Any]:
@@ -58,27 +50,18 @@ def as_json(tables: Tables) -> dict[str, Any]:
         "pairs": [pair._asdict() for pair in pairs],
         "breakdowns": [asdict(b) for b in tables.breakdowns],
     }
-    plain: dict[str, Any] = _without_nan(values)
+    plain: dict[str, Any] = json.loads(json.dumps(values), parse_constant=lambda name: None)
     return plain
-
-
-def _without_nan(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {k: _without_nan(v) for k, v in value.items()}
-    if isinstance(value, list | tuple):
-        return [_without_nan(v) for v in value]
-    return None if isinstance(value, float) and value != value else value
 
 
 def as_csv(tables: Tables) -> str:
     """All methods, with scores between 0 and 1."""
     head = ["name", *PARTS, "instances", f"mean_{tables.metric}", "std", "average_rank", "seconds"]
-    return _csv(head, (_csv_line(line) for line in tables.lines))
-
-
-def _csv_line(line: MethodLine) -> list[object]:
-    numbers = (line.mean, line.std, line.rank, line.seconds)
-    return [line.name, *line.method.split(" / "), line.instances, *("" if v != v else f"{v:.6g}" for v in numbers)]
+    rows = []
+    for line in tables.lines:
+        numbers = (number(v, ".6g") for v in (line.mean, line.std, line.rank, line.seconds))
+        rows.append([line.name, *line.method.split(" / "), line.instances, *numbers])
+    return _csv(head, rows)
 
 
 def pairs_csv(comparison: Comparison) -> str:
@@ -94,7 +77,7 @@ def breakdowns_csv(breakdowns: Sequence[Breakdown]) -> str:
     return _csv(
         ["table", "of", "method", "column", "mean"],
         (
-            [b.kind, b.name, row.name, column, "" if v != v else f"{v:.6g}"]
+            [b.kind, b.name, row.name, column, number(v, ".6g")]
             for b in breakdowns
             for row in b.rows
             for column, v in zip((*b.columns, "all"), (*row.values, row.mean))
@@ -136,7 +119,7 @@ def as_text(tables: Tables) -> str:
 def _versus_best(comparison: Comparison) -> list[str]:
     best, *others = comparison.order
     pairs = [(name, comparison.pair(best, name)) for name in others]
-    rows = [(name, p_value(p.adjusted), "differs" if p.significant else "") for name, p in pairs]
+    rows = [(name, f"{p.adjusted:.2g}", "differs" if p.significant else "") for name, p in pairs]
     test = "Wilcoxon signed-rank, adjusted by Holm"
     return ["", f"Against {best} ({test}):", *_aligned([("", "p", ""), *rows])]
 

@@ -40,6 +40,12 @@ def table(head: str, rows: Iterable[str], css: str = "") -> str:
     )
 
 
+def wide_and_narrow(wide: str, narrow: str, caption: str = "") -> str:
+    """A figure with two drawings of the same, for wide and for narrow screens."""
+    drawings = f'<div class="on-wide">{wide}</div><div class="on-narrow">{narrow}</div>'
+    return f'<figure class="ranks">{drawings}{caption}</figure>'
+
+
 def row(*cells: str) -> str:
     """A row of a table."""
     return f"<tr>{''.join(cells)}</tr>"

@@ -11,7 +11,7 @@ from imprint.core.files.notes import write_outputs
 from imprint.report import forms, html
 from imprint.report.critical_difference import critical_difference, ranks_by_row
 from imprint.report.forms import count, number
-from imprint.report.tables import Breakdown, MethodLine, Tables
+from imprint.report.tables import Breakdown, Tables
 from imprint.stats import Comparison
 
 MOST, MOST_BROKEN_DOWN = 500, 20  # methods on the page, and in the table of a data set or backbone; CSV has all
@@ -42,6 +42,7 @@ def page(tables: Tables, manifest: Mapping[str, Any], failures: Sequence[Mapping
     """The HTML page."""
     libraries = ", ".join(f"{name} {version}" for name, version in manifest["libraries"].items())
     versions = f"imprint {manifest['imprint']}, Python {manifest['python']}, {libraries}."
+    breakdowns = "".join(_breakdown(breakdown, _metric(tables)) for breakdown in tables.breakdowns)
     return html.document(
         str(manifest["study"]["name"]),
         _scope(tables, manifest),
@@ -49,7 +50,7 @@ def page(tables: Tables, manifest: Mapping[str, Any], failures: Sequence[Mapping
         _failures(failures),
         html.section("Methods", f"<p>{escape(' '.join(_explained(tables)))}</p>", _methods(tables)),
         _diagram(tables.comparison),
-        _breakdowns(tables),
+        f'<div class="two">{breakdowns}</div>' if breakdowns else "",
         f'<footer class="pale">{escape(versions)} The page needs no network.</footer>',
     )
 
@@ -80,8 +81,8 @@ def _explained(tables: Tables) -> Iterator[str]:
     if tables.experiments > sum(line.instances for line in tables.lines):
         yield "An instance counts with the median over its seeds."
     among = "the methods that have all instances" if _some_lack(tables) else "the methods"
-    yield f"Rank: the place among {among}, 1 being the best{', averaged over instances' if several else ''}."
-    yield "Time: of a processor, for one experiment; work that several share is divided among them."
+    yield f"Rank: the position among {among}, 1 being the best{', averaged over instances' if several else ''}."
+    yield "Time: CPU time of one experiment; work that several experiments share is divided among them."
     if len(tables.lines) > MOST:
         yield f"The best {MOST} of {len(tables.lines):,} methods are shown."
     yield from filter(None, [forms.near_ties(tables)])
@@ -89,12 +90,11 @@ def _explained(tables: Tables) -> Iterator[str]:
 
 def _facts(tables: Tables) -> str:
     best, mean = tables.lines[0], "mean " if tables.instances > 1 else ""
-    facts = (
+    counted = {"experiment": tables.experiments, "method": len(tables.lines), "instance": tables.instances}
+    facts = [
         (f"{100 * best.mean:.2f} %", f"{mean}{_metric(tables)} of {best.name}"),
-        (f"{tables.experiments:,}", "experiment" if tables.experiments == 1 else "experiments"),
-        (f"{len(tables.lines):,}", "method" if len(tables.lines) == 1 else "methods"),
-        (f"{tables.instances:,}", "instance" if tables.instances == 1 else "instances"),
-    )
+        *(count(n, noun).split(" ") for noun, n in counted.items()),
+    ]
     return "".join(f"<li><b>{value}</b><span>{escape(what)}</span></li>" for value, what in facts)
 
 
@@ -105,20 +105,17 @@ def _some_lack(tables: Tables) -> bool:
 
 def _methods(tables: Tables) -> str:
     incomplete = _some_lack(tables)
-    head = html.heads([tables.what], [_metric(tables), "rank", "time", *(["instances"] if incomplete else [])])
     best = max((line.mean for line in tables.lines if line.instances == tables.instances), default=None)
-    rows = (
-        _method(line, line.instances == tables.instances and line.mean == best, incomplete) for line in tables.lines
-    )
-    return html.table(head, list(rows)[:MOST], "whole")
-
-
-def _method(line: MethodLine, best: bool, show_instances: bool) -> str:
-    components = f"<small>{escape(line.method)}</small>" if line.name in recipes.names() else ""
-    spread = f" <small>± {number(100 * line.std)}</small>" if line.std == line.std else ""
-    mean = f"<span{' class=best' if best else ''}>{100 * line.mean:.2f}</span>{spread}"
-    numbers = [mean, number(line.rank), _time(line.seconds), *([f"{line.instances}"] if show_instances else [])]
-    return html.row(html.row_head(line.name, components), *map(html.number, numbers))
+    rows = []
+    for line in tables.lines[:MOST]:
+        components = f"<small>{escape(line.method)}</small>" if line.name in recipes.names() else ""
+        css = " class=best" if line.instances == tables.instances and line.mean == best else ""
+        spread = f" <small>± {number(100 * line.std)}</small>" if line.std == line.std else ""
+        numbers = [f"<span{css}>{100 * line.mean:.2f}</span>{spread}", number(line.rank), _time(line.seconds)]
+        numbers += [f"{line.instances}"] if incomplete else []
+        rows.append(html.row(html.row_head(line.name, components), *map(html.number, numbers)))
+    head = html.heads([tables.what], [_metric(tables), "rank", "time", *(["instances"] if incomplete else [])])
+    return html.table(head, rows, "whole")
 
 
 def _time(seconds: float) -> str:
@@ -138,11 +135,9 @@ def _diagram(comparison: Comparison | None) -> str:
     rows = []
     for i, name in enumerate(order):
         pairs = [comparison.pair(name, other) if other != name else None for other in order]
-        cells = (html.number(forms.p_value(p.adjusted), p.significant) if p else "<td></td>" for p in pairs)
+        cells = (html.number(f"{p.adjusted:.2g}", p.significant) if p else "<td></td>" for p in pairs)
         rows.append(html.row(f'<th scope="row">{i + 1}. {html.breakable(name)}</th>', *cells))
-    ranked = "ranked among themselves" if len(order) > 2 else "beside each other"
-    drawings = f'<div class="on-wide">{svg[svg.index("<svg") :]}</div>'
-    drawings += f'<div class="on-narrow">{ranks_by_row(comparison).decode()}</div>'
+    ranked = "ranked among themselves" if len(order) > 2 else "next to each other"
     pairs_note = (
         f"p-values of Wilcoxon's signed-rank test, adjusted by Holm for {count(len(comparison.pairs), 'pair')}. "
         "Where two methods differ significantly, the value is bold."
@@ -150,17 +145,12 @@ def _diagram(comparison: Comparison | None) -> str:
     return html.section(
         "Which differences are more than chance?",
         f"<p>The {len(order)} methods with the best average rank, {ranked}.</p>",
-        f'<figure class="ranks">{drawings}</figure>',
+        html.wide_and_narrow(svg[svg.index("<svg") :], ranks_by_row(comparison).decode()),
     ) + html.section(
         "Every pair",
         f"<p>{pairs_note}</p>",
         html.table(html.heads(["method"], [str(i + 1) for i in range(len(order))]), rows),
     )
-
-
-def _breakdowns(tables: Tables) -> str:
-    sections = "".join(_breakdown(breakdown, _metric(tables)) for breakdown in tables.breakdowns)
-    return f'<div class="two">{sections}</div>' if sections else ""
 
 
 def _breakdown(breakdown: Breakdown, metric: str) -> str:

@@ -7,19 +7,20 @@ from html import escape
 from imprint.report import html
 from imprint.report.forms import count
 from imprint.report.sections import (
-    Cells,
-    ClaimRow,
+    PUBLISHED,
     Picture,
     Run,
     Section,
     Shown,
+    TextTable,
     Verdict,
     as_file,
+    claim_rows,
     claims_html,
+    count_verdicts,
     line_breaks,
-    rows,
+    sections_by_artefact,
     tally,
-    together,
 )
 
 SMALL = 400  # points; a narrower picture may shrink to the width of a telephone
@@ -27,22 +28,26 @@ SMALL = 400  # points; a narrower picture may shrink to the width of a telephone
 
 def title(runs: Sequence[Run]) -> str:
     """The title of the page, which names the artefact if there is only one."""
-    return f"{artefacts(runs)} of the paper, side by side" if len(together(runs)) == 1 else "The paper, side by side"
+    return (
+        f"{artefacts(runs)} of the paper, side by side"
+        if len(sections_by_artefact(runs)) == 1
+        else "The paper, side by side"
+    )
 
 
 def artefacts(runs: Sequence[Run]) -> str:
     """The artefacts on the page, in words."""
-    if all(run.whole for run in runs):
+    if all(run.complete for run in runs):
         return "Every table and figure"
-    *others, last = dict.fromkeys(shown[0][1].where for shown in together(runs))
+    *others, last = dict.fromkeys(shown[0][1].where for shown in sections_by_artefact(runs))
     return f"{', '.join(others)} and {last}" if others else last
 
 
-def front(runs: Sequence[Run]) -> list[str]:
+def introduction(runs: Sequence[Run]) -> list[str]:
     """The introduction, paragraph by paragraph."""
-    other = (
+    compared = (
         "The backbones are the paper's: values are compared one by one."
-        if runs[0].same
+        if runs[0].published_backbones
         else "The backbones are not the paper's, so claims are compared, not values: which method wins, by how "
         "much, how significantly, where peaks lie. Published values are shown for comparison."
     )
@@ -51,13 +56,13 @@ def front(runs: Sequence[Run]) -> list[str]:
         "A. Gers: Robust Weight Imprinting: Insights from Neural Collapse and Proxy-Based Aggregation (TMLR 2025), "
         "reproduced next to the published results.",
         *(f"{run.name.capitalize() if len(runs) == 1 else run.name}: {run.scope}{_cost(run)}" for run in runs),
-        other,
+        compared,
     ]
 
 
 def _cost(run: Run) -> str:
-    wall = f" in {_minutes(run.wall)}" if run.wall else ""
-    return "" if run.beside else f" {run.experiments:,} experiments{wall} ({_minutes(run.processor)} of CPU time)."
+    elapsed = f" in {_minutes(run.elapsed)}" if run.elapsed else ""
+    return "" if run.beside else f" {run.experiments:,} experiments{elapsed} ({_minutes(run.cpu_seconds)} of CPU time)."
 
 
 def _minutes(seconds: float) -> str:
@@ -71,49 +76,13 @@ def commands(runs: Sequence[Run]) -> str:
     lines = [
         f"imprint study run paper/{study} --embeddings PACKS{name} --out RESULTS{name}{run.options}"
         for name, run in zip(names, folders)
-        for study in (["all"] if run.whole else [section.name for section in run.sections])
+        for study in (["all"] if run.complete else [section.name for section in run.sections])
     ]
     return "\n".join([*lines, f"imprint study report {' '.join(f'RESULTS{name}' for name in names)} --to docs"])
 
 
 def _versions(runs: Sequence[Run]) -> str:
     return "; ".join(dict.fromkeys(run.versions for run in runs))
-
-
-def as_html(runs: Sequence[Run]) -> str:
-    """The page as HTML."""
-    shown, names = together(runs), [run.name for run in runs]
-    claims, briefs = rows(shown), {run.name: run.brief for run in runs}
-    overview = f"<p>{escape(tally(claims, names))}</p>{claims_html(claims, names)}"
-    return html.document(
-        title(runs),
-        "".join(f"<p>{escape(s)}</p>" for s in front(runs)),
-        f"<pre>{escape(commands(runs))}</pre>",
-        _links(shown, bool(claims)) if len(shown) > 1 else "",
-        html.section("Claims", overview, name="claims") if claims and len(shown) > 1 else "",
-        *(_html_section(sections, briefs) for sections in shown),
-        f"<footer><small>{escape(_versions(runs))}</small></footer>",
-    )
-
-
-def _links(shown: Sequence[Shown], claims: bool) -> str:
-    links = (f'<a href="#{s.name}">{escape(s.where)}: {escape(s.title)}</a>' for (_, s), *_ in shown)
-    return f"<nav>{'<a href=#claims>Claims</a>' if claims else ''}{''.join(links)}</nav>"
-
-
-def _html_section(shown: Shown, briefs: Mapping[str, str]) -> str:
-    first = shown[0][1]
-    head = f"{escape(first.title)}<small>{escape(first.where)} · paper/{first.name}</small>"
-    content = []
-    for name, section in shown:
-        if len(shown) > 1:
-            content.append(f"<h3>{escape(name)}<small>{escape(briefs[name])}</small></h3>")
-        text = _text(section, first)
-        content.append(f"<p>{line_breaks(text)}</p>" if text else "")
-        content += [_html_cells(p) if isinstance(p, Cells) else _html_picture(p) for p in section.parts]
-    claims = rows([shown])
-    content.append(claims_html(claims, [name for name, _ in shown]) if claims else "")
-    return html.section(head, *content, name=first.name)
 
 
 def _text(section: Section, first: Section) -> str:
@@ -123,9 +92,40 @@ def _text(section: Section, first: Section) -> str:
     return "" if section.text == first.text else section.text
 
 
-def _html_cells(cells: Cells) -> str:
+def as_html(runs: Sequence[Run]) -> str:
+    """The page as HTML."""
+    shown, names = sections_by_artefact(runs), [run.name for run in runs]
+    claims, briefs, several = claim_rows(shown), {run.name: run.brief for run in runs}, len(shown) > 1
+    overview = f"<p>{escape(tally(claims, names))}</p>{claims_html(claims, names)}"
+    links = [f'<a href="#{s.name}">{escape(s.where)}: {escape(s.title)}</a>' for (_, s), *_ in shown]
+    return html.document(
+        title(runs),
+        "".join(f"<p>{escape(s)}</p>" for s in introduction(runs)),
+        f"<pre>{escape(commands(runs))}</pre>",
+        f"<nav>{'<a href=#claims>Claims</a>' if claims else ''}{''.join(links)}</nav>" if several else "",
+        html.section("Claims", overview, name="claims") if claims and several else "",
+        *(_html_section(sections, briefs) for sections in shown),
+        f"<footer><small>{escape(_versions(runs))}</small></footer>",
+    )
+
+
+def _html_section(shown: Shown, briefs: Mapping[str, str]) -> str:
+    first, claims = shown[0][1], claim_rows([shown])
+    head = f"{escape(first.title)}<small>{escape(first.where)} · paper/{first.name}</small>"
+    content = []
+    for name, section in shown:
+        if len(shown) > 1:
+            content.append(f"<h3>{escape(name)}<small>{escape(briefs[name])}</small></h3>")
+        text = _text(section, first)
+        content.append(f"<p>{line_breaks(text)}</p>" if text else "")
+        content += [_html_table(p) if isinstance(p, TextTable) else _html_picture(p) for p in section.parts]
+    content.append(claims_html(claims, [name for name, _ in shown]) if claims else "")
+    return html.section(head, *content, name=first.name)
+
+
+def _html_table(cells: TextTable) -> str:
     def line(values: Sequence[str], tag: str) -> str:
-        css = (' class="n"' if cells.right(j) else "" for j in range(len(values)))
+        css = (' class="n"' if cells.right_aligned(j) else "" for j in range(len(values)))
         texts = (escape(v).replace(" %", "&nbsp;%") for v in values)
         return html.row(*(f"<{tag}{c}>{v}</{tag}>" for v, c in zip(texts, css)))
 
@@ -135,70 +135,46 @@ def _html_cells(cells: Cells) -> str:
 
 def _html_picture(picture: Picture) -> str:
     caption, svg = f"<figcaption>{escape(picture.caption)}</figcaption>", picture.svg.decode()
-    svg = _with_unique_ids(svg[svg.index("<svg") :], picture.name)
+    svg = svg[svg.index("<svg") :]
+    for mark in ('id="', 'href="#', "url(#"):  # identifiers must be unique on the page
+        svg = svg.replace(mark, f"{mark}{picture.name}-")
     if picture.narrow:
-        narrow = f'<div class="on-narrow">{picture.narrow.decode()}</div>'
-        return f'<figure class="ranks"><div class="on-wide">{svg}</div>{narrow}{caption}</figure>'
+        return html.wide_and_narrow(svg, picture.narrow.decode(), caption)
     width = re.search(r'width="([\d.]+)pt"', svg)
     css = ' class="small"' if width and float(width[1]) < SMALL else ""
     return f'<figure{css}><div {html.SCROLLS} aria-label="Figure">{svg}</div>{caption}</figure>'
 
 
-def _with_unique_ids(svg: str, name: str) -> str:
-    """The picture with its name in all identifiers, so that they are unique on the page."""
-    for mark in ('id="', 'href="#', "url(#"):
-        svg = svg.replace(mark, f"{mark}{name}-")
-    return svg
-
-
 def markdown_pages(runs: Sequence[Run]) -> dict[str, str]:
     """The Markdown files by name: an overview and one page per topic, or one page if not everything was run."""
     topics: dict[str, list[Shown]] = {}
-    for shown in together(runs):
+    for shown in sections_by_artefact(runs):
         topics.setdefault(shown[0][1].topic, []).append(shown)
-    if len(topics) == 1 or not all(run.whole for run in runs):
-        return {"results.md": as_markdown(runs)}
-    names = [run.name for run in runs]
-    pages, overview = {}, []
-    for topic, group in topics.items():
-        file, claims = f"results/{as_file(topic.lower())}.md", rows(group)
-        lines = [f"# {topic}", "", f"Part of [{title(runs).lower()}](../results.md).", ""]
-        if claims:
-            lines += ["## Claims", "", claims_html(claims, names), ""]
-        pages[file] = "\n".join([*lines, *_markdown_sections(group, "")])
-        overview.append((f"[{topic}]({file})", ", ".join(s[0][1].where for s in group), *_holding(claims, names)))
-    head = ("topic", "tables and figures", *(f"claims that hold, {name}" for name in (*names, "published")))
-    table = markdown_cells(Cells(head, tuple(overview), 2))
-    lines = [*_opening(runs), tally(rows(together(runs)), names), "", *table, f"Computed with {_versions(runs)}.", ""]
-    return {"results.md": "\n".join(lines), **pages}
+    names, pages = [run.name for run in runs], {}
+    if len(topics) == 1 or not all(run.complete for run in runs):
+        body = _markdown_group(sections_by_artefact(runs), names, "results/", with_tally=True)
+    else:
+        overview = []
+        for topic, group in topics.items():
+            file = f"results/{as_file(topic.lower())}.md"
+            head = [f"# {topic}", "", f"Part of [{title(runs).lower()}](../results.md).", ""]
+            pages[file] = "\n".join([*head, *_markdown_group(group, names, "")])
+            counts = [count_verdicts(claim_rows(group), source) for source in (*names, PUBLISHED)]
+            holding = (f"{c[Verdict.HOLDS]} of {c.total()}" if c else "" for c in counts)
+            overview.append((f"[{topic}]({file})", ", ".join(s[0][1].where for s in group), *holding))
+        columns = ("topic", "tables and figures", *(f"claims that hold, {name}" for name in (*names, "published")))
+        table = markdown_table(TextTable(columns, tuple(overview), 2))
+        body = [tally(claim_rows(sections_by_artefact(runs)), names), "", *table]
+    opening = [f"# {title(runs)}", "", *(line for s in introduction(runs) for line in (s, ""))]
+    opening += ["A command writes this page:", "", "```", commands(runs), "```", ""]
+    return {"results.md": "\n".join([*opening, *body, f"Computed with {_versions(runs)}.", ""]), **pages}
 
 
-def _holding(claims: Sequence[ClaimRow], names: Sequence[str]) -> list[str]:
-    """How many of the claims hold on each run, and on the published results."""
-    judged = [[row.judged.get(name) for row in claims] for name in names] + [[row.published for row in claims]]
-    verdicts = [[j.verdict for j in column if j is not None] for column in judged]
-    return [f"{column.count(Verdict.HOLDS)} of {len(column)}" if column else "" for column in verdicts]
-
-
-def as_markdown(runs: Sequence[Run]) -> str:
-    """The whole page as Markdown; its pictures are in `results/`."""
-    shown, names = together(runs), [run.name for run in runs]
-    claims = rows(shown)
-    lines = _opening(runs)
-    if claims:
-        lines += ["## Claims", "", tally(claims, names), "", claims_html(claims, names), ""]
-    return "\n".join([*lines, *_markdown_sections(shown, "results/"), f"Computed with {_versions(runs)}.", ""])
-
-
-def _opening(runs: Sequence[Run]) -> list[str]:
-    """Title, introduction and commands."""
-    lines = [f"# {title(runs)}", "", *(line for s in front(runs) for line in (s, ""))]
-    return [*lines, "A command writes this page:", "", "```", commands(runs), "```", ""]
-
-
-def _markdown_sections(shown: Sequence[Shown], folder: str) -> list[str]:
-    """Every artefact with its tables and pictures, which are in `folder`."""
+def _markdown_group(shown: Sequence[Shown], names: Sequence[str], folder: str, with_tally: bool = False) -> list[str]:
+    """The claims about some artefacts, then each with its tables and pictures, which are in `folder`."""
     lines: list[str] = []
+    if claims := claim_rows(shown):
+        lines += ["## Claims", "", *([tally(claims, names), ""] if with_tally else []), claims_html(claims, names), ""]
     for sections in shown:
         first = sections[0][1]
         lines += [f"## {first.title}", "", f"{first.where} · `paper/{first.name}`.", ""]
@@ -207,23 +183,24 @@ def _markdown_sections(shown: Sequence[Shown], folder: str) -> list[str]:
             lines += [f"### {first.title}: {name}", ""] if len(sections) > 1 else []
             lines += [text, ""] if text else []
             for part in section.parts:
-                lines += markdown_cells(part) if isinstance(part, Cells) else _markdown_picture(part, folder)
+                lines += markdown_table(part) if isinstance(part, TextTable) else _markdown_picture(part, folder)
     return lines
 
 
-def markdown_cells(cells: Cells) -> list[str]:
+def markdown_table(cells: TextTable) -> list[str]:
     """The lines of a Markdown table."""
-    rule = ["---:" if cells.right(j) else "---" for j in range(len(cells.head))]
+    rule = ["---:" if cells.right_aligned(j) else "---" for j in range(len(cells.head))]
     lines = ["| " + " | ".join(map(_plain, row)) + " |" for row in (cells.head, rule, *cells.rows)]
     return [*lines, "", *([cells.caption, ""] if cells.caption else [])]
 
 
 def _markdown_picture(picture: Picture, folder: str) -> list[str]:
     file, caption = f"{folder}{picture.name}", _plain(picture.caption)
-    if not picture.narrow:
-        return [f"![{caption}]({file}.svg)", "", picture.caption, ""]
-    narrow = f'<source media="(max-width: 640px)" srcset="{file}-narrow.svg">'
-    return [f'<picture>{narrow}<img alt="{escape(caption)}" src="{file}.svg"></picture>', "", picture.caption, ""]
+    image = f"![{caption}]({file}.svg)"
+    if picture.narrow:
+        narrow = f'<source media="(max-width: 640px)" srcset="{file}-narrow.svg">'
+        image = f'<picture>{narrow}<img alt="{escape(caption)}" src="{file}.svg"></picture>'
+    return [image, "", picture.caption, ""]
 
 
 def _plain(text: str) -> str:

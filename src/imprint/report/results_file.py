@@ -80,9 +80,17 @@ def _is_export(path: Path) -> bool:
 
 
 def results_table(folder: str | os.PathLike[str]) -> pa.Table:
-    """The results in the folder of a study, or in all such sub-folders; the columns are those of `MEANINGS`."""
-    parts = [_plain(name, table) for name, table in _tables(Path(folder))]
-    manifests = {store.folder.name: store.manifest() for store in _stores(Path(folder))}
+    """The results in the folder of a study, or in all such sub-folders; the columns are those of `MEANINGS`.
+
+    Those of one study are in its order; of the studies of the paper, the table has everything that is finished.
+    """
+    stores = _stores(Path(folder))
+    if stores[0].folder == Path(folder):
+        study = stores[0].study()
+        parts = [_plain(study.name, study.results(folder))]
+    else:
+        parts = [_plain(store.folder.name, _finished(store)) for store in stores]
+    manifests = {store.folder.name: store.manifest() for store in stores}
     return pa.concat_tables(parts).replace_schema_metadata({"imprint": json.dumps(manifests)})
 
 
@@ -95,16 +103,7 @@ def _stores(folder: Path) -> list[Store]:
     return stores
 
 
-def _tables(folder: Path) -> list[tuple[str, pa.Table]]:
-    """The results of one study in its order; or, of the studies of the paper, everything that is finished."""
-    stores = _stores(folder)
-    if stores[0].folder == folder:
-        study = stores[0].study()
-        return [(study.name, study.results(folder))]
-    return [(store.folder.name, _whole(store)) for store in stores]
-
-
-def _whole(store: Store) -> pa.Table:
+def _finished(store: Store) -> pa.Table:
     """Every finished experiment with the current embeddings."""
     table, fingerprints = store.table(), store.manifest()["embeddings"]
     names = zip(*(table[name].to_pylist() for name in ("backbone", "dataset", "fingerprint")))
@@ -124,7 +123,8 @@ def _plain(name: str, table: pa.Table) -> pa.Table:
         "m": _parameter("aggregator", "m", texts),
         "key": pa.array([key.hex() for key in table["key"].to_pylist()], pa.string()),
     }
-    return pa.table({c: columns[c] for c in MEANINGS}, schema=_schema(columns))
+    fields = [pa.field(c, columns[c].type, metadata={"description": text}) for c, text in MEANINGS.items()]
+    return pa.table({c: columns[c] for c in MEANINGS}, schema=pa.schema(fields))
 
 
 def _parameter(part: str, name: str, texts: dict[str, Any]) -> pa.Array:
@@ -132,7 +132,3 @@ def _parameter(part: str, name: str, texts: dict[str, Any]) -> pa.Array:
     values = texts[part].to_pylist()
     known = {text: getattr(FAMILIES[part].resolve(text), name, None) for text in set(values)}
     return pa.array([known[text] for text in values], pa.int32())
-
-
-def _schema(columns: dict[str, Any]) -> pa.Schema:
-    return pa.schema([pa.field(c, columns[c].type, metadata={"description": MEANINGS[c]}) for c in MEANINGS])

@@ -43,7 +43,7 @@ class Claim:
 
 
 @dataclass(frozen=True)
-class Cells:
+class TextTable:
     """A table of texts. Columns from `numbers` on are right-aligned, except the last `remarks`."""
 
     head: tuple[str, ...]
@@ -52,7 +52,7 @@ class Cells:
     caption: str = ""
     remarks: int = 0
 
-    def right(self, column: int) -> bool:
+    def right_aligned(self, column: int) -> bool:
         """Whether a column is right-aligned."""
         return self.numbers <= column < len(self.head) - self.remarks
 
@@ -75,7 +75,7 @@ class Section:
     title: str
     where: str
     text: str
-    parts: tuple[Cells | Picture, ...] = ()
+    parts: tuple[TextTable | Picture, ...] = ()
     claims: tuple[Claim, ...] = ()
     note: str = ""
     topic: str = ""
@@ -92,16 +92,16 @@ class Run:
     brief: str = ""
     """The scope in a few words."""
     experiments: int = 0
-    processor: float = 0.0
+    cpu_seconds: float = 0.0
     """Processor seconds, summed over all cores."""
-    wall: float = 0.0
+    elapsed: float = 0.0
     """Elapsed seconds; 0 if they were not recorded."""
-    same: bool = False
+    published_backbones: bool = False
     """Whether the backbones are the published ones."""
     options: str = ""
     """Options of the command that ran the studies."""
     versions: str = ""
-    whole: bool = True
+    complete: bool = True
     """Whether every artefact that the packs allow was run."""
     beside: str = ""
     """The aggregator that replaces `max`; empty for `max` itself."""
@@ -111,7 +111,7 @@ Shown = list[tuple[str, Section]]
 """One artefact in all runs that have results for it, with the names of the runs."""
 
 
-def together(runs: Sequence[Run]) -> list[Shown]:
+def sections_by_artefact(runs: Sequence[Run]) -> list[Shown]:
     """Each artefact with its section in the first run that has one, then those of later runs that differ from it."""
     artefacts: dict[str, Shown] = {}
     for run in runs:
@@ -120,7 +120,11 @@ def together(runs: Sequence[Run]) -> list[Shown]:
             if not shown:
                 shown.append((run.name, section))
             elif section != shown[0][1] and (section.parts or section.claims):
-                shown.append((run.name, _renamed(section, run.name)))
+                suffix = as_file(run.name)  # pictures of several runs need different names
+                renamed = (
+                    replace(p, name=f"{p.name}-{suffix}") if isinstance(p, Picture) else p for p in section.parts
+                )
+                shown.append((run.name, replace(section, parts=tuple(renamed))))
     return list(artefacts.values())
 
 
@@ -133,66 +137,56 @@ def as_file(name: str) -> str:
     return re.sub(r"[^\w.]+", "-", name)
 
 
-def _renamed(section: Section, run: str) -> Section:
-    """The section with the name of the run in the names of its pictures."""
-    parts = (replace(p, name=f"{p.name}-{as_file(run)}") if isinstance(p, Picture) else p for p in section.parts)
-    return replace(section, parts=tuple(parts))
-
-
-class Judged(NamedTuple):
-    """A verdict with the figures behind it."""
-
-    verdict: Verdict
-    figures: str
-
-
 class ClaimRow(NamedTuple):
-    """A claim with the judgement of every run that tests it, and that of the published results."""
+    """A claim as every run judges it; all have the same text and published figures."""
 
-    text: str
-    judged: dict[str, Judged]
-    published: Judged | None
+    judged: dict[str, Claim]
+    """By the names of the runs."""
+
+    @property
+    def text(self) -> str:
+        return next(iter(self.judged.values())).text
+
+    def verdict(self, source: str) -> tuple[Verdict, str] | None:
+        """The verdict of a run, or of the published results, and its figures; None if it does not test the claim."""
+        claim = next(iter(self.judged.values())) if source == PUBLISHED else self.judged.get(source)
+        if claim is None:
+            return None
+        if source != PUBLISHED:
+            return claim.verdict, claim.figures
+        return None if claim.published is None else (claim.published, claim.published_figures)
 
 
-def rows(shown: Iterable[Shown]) -> list[ClaimRow]:
+def claim_rows(shown: Iterable[Shown]) -> list[ClaimRow]:
     """Every claim once, in the order of the sections."""
     claims: dict[tuple[str, str], ClaimRow] = {}
     for run, section in (pair for sections in shown for pair in sections):
         for claim in section.claims:
-            published = None if claim.published is None else Judged(claim.published, claim.published_figures)
-            row = claims.setdefault((section.name, claim.text), ClaimRow(claim.text, {}, published))
-            row.judged[run] = Judged(claim.verdict, claim.figures)
+            claims.setdefault((section.name, claim.text), ClaimRow({})).judged[run] = claim
     return list(claims.values())
 
 
-def claims_table(claims: Sequence[ClaimRow], runs: Sequence[str]) -> Cells:
+def claims_table(claims: Sequence[ClaimRow], runs: Sequence[str]) -> TextTable:
     """The claims as a table of texts."""
-
-    def cell(j: Judged | None) -> str:
-        return "" if j is None else f"{MARKS[j.verdict]} {j.verdict}: {j.figures}"
-
-    lines = tuple((c.text, *(cell(c.judged.get(run)) for run in runs), cell(c.published)) for c in claims)
-    return Cells(("claim", *runs, PUBLISHED), lines, len(runs) + 2)
+    sources = (*runs, PUBLISHED)
+    texts = [[f"{MARKS[v[0]]} {v[0]}: {v[1]}" if (v := c.verdict(s)) else "" for s in sources] for c in claims]
+    return TextTable(("claim", *sources), tuple((c.text, *row) for c, row in zip(claims, texts)), len(runs) + 2)
 
 
 def claims_html(claims: Sequence[ClaimRow], runs: Sequence[str]) -> str:
     """The claims as an HTML table, which becomes a list on narrow screens."""
 
-    def cell(source: str, j: Judged | None) -> str:
-        if j is None:
+    def cell(claim: ClaimRow, source: str) -> str:
+        judged = claim.verdict(source)
+        if judged is None:
             return "<td></td>"
-        mark = f'<span class="{CSS[j.verdict]}">{MARKS[j.verdict]} {j.verdict}</span>'
-        return f'<td data-of="{escape(source)}">{mark}<br>{line_breaks(j.figures)}</td>'
+        mark = f'<span class="{CSS[judged[0]]}">{MARKS[judged[0]]} {judged[0]}</span>'
+        name = "published" if source == PUBLISHED else source
+        return f'<td data-of="{escape(name)}">{mark}<br>{line_breaks(judged[1])}</td>'
 
-    lines = (
-        html.row(
-            f"<td>{line_breaks(c.text)}</td>",
-            *(cell(run, c.judged.get(run)) for run in runs),
-            cell("published", c.published),
-        )
-        for c in claims
-    )
-    return html.table(html.heads(("claim", *runs, PUBLISHED)), lines, "claims")
+    sources = (*runs, PUBLISHED)
+    lines = (html.row(f"<td>{line_breaks(c.text)}</td>", *(cell(c, source) for source in sources)) for c in claims)
+    return html.table(html.heads(("claim", *sources)), lines, "claims")
 
 
 def line_breaks(text: str) -> str:
@@ -200,15 +194,22 @@ def line_breaks(text: str) -> str:
     return BREAKABLE.sub(r"\g<0><wbr>", escape(UNBREAKABLE.sub("\N{NON-BREAKING HYPHEN}", text)))
 
 
+def count_verdicts(claims: Sequence[ClaimRow], source: str) -> Counter[Verdict]:
+    """How often a run, or the published results, come to each verdict."""
+    return Counter(judged[0] for claim in claims if (judged := claim.verdict(source)) is not None)
+
+
 def tally(claims: Sequence[ClaimRow], runs: Sequence[str]) -> str:
     """How many claims each run supports, and how many the published results support."""
-    names = {run: run if run.startswith("here") else f"on {run}" for run in runs}
-    parts = [f"the results {names[run]} {_count(c.judged.get(run) for c in claims)}" for run in runs]
-    return f"Of {len(claims)} claims {'; '.join(parts)}; the published results {_count(c.published for c in claims)}."
-
-
-def _count(judgements: Iterable[Judged | None]) -> str:
-    counts = Counter(j.verdict for j in judgements if j is not None)
-    untested = f" and cannot test {counts[Verdict.UNTESTABLE]}" if counts[Verdict.UNTESTABLE] else ""
-    joint = "," if untested else " and"
-    return f"bear out {counts[Verdict.HOLDS]}{joint} contradict {counts[Verdict.FAILS]}{untested}"
+    parts = []
+    for source in (*runs, PUBLISHED):
+        counts = count_verdicts(claims, source)
+        name = (
+            f"the {source}"
+            if source == PUBLISHED
+            else f"the results {'' if source.startswith('here') else 'on '}{source}"
+        )
+        untested = f" and cannot test {counts[Verdict.UNTESTABLE]}" if counts[Verdict.UNTESTABLE] else ""
+        joint = "," if untested else " and"
+        parts.append(f"{name} bear out {counts[Verdict.HOLDS]}{joint} contradict {counts[Verdict.FAILS]}{untested}")
+    return f"Of {len(claims)} claims {'; '.join(parts)}."

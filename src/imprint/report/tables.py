@@ -181,18 +181,14 @@ def name_methods(methods: Sequence[tuple[str, ...]], named: Iterable[str] = ()) 
     >>> name_methods(two, ["qi2018"]).names
     ('qi2018', 'l2 / kmeans(k=5) / l2 / l2 / max')
     """
-    recipe_of = {_texts(name): name for name in named if name in recipes.names()}
+    parts = {name: Method.of(**recipes.describe(name).parts()) for name in named if name in recipes.names()}
+    recipe_of = {tuple(str(getattr(method, part)) for part in PARTS): name for name, method in parts.items()}
     others = [m for m in methods if m not in recipe_of]
     varying = [j for j in range(len(PARTS)) if len({m[j] for m in others}) > 1] or list(range(len(PARTS)))
     names = tuple(recipe_of.get(m) or " / ".join(m[j] for j in varying) for m in methods)
     kinds = ["recipe"] * (len(others) < len(methods)) + [" / ".join(PARTS[j] for j in varying)] * bool(others)
     shared = [f"{PARTS[j]} {others[0][j]}" for j in range(len(PARTS)) if j not in varying] if others else []
     return Naming(names, " or ".join(kinds), ", ".join(shared))
-
-
-def _texts(recipe: str) -> tuple[str, ...]:
-    method = Method.of(**recipes.describe(recipe).parts())
-    return tuple(str(getattr(method, part)) for part in PARTS)
 
 
 def break_down(instances: Sequence[tuple[str, ...]], scores: Array, names: Sequence[str]) -> tuple[Breakdown, ...]:

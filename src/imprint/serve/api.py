@@ -1,4 +1,4 @@
-"""The addresses below /api, one function each. Every answer is JSON or a file, every refusal `{"error": sentence}`."""
+"""The routes below /api, one method each. Every response is JSON or a file, every error `{"error": sentence}`."""
 
 import asyncio
 import base64
@@ -17,7 +17,7 @@ from imprint.serve.drift import ServedDrift
 from imprint.serve.label import MAX_NEXT, LabellingPool
 from imprint.serve.labels import clean_label, clean_name
 from imprint.serve.model import answer
-from imprint.serve.requests import EventStream, Handler, body, ended, guarded, json_body, number
+from imprint.serve.requests import Handler, body, events, guarded, json_body, number
 from imprint.serve.store import digest_of, preview
 
 if TYPE_CHECKING:
@@ -26,33 +26,37 @@ if TYPE_CHECKING:
 
 Json = dict[str, Any]
 AT_ONCE = 48
-"""Requests that may hold a picture in memory at one time; the others wait."""
+"""Maximum number of requests that hold an input in memory; the others wait."""
 CHANGES = {"undo", "redo", "create", "describe", "move", "hold", "delete", "rename", "merge", "drop", "clear"}
+EXPORTS = {
+    "model.imprint": export.model_file,
+    "model.onnx": export.onnx_file,
+    "evaluation.html": export.evaluation_file,
+}
 YEAR = "private, max-age=31536000, immutable"
 UNKNOWN = 0.05
 SIDES = {"thumbnail": 224, "picture": 1280}
-"""The longest side of pictures that are shown."""
-SIDE = 480  # of one that is tried
+"""Longest side, in pixels, of the pictures of items."""
+SIDE = 480  # of a picture that is classified
 
 
 class Api:
-    """The addresses below /api."""
+    """The routes below /api for one project."""
 
     def __init__(self, project: "Project", projects: "Projects | None" = None):
         self.project, self.projects = project, projects
-        self.events = EventStream(project)
-        self.drift, self.pool = ServedDrift(project.tell), LabellingPool(project)
+        self.drift, self.pool = ServedDrift(), LabellingPool(project)
         self._room = asyncio.Semaphore(AT_ONCE)
 
     def routes(self) -> list[Route]:
-        """Every address, its method and its function; addresses of earlier versions stay."""
+        """Every route; the addresses of earlier versions (`judge`, `open`, `take`) stay."""
         table: list[tuple[str, str, Handler]] = [
             ("GET", "/api/health", self.health),
             ("GET", "/api/projects", self.list_projects),
             ("POST", "/api/projects", self.change_projects),
             ("GET", "/api/state", self.state),
             ("GET", "/api/classes", self.classes),
-            ("GET", "/api/events", self.news),
+            ("GET", "/api/events", self.events),
             ("POST", "/api/change", self.change),
             ("POST", "/api/items", self.add),
             ("GET", "/api/items/{number:int}/{kind}", self.preview),
@@ -73,14 +77,16 @@ class Api:
         ]
         return [Route(path, guarded(call), methods=[method]) for method, path, call in table]
 
-    async def health(self, request: Request) -> Response:
+    # Methods that are not `async` run in a thread.
+
+    def health(self, request: Request) -> Response:
         threads = self.project.threads()
         healthy = all(one["alive"] for one in threads.values())
         status = {"status": "ok" if healthy else "failing", "version": __version__, "threads": threads}
         return JSONResponse(status, 200 if healthy else 503)
 
-    async def list_projects(self, request: Request) -> Json:
-        return await asyncio.to_thread(self._projects().as_json)
+    def list_projects(self, request: Request) -> Json:
+        return self._projects().as_json()
 
     async def change_projects(self, request: Request) -> Json:
         return await asyncio.to_thread(self._projects().change, await json_body(request))
@@ -101,8 +107,8 @@ class Api:
         token_file = (self.projects.first if self.projects else self.project.folder) / "token"
         return {**view.state(self.project), "token_file": str(token_file)}
 
-    async def news(self, request: Request) -> Response:
-        return StreamingResponse(self.events.stream(), media_type="text/event-stream")
+    async def events(self, request: Request) -> Response:
+        return StreamingResponse(events(self.project, self.drift), media_type="text/event-stream")
 
     async def change(self, request: Request) -> Json:
         entry = await json_body(request)
@@ -110,7 +116,7 @@ class Api:
         if not isinstance(kind, str) or kind not in CHANGES:
             raise ParameterError(f"do={kind!r}: a change must be one of {', '.join(sorted(CHANGES))}.")
         make = self.project.describe if kind == "describe" else self.project.change
-        outcome = await ended(await asyncio.to_thread(make, entry))
+        outcome = await asyncio.wrap_future(await asyncio.to_thread(make, entry))
         return {"revision": outcome.revision}
 
     async def add(self, request: Request) -> Response:
@@ -118,33 +124,42 @@ class Api:
         label, group, held_out = clean_label(query.get("label", "")), query.get("group", "")[:64], "held_out" in query
         async with self._room:
             raw, name, row = await self._input(request)
-            outcome = await ended(await asyncio.to_thread(self.project.add, raw, row, label, name, group, held_out))
+            added = await asyncio.to_thread(self.project.add, raw, row, label, name, group, held_out)
+            outcome = await asyncio.wrap_future(added)
         others = [{"id": item.id, "label": item.label} for item in outcome.others]
-        added = {"id": outcome.id, "new": outcome.new, "revision": outcome.revision, "others": others}
-        return JSONResponse(added, 201 if outcome.new else 200)
+        summary = {"id": outcome.id, "new": outcome.new, "revision": outcome.revision, "others": others}
+        return JSONResponse(summary, 201 if outcome.new else 200)
 
     async def predict(self, request: Request) -> list[Json]:
+        query = request.query_params
         top, unknown = int(number(request, "top", 3, 1, 1000)), number(request, "unknown", UNKNOWN, 0, 1)
-        level = int(number(request, "level", 1, 1, 100)) if "level" in request.query_params else None
-        why, preview = "why" in request.query_params, "preview" in request.query_params
+        level = int(number(request, "level", 1, 1, 100)) if "level" in query else None
         async with self._room:
             raw, name, row = await self._input(request)
-            if "unknown" in request.query_params and unknown > 0:
-                await self._require_calibration(request.query_params["unknown"])
-            predicted = await asyncio.to_thread(
-                self._answer, raw, row, name, top=top, unknown=unknown, level=level, why=why
-            )
-            if preview:
+            if "unknown" in query and unknown > 0:
+                await self._require_calibration(query["unknown"])
+            options = {"top": top, "unknown": unknown, "level": level, "why": "why" in query}
+            predicted = await asyncio.to_thread(self._answer, raw, row, name, **options)
+            if "preview" in query:
                 predicted["preview"] = await asyncio.to_thread(_shown, self.project.modality, raw)
         return [predicted]
 
-    def _answer(self, raw: bytes, row: Any, name: str, **options: Any) -> dict[str, Any]:
-        model = self.project.model()
-        calibration = evaluation.calibration_for(model, self.project.evaluation())
-        predicted = answer(model, calibration, row, name, **options)
-        if calibration is not None:
-            self.drift.observe(calibration, predicted["known"], name, lambda: _shown(self.project.modality, raw))
+    def _answer(self, raw: bytes, row: Any, name: str, **options: Any) -> Json:
+        model = self.project.calibrated_model()
+        predicted = answer(model, row, name, **options)
+        if model.calibration is not None:
+            self.drift.observe(model.calibration, predicted["known"], name, lambda: _shown(self.project.modality, raw))
         return predicted
+
+    async def _require_calibration(self, given: str) -> None:
+        """Wait for the evaluation that `unknown` needs; refuse a model that cannot be calibrated."""
+        model = await asyncio.to_thread(self.project.calibrated_model)
+        if model.decider is None or model.decider.calibrated:
+            return
+        newest = await asyncio.wrap_future(self.project.evaluated())
+        if newest.calibration is None:
+            reason = evaluation.why_uncalibrated(model.history.labelled, model.basis.folds)
+            raise NotFittedError(f"unknown={given} cannot be applied, because the model is not calibrated. {reason}")
 
     def drift_state(self, request: Request) -> Json:
         return self.drift.as_json()
@@ -161,33 +176,19 @@ class Api:
     def pool_state(self, request: Request) -> Json:
         return {"inputs": self.pool.size, "left": len(self.pool.left())}
 
-    async def next_in_pool(self, request: Request) -> list[Json]:
-        return await asyncio.to_thread(self.pool.suggest, int(number(request, "n", 20, 1, MAX_NEXT)))
+    def next_in_pool(self, request: Request) -> list[Json]:
+        return self.pool.suggest(int(number(request, "n", 20, 1, MAX_NEXT)))
 
     async def skip_in_pool(self, request: Request) -> Json:
         entry = await json_body(request)
         self.pool.skip(str(entry.get("digest")), entry.get("skip") is not False)
         return {"left": len(self.pool.left())}
 
-    async def confident_in_pool(self, request: Request) -> list[Json]:
-        return await asyncio.to_thread(self.pool.confident, number(request, "probability", 0.95, 0, 1))
-
-    async def _require_calibration(self, given: str) -> None:
-        """Wait for the evaluation that `unknown` needs; refused where the model cannot be calibrated."""
-        model = await asyncio.to_thread(self.project.model)
-        if (
-            model.head is None
-            or model.tags is not None
-            or evaluation.calibration_for(model, self.project.evaluation()) is not None
-        ):
-            return
-        newest = await ended(self.project.evaluated())
-        if newest.calibration is None:
-            reason = evaluation.why_uncalibrated(model.history.labelled, model.basis.folds)
-            raise NotFittedError(f"unknown={given} cannot be applied, because the model is not calibrated. {reason}")
+    def confident_in_pool(self, request: Request) -> list[Json]:
+        return self.pool.confident(number(request, "probability", 0.95, 0, 1))
 
     async def _input(self, request: Request) -> tuple[bytes, str, Any]:
-        """The content of a request, its name, and its embedding; what was embedded before is not embedded again."""
+        """The input that a request carries, its name and its embedding, which is computed if it is not cached."""
         modality = self.project.modality
         kind = "text" if modality.typed else "file"
         if request.headers.get("content-type", "").startswith("application/json"):
@@ -197,46 +198,39 @@ class Api:
             raw = text.encode()
         else:
             raw = await body(request, kind)
-        name = clean_name(request.query_params.get("name", ""), modality.noun)
-        digest = digest_of(raw)
+        name, digest = clean_name(request.query_params.get("name", ""), modality.noun), digest_of(raw)
         if digest in self.project.rows:
             return raw, name, self.project.rows[digest]
-        return raw, name, await ended(await asyncio.to_thread(self.project.embed, raw, name))
+        return raw, name, await asyncio.wrap_future(await asyncio.to_thread(self.project.embed, raw, name))
 
-    async def preview(self, request: Request) -> Response:
+    def preview(self, request: Request) -> Response:
         item = self.project.history.labelled.items.get(request.path_params["number"])
         kind = request.path_params["kind"]
         if item is None or item.text is not None or kind not in SIDES:
             raise HTTPException(404, f"There is no such {self.project.modality.noun}.")
-        content = await asyncio.to_thread(self.project.content, item)
-        media_type, raw = await asyncio.to_thread(preview, self.project.modality, content, SIDES[kind])
+        media_type, raw = preview(self.project.modality, self.project.content(item), SIDES[kind])
         return Response(raw, media_type=media_type, headers={"cache-control": YEAR})
 
-    async def evaluation(self, request: Request) -> Json:
+    def evaluation(self, request: Request) -> Json:
         newest, history = self.project.evaluation(), self.project.history
-        content = await asyncio.to_thread(view.evaluated, newest, history.labelled)
-        failed = self.project.evaluation_error if newest.history.revision < history.revision else None
-        return {**content, "error": failed}
+        failure = self.project.evaluation_error if newest.history.revision < history.revision else None
+        return {**view.evaluated(newest, history.labelled), "error": failure}
 
     async def import_model(self, request: Request) -> Json:
         raw = await body(request, "model")
         name = clean_name(request.query_params.get("name", ""), "The file")
-        outcome = await ended(await asyncio.to_thread(self.project.import_model, raw, name))
+        outcome = await asyncio.wrap_future(await asyncio.to_thread(self.project.import_model, raw, name))
         return {"revision": outcome.revision}
 
     async def export(self, request: Request) -> Response:
         what = request.path_params["what"]
-        files = {
-            "model.imprint": export.model_file,
-            "model.onnx": export.onnx_file,
-            "evaluation.html": export.evaluation_file,
-        }
         headers = {"content-disposition": f'attachment; filename="{what}"', "cache-control": "no-store"}
         if what == "pictures.zip":
             return StreamingResponse(export.archive(self.project), media_type="application/zip", headers=headers)
-        if what not in files:
+        if what not in EXPORTS:
             raise HTTPException(404, f"There is no {what!r} to export.")
-        raw = await asyncio.to_thread(files[what], self.project, await ended(self.project.evaluated()))
+        newest = await asyncio.wrap_future(self.project.evaluated())
+        raw = await asyncio.to_thread(EXPORTS[what], self.project, newest)
         return Response(raw, media_type="application/octet-stream", headers=headers)
 
 

@@ -30,8 +30,8 @@ class ServedDrift:
     The evidence is against one calibration. It starts again when the model changes.
     """
 
-    def __init__(self, tell: Callable[[], object] = lambda: None):
-        self._tell, self._lock = tell, Lock()
+    def __init__(self) -> None:
+        self._lock = Lock()
         self._calibration: Calibration | None = None
         self._monitor = DriftMonitor(0)
         self._odd: dict[str, OddInput] = {}
@@ -50,17 +50,20 @@ class ServedDrift:
             alarm = self._monitor.observe(known, key, spoken_time(time.time()))
         if alarm:
             LOG.warning("Drift: %s.", alarm)
-            self._tell()
 
     def restart(self) -> None:
         """Forget the evidence."""
         with self._lock:
             self._start()
-        self._tell()
 
     def _start(self) -> None:
         self._monitor = DriftMonitor.of_calibration(self._calibration) if self._calibration else DriftMonitor(0)
         self._odd = {}
+
+    @property
+    def alarm(self) -> str | None:
+        """The alarm as a sentence; None if there is none."""
+        return self._monitor.alarm
 
     def as_json(self) -> dict[str, Any]:
         """The alarm (null where there is none), the evidence, and the inputs behind an alarm, least familiar first."""

@@ -9,11 +9,15 @@ from typing import NamedTuple
 import numpy as np
 
 from imprint.calibration import Calibration, CrossValidation, OutOfFold, predict_out_of_fold
+from imprint.core.tree import LabelTree
 from imprint.core.types import Array
+from imprint.evaluation import Evaluation
+from imprint.evaluation import evaluation as evaluation_of
 from imprint.evaluation.inspection import duplicates
+from imprint.kernels.softmax import keep_winners
 from imprint.serve.history import History
 from imprint.serve.labelled import LabelledItem, LabelledSet, changed_labels
-from imprint.serve.model import EmbeddingTable, ServedModel, in_order, probabilities, refitted_folds
+from imprint.serve.model import EmbeddingTable, ServedModel, in_order, refitted_folds
 from imprint.serve.workers import SupervisedThread
 
 QUIET = 0.25  # seconds without a change before an evaluation starts
@@ -22,14 +26,19 @@ NOT_IMPORTED = "The imported model was fitted without calibration, and it has no
 TOO_FEW = "Two classes with two examples each are needed."
 
 
-class HeldOut(NamedTuple):
-    """Predictions of the items that were held out."""
+class PredictedItems(NamedTuple):
+    """Labels, and the probabilities from a model that was fitted without these items."""
 
     items: tuple[LabelledItem, ...]
-    X: Array
-    P: Array
-    """Probabilities of the model's classes.  # (n, C)"""
-    classes: Array
+    """Empty for the training rows of an imported model, which come without their inputs."""
+    y: Array  # (n,)
+    P: Array  # (n, C)
+    classes: Array  # (C,)
+
+    def evaluation(self, tree: LabelTree) -> Evaluation:
+        """Accuracy, confusion matrix and mistakes; the name of an item is its number."""
+        names = [str(item.id) for item in self.items] or [""] * len(self.y)
+        return evaluation_of(self.P, self.classes, self.y, names, tree=tree)
 
 
 class ModelEvaluation(NamedTuple):
@@ -38,12 +47,12 @@ class ModelEvaluation(NamedTuple):
     model: ServedModel | None = None
     folds: CrossValidation | None = None
     items: tuple[LabelledItem, ...] = ()
-    """The items that were evaluated, in the order of the predictions; none of an imported model."""
+    """The items that were evaluated, in the order of the predictions; empty for an imported model."""
     predictions: OutOfFold | None = None
     duplicates: tuple[tuple[int, ...], ...] = ()
-    """Groups of numbers of items that are nearly the same."""
-    held_out: HeldOut | None = None
-    """None where no item is held out, or there is no model."""
+    """Groups of items that are nearly the same, by their numbers."""
+    held_out: PredictedItems | None = None
+    """None if no item is held out, or there is no model."""
 
     @property
     def history(self) -> History:
@@ -52,16 +61,32 @@ class ModelEvaluation(NamedTuple):
 
     @property
     def calibration(self) -> Calibration | None:
-        """Temperature, expected accuracy and p-values; None where there are too few items."""
+        """Temperature, expected accuracy and p-values; None if there are too few items."""
         return self.folds.calibration if self.folds is not None and self.predictions is not None else None
 
+    @property
+    def tree(self) -> LabelTree:
+        """The tree of the model's classes."""
+        labels = self.model.head.classes.tolist() if self.model and self.model.head else ()
+        return LabelTree.of(labels, flat=self.model is not None and self.model.basis.flat)
 
-def calibration_for(model: ServedModel, evaluation: ModelEvaluation) -> Calibration | None:
-    """The newest calibration that fits a model, which may be some changes newer than the evaluation."""
-    if model.folds is not None:
-        return model.folds.calibration
-    classes = [] if evaluation.predictions is None else evaluation.predictions.classes.tolist()
-    return evaluation.calibration if model.head is not None and classes == model.head.classes.tolist() else None
+    def cross_validated(self) -> PredictedItems | None:
+        """The out-of-fold predictions with calibrated probabilities; None if the model is not calibrated."""
+        predictions, calibration = self.predictions, self.calibration
+        if predictions is None or calibration is None or not np.isfinite(calibration.expected_accuracy):
+            return None
+        rows = np.flatnonzero(predictions.assessed)
+        P = keep_winners(calibration.probabilities(predictions.shares[rows]), predictions.scores[rows])
+        items = tuple(self.items[n] for n in rows) if self.items else ()
+        return PredictedItems(items, predictions.classes[predictions.own[rows]], P, predictions.classes)
+
+
+def calibrated(model: ServedModel, evaluation: ModelEvaluation) -> ServedModel:
+    """A model with the newest calibration that fits it: the evaluation may be some changes older than the model."""
+    head, folds, predictions = model.head, model.folds, evaluation.predictions
+    if head is not None and folds is None and predictions is not None:
+        folds = evaluation.folds if predictions.classes.tolist() == head.classes.tolist() else None
+    return model if head is None or folds is None else model._replace(head=head.with_folds(folds))
 
 
 def why_uncalibrated(labelled: LabelledSet, basis_folds: CrossValidation | None) -> str:
@@ -73,15 +98,16 @@ def evaluate(model: ServedModel, before: ModelEvaluation, rows: EmbeddingTable) 
     """Predict every item by a model that was fitted without it: fitted ones by cross-validation, then held-out ones."""
     evaluation = _cross_validated(model, before, rows)
     items = tuple(i for i in model.history.labelled.items.values() if i.held_out and i.digest in rows)
-    if model.head is None or not items or model.tags is not None:
+    head = calibrated(model, evaluation).head
+    if not items or head is None or model.tags is not None:
         return evaluation
-    X = np.stack([rows[i.digest] for i in items]).astype(model.head.dtype)
-    P = probabilities(model.head, evaluation.calibration, model.head.scores(X))
-    return evaluation._replace(held_out=HeldOut(items, X, P, np.asarray(model.head.classes)))
+    X = np.stack([rows[i.digest] for i in items]).astype(head.dtype)
+    P, y = head.probabilities(head.scores(X)), np.array([i.label for i in items])
+    return evaluation._replace(held_out=PredictedItems(items, y, P, head.classes))
 
 
 def _cross_validated(model: ServedModel, before: ModelEvaluation, rows: EmbeddingTable) -> ModelEvaluation:
-    """Out-of-fold predictions; folds of classes that did not change are kept."""
+    """Out-of-fold predictions; only classes that have changed are fitted again."""
     labelled, basis = model.history.labelled, model.basis
     if labelled.model is not None and basis.folds is None:
         return ModelEvaluation(model)
@@ -106,9 +132,9 @@ def _cross_validated(model: ServedModel, before: ModelEvaluation, rows: Embeddin
 class Evaluator:
     """A thread that keeps the newest evaluation. It takes at most half of the time and never delays a change."""
 
-    def __init__(self, rows: EmbeddingTable, model: Callable[[], ServedModel], tell: Callable[[], object]):
+    def __init__(self, rows: EmbeddingTable, model: Callable[[], ServedModel]):
         self.evaluation = ModelEvaluation()
-        self._rows, self._model, self._tell = rows, model, tell
+        self._rows, self._model = rows, model
         self._last = self._rested = 0.0
         self._hurry, self._closing = Event(), False
         self.thread: SupervisedThread[bool, ModelEvaluation] = SupervisedThread("evaluate", self._evaluate, 10_000)
@@ -141,11 +167,10 @@ class Evaluator:
             evaluation.calibration  # noqa: B018 - computed here, not when the first answer needs it
             self.evaluation = evaluation
             self._rested = 2 * time.monotonic() - started
-            self._tell()
         return [self.evaluation] * len(urgent)
 
     def _pause(self) -> None:
-        """Wait until there has been no change for a moment, or somebody asks for the evaluation."""
+        """Wait until there has been no change for a moment, or a request needs the evaluation now."""
         latest = time.monotonic() + LATEST
         while not self._hurry.is_set():
             wait = max(min(self._last + QUIET, latest), self._rested) - time.monotonic()

@@ -1,11 +1,10 @@
-"""Files to download: the model, its ONNX graph, the pictures as a folder per class, and a report."""
+"""Files to download: the model, its ONNX graph, the pictures in one folder per class, and the evaluation."""
 
 import csv
 import io
 import tempfile
 import zipfile
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,36 +17,34 @@ from imprint.evaluation.labelled_rows import LabelledRows
 from imprint.evaluation.page import evaluation_page
 from imprint.evaluation.projection import project as projected
 from imprint.imprinter import Imprinter
-from imprint.serve.evaluation import ModelEvaluation
+from imprint.serve.evaluation import ModelEvaluation, calibrated
 from imprint.serve.labelled import LabelledItem
 from imprint.serve.model import IMPORTED, item_number
 from imprint.serve.project import Project
 
-STAMP = (2000, 1, 1, 0, 0, 0)  # of files in the archive, so that the same project gives the same bytes
+STAMP = (2000, 1, 1, 0, 0, 0)  # the time of all files in the archive, so that equal projects give equal bytes
 DAMAGED = "damaged.txt"
 
 
 def picture_input(backbone: Backbone) -> dict[str, Any] | None:
-    """How pictures are prepared for the ONNX graph; None if it takes embeddings."""
+    """The preprocessing of pictures for the ONNX graph; None if the graph takes embeddings."""
     rule = backbone.record.preprocess
     return rule.as_json() if rule is not None and backbone.record.adapter in ("onnx", "raw") else None
 
 
 def exported(project: Project, evaluation: ModelEvaluation) -> Imprinter:
     """The model that was evaluated, with its calibration: it answers as the page does."""
-    model = evaluation.model
-    head = model.head if model else None
+    model = calibrated(evaluation.model, evaluation) if evaluation.model else None
+    head = model.decider if model else None
     if model is None or head is None:
         raise NotFittedError("There is no model to export yet: add examples of a class first.")
     items = model.history.labelled.items
-    shelves = {
-        label: shelf._replace(names=tuple(_path(items, name) for name in shelf.names))
-        for label, shelf in model.exemplars.items()
+    exemplars = {
+        label: of_class._replace(names=tuple(_path(items, name) for name in of_class.names))
+        for label, of_class in model.exemplars.items()
+        if not head.tags  # the exemplars of the page are those of its label sets
     }
-    folds = evaluation.folds if evaluation.calibration is not None else None
-    whole = replace(head, folds=folds) if model.tags is None else model.tags
-    shelves = shelves if model.tags is None else {}  # those of label sets are kept for the classes of the page
-    imprinter = Imprinter.of_head(project.spec, project.backbone, whole, shelves)
+    imprinter = Imprinter.of_head(project.spec, project.backbone, head, exemplars)
     imprinter.embedder.tree = False if model.basis.flat else None
     return imprinter
 
@@ -61,7 +58,7 @@ def model_file(project: Project, evaluation: ModelEvaluation) -> bytes:
 
 
 def onnx_file(project: Project, evaluation: ModelEvaluation) -> bytes:
-    """The model as one ONNX graph, from pictures to probabilities where the network allows it."""
+    """The model as one ONNX graph, from pictures to probabilities if the backbone can be part of it."""
     from imprint.export import export
 
     model = exported(project, evaluation)
@@ -73,52 +70,52 @@ def onnx_file(project: Project, evaluation: ModelEvaluation) -> bytes:
 
 def evaluation_file(project: Project, evaluation: ModelEvaluation) -> bytes:
     """The page of `imprint evaluate` about the held-out items or, without any, about all items by cross-validation."""
-    predictions, calibration, held_out = evaluation.predictions, evaluation.calibration, evaluation.held_out
-    if held_out is not None:
-        title, items, X, P, classes = "Held-out examples", list(held_out.items), *held_out[1:]
-    elif predictions is None or calibration is None or not evaluation.items:
+    predicted = evaluation.held_out or evaluation.cross_validated()
+    if predicted is None or not predicted.items:
         raise NotFittedError("There is nothing to evaluate yet: add two examples of each of two classes.")
-    else:
-        assessed = np.flatnonzero(predictions.assessed)
-        title, items = "Labelled examples", [evaluation.items[n] for n in assessed]
-        X, classes = np.stack([project.rows[i.digest] for i in items]), predictions.classes
-        P = calibration.probabilities(predictions.shares[assessed])
-    y, paths = np.array([i.label for i in items]), [f"{i.label}/{i.file}" for i in items]
+    items, y, P, classes = predicted
+    X, paths = np.stack([project.rows[i.digest] for i in items]), [f"{i.label}/{i.file}" for i in items]
 
     def content(n: int) -> Any:
         return project.modality.read(project.content(items[n]))
 
     rows = LabelledRows(X, y, paths, (), content, project.modality.name)
-    return evaluation_page(title, evaluation_of(P, classes, y, paths), rows, P, classes, projected(X, y), {}).encode()
+    title = "Held-out examples" if evaluation.held_out else "Labelled examples"
+    return evaluation_page(title, evaluation_of(P, classes, y, paths), rows, projected(X, y), {}).encode()
 
 
 def archive(project: Project) -> Iterator[bytes]:
-    """A zip file, written while it is sent: a folder per class, or for texts one table.
+    """A zip file, written while it is sent: one folder per class, or for texts one table.
 
-    With held-out items, the folders and tables are those of `train` and `test`. Pictures that are damaged are left out
-    and named in a text file.
+    With held-out items, there is one set of folders, or one table, for each of `train` and `test`. Damaged pictures are
+    left out and listed in a text file.
     """
-    out, damaged = _Outgoing(), list[str]()
-    items = [
-        i for of_class in project.history.labelled.by_class().values() for i in sorted(of_class, key=lambda i: i.file)
-    ]
-    split = any(i.held_out for i in items)
-    with zipfile.ZipFile(out, "w") as z:
+    out, damaged = _ZipStream(), list[str]()
+    by_class = project.history.labelled.by_class()
+    items = [item for of_class in by_class.values() for item in sorted(of_class, key=lambda item: item.file)]
+    texts, files = ([i for i in items if (i.text is None) == is_file] for is_file in (False, True))
+    split = any(item.held_out for item in items)
+    with zipfile.ZipFile(out, "w") as archive:
+
+        def add(path: str, content: str | bytes) -> None:
+            archive.writestr(zipfile.ZipInfo(path, STAMP), content)
+
         if project.modality.typed:
-            for name, held_out in (("train" if split else "texts", False), *([("test", True)] if split else [])):
-                z.writestr(zipfile.ZipInfo(f"{name}.csv", STAMP), _table([i for i in items if i.held_out == held_out]))
-        described = [] if project.modality.typed else [i for i in items if i.text is not None]
-        if described:
-            z.writestr(zipfile.ZipInfo("descriptions.csv", STAMP), _table(described))
-        for item in () if project.modality.typed else (i for i in items if i.text is None):
-            path = f"{('test/' if item.held_out else 'train/') if split else ''}{item.label}/{item.file}"
+            add("train.csv" if split else "texts.csv", _table([i for i in texts if not i.held_out]))
+            if split:
+                add("test.csv", _table([i for i in texts if i.held_out]))
+        elif texts:
+            add("descriptions.csv", _table(texts))
+        for item in files:
+            part = ("test/" if item.held_out else "train/") if split else ""
+            path = f"{part}{item.label}/{item.file}"
             try:
-                z.writestr(zipfile.ZipInfo(path, STAMP), project.content(item))
+                add(path, project.content(item))
             except FileError:
                 damaged.append(path)
             yield out.taken()
         if damaged:
-            z.writestr(zipfile.ZipInfo(DAMAGED, STAMP), "\n".join(["These pictures are damaged:", *damaged, ""]))
+            add(DAMAGED, "\n".join(["These pictures are damaged:", *damaged, ""]))
     yield out.taken()
 
 
@@ -133,28 +130,21 @@ def _path(items: dict[int, LabelledItem], exemplar: str) -> str:
     return f"{item.label}/{item.file}" if item else exemplar.removeprefix(IMPORTED)
 
 
-class _Outgoing(io.RawIOBase):
-    """A file without seeking; what is written waits until it is taken."""
+class _ZipStream:
+    """A file that can only be written, and that is emptied as it is sent."""
 
     def __init__(self) -> None:
         self._parts: list[bytes] = []
-        self._size = 0
 
-    def writable(self) -> bool:
-        return True
-
-    def write(self, raw: Any) -> int:
+    def write(self, raw: bytes, /) -> int:
         self._parts.append(bytes(raw))
-        self._size += len(raw)
         return len(raw)
 
-    def tell(self) -> int:
-        return self._size
+    def flush(self) -> None: ...
 
-    def seekable(self) -> bool:
-        return False
+    def close(self) -> None: ...
 
     def taken(self) -> bytes:
-        """What was written since the last call."""
+        """The bytes that were written since the last call."""
         raw, self._parts = b"".join(self._parts), []
         return raw

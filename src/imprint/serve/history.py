@@ -1,95 +1,82 @@
-"""The labelled items of a project, the changes that led to them, and those that were undone."""
+"""Undo and redo: the labelled items of a project, the changes that led to them, and those that were undone."""
 
-from collections.abc import Iterable
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 from imprint.core.errors import ParameterError
-from imprint.serve.labelled import LabelChange, LabelledSet, applied, change_of
+from imprint.serve.labelled import Entry, LabelEditor, LabelledSet
+
+LONGEST_GROUP = 64
+UNDO, REDO = "undo", "redo"
 
 
-class ChangeChain(NamedTuple):
-    """Changes, the last one first; a linked list, so that histories share what they have in common."""
+class Change(NamedTuple):
+    """An applied entry, and the number of the item that it created if it is an `add`."""
 
-    last: LabelChange
-    before: "ChangeChain | None"
+    entry: Entry
+    id: int
+
+    @property
+    def group(self) -> str:
+        """Consecutive changes of one group, such as the files of one drop, are undone together."""
+        return str(self.entry.get("group", ""))[:LONGEST_GROUP]
 
 
 class History(NamedTuple):
-    """A value: every entry gives another one.
+    """An immutable value: each entry gives another one.
 
     >>> history = History().after({"do": "create", "label": "cat"}).after({"do": "undo"})
-    >>> history.labelled.classes, history.can_redo, history.revision
-    ({}, True, 2)
+    >>> history.labelled.classes, len(history.undone), history.revision
+    ({}, 1, 2)
     """
 
     labelled: LabelledSet = LabelledSet()
-    done: ChangeChain | None = None
-    undone: ChangeChain | None = None
+    done: tuple[Change, ...] = ()
+    undone: tuple[Change, ...] = ()
+    """The last one is redone first."""
     revision: int = 0
-    """How many entries have been applied."""
+    """The number of entries that have been applied."""
     next_id: int = 1
 
-    @property
-    def can_undo(self) -> bool:
-        """Whether there is a change to undo."""
-        return self.done is not None
-
-    @property
-    def can_redo(self) -> bool:
-        """Whether a change was undone and can be done again."""
-        return self.undone is not None
-
-    def after(self, entry: dict[str, Any], *, in_place: bool = False) -> "History":
-        """The history with one more entry; this one itself if the entry changes nothing.
-
-        `in_place` does not copy the items, which invalidates this history: use it only for one that nobody else holds.
-        """
-        if entry.get("do") == "undo":
-            return self._back()
-        if entry.get("do") == "redo":
-            return self._forth()
-        change = change_of(self.labelled, entry, self.next_id)
-        if change is None:
+    def after(self, entry: Entry) -> "History":
+        """The history with one more entry; this one itself if the entry changes nothing."""
+        if entry.get("do") in (UNDO, REDO):
+            done, undone = list(self.done), list(self.undone)
+            _undo_or_redo(entry, done, undone)
+            return History(_result(done), tuple(done), tuple(undone), self.revision + 1, self.next_id)
+        editor = LabelEditor(self.labelled)
+        if not editor.apply(entry, self.next_id):
             return self
-        return self._replace(
-            labelled=applied(self.labelled, change, in_place=in_place),
-            done=ChangeChain(change, self.done),
-            undone=None,
-            revision=self.revision + 1,
-            next_id=self.next_id + (entry["do"] == "add"),
-        )
-
-    def _back(self) -> "History":
-        if self.done is None:
-            raise ParameterError("There is nothing to undo.")
-        steps, done = _group(self.done)
-        labelled, undone = self.labelled, self.undone
-        for change in steps:
-            labelled, undone = applied(labelled, change.reversed()), ChangeChain(change, undone)
-        return self._replace(labelled=labelled, done=done, undone=undone, revision=self.revision + 1)
-
-    def _forth(self) -> "History":
-        if self.undone is None:
-            raise ParameterError("There is nothing to do again.")
-        steps, undone = _group(self.undone)
-        labelled, done = self.labelled, self.done
-        for change in steps:
-            labelled, done = applied(labelled, change), ChangeChain(change, done)
-        return self._replace(labelled=labelled, done=done, undone=undone, revision=self.revision + 1)
+        change, next_id = Change(entry, self.next_id), self.next_id + (entry["do"] == "add")
+        return History(editor.result(), (*self.done, change), (), self.revision + 1, next_id)
 
 
-def _group(chain: ChangeChain) -> tuple[list[LabelChange], ChangeChain | None]:
-    """The changes at the top of a chain that are undone together, and what is below them."""
-    together, rest = [chain.last], chain.before
-    while rest is not None and rest.last.group and rest.last.group == chain.last.group:
-        together.append(rest.last)
-        rest = rest.before
-    return together, rest
-
-
-def replayed(entries: Iterable[dict[str, Any]]) -> History:
-    """The history that follows from all entries of a project."""
-    history = History(LabelledSet(items={}))
+def replayed(entries: Sequence[Entry]) -> History:
+    """The history after all entries of a project. Changes that were undone are not applied."""
+    done, undone, next_id = list[Change](), list[Change](), 1
     for entry in entries:
-        history = history.after(entry, in_place=True)
-    return history
+        if entry.get("do") in (UNDO, REDO):
+            _undo_or_redo(entry, done, undone)
+        else:
+            done.append(Change(entry, next_id))
+            undone.clear()
+            next_id += entry.get("do") == "add"
+    return History(_result(done), tuple(done), tuple(undone), len(entries), next_id)
+
+
+def _undo_or_redo(entry: Entry, done: list[Change], undone: list[Change]) -> None:
+    """Move the last change, and those before it with the same group, from one list to the other."""
+    source, target = (done, undone) if entry["do"] == UNDO else (undone, done)
+    if not source:
+        raise ParameterError(f"There is nothing to {entry['do']}.")
+    group = source[-1].group
+    target.append(source.pop())
+    while group and source and source[-1].group == group:
+        target.append(source.pop())
+
+
+def _result(changes: Iterable[Change]) -> LabelledSet:
+    editor = LabelEditor(LabelledSet())
+    for entry, id in changes:
+        editor.apply(entry, id)
+    return editor.result()

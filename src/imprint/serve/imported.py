@@ -1,29 +1,25 @@
-"""Model files that are imported: their classes, exemplars and cross-validation."""
+"""Model files that are imported into a project: their classes, exemplars and cross-validation."""
 
-import os
-import tempfile
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from imprint.backbones import Backbone
 from imprint.calibration import CrossValidation
-from imprint.core.errors import FileError
+from imprint.core.errors import FileError, ParameterError
 from imprint.core.files import container
 from imprint.head import Head
 from imprint.imprinter import exemplars
 from imprint.imprinter.exemplars import Exemplars
 from imprint.persistence import head_from_parts
 from imprint.serve.labels import clean_label
-from imprint.serve.model import IMPORTED, ModelBasis
-from imprint.serve.tags import page_label
+from imprint.serve.model import IMPORTED, ModelBasis, page_label
 from imprint.tags import TagHead
 
 
 def check_import(raw: bytes, name: str, backbone: Backbone) -> list[str]:
-    """The classes of a model file; refused if it is not one, or was fitted with another network."""
+    """The classes of a model file; refused if it is not one, or was fitted with another backbone."""
     document, head, _ = _read(raw, name)
     stated = document["backbone"]
     if stated.get("fingerprint") != backbone.fingerprint:
@@ -35,19 +31,26 @@ def check_import(raw: bytes, name: str, backbone: Backbone) -> list[str]:
         raise FileError(f"{name} was fitted with double-precision embeddings, which this page does not compute.")
     labels = [page_label(label, head.tags) for label in head.owners.tolist()]
     for label in labels:
-        if not label or clean_label(label) != label:
-            raise FileError(f"{name} has a class {label!r}, whose name cannot be used here.")
+        try:
+            usable = clean_label(label) == label
+        except ParameterError:
+            usable = False
+        if not usable:
+            raise FileError(
+                f"{name} has a class {label!r}, which cannot name a folder, as a class of the page must; fit the model "
+                f"again with another name for it, or remove it: imprint forget {name} {label!r}."
+            )
     return labels
 
 
 def imported_basis(raw: bytes) -> ModelBasis:
     """The classes of an imported model, with labels as texts."""
-    document, whole, shelves = _read(raw, "the imported model")
+    document, whole, exemplars_of = _read(raw, "the imported model")
     head, tags = whole.imprinted, whole if isinstance(whole, TagHead) else None
-    states = {page_label(label, tags is not None): state for label, state in zip(head.labels, head.states)}
+    states = {page_label(label, whole.tags): state for label, state in zip(head.labels, head.states)}
     named = {
-        page_label(label, tags is not None): shelf._replace(names=tuple(f"{IMPORTED}{name}" for name in shelf.names))
-        for label, shelf in shelves.items()
+        page_label(label, whole.tags): of_class._replace(names=tuple(f"{IMPORTED}{n}" for n in of_class.names))
+        for label, of_class in exemplars_of.items()
     }
     folds = head.folds if isinstance(head.folds, CrossValidation) else None
     if folds is not None and not all(isinstance(label, str) for label in head.labels):
@@ -58,15 +61,9 @@ def imported_basis(raw: bytes) -> ModelBasis:
 
 
 def _read(raw: bytes, name: str) -> tuple[dict[str, Any], Head | TagHead, dict[Any, Exemplars]]:
-    with tempfile.TemporaryDirectory(prefix="imprint-") as folder:
-        path = Path(folder) / "model.imprint"
-        path.write_bytes(raw)
-        try:
-            document, arrays = container.read(path)
-        except FileError as e:
-            raise FileError(str(e).replace(os.fspath(path), name)) from None
+    document, arrays = container.parse(raw, name)
     if not isinstance(document.get("backbone"), dict):
-        raise FileError(f"{name} is a classifier of embeddings, without a backbone; this page needs one with.")
+        raise FileError(f"{name} is a classifier of embeddings, without a backbone; the page needs a model with one.")
     head = head_from_parts(document, arrays, name)
     try:
         return document, head, exemplars.from_parts(head.imprinted, document["pictures"], arrays)

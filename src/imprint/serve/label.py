@@ -11,8 +11,8 @@ import numpy as np
 from imprint.active.suggestions import PreparedPool
 from imprint.core.errors import ParameterError
 from imprint.core.types import Array
-from imprint.serve import evaluation
-from imprint.serve.model import ServedModel, probabilities
+from imprint.imprinter import Embedded
+from imprint.imprinter.predictions import predictions
 from imprint.serve.store import digest_of
 
 if TYPE_CHECKING:
@@ -58,36 +58,33 @@ class LabellingPool:
         return [digest for digest in list(self._rows) if digest not in done]
 
     def suggest(self, n: int) -> list[dict[str, Any]]:
-        """The inputs to label next, each with the reason and the two classes that the model finds most probable."""
+        """The inputs to label next, each with the reason and its two most probable classes."""
         left = set(self.left())
         if not left:
             return []
         with self._lock:
             digests, pool = self._pool(left)
-            model = self.project.model()
             excluded = np.array([digest not in left for digest in digests])
             if excluded.all():
                 return []
-            chosen = pool.suggest(n, model.head, excluded)
+            chosen = pool.suggest(n, self.project.model().head, excluded)
         entries = [{"digest": digests[i], "reason": reason} for i, reason in zip(chosen.tolist(), chosen.reasons)]
-        if model.head is None or not entries:
-            return [{**entry, "top": []} for entry in entries]
-        P, labels = self._probabilities(model, [entry["digest"] for entry in entries]), model.head.classes.tolist()
-        top = np.argsort(-P, axis=1, kind="stable")[:, :2]
-        return [
-            {**entry, "top": [{"label": labels[c], "probability": float(p[c])} for c in best]}
-            for entry, p, best in zip(entries, P, top.tolist())
-        ]
+        best = self._best([entry["digest"] for entry in entries], 2)
+        return [{**entry, "top": top} for entry, top in zip(entries, best)]
 
     def confident(self, probability: float) -> list[dict[str, Any]]:
-        """The inputs whose class the model gives at least this probability, the least certain first."""
-        left, model = self.left(), self.project.model()
-        if model.head is None or not left:
-            return []
-        P, labels = self._probabilities(model, left), model.head.classes.tolist()
-        best = P.max(axis=1)
-        order = [i for i in np.argsort(best, kind="stable").tolist() if best[i] >= probability]
-        return [{"digest": left[i], "label": labels[P[i].argmax()], "probability": float(best[i])} for i in order]
+        """The inputs whose most probable class has at least this probability, the least probable first."""
+        left = self.left()
+        best = [{"digest": digest, **top[0]} for digest, top in zip(left, self._best(left, 1)) if top]
+        return sorted((one for one in best if one["probability"] >= probability), key=lambda one: one["probability"])
+
+    def _best(self, digests: list[str], n: int) -> list[list[dict[str, Any]]]:
+        """For each input the `n` most probable classes; none if there is no model."""
+        head = self.project.calibrated_model().head
+        if head is None or not digests:
+            return [[] for _ in digests]
+        rows = Embedded(np.stack([self._rows[digest] for digest in digests]), digests, ())
+        return [one["top"] for one in predictions(head, head.tree(), rows, top=n)]
 
     def _pool(self, left: set[str]) -> tuple[list[str], PreparedPool]:
         known = self._prepared[0] if self._prepared else []
@@ -95,8 +92,3 @@ class LabellingPool:
             digests = list(self._rows)
             self._prepared = digests, PreparedPool(np.stack([self._rows[digest] for digest in digests]))
         return self._prepared
-
-    def _probabilities(self, model: ServedModel, digests: list[str]) -> Array:
-        assert model.head is not None
-        S = model.head.scores(np.stack([self._rows[digest] for digest in digests]).astype(model.head.dtype))
-        return probabilities(model.head, evaluation.calibration_for(model, self.project.evaluation()), S)

@@ -1,7 +1,8 @@
 """`imprint serve --label-studio`: the project as a machine-learning backend of Label Studio.
 
-Label Studio asks for predictions (`/predict`) and reports annotations (`/webhook`). A prediction's score is the place
-of its task in our order, from 0 on: Label Studio's *uncertainty sampling* shows the task of the smallest score first.
+Label Studio asks for predictions (`/predict`) and reports annotations (`/webhook`). The score of a prediction is the
+position of its task in the order of labelling, scaled to 0..1, because the *uncertainty sampling* of Label Studio shows
+the task with the smallest score first.
 """
 
 import asyncio
@@ -12,36 +13,33 @@ import urllib.error
 import urllib.request
 from concurrent.futures import Future
 from contextlib import suppress
-from threading import Lock
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import unquote_to_bytes, urljoin, urlsplit
 from xml.etree import ElementTree
 
-import numpy as np
+from starlette.requests import Request
+from starlette.routing import Route
 
-from imprint.active.suggestions import PreparedPool
 from imprint.core.errors import ParameterError, UnreadableInput
 from imprint.core.types import Array
-from imprint.serve import evaluation
-from imprint.serve.model import ServedModel, answer
-from imprint.serve.store import digest_of
+from imprint.serve.label import LabellingPool
+from imprint.serve.model import answer
+from imprint.serve.requests import guarded, json_body
 
 if TYPE_CHECKING:
-    from starlette.routing import Route
-
     from imprint.serve.project import Project
 
 URL = "http://localhost:8080"
-"""Where Label Studio runs, unless LABEL_STUDIO_URL names another address."""
+"""The default address of Label Studio; LABEL_STUDIO_URL replaces it."""
 LARGEST = 32 << 20  # bytes of a picture
-SECONDS = 30.0  # within which a picture must come
+SECONDS = 30.0  # maximum time to fetch a picture
 RANKED = 500
-"""Tasks that are put in order; the others follow by the probability of their prediction."""
+"""Number of tasks that are ranked; the others follow, those with the least probable prediction first."""
 CREATED, DELETED = ("ANNOTATION_CREATED", "ANNOTATION_UPDATED"), "ANNOTATIONS_DELETED"
 
 
 class LabelConfig(NamedTuple):
-    """What a labelling configuration says: the names of its tags and the field of a task that holds the input."""
+    """A labelling configuration: the names of its elements, and the field of a task that holds the input."""
 
     from_name: str
     to_name: str
@@ -64,39 +62,28 @@ class LabelConfig(NamedTuple):
             raise ParameterError("The labelling configuration must have <Choices> for an <Image> or <Text>.") from None
 
 
-class StudioTask(NamedTuple):
-    """An input that Label Studio has asked about."""
-
-    digest: str
-    row: Array
-
-
 class LabelStudio:
-    """Predictions, training and order for one project of Label Studio. Requests come in any thread."""
+    """Predictions, training and the order of tasks for one project of Label Studio. Any thread may call it."""
 
     def __init__(self, project: "Project", token: str, url: str = URL, key: str = ""):
         self.project, self.prefix, self.url, self.key = project, f"/label-studio/{token}", url.rstrip("/"), key
-        self._tasks: dict[int, StudioTask] = {}
+        self._pool = LabellingPool(project)
+        self._digests: dict[int, str] = {}  # task -> digest of its input
         self._items: dict[int, int] = {}  # annotation -> item
         self._config: LabelConfig | None = None
-        self._lock = Lock()
 
     @classmethod
     def from_environment(cls, project: "Project", token: str) -> "LabelStudio":
         """With the address and the key in LABEL_STUDIO_URL and LABEL_STUDIO_API_KEY."""
         return cls(project, token, os.environ.get("LABEL_STUDIO_URL", URL), os.environ.get("LABEL_STUDIO_API_KEY", ""))
 
-    def routes(self) -> "list[Route]":
+    def routes(self) -> list[Route]:
         """The addresses of the protocol below `/label-studio/TOKEN`."""
-        from starlette.responses import JSONResponse
-        from starlette.routing import Route
-
-        from imprint.serve.requests import guarded, json_body
 
         def route(path: str, call: Any, method: str = "POST") -> Route:
-            async def respond(request: Any) -> Any:
-                given = (await json_body(request, "model"),) if method == "POST" else ()
-                return JSONResponse(await asyncio.to_thread(call, *given))
+            async def respond(request: Request) -> Any:
+                arguments = (await json_body(request, "model"),) if method == "POST" else ()
+                return await asyncio.to_thread(call, *arguments)
 
             return Route(self.prefix + path, guarded(respond), methods=[method])
 
@@ -107,32 +94,32 @@ class LabelStudio:
 
     @property
     def version(self) -> str:
-        """Changes with every label."""
+        """The version of the model, which changes with every label."""
         return f"imprint-{self.project.history.revision}"
 
     def health(self) -> dict[str, Any]:
-        """That the backend works."""
+        """The answer to Label Studio's health check."""
         return {"status": "UP", "model_class": "imprint"}
 
     def setup(self, given: dict[str, Any]) -> dict[str, Any]:
-        """Take the labelling configuration, and the key by which pictures are fetched if none was set."""
+        """Store the labelling configuration, and the key for fetching pictures unless one was set."""
         self._config = LabelConfig.parse(given.get("schema"))
         if not self.key and str(given.get("hostname", "")).rstrip("/") in ("", self.url):
             self.key = str(given.get("access_token") or "")
         return {"model_version": self.version}
 
     def predict(self, given: dict[str, Any]) -> dict[str, Any]:
-        """A class with its probability for every task, and its place in our order as the score."""
+        """For each task the most probable class, and as its score the position in the order of labelling."""
         tasks = given.get("tasks")
         if not isinstance(tasks, list):
             raise ParameterError("predict: `tasks` must be a list.")
         if given.get("label_config"):
             self._config = LabelConfig.parse(given["label_config"])
         config = self._configured()
-        self._look(tasks, config)
-        model = self.project.model()
-        scores = self._scores(model)
-        return {"results": [self._prediction(task, model, config, scores) for task in tasks]}
+        self._embed(tasks, config)
+        suggested = [entry["digest"] for entry in self._pool.suggest(RANKED)]
+        scores = {digest: position / (2 * len(suggested)) for position, digest in enumerate(suggested)}
+        return {"results": [self._prediction(task, config, scores) for task in tasks]}
 
     def webhook(self, given: dict[str, Any]) -> dict[str, Any]:
         """Learn an annotation that was created or changed, and forget one that was deleted."""
@@ -142,9 +129,7 @@ class LabelStudio:
         elif action == DELETED:
             numbers = [a.get("id") if isinstance(a, dict) else a for a in given.get("annotations") or []]
             ids = [self._items.pop(n) for n in numbers if n in self._items]
-            ids = [i for i in ids if i in self.project.history.labelled.items]
-            if ids:
-                self.project.change({"do": "delete", "ids": ids}).result()
+            self._delete([i for i in ids if i in self.project.history.labelled.items])
         return {"status": "ok", "model_version": self.version}
 
     def _learn(self, annotation: dict[str, Any], task: dict[str, Any]) -> None:
@@ -155,55 +140,42 @@ class LabelStudio:
             return
         raw = self._content(task, config)
         row = self.project.embed(raw, _name(task)).result()
-        self._tasks[int(task["id"])] = StudioTask(digest_of(raw), row)
+        self._digests[int(task["id"])] = self._pool.add(raw, row)
         outcome = self.project.add(raw, row, str(chosen[0]), _name(task)).result()
         if outcome.id is not None:
             self._items[int(annotation.get("id") or 0)] = outcome.id
-        if outcome.others:  # the annotation replaces an earlier one of another class
-            self.project.change({"do": "delete", "ids": [item.id for item in outcome.others]}).result()
+        self._delete([item.id for item in outcome.others])  # the annotation replaces an earlier one of another class
+
+    def _delete(self, ids: list[int]) -> None:
+        if ids:
+            self.project.change({"do": "delete", "ids": ids}).result()
 
     def _configured(self) -> LabelConfig:
         if self._config is None:
             raise ParameterError("Label Studio has not sent its labelling configuration: connect the model first.")
         return self._config
 
-    def _look(self, tasks: list[Any], config: LabelConfig) -> None:
-        """Embed the tasks that are new; one that cannot be read has no prediction."""
-        waiting: dict[int, tuple[str, Future[Array]]] = {}
+    def _embed(self, tasks: list[Any], config: LabelConfig) -> None:
+        """Embed the inputs of new tasks; unreadable ones are left out."""
+        waiting: dict[int, tuple[bytes, Future[Array]]] = {}
         for task in tasks:
-            if int(task["id"]) not in self._tasks:
+            if int(task["id"]) not in self._digests:
                 with suppress(UnreadableInput):
                     raw = self._content(task, config)
-                    waiting[int(task["id"])] = digest_of(raw), self.project.embed(raw, _name(task))
-        for number, (digest, future) in waiting.items():
+                    waiting[int(task["id"])] = raw, self.project.embed(raw, _name(task))
+        for number, (raw, future) in waiting.items():
             with suppress(UnreadableInput):
-                self._tasks[number] = StudioTask(digest, future.result())
+                self._digests[number] = self._pool.add(raw, future.result())
 
-    def _scores(self, model: ServedModel) -> dict[int, float]:
-        """The place in our order of the tasks without a label, from 0 to less than 0.5."""
-        with self._lock:
-            labelled = {item.digest for item in model.history.labelled.items.values()}
-            tasks = [n for n, task in self._tasks.items() if task.digest not in labelled]
-            if not tasks:
-                return {}
-            pool = PreparedPool(np.stack([self._tasks[n].row for n in tasks]))
-            order = pool.suggest(min(len(tasks), RANKED), model.head).tolist()
-        return {tasks[i]: place / (2 * len(order)) for place, i in enumerate(order)}
-
-    def _prediction(
-        self, task: dict[str, Any], model: ServedModel, config: LabelConfig, scores: dict[int, float]
-    ) -> dict[str, Any]:
-        number = int(task["id"])
-        known = self._tasks.get(number)
-        if known is None:
-            return {"result": [], "score": 1.0, "model_version": self.version}
-        if model.head is None:
-            return {"result": [], "score": scores.get(number, 0.5), "model_version": self.version}
-        calibration = evaluation.calibration_for(model, self.project.evaluation())
-        best = answer(model, calibration, known.row, _name(task), top=1)["top"][0]
+    def _prediction(self, task: dict[str, Any], config: LabelConfig, scores: dict[str, float]) -> dict[str, Any]:
+        digest, model = self._digests.get(int(task["id"])), self.project.calibrated_model()
+        if digest is None or model.head is None:
+            score = 1.0 if digest is None else scores.get(digest, 0.5)
+            return {"result": [], "score": score, "model_version": self.version}
+        best = answer(model, self.project.rows[digest], _name(task), top=1)["top"][0]
         region = {"from_name": config.from_name, "to_name": config.to_name, "type": "choices"}
         result = [{**region, "value": {"choices": [best["label"]]}, "score": best["probability"]}]
-        score = scores.get(number, 0.5 + best["probability"] / 2)
+        score = scores.get(digest, 0.5 + best["probability"] / 2)
         return {"result": result, "score": score, "model_version": self.version}
 
     def _content(self, task: dict[str, Any], config: LabelConfig) -> bytes:
@@ -214,7 +186,7 @@ class LabelStudio:
 
 
 def fetched(address: str, url: str, key: str) -> bytes:
-    """The bytes of a picture: a data URI, or a file of the Label Studio at `url` and of no other server."""
+    """The bytes of a picture: a data URI, or a file of the Label Studio at `url`; other servers are refused."""
     if address.startswith("data:"):
         head, _, body = address.partition(",")
         try:
@@ -238,7 +210,7 @@ def fetched(address: str, url: str, key: str) -> bytes:
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
-    """Follows no redirect: it would send the key elsewhere."""
+    """Follows no redirects, which could send the key to another server."""
 
     def redirect_request(self, *args: Any, **options: Any) -> None:
         return None

@@ -1,5 +1,6 @@
-"""The labelled items of a project, as a value, and how one change alters them."""
+"""The labelled items of a project as a value, and the editor that applies changes to a copy of it."""
 
+from collections.abc import Iterable
 from pathlib import PurePosixPath
 from typing import Any, NamedTuple
 
@@ -8,18 +9,28 @@ from imprint.core.family import unknown
 from imprint.core.tree import LabelTree
 from imprint.serve.labels import check_leaf, clean_label
 
+Entry = dict[str, Any]
+"""A change as JSON: `do` is one of `CHANGES`, `undo` or `redo`, and the other keys are its arguments."""
+CHANGES = ("create", "add", "move", "hold", "delete", "rename", "merge", "drop", "clear", "open")
+
 
 class LabelledItem(NamedTuple):
-    """A picture or a text in a class."""
+    """A picture, a sound or a text in a class."""
 
     id: int
     label: str
     name: str
     digest: str
-    """SHA-256 of the picture's bytes or of the text."""
+    """SHA-256 of the file's bytes or of the text."""
     text: str | None = None
     held_out: bool = False
     """Held-out items are not fitted; the model is evaluated on them."""
+
+    @classmethod
+    def of_entry(cls, id: int, entry: Entry) -> "LabelledItem":
+        """The item that an `add` creates."""
+        held_out = entry.get("held_out") is True
+        return cls(id, clean_label(entry["label"]), entry["name"], entry["digest"], entry.get("text"), held_out)
 
     @property
     def file(self) -> str:
@@ -28,48 +39,25 @@ class LabelledItem(NamedTuple):
         return f"{name.stem}-{self.digest[:12]}{name.suffix}"
 
 
-Pairs = dict[int, tuple[LabelledItem | None, LabelledItem | None]]
-"""By number, an item before and after a change; None where it does not exist."""
-
-
 class LabelledSet(NamedTuple):
-    """Classes and the items in them. A value: a change gives another one."""
+    """Classes and the items in them; never modified."""
 
-    classes: dict[str, str | None] = {}  # noqa: RUF012 - never changed
+    classes: dict[str, str | None] = {}  # noqa: RUF012
     """Every class and, if it came with an imported model, its label there."""
     items: dict[int, LabelledItem] = {}  # noqa: RUF012
     model: str | None = None
-    """The digest of the imported model file, None where all classes were labelled here."""
-
-    def of(self, label: str) -> list[LabelledItem]:
-        """The items of a class, in the order in which they are fitted."""
-        return sorted((i for i in self.items.values() if i.label == label), key=lambda i: i.file)
+    """The digest of the imported model file; None if all classes were labelled here."""
 
     def with_content(self, digest: str) -> list[LabelledItem]:
         """The items that have this content, in any class."""
         return [i for i in self.items.values() if i.digest == digest]
 
     def by_class(self) -> dict[str, list[LabelledItem]]:
-        """The items of all classes, in the order in which they came."""
+        """The items of all classes, in the order in which they were added."""
         items_of: dict[str, list[LabelledItem]] = {label: [] for label in self.classes}
         for item in self.items.values():
             items_of[item.label].append(item)
         return items_of
-
-
-class LabelChange(NamedTuple):
-    """One step that can be undone: the items, the classes and the imported model, before and after."""
-
-    items: Pairs
-    classes: tuple[dict[str, str | None], dict[str, str | None]]
-    model: tuple[str | None, str | None]
-    group: str = ""
-    """Changes that follow one another and have the same group are undone together."""
-
-    def reversed(self) -> "LabelChange":
-        """The change that undoes this one."""
-        items = {i: (after, before) for i, (before, after) in self.items.items()}
-        return LabelChange(items, self.classes[::-1], self.model[::-1], self.group)
 
 
 def changed_labels(before: LabelledSet, after: LabelledSet) -> set[str]:
@@ -82,151 +70,129 @@ def changed_labels(before: LabelledSet, after: LabelledSet) -> set[str]:
     return labels | {k for k in both if before.classes.get(k, "") != after.classes.get(k, "")}
 
 
-def applied(labelled: LabelledSet, change: LabelChange, *, in_place: bool = False) -> LabelledSet:
-    """The state after a change; `in_place` alters the dictionary of items of the state before."""
-    last = next(reversed(labelled.items), 0)
-    items = labelled.items if in_place else dict(labelled.items)
-    for i, (_, after) in change.items.items():
-        if after is None:
-            items.pop(i, None)
-        else:
-            items[i] = after
-    restored = [i for i, (before, _) in change.items.items() if before is None]
-    if restored and min(restored) < last:
-        items = dict(sorted(items.items()))  # an item that an undo restores returns to its position
-    return LabelledSet(change.classes[1], items, change.model[1])
+class LabelEditor:
+    """A copy of a labelled set, which changes modify in place. Each method of a change returns whether it did."""
 
+    def __init__(self, labelled: LabelledSet):
+        self.classes, self.items, self.model = dict(labelled.classes), dict(labelled.items), labelled.model
 
-def change_of(labelled: LabelledSet, entry: dict[str, Any], next_id: int) -> LabelChange | None:
-    """What an entry changes, None for nothing; an entry that cannot be applied is refused in one sentence."""
-    kind = entry.get("do")
-    if not isinstance(kind, str) or kind not in CHANGES:
-        raise unknown("change", kind, CHANGES)
-    try:
-        change: LabelChange | None = CHANGES[kind](labelled, entry, next_id)
-    except (KeyError, TypeError) as e:
-        raise ParameterError(f"{kind}: the entry lacks {e} or it has the wrong type.") from None
-    return change._replace(group=str(entry.get("group", ""))[:64]) if change else None
+    def result(self) -> LabelledSet:
+        """The labelled set after the changes."""
+        return LabelledSet(self.classes, self.items, self.model)
 
+    def apply(self, entry: Entry, id: int) -> bool:
+        """Apply a change, whose new item gets the number `id`; False if nothing changes.
 
-def _existing(labelled: LabelledSet, label: Any) -> str:
-    if not isinstance(label, str) or label not in labelled.classes:
-        raise unknown("class", label, labelled.classes)
-    return label
+        An entry that cannot be applied is refused in one sentence, after which this copy must not be used.
+        """
+        kind = entry.get("do")
+        if not isinstance(kind, str) or kind not in CHANGES:
+            raise unknown("change", kind, CHANGES)
+        try:
+            changed: bool = self._add(id, entry) if kind == "add" else getattr(self, f"_{kind}")(entry)
+        except (KeyError, TypeError) as e:
+            raise ParameterError(f"{kind}: the entry lacks {e} or it has the wrong type.") from None
+        return changed
 
+    def _add(self, id: int, entry: Entry) -> bool:
+        item = LabelledItem.of_entry(id, entry)
+        self._require_class(item.label)
+        self.items[id] = item
+        return True
 
-def _items(labelled: LabelledSet, ids: Any) -> list[LabelledItem]:
-    if not isinstance(ids, list) or not ids:
-        raise ParameterError("ids must be a list of numbers, at least one.")
-    for i in ids:
-        if not isinstance(i, int) or i not in labelled.items:
-            raise ParameterError(f"There is no picture {i!r}; it may have been deleted.")
-    return [labelled.items[i] for i in dict.fromkeys(ids)]
+    def _create(self, entry: Entry) -> bool:
+        label = clean_label(entry["label"])
+        if label in self.classes:
+            raise ParameterError(f"There is a class {label!r} already.")
+        self._require_class(label)
+        return True
 
+    def _move(self, entry: Entry) -> bool:
+        label = clean_label(entry["label"])
+        self._require_class(label)
+        return self._move_to(label, self._named(entry["ids"]))
 
-def _change(labelled: LabelledSet, items: Pairs, classes: dict[str, str | None] | None = None) -> LabelChange:
-    after = labelled.classes if classes is None else classes
-    return LabelChange(items, (labelled.classes, after), (labelled.model, labelled.model))
+    def _hold(self, entry: Entry) -> bool:
+        held_out = entry.get("held_out") is not False
+        items = [item for item in self._named(entry["ids"]) if item.held_out != held_out]
+        self.items.update({item.id: item._replace(held_out=held_out) for item in items})
+        return bool(items)
 
+    def _delete(self, entry: Entry) -> bool:
+        for item in self._named(entry["ids"]):
+            del self.items[item.id]
+        return True
 
-def _moved(labelled: LabelledSet, items: list[LabelledItem], label: str) -> Pairs:
-    """Items in another class; an item whose content that class has already is deleted."""
-    digests = {i.digest for i in labelled.items.values() if i.label == label}
-    pairs: Pairs = {}
-    for item in items:
-        if item.label != label:
-            pairs[item.id] = (item, None if item.digest in digests else item._replace(label=label))
-            digests.add(item.digest)
-    return pairs
+    def _rename(self, entry: Entry) -> bool:
+        label, to = self._existing(entry["label"]), clean_label(entry["to"])
+        if label == to:
+            return False
+        if to in self.classes:
+            raise ParameterError(f"There is a class {to!r} already; merge {label!r} into it instead.")
+        check_leaf(to, self.classes.keys() - {label})
+        self._move_to(to, self._of(label))
+        self.classes = {to if k == label else k: origin for k, origin in self.classes.items()}
+        return True
 
+    def _merge(self, entry: Entry) -> bool:
+        label, into = self._existing(entry["label"]), self._existing(entry["into"])
+        if label == into:
+            raise ParameterError(f"{label!r} cannot be merged into itself.")
+        if self.classes[label] is not None:
+            raise ParameterError(f"{label!r} came with a model, without its examples, so it cannot be merged.")
+        self._move_to(into, self._of(label))
+        del self.classes[label]
+        return True
 
-def _with_class(labelled: LabelledSet, label: str) -> dict[str, str | None]:
-    if label in labelled.classes:
-        return labelled.classes
-    check_leaf(label, labelled.classes)
-    return {**labelled.classes, label: None}
+    def _drop(self, entry: Entry) -> bool:
+        for label in LabelTree.of(self.classes).leaves(entry["label"]) or [self._existing(entry["label"])]:
+            for item in self._of(label):
+                del self.items[item.id]
+            del self.classes[label]
+        return True
 
+    def _clear(self, entry: Entry) -> bool:
+        changed = bool(self.classes)
+        self.classes, self.items, self.model = {}, {}, None
+        return changed
 
-def _create(labelled: LabelledSet, entry: dict[str, Any], next_id: int) -> LabelChange | None:
-    label = clean_label(entry["label"])
-    if label in labelled.classes:
-        raise ParameterError(f"There is a class {label!r} already.")
-    return _change(labelled, {}, _with_class(labelled, label))
+    def _open(self, entry: Entry) -> bool:
+        """Replace all classes by those of a model file."""
+        self.classes, self.items = {clean_label(label): str(label) for label in entry["labels"]}, {}
+        self.model = str(entry["model"])
+        return True
 
+    def _require_class(self, label: str) -> None:
+        """Create a class that does not exist yet."""
+        if label not in self.classes:
+            check_leaf(label, self.classes)
+            self.classes[label] = None
 
-def _add(labelled: LabelledSet, entry: dict[str, Any], next_id: int) -> LabelChange | None:
-    label = clean_label(entry["label"])
-    item = LabelledItem(
-        next_id, label, entry["name"], entry["digest"], entry.get("text"), entry.get("held_out") is True
-    )
-    return _change(labelled, {next_id: (None, item)}, _with_class(labelled, label))
+    def _existing(self, label: Any) -> str:
+        if not isinstance(label, str) or label not in self.classes:
+            raise unknown("class", label, self.classes)
+        return label
 
+    def _of(self, label: str) -> list[LabelledItem]:
+        return [item for item in self.items.values() if item.label == label]
 
-def _move(labelled: LabelledSet, entry: dict[str, Any], next_id: int) -> LabelChange | None:
-    label = clean_label(entry["label"])
-    pairs = _moved(labelled, _items(labelled, entry["ids"]), label)
-    return _change(labelled, pairs, _with_class(labelled, label)) if pairs else None
+    def _named(self, ids: Any) -> list[LabelledItem]:
+        if not isinstance(ids, list) or not ids:
+            raise ParameterError("ids must be a list of numbers, at least one.")
+        for i in ids:
+            if not isinstance(i, int) or i not in self.items:
+                raise ParameterError(f"There is no item {i!r}; it may have been deleted.")
+        return [self.items[i] for i in dict.fromkeys(ids)]
 
-
-def _hold(labelled: LabelledSet, entry: dict[str, Any], next_id: int) -> LabelChange | None:
-    held_out = entry.get("held_out") is not False
-    items = [item for item in _items(labelled, entry["ids"]) if item.held_out != held_out]
-    return _change(labelled, {i.id: (i, i._replace(held_out=held_out)) for i in items}) if items else None
-
-
-def _delete(labelled: LabelledSet, entry: dict[str, Any], next_id: int) -> LabelChange | None:
-    return _change(labelled, {item.id: (item, None) for item in _items(labelled, entry["ids"])})
-
-
-def _rename(labelled: LabelledSet, entry: dict[str, Any], next_id: int) -> LabelChange | None:
-    label, to = _existing(labelled, entry["label"]), clean_label(entry["to"])
-    if label == to:
-        return None
-    if to in labelled.classes:
-        raise ParameterError(f"There is a class {to!r} already; merge {label!r} into it instead.")
-    check_leaf(to, labelled.classes.keys() - {label})
-    classes = {to if k == label else k: origin for k, origin in labelled.classes.items()}
-    return _change(labelled, _moved(labelled, labelled.of(label), to), classes)
-
-
-def _merge(labelled: LabelledSet, entry: dict[str, Any], next_id: int) -> LabelChange | None:
-    label, into = _existing(labelled, entry["label"]), _existing(labelled, entry["into"])
-    if label == into:
-        raise ParameterError(f"{label!r} cannot be merged into itself.")
-    if labelled.classes[label] is not None:
-        raise ParameterError(f"{label!r} came with a model, without its pictures, so it cannot be merged into another.")
-    classes = {k: origin for k, origin in labelled.classes.items() if k != label}
-    return _change(labelled, _moved(labelled, labelled.of(label), into), classes)
-
-
-def _drop(labelled: LabelledSet, entry: dict[str, Any], next_id: int) -> LabelChange | None:
-    label = entry["label"]
-    labels = LabelTree.of(labelled.classes).leaves(label) or [_existing(labelled, label)]
-    classes = {k: origin for k, origin in labelled.classes.items() if k not in labels}
-    return _change(labelled, {item.id: (item, None) for k in labels for item in labelled.of(k)}, classes)
-
-
-def _clear(labelled: LabelledSet, entry: dict[str, Any], next_id: int) -> LabelChange | None:
-    removed: Pairs = {i: (item, None) for i, item in labelled.items.items()}
-    return LabelChange(removed, (labelled.classes, {}), (labelled.model, None)) if labelled.classes else None
-
-
-def _import(labelled: LabelledSet, entry: dict[str, Any], next_id: int) -> LabelChange | None:
-    removed: Pairs = {i: (item, None) for i, item in labelled.items.items()}
-    classes: dict[str, str | None] = {clean_label(label): str(label) for label in entry["labels"]}
-    return LabelChange(removed, (labelled.classes, classes), (labelled.model, str(entry["model"])))
-
-
-CHANGES = {
-    "create": _create,
-    "add": _add,
-    "move": _move,
-    "hold": _hold,
-    "delete": _delete,
-    "rename": _rename,
-    "merge": _merge,
-    "drop": _drop,
-    "clear": _clear,
-    "open": _import,
-}
-"""What an entry may do, apart from `undo` and `redo`."""
+    def _move_to(self, label: str, items: Iterable[LabelledItem]) -> bool:
+        """Move items to a class; those whose content it already has are deleted."""
+        digests, changed = {item.digest for item in self._of(label)}, False
+        for item in items:
+            if item.label != label:
+                if item.digest in digests:
+                    del self.items[item.id]
+                else:
+                    self.items[item.id] = item._replace(label=label)
+                digests.add(item.digest)
+                changed = True
+        return changed

@@ -1,4 +1,7 @@
-"""From labelled items to the model and its answers: a class that changed is fitted again, the others stay."""
+"""The model of a project and its answers. Only classes that have changed are fitted again.
+
+In a model of tags, a class of the page is a label set, such as `joy + love`.
+"""
 
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any, NamedTuple, Protocol
@@ -7,21 +10,22 @@ import numpy as np
 
 from imprint.calibration import Calibration, CrossValidation
 from imprint.core.errors import NotFittedError
-from imprint.core.tree import LabelTree
+from imprint.core.label_sets import as_text, texts_of
 from imprint.core.types import Array
 from imprint.head import Head
 from imprint.imprinter import Embedded, exemplars
 from imprint.imprinter.exemplars import Exemplars
-from imprint.kernels.softmax import keep_winners
+from imprint.imprinter.predictions import predictions
 from imprint.method import ClassState, Method
 from imprint.serve.history import History
 from imprint.serve.labelled import LabelledItem, LabelledSet, changed_labels
-from imprint.serve.tags import tag_answer, tag_head
 from imprint.tags import TagHead
+from imprint.tags.head import with_label_sets
 
 REASONS = 6
-OWN, IMPORTED = "item ", "file "
-"""How names of exemplars begin: the number of an item of the project follows, or a name in the imported file."""
+ITEM, IMPORTED = "item ", "file "
+"""Prefixes of the names of exemplars, before the number of an item or a name in the imported model file."""
+AND = " + "
 
 
 class EmbeddingTable(Protocol):
@@ -32,7 +36,7 @@ class EmbeddingTable(Protocol):
 
 
 class ModelBasis(NamedTuple):
-    """What a model is fitted with: a method and, where a model file was imported, its classes."""
+    """What a model is fitted with: a method and, if a model file was imported, its classes."""
 
     method: Method
     seed: int = 0
@@ -40,11 +44,11 @@ class ModelBasis(NamedTuple):
     states: dict[str, ClassState] = {}  # noqa: RUF012 - never changed
     exemplars: dict[str, Exemplars] = {}  # noqa: RUF012
     folds: CrossValidation | None = None
-    """The cross-validation of the imported model, None where it was not calibrated."""
+    """The cross-validation of the imported model; None if it was not calibrated."""
     flat: bool = False
-    """Whether labels with a slash form no tree, as the imported model says."""
+    """Whether the imported model was fitted with `tree=False`: labels with a slash do not form a tree."""
     tags: TagHead | None = None
-    """The imported model, where it is one of tags; the classes are its label sets."""
+    """The imported model if it is one of tags; its label sets are the classes."""
 
 
 class ServedModel(NamedTuple):
@@ -55,7 +59,18 @@ class ServedModel(NamedTuple):
     head: Head | None = None
     exemplars: dict[Any, Exemplars] = {}  # noqa: RUF012
     tags: TagHead | None = None
-    """The head that scores labels, where the classes are label sets."""
+    """The head that scores labels, if the classes are label sets."""
+
+    @property
+    def decider(self) -> Head | TagHead | None:
+        """The head that answers; None if there is no model yet."""
+        return self.head if self.tags is None else self.tags
+
+    @property
+    def calibration(self) -> Calibration | None:
+        """The calibration of the head; None if it has none, and for tags."""
+        folds = self.head.folds if self.head is not None and self.tags is None else None
+        return folds.calibration if isinstance(folds, CrossValidation) else None
 
     @property
     def unchanged(self) -> bool:
@@ -66,14 +81,14 @@ class ServedModel(NamedTuple):
 
     @property
     def folds(self) -> CrossValidation | None:
-        """The cross-validation of an imported model to which nothing was added; of others the evaluator computes it."""
+        """The cross-validation of an unchanged imported model; the evaluator computes that of other models."""
         return self.basis.folds if self.unchanged else None
 
 
 def refitted(before: ServedModel, history: History, basis: ModelBasis, rows: EmbeddingTable) -> ServedModel:
-    """The model after changes: each class that changed is fitted again from its own items.
+    """The model after changes: each class that changed is fitted again from its items.
 
-    It equals a model fitted from scratch, because a class depends only on its own rows and its label.
+    It equals a model fitted from scratch, because a class depends only on its rows and its label.
     """
     labelled = history.labelled
     if basis is not before.basis:
@@ -84,18 +99,36 @@ def refitted(before: ServedModel, history: History, basis: ModelBasis, rows: Emb
     origins, empty = _origins(labelled, by_class, basis), Head(basis.method, basis.seed, np.float32)
     head = _without(before.head, by_class)
     if origins:
-        head = with_states(head or empty, {k: basis.states[origin] for k, origin in origins.items()}, basis.width)
+        head = _with_states(head or empty, {k: basis.states[origin] for k, origin in origins.items()}, basis.width)
     X, y = _rows(by_class, rows)
     head = (head or empty).learn(X, y) if len(y) else head
     if head is None:
         return ServedModel(history, basis)
     shelves = {k: shelf for k, shelf in before.exemplars.items() if k not in by_class}
     shelves |= {k: basis.exemplars[origin] for k, origin in origins.items() if origin in basis.exemplars}
-    names = [f"{OWN}{item.id}" for items in by_class.values() for item in items]
+    names = [f"{ITEM}{item.id}" for items in by_class.values() for item in items]
     X = X if len(y) else np.empty((0, head.proxies.weights.shape[1]), np.float32)
     chosen = exemplars.choose_exemplars(head, shelves, Embedded(X, names, (), y))
     model = ServedModel(history, basis, head, chosen)
-    return model if basis.tags is None else model._replace(tags=tag_head(head, basis.tags, model.unchanged))
+    return model if basis.tags is None else model._replace(tags=_tag_head(head, basis.tags, model.unchanged))
+
+
+def page_label(label: Any, is_set: bool) -> str:
+    """The name of a class on the page: a label, or the labels of a label set.
+
+    >>> page_label("joy|love", True), page_label("joy|love", False)
+    ('joy + love', 'joy|love')
+    """
+    return AND.join(texts_of(label)) if is_set else str(label)
+
+
+def _tag_head(sets: Head, imported: TagHead, unchanged: bool) -> TagHead:
+    """The head of tags over the classes of the page; the imported one if nothing has changed since."""
+    if unchanged:
+        return imported
+    names = [sorted(str(label).split(AND)) for label in sets.labels]
+    labels = tuple(sorted({label for one in names for label in one}))
+    return TagHead(with_label_sets(sets, list(map(as_text, names))), labels)
 
 
 def refitted_folds(
@@ -105,7 +138,7 @@ def refitted_folds(
     rows: EmbeddingTable,
     labels: Collection[str],
 ) -> CrossValidation:
-    """The cross-validation after these classes are fitted again, each from its own items and its imported rows."""
+    """The cross-validation after these classes are fitted again, each from its items and its imported rows."""
     folds = folds or CrossValidation.new(basis.method, basis.seed, np.float32)
     for label in labels:
         folds = folds.forget(label) if label in folds.held else folds
@@ -117,7 +150,7 @@ def refitted_folds(
 
 
 def in_order(labelled: LabelledSet, labels: Iterable[str], rows: EmbeddingTable) -> dict[str, list[LabelledItem]]:
-    """The items to fit, by class and in order, without held-out ones and those whose file and embedding were lost."""
+    """The items to fit, by class and in order; without those that are held out or have lost file and embedding."""
     items_of: dict[str, list[LabelledItem]] = {label: [] for label in sorted(labels)}
     for item in labelled.items.values():
         if item.label in items_of and item.digest in rows and not item.held_out:
@@ -132,7 +165,7 @@ def _rows(by_class: Mapping[str, list[LabelledItem]], rows: EmbeddingTable) -> t
 
 
 def _origins(labelled: LabelledSet, labels: Collection[str], basis: ModelBasis) -> dict[str, str]:
-    """The imported ones among these classes with their labels in the file, in the order of imprinting there."""
+    """The imported classes among these and their labels in the file, in the order of imprinting there."""
     position = {origin: i for i, origin in enumerate(basis.states)}
     imported = {k: origin for k in labels if (origin := labelled.classes.get(k)) is not None}
     return dict(sorted(imported.items(), key=lambda pair: position[pair[1]]))
@@ -146,25 +179,14 @@ def _without(head: Head | None, labels: Collection[str]) -> Head | None:
     return head
 
 
-def with_states(head: Head, states: Mapping[str, ClassState], width: int | None) -> Head:
+def _with_states(head: Head, states: Mapping[str, ClassState], width: int | None) -> Head:
     """A head with more classes, whose states are known."""
-    if not states:
-        return head
     labels, all_states = (*head.labels, *states), (*head.states, *states.values())
     return Head(head.method, head.seed, head.dtype, labels, all_states, np.dtype("U1"), width)
 
 
-def probabilities(head: Head, calibration: Calibration | None, S: Array) -> Array:
-    """Probabilities of scores, calibrated where the model is.  # (n, C)"""
-    if calibration is None:
-        return np.asarray(head.probabilities(S))
-    shares = head.method.aggregator.probabilities(S, head.prepared)
-    return np.asarray(keep_winners(calibration.probabilities(shares), S))
-
-
 def answer(
     model: ServedModel,
-    calibration: Calibration | None,
     row: Array,
     path: str,
     *,
@@ -173,41 +195,25 @@ def answer(
     level: int | None = None,
     why: bool = False,
 ) -> dict[str, Any]:
-    """What `imprint predict --json` prints for one embedding, and whether it is calibrated.
-
-    The label is None where the p-value `known` is below `unknown`; in a tree, `node` is then the deepest likely node.
-    """
-    head = model.head
+    """What `imprint predict --json` prints for one embedding; also `doubt`, and whether the model is calibrated."""
+    head = model.decider
     if head is None:
         raise NotFittedError("There is no model yet: add examples of a class first.")
-    if model.tags is not None:
-        return tag_answer(model, row, path, top, unknown)
-    Q = row[None, :].astype(head.dtype)
-    S, doubt = head.scores(Q), head.doubt(Q)
-    P = probabilities(head, calibration, S)[0]
-    known = None if calibration is None else float(calibration.p_values(S, doubt)[0])
-    labels = head.classes.tolist()
-    tree, rejected = LabelTree.of(labels, flat=model.basis.flat), known is not None and known < unknown
-    node = tree.instead(P[None, :], np.array([1.0 if known is None else known]), unknown, level)[0]
-    if level is not None:
-        labels, (P,) = tree.at(P[None, :], level)
-    best = [{"label": labels[c], "probability": float(P[c])} for c in np.argsort(-P, kind="stable")[:top].tolist()]
-    predicted: dict[str, Any] = {
-        "path": path,
-        "label": None if rejected else best[0]["label"],
-        "probability": best[0]["probability"],
-        "known": known,
-        "doubt": None if doubt is None else float(doubt[0]),
-        "calibrated": calibration is not None,
-        "top": best,
-        **({"node": node._asdict() if node else None} if tree.grouped_levels else {}),
-    }
-    return predicted | ({"why": _reasons(model, row), "measure": head.method.aggregator.measure} if why else {})
+    rows, tree = Embedded(row[None, :], [path], ()), head.tree(flat=model.basis.flat)
+    threshold = unknown if head.calibrated else None
+    (predicted,) = predictions(head, tree, rows, top=top, unknown=threshold, level=level)
+    doubt = head.doubt(rows.X.astype(head.imprinted.dtype))
+    predicted |= {"doubt": None if doubt is None else float(doubt[0]), "calibrated": head.calibrated}
+    if predicted["label"] is not None and "labels" in predicted:
+        predicted["label"] = AND.join(str(one["label"]) for one in predicted["labels"]) or "no label"
+    elif why and not head.tags:
+        predicted |= {"why": _reasons(model, row), "measure": head.measure}
+    return predicted
 
 
 def item_number(exemplar: str) -> int | None:
     """The number of the project's item that an exemplar names, None for one of an imported file."""
-    return int(exemplar.removeprefix(OWN)) if exemplar.startswith(OWN) else None
+    return int(exemplar.removeprefix(ITEM)) if exemplar.startswith(ITEM) else None
 
 
 def _reasons(model: ServedModel, row: Array) -> list[dict[str, Any]]:

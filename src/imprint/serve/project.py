@@ -1,7 +1,7 @@
-"""Everything behind the page: the folder of a project, its labelled items, and the newest model."""
+"""A project of the page: its folder, its labelled items and the newest model."""
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import ExitStack, suppress
 from pathlib import Path
@@ -16,41 +16,34 @@ from imprint.embeddings.pipeline import BATCH_SIZE
 from imprint.imprinter.names import words_of
 from imprint.method import Method
 from imprint.modalities import Modality, modality
-from imprint.serve.evaluation import Evaluator, ModelEvaluation
+from imprint.serve.evaluation import Evaluator, ModelEvaluation, calibrated
 from imprint.serve.history import History, replayed
 from imprint.serve.imported import check_import, imported_basis
-from imprint.serve.labelled import LabelledItem
+from imprint.serve.labelled import Entry, LabelledItem
 from imprint.serve.labels import clean_description, clean_label, clean_name
 from imprint.serve.model import ModelBasis, ServedModel, refitted
-from imprint.serve.store import PROJECT, Entry, ProjectCache, ProjectStore, digest_of, project_name
+from imprint.serve.store import PROJECT, ProjectCache, ProjectStore, digest_of, project_name
 from imprint.serve.workers import BatchingEmbedder, SupervisedThread
 
 MOST = 256
-"""Changes that share one synchronisation of the disk."""
+"""Maximum number of changes that are written to the disk together."""
 
 
 class CommitOutcome(NamedTuple):
-    """What became of a change."""
+    """The result of a change."""
 
     revision: int
     id: int | None = None
-    """The item that an `add` created, or the one with this content that the class has already."""
+    """The item that an `add` created, or the item of the class that already has this content."""
     new: bool = True
     others: tuple[LabelledItem, ...] = ()
     """Items of other classes that have the same content as the added one."""
 
 
-class CommitTask(NamedTuple):
-    """A change, and the content of the picture or model file that it refers to."""
-
-    entry: Entry
-    content: bytes | None = None
-
-
 class Project:
     """A folder of labelled items. Any thread may use it; changes are applied one after the other.
 
-    The changes and the pictures in the store are the truth; embeddings and the model follow from them.
+    The store holds the changes and the files. Embeddings and the model are computed from them.
     """
 
     def __init__(self, folder: Path, spec: str, backbone: Backbone, method: Method, seed: int = 0):
@@ -81,22 +74,22 @@ class Project:
         self.history = replayed(self.store.entries)
         self._fitting = Lock()
         self._model = ServedModel(History(), self._plain)
-        self._listeners: list[Callable[[], object]] = []
         self.closed = False
         self._embedder = BatchingEmbedder(self.backbone)
         self._resources.callback(self._embedder.thread.close)
         self._embed_missing()
-        self._evaluator = Evaluator(self.rows, self.model, self.tell)
+        self._evaluator = Evaluator(self.rows, self.model)
         self._resources.callback(self._evaluator.close)
-        self._committer: SupervisedThread[CommitTask, CommitOutcome] = SupervisedThread("commit", self._commit, MOST)
+        self._committer: SupervisedThread[tuple[Entry, bytes | None], CommitOutcome] = SupervisedThread(
+            "commit", self._commit, MOST
+        )
         self._resources.callback(self._committer.close)
         self._evaluator.look()
 
     def close(self) -> None:
-        """Finish what is under way and let go of the folder."""
+        """Finish the running tasks and release the folder."""
         self.closed = True
         self._resources.close()
-        self.tell()
 
     @property
     def name(self) -> str:
@@ -104,14 +97,14 @@ class Project:
         return project_name(self.folder, self.store.fact("name"))
 
     def threads(self) -> dict[str, dict[str, Any]]:
-        """The state of every thread by its name; one that has died is restarted."""
+        """The status of every thread by its name; a dead thread is restarted."""
         return {t.name: t.status() for t in (self._committer, self._embedder.thread, self._evaluator.thread)}
 
     # Changes
 
     def change(self, entry: Entry, content: bytes | None = None) -> "Future[CommitOutcome]":
-        """Apply a change; the future ends when it is on the disk."""
-        return self._committer.submit(CommitTask(entry, content))
+        """Apply a change, whose item or model file has this content; the future ends when it is on the disk."""
+        return self._committer.submit((entry, content))
 
     def embed(self, raw: bytes, name: str) -> "Future[Array]":
         """The embedding of the bytes of an input."""
@@ -130,7 +123,7 @@ class Project:
         return self.change(entry, None if self.modality.typed else raw)
 
     def describe(self, entry: Entry) -> "Future[CommitOutcome]":
-        """Create a class without examples: its description, or else its name, is embedded as its first row."""
+        """Create a class without examples: its description, or else its name, is embedded as its first item."""
         label = clean_label(entry.get("label"))
         words = clean_description(entry.get("description", "")) or words_of(label)
         added = {"do": "add", "label": label, "name": clean_name(words, "description"), "text": words}
@@ -143,7 +136,7 @@ class Project:
         labels = check_import(raw, name, self.backbone)
         return self.change({"do": "open", "model": digest_of(raw), "labels": labels}, raw)
 
-    def _commit(self, batch: list[CommitTask]) -> Sequence[CommitOutcome | Exception]:
+    def _commit(self, batch: list[tuple[Entry, bytes | None]]) -> Sequence[CommitOutcome | Exception]:
         history, entries, files = self.history, list[Entry](), dict[str, bytes]()
         outcomes: list[CommitOutcome | Exception] = []
         for entry, content in batch:
@@ -156,17 +149,16 @@ class Project:
                 entries.append(entry)
                 history = after
             if content is not None:
-                files[digest_of(content)] = content  # also of a known item: it may have been damaged
+                files[digest_of(content)] = content  # also for a known item, whose file may have been damaged
             outcomes.append(outcome)
         if entries or files:
             self.store.commit(entries, files)
         if entries:
             self.history = history
             self._evaluator.look()
-            self.tell()
         return outcomes
 
-    # What follows from the changes
+    # The model and its evaluation
 
     def model(self) -> ServedModel:
         """The model of the newest state; classes that changed since the last call are fitted now."""
@@ -176,25 +168,25 @@ class Project:
                 self._model = refitted(before, history, self._basis(history, before), self.rows)
             return self._model
 
+    def calibrated_model(self) -> ServedModel:
+        """The newest model with the newest calibration that fits it."""
+        return calibrated(self.model(), self.evaluation())
+
     def evaluation(self) -> ModelEvaluation:
-        """The newest evaluation, which may be of a state some changes ago."""
+        """The newest evaluation, which may be some changes older than the newest state."""
         return self._evaluator.evaluation
 
     def evaluated(self) -> "Future[ModelEvaluation]":
-        """The evaluation of the newest state, together with its model."""
+        """The evaluation of the newest state, which includes its model."""
         return self._evaluator.now()
 
     @property
     def evaluation_error(self) -> str | None:
-        """Why the last evaluation failed, None if it did not."""
+        """Why the last evaluation failed; None if it succeeded."""
         return self._evaluator.thread.error
 
-    def listen(self, listener: Callable[[], object]) -> None:
-        """Call a function, from some thread, whenever there is a change or an evaluation."""
-        self._listeners.append(listener)
-
     def content(self, item: LabelledItem) -> bytes:
-        """The bytes of an item as they came."""
+        """The bytes of an item as they were added."""
         return self.store.file(item.digest) if item.text is None else item.text.encode()
 
     def _basis(self, history: History, before: ServedModel) -> ModelBasis:
@@ -203,13 +195,8 @@ class Project:
             return before.basis
         return self._plain if model is None else imported_basis(self.store.file(model))
 
-    def tell(self) -> None:
-        """Call every listener."""
-        for listener in self._listeners:
-            listener()
-
     def _embed_missing(self) -> None:
-        """Embed items that have no embedding by this network. One whose file is damaged stays out of the model."""
+        """Embed the items that this backbone has not embedded yet. Items whose file is damaged are left out."""
         missing = list({item.digest: item for item in self._all_items() if item.digest not in self.rows}.values())
         for start in range(0, len(missing), BATCH_SIZE):
             futures = {}
@@ -221,12 +208,10 @@ class Project:
                 self.rows.keep(digest, future.result())
 
     def _all_items(self) -> Iterator[LabelledItem]:
-        """The items of the project, and those that undoing or redoing may restore."""
-        yield from self.history.labelled.items.values()
-        for chain in (self.history.done, self.history.undone):
-            while chain is not None:
-                yield from (item for pair in chain.last.items.values() for item in pair if item is not None)
-                chain = chain.before
+        """Every item that was added and that undo or redo may restore."""
+        for entry, id in (*self.history.done, *self.history.undone):
+            if entry["do"] == "add":
+                yield LabelledItem.of_entry(id, entry)
 
 
 def _applied(history: History, entry: Entry) -> tuple[History, CommitOutcome]:
@@ -243,7 +228,7 @@ def _applied(history: History, entry: Entry) -> tuple[History, CommitOutcome]:
 
 
 def in_use(folder: Path) -> None:
-    """Say that another process has the project open."""
+    """Raise the error for a project that another process has open."""
     raise FileError(
         f"{folder} is in use by another imprint serve (this one is process {os.getpid()}); stop that first."
     )

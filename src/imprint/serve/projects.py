@@ -1,4 +1,4 @@
-"""The projects of a person, one folder each, and the one that the page shows."""
+"""All projects of the user, one folder each, and the one that is open."""
 
 import os
 import secrets
@@ -9,39 +9,37 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
+from starlette.types import ASGIApp, Receive, Scope, Send
+
 from imprint import backbones
 from imprint.core.errors import FileError, ParameterError
 from imprint.core.family import unknown
 from imprint.core.files.atomic import exclusive, home
 from imprint.serve.labels import clean_label
 from imprint.serve.project import Project, in_use
-from imprint.serve.security import App, Receive, Scope, Send
 from imprint.serve.start import opened
 from imprint.serve.store import PROJECT, copy_project, facts_of, project_name, state_fact
 
 DELETED = ".deleted"
 DAYS = 30
-"""After which a deleted project is removed."""
+"""Days for which a deleted project can be restored."""
 KINDS = ("image", "text", "sound")
 
 
 class Projects:
-    """An ASGI application that passes requests to the application of the open project, which can be exchanged.
+    """An ASGI application that passes each request to the application of the project that is open at that time."""
 
-    A request ends with the project with which it began.
-    """
-
-    def __init__(self, project: Project, application_of: Callable[[Project, "Projects"], App]):
+    def __init__(self, project: Project, application_of: Callable[[Project, "Projects"], ASGIApp]):
         self._application_of, self._lock, self.base = application_of, Lock(), home() / "serve"
         self.first = project.folder
-        """The folder with which the server started; it has the token, and may lie elsewhere."""
+        """The folder with which the server was started; it holds the token, and may be outside `base`."""
         self._show(project)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await self.app(scope, receive, send)
 
     def as_json(self) -> dict[str, Any]:
-        """The projects and the deleted ones that can be restored, the last changed first."""
+        """The projects, and the deleted ones that can be restored; the last changed first."""
         for folder in self._folders(DELETED).values():
             if time.time() - folder.stat().st_mtime > DAYS * 86400:
                 shutil.rmtree(folder, ignore_errors=True)
@@ -56,7 +54,7 @@ class Projects:
         }
 
     def change(self, entry: dict[str, Any]) -> dict[str, Any]:
-        """Create, open, rename, duplicate, delete or restore a project; the projects after that."""
+        """Create, open, rename, duplicate, delete or restore a project; returns the projects after that."""
         kind = entry.get("do")
         changes = {
             "create": self._create,
@@ -137,7 +135,7 @@ class Projects:
 
 
 def _described(folders: dict[str, Path]) -> list[dict[str, Any]]:
-    """What the page shows of projects, the last changed first; a damaged one says so when it is opened."""
+    """What the page shows of projects, the last changed first; a damaged one is reported when it is opened."""
     entries = []
     for key, folder in folders.items():
         try:

@@ -1,11 +1,12 @@
-"""Reading a request within its limits of size and time, and telling pages about news."""
+"""Requests: reading a body within limits of size and time, errors as JSON, and the stream of events."""
 
 import asyncio
 import functools
+import inspect
 import json
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
-from concurrent.futures import Future
-from typing import Any, TypeVar
+from typing import Any
 from urllib.parse import unquote_to_bytes
 
 from starlette.exceptions import HTTPException
@@ -13,25 +14,26 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 
 from imprint.core.errors import FileError, ImprintError, NotFittedError, ParameterError
+from imprint.serve.drift import ServedDrift
 from imprint.serve.project import Project
 from imprint.serve.workers import TaskFailedError
 
 Handler = Callable[[Request], Any]
-"""Returns a response or data that becomes JSON, now or when it is awaited."""
-ResultT = TypeVar("ResultT")
+"""Returns a response or data that becomes JSON. Runs in a thread if it is not a coroutine function."""
 
 MEGABYTE = 1 << 20
 LARGEST = {"file": 32 * MEGABYTE, "text": 256 * 1024, "change": MEGABYTE, "model": 512 * MEGABYTE}
-"""Bytes that a request of each kind may carry."""
-IDLE = 10.0  # seconds without a byte after which an upload is given up
-SLOWEST = 256 * 1024  # bytes per second that an upload of some size must reach
+"""Maximum number of bytes in a request of each kind."""
+IDLE = 10.0  # seconds without data after which an upload is aborted
+SLOWEST = 256 * 1024  # minimum average of bytes per second of an upload
 DEADLINE = 120.0  # seconds after which a request is answered with an error
-UPLOAD_DEADLINE = 3600.0  # of a model file, whose upload has limits of its own
-HEARTBEAT = 15.0  # seconds after which an event is sent in any case, to notice who has gone
+UPLOAD_DEADLINE = 3600.0  # of a model file; `body` limits the upload itself
+POLL = 0.05  # seconds between two looks for news
+HEARTBEAT = 15.0  # seconds after which an event is sent in any case, to notice closed connections
 
 
 class RequestError(ImprintError):
-    """A request that cannot be answered, with the status that programs understand."""
+    """A request that cannot be answered, with its HTTP status."""
 
     def __init__(self, status: int, sentence: str):
         super().__init__(sentence)
@@ -39,7 +41,7 @@ class RequestError(ImprintError):
 
 
 async def body(request: Request, kind: str) -> bytes:
-    """The whole body; refused as soon as it is too long or too slow."""
+    """The complete body; refused as soon as it is too large or too slow."""
     limit, stated = LARGEST[kind], request.headers.get("content-length", "0")
     if request.headers.get("content-type", "").startswith("multipart/"):
         raise RequestError(
@@ -57,7 +59,7 @@ async def body(request: Request, kind: str) -> bytes:
     except TimeoutError:
         raise RequestError(503, f"The upload stalled after {len(content):,} bytes; send it again.") from None
     except ClientDisconnect:
-        raise ParameterError("The request ended before all of it had come.") from None
+        raise ParameterError("The connection was closed before the request was complete.") from None
     return bytes(content)
 
 
@@ -93,22 +95,16 @@ def _too_large(request: Request, kind: str) -> RequestError:
     return RequestError(413, f"{name[:120] or f'This {kind}'} is too large: the maximum size of a {kind} is {limit}.")
 
 
-async def ended(future: "Future[ResultT]") -> ResultT:
-    """The result of a supervised thread's future."""
-    return await asyncio.wrap_future(future)
-
-
 def guarded(call: Handler) -> Callable[[Request], Awaitable[Response]]:
-    """A handler with a deadline, whose errors become one sentence with a status that programs understand."""
-    seconds = UPLOAD_DEADLINE if call.__name__ == "import_model" else None
+    """A handler with a deadline, whose errors become one sentence with an HTTP status."""
+    upload = call.__name__ == "import_model"
 
     @functools.wraps(call)
-    async def answered(request: Request) -> Response:
+    async def respond(request: Request) -> Response:
         try:
             _check_address(request)
-            result = call(request)
-            if isinstance(result, Awaitable):
-                result = await asyncio.wait_for(result, seconds or DEADLINE)
+            running = call(request) if inspect.iscoroutinefunction(call) else asyncio.to_thread(call, request)
+            result = await asyncio.wait_for(running, UPLOAD_DEADLINE if upload else DEADLINE)
             return result if isinstance(result, Response) else JSONResponse(result)
         except HTTPException:
             raise
@@ -119,7 +115,7 @@ def guarded(call: Handler) -> Callable[[Request], Awaitable[Response]]:
         except Exception as e:  # the top level of a request
             return _refusal(500, f"The request failed: {type(e).__name__}: {e}.")
 
-    return answered
+    return respond
 
 
 def _check_address(request: Request) -> None:
@@ -144,40 +140,17 @@ def _refusal(status: int, sentence: str) -> Response:
     return JSONResponse({"error": sentence}, status, headers=headers)
 
 
-class EventStream:
-    """Server-sent events for every open page; the page then asks for what it shows."""
+async def events(project: Project, drift: ServedDrift) -> AsyncIterator[str]:
+    """Server-sent events: the newest revision, the newest one that was evaluated, and the drift alarm.
 
-    def __init__(self, project: Project):
-        self._project = project
-        self._waiting: set[asyncio.Event] = set()
-        self._loop: asyncio.AbstractEventLoop | None = None
-        project.listen(self._notify)
-
-    async def stream(self) -> AsyncIterator[str]:
-        """The newest revision and the newest that was evaluated; several changes may share one event."""
-        self._loop = asyncio.get_running_loop()
-        news = asyncio.Event()
-        self._waiting.add(news)
-        try:
-            while not self._project.closed:
-                yield f"data: {json.dumps(self._now())}\n\n"
-                news.clear()
-                try:
-                    await asyncio.wait_for(news.wait(), HEARTBEAT)
-                    await asyncio.sleep(0.02)
-                except TimeoutError:
-                    continue
-        finally:
-            self._waiting.discard(news)
-
-    def _now(self) -> dict[str, Any]:
-        evaluated, project = self._project.evaluation().history.revision, self._project
-        return {"project": project.folder.name, "revision": project.history.revision, "evaluated": evaluated}
-
-    def _notify(self) -> None:
-        if self._loop is not None and not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(self._wake)
-
-    def _wake(self) -> None:
-        for news in self._waiting:
-            news.set()
+    An event follows every change of these, and the page then requests what it shows. Polling needs no callbacks from
+    the threads of the project.
+    """
+    sent, sent_at = "", 0.0
+    while not project.closed:
+        revisions = {"revision": project.history.revision, "evaluated": project.evaluation().history.revision}
+        event = json.dumps({"project": project.folder.name, **revisions, "alarm": drift.alarm})
+        if event != sent or time.monotonic() > sent_at + HEARTBEAT:
+            sent, sent_at = event, time.monotonic()
+            yield f"data: {event}\n\n"
+        await asyncio.sleep(POLL)

@@ -1,76 +1,73 @@
-"""The server: the files of the page, the addresses below /api, the guard in front of both, and a port to listen on."""
+"""The server: the files of the page, the routes below /api, the guard in front of both, and a port to listen on."""
 
 import asyncio
 import socket
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+from starlette.types import ASGIApp
 
 from imprint.core.errors import FileError, ImprintError, ParameterError
-from imprint.serve.security import App, Guard, token_of
-
-if TYPE_CHECKING:
-    from starlette.requests import Request
-    from starlette.responses import Response
-
-    from imprint.serve.project import Project
+from imprint.serve.api import Api
+from imprint.serve.label_studio import LabelStudio
+from imprint.serve.project import Project
+from imprint.serve.projects import Projects
+from imprint.serve.security import Guard, token_of
 
 PORT, TRIES = 8470, 20
 STATIC = Path(__file__).parent / "static"
 TYPES = {".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
+FILES = {f"/static/{p.name}": p for p in STATIC.iterdir() if p.suffix in TYPES} | {"/": STATIC / "index.html"}
+"""The files of the page by their address; no other file is served."""
 HEADER_SECONDS = 15.0
-"""Within which the header of a request must be complete."""
+"""Time in which the header of a request must be complete."""
 REASONS = {404: "There is nothing at this address.", 405: "This address does not accept that method."}
 
 
 def application(
-    project: "Project",
+    project: Project,
     token: str,
     port: int,
     host: str = "127.0.0.1",
     tls: bool = False,
     label_studio: bool = False,
 ) -> Guard:
-    """The whole server as an ASGI application. Of files, only those in the folder `static` are served.
+    """The whole server as an ASGI application.
 
-    With `label_studio`, it is also a machine-learning backend below `/label-studio/TOKEN`, and keeps its project.
+    With `label_studio`, it is also a machine-learning backend below `/label-studio/TOKEN`, and its project stays open.
     """
-    from starlette.applications import Starlette
-    from starlette.exceptions import HTTPException
-    from starlette.responses import JSONResponse, Response
-    from starlette.routing import Route
 
-    from imprint.serve.api import Api
-    from imprint.serve.projects import Projects
-
-    files = {f"/static/{p.name}": p for p in STATIC.iterdir() if p.suffix in TYPES} | {"/": STATIC / "index.html"}
-
-    async def page(request: "Request") -> "Response":
-        path = files.get(request.url.path)
-        if path is None:
-            raise HTTPException(404)
-        kind = f"{TYPES[path.suffix]}; charset=utf-8"
-        return Response(path.read_bytes(), media_type=kind, headers={"cache-control": "no-cache"})
-
-    async def refusal(request: "Request", error: Any) -> "Response":
-        is_sentence = error.detail.endswith(".")
-        sentence = error.detail if is_sentence else REASONS.get(error.status_code, "The request cannot be answered.")
-        return JSONResponse({"error": sentence}, error.status_code, headers=error.headers)
-
-    def application_of(project: "Project", projects: Projects) -> App:
-        routes = Api(project, None if label_studio else projects).routes()
+    def of_project(project: Project, projects: Projects) -> ASGIApp:
+        routes = [Route("/", _file), Route("/static/{name}", _file)]
+        routes += Api(project, None if label_studio else projects).routes()
         if label_studio:
-            from imprint.serve.label_studio import LabelStudio
-
             routes += LabelStudio.from_environment(project, token).routes()
-        routes += [Route("/", page), Route("/static/{name}", page)]
-        return Starlette(routes=routes, exception_handlers={HTTPException: refusal})
+        return Starlette(routes=routes, exception_handlers={HTTPException: _refusal})
 
-    return Guard(Projects(project, application_of), token, port, host, tls)
+    return Guard(Projects(project, of_project), token, port, host, tls)
+
+
+async def _file(request: Request) -> Response:
+    path = FILES.get(request.url.path)
+    if path is None:
+        raise HTTPException(404)
+    return Response(path.read_bytes(), media_type=TYPES[path.suffix], headers={"cache-control": "no-cache"})
+
+
+async def _refusal(request: Request, error: Any) -> Response:
+    is_sentence = error.detail.endswith(".")
+    sentence = error.detail if is_sentence else REASONS.get(error.status_code, "The request cannot be answered.")
+    return JSONResponse({"error": sentence}, error.status_code, headers=error.headers)
 
 
 def bound(host: str, port: int | None) -> socket.socket:
-    """A listening socket; without a port the first free one from 8470 on, with 0 any free one."""
+    """A listening socket. None as the port means the first free one from 8470 on, 0 means any free one."""
     for number in range(PORT, PORT + TRIES) if port is None else (port,):
         try:
             family = socket.AF_INET6 if ":" in host else socket.AF_INET
@@ -82,7 +79,7 @@ def bound(host: str, port: int | None) -> socket.socket:
     )
 
 
-def configured(app: App, certificate: Path | None = None, key: Path | None = None) -> Any:
+def configured(app: ASGIApp, certificate: Path | None = None, key: Path | None = None) -> Any:
     """The settings of uvicorn."""
     import uvicorn
 
@@ -101,7 +98,7 @@ def configured(app: App, certificate: Path | None = None, key: Path | None = Non
 
 
 def _protocol() -> Any:
-    """uvicorn's HTTP, which closes connections whose header does not arrive in time."""
+    """The HTTP protocol of uvicorn, with a limit of time for the header of a request."""
     from uvicorn.protocols.http.h11_impl import H11Protocol
 
     class TimedProtocol(H11Protocol):
@@ -116,6 +113,7 @@ def _protocol() -> Any:
             self._watch()
 
         def _watch(self) -> None:
+            """Start the timer while a header is awaited, and stop it once the request has begun."""
             waiting = self.cycle is None or self.cycle.response_complete
             if not waiting and self.header_timer is not None:
                 self.header_timer.cancel()
@@ -132,7 +130,7 @@ def _protocol() -> Any:
 
 
 def serve(
-    project: "Project",
+    project: Project,
     listening: socket.socket,
     host: str,
     ready: Callable[[str], object],
@@ -140,10 +138,8 @@ def serve(
     key: Path | None = None,
     label_studio: bool = False,
 ) -> None:
-    """Answer until Ctrl-C; `ready` gets the address to open, token included."""
+    """Answer requests until Ctrl-C. `ready` is called with the address to open, which includes the token."""
     import uvicorn
-
-    from imprint.serve.projects import Projects
 
     tls, port = certificate is not None, listening.getsockname()[1]
     if tls and key is None:
@@ -154,8 +150,8 @@ def serve(
     try:
         config.load()
     except OSError as e:
-        raise FileError(f"{certificate} and {key} are no certificate with its key in PEM: {e.strerror or e}.") from None
-    ready(f"http{'s' if tls else ''}://{_reached_as(host)}:{port}/?token={token}")
+        raise FileError(f"{certificate} and {key} must be a PEM certificate and its key: {e.strerror or e}.") from None
+    ready(f"http{'s' if tls else ''}://{_public_name(host)}:{port}/?token={token}")
     try:
         uvicorn.Server(config).run(sockets=[listening])
     finally:
@@ -163,8 +159,8 @@ def serve(
         guard.app.close()
 
 
-def _reached_as(host: str) -> str:
-    """The host in an address that another machine can open."""
+def _public_name(host: str) -> str:
+    """The host name in an address that a browser can open."""
     if host in ("0.0.0.0", "::"):
         return socket.gethostname()
     return f"[{host}]" if ":" in host else host

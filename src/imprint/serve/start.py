@@ -1,4 +1,4 @@
-"""Which project a person means, and how it is filled for the first time."""
+"""Opening a project for `imprint serve`, and importing the model file or folder that it was started with."""
 
 import os
 from collections.abc import Callable
@@ -21,13 +21,13 @@ from imprint.serve.project import CommitOutcome, Project
 from imprint.serve.store import digest_of, facts_of
 
 AT_ONCE = 16
-"""Inputs that are decoded and added at the same time."""
-IMPORT = "import"  # the fact that states how far a first import has come
+"""Number of inputs that are decoded and added at the same time."""
+IMPORT = "import"  # the fact that holds the progress of the first import
 UNFINISHED, FINISHED = "unfinished", "finished"
 
 
 class StartedProject(NamedTuple):
-    """A project, and sentences about the folder that filled it: how it was read, and files that could not be."""
+    """A project, and sentences about the folder that was imported: how it was read, and unreadable files."""
 
     project: Project
     sentences: list[str]
@@ -42,13 +42,13 @@ def started(
     tree: bool | None = None,
     progress: Callable[[int, int], object] = lambda done, total: None,
 ) -> StartedProject:
-    """The project of a model file, of a folder of pictures, or of neither.
+    """The project of a model file, of a folder of pictures, or, without a `source`, the default one.
 
-    One that exists is continued, and so is its first import if that was interrupted.
+    An existing project is continued, and so is an interrupted import.
     """
     model = Imprinter.load(source, backbone=backbone, threads=threads) if source and not source.is_dir() else None
     if model is not None and not modality(model.modality).needs_backbone:
-        raise FileError(f"{source} is a classifier of embeddings, without a backbone; a page needs one with.")
+        raise FileError(f"{source} is a classifier of embeddings, without a backbone; the page needs a model with one.")
     if model is None and backbone is None and source is not None:
         backbone = backbones.default(load_folder(source, "train", tree=tree).modality)
     network = model.backbone if model else backbones.load(backbone, threads=threads) if backbone else None
@@ -75,13 +75,13 @@ def opened(
     threads: int | None = None,
     network: Backbone | None = None,
 ) -> Project:
-    """A project with the network and the recipe that it states, unless others are given."""
+    """The project in a folder, with its stored backbone and recipe unless others are given."""
     facts = facts_of(folder)
     recipe = recipe or facts.get("recipe", DEFAULT)
     stated = facts.get("backbone", backbones.default("image"))
     if spec is None and backbones.stated_fingerprint(stated) is None:
         raise FileError(
-            f"{folder} uses the network {stated}, which has to be loaded before it can be trusted; if you want that, "
+            f"{folder} uses the backbone {stated}, which has to be loaded before it can be trusted; if you want that, "
             f"start the page with it: imprint serve --folder {folder} --backbone {stated}."
         )
     spec = spec or stated
@@ -94,13 +94,13 @@ def opened(
 
 
 def folder_for(source: Path | None, kind: str | None = None) -> Path:
-    """The default folder of a project: one per model file by its content, one per folder of pictures by its path.
+    """The default folder of a project: its name depends on the content of a model file, or on the path of a folder.
 
-    Without a source it is the same one, or another if that has a different modality than `kind`.
+    Without a source, it is always the same one, unless that has another modality than `kind`.
     """
     base = home() / "serve"
     if source is None:
-        former = base / "classroom"  # as earlier versions called it
+        former = base / "classroom"  # its name in earlier versions
         folder = former if former.is_dir() else base / "project"
         return (
             folder if facts_of(folder).get("modality", kind) in (kind, None) or not kind else base / f"project-{kind}"
@@ -113,7 +113,7 @@ def folder_for(source: Path | None, kind: str | None = None) -> Path:
 def _import_folder(
     project: Project, folder: Path, tree: bool | None, progress: Callable[[int, int], object]
 ) -> list[str]:
-    """Add every picture of a folder per class, once; an import that was interrupted goes on where it was."""
+    """Add every file of a folder per class, once; an interrupted import is continued."""
     if project.store.fact(IMPORT) != UNFINISHED and project.history.revision:
         return []
     split = load_folder(folder, "train", tree=tree)
@@ -121,7 +121,7 @@ def _import_folder(
         plural = modality(split.modality).plural
         raise ParameterError(
             f"{folder} holds {plural}, and {project.backbone.record.name} reads {project.modality.plural}; choose "
-            f"another network with --backbone."
+            f"another backbone with --backbone."
         )
     project.store.state(IMPORT, UNFINISHED)
     inputs, group, sentences = split.inputs, f"import {folder.name}", list(split.omissions)
@@ -130,7 +130,7 @@ def _import_folder(
         raw, name = inputs.raw(i), Path(inputs.names[i]).name
         return project.add(raw, project.embed(raw, name).result(), label, name, group).result()
 
-    for label in dict.fromkeys(split.labels.tolist()):  # in order: pictures arrive at the same time
+    for label in dict.fromkeys(split.labels.tolist()):  # creates the classes in order: threads add the files
         if label not in project.history.labelled.classes:
             project.change({"do": "create", "label": label, "group": group}).result()
     with ThreadPoolExecutor(AT_ONCE) as pool:

@@ -1,4 +1,4 @@
-"""The files of a project: one database of changes and pictures, and one of what can be computed again."""
+"""The files of a project: a database of changes and files, and a cache of embeddings. Previews of files."""
 
 import hashlib
 import io
@@ -20,8 +20,8 @@ from imprint.core.types import Array
 from imprint.modalities import Modality
 from imprint.modalities.image import read_picture
 from imprint.modalities.sound import Recording
+from imprint.serve.labelled import Entry
 
-Entry = dict[str, Any]
 PROJECT = "project.sqlite"
 CACHE = "cache.sqlite"
 MARK = "acknowledged"
@@ -37,17 +37,17 @@ QUALITY = 85
 
 
 def digest_of(raw: bytes) -> str:
-    """SHA-256, the key of a picture, a text or a model file."""
+    """SHA-256 of the bytes of a picture, a text or a model file: its key in the store."""
     return hashlib.sha256(raw).hexdigest()
 
 
 def project_name(folder: Path, stated: str | None) -> str:
-    """The name that a project states, or that of its folder without the digest."""
+    """The name of a project if one is stored, else that of its folder without the digest."""
     return stated or re.sub(r"-[0-9a-f]{12}$", "", folder.name)
 
 
 def facts_of(folder: Path) -> dict[str, str]:
-    """The facts that a project states, also one that is open; none where there is no project."""
+    """The stored facts (name, backbone, recipe ...) of a project, which may be open; empty if there is none."""
     if not (folder / PROJECT).is_file():
         return {}
     with closing(Database(folder / PROJECT, PROJECT_TABLES, version=1)) as database:
@@ -55,13 +55,13 @@ def facts_of(folder: Path) -> dict[str, str]:
 
 
 def state_fact(folder: Path, name: str, value: str) -> None:
-    """State a fact about a project."""
+    """Store a fact about a project."""
     with closing(Database(folder / PROJECT, PROJECT_TABLES, version=1)) as database, database.transaction():
         database.insert("facts", name, value)
 
 
 def copy_project(folder: Path, target: Path) -> None:
-    """Copy a project with its embeddings as it is now, also one that is open."""
+    """Copy a project with its embeddings; it may be open."""
     target.mkdir(parents=True, mode=0o700)
     for name, tables in ((PROJECT, PROJECT_TABLES), (CACHE, CACHE_TABLES)):
         if (folder / name).is_file():
@@ -70,11 +70,11 @@ def copy_project(folder: Path, target: Path) -> None:
 
 
 class ProjectStore:
-    """Changes and files that are on the disk before anybody is told so.
+    """Changes and files, durable before they are acknowledged.
 
-    Row r of `changes` is the r-th change, and the fact `revision` states how many there are, so that a lost row is
-    noticed. Because SQLite takes damage at the end of its log for a write that never finished, a third file states
-    which change was the last to be acknowledged.
+    Row r of `changes` is the r-th change, and the fact `revision` is their number, so that a lost row is noticed.
+    SQLite takes damage at the end of its log for a write that did not finish. So a third file states the last change
+    that was acknowledged.
     """
 
     def __init__(self, folder: Path):
@@ -89,7 +89,7 @@ class ProjectStore:
             raise
 
     def commit(self, entries: Sequence[Entry], files: Mapping[str, bytes]) -> None:
-        """Write changes and the files that they refer to; when this returns they are on the disk, or none counts."""
+        """Write changes and the files that they refer to. They are on the disk when this returns, all or none."""
         after = self.revision + len(entries)
         with self._database.transaction():
             for digest, content in files.items():
@@ -101,7 +101,7 @@ class ProjectStore:
         self._acknowledge()
 
     def file(self, digest: str) -> bytes:
-        """A picture or a model file as it came."""
+        """The content of a picture or a model file."""
         rows = self._database.read("SELECT content FROM files WHERE digest = ?", digest)
         content: Any = rows[0][0] if rows else b""
         if not isinstance(content, bytes) or digest_of(content) != digest:
@@ -109,7 +109,7 @@ class ProjectStore:
         return content
 
     def fact(self, name: str) -> str | None:
-        """A fact about the project, None where nothing was stated."""
+        """A fact about the project; None if it is not stored."""
         for row in self._database.read("SELECT * FROM facts WHERE name = ?", name):
             if not is_intact(row):
                 raise self._database.damaged(f"the fact {name!r}")
@@ -117,12 +117,12 @@ class ProjectStore:
         return None
 
     def state(self, name: str, value: str) -> None:
-        """State a fact about the project."""
+        """Store a fact about the project."""
         with self._database.transaction():
             self._database.insert("facts", name, value)
 
     def close(self) -> None:
-        """Let go of the database."""
+        """Close the database."""
         self._database.close()
 
     def _keep(self, digest: str, content: bytes) -> None:
@@ -141,7 +141,7 @@ class ProjectStore:
         return [json.loads(row[1]) for row in rows]
 
     def _acknowledge(self) -> None:
-        """Overwrite the mark. It is not synchronised: after a power failure it may only state an earlier change."""
+        """Write the number of the last change to its file, without fsync: it may be too low after a power failure."""
         with suppress(OSError):
             handle = os.open(self._mark, os.O_WRONLY | os.O_CREAT, 0o600)
             try:
@@ -163,7 +163,10 @@ class ProjectStore:
 
 
 class ProjectCache:
-    """Embeddings. What is lost or damaged here is computed again, so no failure of it is reported."""
+    """Embeddings in memory and on the disk. Lost or damaged ones are computed again, so failures are not reported.
+
+    The database stays open, because closing a write-ahead log for every row would take over 100 times as long.
+    """
 
     def __init__(self, folder: Path, backbone: str, width: int):
         self._path, self._backbone, self._width = folder / CACHE, backbone, width
@@ -177,14 +180,14 @@ class ProjectCache:
         return self._rows[digest]
 
     def keep(self, digest: str, row: Array) -> None:
-        """Remember an embedding."""
+        """Store an embedding."""
         if digest not in self._rows:
             self._rows[digest] = np.array(row, np.float32)
             with suppress(FileError), self._database.transaction():
                 self._database.insert("embeddings", self._backbone, digest, self._rows[digest].astype("<f4").tobytes())
 
     def close(self) -> None:
-        """Let go of the database."""
+        """Close the database."""
         self._database.close()
 
     def _opened(self) -> Database:
@@ -201,13 +204,13 @@ class ProjectCache:
         except FileError:
             database.close()
             raise
-        whole = (row for row in rows if is_intact(row) and len(row[2]) == 4 * self._width)
-        self._rows = {digest: np.frombuffer(raw, "<f4") for _, digest, raw, _ in whole}
+        intact = (row for row in rows if is_intact(row) and len(row[2]) == 4 * self._width)
+        self._rows = {digest: np.frombuffer(raw, "<f4") for _, digest, raw, _ in intact}
         return database
 
 
 def preview(modality: Modality, raw: bytes, side: int) -> tuple[str, bytes]:
-    """An input for the page: decoded and encoded again, so that nothing else of the file gets there."""
+    """The media type and bytes of an input for the page. It is decoded and encoded again, which removes all else."""
     item = read_picture(raw, side) if modality.name == "image" else modality.read(raw)
     shown = modality.show(item)
     out = io.BytesIO()

@@ -1,22 +1,19 @@
 """What the page shows, as JSON: the state of a project, and the evaluation of its model."""
 
 from collections import Counter
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from imprint.calibration import OutOfFold
+from imprint.calibration import Calibration
 from imprint.calibration.calibration import wilson
 from imprint.calibration.caveats import caveats
-from imprint.core.tree import LabelTree
-from imprint.core.types import Array
-from imprint.evaluation.evaluation import level_accuracies
+from imprint.evaluation import Evaluation
 from imprint.evaluation.label_errors import label_errors
-from imprint.serve.evaluation import HeldOut, ModelEvaluation, why_uncalibrated
+from imprint.serve.evaluation import ModelEvaluation, why_uncalibrated
 from imprint.serve.export import picture_input
-from imprint.serve.labelled import LabelledItem, LabelledSet
-from imprint.serve.tags import tag_figures
+from imprint.serve.labelled import LabelledSet
+from imprint.tags import TagHead
 
 if TYPE_CHECKING:
     from imprint.serve.project import Project
@@ -24,6 +21,7 @@ if TYPE_CHECKING:
 MOST_LISTED = 60
 FEW = 5
 """Classes with fewer items are the first to need more."""
+GOOD_RECALL = 0.9
 
 
 def state(project: "Project") -> dict[str, Any]:
@@ -48,94 +46,99 @@ def state(project: "Project") -> dict[str, Any]:
         "describes": project.backbone.embeds_names,
         "suffixes": sorted(modality.suffixes()),
         "backbone": project.backbone.record.name,
-        "undo": history.can_undo,
-        "redo": history.can_redo,
+        "undo": bool(history.done),
+        "redo": bool(history.undone),
         "classes": classes,
     }
 
 
 def evaluated(evaluation: ModelEvaluation, labelled: LabelledSet) -> dict[str, Any]:
     """What the page shows under Evaluate."""
-    predictions, calibration = evaluation.predictions, evaluation.calibration
-    twins = [list(group) for group in evaluation.duplicates[:MOST_LISTED]]
+    model, calibration, held_out = evaluation.model, evaluation.calibration, evaluation.held_out
     common: dict[str, Any] = {
         "revision": evaluation.history.revision,
         "calibrated": calibration is not None,
-        "duplicates": twins,
-        "held_out": _held_out(evaluation.held_out, labelled) if evaluation.held_out else None,
+        "duplicates": [list(group) for group in evaluation.duplicates[:MOST_LISTED]],
+        "held_out": _measured(held_out.evaluation(evaluation.tree), labelled) if held_out else None,
     }
-    if evaluation.model is not None and evaluation.model.tags is not None:
-        return {**common, **tag_figures(evaluation.model.tags)}
-    if predictions is None or calibration is None or not np.isfinite(calibration.expected_accuracy):
-        basis_folds = evaluation.model.basis.folds if evaluation.model else None
-        reason = why_uncalibrated(labelled, basis_folds)
-        return {**common, "ready": False, "reason": reason, "advice": _advice(labelled, {}, [])}
-    classes, P = predictions.classes.tolist(), calibration.probabilities(predictions.shares)
-    truth, winner = (index[predictions.assessed] for index in (predictions.own, predictions.winners))
-    order, counts = _confusion([classes[c] for c in truth], [classes[c] for c in winner], labelled)
-    wrong = np.flatnonzero(predictions.assessed & ~predictions.right).tolist() if evaluation.items else []
-    winners = predictions.winners
-    mistakes = [_mistake(evaluation.items[n], classes[winners[n]], P[n, winners[n]]) for n in wrong]
-    basis, rows = evaluation.model.basis if evaluation.model else None, predictions.assessed
-    tree = LabelTree.of(classes, flat=basis is not None and basis.flat)
-    levels = level_accuracies(P[rows], tree, predictions.classes[predictions.own[rows]].tolist())
-    recall = {k: counts[c, c] / counts[c].sum() for c, k in enumerate(order) if counts[c].sum()}
+    if model is not None and model.tags is not None:
+        return {**common, **_tag_figures(model.tags, any(item.held_out for item in labelled.items.values()))}
+    predicted = evaluation.cross_validated()
+    if predicted is None or calibration is None:
+        reason = why_uncalibrated(labelled, model.basis.folds if model else None)
+        return {**common, "ready": False, "reason": reason, "advice": _advice(labelled, None)}
+    result = predicted.evaluation(evaluation.tree)
     return {
         **common,
+        **_measured(result, labelled),
         "ready": True,
-        "rows": int(predictions.assessed.sum()),
         "accuracy": calibration.expected_accuracy,
         "interval": list(calibration.expected_interval),
         "caveats": caveats(evaluation.folds, "examples") if evaluation.folds else [],
-        "levels": [one._asdict() for one in levels],
-        "classes": order,
-        "confusion": counts.tolist(),
-        "mistakes": mistakes,
-        "mislabelled": _mislabelled(evaluation, predictions, P)[:MOST_LISTED] if evaluation.items else [],
-        "advice": _advice(labelled, recall, mistakes),
+        "levels": [one._asdict() for one in result.levels],
+        "mislabelled": _mislabelled(evaluation, calibration),
+        "advice": _advice(labelled, result),
     }
 
 
-def _confusion(truth: list[str], predicted: list[str], labelled: LabelledSet) -> tuple[list[str], Array]:
-    """The confusion matrix, with the classes in the order in which they were added."""
-    added = {label: n for n, label in enumerate(labelled.classes)}
-    classes = sorted({*truth, *predicted}, key=lambda label: (added.get(label, len(added)), label))
-    index = {label: n for n, label in enumerate(classes)}
-    counts = np.zeros((len(classes), len(classes)), dtype=int)
-    np.add.at(counts, ([index[label] for label in truth], [index[label] for label in predicted]), 1)
-    return classes, counts
+def _measured(result: Evaluation, labelled: LabelledSet) -> dict[str, Any]:
+    """Accuracy, mistakes and the confusion matrix.
 
-
-def _held_out(held_out: HeldOut, labelled: LabelledSet) -> dict[str, Any]:
-    """Accuracy, confusion matrix and mistakes on the items that were held out."""
-    winners, best = held_out.P.argmax(axis=1), held_out.P.max(axis=1)
-    predicted, truth = held_out.classes[winners].tolist(), [i.label for i in held_out.items]
-    classes, counts = _confusion(truth, predicted, labelled)
-    accuracy = float(np.trace(counts) / len(truth))
-    wrong = [n for n, label in enumerate(truth) if predicted[n] != label]
+    The matrix has the classes that occur as labels or as predictions, in the order in which they were added.
+    """
+    counts, added = np.array(result.confusion), {label: n for n, label in enumerate(labelled.classes)}
+    occurring = np.flatnonzero(counts.any(axis=0) | counts.any(axis=1)).tolist()
+    order = sorted(occurring, key=lambda c: added.get(result.classes[c], len(added)))
     return {
-        "rows": len(truth),
-        "accuracy": accuracy,
-        "interval": list(wilson(accuracy, len(truth))),
-        "classes": classes,
-        "confusion": counts.tolist(),
-        "mistakes": [_mistake(held_out.items[n], predicted[n], best[n]) for n in wrong],
+        "rows": result.rows,
+        "accuracy": result.accuracy,
+        "interval": list(wilson(result.accuracy, result.rows)),
+        "classes": [result.classes[c] for c in order],
+        "confusion": counts[np.ix_(order, order)].tolist(),
+        "mistakes": [_mistake(int(m.path), m.label, m.predicted, m.probability) for m in result.mistakes if m.path],
     }
 
 
-def _mislabelled(evaluation: ModelEvaluation, predictions: OutOfFold, P: Array) -> list[dict[str, Any]]:
+def _mislabelled(evaluation: ModelEvaluation, calibration: Calibration) -> list[dict[str, Any]]:
     """Items that are likely in the wrong class, the most suspect first."""
+    predictions, items = evaluation.predictions, evaluation.items
+    if predictions is None or not items:
+        return []
+    P, classes = calibration.probabilities(predictions.shares), predictions.classes.tolist()
     suspects = label_errors(predictions.scores, predictions.shares, P, predictions.own, predictions.assessed)
-    classes = predictions.classes.tolist()
-    return [_mistake(evaluation.items[n], classes[c], P[n, c]) for n, c, _ in suspects]
+    return [_mistake(items[n].id, items[n].label, classes[c], P[n, c]) for n, c, _ in suspects[:MOST_LISTED]]
 
 
-def _mistake(item: LabelledItem, predicted: str, probability: Array) -> dict[str, Any]:
-    return {"id": item.id, "label": item.label, "predicted": predicted, "probability": round(float(probability), 4)}
+def _mistake(id: int, label: str, predicted: str, probability: float) -> dict[str, Any]:
+    return {"id": id, "label": label, "predicted": predicted, "probability": round(float(probability), 4)}
 
 
-def _advice(labelled: LabelledSet, recall: Mapping[str, float], mistakes: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """What would help most, the first thing first: classes with few items, then classes with low recall."""
+def _tag_figures(head: TagHead, any_held_out: bool) -> dict[str, Any]:
+    """The leave-one-out results of a model of tags, and whether there are held-out items, which are not evaluated."""
+    calibration, rows = head.calibration, head.rows_per_class
+    per_label = zip(map(str, head.labels), rows.tolist(), calibration.average_precision, calibration.f1)
+    present = rows > 0
+    return {
+        "ready": True,
+        "calibrated": True,
+        "rows": round(float(head.proxies.mass.sum())),
+        "accuracy": calibration.expected_accuracy,
+        "interval": list(calibration.expected_interval),
+        "tags": {
+            "mean_average_precision": float(calibration.average_precision[present].mean()),
+            "macro_f1": float(calibration.f1[present].mean()),
+            "per_label": [
+                {"label": label, "rows": round(n), "average_precision": float(precision), "f1": float(f1)}
+                for label, n, precision, f1 in per_label
+            ],
+            "held_out_ignored": any_held_out,
+        },
+        "advice": [],
+    }
+
+
+def _advice(labelled: LabelledSet, result: Evaluation | None) -> list[dict[str, Any]]:
+    """What would improve the model most, first things first: classes with few items, then classes with low recall."""
     sizes = {
         label: sum(not item.held_out for item in items)
         for label, items in labelled.by_class().items()
@@ -144,8 +147,9 @@ def _advice(labelled: LabelledSet, recall: Mapping[str, float], mistakes: list[d
     advice: list[dict[str, Any]] = [] if len(labelled.classes) > 1 else [{"kind": "class"}]
     few = sorted((n, label) for label, n in sizes.items() if n < FEW)
     advice += [{"kind": "few", "label": label, "count": n} for n, label in few[:3]]
-    for label, share in sorted(recall.items(), key=lambda pair: pair[1]):
-        confused = Counter(m["predicted"] for m in mistakes if m["label"] == label).most_common(1)
-        if share < 0.9 and confused and sizes.get(label, 0) >= FEW:
-            advice.append({"kind": "confused", "label": label, "with": confused[0][0], "recall": float(share)})
+    measured = [one for one in result.per_class if one.recall is not None] if result else []
+    for label, _, recall, _ in sorted(measured, key=lambda one: one.recall or 0):
+        confused = Counter(m.predicted for m in result.mistakes if m.label == label).most_common(1) if result else []
+        if recall is not None and recall < GOOD_RECALL and confused and sizes.get(label, 0) >= FEW:
+            advice.append({"kind": "confused", "label": label, "with": confused[0][0], "recall": recall})
     return advice[:5]

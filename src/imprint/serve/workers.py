@@ -1,4 +1,4 @@
-"""Supervised threads, and the one that embeds: a task that fails fails alone, and the thread goes on."""
+"""Supervised threads, and the thread that embeds. A failing task fails alone, and its thread continues."""
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
@@ -17,15 +17,15 @@ ResultT = TypeVar("ResultT")
 
 
 class TaskFailedError(ImprintError):
-    """A task ended in an error that nobody expected; later tasks are not affected."""
+    """A task ended in an unexpected error; later tasks are not affected."""
 
 
 class SupervisedThread(Generic[TaskT, ResultT]):
     """Drains a queue in batches on one thread, in the order of arrival.
 
-    `work` takes at most `most` tasks and returns for each a result or the error that it ended in. If it raises, none of
-    the batch may count, and each task is tried again alone: an error reaches only the task that caused it. If something
-    ends the thread's work, such as SystemExit, its tasks fail and it starts again.
+    `work` takes up to `most` tasks and returns a result or an error for each. It must have no effect if it raises: each
+    task of the batch is then tried again alone, so that an error reaches only the task that caused it. If something
+    ends the thread, such as SystemExit, its tasks fail and it is started again.
 
     >>> thread = SupervisedThread("example", lambda numbers: [1 / n for n in numbers], most=2)
     >>> futures = [thread.submit(n) for n in (1, 0, 4)]
@@ -40,7 +40,7 @@ class SupervisedThread(Generic[TaskT, ResultT]):
         self._running: list[tuple[TaskT, Future[ResultT]]] = []
         self._failures, self._restarts, self._closed = 0, 0, False
         self.error: str | None = None
-        """The message of the last failure; None once a batch has succeeded since."""
+        """The message of the last failure; None after a batch has succeeded."""
         self._lock = Lock()
         self._thread = self._started()
 
@@ -55,12 +55,12 @@ class SupervisedThread(Generic[TaskT, ResultT]):
         return future
 
     def status(self) -> dict[str, Any]:
-        """Whether the thread runs (it is restarted here if not), and how often a task or the thread has failed."""
+        """Whether the thread is alive (a dead one is restarted first), and the numbers of failures and restarts."""
         self._revive()
         return {"alive": self._thread.is_alive(), "failures": self._failures, "restarts": self._restarts}
 
     def close(self) -> None:
-        """Finish what is queued, then stop."""
+        """Finish the queued tasks, then stop."""
         self._closed = True
         self._queue.put(None)
         self._thread.join()
@@ -82,7 +82,7 @@ class SupervisedThread(Generic[TaskT, ResultT]):
             self._restarts += 1
 
     def _drained(self) -> bool:
-        """Work until `close`; False where something ended the work before."""
+        """Work until `close`; False if an error ended the work."""
         try:
             while batch := self._taken():
                 self._running = batch
@@ -124,7 +124,7 @@ class SupervisedThread(Generic[TaskT, ResultT]):
         return TaskFailedError(self.error)
 
     def _taken(self) -> list[tuple[TaskT, "Future[ResultT]"]]:
-        """What is queued, at least one task; empty after `close`."""
+        """The queued tasks, at least one; empty after `close`."""
         batch: list[tuple[TaskT, Future[ResultT]]] = []
         while len(batch) < self._most:
             try:
@@ -134,7 +134,7 @@ class SupervisedThread(Generic[TaskT, ResultT]):
             if queued is None:
                 self._queue.put(None)  # for the next call
                 break
-            if queued[1].set_running_or_notify_cancel():  # from here on nobody else ends it
+            if queued[1].set_running_or_notify_cancel():  # from here on it cannot be cancelled
                 batch.append(queued)
         return batch
 
@@ -152,8 +152,8 @@ class ClassWords(str):
 class BatchingEmbedder:
     """A backbone that any thread may use.
 
-    Inputs are decoded by the thread that brings them. Whenever the network is free, it takes all that are ready, up to
-    64: a single input does not wait, and many at once cost what they cost in a batch.
+    The calling thread decodes its input. Whenever the backbone is free, it embeds all inputs that are ready, up to 64,
+    in one batch: a single input does not wait, and many are fast.
     """
 
     def __init__(self, backbone: Backbone):
@@ -161,7 +161,7 @@ class BatchingEmbedder:
         self.thread: SupervisedThread[tuple[Any, str], Array] = SupervisedThread("embed", self._embed, BATCH_SIZE)
 
     def submit(self, raw: bytes, name: str) -> "Future[Array]":
-        """Decode the bytes of an input now, and embed it soon.  # (d,)"""
+        """Decode an input now, and queue it to be embedded.  # (d,)"""
         try:
             prepared = self.backbone.prepare(self._modality.read(raw))
         except UnreadableInput as e:
@@ -169,7 +169,7 @@ class BatchingEmbedder:
         return self.thread.submit((prepared, name))
 
     def submit_name(self, words: str) -> "Future[Array]":
-        """Embed the name or description of a class soon.  # (d,)"""
+        """Queue the name or description of a class to be embedded.  # (d,)"""
         return self.thread.submit((ClassWords(words), words))
 
     def _embed(self, batch: list[tuple[Any, str]]) -> Sequence[Array | Exception]:

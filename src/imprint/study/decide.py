@@ -111,7 +111,7 @@ class DecisionTable:
 def _together(graph: WorkGraph, proxies: UnitProxies, queries: Array, numbers: list[int]) -> dict[int, DecisionCounts]:
     """Compute decisions together, one group of test rows and one comparison after the other."""
     tables = _decision_tables(graph, proxies, numbers)
-    for batch in graph.query_groups():
+    for batch in graph.query_groups(range(len(graph.splits))):
         here = [(how, q) for (how, split), q in tables.items() if split in batch.splits]
         if best := [q for how, q in here if how == BEST]:
             _by_best_score(graph, queries, batch, best)

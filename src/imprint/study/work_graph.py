@@ -1,7 +1,9 @@
 """The distinct computations behind the experiments of a unit: classes, task splits, proxies and decisions."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import compress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -62,7 +64,7 @@ class QueryGroup(NamedTuple):
     """Test rows that belong to the same task splits."""
 
     rows: Array
-    splits: tuple[int, ...]
+    splits: frozenset[int]
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,15 +109,15 @@ class WorkGraph:
         states = sum(len(set(sharing.serving_requests(list(r.values())))) for r in self.requests().values())
         return states + len(self.spec)
 
-    def query_groups(self) -> list[QueryGroup]:
-        """The test rows, grouped by the task splits that they belong to."""
-        last = max(int(split.rows[-1]) for split in self.splits)
-        belongs = np.zeros((last + 1, len(self.splits)), dtype=bool)
-        for i, split in enumerate(self.splits):
-            belongs[split.rows, i] = True
+    def query_groups(self, splits: Sequence[int]) -> list[QueryGroup]:
+        """The test rows of some task splits, grouped by those that they belong to."""
+        last = max(int(self.splits[i].rows[-1]) for i in splits)
+        belongs = np.zeros((last + 1, len(splits)), dtype=bool)
+        for column, i in enumerate(splits):
+            belongs[self.splits[i].rows, column] = True
         patterns, pattern = np.unique(np.packbits(belongs, axis=1), axis=0, return_inverse=True)
         groups = (np.flatnonzero(pattern.ravel() == p) for p in range(len(patterns)))
-        return [QueryGroup(g, tuple(np.flatnonzero(belongs[g[0]]).tolist())) for g in groups if belongs[g[0]].any()]
+        return [QueryGroup(g, frozenset(compress(splits, belongs[g[0]]))) for g in groups if belongs[g[0]].any()]
 
 
 def build(unit: "Unit", y: Array, y_test: Array) -> WorkGraph:

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from imprint.aggregators.kernel import Kernel, SolvedKernel
+from imprint.calibration import CrossValidation
 from imprint.core.arrays import as_labels, to_device, to_numpy
 from imprint.core.component import DEFAULT
 from imprint.core.digest import class_rng
@@ -160,6 +161,13 @@ class TagHead(Decider):
             raise ParameterError("score(X, y): y must be an indicator matrix or a set of labels per row.")
         right = np.array(predicted_sets(predicted, self.labels)) == true.sets
         return float(np.average(right, weights=weight))
+
+
+def new_head(method: Method, seed: int, dtype: Any, labels: tuple[Any, ...] | None, calibrate: bool) -> Head | TagHead:
+    """A head without classes, to learn rows of this type; with `labels`, a head of tags, which is always calibrated."""
+    if labels is not None:
+        return TagHead(Head(method, seed, dtype), labels)
+    return Head(method, seed, dtype, folds=CrossValidation.new(method, seed, dtype) if calibrate else None)
 
 
 def predicted_sets(Y: Array, labels: Sequence[Any]) -> list[str]:

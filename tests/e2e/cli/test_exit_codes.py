@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import typer
 
-from imprint.cli._run import application
+from imprint.cli._run import SUMMARIES, application
 from imprint.cli._studies import show_summary
 from imprint.embeddings import write_pack
 
@@ -90,9 +90,19 @@ def kept(place):
 def test_every_command_is_tried():
     """Every command and sub-command, found and not listed; all others of this file go over the list above."""
     found = set()
-    for name, command in typer.main.get_command(application()).commands.items():
+    for name, command in application().commands.items():
         found |= {f"{name} {inner}" for inner in getattr(command, "commands", {})} or {name}
     assert found == set(COMMANDS)
+
+
+def test_help_lists_the_first_sentence_of_every_command():
+    for name, summary in SUMMARIES.items():
+        assert application().commands[name].get_short_help_str(100).rstrip(".") == summary.rstrip("."), name
+
+
+def test_a_misspelt_command_is_corrected(imprint):
+    done = imprint("fitt")
+    assert (done.code, done.err.splitlines()[-1]) == (2, "Error: No such command 'fitt'. Did you mean 'fit'?")
 
 
 @EVERY

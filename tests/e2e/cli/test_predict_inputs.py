@@ -47,6 +47,18 @@ def test_texts_with_dots_and_files_are_told_apart(imprint, texts, tmp_path):
     assert answers(imprint("predict", texts, "inbox", "--json"))[0][1] == "card"
 
 
+def test_blank_texts_are_unreadable(imprint, texts, tmp_path):
+    done = imprint("predict", texts, "")
+    assert (done.code, done.out, done.err) == (1, "", "Error: Cannot read text 1: the text is empty.\n")
+    done = imprint("predict", texts, "my card is lost.", " ", "--json")
+    assert (done.code, [a["path"] for a in json.loads(done.out)]) == (1, ["my card is lost."])
+    assert "Skipped text 2: the text is empty." in done.err
+    (tmp_path / "new.csv").write_text('text,number\nlost my card,1\n" ",2\n')
+    done = imprint("predict", texts, "new.csv", "--csv")
+    assert done.code == 1
+    assert [line.split(",")[2] for line in done.out.splitlines()] == ["label", "card", ""]
+
+
 def test_csv_appends_columns_to_the_table(imprint, texts, mails):
     mails.write_text('id,text,label\n7,"a fee, wrong",old\n8,,old\n9,lost card,old\n')
     done = imprint("predict", texts, mails, "--csv")

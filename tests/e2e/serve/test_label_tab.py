@@ -2,29 +2,19 @@
 
 import numpy as np
 import pytest
-from PIL import Image
 
-from . import browser
-from .browser import chromium
+from .browser import chromium, save_coloured
 
 COLOURS = {"red": 0, "blue": 2, "green": 1}
-
-
-@pytest.fixture(autouse=True)
-def _browser():
-    browser.need()
 
 
 @pytest.fixture
 def folder(tmp_path):
     """Thirty pictures of three colours, whose names tell which."""
     rng = np.random.default_rng(0)
-    (tmp_path / "unlabelled").mkdir()
     for i in range(30):
         kind = list(COLOURS)[i % 3]
-        pixels = rng.integers(0, 70, (48, 64, 3), dtype=np.uint8)
-        pixels[8:40, 8:56, COLOURS[kind]] += 160
-        Image.fromarray(pixels).save(tmp_path / "unlabelled" / f"{kind}-{i}.png")
+        save_coloured(tmp_path / "unlabelled" / f"{kind}-{i}.png", COLOURS[kind], rng)
     return tmp_path / "unlabelled"
 
 

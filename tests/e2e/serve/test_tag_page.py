@@ -1,18 +1,11 @@
 """A model of tags in a real browser: it opens, answers with several labels, and shows the results of each label."""
 
 import numpy as np
-import pytest
 from PIL import Image
 
 from imprint import Imprinter
 
-from . import browser
 from .browser import chromium, column
-
-
-@pytest.fixture(autouse=True)
-def _browser():
-    browser.need()
 
 
 def halves(top, bottom, seed):

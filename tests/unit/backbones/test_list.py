@@ -38,8 +38,7 @@ def test_listing_imports_nothing_heavy():
 
 def test_the_table_fits_eighty_columns(capsys, monkeypatch):
     monkeypatch.setattr(_terminal, "UNLIMITED", 80)
-    found = listing.backbones()
-    _terminal.table(found.heads(), found.rows(), right=found.right)
+    listing.list_backbones().print()
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == len(names()) + 2  # no row is wrapped
     assert [line.split()[0] for line in lines[2:]] == names()
@@ -47,8 +46,8 @@ def test_the_table_fits_eighty_columns(capsys, monkeypatch):
 
 def test_measuring_times_those_that_are_here(monkeypatch):
     monkeypatch.setattr(backbone.inputs_per_second, "__defaults__", (0.01,))
-    found = listing.measured(listing.backbones())
-    speeds = {o["name"]: o["per_second"] for o in found.objects}
+    listed = listing._measured(listing.list_backbones())
+    speeds = {o["name"]: o["per_second"] for o in listed.objects}
     assert set(speeds) >= {"efficientnet_lite0", "minilm", "raw", "tinynet"}
     assert speeds["raw"] > speeds["efficientnet_lite0"] > 0
 

@@ -182,6 +182,10 @@ def test_a_second_pass_over_other_rows_is_refused():
     refused("first pass", lambda: again.update(X[:, :3], y))
     refused("finite", lambda: again.update(X * np.nan, y))
     refused("same first pass", lambda: again.merge(Accumulator(scatter=False).update(X + 1, y).second_pass()))
+    refused("same first pass", lambda: again.merge(Accumulator().update(X, y).second_pass()))
+    head = np.eye(4, 6)
+    one, other = (Accumulator().update(X, y).second_pass(weights) for weights in (head, -head))
+    refused("same head", lambda: one.merge(other))
 
 
 def test_many_small_classes_hold_rows_not_matrices():

@@ -9,12 +9,12 @@ from imprint.paper import ARTEFACTS, same_architecture
 from imprint.paper.artefact import Results, Scores
 from imprint.paper.page import read_runs, sections
 from imprint.paper.published import kmeans_over_k
-from imprint.paper.run import run, works
+from imprint.paper.run import planned_studies, run
 from imprint.paper.setting import MAX, Setting, discover
+from imprint.paper.studies import SEEDS, method_text, with_aggregator
 from imprint.paper.tables import find
-from imprint.paper.work import SEEDS, method_text, with_aggregator
-from imprint.report.paper_page import as_markdown
-from imprint.report.sections import Cells, Picture, Verdict, rows, together
+from imprint.report.paper_page import markdown_pages
+from imprint.report.sections import Picture, TextTable, Verdict, claim_rows, sections_by_artefact
 from imprint.study import Instance
 from imprint.tasks import resolve
 from tests.unit.paper.packs import write_pack
@@ -49,7 +49,7 @@ def test_only_what_can_be_asked_again_is(folder):
     assert [one.aggregator for one in setting.by_aggregator] == [MAX, "kernel"]
 
     def deciding(name, setting):
-        return {type(m.aggregator).__name__ for _, study in works(name, setting) for m in study.methods}
+        return {type(m.aggregator).__name__ for _, study in planned_studies(name, setting) for m in study.methods}
 
     assert deciding("paper/norms_20", setting) == {"Max", "Kernel"}
     assert deciding("paper/norms_20", discover(folder)) == {"Max"}
@@ -84,9 +84,9 @@ def test_both_answers_to_a_claim_share_a_row(asked):
     runs = read_runs([asked])
     assert [r.name for r in runs] == ["here", "here, kernel"]
     assert [s.name for s in runs[1].sections] == ["norm_pre_inf"]  # Table 1 compares published methods
-    (row,) = (r for r in rows(together(runs)) if "norm_pre and norm_inf make no" in r.text)
+    (row,) = (r for r in claim_rows(sections_by_artefact(runs)) if "norm_pre and norm_inf make no" in r.text)
     assert list(row.judged) == ["here", "here, kernel"]
-    text = as_markdown(runs)
+    text = markdown_pages(runs)["results.md"]
     assert text.count("--out RESULTS --beside kernel\n") == 2  # once for each artefact that was run
     assert "here, kernel: the same studies with kernel instead of max.\n" in text
 
@@ -102,8 +102,8 @@ def test_sets_of_a_hundred_classes_serve_the_benchmark_where_the_papers_sets_are
 
 
 def test_the_table_of_kernel_is_made_where_it_is_asked_for(folder, tmp_path):
-    assert not works("paper/kernel", discover(folder))
-    assert not works("paper/kernel", discover(folder, beside="nearest(m=1)"))
+    assert not planned_studies("paper/kernel", discover(folder))
+    assert not planned_studies("paper/kernel", discover(folder, beside="nearest(m=1)"))
     run("paper/kernel", discover(folder, beside="kernel"), tmp_path, workers=1)
     (section,) = sections(tmp_path, ["kernel"])
     assert len(section.claims) == 5
@@ -129,7 +129,7 @@ def made_up(means):
 )
 def test_claims_about_proxies_that_decide_together_can_fail(means, hold):
     artefact = ARTEFACTS["kernel"]
-    claims = artefact.judged(artefact.check(find(artefact.rows, made_up(means))))
+    claims = artefact.judge_claims(artefact.check(find(artefact.rows, made_up(means))))
     assert [c.verdict == Verdict.HOLDS for c in claims] == hold
     assert Verdict.UNTESTABLE not in {c.verdict for c in claims}
 
@@ -149,7 +149,7 @@ def test_a_published_architecture_with_other_weights_is_compared_value_by_value(
     assert before.parts  # what was run before is still there
     picture, curve, values = section.parts
     assert isinstance(picture, Picture)
-    assert isinstance(curve, Cells)
+    assert isinstance(curve, TextTable)
     d = np.load(folder / "resnet50_keras-mnist.npz")
     medians = []
     for k in (1, 5):
@@ -170,16 +170,16 @@ def test_other_architectures_have_no_such_section(folder):
     artefact = ARTEFACTS["same_architecture"]
     assert artefact.can_run(discover(folder))
     assert not artefact.can_run(discover(folder, ["one"]))
-    assert not works("paper/same_architecture", discover(folder, ["one"]))
+    assert not planned_studies("paper/same_architecture", discover(folder, ["one"]))
 
 
 def pairs(shift, nc1):
-    found = {}
+    by_dataset = {}
     for dataset in ("mnist", "cifar10"):
-        theirs = same_architecture.published_values("resnet50", dataset)
-        ours = {key: value + shift for key, value in theirs.items()} | {"NC1": nc1[dataset]}
-        found[dataset] = same_architecture.DatasetPair(theirs, ours, np.zeros((15, 3)))
-    return found
+        published = same_architecture.published_values("resnet50", dataset)
+        here = published._replace(curve=published.curve + shift, nc1=nc1[dataset])
+        by_dataset[dataset] = same_architecture.DatasetPair(published, here, np.zeros((15, 3)))
+    return by_dataset
 
 
 def test_claims_about_other_weights_can_fail():

@@ -4,25 +4,25 @@ import re
 from dataclasses import replace
 
 from imprint.report.paper_page import as_html as page
-from imprint.report.paper_page import as_markdown, markdown_pages
+from imprint.report.paper_page import markdown_pages
 from imprint.report.sections import (
-    Cells,
     Claim,
     Picture,
     Run,
     Section,
+    TextTable,
     Verdict,
+    claim_rows,
     claims_html,
     claims_table,
     line_breaks,
-    rows,
+    sections_by_artefact,
     tally,
-    together,
 )
 
 PICTURE = Picture("ranks", b'<?xml?><svg width="100pt"><g id="a"/><use href="#a"/></svg>', "Ranks.")
 CLAIM = Claim("Means win.", Verdict.HOLDS, "p 7.1e-15", Verdict.FAILS, "5-nn")
-CELLS = Cells(("", "%"), (("x", "1"),))
+CELLS = TextTable(("", "%"), (("x", "1"),))
 TABLE = Section("one", "A table", "Table 1", "48 instances.", (CELLS, PICTURE), (CLAIM,), "Said once.")
 COUNTS = Section("counts", "Counts", "Text", "Counted.", (), (Claim("Seven.", Verdict.FAILS, "eight"),))
 LINES = replace(PICTURE, name="curves")
@@ -33,17 +33,22 @@ OTHER = replace(TABLE, text="8 instances.", claims=(replace(CLAIM, verdict=Verdi
 FULL = Run("full size", "one backbone.", (OTHER, COUNTS, NO_CURVES), "one", 3, 600, 300)
 
 
+def as_markdown(runs):
+    (text,) = markdown_pages(runs).values()
+    return text
+
+
 def test_later_runs_show_what_is_their_own():
-    table, counts, curves = together([SMALL, FULL])
+    table, counts, curves = sections_by_artefact([SMALL, FULL])
     assert [name for name, _ in table] == ["subset", "full size"]
     assert [p.name for p in table[1][1].parts if isinstance(p, Picture)] == ["ranks-full-size"]
     assert [name for name, _ in counts] == ["subset"]  # the same in both
     assert [name for name, _ in curves] == ["subset"]  # nothing to show
-    assert len(together([FULL, SMALL])[2]) == 2
+    assert len(sections_by_artefact([FULL, SMALL])[2]) == 2
 
 
 def test_claims_of_several_runs_share_a_row():
-    found = rows(together([SMALL, FULL]))
+    found = claim_rows(sections_by_artefact([SMALL, FULL]))
     assert [(r.text, list(r.judged)) for r in found] == [
         ("Means win.", ["subset", "full size"]),
         ("Seven.", ["subset"]),
@@ -61,7 +66,7 @@ def test_claims_of_several_runs_share_a_row():
 
 
 def test_numbers_are_not_torn_apart():
-    html = claims_html(rows(together([SMALL])), ["subset"])
+    html = claims_html(claim_rows(sections_by_artefact([SMALL])), ["subset"])
     assert "7.1e\N{NON-BREAKING HYPHEN}15" in html
     assert "5\N{NON-BREAKING HYPHEN}nn" in html
     assert line_breaks("deit_tiny/cifar10 < 1 / 2") == "deit_<wbr>tiny/<wbr>cifar10 &lt; 1 / 2"
@@ -91,11 +96,11 @@ def test_a_complete_run_has_one_markdown_page_per_topic():
     assert "Means win." not in pages["results/curves.md"]
     assert "](ranks.svg)" in pages["results/some-tables.md"]
     assert "Part of [the paper, side by side](../results.md)." in pages["results/curves.md"]
-    assert list(markdown_pages([replace(run, whole=False)])) == ["results.md"]
+    assert list(markdown_pages([replace(run, complete=False)])) == ["results.md"]
 
 
 def test_one_run_is_here():
-    run = replace(SMALL, name="here", options=" --maps 3", processor=0.7)
+    run = replace(SMALL, name="here", options=" --maps 3", cpu_seconds=0.7)
     text = as_markdown([run])
     assert "Here: four backbones. 10 experiments (1 second of CPU time)." in text
     assert "the results here bear out" in as_markdown([run, replace(run, name="here, kernel", beside="kernel")])
@@ -105,7 +110,7 @@ def test_one_run_is_here():
 
 
 def test_a_page_of_one_artefact_names_only_what_it_shows():
-    run = replace(SMALL, name="here", sections=(TABLE,), whole=False)
+    run = replace(SMALL, name="here", sections=(TABLE,), complete=False)
     html, text = page([run]), as_markdown([run])
     for found in (html, text):
         assert "Table 1 of the paper, side by side" in found

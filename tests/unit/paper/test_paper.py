@@ -13,11 +13,11 @@ from imprint.paper import ARTEFACTS, chosen, listing
 from imprint.paper.artefact import Finding, Results, Scores, spent
 from imprint.paper.modes import peaks, published
 from imprint.paper.page import read_runs, sections, write_page
-from imprint.paper.run import run, works
+from imprint.paper.run import planned_studies, run
 from imprint.paper.setting import Setting, discover
+from imprint.paper.studies import in_pieces, merged, role_study
 from imprint.paper.tables import TableRow, find
-from imprint.paper.work import in_pieces, merged, work
-from imprint.report.sections import Cells, Verdict
+from imprint.report.sections import TextTable, Verdict
 from imprint.study import Instance
 from tests.unit.paper.packs import write_pack
 
@@ -87,9 +87,9 @@ def test_all_names_every_cell_of_every_artefact_once(folder, beside):
         return found
 
     whole = [w for s in setting.by_aggregator for a in ARTEFACTS.values() if a.can_run(s) for w in a.studies(s)]
-    assert cells(works("paper/all", setting)) == cells(whole)
+    assert cells(planned_studies("paper/all", setting)) == cells(whole)
     twice = merged([*whole, *whole])
-    assert len(in_pieces(twice)) == len(works("paper/all", setting))
+    assert len(in_pieces(twice)) == len(planned_studies("paper/all", setting))
     assert all(len(w.study.tasks) <= 20 for w in in_pieces(twice))
 
 
@@ -97,7 +97,7 @@ def test_weight_decay_follows_the_backbone(folder):
     setting = Setting.of(
         {**discover(folder).to_json(), "benchmark": {"backbones": ["resnet18", "vit_b_16"], "datasets": ["mnist"]}}
     )
-    (one,) = work(setting, "benchmark", ["none / least_squares(reg={reg}) / none / none / max"])
+    (one,) = role_study(setting, "benchmark", ["none / least_squares(reg={reg}) / none / none / max"])
     assert [str(m.generator) for m in one.study.methods] == ["least_squares(reg=0.0001)", "least_squares(reg=0.1)"]
     instances = (Instance("resnet18", "mnist", "all"), Instance("vit_b_16", "mnist", "all"))
     scores = Scores(instances, tuple(map(str, one.study.methods)), np.array([[[1.0], [2.0]], [[3.0], [4.0]]]))
@@ -109,7 +109,7 @@ def test_table_equals_the_classifier(folder, table1):
     from imprint.tasks import resolve
 
     (section,) = sections(table1, ["table1"])
-    cells = next(p for p in section.parts if isinstance(p, Cells))
+    cells = next(p for p in section.parts if isinstance(p, TextTable))
     row = next(r for r in cells.rows if r[0] == "Qi et al.")
     found = []
     for backbone in ("one", "two"):
@@ -132,7 +132,7 @@ def test_the_published_backbones_are_compared_value_by_value(table1):
     cells = artefact._cells(found, results)
     assert cells.head[3] == "difference"
     assert float(cells.rows[3][3]) == pytest.approx(found.means["Ours"] - 91.06, abs=0.006)
-    assert [cells.right(j) for j in range(len(cells.head))] == [False, True, True, True, True, False]
+    assert [cells.right_aligned(j) for j in range(len(cells.head))] == [False, True, True, True, True, False]
     four = dataclasses.replace(results.setting.benchmark, backbones=("swin_b", "resnet18", "vit_b_16", "resnet50"))
     assert dataclasses.replace(results.setting, benchmark=four).published
 
@@ -159,8 +159,8 @@ def test_missing_packs_are_named(folder, tmp_path):
 
 def test_what_packs_cannot_serve_is_not_computed(folder, tmp_path):
     setting = discover(folder, ["two"])
-    assert not works("paper/modes_l2", setting)
-    methods = {str(m.generator) for _, study in works("paper/all", setting) for m in study.methods}
+    assert not planned_studies("paper/modes_l2", setting)
+    methods = {str(m.generator) for _, study in planned_studies("paper/all", setting) for m in study.methods}
     assert "kmeans(k=20)" in methods
     assert "kmeans(k=4)" not in methods  # for curves that only "d in 1" has
     assert run("paper/gain", setting, tmp_path, workers=1).experiments == 0
@@ -170,7 +170,7 @@ def test_what_packs_cannot_serve_is_not_computed(folder, tmp_path):
 def test_progress_is_that_of_all_studies(folder, tmp_path):
     setting, seen = discover(folder, ["two"], ["mnist"]), []
     run("paper/table1", setting, tmp_path, workers=1)
-    assert len(works("paper/all", setting)) > 1
+    assert len(planned_studies("paper/all", setting)) > 1
     summary = run("paper/all", setting, tmp_path, workers=1, progress=seen.append)
     assert [p.done for p in seen] == sorted(p.done for p in seen)
     assert [p.total for p in seen] == sorted((p.total for p in seen), reverse=True)  # some turn out to be there
@@ -187,7 +187,7 @@ def test_time_adds_up_over_calls(folder, tmp_path):
     note.write_text(json.dumps({**known_before, "seconds": 100.0}))
     run("paper/table1", setting, tmp_path, workers=1)
     assert 100 <= spent(tmp_path) < 130
-    assert read_runs([tmp_path])[0].wall == spent(tmp_path)
+    assert read_runs([tmp_path])[0].elapsed == spent(tmp_path)
 
 
 def test_runs_are_named_by_their_packs(folder, table1, tmp_path):
@@ -225,16 +225,16 @@ def test_few_instances_cannot_show_that_methods_are_alike(folder, tmp_path, name
 
 def test_published_results_can_contradict_a_claim():
     artefact = ARTEFACTS["norms_20"]
-    claims = artefact.judged({name: Finding(True, "here") for name in artefact.claims})
+    claims = artefact.judge_claims({name: Finding(True, "here") for name in artefact.claims})
     assert [(c.verdict, c.published) for c in claims] == [
         (Verdict.HOLDS, Verdict.HOLDS),
         (Verdict.HOLDS, Verdict.HOLDS),
         (Verdict.HOLDS, Verdict.FAILS),
     ]
     assert claims[2].published_figures == "-17.53 points"
-    (computed,) = artefact.judged({"best": Finding(False, "here", published=(False, "there"))})
+    (computed,) = artefact.judge_claims({"best": Finding(False, "here", published=(False, "there"))})
     assert (computed.published, computed.published_figures) == (Verdict.FAILS, "there")
-    unpublished = ARTEFACTS["kernel"].judged({"five": Finding(True, "here")})
+    unpublished = ARTEFACTS["kernel"].judge_claims({"five": Finding(True, "here")})
     assert unpublished[0].published is None
 
 
@@ -358,11 +358,11 @@ def test_classes_of_several_modes_from_studies_to_claims(folder, tmp_path):
     for name in ("gain", "against_k_least_squares"):
         run(f"paper/{name}", setting, tmp_path, workers=1)
     curves, gain, against = sections(tmp_path, ["modes_l2", "gain", "against_k_least_squares"])
-    best = next(p for p in curves.parts if isinstance(p, Cells))
+    best = next(p for p in curves.parts if isinstance(p, TextTable))
     assert len(best.rows[0]) == 11
     assert {c.verdict for c in curves.claims} <= {Verdict.HOLDS, Verdict.FAILS}
     assert [c.published for c in curves.claims] == [Verdict.FAILS, Verdict.FAILS, Verdict.HOLDS]
-    fits = next(p for p in gain.parts if isinstance(p, Cells))
+    fits = next(p for p in gain.parts if isinstance(p, TextTable))
     ours = dict((row[0], row[1]) for row in fits.rows)
     assert ours["published, all"] == "56"
     assert ours["here, all"] == str(10 + 2 + 1)  # d = 1 to 10, two ten-class sets, CombiDigits
@@ -380,7 +380,7 @@ def test_curves_of_published_backbones_are_compared_value_by_value(tmp_path, mon
     write_pack(tmp_path / "resnet18-imagenet.npz", 100, 3, 8)
     run("paper/modes_l2", discover(tmp_path, maps=1), tmp_path / "out", workers=1)
     (section,) = sections(tmp_path / "out", ["modes_l2"])
-    *_, cells = (p for p in section.parts if isinstance(p, Cells))
+    *_, cells = (p for p in section.parts if isinstance(p, TextTable))
     assert [row[0] for row in cells.rows] == ["resnet18, mnist", *(f"resnet18, {d}_in_1" for d in range(1, 11))]
     d = np.load(tmp_path / "resnet18-mnist.npz")
     ours = 100 * recipe("qi2018").fit(d["train"], d["train_labels"]).score(d["test"], d["test_labels"])

@@ -147,6 +147,8 @@ REFUSED = {
     "a huge width": lambda d, a: ({**d, "width": 10**9}, a),
     "an endless width": lambda d, a: ({**d, "width": float("inf")}, a),
     "one name for many columns": lambda d, a: ({**d, "features": ["one"]}, a),
+    "a text instead of names": lambda d, a: ({**d, "features": "abcde"}, a),
+    "a number instead of names": lambda d, a: ({**d, "features": 5}, a),
     "names that are none": lambda d, a: ({**d, "features": 5 * [None]}, a),
     "a negative seed": lambda d, a: ({**d, "seed": -1}, a),
     "an endless seed": lambda d, a: ({**d, "seed": float("inf")}, a),

@@ -58,7 +58,7 @@ def test_changes_are_made_at_once_and_undone(labelled):
     assert list(labelled.labels()) == ["upper", "bottom"]
     for entry, words in (
         ({"do": "rename", "label": "uper", "to": "x"}, "Did you mean 'upper'"),
-        ({"do": "move", "ids": [99], "label": "upper"}, "no picture 99"),
+        ({"do": "move", "ids": [99], "label": "upper"}, "no item 99"),
         ({"do": "delete", "ids": []}, "at least one"),
         ({"do": "open", "model": "x"}, "must be one of"),
         ({"do": "move"}, "lacks"),
@@ -155,7 +155,7 @@ def test_a_model_is_opened_taught_more_and_closed_by_undo(labelled, project, tmp
     (told,) = labelled.json("POST", "/api/predict", picture(999, shade=1))[1]
     assert told["label"] == "low"
     assert sorted(exported(project, project.evaluated().result()).classes_.tolist()) == ["left", "low", "top"]
-    assert "without its pictures" in labelled.change(do="merge", label="low", into="top")[1]["error"]
+    assert "without its examples" in labelled.change(do="merge", label="low", into="top")[1]["error"]
     for _ in range(4):
         labelled.change(do="undo")
     assert labelled.labels() == {"top": 12, "bottom": 12}
@@ -186,3 +186,12 @@ def test_open_pages_hear_of_changes(labelled):
     assert news["revision"] == first["revision"] + 1
     timer.join()
     connection.close()
+
+
+def test_a_class_that_cannot_name_a_folder_is_refused_with_what_to_do(client, tmp_path):
+    pictures = [np.full((8, 8), shade, np.uint8) for shade in (0, 9, 200, 255)]
+    model = Imprinter("raw", cache=False).fit((pictures, ["../../x", "../../x", "bright", "bright"]))
+    model.save(tmp_path / "m.imprint")
+    status, told = client.json("POST", "/api/import?name=m.imprint", (tmp_path / "m.imprint").read_bytes())
+    assert status == 400
+    assert "imprint forget m.imprint '../../x'" in told["error"]

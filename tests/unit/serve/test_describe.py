@@ -57,8 +57,8 @@ def test_texts_are_classified_by_names_alone_as_in_the_terminal(client, project)
     expected = {guess.label: guess.probability for guess in model.top([question])[0]}
     assert {one["label"]: one["probability"] for one in answer["top"]} == pytest.approx(expected, abs=1e-5)
     client.change(do="describe", label="card colour", description="the colour of a bank card")
-    assert [item.text for item in project.history.labelled.of("card colour")] == ["the colour of a bank card"]
-    assert [item.text for item in project.history.labelled.of("lost_card")] == ["lost card"]
+    assert [item.text for item in project.history.labelled.by_class()["card colour"]] == ["the colour of a bank card"]
+    assert [item.text for item in project.history.labelled.by_class()["lost_card"]] == ["lost card"]
 
 
 @pytest.mark.parametrize("project", ["pair"], indirect=True)

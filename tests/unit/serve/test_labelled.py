@@ -82,7 +82,7 @@ def test_replaying_gives_the_same_and_undoing_leads_back_to_nothing(entries):
     assert history.labelled == seen[-1].labelled
     assert list(history.labelled.items) == sorted(history.labelled.items)
     states = [history.labelled]
-    while history.can_undo:
+    while history.done:
         history = history.after({"do": "undo"})
         states.append(history.labelled)
     assert not history.labelled.classes
@@ -106,7 +106,7 @@ def test_what_came_in_one_drop_is_undone_together():
     for i, group in enumerate(["a", "a", "b", "b", ""]):
         history = history.after({"do": "add", "label": "ant", "digest": DIGESTS[i], "name": "a", "group": group})
     sizes = []
-    while history.can_undo:
+    while history.done:
         history = history.after({"do": "undo"})
         sizes.append(len(history.labelled.items))
     assert sizes == [4, 2, 0]
@@ -124,5 +124,5 @@ def test_a_folder_of_sounds_is_refused_once(tmp_path):
     for name in ("a", "b"):
         (tmp_path / "sounds" / name).mkdir(parents=True)
         wavfile.write(tmp_path / "sounds" / name / "1.wav", 8000, np.zeros(800, dtype=np.int16))
-    with pytest.raises(ParameterError, match=r"sounds holds sounds, and raw reads pictures; choose another network"):
+    with pytest.raises(ParameterError, match=r"sounds holds sounds, and raw reads pictures; choose another backbone"):
         started(tmp_path / "sounds", tmp_path / "project", "raw")

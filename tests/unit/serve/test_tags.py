@@ -75,3 +75,13 @@ def test_items_are_labelled_with_sets_and_the_export_holds_them(page, project):
     assert {one["label"] for one in answer["labels"]} == {
         again.classes_[c] for c in np.flatnonzero(again.predict([halves(1, 1, 9)])[0])
     }
+
+
+def test_held_out_items_are_reported_as_not_evaluated(page, project):
+    assert not page.json("GET", "/api/evaluation")[1]["tags"]["held_out_ignored"]
+    status, _ = page.json("POST", "/api/items?label=top&held_out", png(halves(1, 0, 7)))
+    assert status == 201
+    project.evaluated().result()
+    measured = page.json("GET", "/api/evaluation")[1]
+    assert measured["held_out"] is None
+    assert measured["tags"]["held_out_ignored"]

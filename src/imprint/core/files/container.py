@@ -51,7 +51,7 @@ def write(
         try:
             os.lseek(f.fileno(), 0, os.SEEK_SET)
             with os.fdopen(os.dup(f.fileno()), "rb") as written:
-                content = _parse(written.read(), path)
+                content = parse(written.read(), path)
             if check is not None:
                 check(*content)
         except FileError as e:
@@ -71,10 +71,11 @@ def _header(arrays: dict[str, Array], metadata: dict[str, str]) -> bytes:
 
 def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, Array]]:
     """Read what `write` wrote; refuse anything else in one sentence."""
-    return _parse(_bytes_of(Path(path)), path)
+    return parse(_bytes_of(Path(path)), path)
 
 
-def _parse(raw: bytes, path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, Array]]:
+def parse(raw: bytes, path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, Array]]:
+    """The document and the arrays in the bytes of a file; `path` names it in errors."""
     head = _head(raw, path)
     if head.get("version") != VERSION:
         raise FileError(

@@ -81,7 +81,7 @@ def sketch(X: Array, norms: Array, width: int) -> SketchArrays:
     determine the nearest centre.
     """
     d = X.shape[1]
-    mean = (np.ones(len(X), dtype=X.dtype) @ X / len(X)).astype(np.float64)  # nearly
+    mean = near_mean(X)
     directions = np.eye(d) if width >= d else _main_directions(X, mean, width)
     squares = distances_to_own(X, mean[None], np.zeros(len(X), dtype=np.int32))
     images = X.astype(np.float32, copy=False) @ directions.astype(np.float32)
@@ -91,6 +91,11 @@ def sketch(X: Array, norms: Array, width: int) -> SketchArrays:
     blurs = rounding + (directions.shape[1] + 8) * EPS * lengths
     tails = np.sqrt(np.maximum(squares * (1 + 1e-12) - np.maximum(lengths - rounding, 0) ** 2, 0))
     return SketchArrays(mean, directions, images, squares, blurs, tails)
+
+
+def near_mean(X: Array) -> Array:
+    """The mean of the rows up to the rounding of their type.  # (d,) float64"""
+    return np.asarray((np.ones(len(X), dtype=X.dtype) @ X / len(X)).astype(np.float64))
 
 
 def _main_directions(X: Array, mean: Array, width: int) -> Array:

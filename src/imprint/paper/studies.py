@@ -15,21 +15,21 @@ PIECE = 20  # tasks
 TASKS = ("all", "even", "odd", "short")
 
 
-class Work(NamedTuple):
-    """A study and its store; there is one store for each role of packs."""
+class RoleStudy(NamedTuple):
+    """A study on the packs of one role, whose results have their own store."""
 
     role: str
     study: Study
 
 
-def work(
+def role_study(
     setting: Setting,
     role: str,
     methods: Iterable[str],
     tasks: Sequence[str] = TASKS,
     seeds: Sequence[int] = SEEDS,
     shots: Sequence[int] = (),
-) -> list[Work]:
+) -> list[RoleStudy]:
     """The study of some methods on the packs of one role; none if there are no such packs.
 
     In a method, `{reg}` stands for the weight decay of the backbone, and `max` for the aggregator of the setting.
@@ -48,7 +48,7 @@ def work(
         shots=tuple(shots),
         recipes=tuple(dict.fromkeys(texts)),
     )
-    return [Work(role, study)]
+    return [RoleStudy(role, study)]
 
 
 @cache
@@ -72,19 +72,19 @@ def with_aggregator(method: str, aggregator: str) -> str:
     return " / ".join([*parts, aggregator if last == MAX else last])
 
 
-def merged(works: Iterable[Work]) -> list[Work]:
+def merged(studies: Iterable[RoleStudy]) -> list[RoleStudy]:
     """The same experiments in fewer studies, so that their common work is computed once."""
-    methods: dict[Work, list[str]] = {}  # by the study without its methods
-    for role, study in works:
-        methods.setdefault(Work(role, replace(study, recipes=("qi2018",))), []).extend(study.recipes)
-    return [Work(role, replace(study, recipes=tuple(dict.fromkeys(m)))) for (role, study), m in methods.items()]
+    methods: dict[RoleStudy, list[str]] = {}  # by the study without its methods
+    for role, study in studies:
+        methods.setdefault(RoleStudy(role, replace(study, recipes=("qi2018",))), []).extend(study.recipes)
+    return [RoleStudy(role, replace(study, recipes=tuple(dict.fromkeys(m)))) for (role, study), m in methods.items()]
 
 
-def in_pieces(works: Iterable[Work]) -> list[Work]:
+def in_pieces(studies: Iterable[RoleStudy]) -> list[RoleStudy]:
     """The same experiments with a few tasks at a time, so that a killed run loses little and uses little memory."""
     return [
-        Work(role, replace(study, tasks=study.tasks[i : i + PIECE]))
-        for role, study in works
+        RoleStudy(role, replace(study, tasks=study.tasks[i : i + PIECE]))
+        for role, study in studies
         for i in range(0, len(study.tasks), PIECE)
     ]
 
