@@ -23,6 +23,7 @@ from imprint.core.errors import ImprintError, ParameterError, UnreadableInput
 from imprint.core.types import Array
 
 BATCH_SIZE = 64
+FIRST_SLICE = 16  # inputs of a large first batch that are embedded at once, so that progress is visible early
 AHEAD = 2  # batches prepared before they are needed: enough to overlap, few enough to bound memory
 
 
@@ -181,7 +182,8 @@ def _embedded(job: EmbeddingJob, prepared: dict[int, Any], advance: Advance) -> 
     skipped = [item for item in prepared.values() if isinstance(item, Skipped)]
     items = {i: item for i, item in prepared.items() if not isinstance(item, Skipped)}
     index, total, values = list(items), len(items), list(items.values())
-    step = getattr(job.backbone, "slice_rows", None) or max(total, 1)
+    is_first = total >= BATCH_SIZE and index[0] < job.batch_size
+    step = getattr(job.backbone, "slice_rows", None) or (FIRST_SLICE if is_first else max(total, 1))
     rows = np.empty((total, job.backbone.width), np.float32)
     for first in range(0, total, step):
         end = min(first + step, total)
