@@ -185,7 +185,7 @@ def describe_expected(head: Decider, inputs: str) -> list[str]:
 def _weaknesses(answers: OutOfFold, expected_accuracy: float, inputs: str) -> list[str]:
     """The pair of classes that is confused most, and the class with the lowest recall."""
     labels, C, assessed = answers.classes, len(answers.classes), answers.assessed
-    confusion = np.bincount(answers.own[assessed] * C + answers.winners[assessed], minlength=C * C).reshape(C, C)
+    confusion = np.bincount(answers.true[assessed] * C + answers.winners[assessed], minlength=C * C).reshape(C, C)
     shares = confusion / np.maximum(confusion.sum(axis=1, keepdims=True), 1)
     recall = np.where(confusion.any(axis=1), np.diag(shares), np.nan)  # NaN where no row was predicted
     np.fill_diagonal(shares, 0)
@@ -194,7 +194,7 @@ def _weaknesses(answers: OutOfFold, expected_accuracy: float, inputs: str) -> li
         lines.append(
             f"Most confused: {labels[a]!s} predicted as {labels[b]!s} ({percent(shares[a, b])} of {labels[a]!s})."
         )
-    rows = np.rint(np.bincount(answers.own, answers.weight, minlength=C)).astype(int)
+    rows = np.rint(np.bincount(answers.true, answers.weight, minlength=C)).astype(int)
     c = int(np.lexsort((rows, np.nan_to_num(recall, nan=-1.0)))[0])
     if np.isnan(recall[c]):
         lines.append(f"To improve: add {inputs} of {labels[c]!s} ({rows[c]} now, too few to measure recall).")

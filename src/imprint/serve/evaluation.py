@@ -77,7 +77,7 @@ class ModelEvaluation(NamedTuple):
         rows = np.flatnonzero(predictions.assessed)
         P = keep_winners(calibration.probabilities(predictions.shares[rows]), predictions.scores[rows])
         items = tuple(self.items[n] for n in rows) if self.items else ()
-        return PredictedItems(items, predictions.classes[predictions.own[rows]], P, predictions.classes)
+        return PredictedItems(items, predictions.classes[predictions.true[rows]], P, predictions.classes)
 
 
 def calibrated(model: ServedModel, evaluation: ModelEvaluation) -> ServedModel:
