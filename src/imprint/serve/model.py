@@ -201,9 +201,8 @@ def answer(
         raise NotFittedError("There is no model yet: add examples of a class first.")
     rows, tree = Embedded(row[None, :], [path], ()), head.tree(flat=model.basis.flat)
     threshold = unknown if head.calibrated else None
-    (predicted,) = predictions(head, tree, rows, top=top, unknown=threshold, level=level)
-    doubt = head.doubt(rows.X.astype(head.imprinted.dtype))
-    predicted |= {"doubt": None if doubt is None else float(doubt[0]), "calibrated": head.calibrated}
+    (predicted,) = predictions(head, tree, rows, top=top, unknown=threshold, level=level, with_doubt=True)
+    predicted["calibrated"] = head.calibrated
     if predicted["label"] is not None and "labels" in predicted:
         predicted["label"] = AND.join(str(one["label"]) for one in predicted["labels"]) or "no label"
     elif why and not head.tags:
