@@ -29,7 +29,7 @@ AND = " + "
 
 
 class EmbeddingTable(Protocol):
-    """Embeddings by the digest of what was embedded."""
+    """Embeddings by the digest of their input."""
 
     def __getitem__(self, digest: str, /) -> Array: ...
     def __contains__(self, digest: Any, /) -> bool: ...
@@ -104,11 +104,11 @@ def refitted(before: ServedModel, history: History, basis: ModelBasis, rows: Emb
     head = (head or empty).learn(X, y) if len(y) else head
     if head is None:
         return ServedModel(history, basis)
-    shelves = {k: shelf for k, shelf in before.exemplars.items() if k not in by_class}
-    shelves |= {k: basis.exemplars[origin] for k, origin in origins.items() if origin in basis.exemplars}
+    stored = {k: of_class for k, of_class in before.exemplars.items() if k not in by_class}
+    stored |= {k: basis.exemplars[origin] for k, origin in origins.items() if origin in basis.exemplars}
     names = [f"{ITEM}{item.id}" for items in by_class.values() for item in items]
     X = X if len(y) else np.empty((0, head.proxies.weights.shape[1]), np.float32)
-    chosen = exemplars.choose_exemplars(head, shelves, Embedded(X, names, (), y))
+    chosen = exemplars.choose_exemplars(head, stored, Embedded(X, names, (), y))
     model = ServedModel(history, basis, head, chosen)
     return model if basis.tags is None else model._replace(tags=_tag_head(head, basis.tags, model.unchanged))
 
