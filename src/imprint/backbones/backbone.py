@@ -73,13 +73,13 @@ class Backbone(ABC):
 
     @property
     def embeds_names(self) -> bool:
-        """Whether `embed_names` works: for networks of texts, and for pairs of towers."""
+        """Whether `embed_names` works: for networks of texts, and for two-tower models such as CLIP."""
         return modality(self.modality).typed
 
     def embed_names(self, names: Sequence[str]) -> Array:
-        """Embeddings of class names, by a text network or by the text tower of a pair.  # (n, d)"""
+        """Embeddings of class names, by a network of texts or by the text tower of a two-tower model.  # (n, d)"""
         if not self.embeds_names:
-            rule = "use a network of texts, or a pair of towers such as open_clip:NAME"
+            rule = "use a network of texts, or a two-tower model such as open_clip:NAME"
             raise ParameterError(f"{self.record.name} cannot embed class names; {rule}.")
         return np.concatenate([self.embed([self.prepare(name)]) for name in names])
 

@@ -1,4 +1,4 @@
-"""Tags: several labels per input, from the cells of tables and from files that lie in several folders."""
+"""Tags: several labels per input, from the cells of tables and from copies of a file in several folders."""
 
 import json
 from collections.abc import Sequence
