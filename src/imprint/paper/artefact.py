@@ -17,7 +17,8 @@ from imprint.core.files.atomic import atomic_write
 from imprint.core.types import Array
 from imprint.paper.setting import MAX, ROLES, Setting
 from imprint.paper.studies import RoleStudy, method_text
-from imprint.report.sections import Claim, Picture, Section, TextTable, Verdict, verdict
+from imprint.report.sections import Claim, Picture, Section, Verdict, verdict
+from imprint.report.text_table import TextTable
 from imprint.stats import Comparison, compare
 from imprint.stats.rank_tests import rank_rows
 from imprint.study import Instance

@@ -14,7 +14,8 @@ from imprint.paper.setting import MAX, Setting, discover
 from imprint.paper.studies import SEEDS, method_text, with_aggregator
 from imprint.paper.tables import find
 from imprint.report.paper_page import markdown_pages
-from imprint.report.sections import Picture, TextTable, Verdict, claim_rows, sections_by_artefact
+from imprint.report.sections import Picture, Verdict, claim_rows, sections_by_artefact
+from imprint.report.text_table import TextTable
 from imprint.study import Instance
 from imprint.tasks import resolve
 from tests.unit.paper.packs import write_pack

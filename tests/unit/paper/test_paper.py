@@ -17,7 +17,8 @@ from imprint.paper.run import planned_studies, run
 from imprint.paper.setting import Setting, discover
 from imprint.paper.studies import in_pieces, merged, role_study
 from imprint.paper.tables import TableRow, find
-from imprint.report.sections import TextTable, Verdict
+from imprint.report.sections import Verdict
+from imprint.report.text_table import TextTable
 from imprint.study import Instance
 from tests.unit.paper.packs import write_pack
 
