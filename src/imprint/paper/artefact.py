@@ -114,8 +114,8 @@ def is_run(folder: str | os.PathLike[str]) -> bool:
 def read_run(folder: Path) -> dict[str, Any]:
     """The record of a run: its setting and its duration."""
     try:
-        record: dict[str, Any] = json.loads((folder / PAPER).read_text())
-    except (OSError, ValueError):
+        record: dict[str, Any] = dict(json.loads((folder / PAPER).read_text()))
+    except (OSError, TypeError, ValueError):
         raise FileError(f"{folder}: no study of the paper has been run into this folder.") from None
     if record.get("format") != FORMAT:
         raise FileError(f"{folder / PAPER}: format {record.get('format')!r}; this imprint reads format {FORMAT}.")

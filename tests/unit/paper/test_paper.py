@@ -180,6 +180,15 @@ def test_progress_is_that_of_all_studies(folder, tmp_path):
     assert seen[-1].seconds_left == 0
 
 
+@pytest.mark.parametrize("content", ["[]", '"mine"', "{}", '{"format": 99}', "not JSON"])
+def test_a_record_that_imprint_did_not_write_is_refused_and_kept(folder, tmp_path, content):
+    (tmp_path / "paper.json").write_text(content)
+    for action in (lambda: run("paper/table1", discover(folder), tmp_path, workers=1), lambda: read_runs([tmp_path])):
+        with pytest.raises(FileError):
+            action()
+    assert (tmp_path / "paper.json").read_text() == content
+
+
 def test_time_adds_up_over_calls(folder, tmp_path):
     setting = discover(folder, ["two"], ["mnist"])
     run("paper/table1", setting, tmp_path, workers=1)
