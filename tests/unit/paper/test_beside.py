@@ -102,6 +102,13 @@ def test_sets_of_a_hundred_classes_serve_the_benchmark_where_the_papers_sets_are
     assert discover(tmp_path).benchmark.datasets == ("mnist", "few")
 
 
+def test_a_role_has_the_backbones_with_all_of_its_data_sets(tmp_path):
+    for backbone, dataset in (("full", "mnist"), ("full", "cifar10"), ("half", "mnist")):
+        write_pack(tmp_path / f"{backbone}-{dataset}.npz", 10, 5, 1)
+    assert discover(tmp_path).benchmark.backbones == ("full",)
+    assert discover(tmp_path, datasets=["mnist"]).benchmark.backbones == ("full", "half")
+
+
 def test_the_table_of_kernel_is_made_where_it_is_asked_for(folder, tmp_path):
     assert not planned_studies("paper/kernel", discover(folder))
     assert not planned_studies("paper/kernel", discover(folder, beside="nearest(m=1)"))
