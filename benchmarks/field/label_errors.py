@@ -106,9 +106,9 @@ def draws(sets: dict[str, tuple[str, int]], share: float) -> list[Draw]:
 def ours(draw: Draw) -> tuple[np.ndarray, np.ndarray]:
     """The score of every row, and which rows are listed."""
     answers, listed = draw.answers, np.zeros(len(draw.P), dtype=bool)
-    errors = rule.label_errors(answers.scores, answers.shares, draw.P, answers.own, answers.assessed)
+    errors = rule.label_errors(answers.scores, answers.shares, draw.P, answers.true, answers.assessed)
     listed[[row for row, _, _ in errors]] = True
-    return rule.label_error_scores(answers.scores, answers.shares, answers.own), listed
+    return rule.label_error_scores(answers.scores, answers.shares, answers.true), listed
 
 
 def theirs(draw: Draw) -> tuple[np.ndarray, np.ndarray]:
@@ -117,7 +117,7 @@ def theirs(draw: Draw) -> tuple[np.ndarray, np.ndarray]:
     from cleanlab.rank import get_label_quality_scores
 
     P = draw.answers.shares / draw.answers.shares.sum(axis=1, keepdims=True)
-    return -get_label_quality_scores(draw.answers.own, P), find_label_issues(draw.answers.own, P)
+    return -get_label_quality_scores(draw.answers.true, P), find_label_issues(draw.answers.true, P)
 
 
 def figures(scores: np.ndarray, listed: np.ndarray, wrong: np.ndarray) -> list[float]:

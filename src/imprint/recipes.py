@@ -32,29 +32,30 @@ class Recipe:
         return {part: getattr(self, part) for part in PARTS}
 
 
+def _parts(*texts: str) -> dict[str, str]:
+    """The five components in the order of `PARTS`: norm_pre, generator, norm_post, norm_inf, aggregator."""
+    return dict(zip(PARTS, texts))
+
+
 RECIPES = {
     r.name: r
     for r in (
         Recipe(
             name="kernel",
-            title="k-means centres that decide together, as a Gaussian process whose observations are clusters",
-            citation="This project; it stands on C. E. Rasmussen, C. K. I. Williams. Gaussian Processes for Machine "
-            "Learning. MIT Press 2006.",
-            differs="No published method: the framework's proxies with one small linear system in the place of the "
-            "best proxy. See docs/methods.md.",
+            title="Kernel ridge regression on k-means centres: a Gaussian process whose observations are clusters",
+            citation="This project, after C. E. Rasmussen, C. K. I. Williams. Gaussian Processes for Machine Learning. "
+            "MIT Press 2006.",
+            differs="Not a published method: one small linear system scores the classes, instead of the best proxy. "
+            "See docs/methods.md.",
             **DEFAULT,
         ),
         Recipe(
             name="qi2018",
             title="Imprinted weights: the normalised mean of normalised embeddings",
             citation="H. Qi, M. Brown, D. G. Lowe. Low-Shot Learning with Imprinted Weights. CVPR 2018.",
-            differs="The cited work keeps the base classes beside the new ones, learns a scale for the cosine and may "
+            differs="The cited work keeps the base classes next to the new ones, learns a scale for the cosine and may "
             "fine-tune; here all classes are imprinted and nothing is trained.",
-            norm_pre="l2",
-            generator="mean",
-            norm_post="l2",
-            norm_inf="l2",
-            aggregator="max",
+            **_parts("l2", "mean", "l2", "l2", "max"),
         ),
         Recipe(
             name="hosoda2024",
@@ -64,11 +65,7 @@ RECIPES = {
             "Frontiers in Neuroscience 2024.",
             differs="The cited code maps to the mean of the sorted weights of the pre-trained head and adds the median "
             "bias; here the reference is the pool of proxies imprinted before, and there is no bias.",
-            norm_pre="none",
-            generator="mean",
-            norm_post="quantile",
-            norm_inf="none",
-            aggregator="max",
+            **_parts("none", "mean", "quantile", "none", "max"),
         ),
         Recipe(
             name="janson2022",
@@ -77,11 +74,7 @@ RECIPES = {
             "Pretrained-Models in Continual Learning. NeurIPS 2022 Workshop on Distribution Shifts.",
             differs="The cited code L2-normalises embeddings before the mean and at inference; here, as the authors of "
             "the framework list it, nothing is normalised.",
-            norm_pre="none",
-            generator="mean",
-            norm_post="none",
-            norm_inf="none",
-            aggregator="nearest(m=1)",
+            **_parts("none", "mean", "none", "none", "nearest(m=1)"),
         ),
         Recipe(
             name="imprint2025",
@@ -89,12 +82,8 @@ RECIPES = {
             citation="J. Westerhoff, G. Atefi, M. Koddenbrock, A. Figueroa, A. Löser, E. Rodner, F. A. Gers. Robust "
             "Weight Imprinting: Insights from Neural Collapse and Proxy-Based Aggregation. TMLR 2025.",
             differs="The cited code clusters every class with the same random numbers; here each class has its own, "
-            "drawn from the seed and its label, so that classes can come and go without touching one another.",
-            norm_pre="l2",
-            generator="kmeans(k=20)",
-            norm_post="l2",
-            norm_inf="l2",
-            aggregator="max",
+            "drawn from the seed and its label, so that classes can be added and removed without changing others.",
+            **_parts("l2", "kmeans(k=20)", "l2", "l2", "max"),
         ),
         Recipe(
             name="oracle",
@@ -102,12 +91,8 @@ RECIPES = {
             citation="M. Y. Harun, C. Kanan. A Good Start Matters: Enhancing Continual Learning with Data-Driven "
             "Weight Initialization. arXiv:2503.06385, 2025.",
             differs="The cited work starts gradient training from these weights; here they are the classifier. It uses "
-            "statistics across classes, so it is a yardstick and no imprinting method.",
-            norm_pre="none",
-            generator="least_squares(reg=1e-4)",
-            norm_post="none",
-            norm_inf="none",
-            aggregator="max",
+            "statistics across classes, so it is a reference, not an imprinting method.",
+            **_parts("none", "least_squares(reg=1e-4)", "none", "none", "max"),
         ),
     )
 }

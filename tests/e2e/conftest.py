@@ -1,4 +1,4 @@
-"""A Ray cluster of two nodes on this machine, each of which can be killed as when a machine goes down."""
+"""A browser, and a Ray cluster of two nodes on this machine, each of which can be killed like a failing machine."""
 
 import os
 import signal
@@ -13,6 +13,8 @@ from pathlib import Path
 import pytest
 from filelock import FileLock
 
+from .serve.browser import chromium
+
 
 @pytest.fixture(autouse=True)
 def children_receive_sigint():
@@ -25,6 +27,13 @@ def children_receive_sigint():
         signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, handler)
+
+
+@pytest.fixture(scope="module")
+def browser_page(tmp_path_factory):
+    """A page in a headless browser that the tests of a module share."""
+    with chromium(tmp_path_factory.mktemp("browser")) as page:
+        yield page
 
 
 class Cluster:

@@ -1,6 +1,5 @@
 """No page violates a rule of axe: wide and narrow, light and dark, in a real browser."""
 
-import shutil
 import subprocess
 import sys
 from importlib.util import find_spec
@@ -8,12 +7,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from PIL import Image
 
 from imprint.cli import main
 from imprint.embeddings import write_pack
 
-from .serve import browser
+from .serve.browser import save_patterns
 from .serve.conftest import serving  # noqa: F401 - a fixture
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -29,10 +27,8 @@ axe.run(document, {resultTypes: ["violations"]}).then((found) => done(found.viol
 
 
 @pytest.fixture(scope="module")
-def page(tmp_path_factory):
-    browser.need()
-    with browser.chromium(tmp_path_factory.mktemp("browser")) as opened:
-        yield opened
+def page(browser_page):
+    return browser_page
 
 
 @pytest.fixture(scope="module")
@@ -48,12 +44,7 @@ def files(tmp_path_factory):
     """The pages of `evaluate`, `check` and `study report`."""
     place = tmp_path_factory.mktemp("files")
     rng = np.random.default_rng(0)
-    for c, label in enumerate(("one", "two", "three")):
-        (place / "data" / label).mkdir(parents=True)
-        for i in range(8):
-            pixels = rng.integers(0, 60, (12, 12)) + 150 * (np.indices((12, 12))[c % 2] // (2 + c) % 2)
-            Image.fromarray(pixels.astype(np.uint8)).save(place / "data" / label / f"{i}.png")
-    shutil.copy(place / "data" / "one" / "3.png", place / "data" / "two" / "wrong.png")
+    save_patterns(place / "data", ["one", "two", "three"], 8)
     (place / "packs").mkdir()
     for name in "abcdef":
         y = np.arange(30) % 3

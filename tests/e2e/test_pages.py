@@ -1,49 +1,28 @@
 """The pages of `evaluate` and `check` in a real browser, where there is one."""
 
-import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
-from PIL import Image
 
 from imprint.cli import main
 from imprint.evaluation.page.document import WEB
 
-FLAGS = (
-    "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
-    "--disable-component-update --disable-sync"
-)
+from .serve.browser import save_patterns
+
 HOSTILE = "<img src=x onerror=\"document.title='taken'\">"
 
 
 @pytest.fixture(scope="module")
-def browser(tmp_path_factory):
-    webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
-    programs = [shutil.which(name) for name in ("chromium", "chromedriver")]
-    if None in programs:
-        pytest.skip("there is no chromium and chromedriver to look at pages with")
-    options = webdriver.ChromeOptions()
-    options.binary_location = programs[0]
-    for flag in [*FLAGS.split(), f"--user-data-dir={tmp_path_factory.mktemp('browser')}"]:
-        options.add_argument(flag)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(programs[1]))
-    yield driver
-    driver.quit()
+def browser(browser_page):
+    return browser_page.driver
 
 
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory):
     """Both pages of a folder with a wrong label, a copy, and a class whose name is markup."""
     place = tmp_path_factory.mktemp("pages")
-    rng = np.random.default_rng(0)
-    for c, label in enumerate(["one", "two", HOSTILE.replace("/", "")]):
-        (place / "data" / label).mkdir(parents=True)
-        for i in range(12):
-            pixels = rng.integers(0, 60, (12, 12)) + 150 * (np.indices((12, 12))[c % 2] // (2 + c) % 2)
-            Image.fromarray(pixels.astype(np.uint8)).save(place / "data" / label / f"{i}.png")
-    shutil.copy(place / "data" / "one" / "3.png", place / "data" / "two" / "wrong.png")
+    save_patterns(place / "data", ["one", "two", HOSTILE.replace("/", "")], 12)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("IMPRINT_HOME", str(place / "home"))
         data, model = str(place / "data"), str(place / "m.imprint")

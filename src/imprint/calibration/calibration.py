@@ -15,28 +15,28 @@ DEPENDENCE = 2.25
 Bengio, 2003)."""
 LEARNING_POWER = 0.4
 FLATTENS_AT = 2
-"""The power by which the error falls with the rows of a class, and from how many rows on it falls more slowly."""
+"""The power by which the error falls with the rows of a class; above this number of rows, it falls more slowly."""
 
 ENOUGH_NEW_ROWS = 100
-"""The number of held-out rows that are not near copies from which on the p-values are computed from these alone."""
+"""The number of held-out rows without near copies above which the p-values are computed from these alone."""
 
 
 class OutOfFold(NamedTuple):
     """Predictions of many rows, each by a model that was fitted without the row's fold.
 
-    Where a class has no row outside a fold, the fold's model lacks the class: its score is -inf, its share 0, and the
-    rows of that class in that fold are not `assessed`.
+    If a class has no row outside a fold, the model of that fold lacks the class: its score is -inf and its share 0. The
+    rows of the class in that fold are then not `assessed`.
     """
 
     classes: Array  # (C,) labels, sorted
-    own: Array  # (n,) the index of each row's label in `classes`
+    true: Array  # (n,) the index of each row's label in `classes`
     fold: Array  # (n,) the fold whose model did not see the row
     scores: Array  # (n, C)
     shares: Array  # (n, C) the aggregator's probabilities, not calibrated
     doubt: Array | None  # (n,)
     assessed: Array  # (n,)
-    weight: Array  # (n,) how many rows of its class each row represents
-    deviation: float  # of the logarithm of the temperature, a priori
+    weight: Array  # (n,) the number of rows of its class that each row represents
+    deviation: float  # the prior standard deviation of the logarithm of the temperature
     near_copy: Array  # (n,) whether a row of the same class in another fold is almost equal
 
     @property
@@ -45,9 +45,9 @@ class OutOfFold(NamedTuple):
         return np.asarray(self.scores.argmax(axis=1))
 
     @property
-    def right(self) -> Array:
-        """Whether the largest score is that of the row's own class.  # (n,)"""
-        return np.asarray(self.winners == self.own)
+    def correct(self) -> Array:
+        """Whether the largest score is that of the row's class.  # (n,)"""
+        return np.asarray(self.winners == self.true)
 
     def probabilities(self) -> Array:
         """Calibrated probabilities of every row.  # (n, C)"""
@@ -56,7 +56,7 @@ class OutOfFold(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Calibration:
-    """What out-of-fold predictions tell about a model. `expected_accuracy` is NaN where no row was assessed."""
+    """The calibration of a model by out-of-fold predictions. `expected_accuracy` is NaN if no row was assessed."""
 
     temperature: float
     floor: float
@@ -74,19 +74,22 @@ class Calibration:
 
 
 def calibrate(answers: OutOfFold) -> Calibration:
-    """Everything that out-of-fold predictions tell."""
+    """The calibration from out-of-fold predictions."""
     rows = answers.assessed
-    shares, own, weight = answers.shares[rows], answers.own[rows], answers.weight[rows]
-    temperature, floor = fit_temperature(shares, own, weight, answers.deviation)
+    shares, true, weight = answers.shares[rows], answers.true[rows], answers.weight[rows]
+    temperature, floor = fit_temperature(shares, true, weight, answers.deviation)
     return Calibration(temperature, floor, *_expected_accuracy(answers), _conformal_score(answers))
 
 
 def _conformal_score(answers: OutOfFold) -> ConformalScore:
-    """From the assessed rows; without near copies where enough others remain, because new inputs are seldom copies."""
+    """The score with its values on the assessed rows; near copies are left out if enough other rows remain.
+
+    New inputs are seldom near copies of training rows.
+    """
     new = answers.assessed & ~answers.near_copy
     rows = new if new.sum() >= ENOUGH_NEW_ROWS else answers.assessed
     doubt = None if answers.doubt is None else answers.doubt[rows]
-    sizes = np.bincount(answers.own, answers.weight)[answers.own]
+    sizes = np.bincount(answers.true, answers.weight)[answers.true]
     return conformal_score(answers.scores[rows], doubt, answers.weight[rows], sizes[rows])
 
 
@@ -94,26 +97,26 @@ def _expected_accuracy(answers: OutOfFold) -> tuple[float, tuple[float, float]]:
     """The accuracy to expect and its 95 % interval after Wilson, with fewer effective rows than there are because the
     fold models share most of their training rows.
 
-    The error of the fold models is extrapolated to the full model along its learning curve. The lower end of the
-    interval does not trust this. Rows that were not assessed count as wrong for the lower end and as right for the
-    upper end. With one class there is no accuracy to expect.
+    The error of the fold models is extrapolated to the full model along its learning curve, except for the lower end of
+    the interval. Rows that were not assessed count as wrong for the lower end and as correct for the upper end. With
+    one class the accuracy is unknown.
     """
     weight, assessed = answers.weight, answers.assessed
     if len(answers.classes) < 2 or not assessed.any():
         return float("nan"), (0.0, 1.0)
     size = float(weight.sum() ** 2 / (weight**2).sum()) / DEPENDENCE
-    wrong = weight * (assessed & ~answers.right)
-    extrapolated = wrong * _learning_curve(np.bincount(answers.own, weight))[answers.own]
-    right = float(weight[assessed & answers.right].sum() / weight.sum())
+    wrong = weight * (assessed & ~answers.correct)
+    extrapolated = wrong * _learning_curve(np.bincount(answers.true, weight))[answers.true]
+    right = float(weight[assessed & answers.correct].sum() / weight.sum())
     low, high = wilson(right, size)[0], wilson(1 - float(extrapolated.sum() / weight.sum()), size)[1]
     expected = 1 - float(extrapolated.sum() / weight[assessed].sum())
     return expected, (max(low, 0.0), min(high, 1.0))
 
 
 def _learning_curve(rows: Array) -> Array:
-    """The error of a model with so many rows of a class over that of models without one fold of them.  # (C,)
+    """The ratio of the error of a model with these numbers of rows per class to that of its fold models.  # (C,)
 
-    It falls with a power of few rows and flattens with more: measured with 2 to 20 rows of a class on 24 packs.
+    The error falls with a power of few rows and flattens with more: measured with 2 to 20 rows per class on 24 packs.
     """
     n = np.maximum(rows, 2)
     remaining = np.minimum(1 - 1 / n, 0.8)  # of the rows of a class, outside one of five folds
@@ -121,7 +124,7 @@ def _learning_curve(rows: Array) -> Array:
 
 
 def wilson(share: float, size: float) -> tuple[float, float]:
-    """The 95 % interval of a share of so many rows."""
+    """The 95 % interval of a share that was measured on `size` rows."""
     z = NORMAL_QUANTILE
     middle = share + z**2 / (2 * size)
     half = z * (share * (1 - share) / size + z**2 / (4 * size**2)) ** 0.5

@@ -1,4 +1,4 @@
-"""Cross-validation: models that are fitted without one fold of the rows each, and the rows that assess them."""
+"""Cross-validation: five models, each fitted without one fold of the rows, and the held-out rows that assess them."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -25,59 +25,63 @@ from imprint.head import Head
 from imprint.method import ClassState, Method
 
 ASSESSED = 1_000
-"""The number of rows that are assessed in all, unless there are more classes."""
+"""The maximum number of rows that are assessed, or one per class if there are more classes."""
 
 
 @dataclass(frozen=True, eq=False)
 class CrossValidation:
     """Some rows of every class, and how to fit a head without one fold of them. Predictions are computed on first use.
 
-    Where all distinct rows of a class are held, the states of the class in the five heads follow from them. Of a larger
-    class these states are fitted when its rows arrive. So this is a value like `Head`: `learn` and `forget` return
-    another one, and one that forgot a class equals one that never saw it.
+    If all distinct rows of a class are held, the states of the class in the five heads are computed from them. Those of
+    a larger class are updated when its rows arrive. Like `Head`, this is a value: `learn` and `forget` return another
+    one, and one that forgot a class equals one that never saw it.
     """
 
     empty: Head
     """A head without classes: the method, the seed and the types of rows and labels."""
     held: Mapping[Any, HeldRows]
     fitted: Mapping[Any, tuple[ClassState, ...]]
-    """The states of the classes of which not every row is held, one for each fold."""
+    """For each class of which not every row is held, its states without each fold."""
     stored: Calibration | None = None
-    """The calibration where it was computed before, such as one from a file."""
+    """The calibration, if it was computed before, for example read from a file."""
     derived: Lazy = field(default_factory=Lazy, init=False, repr=False)
 
     @classmethod
     def new(cls, method: Method, seed: int, dtype: Any) -> "CrossValidation":
-        """Folds without rows."""
+        """A cross-validation without rows."""
         return cls(Head(method, seed, dtype), {}, {})
 
     def __getstate__(self) -> dict[str, Any]:
-        """What is pickled: a calibration that was computed is stored."""
+        """What is pickled; it includes the calibration, if it was computed."""
         known = self.calibration if "calibration" in self.derived else self.stored
         return {**self.__dict__, "stored": known}
 
     def learn(self, X: Array, y: Array, weight: Array | None = None) -> "CrossValidation":
-        """These after new classes and more rows of known ones."""
+        """The cross-validation after new classes and more rows of known ones."""
         w = np.ones(len(y)) if weight is None else np.asarray(weight, dtype=np.float64)
         held, large = dict(self.held), {}
         for label, mine in _rows_by_class(y).items():
-            rows = to_numpy(rows_at(X, mine))
-            held[label], fold = absorb(self.held.get(label), rows, w[mine], self.empty.seed, label)
+            rows, weights, before = to_numpy(rows_at(X, mine)), w[mine], self.held.get(label)
+            held[label], fold = absorb(before, rows, weights, self.empty.seed, label)
+            if before is not None and before.complete and not held[label].complete:
+                earlier, earlier_weights, _ = before.in_order()  # their folds may change with the number of rows
+                rows, weights = np.concatenate([earlier, rows]), np.concatenate([earlier_weights, weights])
+                fold = known_folds(held[label], rows, self.empty.seed, label)
             if not held[label].complete:
-                large[label] = rows, w[mine], fold
+                large[label] = rows, weights, fold
         label_type = y.dtype if self.empty.label_type is None else np.result_type(self.empty.label_type, y.dtype)
         empty = replace(self.empty, label_type=label_type, width=X.shape[1])
         return CrossValidation(empty, held, {**self.fitted, **self._fit_large(large)})
 
     def forget(self, label: Any) -> "CrossValidation":
-        """These without a class, identical to one that never saw it."""
+        """The cross-validation without a class, identical to one that never saw it."""
         held = {k: rows for k, rows in self.held.items() if k != label}
         return CrossValidation(self.empty, held, {k: states for k, states in self.fitted.items() if k != label})
 
     def with_classes(self, source: "CrossValidation", names: Mapping[str, Any]) -> "CrossValidation":
-        """These and some classes of another one, under new names.
+        """This cross-validation with some classes of another one, given as old labels by new label.
 
-        The fold of a row follows from its label, so the rows held of a renamed class are learnt again.
+        The fold of a row depends on its label, so the held rows of a renamed class are learnt again.
         """
         same = {new: old for new, old in names.items() if new == old}
         held = {**self.held, **{new: source.held[old] for new, old in same.items()}}
@@ -103,7 +107,7 @@ class CrossValidation:
         return fold
 
     def _fit_large(self, arrived: Mapping[Any, tuple[Array, Array, Array]]) -> dict[Any, tuple[ClassState, ...]]:
-        """The states in every fold of classes of which not every row is held, after these rows, weights and folds."""
+        """The states of large classes without each fold, after these rows, weights and folds have arrived."""
         method, seed = self.empty.method, self.empty.seed
         states: dict[Any, list[ClassState]] = {label: [] for label in arrived}
         for f in range(FOLDS):
@@ -116,17 +120,10 @@ class CrossValidation:
                         method.extend(state, rows, seed, label, _unless_ones(weight)) if len(rows) else state
                     )
                 else:
-                    new[label] = self._with_held(label, rows, weight, f)
+                    new[label] = rows, weight
             for label, state in zip(new, self._summarise(new)):
                 states[label].append(state)
         return {label: tuple(of_folds) for label, of_folds in states.items()}
-
-    def _with_held(self, label: Any, rows: Array, weight: Array, f: int) -> tuple[Array, Array]:
-        """The rows outside a fold of a class that was complete, then these."""
-        if label not in self.held:
-            return rows, weight
-        before, its_weight, fold = self.held[label].in_order()
-        return np.concatenate([before[fold != f], rows]), np.concatenate([its_weight[fold != f], weight])
 
     def _summarise(self, classes: Mapping[Any, tuple[Array, Array]]) -> list[ClassState]:
         """The states of classes from rows and weights."""
@@ -134,7 +131,7 @@ class CrossValidation:
         method, labels = self.empty.method, list(classes)
         if all((weight == 1).all() for weight in weights):
             return method.summarise(parts, self.empty.seed, labels)
-        if not method.generator.takes_weights:  # then weights are numbers of copies
+        if not method.generator.takes_weights:  # weights are then numbers of copies
             copies = [np.repeat(rows, weight.astype(int), axis=0) for rows, weight in zip(parts, weights)]
             return method.summarise(copies, self.empty.seed, labels)
         return method.summarise(parts, self.empty.seed, labels, weights)
@@ -155,12 +152,12 @@ class CrossValidation:
 
     @property
     def heads(self) -> tuple[Head, ...]:
-        """The five heads."""
+        """The five heads, each without one fold."""
         return self.derived.get("heads", lambda: tuple(map(self.head_without, range(FOLDS))))
 
     @property
     def answers(self) -> OutOfFold:
-        """Out-of-fold predictions of held rows; where there are many classes, of fewer rows each."""
+        """Out-of-fold predictions of held rows; the more classes, the fewer rows of each."""
         return self.derived.get("answers", self._answers)
 
     def _answers(self) -> OutOfFold:
@@ -180,7 +177,7 @@ class CrossValidation:
 
     @property
     def calibration(self) -> Calibration:
-        """What the predictions tell."""
+        """The calibration from the out-of-fold predictions."""
         return self.stored or self.derived.get("calibration", lambda: calibrate(self.answers))
 
 
@@ -190,7 +187,7 @@ def out_of_fold(method: Method, seed: int, X: Array, y: Array, folds: int = FOLD
     >>> method = Method.of(norm_pre="none", generator="mean", norm_post="none", norm_inf="none", aggregator="max")
     >>> X = np.repeat(np.eye(2), 10, axis=0) + np.arange(20)[:, None] / 100
     >>> answers = out_of_fold(method, 0, X, np.repeat(["cat", "dog"], 10))
-    >>> bool(answers.right.all()), np.bincount(answers.fold).tolist()
+    >>> bool(answers.correct.all()), np.bincount(answers.fold).tolist()
     (True, [4, 4, 4, 4, 4])
     """
     if folds < 2:
@@ -207,7 +204,7 @@ def out_of_fold(method: Method, seed: int, X: Array, y: Array, folds: int = FOLD
 
 
 def predict_out_of_fold(
-    heads: Iterable[Head], X: Array, own: Array, fold: Array, classes: Array, weight: Array
+    heads: Iterable[Head], X: Array, true: Array, fold: Array, classes: Array, weight: Array
 ) -> OutOfFold:
     """The predictions of every head for the rows of its fold."""
     scores, shares = np.full((len(X), len(classes)), -np.inf), np.zeros((len(X), len(classes)))
@@ -221,16 +218,16 @@ def predict_out_of_fold(
             S, P, doubt = predictions
             columns = np.array([column_of[label] for label in head.classes.tolist()])
             scores[np.ix_(rows, columns)], shares[np.ix_(rows, columns)] = S, P
-            assessed[rows] = np.isin(own[rows], columns)
+            assessed[rows] = np.isin(true[rows], columns)
             has_doubt = doubt is not None
             doubts[rows] = 0 if doubt is None else doubt
     doubt, no_copies = doubts if has_doubt else None, np.zeros(len(X), dtype=bool)
-    return OutOfFold(classes, own, fold, scores, shares, doubt, assessed, weight, deviation, no_copies)
+    return OutOfFold(classes, true, fold, scores, shares, doubt, assessed, weight, deviation, no_copies)
 
 
 def _predict(head: Head, X: Array) -> tuple[Array, Array, Array | None] | None:
-    """Scores, probabilities and doubts of rows; None where there are too few proxies to decide, or scores overflow."""
-    brief = replace(head)  # its preparation may be large and is not needed again: it goes with this value
+    """Scores, probabilities and doubts of rows; None if there are too few proxies to decide, or scores overflow."""
+    brief = replace(head)  # a copy, whose preparation, which may be large, is freed at the end
     try:
         S = brief.scores(X)
     except ParameterError:

@@ -1,4 +1,4 @@
-"""The rows of a class that cross-validation holds: distinct rows, their folds and their weights."""
+"""The rows of a class that cross-validation holds: distinct rows with their folds and weights."""
 
 import hashlib
 from collections.abc import Callable
@@ -25,7 +25,7 @@ LAYOUT: Layout = {
     "digests": Entry("n", whole=True),
     "total": Entry("1", least=SMALLEST_MASS, most=COUNTED),
 }
-"""What a file holds of a class; the folds follow from `index`."""
+"""The arrays of a class in a file; the folds are computed from `index`."""
 EARLIER_ROWS = 4_000_000
 """The maximum number of rows, of a class and in all, in a file that does not hold their digests."""
 EARLIER_LAYOUT: Layout = {
@@ -34,7 +34,7 @@ EARLIER_LAYOUT: Layout = {
     "keys": Entry("m", least=0, most=1),
     "seen": Entry("1", least=1, most=EARLIER_ROWS, whole=True),
 }
-"""What a file held of a class before copies of a row were counted."""
+"""The same in files of earlier versions, which did not count copies of a row."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,7 +74,7 @@ class HeldRows:
 
 
 def from_state(state: State, seed: int, label: Any) -> HeldRows:
-    """What `to_state` gave, or an earlier version of it; raises ValueError where the arrays contradict one another."""
+    """The held rows from the arrays of `to_state`, or of an earlier version; ValueError if they are inconsistent."""
     if "seen" in state:
         return _from_earlier(state, seed, label)
     index, digests = state["index"].astype(np.int64), state["digests"].astype(np.uint64)
@@ -86,29 +86,25 @@ def from_state(state: State, seed: int, label: Any) -> HeldRows:
 
 
 def absorb(before: HeldRows | None, X: Any, weight: Array, seed: int, label: Any) -> tuple[HeldRows, Array]:
-    """What is held after more rows of a class, and the fold of each of these rows.  # (n, d), (n,)"""
+    """The held rows of a class after more rows have arrived, and the fold of each new row.  # (n, d), (n,)"""
     X = np.asarray(to_numpy(X))
     known = np.empty(0, dtype=np.uint64) if before is None else before.digests
     index, first, digests = _distinct(known, row_digests(X))
     added = np.bincount(index, weight, minlength=len(digests))
     new = np.arange(len(known), len(digests))
-    if before is None:
-        rows, held_index, held_weight, total = X[first], new, added, 0.0
-    else:
-        rows, held_index = np.concatenate([before.rows, X[first]]), np.concatenate([before.index, new])
-        held_weight = np.concatenate([before.weight + added[before.index], added[new]])
-        total = before.total
+    rows, held_index, held_weight, total = X[first], new, added[new], float(weight.sum())
+    if before is not None:
+        rows, held_index = np.concatenate([before.rows, rows]), np.concatenate([before.index, new])
+        held_weight = np.concatenate([before.weight + added[before.index], held_weight])
+        total += before.total
     held = _select(rows, held_index, held_weight, digests, seed, label)
-    folds = folds_of(seed, label, len(digests))
-    return replace(held, total=total + float(weight.sum())), folds[index]
+    return replace(held, total=total), folds_of(seed, label, len(digests))[index]
 
 
 def known_folds(held: HeldRows, X: Array, seed: int, label: Any) -> Array:
-    """The folds of rows that the class has.  # (n,)"""
-    order = np.argsort(held.digests)
-    position = np.searchsorted(held.digests, row_digests(X), sorter=order)
-    index = order[np.minimum(position, len(order) - 1)]
-    return folds_of(seed, label, len(held.digests))[index]
+    """The folds of rows that the class already has.  # (n,)"""
+    index, _, digests = _distinct(held.digests, row_digests(X))
+    return folds_of(seed, label, len(digests))[index]
 
 
 def distinct_folds(X: Array, seed: int, label: Any, folds: int) -> Array:
@@ -118,7 +114,7 @@ def distinct_folds(X: Array, seed: int, label: Any, folds: int) -> Array:
 
 
 def near_copies(parts: list[HeldRows], taken: list[Array], normalise: Callable[[Array], Array]) -> Array:
-    """Which of the taken rows have a row of their class in another fold at almost no distance.  # (n,)"""
+    """Which of the taken rows almost equal a row of their class in another fold.  # (n,)"""
     from scipy.spatial.distance import cdist
 
     rows, nearest = [normalise(held.rows[t]) for held, t in zip(parts, taken)], []
@@ -131,9 +127,9 @@ def near_copies(parts: list[HeldRows], taken: list[Array], normalise: Callable[[
 
 
 def folds_of(seed: int, label: Any, count: int, folds: int = FOLDS) -> Array:
-    """The folds of the distinct rows of a class: of every `folds` rows one in each, in random order.  # (count,)
+    """The folds of the distinct rows of a class: each run of `folds` rows is spread over all folds.  # (count,)
 
-    Fewer rows are in the first folds, one in each; `is_fitted` says which of them a model is fitted on.
+    If there are fewer rows than folds, the first folds have one row each; see `is_fitted`.
     """
     folds = min(count, folds)
     random = _stream(seed, label, "folds").random((-(-count // folds), folds))
@@ -179,13 +175,13 @@ def _select(rows: Array, index: Array, weight: Array, digests: Array, seed: int,
 
 
 def _from_earlier(state: State, seed: int, label: Any) -> HeldRows:
-    """Held rows of a file that did not count copies: the keys tell which rows of the class they are."""
+    """The held rows of an earlier file; the keys identify the rows among all rows of the class."""
     seen = int(state["seen"][0])
     keys = _stream(seed, label, "keys").random(seen)
     order = np.argsort(keys, kind="stable")[:HELD]
     if not np.array_equal(keys[order], state["keys"]) or len(state["rows"]) != len(order):
         raise ValueError
-    digests = np.arange(seen, dtype=np.uint64)  # of rows that were not held nothing is known: they match no row
+    digests = np.arange(seen, dtype=np.uint64)  # placeholders, which match no row, for rows that were not held
     digests[order] = row_digests(state["rows"])
     held = _select(state["rows"], order, np.ones(len(order)), digests, seed, label)
     return replace(held, total=float(seen))

@@ -8,6 +8,7 @@ import numpy as np
 from imprint import datasets
 from imprint.cli import _terminal as terminal
 from imprint.cli._files import choose_backbone, quoted
+from imprint.cli._progress import progress_bars
 from imprint.core.label_sets import indicator
 from imprint.evaluation.evaluation import Evaluation, describe_expected, evaluation
 from imprint.evaluation.labelled_rows import all_splits, gather
@@ -21,7 +22,7 @@ def embed(model: Imprinter, spec: str, **columns: Any) -> tuple[Embedded, tuple[
 
     Prints a description of the data, and names inputs that cannot be read.
     """
-    with terminal.bars() as bars:
+    with progress_bars() as bars:
         nesting = model.embedder.nesting(model.classes_.tolist() if model.fitted else ())
         split = datasets.load(spec, "train", progress=bars.download, tree=nesting, **columns)
         choose_backbone(model, split.kind)
@@ -38,7 +39,7 @@ def embed(model: Imprinter, spec: str, **columns: Any) -> tuple[Embedded, tuple[
 
 def evaluate_on_test(model: Imprinter, spec: str, columns: dict[str, Any]) -> Evaluation | TagEvaluation:
     """The accuracy of the model on the test part of the data."""
-    with terminal.bars() as bars:
+    with progress_bars() as bars:
         tree = model.embedder.nesting(model.classes_.tolist())
         rows = gather(model, all_splits(spec, tree=tree, **columns)[-1:], bars.embedding("Testing"))
     if isinstance(head := model.state.head, TagHead):

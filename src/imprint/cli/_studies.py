@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from imprint.cli import _terminal as terminal
+from imprint.cli._progress import Bars, progress_bars
 from imprint.core.errors import ParameterError
 from imprint.kernels.cpu import available_cpus
 from imprint.paper import chosen
@@ -20,7 +21,7 @@ from imprint.study.run import source_of
 from imprint.study.store import Store
 
 
-def progress(bars: terminal.Bars) -> Callable[[Progress], None]:
+def progress(bars: Bars) -> Callable[[Progress], None]:
     """Progress of experiments as a bar."""
 
     def report(p: Progress) -> None:
@@ -94,7 +95,7 @@ def run_paper(
         return
     if out is None:
         raise ParameterError("study run: name the folder of the results: --out DIR.")
-    with terminal.bars() as bars:
+    with progress_bars() as bars:
         summary = run(name, setting, out, progress=progress(bars), measuring=bars.step, **how)
     if not json:
         _show_results(out, names, setting.beside)

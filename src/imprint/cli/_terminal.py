@@ -1,11 +1,10 @@
-"""Data to standard output, messages to standard error; colours and progress bars only on a terminal."""
+"""Data to standard output, messages to standard error; colours only on a terminal."""
 
 import json
 import os
 import sys
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -14,14 +13,14 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
 
-    from imprint.embeddings import EmbeddingProgress, Skipped
+    from imprint.embeddings import Skipped
 
 MOST_NAMED = 10
 JOINERS = "\u200c\u200d"  # part of words and emoji
 UNLIMITED = 10_000  # columns of a pipe or file: nothing is cut
 NARROW, BRIEF = 100, 16  # columns of a narrow terminal, and of a label in a list on it
 NARROWEST, NAME, SHORT, GAP = 8, 12, 20, 2
-"""Columns of a terminal: for a cut text, for a cut name, for a text that is cut last, and between two columns."""
+"""Terminal columns: minimum for a text, minimum for the first column, maximum of a short text, and between columns."""
 
 
 def printable(text: object, keep: str = "") -> str:
@@ -60,95 +59,96 @@ def write_csv(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
 def note(text: str) -> None:
     """A message to standard error."""
     shown = printable(text, keep="\n")
-    _console(sys.stderr).print(shown, soft_wrap=True, markup=False, emoji=False, highlight=False)
+    console(sys.stderr).print(shown, soft_wrap=True, markup=False, emoji=False, highlight=False)
 
 
 def fail(text: str) -> None:
     """The sentence that says why a command failed."""
     from rich.text import Text
 
-    _console(sys.stderr).print(Text.assemble(("Error: ", "bold red"), printable(text)), soft_wrap=True)
+    console(sys.stderr).print(Text.assemble(("Error: ", "bold red"), printable(text)), soft_wrap=True)
 
 
-def table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, right: Sequence[str] = ()) -> None:
+def table(
+    columns: Sequence[str],
+    rows: Iterable[Sequence[object]],
+    *,
+    right: Sequence[str] = (),
+    optional: Sequence[str] = (),
+) -> None:
     """Rows to standard output; the columns named in `right` are numbers and are never cut.
 
-    On a narrow terminal the first column, a name or path, loses its middle, and other texts wrap between words.
+    On a narrow terminal, `optional` columns are left out, the last first, until the words of the others fit. The first
+    column, a name or path, loses its middle, and other texts wrap between words.
     """
     from rich import box
     from rich.table import Table
     from rich.text import Text
 
-    console = _console(sys.stdout)
-    cells = [[cell if isinstance(cell, Text) else Text(printable(cell)) for cell in row] for row in rows]
-    widths = _column_widths(columns, cells, right, console.width)
+    screen, lines = console(sys.stdout), [[c if isinstance(c, Text) else Text(printable(c)) for c in r] for r in rows]
+    cells = {name: [Text(name), *(line[i] for line in lines)] for i, name in enumerate(columns)}
+    widths = _column_widths(cells, right, optional, screen.width)
     grid = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, collapse_padding=True)
-    for i, (name, width) in enumerate(zip(columns, widths)):
-        number = name in right
-        grid.add_column(
-            name, justify="right" if number else "left", no_wrap=number or i == 0, overflow="ellipsis", width=width
-        )
-    for row in cells:
-        grid.add_row(_cut(row[0], widths[0]), *row[1:])
-    console.print(grid)
+    for name, width in widths.items():
+        whole, justify = name in (columns[0], *right), "right" if name in right else "left"
+        grid.add_column(name, justify=justify, no_wrap=whole, overflow="ellipsis", width=width)  # type: ignore[arg-type]
+    for first, *others in list(zip(*(cells[name] for name in widths)))[1:]:
+        grid.add_row(Text(shortened(first.plain, widths[columns[0]]), style=first.style), *others)
+    screen.print(grid)
 
 
-def _column_widths(columns: Sequence[str], cells: "list[list[Text]]", right: Sequence[str], room: int) -> list[int]:
-    """Numbers get the width they need, then short texts such as classes, then the first column, then the others."""
-    needed = [
-        max(cell_width(name), *(row[i].cell_len for row in cells), 1) if cells else max(cell_width(name), 1)
-        for i, name in enumerate(columns)
-    ]
-    widths = list(needed)
-    texts = [i for i, name in enumerate(columns) if name not in right]
-    texts.sort(key=lambda i: (needed[i] > SHORT, i if needed[i] > SHORT else needed[i]))
-    free = room - GAP * (len(columns) - 1) - sum(needed[i] for i in range(len(columns)) if i not in texts)
-    for done, i in enumerate(texts, start=1):
-        reserved = sum(NAME if j == 0 else NARROWEST for j in texts[done:])
-        widths[i] = min(needed[i], max(free // (len(texts) - done + 1), min(free - reserved, SHORT), NARROWEST))
-        free -= widths[i]
+def _column_widths(
+    cells: "dict[str, list[Text]]", right: Sequence[str], optional: Sequence[str], room: int
+) -> dict[str, int]:
+    """The widths of the columns that are shown. The widest text becomes narrower first, down to its longest word.
+
+    If that is not enough, the first and the last text become narrower than that, and at the end all of them.
+    """
+    from rich.cells import cell_len
+
+    widths = {name: max(cell.cell_len for cell in column) for name, column in cells.items()}
+    words = {name: max(map(cell_len, " ".join(c.plain for c in column).split())) for name, column in cells.items()}
+    first = next(iter(cells))
+    least = {name: width if width <= SHORT or name in right else words[name] for name, width in widths.items()}
+    least[first] = min(widths[first], SHORT)
+    for name in reversed(optional):
+        if sum(least.values()) + GAP * (len(least) - 1) > room:
+            del widths[name], least[name]
+    texts = [name for name in widths if name not in right]
+    for limit in (least, {**least, first: NAME, texts[-1]: NARROWEST}, dict.fromkeys(texts, NARROWEST)):
+        while sum(widths.values()) + GAP * (len(widths) - 1) > room:
+            wide = [name for name in texts if widths[name] > limit[name]]
+            if not wide:
+                break
+            widths[max(wide, key=widths.__getitem__)] -= 1
     return widths
 
 
-def cell_width(text: str) -> int:
-    """Columns that a text takes in a terminal; wide characters take two."""
-    from rich.cells import cell_len
-
-    return cell_len(text)
-
-
 def shortened(text: str, width: int) -> str:
-    """A text of at most `width` terminal columns; a longer one loses its middle.
+    """A text of at most `width` terminal columns, where wide characters take two; a longer one loses its middle.
 
     >>> shortened("photos/holidays/2024/llama.jpg", 16)
     'photos/…lama.jpg'
     """
-    from rich.cells import set_cell_size
+    from rich.cells import cell_len, set_cell_size
 
-    if cell_width(text) <= width:
+    if cell_len(text) <= width:
         return text
-    tail = width // 2
-    end = text[-tail:]
-    while cell_width(end) > tail:
+    end = text[-(width // 2) :]
+    while cell_len(end) > width // 2:
         end = end[1:]
-    return set_cell_size(text, width - 1 - cell_width(end)).rstrip() + "…" + end
+    return set_cell_size(text, width - 1 - cell_len(end)).rstrip() + "…" + end
 
 
 def brief(label: object) -> str:
     """A label in a list of several; on a narrow terminal, a long one loses its middle."""
-    return shortened(str(label), BRIEF) if _console(sys.stdout).width < NARROW else str(label)
+    return shortened(str(label), BRIEF) if console(sys.stdout).width < NARROW else str(label)
 
 
 def write_paths(paths: Iterable[str]) -> None:
     """Paths, one per line; on a terminal, long ones lose their middle."""
-    width = _console(sys.stdout).width - 2
+    width = console(sys.stdout).width - 2
     write("".join(f"  {shortened(printable(path), width)}\n" for path in paths))
-
-
-def _cut(cell: "Text", width: int) -> "Text":
-    from rich.text import Text
-
-    return Text(shortened(cell.plain, width), style=cell.style)
 
 
 def marked(value: object) -> "Text":
@@ -160,7 +160,7 @@ def marked(value: object) -> "Text":
 
 def heading(text: str) -> None:
     """A line above a table, in bold on a terminal."""
-    _console(sys.stdout).print(f"\n{printable(text)}", style="bold", markup=False, emoji=False, highlight=False)
+    console(sys.stdout).print(f"\n{printable(text)}", style="bold", markup=False, emoji=False, highlight=False)
 
 
 def skipped(inputs: Sequence["Skipped"]) -> None:
@@ -212,52 +212,8 @@ def bytes_of(path: "Path") -> str:
     return f"{size} bytes" if size < 1000 else f"{size / 1e3:.0f} kB" if size < 1e6 else f"{size / 1e6:.1f} MB"
 
 
-class Bars:
-    """Progress bars on standard error, or nothing if that is not a terminal."""
-
-    def __init__(self, show: Any | None):
-        self._show = show
-        self._tasks: dict[str, Any] = {}
-
-    def _update(self, key: str, title: str, done: int, total: int | None) -> None:
-        if self._show is None:
-            return
-        if key not in self._tasks:
-            self._tasks[key] = self._show.add_task(printable(title), total=total)
-        self._show.update(self._tasks[key], description=printable(title), completed=done, total=total)
-
-    def download(self, file: str, done: int, total: int | None) -> None:
-        """What `datasets.load` reports: a bar for each file."""
-        self._update(file, f"Downloading {file}", done, total)
-
-    def embedding(self, title: str = "Embedding") -> Callable[["EmbeddingProgress"], None]:
-        """What `extract` reports: a bar for each title, which is there from the start."""
-        self._update(title, title, 0, None)
-
-        def report(p: "EmbeddingProgress") -> None:
-            self._update(title, "Waiting for another process" if p.waiting else title, p.done, p.total)
-
-        return report
-
-    def step(self, title: str, done: int, total: int) -> None:
-        """Any other work: one bar, whose title may change."""
-        self._update("step", title, done, total)
-
-
-@contextmanager
-def bars() -> Iterator[Bars]:
-    """Progress bars while the block runs; they are removed afterwards."""
-    if not sys.stderr.isatty():
-        yield Bars(None)
-        return
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
-    with Progress(*columns, console=_console(sys.stderr), transient=True) as show:
-        yield Bars(show)
-
-
-def _console(stream: Any) -> "Console":
+def console(stream: Any) -> "Console":
+    """A terminal, or a stream without colours and without a width."""
     from rich.console import Console
 
     colours: Any = {"color_system": None} if os.environ.get("NO_COLOR") else {}

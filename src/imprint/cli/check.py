@@ -3,6 +3,7 @@
 from imprint.cli import _options as options
 from imprint.cli import _terminal as terminal
 from imprint.cli._files import check_page, choose_backbone
+from imprint.cli._progress import progress_bars
 from imprint.evaluation import Inspection, inspect_rows
 from imprint.evaluation.labelled_rows import LabelledRows, all_splits, gather
 from imprint.evaluation.page import write_inspection
@@ -33,7 +34,7 @@ def command(
     check_page(page)
     model = Imprinter(backbone, device=device, threads=threads, cache=cache)
     columns = {"labels": labels, "label_column": label_column, "text_column": text_column, "separator": separator}
-    with terminal.bars() as bars:
+    with progress_bars() as bars:
         splits = all_splits(data, progress=bars.download, tree=tree, **columns)
         choose_backbone(model, splits[0].kind)
         parts = zip(splits[0].parts, splits) if len(splits) > 1 else [("", splits[0])]

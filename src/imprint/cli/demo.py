@@ -10,6 +10,7 @@ import typer
 from imprint.cli import _options as options
 from imprint.cli import _terminal as terminal
 from imprint.cli._files import check_home
+from imprint.cli._progress import progress_bars
 from imprint.core.files.atomic import make_folder
 from imprint.demo import Findings, explore, write_page
 from imprint.demo.findings import SHOTS, TASKS
@@ -30,7 +31,7 @@ def command(
     make_folder(out)
     if cache:
         check_home()
-    with terminal.bars() as bars:
+    with progress_bars() as bars:
         findings = explore(seeds, cache, bars.embedding(), bars.step)
     page = write_page(findings, out)
     if json:

@@ -10,6 +10,7 @@ from imprint import datasets
 from imprint.cli import _options as options
 from imprint.cli import _terminal as terminal
 from imprint.cli._files import check_home, check_writable
+from imprint.cli._progress import progress_bars
 from imprint.core.errors import FileError, ParameterError
 from imprint.core.files.atomic import atomic_write
 from imprint.datasets.numpy_files import DAMAGE
@@ -81,7 +82,7 @@ def embed_splits(
     cores = (threads or 1) if engine == "ray" else threads  # Ray starts one process per core of a node
     embedder = BackboneEmbedder(backbone, True, device, cores)
     embedded: dict[str, Embeddings | Embedded] = {}
-    with terminal.bars() as bars:
+    with progress_bars() as bars:
         for name in ("train", "test") if tests else ("train",):
             try:
                 split = datasets.load(spec, name, progress=bars.download, **columns)

@@ -8,6 +8,7 @@ from imprint import datasets
 from imprint.cli import _options as options
 from imprint.cli import _terminal as terminal
 from imprint.cli._files import check_model, check_page
+from imprint.cli._progress import progress_bars
 from imprint.cli._terminal import percent
 from imprint.core.files.atomic import atomic_write
 from imprint.evaluation import Evaluation, evaluation
@@ -49,7 +50,7 @@ def command(
     model = Imprinter.load(file, backbone=backbone, device=device, threads=threads, cache=cache)
     nesting = model.embedder.nesting(model.classes_.tolist())
     columns: dict[str, Any] = {"label_column": label_column, "text_column": text_column, "separator": separator}
-    with terminal.bars() as bars:
+    with progress_bars() as bars:
         training, *tests = all_splits(data, labels=labels, progress=bars.download, tree=nesting, **columns)
         test = tests[0] if tests else training
         if train is not None:
@@ -70,7 +71,7 @@ def command(
         P = model.predict_proba(rows.embedded())
         result = evaluation(P, model.classes_, rows.y, rows.paths, rows.skipped, tree=model.tree)
         if page is not None:
-            write_evaluation(page, title, result, model, rows, P, training)
+            write_evaluation(page, title, result, model, rows, training)
         terminal.emit(result.as_json()) if json else _show(result)
     terminal.name_page(page)
     terminal.finish(rows.skipped)

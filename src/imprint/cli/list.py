@@ -2,7 +2,7 @@
 
 import inspect
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, fields
 from importlib import import_module
 from importlib.util import find_spec
@@ -27,13 +27,14 @@ class Inventory(NamedTuple):
     columns: Sequence[str]
     right: Sequence[str] = ()
     footnote: str = ""
-    titles: Mapping[str, str] = {}
-    """Shorter headings, so that a table fits 80 columns."""
+    optional: Sequence[str] = ()
+    """Columns that a narrow terminal leaves out, the last first."""
 
     def print(self) -> None:
         """Print the table and the footnote."""
-        heads = [self.titles.get(column, column) for column in self.columns]
-        terminal.table(heads, [[_text(c, o[c]) for c in self.columns] for o in self.objects], right=self.right)
+        rows = [[_text(column, o[column]) for column in self.columns] for o in self.objects]
+        heads = ["here" if column == "installed" else column for column in self.columns]
+        terminal.table(heads, rows, right=self.right, optional=self.optional)
         if self.footnote:
             terminal.note(self.footnote)
 
@@ -70,7 +71,8 @@ def list_backbones() -> Inventory:
     also = ", ".join(f"{prefix}:{what}" for prefix, what in backbones.PREFIXES.items())
     notes = [f"Defaults: {', '.join(defaults)}. Also: {also}.", *_not_installed(records)]
     columns = ["name", "modality", "width", "input", "size", "top1", "licence", "installed"]
-    return Inventory(objects, columns, ["width", "size", "top1"], "\n".join(notes), {"installed": "here"})
+    optional = ["modality", "top1", "input", "licence"]
+    return Inventory(objects, columns, ["width", "size", "top1"], "\n".join(notes), optional)
 
 
 def _input(record: Record) -> str:
@@ -113,7 +115,7 @@ def list_datasets() -> Inventory:
     objects = [{"name": name, **asdict(datasets.record(name))} for name in datasets.names()]
     numbers = ["classes", "train", "test"]
     also = "Also: a folder with one sub-folder per class, a .npz pack, a .csv or .jsonl file of texts."
-    return Inventory(objects, ["name", "modality", *numbers, "title"], numbers, also)
+    return Inventory(objects, ["name", "modality", *numbers, "title"], numbers, also, ["modality", "train", "test"])
 
 
 def list_components(package: str) -> Inventory:

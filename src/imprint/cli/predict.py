@@ -13,6 +13,7 @@ from imprint.cli import _inputs
 from imprint.cli import _options as options
 from imprint.cli import _terminal as terminal
 from imprint.cli._files import check_csv, check_model
+from imprint.cli._progress import progress_bars
 from imprint.cli._sorting import copy_files, folder_of
 from imprint.cli._terminal import percent
 from imprint.cli.watch import monitor_stream
@@ -93,7 +94,7 @@ def command(
         raise ParameterError(f"--sort-into: only files, such as pictures, are sorted; this model reads {kind.plural}.")
     if level is not None:
         model.tree.level(level)  # raises before the work if the tree has no such level
-    with terminal.bars() as bars:
+    with progress_bars() as bars:
         split = _inputs.inputs(inputs, kind, text_column, text)
         embedded = model.look(split, bars.embedding())
     if not len(embedded.X):

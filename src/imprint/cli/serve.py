@@ -10,6 +10,7 @@ import typer
 from imprint.cli import _options as options
 from imprint.cli import _terminal as terminal
 from imprint.cli._files import check_model
+from imprint.cli._progress import progress_bars
 from imprint.core.extras import installed, missing
 
 
@@ -66,7 +67,7 @@ def command(
             f"Warning: {host} can be reached from other machines, and without --certificate and --key everything, "
             f"including the token, is sent unencrypted."
         )
-    with terminal.bars() as bars:
+    with progress_bars() as bars:
         project, sentences = started(
             model, folder, backbone, recipe, threads, tree, lambda done, total: bars.step("Importing", done, total)
         )

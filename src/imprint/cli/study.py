@@ -9,6 +9,7 @@ from imprint.cli import _options as options
 from imprint.cli import _studies as studies
 from imprint.cli import _terminal as terminal
 from imprint.cli._files import check_writable
+from imprint.cli._progress import progress_bars
 from imprint.core.errors import FileError, ParameterError
 from imprint.paper.artefact import is_run
 from imprint.report.forms import as_json, as_text
@@ -78,7 +79,7 @@ def run(
         return
     if out is None:
         raise ParameterError("study run: name the folder of the results: --out DIR.")
-    with terminal.bars() as bars:
+    with progress_bars() as bars:
         progress = studies.progress(bars)
         summary = start(chosen, out, workers=workers, engine=engine, limit=limit, progress=progress)
     studies.show_summary(summary, out, json)

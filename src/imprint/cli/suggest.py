@@ -12,6 +12,7 @@ from imprint.cli import _terminal as terminal
 from imprint.cli._asking import ask_for_labels
 from imprint.cli._files import check_csv, check_model, check_page, choose_backbone
 from imprint.cli._inputs import relative_names
+from imprint.cli._progress import progress_bars
 from imprint.cli._sorting import copy_files
 from imprint.core.errors import ParameterError, UnreadableInput
 from imprint.datasets import Split
@@ -108,7 +109,7 @@ def _embed(model: Imprinter, path: str, text_column: str | None) -> tuple[Split,
         pool = datasets.load_files([folder])
     else:
         pool = datasets.load(path, "train", labelled=False, text_column=text_column)
-    with terminal.bars() as bars:
+    with progress_bars() as bars:
         choose_backbone(model, pool.kind)
         return pool, model.look(pool, bars.embedding())
 

@@ -1,7 +1,7 @@
 """Accuracy of a model: measured on labelled rows, or expected by cross-validation."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,7 +29,7 @@ class PerClass(NamedTuple):
 
 
 class LevelAccuracy(NamedTuple):
-    """The accuracy at one level of a tree of classes, which has so many nodes there."""
+    """The accuracy at one level of a tree of classes, and the number of nodes at that level."""
 
     level: int
     nodes: int
@@ -37,7 +37,7 @@ class LevelAccuracy(NamedTuple):
 
 
 class Mistake(NamedTuple):
-    """A misclassified row, and the probability of the wrong answer."""
+    """A misclassified row, and the probability of the predicted class."""
 
     path: str
     label: Any
@@ -65,14 +65,22 @@ class Evaluation:
     unreadable: list[dict[str, str]]
     unknown: list[Any]
     """Labels of the rows that are not classes of the model."""
-    levels: tuple[LevelAccuracy, ...] = ()
+    levels: tuple[LevelAccuracy, ...]
     """The accuracy at each level of a tree of classes above the classes themselves; empty for flat classes."""
+    truth: Array = field(repr=False, compare=False)
+    """For each row, the index of its label in `classes`.  # (n,)"""
+    predicted: Array = field(repr=False, compare=False)
+    """For each row, the index of the predicted class.  # (n,)"""
+    confidence: Array = field(repr=False, compare=False)
+    """For each row, the probability of the predicted class.  # (n,)"""
+    wrong: list[int] = field(repr=False, compare=False)
+    """The misclassified rows, in the order of `mistakes`."""
 
     def as_json(self) -> dict[str, Any]:
         """The public keys, with plain values."""
         tables = {name: [one._asdict() for one in getattr(self, name)] for name in ("per_class", "mistakes", "levels")}
-        omitted = {"unknown"} if self.levels else {"unknown", "levels"}
-        return {name: value for name, value in (asdict(self) | tables).items() if name not in omitted}
+        omitted = {"unknown", "truth", "predicted", "confidence", "wrong", *(() if self.levels else ("levels",))}
+        return {name: tables.get(name, value) for name, value in vars(self).items() if name not in omitted}
 
 
 def evaluation(
@@ -94,13 +102,16 @@ def evaluation(
     """
     if not len(y):
         raise ParameterError("evaluation(y=[]): there are no rows to evaluate.")
-    labels = all_labels(classes, y)
+    if (classes.dtype.kind == "U") != (y.dtype.kind == "U"):
+        kinds = ["text" if a.dtype.kind == "U" else "number" for a in (classes, y)]
+        raise ParameterError(f"evaluation(): the data have {kinds[1]} labels, the model {kinds[0]} labels.")
+    labels = np.union1d(classes, y)
     truth, answers, C = np.searchsorted(labels, y), np.searchsorted(labels, classes[P.argmax(axis=1)]), len(labels)
     confusion = np.bincount(truth * C + answers, minlength=C * C).reshape(C, C)
     correct, confidence = truth == answers, P.max(axis=1)
     plain, wrong = labels.tolist(), sorted(np.flatnonzero(~correct).tolist(), key=lambda i: -confidence[i])
     counts = zip(plain, np.diag(confusion).tolist(), confusion.sum(axis=1).tolist(), confusion.sum(axis=0).tolist())
-    per_class = [PerClass(c, rows, _ratio(hits, rows), _ratio(hits, answered)) for c, hits, rows, answered in counts]
+    per_class = [PerClass(c, rows, ratio(hits, rows), ratio(hits, answered)) for c, hits, rows, answered in counts]
     return Evaluation(
         accuracy=float(correct.mean()),
         balanced_accuracy=float(np.mean([c.recall for c in per_class if c.recall is not None])),
@@ -112,11 +123,15 @@ def evaluation(
         mistakes=[Mistake(names[i], plain[truth[i]], plain[answers[i]], float(confidence[i])) for i in wrong],
         unreadable=unreadable(skipped),
         unknown=np.setdiff1d(y, classes).tolist(),
-        levels=level_accuracies(P, tree or LabelTree.of(classes.tolist()), y.tolist()),
+        levels=_level_accuracies(P, tree or LabelTree.of(classes.tolist()), y.tolist()),
+        truth=truth,
+        predicted=answers,
+        confidence=confidence,
+        wrong=wrong,
     )
 
 
-def level_accuracies(P: Array, tree: LabelTree, labels: Sequence[Any]) -> tuple[LevelAccuracy, ...]:
+def _level_accuracies(P: Array, tree: LabelTree, labels: Sequence[Any]) -> tuple[LevelAccuracy, ...]:
     """A row counts as correct at a level if the most probable node is that of its label, known to the model or not."""
     levels = []
     for level in tree.grouped_levels:
@@ -126,21 +141,13 @@ def level_accuracies(P: Array, tree: LabelTree, labels: Sequence[Any]) -> tuple[
     return tuple(levels)
 
 
-def all_labels(classes: Array, y: Array) -> Array:
-    """The labels of the model and of the rows, sorted; text and number labels cannot be mixed."""
-    if (classes.dtype.kind == "U") != (y.dtype.kind == "U"):
-        kinds = ["text" if a.dtype.kind == "U" else "number" for a in (classes, y)]
-        raise ParameterError(f"evaluation(): the data have {kinds[1]} labels, the model {kinds[0]} labels.")
-    return np.union1d(classes, y)
-
-
 def unreadable(skipped: Sequence[Skipped]) -> list[dict[str, str]]:
     """Inputs that cannot be read, for JSON."""
     return [{"path": one.name, "reason": one.reason} for one in skipped]
 
 
 def reliability(probability: Array, correct: Array, bins: int = 10) -> list[tuple[int, float, float]]:
-    """Answers in bins of equal width, without empty bins: rows, mean probability, and share of correct answers.
+    """Predictions in bins of equal width, without empty bins: rows, mean probability, and share of correct ones.
 
     >>> reliability(np.array([0.95, 0.5]), np.array([True, False]))[1]
     (1, 0.95, 1.0)
@@ -150,8 +157,9 @@ def reliability(probability: Array, correct: Array, bins: int = 10) -> list[tupl
     return [(len(g), float(probability[g].mean()), float(correct[g].mean())) for g in groups]
 
 
-def _ratio(part: int, whole: int) -> float | None:
-    return part / whole if whole else None
+def ratio(part: int, whole: int) -> float | None:
+    """A share; None if there is nothing to divide by."""
+    return float(part / whole) if whole else None
 
 
 def describe_expected(head: Decider, inputs: str) -> list[str]:
@@ -177,7 +185,7 @@ def describe_expected(head: Decider, inputs: str) -> list[str]:
 def _weaknesses(answers: OutOfFold, expected_accuracy: float, inputs: str) -> list[str]:
     """The pair of classes that is confused most, and the class with the lowest recall."""
     labels, C, assessed = answers.classes, len(answers.classes), answers.assessed
-    confusion = np.bincount(answers.own[assessed] * C + answers.winners[assessed], minlength=C * C).reshape(C, C)
+    confusion = np.bincount(answers.true[assessed] * C + answers.winners[assessed], minlength=C * C).reshape(C, C)
     shares = confusion / np.maximum(confusion.sum(axis=1, keepdims=True), 1)
     recall = np.where(confusion.any(axis=1), np.diag(shares), np.nan)  # NaN where no row was predicted
     np.fill_diagonal(shares, 0)
@@ -186,7 +194,7 @@ def _weaknesses(answers: OutOfFold, expected_accuracy: float, inputs: str) -> li
         lines.append(
             f"Most confused: {labels[a]!s} predicted as {labels[b]!s} ({percent(shares[a, b])} of {labels[a]!s})."
         )
-    rows = np.rint(np.bincount(answers.own, answers.weight, minlength=C)).astype(int)
+    rows = np.rint(np.bincount(answers.true, answers.weight, minlength=C)).astype(int)
     c = int(np.lexsort((rows, np.nan_to_num(recall, nan=-1.0)))[0])
     if np.isnan(recall[c]):
         lines.append(f"To improve: add {inputs} of {labels[c]!s} ({rows[c]} now, too few to measure recall).")

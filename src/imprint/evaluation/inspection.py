@@ -84,7 +84,7 @@ def _suspects(X: Array, y: Array, names: Sequence[str]) -> list[Suspect]:
     if np.sum(counts > 1) < 2:
         return []
     answers = out_of_fold(Method.of(**recipes.describe(RECIPE).parts()), 0, X[several], y[several])
-    P, labels, given = answers.probabilities(), answers.classes.tolist(), answers.own
+    P, labels, given = answers.probabilities(), answers.classes.tolist(), answers.true
     return [
         Suspect(names[several[i]], labels[given[i]], labels[c], float(P[i, c]), round(score, 3))
         for i, c, score in label_errors(answers.scores, answers.shares, P, given, answers.assessed)

@@ -10,7 +10,7 @@ from imprint.core.errors import printable
 from imprint.core.label_sets import as_text, indicator, texts_of
 from imprint.core.types import Array
 from imprint.embeddings import Skipped
-from imprint.evaluation.evaluation import percent, reliability, unreadable
+from imprint.evaluation.evaluation import percent, ratio, reliability, unreadable
 from imprint.evaluation.label_errors import Suspect
 from imprint.evaluation.labelled_rows import LabelledRows
 from imprint.evaluation.page.document import PageItems, document
@@ -95,7 +95,7 @@ def tag_evaluation(
     bins = reliability(P.ravel(), Y.ravel())
     both = (predicted & (Y == 1)).sum(axis=0)
     per_label = [
-        PerLabel(label, int(n), float(ap) if n else None, float(f), _share(b, k), _share(b, n))
+        PerLabel(label, int(n), float(ap) if n else None, float(f), ratio(b, k), ratio(b, n))
         for label, n, ap, f, b, k in zip(labels, Y.sum(axis=0), precisions, f1, both, predicted.sum(axis=0))
     ]
     error = np.where(predicted != (Y == 1), np.abs(Y - P), 0).max(axis=1)
@@ -115,10 +115,6 @@ def tag_evaluation(
         unknown=unknown,
         reliability=bins,
     )
-
-
-def _share(part: int, whole: int) -> float | None:
-    return float(part / whole) if whole else None
 
 
 def tag_page(title: str, result: TagEvaluation, rows: LabelledRows) -> str:

@@ -93,7 +93,7 @@ def check_target(path: Path, to: str) -> None:
     if path.suffix != SUFFIXES[to]:
         raise FileError(f"Cannot write {path}: the name of a file for {to} must end in {SUFFIXES[to]}.")
     if path.is_file() and path.stat().st_size and MARK.encode() not in path.read_bytes():
-        raise FileError(f"Cannot write {path}: it exists and is no exported model; choose another name.")
+        raise FileError(f"Cannot write {path}: it exists and is not an exported model; choose another name.")
 
 
 def _write(model: Portable, path: str | os.PathLike[str], to: str, network: Backbone | None) -> Exported:

@@ -8,9 +8,7 @@ from imprint.aggregators._base import Aggregator
 from imprint.calibration import Calibration
 from imprint.calibration.temperature import SMALLEST
 from imprint.core.errors import ParameterError
-from imprint.export.portable import calibration_of
 from imprint.head import Decider
-from imprint.tags import TagHead
 from imprint.tags.calibration import LARGEST_LOGIT, TagCalibration
 
 SCORES, PROBABILITIES, KNOWN = "scores", "probabilities", "known"
@@ -94,14 +92,14 @@ def decide(g: Graph, x: str, head: Decider) -> tuple[str, ...]:
         raise ParameterError(f"export(to='onnx'): {aggregator} has no graph.")
     S, P = nodes
     g.add("Identity", S, result=SCORES)
-    calibration = head.calibration if isinstance(head, TagHead) else calibration_of(head)
-    if calibration is None:
-        g.add("Identity", P, result=PROBABILITIES)
-        return SCORES, PROBABILITIES
+    calibration = head.calibration if head.calibrated else None
     if isinstance(calibration, TagCalibration):
         calibrated = _calibrated_tags(g, S, calibration)
-    else:
+    elif isinstance(calibration, Calibration):
         calibrated = _calibrated(g, P, calibration, len(head))
+    else:
+        g.add("Identity", P, result=PROBABILITIES)
+        return SCORES, PROBABILITIES
     g.add("Identity", g.cast(calibrated, dtype), result=PROBABILITIES)
     doubt = aggregator.graph_doubt(g, query, head.proxies, head.prepared)
     if doubt is None and type(aggregator).doubt is not Aggregator.doubt:

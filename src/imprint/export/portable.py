@@ -9,7 +9,7 @@ from safetensors.numpy import save
 
 from imprint.aggregators._base import Facts
 from imprint.backbones import Record
-from imprint.calibration import Calibration, CrossValidation
+from imprint.calibration import Calibration
 from imprint.core import __version__
 from imprint.core.errors import ParameterError
 from imprint.core.files.atomic import atomic_write
@@ -34,7 +34,7 @@ class Origin(NamedTuple):
     fingerprint: str
 
     def facts(self) -> dict[str, Any]:
-        """What a user of the file must know, without the path of the weights."""
+        """The public part of the record, without the path of the weights."""
         public = {key: getattr(self.record, key) for key in ("name", "adapter", "layer", "licence")}
         preprocess = self.record.preprocess.as_json() if self.record.preprocess else None
         return {**public, "fingerprint": self.fingerprint, "preprocess": preprocess}
@@ -54,19 +54,13 @@ class Portable(NamedTuple):
         return {"weights": proxies.weights, "owners": proxies.labels, **self.facts.tensors}
 
 
-def calibration_of(head: Decider) -> Calibration | None:
-    """The calibration of a head; None where it has none."""
-    folds = head.imprinted.folds
-    return folds.calibration if head.calibrated and isinstance(folds, CrossValidation) else None
-
-
 def portable(head: Decider, origin: Origin | None) -> Portable:
-    """A head for other programs; refused if one of its components has no description in terms of arrays."""
+    """A head for other programs; refused if one of its components does not describe itself as arrays."""
     aggregator, norm, dtype = head.aggregator, head.norm_inf, head.proxies.weights.dtype
     facts, first = aggregator.facts(head.proxies, head.prepared), norm.in_words()
     if facts is None or first is None:
         part = aggregator if facts is None else norm
-        raise ParameterError(f"export: {part} does not say how it works by plain numbers.")
+        raise ParameterError(f"export: {part} does not describe itself as arrays, so it cannot be exported.")
     about = {
         "version": 2,
         "written_by": f"imprint {__version__}",
@@ -85,7 +79,7 @@ def portable(head: Decider, origin: Origin | None) -> Portable:
         arrays = {name: getattr(head.calibration, name).tolist() for name in ("thresholds", "slopes", "offsets")}
         about["tags"] = {**arrays, "thresholds": [t if t < np.inf else None for t in arrays["thresholds"]]}
         about["use"] = first + facts.use.partition("; the largest")[0] + USE_OF_TAGS
-    if calibration := calibration_of(head):
+    elif head.calibrated and isinstance(calibration := head.calibration, Calibration):
         power, floor = 1 / calibration.temperature, calibration.floor
         about |= {"calibration": {"power": power, "floor": floor}}
         about["use"] += (

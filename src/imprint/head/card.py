@@ -14,6 +14,26 @@ LISTED = 30
 PIPELINES = {"image": "image-classification", "text": "text-classification", "sound": "audio-classification"}
 """How the Hugging Face hub calls the tasks."""
 
+USE = """## How to use it
+
+```console
+$ imprint predict {file} INPUT --unknown 0.05
+```
+
+```python
+from imprint import Imprinter
+
+Imprinter.load("{file}").predict(["INPUT"])
+```
+"""
+LIMITS = """## What it does not do
+
+- It cannot separate classes that the frozen network does not separate.
+- The expected accuracy holds for inputs that are distributed like the training data.
+"""
+CALIBRATED = "- Inputs of other classes are flagged at the rate given by `--unknown`; some are missed.\n"
+NOT_CALIBRATED = "- It is not calibrated: probabilities are relative scores; unknown inputs are not flagged.\n"
+
 
 @dataclass(frozen=True)
 class ModelCard:
@@ -40,7 +60,8 @@ class ModelCard:
 
     def markdown(self, file: str = "model.imprint") -> str:
         """The card in the form that the Hugging Face hub reads: YAML front matter, then Markdown."""
-        return "\n".join([*self._front_matter(), "", *self._summary(), "", *self._use(file), "", *self._limits(), ""])
+        limit = CALIBRATED if self.calibrated else NOT_CALIBRATED
+        return "\n".join([*self._front_matter(), "", *self._summary(), "", USE.format(file=file), LIMITS + limit])
 
     def _front_matter(self) -> list[str]:
         pipeline = PIPELINES.get(self.modality)
@@ -55,17 +76,15 @@ class ModelCard:
 
     def _summary(self) -> list[str]:
         kind = modality(self.modality)
+        accuracy = "not estimated: evaluate the model on held-out data"
         if self.expected_accuracy is not None and self.expected_interval is not None:
             low, high = (100 * bound for bound in self.expected_interval)
             how = "all labels of an input; leave-one-out" if self.tags else "cross-validation"
             accuracy = f"{100 * self.expected_accuracy:.1f} %, 95 % interval {low:.1f}-{high:.1f} % ({how})"
-        else:
-            accuracy = "not estimated: evaluate the model on held-out data"
-        into = f"{len(self.classes):,} {'tags, of which an input may have several' if self.tags else 'classes'}"
-        lines = [HEADING, "", f"A classifier of {kind.plural} into {into}, imprinted"]
-        lines += ["from the embeddings of a frozen network without gradient steps.", "", "| | |", "|---|---|"]
+        classes = f"{len(self.classes):,} {'tags' if self.tags else 'classes'}"
+        several = ", of which an input may have several" if self.tags else ""
         facts = {
-            "Training data": f"{kind.count(self.rows)} of {len(self.classes):,} {'tags' if self.tags else 'classes'}",
+            "Training data": f"{kind.count(self.rows)} of {classes}",
             "Expected accuracy": accuracy,
             "Calibrated probabilities and p-values": "yes" if self.calibrated else "no",
             "Method": f"`{self.method}`, {self.proxies:,} proxies (prototypes) of {self.width:,} numbers",
@@ -74,30 +93,14 @@ class ModelCard:
             facts["Backbone"] = f"{self.backbone['name']} (fingerprint `{self.backbone['fingerprint'][:16]}`)"
             facts["Backbone's licence"] = str(self.backbone["licence"] or "not stated")
             facts["Backbone's training data"] = str(self.backbone["pretraining"] or "not stated")
+        lines = [HEADING, "", f"A classifier of {kind.plural} into {classes}{several}, imprinted"]
+        lines += ["from the embeddings of a frozen network without gradient steps.", "", "| | |", "|---|---|"]
         lines += [f"| {name} | {printable(value)} |" for name, value in facts.items()]
-        listed = [f"| {_cell(label)} | {count:,} |" for label, count in zip(self.classes[:LISTED], self.rows_per_class)]
-        more = len(self.classes) - len(listed)
-        rest = [f"| ... and {more:,} more classes | {sum(self.rows_per_class[LISTED:]):,} |"] if more else []
-        return [*lines, "", "## Classes", "", f"| class | {kind.plural} |", "|---|---:|", *listed, *rest]
-
-    def _use(self, file: str) -> list[str]:
-        lines = ["## How to use it", "", "```console", f"$ imprint predict {file} INPUT --unknown 0.05", "```", ""]
-        load = f'Imprinter.load("{file}").predict(["INPUT"])'
-        return [*lines, "```python", "from imprint import Imprinter", "", load, "```"]
-
-    def _limits(self) -> list[str]:
-        lines = [
-            "## What it does not do",
-            "",
-            "- It cannot separate classes that the frozen network does not separate.",
-        ]
-        lines += ["- The expected accuracy holds for inputs that are distributed like the training data."]
-        if self.calibrated:
-            return [*lines, "- Inputs of other classes are flagged at the rate given by `--unknown`; some are missed."]
-        return [
-            *lines,
-            "- It is not calibrated: probabilities are relative scores; unknown inputs are not flagged.",
-        ]
+        lines += ["", "## Classes", "", f"| class | {kind.plural} |", "|---|---:|"]
+        lines += [f"| {_cell(label)} | {count:,} |" for label, count in zip(self.classes[:LISTED], self.rows_per_class)]
+        if (more := len(self.classes) - LISTED) > 0:
+            lines += [f"| ... and {more:,} more classes | {sum(self.rows_per_class[LISTED:]):,} |"]
+        return lines
 
 
 def model_card(head: Decider, kind: str, origin: dict[str, Any] | None, named: bool = False) -> ModelCard:

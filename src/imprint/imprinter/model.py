@@ -11,17 +11,17 @@ from imprint import backbones, recipes
 from imprint.calibration.caveats import warn_of_small_samples
 from imprint.core.arrays import plain
 from imprint.core.component import PARTS
-from imprint.core.errors import DataWarning, FileError, NotFittedError, ParameterError
+from imprint.core.errors import DataWarning, FileError, ParameterError
 from imprint.core.files import container
 from imprint.core.files.atomic import exclusive
 from imprint.core.threads import compare_and_set
 from imprint.head import Decider, Head
 from imprint.imprinter import pretrained
-from imprint.imprinter.answers import Answering
 from imprint.imprinter.embedder import ROWS, BackboneEmbedder, Report
 from imprint.imprinter.exemplars import ExemplarsByClass
 from imprint.imprinter.items import Embedded
 from imprint.imprinter.names import ClassNames, joined
+from imprint.imprinter.predictor import Predictor
 from imprint.imprinter.state import ImprinterState, method_for_tags, read_seed
 from imprint.method import Method
 from imprint.modalities import modality
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 DEFAULT = "kernel"
 
 
-class Imprinter(Answering):
+class Imprinter(Predictor):
     """A backbone and an `ImprintClassifier` in one: pictures, texts or embeddings in, labels out.
 
     Parameters
@@ -92,24 +92,12 @@ class Imprinter(Answering):
         given = options.parts if options else recipes.describe(recipe or DEFAULT).parts()
         self._method, self._chosen = Method.of(**{**given, **parts}), recipe is not None or bool(parts)
         self._calibrate, self._names = calibrate, ClassNames.of(names)
-        self._state: ImprinterState | None = None
 
     def __repr__(self) -> str:
         state = self._state
         classes = f" with {len(state.head)} classes" if state else ""
         method = state.head.description if state else self._method
         return f"<Imprinter: {self.embedder.spec or 'default backbone'} and {method}{classes}>"
-
-    @property
-    def state(self) -> ImprinterState:
-        """The fitted state, an immutable value."""
-        if self._state is None:
-            raise NotFittedError("This Imprinter has no classes yet: call fit(folder) or load(file) first.")
-        return self._state
-
-    @property
-    def fitted(self) -> bool:
-        return self._state is not None
 
     @property
     def classifier(self) -> "ImprintClassifier":

@@ -81,7 +81,7 @@ def evaluation_file(project: Project, evaluation: ModelEvaluation) -> bytes:
 
     rows = LabelledRows(X, y, paths, (), content, project.modality.name)
     title = "Held-out examples" if evaluation.held_out else "Labelled examples"
-    return evaluation_page(title, evaluation_of(P, classes, y, paths), rows, P, classes, projected(X, y), {}).encode()
+    return evaluation_page(title, evaluation_of(P, classes, y, paths), rows, projected(X, y), {}).encode()
 
 
 def archive(project: Project) -> Iterator[bytes]:

@@ -105,7 +105,7 @@ def _mislabelled(evaluation: ModelEvaluation, calibration: Calibration) -> list[
     if predictions is None or not items:
         return []
     P, classes = calibration.probabilities(predictions.shares), predictions.classes.tolist()
-    suspects = label_errors(predictions.scores, predictions.shares, P, predictions.own, predictions.assessed)
+    suspects = label_errors(predictions.scores, predictions.shares, P, predictions.true, predictions.assessed)
     return [_mistake(items[n].id, items[n].label, classes[c], P[n, c]) for n, c, _ in suspects[:MOST_LISTED]]
 
 

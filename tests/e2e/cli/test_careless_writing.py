@@ -84,7 +84,7 @@ def test_wrong_paths(imprint, model, photos):
 
 def test_an_export_never_replaces_anything_else(imprint, model, tmp_path):
     (tmp_path / "model.npz").write_bytes(b"my own arrays")
-    imprint("export", model, "--to", "numpy").refused("it exists and is no exported model; choose another name")
+    imprint("export", model, "--to", "numpy").refused("it exists and is not an exported model; choose another name")
     assert (tmp_path / "model.npz").read_bytes() == b"my own arrays"
     assert imprint("export", model, "--to", "numpy", "-o", "other.npz").code == 0
     assert imprint("export", model, "--to", "numpy", "-o", "other.npz").code == 0, "its own kind it may replace"

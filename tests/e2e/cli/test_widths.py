@@ -8,6 +8,8 @@ import pytest
 from rich.cells import cell_len
 
 from imprint.cli import _terminal
+from imprint.cli import list as listing
+from imprint.cli._progress import Bars
 
 WIDTHS = (60, 80, 120)
 LONG = "photographs/of a long holiday/2024/" + "a" * 60 + "/IMG_20240101_123456.jpeg"
@@ -72,6 +74,17 @@ def test_words_are_not_broken(printed):
     assert set(re.findall(r"\w+", title)) <= words
 
 
+def test_optional_columns_are_left_out_before_a_word_is_cut(printed, request):
+    listed = listing.list_datasets()
+    rows = [[str(one[column]) for column in listed.columns] for one in listed.objects]
+    lines = printed(listed.columns, rows, right=listed.right, optional=listed.optional)
+    assert "…" not in "".join(lines)
+    words = set(" ".join(lines).split())
+    assert {word for one in listed.objects for word in (one["name"], *one["title"].split())} <= words
+    left_out = {"test"} if request.node.callspec.params["printed"] == 60 else set()
+    assert {column for column in listed.columns if column not in words} == left_out
+
+
 def test_thirty_classes_with_long_names_fit(printed):
     names = [f"{i:02d} class with quite a long name of {'many' * i} words" for i in range(30)]
     rows = [[name, 40, f"{'█' * 16} 100.0 %", "99.9 %"] for name in names]
@@ -129,5 +142,5 @@ def test_the_progress_bar_is_there_from_the_start():
 
         def update(self, *_, **__): ...
 
-    _terminal.Bars(Shown()).embedding()
+    Bars(Shown()).embedding()
     assert Shown.tasks == [("Embedding", None)]

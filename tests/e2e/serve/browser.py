@@ -1,9 +1,11 @@
-"""A headless Chromium, as Debian's packages `chromium` and `chromium-driver` bring it."""
+"""A headless Chromium, from Debian's packages `chromium` and `chromium-driver`, and pictures to show to it."""
 
 import shutil
 from contextlib import contextmanager
 
+import numpy as np
 import pytest
+from PIL import Image
 
 FLAGS = (
     "--headless=new",
@@ -21,17 +23,12 @@ FLAGS = (
 PATIENCE = 60
 
 
-def need():
-    """Skip where there is no browser to drive."""
-    pytest.importorskip("selenium")
-    if not (shutil.which("chromium") and shutil.which("chromedriver")):
-        pytest.skip("needs a Chromium with its driver (Debian: apt-get install chromium chromium-driver)")
-
-
 @contextmanager
 def chromium(folder, width=1280, height=900):
-    """A browser with a profile and downloads of its own."""
-    from selenium import webdriver
+    """A browser with its own profile and downloads; the test is skipped if there is none."""
+    webdriver = pytest.importorskip("selenium.webdriver")
+    if not (shutil.which("chromium") and shutil.which("chromedriver")):
+        pytest.skip("needs a Chromium with its driver (Debian: apt-get install chromium chromium-driver)")
     from selenium.webdriver.chrome.service import Service
 
     options = webdriver.ChromeOptions()
@@ -48,13 +45,13 @@ def chromium(folder, width=1280, height=900):
 
 
 class Page:
-    """What a person does on the page: looks for things until they are there, types, clicks."""
+    """What a user does on the page: wait for elements, type and click."""
 
     def __init__(self, driver):
         self.driver = driver
 
     def wait(self, found, what):
-        """The first true answer of a function; what was replaced or lay hidden meanwhile is tried again."""
+        """The first true result of a function; elements that are replaced or hidden meanwhile are looked for again."""
         from selenium.common import exceptions as e
         from selenium.webdriver.support.ui import WebDriverWait
 
@@ -67,7 +64,7 @@ class Page:
         try:
             return WebDriverWait(self.driver, PATIENCE, 0.1, passing).until(lambda _: found())
         except e.TimeoutException:
-            pytest.fail(f"waited {PATIENCE} s in vain for {what}; the page says: {self.text('body')[:2000]}")
+            pytest.fail(f"waited {PATIENCE} s for {what}; the page shows: {self.text('body')[:2000]}")
 
     def find(self, css):
         return self.wait(lambda: self.driver.find_element("css selector", css), css)
@@ -117,9 +114,29 @@ class Page:
         self.type(f"{column(label)} input[type=file]", "\n".join(map(str, files)))
 
     def complaints(self):
-        """What the browser's console says; our own refusals of bad uploads are part of the play."""
+        """The messages of the browser's console, without the refusals of bad uploads, which are expected."""
         return [e["message"] for e in self.driver.get_log("browser") if "status of 4" not in e["message"]]
 
 
 def column(label):
     return f'article[data-label="{label}"]'
+
+
+def save_coloured(path, colour, rng):
+    """Save a picture with a rectangle in one colour: red (0), green (1) or blue (2)."""
+    pixels = rng.integers(0, 70, (48, 64, 3), dtype=np.uint8)
+    pixels[8:40, 8:56, colour] += 160
+    path.parent.mkdir(parents=True, exist_ok=True)
+    Image.fromarray(pixels).save(path)
+    return path
+
+
+def save_patterns(folder, labels, n):
+    """Save n pictures of each class, one of them once more in the second class under the name wrong.png."""
+    rng = np.random.default_rng(0)
+    for c, label in enumerate(labels):
+        (folder / label).mkdir(parents=True)
+        for i in range(n):
+            pixels = rng.integers(0, 60, (12, 12)) + 150 * (np.indices((12, 12))[c % 2] // (2 + c) % 2)
+            Image.fromarray(pixels.astype(np.uint8)).save(folder / label / f"{i}.png")
+    shutil.copy(folder / labels[0] / "3.png", folder / labels[1] / "wrong.png")

@@ -10,29 +10,17 @@ from PIL import Image
 
 from imprint import Imprinter
 
-from . import browser
-from .browser import chromium, column
-
-
-@pytest.fixture(autouse=True)
-def _browser():
-    browser.need()
+from .browser import chromium, column, save_coloured
 
 
 @pytest.fixture
 def files(tmp_path):
     """Pictures of two kinds, and one of a third, as files."""
-    rng, made = np.random.default_rng(0), {}
-    for kind, colour in (("red", 0), ("blue", 2), ("green", 1)):
-        made[kind] = []
-        for i in range(8):
-            pixels = rng.integers(0, 70, (48, 64, 3), dtype=np.uint8)
-            pixels[8:40, 8:56, colour] += 160
-            place = tmp_path / "files" / kind / f"{kind}{i}.png"
-            place.parent.mkdir(parents=True, exist_ok=True)
-            Image.fromarray(pixels).save(place)
-            made[kind].append(place)
-    return made
+    rng, folder = np.random.default_rng(0), tmp_path / "files"
+    return {
+        kind: [save_coloured(folder / kind / f"{kind}{i}.png", colour, rng) for i in range(8)]
+        for kind, colour in (("red", 0), ("blue", 2), ("green", 1))
+    }
 
 
 def test_add_try_correct_rename_undo_reload_and_export(serving, files, tmp_path):
@@ -269,7 +257,7 @@ def test_none_of_these_names_the_closest_class_and_explains_itself(serving, file
         page.type("#try-file", str(tmp_path / "white.png"))
         page.wait(lambda: page.text("#winner").startswith("None of these (closest: "), "an answer")
         page.click(".verdict .explain summary")
-        assert "share of your own examples" in page.text(".verdict .explain")
+        assert "share of your examples" in page.text(".verdict .explain")
         assert "%" not in page.text("#winner")
 
 

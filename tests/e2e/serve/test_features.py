@@ -12,14 +12,9 @@ import pytest
 from PIL import Image
 
 from . import browser
-from .browser import chromium, column
+from .browser import chromium, column, save_coloured
 
 ESCAPE, SHIFT = "\ue00c", "\ue008"
-
-
-@pytest.fixture(autouse=True)
-def _browser():
-    browser.need()
 
 
 @pytest.fixture
@@ -28,11 +23,8 @@ def photos(tmp_path):
     rng = np.random.default_rng(0)
     for split, n in (("train", 8), ("test", 2)):
         for label, colour in (("red", 0), ("blue", 2), ("green", 1)):
-            (tmp_path / "photos" / split / label).mkdir(parents=True)
             for i in range(n):
-                pixels = rng.integers(0, 70, (48, 64, 3), dtype=np.uint8)
-                pixels[8:40, 8:56, colour] += 160
-                Image.fromarray(pixels).save(tmp_path / "photos" / split / label / f"{split}{i}.png")
+                save_coloured(tmp_path / "photos" / split / label / f"{split}{i}.png", colour, rng)
     return tmp_path / "photos"
 
 

@@ -2,29 +2,19 @@
 
 import numpy as np
 import pytest
-from PIL import Image
 
-from . import browser
-from .browser import chromium
+from .browser import chromium, save_coloured
 
 COLOURS = {"red": 0, "blue": 2, "green": 1}
-
-
-@pytest.fixture(autouse=True)
-def _browser():
-    browser.need()
 
 
 @pytest.fixture
 def folder(tmp_path):
     """Thirty pictures of three colours, whose names tell which."""
     rng = np.random.default_rng(0)
-    (tmp_path / "unlabelled").mkdir()
     for i in range(30):
         kind = list(COLOURS)[i % 3]
-        pixels = rng.integers(0, 70, (48, 64, 3), dtype=np.uint8)
-        pixels[8:40, 8:56, COLOURS[kind]] += 160
-        Image.fromarray(pixels).save(tmp_path / "unlabelled" / f"{kind}-{i}.png")
+        save_coloured(tmp_path / "unlabelled" / f"{kind}-{i}.png", COLOURS[kind], rng)
     return tmp_path / "unlabelled"
 
 
@@ -32,7 +22,7 @@ def test_label_skip_undo_and_let_the_model_label_the_rest(serving, folder, tmp_p
     with serving("--backbone", "tinynet") as server, chromium(tmp_path) as page:
         page.driver.get(server.address)
         page.click("#tab-label")
-        page.driver.find_element("css selector", "#pool-files").send_keys(str(folder))
+        page.type("#pool-files", str(folder))
         page.wait(lambda: server.json("GET", "/api/pool")["inputs"] == 30, "all pictures")
 
         def name():

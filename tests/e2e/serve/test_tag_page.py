@@ -1,18 +1,17 @@
 """A model of tags in a real browser: it opens, answers with several labels, and shows the results of each label."""
 
 import numpy as np
-import pytest
 from PIL import Image
 
 from imprint import Imprinter
 
-from . import browser
 from .browser import chromium, column
 
-
-@pytest.fixture(autouse=True)
-def _browser():
-    browser.need()
+STUB = """
+const [answer, real] = [JSON.stringify(arguments[0]), window.fetch];
+const stub = () => Promise.resolve(new Response(answer));
+window.fetch = (path, ...rest) => String(path).startsWith("/api/predict") ? stub() : real(path, ...rest);
+"""
 
 
 def halves(top, bottom, seed):
@@ -38,3 +37,10 @@ def test_a_model_of_tags_is_opened_tried_and_evaluated(serving, tmp_path):
         page.click("#tab-evaluate")
         page.wait(lambda: "mean average precision" in page.find("#evaluate").text, "the results")
         assert {"bottom", "top"} <= set(page.find("#evaluate table").text.split())
+
+        empty = {"path": "x", "label": "no label", "labels": [], "probability": 0.2, "known": 0.5, "calibrated": True}
+        page.driver.execute_script(STUB, [{**empty, "top": [{"label": "top", "probability": 0.2}]}])
+        page.type("#try-file", str(tmp_path / "both.png"))
+        page.until_text("#winner", "no label")
+        assert not page.all("#right")  # it would create a class called "no label"
+        assert page.all(".wrong [data-correct]")

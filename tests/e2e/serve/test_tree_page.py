@@ -1,18 +1,11 @@
 """A tree of classes, and classes without examples, in a real browser."""
 
 import numpy as np
-import pytest
 from PIL import Image
 
-from . import browser
 from .browser import chromium, column
 
 CENTRES = {"animal/cat": (8, 8), "animal/dog": (8, 24), "vehicle/car": (40, 48)}
-
-
-@pytest.fixture(autouse=True)
-def _browser():
-    browser.need()
 
 
 def draw(path, row, column, seed):

@@ -68,13 +68,23 @@ def test_rows_that_come_later_count_as_if_they_had_come_at_once(parts):
         assert all(np.array_equal(v, theirs.to_state()[name]) for name, v in mine.to_state().items())
 
 
+@pytest.mark.parametrize("first", [1, 2, 3, 4, 5, 20])
+def test_a_class_that_grows_beyond_what_is_held_has_the_folds_of_all_its_rows(first):
+    method = Method.of(**KERNEL | dict(generator="mean", aggregator="max"))
+    X, y = np.random.default_rng(0).normal(size=(160, 4)).astype(np.float32), np.full(160, "a")
+    empty = CrossValidation.new(method, 0, "float32")
+    one, two = empty.learn(X, y), empty.learn(X[:first], y[:first]).learn(X[first:], y[first:])
+    for f in range(FOLDS):
+        np.testing.assert_allclose(two.head_without(f).proxies.weights, one.head_without(f).proxies.weights, atol=1e-6)
+
+
 def test_folds_are_even_and_depend_on_the_class_alone():
     X, y, _ = blobs([33, 20, 1])
     method = Method.of(**KERNEL)
     answers, alone = out_of_fold(method, 3, X, y), out_of_fold(method, 3, X[y == "class 1"], y[y == "class 1"])
     assert np.array_equal(answers.fold[y == "class 1"], alone.fold)
     for c, n in enumerate((33, 20, 1)):
-        counts = np.bincount(answers.fold[answers.own == c], minlength=FOLDS)
+        counts = np.bincount(answers.fold[answers.true == c], minlength=FOLDS)
         assert counts.max() - counts.min() <= 1
         assert counts.sum() == n
     assert not np.array_equal(answers.fold[:20], answers.fold[33:53])
@@ -89,7 +99,7 @@ def test_no_row_is_asked_about_by_a_model_that_saw_it():
     assert clf.score(X, y) == 1
     assert clf.expected_accuracy_ == pytest.approx(0.25, abs=0.06)
     assert clf.predict_proba(X).max() < 0.45
-    assert out_of_fold(clf.head_.method, 0, X, y).right.mean() == pytest.approx(clf.expected_accuracy_, abs=0.06)
+    assert out_of_fold(clf.head_.method, 0, X, y).correct.mean() == pytest.approx(clf.expected_accuracy_, abs=0.06)
 
 
 @pytest.mark.parametrize("aggregator", ["kernel", "max", "nearest(m=5)"])
@@ -147,8 +157,8 @@ def test_a_class_of_one_row_among_large_ones_widens_the_interval_only():
 def test_large_classes_count_by_their_rows_though_few_are_held():
     X, y, _ = blobs([2000, 50], apart=0.6)
     answers = ImprintClassifier(calibrate=True, random_state=0).fit(X, y).head_.folds.answers
-    assert np.bincount(answers.own).tolist() == [HELD, 50]
-    assert np.bincount(answers.own, answers.weight).tolist() == [2000, 50]
+    assert np.bincount(answers.true).tolist() == [HELD, 50]
+    assert np.bincount(answers.true, answers.weight).tolist() == [2000, 50]
     assert HELD * 10 <= ASSESSED
 
 
@@ -267,7 +277,7 @@ def test_temperature_and_floor_have_the_largest_posterior():
         P = (1 - floor) * P / P.sum(axis=1, keepdims=True) + floor / 4
         log_prior = 0.1 * np.log(floor) + 20 * np.log(1 - floor)
         log_prior -= (np.log(temperature) / answers.deviation) ** 2 / 2
-        return -np.log(P[np.arange(len(P)), answers.own]).sum() - log_prior
+        return -np.log(P[np.arange(len(P)), answers.true]).sum() - log_prior
 
     best = min(loss(t, f) for t in np.geomspace(0.2, 5, 60) for f in np.linspace(0.001, 0.5, 60))
     assert loss(found.temperature, found.floor) <= best + 1e-3

@@ -136,7 +136,7 @@ def test_many_classes_of_many_rows_need_the_model_of_one_fold(monkeypatch):
     X, y = rng.normal(size=(600, 4)), np.arange(600) % 10
     answers = ImprintClassifier(generator="mean", calibrate=True).fit(X, y).head_.folds.answers
     assert set(answers.fold.tolist()) == {0}
-    assert np.bincount(answers.own).tolist() == [6] * 10
+    assert np.bincount(answers.true).tolist() == [6] * 10
     assert answers.weight.sum() == pytest.approx(600)
 
 

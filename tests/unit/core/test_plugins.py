@@ -166,6 +166,9 @@ def test_minimal_components_work_everywhere(tmp_path, awkward):
         with pytest.raises(ParameterError, match=rf"^save: {kind} is not a registered .*entry-points"):
             one.save(tmp_path / "m")
         if part != "generator":
-            with pytest.raises(ParameterError, match=rf"^export: {kind} does not say how it works by plain numbers\.$"):
+            with pytest.raises(
+                ParameterError,
+                match=rf"^export: {kind} does not describe itself as arrays, so it cannot be exported\.$",
+            ):
                 export(one, tmp_path / "m.npz", "numpy")
     assert not list(tmp_path.iterdir())

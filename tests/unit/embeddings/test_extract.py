@@ -165,6 +165,15 @@ def test_progress_moves_within_a_batch_where_the_network_takes_few_inputs_at_onc
     np.testing.assert_allclose(e.X, whole.X, atol=1e-6)
 
 
+def test_progress_moves_within_the_first_batch_of_every_network(make_backbone, make_split, tmp_path):
+    done, calls, backbone = [], [], make_backbone()
+    embed_rows = backbone.embed
+    backbone.embed = lambda batch: calls.append(len(batch)) or embed_rows(batch)
+    embed(backbone, make_split(130), folder=tmp_path, progress=lambda p: done.append(p.done))
+    assert done == [0, 16, 32, 48, 64, 128, 130]
+    assert calls == [16, 16, 16, 16, 64, 2]
+
+
 def test_the_default_backbone_of_pictures_shows_progress_within_a_batch(tmp_path):
     from imprint import backbones, datasets
 

@@ -289,7 +289,7 @@ def test_formats_names_and_files_of_others(digits, tmp_path):
     with pytest.raises(FileError, match=r"for numpy must end in .npz"):
         export(model, tmp_path / "h.onnx", "numpy")
     (tmp_path / "h.onnx").write_bytes(ONE_BY_ONE.read_bytes())
-    with pytest.raises(FileError, match="it exists and is no exported model"):
+    with pytest.raises(FileError, match="it exists and is not an exported model"):
         export(model, tmp_path / "h.onnx")
     assert (tmp_path / "h.onnx").read_bytes() == ONE_BY_ONE.read_bytes()
     for to, name in (("onnx", "a.onnx"), ("torch", "a.safetensors"), ("numpy", "a.npz")):

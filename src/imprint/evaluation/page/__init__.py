@@ -1,23 +1,22 @@
 """The pages of `imprint evaluate`, `check` and `suggest`: one HTML file each, without external resources."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from imprint.active import Suggestions
-from imprint.core.errors import printable
+from imprint.core.errors import UnreadableInput, printable
 from imprint.core.files.atomic import atomic_write
 from imprint.core.types import Array
 from imprint.datasets import Split
-from imprint.evaluation.evaluation import Evaluation, all_labels, reliability
+from imprint.evaluation.evaluation import Evaluation, reliability
 from imprint.evaluation.inspection import Inspection
 from imprint.evaluation.labelled_rows import LabelledRows
 from imprint.evaluation.page.document import MAX_CONTENTS, PageItems, content, document, shortened
-from imprint.evaluation.page.training_inputs import closest_training_inputs
 from imprint.evaluation.projection import Projection, project, project_model
-from imprint.imprinter import Imprinter
+from imprint.imprinter import Embedded, Imprinter
 
 __all__ = ["evaluation_page", "inspection_page", "write_evaluation", "write_inspection", "write_suggestions"]
 
@@ -27,16 +26,20 @@ SUGGESTION_SCRIPTS = ("dom", "numbers", "cards", "suggest")
 MAX_MISTAKES = 100
 MAX_PER_CELL = 12
 """Rows shown for one cell of the confusion matrix."""
+PROXIES = 20
+"""Number of proxies among which the closest training input is looked for."""
+TOLERANCE = 1e-2
+"""Maximum relative distance between an embedding computed again and the one in the model file."""
 MAX_MISLABELLED, MAX_GROUPS, MAX_COPIES, MAX_OUTLIERS = 120, 60, 6, 60
 
 
 def write_evaluation(
-    path: Path, title: str, result: Evaluation, model: Imprinter, rows: LabelledRows, P: Array, training: Split
+    path: Path, title: str, result: Evaluation, model: Imprinter, rows: LabelledRows, training: Split
 ) -> None:
     """Write the page of an evaluation; the closest training inputs are read from `training`."""
-    answers = model.classes_[P.argmax(axis=1)]
-    closest = closest_training_inputs(model, rows, _mistakes(result, rows), answers, training)
-    _write(path, evaluation_page(title, result, rows, P, model.classes_, project_model(model, rows.X, rows.y), closest))
+    predicted = {i: result.classes[result.predicted[i]] for i in result.wrong[:MAX_MISTAKES]}
+    closest = _closest_training_inputs(model, rows, predicted, training)
+    _write(path, evaluation_page(title, result, rows, project_model(model, rows.X, rows.y), closest))
 
 
 def write_inspection(path: Path, title: str, result: Inspection, rows: LabelledRows) -> None:
@@ -64,38 +67,36 @@ def evaluation_page(
     title: str,
     result: Evaluation,
     rows: LabelledRows,
-    P: Array,
-    classes: Array,
     projection: Projection,
-    closest: dict[int, dict[str, Any]],
+    closest: Mapping[int, dict[str, Any]],
 ) -> str:
-    """The HTML of an evaluation. `closest` holds, for misclassified rows, the training input that decided."""
-    labels = all_labels(classes, rows.y)
-    truth, answers = np.searchsorted(labels, rows.y), np.searchsorted(labels, classes[P.argmax(axis=1)])
-    confidence = P.max(axis=1)
+    """The HTML of an evaluation. `closest` holds, for misclassified rows, the training input that contributed most."""
+    labels = [printable(label, 60) for label in result.classes]
+    truth, predicted, confidence = result.truth, result.predicted, result.confidence
 
     def facts(i: int) -> dict[str, Any]:
-        answer = {"predicted": printable(labels[answers[i]]), "probability": round(float(confidence[i]), 4)}
+        label = printable(result.classes[predicted[i]])
+        answer = {"predicted": label, "probability": round(float(confidence[i]), 4)}
         return {**answer, "because": closest[i]} if i in closest else answer
 
     items = PageItems(rows, facts)
-    mistakes = [items.index(i) for i in _mistakes(result, rows)]
-    cells = _rows_of_cells(truth, answers, confidence)
+    mistakes = [items.index(i) for i in result.wrong[:MAX_MISTAKES]]
+    cells = _rows_of_cells(truth, predicted, confidence)
     data = {
-        "classes": [printable(label, 60) for label in labels.tolist()],
+        "classes": labels,
         "unknown": [printable(label, 60) for label in result.unknown],
         "rows": result.rows,
         "confusion": result.confusion,
         "per_class": [[c.rows, c.recall, c.precision] for c in result.per_class],
         "calibration_error": result.calibration_error,
         "levels": [[one.level, one.accuracy] for one in result.levels],
-        "reliability": reliability(confidence, truth == answers),
+        "reliability": reliability(confidence, truth == predicted),
         "mistakes": mistakes,
         "all_mistakes": len(result.mistakes),
         "cells": {f"{i},{j}": [items.index(row) for row in of_cell] for (i, j), of_cell in cells.items()},
         "items": items.items,
         "unreadable": _unreadable((rows.relative(s.name), s.reason) for s in rows.skipped),
-        "map": projection.as_json(rows.X, truth, truth != answers),
+        "map": projection.as_json(rows.X, truth, truth != predicted),
     }
     correct = result.rows - len(result.mistakes)
     lead = f"Accuracy {100 * result.accuracy:.1f} %: {correct:,} of {result.rows:,} correct"
@@ -134,17 +135,47 @@ def _unreadable(skipped: Iterable[tuple[str, str]]) -> list[dict[str, str]]:
     return [{"path": shortened(path), "reason": printable(reason)} for path, reason in skipped]
 
 
-def _mistakes(result: Evaluation, rows: LabelledRows) -> list[int]:
-    """The mistakes that the page shows, the most confident first."""
-    row_of = {path: i for i, path in enumerate(rows.paths)}
-    return [row_of[mistake.path] for mistake in result.mistakes[:MAX_MISTAKES]]
-
-
-def _rows_of_cells(truth: Array, answers: Array, confidence: Array) -> dict[tuple[int, int], list[int]]:
+def _rows_of_cells(truth: Array, predicted: Array, confidence: Array) -> dict[tuple[int, int], list[int]]:
     """The rows to show for each cell: the most confident mistakes, then the least confident correct answers."""
     cells: dict[tuple[int, int], list[int]] = {}
-    wrong = truth != answers
+    wrong = truth != predicted
     for row in np.lexsort((np.where(wrong, -confidence, confidence), ~wrong)).tolist():
-        cell = cells.setdefault((int(truth[row]), int(answers[row])), [])
+        cell = cells.setdefault((int(truth[row]), int(predicted[row])), [])
         cell.extend([row] if len(cell) < MAX_PER_CELL else [])
     return cells
+
+
+def _closest_training_inputs(
+    model: Imprinter, rows: LabelledRows, predicted: Mapping[int, Any], training: Split
+) -> dict[int, dict[str, Any]]:
+    """For each row in `predicted`, the training input nearest to the proxy that contributes most to the prediction.
+
+    The result holds the name and label of the input, and its content if `training` contains it.
+    """
+    keys: dict[int, tuple[Any, str]] = {}  # the label and the name of a training input
+    for i, label in predicted.items():
+        reasons = model.why(Embedded(rows.X[i : i + 1], ["row"], ()), PROXIES)
+        named = [(r.label, r.picture) for r in reasons if r.label == label and r.picture is not None]
+        if named:
+            keys[i] = named[0]
+    contents = {key: content(item, rows.modality) for key, item in _same_inputs(model, keys.values(), training).items()}
+    return {i: {"name": shortened(k[1]), "label": printable(k[0]), **contents.get(k, {})} for i, k in keys.items()}
+
+
+def _same_inputs(model: Imprinter, keys: Iterable[tuple[Any, str]], training: Split) -> dict[tuple[Any, str], Any]:
+    """The inputs with these names whose embedding equals the one in the model, so that no other input is shown."""
+    index = {name: i for i, name in enumerate(training.captions)} if training.kind == model.embedder.kind else {}
+    inputs: dict[tuple[Any, str], Any] = {}
+    for label, name in dict.fromkeys(keys):
+        if name in index:
+            try:
+                inputs[label, name] = training.inputs[index[name]]
+            except UnreadableInput:
+                continue
+    if not inputs:
+        return {}
+    exemplars = [(model.state.exemplars[label], name) for label, name in inputs]
+    stored = np.stack([exemplar.X[exemplar.names.index(name)] for exemplar, name in exemplars])
+    distances = np.linalg.norm(model.look(list(inputs.values())).X - stored, axis=1)
+    same = distances <= TOLERANCE * np.linalg.norm(stored, axis=1)
+    return {key: item for (key, item), equal in zip(inputs.items(), same) if equal}

@@ -1,4 +1,4 @@
-/** One camera for the whole page: opened when it is first wanted, let go when nobody looks. */
+/** One camera for the whole page: opened on first use, and released when nothing shows it. */
 
 let stream = null;
 let chosen = ""; // the identifier of a camera, empty for the browser's choice

@@ -5,9 +5,9 @@ const FLAT = 0.005; // gain below which more labels stop paying off
 
 /** The accuracy at a number of labels, from the nearest evaluation at or before it; null before the first. */
 export function accuracyAt(curve, labels) {
-  let found = null;
-  for (const one of curve) if (one.labels <= labels) found = one.accuracy;
-  return found;
+  let accuracy = null;
+  for (const one of curve) if (one.labels <= labels) accuracy = one.accuracy;
+  return accuracy;
 }
 
 /** The gain of the last 20 labels in words, and whether it is so small that more labels stop paying off. */

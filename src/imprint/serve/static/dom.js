@@ -16,15 +16,15 @@ export function h(tag, attributes = {}, ...children) {
 
 export const at = (id) => document.getElementById(id);
 
-/** Say something to people who listen. */
+/** Announce a text to screen readers. */
 export function speak(text) {
-  const place = at("spoken");
-  if (place.textContent !== text) place.textContent = text;
+  const region = at("spoken");
+  if (region.textContent !== text) region.textContent = text;
 }
 
 const NOTES = 3; // more at once would hide the page
 
-/** A short message that goes away by itself; said again, it is shown once; `action` is {label, run}. */
+/** Show a short message for some time; a repeated message is shown once; `action` is {label, run}. */
 export function note(text, kind = "info", action = null) {
   const shown = [...at("notes").children];
   shown.filter((one, i) => one.firstChild.textContent === text || i <= shown.length - NOTES).forEach((one) => one.remove());

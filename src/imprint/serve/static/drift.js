@@ -5,13 +5,14 @@ import * as server from "./server.js";
 import { checkDrift, store } from "./store.js";
 
 export function showDrift() {
-  const place = at("drift");
+  const panel = at("drift");
   const { alarm, unfamiliar } = store.drift ?? { alarm: null };
-  place.hidden = !alarm;
-  if (!alarm) { place.replaceChildren(); return; }
-  const one = (odd) => odd.preview.startsWith("data:") ? h("img", { src: odd.preview, alt: odd.name, title: `${odd.name}, ${odd.when}` }) : h("blockquote", {}, odd.preview);
-  place.replaceChildren(
+  panel.hidden = !alarm;
+  if (!alarm) { panel.replaceChildren(); return; }
+  const one = (input) => input.preview.startsWith("data:") ? h("img", { src: input.preview, alt: input.name, title: `${input.name}, ${input.when}` }) : h("blockquote", {}, input.preview);
+  panel.replaceChildren(
     h("p", {}, h("strong", {}, `${alarm[0].toUpperCase()}${alarm.slice(1)}.`)),
+    h("p", { class: "muted" }, "The evidence is kept in memory: it starts again when the model changes or the server restarts."),
     h("div", { class: "row" }, unfamiliar.map(one)),
     h("button", { type: "button", id: "drift-restart", onclick: () => server.restartDrift().then(checkDrift) }, "Start again"));
 }

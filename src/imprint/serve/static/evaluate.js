@@ -8,27 +8,27 @@ import { tile } from "./item.js";
 import { change, changeWithUndo, find, noun, store } from "./store.js";
 import { view } from "./viewer.js";
 
-const WIDEST = 24; // classes up to which the whole matrix is drawn
-const kept = new Set(); // items that a person has looked at and left where they are
+const WIDEST = 24; // maximum number of classes for which the matrix is drawn
+const reviewed = new Set(); // items that the user has reviewed and left in their class
 let mark = "";
 
 export function showEvaluation() {
-  const found = store.evaluation;
-  const place = at("evaluate");
-  const now = JSON.stringify([found?.revision, found?.held_out?.rows, store.revision, kept.size, found?.ready, found?.error]);
-  if (!found || now === mark) return;
+  const evaluation = store.evaluation;
+  const panel = at("evaluate");
+  const now = JSON.stringify([evaluation?.revision, evaluation?.held_out?.rows, store.revision, reviewed.size, evaluation?.ready, evaluation?.error]);
+  if (!evaluation || now === mark) return;
   mark = now;
-  at("evaluate-badge").textContent = found.ready ? percent(found.accuracy) : "";
-  const old = found.revision < store.revision;
-  place.replaceChildren(h("h2", { class: "unseen" }, "Evaluate"), failure(found), ...[heldOut(found.held_out), ...(found.tags ? [tags(found, old)] : found.ready ? whole(found, old) : [waiting(found), twins(found)])].filter(Boolean), next(found), holdOut());
+  at("evaluate-badge").textContent = evaluation.ready ? percent(evaluation.accuracy) : "";
+  const old = evaluation.revision < store.revision;
+  panel.replaceChildren(h("h2", { class: "unseen" }, "Evaluate"), failure(evaluation), ...[heldOut(evaluation.held_out), ...(evaluation.tags ? [tags(evaluation, old)] : evaluation.ready ? results(evaluation, old) : [waiting(evaluation), nearDuplicates(evaluation)])].filter(Boolean), next(evaluation), holdOut());
 }
 
-const failure = (found) => (found.error ? h("div", { class: "panel" }, h("p", {}, h("strong", {}, "The last evaluation failed. "), found.error)) : "");
+const failure = (evaluation) => (evaluation.error ? h("div", { class: "panel" }, h("p", {}, h("strong", {}, "The last evaluation failed. "), evaluation.error)) : "");
 
-const waiting = (found) => h("div", { class: "panel" }, h("p", { class: "big" }, "Not calibrated."),
-  h("p", { class: "muted" }, `${found.reason} Until then there is no expected accuracy, and “none of these” is never answered.`));
+const waiting = (evaluation) => h("div", { class: "panel" }, h("p", { class: "big" }, "Not calibrated."),
+  h("p", { class: "muted" }, `${evaluation.reason} Until then there is no expected accuracy, and “none of these” is never answered.`));
 
-/** The measured accuracy on examples that the model was not fitted with. */
+/** The accuracy on the held-out set. */
 function heldOut(measured) {
   if (!measured) return null;
   return h("div", { class: "panel" }, h("h3", {}, "Held-out set"),
@@ -37,7 +37,7 @@ function heldOut(measured) {
     confusion(measured, "Confusion matrix of the held-out set"));
 }
 
-/** How examples get into the held-out set. */
+/** Buttons that add examples to the held-out set or take them back. */
 function holdOut() {
   const items = store.classes.flatMap((one) => one.items);
   const held = items.filter((one) => one.heldOut).map((one) => one.id);
@@ -62,29 +62,29 @@ function tags({ tags: figures, rows }, old) {
       h("tbody", {}, lines.map((one) => h("tr", {}, h("th", { scope: "row" }, one.label), h("td", {}, String(one.rows)), h("td", {}, percent(one.average_precision)), h("td", {}, percent(one.f1))))))));
 }
 
-function whole(found, old) {
+function results(evaluation, old) {
   return [
     h("div", { class: "panel score" },
-      h("p", { class: "figure", id: "accuracy" }, percent(found.accuracy)),
-      h("div", {}, h("p", {}, h("strong", {}, "Expected accuracy"), ` on new ${noun()}s like these, 95\u00a0% interval ${percent(found.interval[0])} to ${percent(found.interval[1])}.`),
-        h("p", { class: "muted" }, `Cross-validation on ${count(found.rows, noun())}: each is predicted by a model fitted without it.${old ? " Evaluating the latest change …" : ""}`),
-        ...found.levels.map(({ level, nodes, accuracy }) => h("p", {}, `Accuracy at level ${level} of the tree (${count(nodes, "node")}): ${percent(accuracy)}.`)),
-        ...found.caveats.map((sentence) => h("p", { class: "muted" }, sentence)))),
-    h("div", { class: "panel" }, confusion(found, "Confusion matrix")), suspects(found), twins(found),
+      h("p", { class: "figure", id: "accuracy" }, percent(evaluation.accuracy)),
+      h("div", {}, h("p", {}, h("strong", {}, "Expected accuracy"), ` on new ${noun()}s like these, 95\u00a0% interval ${percent(evaluation.interval[0])} to ${percent(evaluation.interval[1])}.`),
+        h("p", { class: "muted" }, `Cross-validation on ${count(evaluation.rows, noun())}: each is predicted by a model fitted without it.${old ? " Evaluating the latest change …" : ""}`),
+        ...evaluation.levels.map(({ level, nodes, accuracy }) => h("p", {}, `Accuracy at level ${level} of the tree (${count(nodes, "node")}): ${percent(accuracy)}.`)),
+        ...evaluation.caveats.map((sentence) => h("p", { class: "muted" }, sentence)))),
+    h("div", { class: "panel" }, confusion(evaluation, "Confusion matrix")), suspects(evaluation), nearDuplicates(evaluation),
   ].filter(Boolean);
 }
 
-function confusion(found, title) {
+function confusion(evaluation, title) {
   const held = title !== "Confusion matrix";
   const open = (row, column) => () => {
-    const wrong = new Set(found.mistakes.map((one) => one.id));
+    const wrong = new Set(evaluation.mistakes.map((one) => one.id));
     const ids = row === column
       ? (store.classes.find((one) => one.label === row)?.items ?? []).filter((one) => one.heldOut === held).map((one) => one.id).filter((id) => !wrong.has(id))
-      : found.mistakes.filter((one) => one.label === row && one.predicted === column).map((one) => one.id);
+      : evaluation.mistakes.filter((one) => one.label === row && one.predicted === column).map((one) => one.id);
     if (ids.length) view(ids[0], ids);
   };
-  const body = found.classes.length <= WIDEST ? matrix(found, open, title) : pairs(found, open);
-  return [held ? null : h("h3", {}, title), h("p", { class: "muted" }, `Rows: the class. Columns: the prediction. A field opens its ${noun()}s.`), body];
+  const body = evaluation.classes.length <= WIDEST ? matrix(evaluation, open, title) : pairs(evaluation, open);
+  return [held ? null : h("h3", {}, title), h("p", { class: "muted" }, `Rows: the class. Columns: the prediction. Click a cell to see its ${noun()}s.`), body];
 }
 
 function matrix({ classes, confusion: counts }, open, title) {
@@ -102,37 +102,37 @@ function matrix({ classes, confusion: counts }, open, title) {
 }
 
 function pairs({ classes, confusion: counts }, open) {
-  const found = [];
-  counts.forEach((line, r) => line.forEach((n, c) => { if (n && r !== c) found.push({ row: classes[r], column: classes[c], n }); }));
-  found.sort((a, b) => b.n - a.n);
-  if (!found.length) return h("p", {}, "There are no mistakes.");
-  return h("ul", { class: "list" }, found.slice(0, 40).map(({ row, column, n }) =>
+  const confusions = [];
+  counts.forEach((line, r) => line.forEach((n, c) => { if (n && r !== c) confusions.push({ row: classes[r], column: classes[c], n }); }));
+  confusions.sort((a, b) => b.n - a.n);
+  if (!confusions.length) return h("p", {}, "There are no mistakes.");
+  return h("ul", { class: "list" }, confusions.slice(0, 40).map(({ row, column, n }) =>
     h("li", {}, h("button", { type: "button", class: "plain", onclick: open(row, column) }, `${n} of ${row} predicted as ${column}`))));
 }
 
 function suspects({ mislabelled }) {
-  const open = mislabelled.filter((one) => !kept.has(one.id) && find(one.id)?.label === one.label);
+  const open = mislabelled.filter((one) => !reviewed.has(one.id) && find(one.id)?.label === one.label);
   if (!open.length) return null;
   const ids = open.map((one) => one.id);
-  return h("div", { class: "panel" }, h("h3", {}, "Perhaps in the wrong class"),
+  return h("div", { class: "panel" }, h("h3", {}, "Possible label errors"),
     h("ul", { class: "list suspects" }, open.map((one) => h("li", {}, tile(one.id, ids),
       h("p", {}, `In ${one.label}, looks like `, h("strong", {}, one.predicted), ` (${percent(one.probability)})`),
       h("div", { class: "row" },
         h("button", { type: "button", class: "main", data: { move: one.id }, onclick: () => change({ do: "move", ids: [one.id], label: one.predicted }) }, `Move to ${one.predicted}`),
-        h("button", { type: "button", onclick: () => { kept.add(one.id); showEvaluation(); } }, "Leave it"))))));
+        h("button", { type: "button", onclick: () => { reviewed.add(one.id); showEvaluation(); } }, "Leave it"))))));
 }
 
-function twins({ duplicates }) {
-  const open = duplicates.map((ids) => ids.filter((id) => find(id))).filter((ids) => ids.length > 1 && !ids.every((id) => kept.has(id)));
+function nearDuplicates({ duplicates }) {
+  const open = duplicates.map((ids) => ids.filter((id) => find(id))).filter((ids) => ids.length > 1 && !ids.every((id) => reviewed.has(id)));
   if (!open.length) return null;
   return h("div", { class: "panel" }, h("h3", {}, "Near duplicates"), h("p", { class: "muted" }, "Duplicates make the expected accuracy too high; in two classes they make both worse."),
     h("ul", { class: "list twins" }, open.map((ids) => h("li", {},
       h("div", { class: "thumbs" }, ids.slice(0, 8).map((id) => h("span", { class: "twin" }, tile(id, ids), h("small", {}, find(id).label)))),
       h("div", { class: "row" }, choices(ids),
-        h("button", { type: "button", onclick: () => { ids.forEach((id) => kept.add(id)); showEvaluation(); } }, "Leave them"))))));
+        h("button", { type: "button", onclick: () => { ids.forEach((id) => reviewed.add(id)); showEvaluation(); } }, "Leave them"))))));
 }
 
-/** One class: keep one of them. Several: a person says which class is right, and only that one keeps one. */
+/** For duplicates in one class: keep one. For several classes: the user chooses the right one, which keeps one. */
 function choices(ids) {
   const labels = [...new Set(ids.map((id) => find(id).label))];
   return labels.map((label) => {
@@ -143,7 +143,7 @@ function choices(ids) {
   });
 }
 
-function next(found) {
-  if (!found.advice.length) return found.ready ? h("div", { class: "panel" }, h("h3", {}, "What to add next"), h("p", {}, `Every class is recognised well. Try ${noun()}s from elsewhere.`)) : h("div");
-  return h("div", { class: "panel" }, h("h3", {}, "What to add next"), h("ul", { class: "plainlist" }, found.advice.map((one) => h("li", {}, advice(one, noun())))));
+function next(evaluation) {
+  if (!evaluation.advice.length) return evaluation.ready ? h("div", { class: "panel" }, h("h3", {}, "What to add next"), h("p", {}, `No class needs more ${noun()}s. Try ${noun()}s from another source.`)) : h("div");
+  return h("div", { class: "panel" }, h("h3", {}, "What to add next"), h("ul", { class: "plainlist" }, evaluation.advice.map((one) => h("li", {}, advice(one, noun())))));
 }

@@ -44,7 +44,7 @@ export async function addFiles(files, label, group = crypto.randomUUID(), heldOu
 }
 
 /** Add files whose folders name their classes. */
-export const addFolders = (given, heldOut = false) => addClasses(byClass(given, nextName()).map((one) => ({ ...one, heldOut: heldOut || one.heldOut })));
+export const addFolders = (dropped, heldOut = false) => addClasses(byClass(dropped, nextName()).map((one) => ({ ...one, heldOut: heldOut || one.heldOut })));
 
 /** Add {label, heldOut, files} as one change. Classes are created first, in the given order. */
 export async function addClasses(classes) {
@@ -68,16 +68,16 @@ function nextName() {
 }
 
 /** Add the readable ones of {file, path}. */
-export async function openFolder(given, heldOut = false) {
-  const readable = given.filter((one) => isReadable(one.file.name, store.suffixes));
-  if (!readable.length) note(`No ${noun()} among ${count(given.length, "file")}.`, "error");
+export async function openFolder(dropped, heldOut = false) {
+  const readable = dropped.filter((one) => isReadable(one.file.name, store.suffixes));
+  if (!readable.length) note(`No ${noun()} among ${count(dropped.length, "file")}.`, "error");
   else await addFolders(readable, heldOut);
 }
 
 /** Draw what has changed. */
 export function showExamples() {
-  const place = at("examples");
-  if (!place.firstChild) place.append(h("h2", { class: "unseen" }, "Examples"), toolbar(), h("div", { class: "columns", id: "columns" }));
+  const panel = at("examples");
+  if (!panel.firstChild) panel.append(h("h2", { class: "unseen" }, "Examples"), toolbar(), h("div", { class: "columns", id: "columns" }));
   at("filter-field").hidden = store.classes.length <= 12;
   at("hello").hidden = store.classes.length > 0;
   const grid = at("columns");
@@ -94,8 +94,8 @@ export function showExamples() {
       shown.set(one.label, known);
     }
     known.element.hidden = filter !== "" && !one.label.toLowerCase().includes(filter);
-    const wanted = before ? before.nextSibling : grid.firstChild;
-    if (known.element !== wanted) grid.insertBefore(known.element, wanted);
+    const next = before ? before.nextSibling : grid.firstChild;
+    if (known.element !== next) grid.insertBefore(known.element, next);
     before = known.element;
   });
   for (const [label, { element }] of shown) {

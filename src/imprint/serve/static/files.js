@@ -7,11 +7,11 @@ export const isReadable = (name, suffixes) => !name.startsWith(".") && suffixes.
 
 /**
  * Files by class, as `imprint fit` reads a folder: the folders below what all have in common name the class.
- * `given` are {file, path} with the path as "photos/cat/1.jpg"; `loose` is the class of files outside any folder.
+ * `files` are {file, path} with the path as "photos/cat/1.jpg"; `loose` is the class of files outside any folder.
  * Next to `train`, files in `test`, `val` and `validation` are held out. Returns a list of {label, heldOut, files}.
  */
-export function byClass(given, loose) {
-  const paths = given.map((one) => one.path.split("/").slice(0, -1));
+export function byClass(files, loose) {
+  const paths = files.map((one) => one.path.split("/").slice(0, -1));
   let common = 0;
   while (paths.length && paths.every((path) => path.length > common && path[common] === paths[0][common])) common += 1;
   const top = new Set(paths.map((path) => path[common]));
@@ -19,7 +19,7 @@ export function byClass(given, loose) {
   const below = paths.map((path) => path.slice(split ? common + 1 : common));
   const labels = labelsOf(below.filter((path) => path.length));
   const groups = new Map();
-  given.forEach((one, i) => {
+  files.forEach((one, i) => {
     const heldOut = split && paths[i][common] !== "train";
     const label = labels.get(below[i].join("/")) ?? (split ? loose : paths[i][common - 1]) ?? loose;
     const key = `${heldOut} ${label}`;

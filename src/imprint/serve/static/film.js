@@ -5,8 +5,8 @@ import { frame, release, watch } from "./camera.js";
 
 const PAUSE = 180; // milliseconds between two pictures
 
-/** Every `.hold` button below `place` films into the class of its column while it is held. */
-export function holdToFilm(place, addFiles) {
+/** Every `.hold` button below `container` films into the class of its column while it is held. */
+export function holdToFilm(container, addFiles) {
   let held = null;
 
   async function start(button) {
@@ -36,12 +36,12 @@ export function holdToFilm(place, addFiles) {
   }
 
   const stop = () => { if (held) held.on = false; };
-  place.addEventListener("pointerdown", (event) => {
+  container.addEventListener("pointerdown", (event) => {
     const button = event.target.closest(".hold");
     if (button) start(button);
   });
   for (const name of ["pointerup", "pointercancel", "blur"]) addEventListener(name, stop);
-  place.addEventListener("keydown", (event) => {
+  container.addEventListener("keydown", (event) => {
     const button = event.target.closest(".hold");
     if (button && [" ", "Enter"].includes(event.key)) { event.preventDefault(); if (!event.repeat) start(button); }
   });

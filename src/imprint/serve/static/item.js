@@ -7,8 +7,8 @@ import { view } from "./viewer.js";
 
 /** A button that opens an item; `ids` are those that the viewer leads through. Null where the item is gone. */
 export function tile(id, ids, attributes = {}) {
-  const place = find(id);
-  return place && drawn(place.item, place.label, { title: place.item.name, onclick: () => view(id, ids), ...attributes });
+  const entry = find(id);
+  return entry && drawn(entry.item, entry.label, { title: entry.item.name, onclick: () => view(id, ids), ...attributes });
 }
 
 /** The button of an item that is known. */

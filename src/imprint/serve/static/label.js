@@ -8,8 +8,8 @@ import * as server from "./server.js";
 import { change, noun, refresh, store, total } from "./store.js";
 import { Uploads } from "./uploads.js";
 
-const AHEAD = 30; // inputs asked for at once
-const EVERY = 5; // answers after which the order is asked for again
+const AHEAD = 30; // number of inputs that are requested at once
+const EVERY = 5; // number of answers after which the order is requested again
 const files = new Map(); // digest -> File
 const answered = []; // {entry, label}, the newest last
 const curve = []; // {labels, accuracy}
@@ -29,39 +29,39 @@ const uploads = new Uploads(async (file, label, name, group, signal) => {
     : failed.length ? `${failed.length} unreadable: ${failed.slice(0, 5).map((one) => one.name).join(", ")}` : "";
 });
 
-/** Take in dropped or chosen files; of a text file, every line is one input. */
-export async function poolFiles(given) {
+/** Add dropped or chosen files to the pool; every line of a text file is one input. */
+export async function poolFiles(chosenFiles) {
   const text = store.typed;
   const inputs = [];
-  for (const { file } of given) {
+  for (const { file } of chosenFiles) {
     if (!text && isReadable(file.name, store.suffixes)) inputs.push(file);
     else if (text) for (const line of (await file.text()).split("\n")) if (line.trim()) inputs.push(new File([line.trim()], file.name));
   }
-  if (!inputs.length) note(`No ${noun()} among ${count(given.length, "file")}.`, "error");
+  if (!inputs.length) note(`No ${noun()} among ${count(chosenFiles.length, "file")}.`, "error");
   else await uploads.push(inputs, "", "");
   ask();
 }
 
-/** Ask for the next inputs; what is in the queue stays until they have come. */
+/** Request the next inputs; the queue stays until they arrive. */
 function ask() {
   asking ??= server.nextInPool(AHEAD).then((entries) => {
     const done = new Set(answered.map((one) => one.entry.digest));
     const first = queue[0];
     queue = entries.filter((entry) => files.has(entry.digest) && !done.has(entry.digest) && entry.digest !== first?.digest);
     if (first) queue.unshift(first);
-    if (!queue.length && entries.length) setTimeout(ask, 200); // all of them were answered meanwhile
+    if (!queue.length && entries.length) setTimeout(ask, 200); // all of them have been answered meanwhile
   }).catch((error) => note(error.message, "error")).finally(() => { asking = null; draw(); });
   return asking;
 }
 
 /** Draw the panel once, then what has changed. */
 export function showLabel() {
-  const place = at("label");
-  if (!place.firstChild) place.append(h("h2", { class: "unseen" }, "Label next"), toolbar(), h("div", { id: "label-item", class: "panel" }), h("div", { id: "label-curve", class: "panel" }), rest());
+  const panel = at("label");
+  if (!panel.firstChild) panel.append(h("h2", { class: "unseen" }, "Label next"), toolbar(), h("div", { id: "label-item", class: "panel" }), h("div", { id: "label-curve", class: "panel" }), rest());
   draw();
 }
 
-/** Remember the expected accuracy whenever the model has been evaluated. */
+/** Add the expected accuracy to the curve after each evaluation. */
 export function evaluatedLabels() {
   const accuracy = store.evaluation?.ready ? store.evaluation.accuracy : null;
   if (accuracy === null) return;
@@ -73,20 +73,20 @@ export function evaluatedLabels() {
 function toolbar() {
   const show = h("input", { type: "checkbox", id: "label-before", onchange: () => { before = show.checked; draw(); } });
   return h("div", { class: "bar dropzone" },
-    picker(store.typed ? "Choose text files" : "Choose a folder of unlabelled pictures", store.typed ? { id: "pool-files", accept: ".txt" } : { id: "pool-files", webkitdirectory: true }, (given) => poolFiles(chosen(given))),
+    picker(store.typed ? "Choose text files" : "Choose a folder of unlabelled pictures", store.typed ? { id: "pool-files", accept: ".txt" } : { id: "pool-files", webkitdirectory: true }, (chosenFiles) => poolFiles(chosen(chosenFiles))),
     h("label", { class: "row" }, show, "Show the prediction before the answer"),
     h("span", { id: "pool-count", class: "muted", "aria-live": "off" }));
 }
 
 function draw() {
-  const place = at("label-item");
-  if (!place) return;
+  const panel = at("label-item");
+  if (!panel) return;
   const entry = queue[0];
   const mark = JSON.stringify([entry, store.classes.map((one) => one.label), before, answered.length, entry ? 0 : [asking === null, files.size === 0]]);
-  if (mark === drawn) return; // what is being typed stays
+  if (mark === drawn) return; // keeps the text that is being typed
   drawn = mark;
   if (!entry) {
-    place.replaceChildren(h("p", { class: "muted" }, asking ? "Choosing…" : files.size ? "Everything is labelled or skipped." : `Drop a folder of unlabelled ${noun()}s here. The most useful ones come first.`));
+    panel.replaceChildren(h("p", { class: "muted" }, asking ? "Choosing…" : files.size ? "Everything is labelled or skipped." : `Drop a folder of unlabelled ${noun()}s here. The most useful ones come first. Labels are saved; the unlabelled ${noun()}s are not, so drop the folder again after you reload the page or restart the server.`));
     return;
   }
   const file = files.get(entry.digest);
@@ -94,7 +94,7 @@ function draw() {
   if (store.typed) file.text().then((text) => { shown.textContent = text; });
   else paint(shown, file, 900);
   const name = h("input", { type: "text", id: "label-new", placeholder: "New class", "aria-label": "New class", maxlength: 100, autocomplete: "off" });
-  place.replaceChildren(
+  panel.replaceChildren(
     shown,
     h("p", { class: "muted" }, entry.reason, before && entry.top.length ? ` · ${entry.top[0].label} ${percent(entry.top[0].probability)}` : ""),
     h("div", { class: "row", id: "label-classes" }, store.classes.map((one, i) => h("button", { type: "button", class: "choice", style: { "--hue": hue(i) }, onclick: () => answer(one.label) }, i < 9 ? h("kbd", {}, String(i + 1)) : null, one.label)),
@@ -165,8 +165,8 @@ export function labelKey(event) {
 }
 
 function drawCurve() {
-  const place = at("label-curve");
-  if (!place || curve.length < 2) return;
+  const panel = at("label-curve");
+  if (!panel || curve.length < 2) return;
   const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
   svg.setAttribute("viewBox", "0 0 300 90");
   svg.setAttribute("role", "img");
@@ -175,18 +175,18 @@ function drawCurve() {
   svg.append(line);
   const { text, flat } = gain(curve);
   svg.setAttribute("aria-label", `Expected accuracy ${percent(curve.at(-1).accuracy)} with ${count(total(), "label")}`);
-  place.replaceChildren(h("h3", {}, `Expected accuracy ${percent(curve.at(-1).accuracy)}`), svg, h("p", { class: flat ? "flat" : "muted", id: "label-gain" }, text));
+  panel.replaceChildren(h("h3", {}, `Expected accuracy ${percent(curve.at(-1).accuracy)}`), svg, h("p", { class: flat ? "flat" : "muted", id: "label-gain" }, text));
 }
 
 function rest() {
-  const share = h("input", { type: "number", id: "rest-share", min: 50, max: 100, step: 1, value: 95, "aria-label": "Smallest probability in percent" });
+  const share = h("input", { type: "number", id: "rest-share", min: 50, max: 100, step: 1, value: 95, "aria-label": "Minimum probability in percent" });
   return h("div", { class: "panel" },
     h("h3", {}, "Label the rest by the model"),
     h("div", { class: "row" }, "above", share, "% probability", h("button", { type: "button", id: "rest-show", onclick: () => review(Number(share.value) / 100) }, "Review")),
     h("div", { id: "rest-grid" }));
 }
 
-/** What the model would label, as a grid; a click takes one out. All are added as one change. */
+/** Show predictions as a grid; a click removes one. The others are added as one change. */
 async function review(probability) {
   const entries = (await server.confidentInPool(probability)).filter((entry) => files.has(entry.digest));
   const out = new Set();
@@ -201,7 +201,7 @@ async function review(probability) {
     return button;
   };
   at("rest-grid").replaceChildren(
-    h("p", { class: "muted" }, entries.length ? `${count(entries.length, noun())}, the least certain first. Click those that are wrong.` : "None is that certain."),
+    h("p", { class: "muted" }, entries.length ? `${count(entries.length, noun())}, the least certain first. Click the wrong ones to leave them out.` : "No prediction has that probability."),
     h("div", { class: "guesses" }, entries.map(cell)),
     entries.length ? h("button", { type: "button", class: "main", id: "rest-add", onclick: () => addAll(entries.filter((entry) => !out.has(entry.digest))) }, "Label these") : "");
 }

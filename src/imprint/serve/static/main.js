@@ -1,4 +1,4 @@
-/** Puts the page together: tabs, undo and redo, and where drops and pastes go. */
+/** The page: tabs, undo and redo, and the targets of dropped and pasted files. */
 
 import { at, note, speak } from "./dom.js";
 import { count } from "./words.js";
@@ -53,21 +53,21 @@ function keys(event) {
   redo(event.shiftKey ? "redo" : "undo");
 }
 
-/** Files that are dropped or pasted go to the class they are dropped on or pasted in, to Try, or to new classes. */
+/** Add dropped or pasted files to the class under the pointer, to Try it, or to new classes. */
 async function receive(transfer, target) {
-  const given = await dropped(transfer);
+  const received = await dropped(transfer);
   const text = transfer.getData("text/plain");
   const card = target.closest?.("[data-label]");
-  if (!given.length) {
+  if (!received.length) {
     if (store.typed && text.trim() && !target.closest?.("textarea, input")) tryOne(text, "text");
     return;
   }
-  if (target.closest?.("#label")) { poolFiles(given); return; }
-  const imports = given.filter((one) => isImport(one.file.name));
+  if (target.closest?.("#label")) { poolFiles(received); return; }
+  const imports = received.filter((one) => isImport(one.file.name));
   if (imports.length) { for (const { file } of imports) await importFile(file); return; }
   const heldOut = Boolean(target.closest?.("#evaluate"));
-  const pictures = given.filter((one) => isReadable(one.file.name, store.suffixes));
-  if (!pictures.length) note(`No ${noun()} among ${count(given.length, "file")}.`, "error");
+  const pictures = received.filter((one) => isReadable(one.file.name, store.suffixes));
+  if (!pictures.length) note(`No ${noun()} among ${count(received.length, "file")}.`, "error");
   else if (card) addFiles(pictures.map((one) => one.file), card.dataset.label);
   else if (heldOut || target.closest?.("#examples") || pictures.some((one) => one.path.includes("/"))) addFolders(pictures, heldOut);
   else tryOne(pictures[0].file, pictures[0].file.name);

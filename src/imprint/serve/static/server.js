@@ -1,4 +1,4 @@
-/** Asking the server. */
+/** Requests to the server. */
 
 async function answer(response) {
   if (response.ok) return response.json();
@@ -29,7 +29,7 @@ export const add = (content, label, name, group = "", signal = undefined, heldOu
   ask(`/api/items?${query({ label, name, group, held_out: heldOut ? 1 : "" })}`, { method: "POST", body: content, signal, headers: { "content-type": "application/octet-stream" } });
 export const predict = (content, name, top) =>
   ask(`/api/predict?${query({ name, top, why: 1, preview: 1 })}`, { method: "POST", body: content, headers: { "content-type": "application/octet-stream" } })
-    .then((found) => found[0]);
+    .then(([answer]) => answer);
 export const addToPool = (content, name, signal) =>
   ask(`/api/pool?${query({ name })}`, { method: "POST", body: content, signal, headers: { "content-type": "application/octet-stream" } });
 export const nextInPool = (n) => ask(`/api/pool/next?${query({ n })}`);

@@ -1,4 +1,4 @@
-/** What the page knows of the server's state; whoever shows it listens. */
+/** The server's state as the page knows it; listeners are called when it changes. */
 
 import * as server from "./server.js";
 import { at, note } from "./dom.js";
@@ -24,7 +24,7 @@ export function find(id) {
   return null;
 }
 
-/** Ask for the newest state; calls that come while one is under way share the next. */
+/** Fetch the newest state; calls during a running fetch share the next one. */
 export function refresh() {
   if (running) { again = true; return running; }
   running = (async () => {
@@ -48,7 +48,7 @@ async function reload() {
   }
 }
 
-/** Ask whether the inputs still look like the training data. */
+/** Fetch the state of the drift detection. */
 export async function checkDrift() {
   try {
     store.drift = await server.drift();
@@ -77,7 +77,7 @@ export async function changeWithUndo(entry, sentence) {
   return accepted;
 }
 
-/** Follow what happens on the server, also in other tabs; the browser reconnects after a failure. */
+/** Follow changes on the server, also those of other tabs; the browser reconnects after a failure. */
 export function follow() {
   let evaluated = -2;
   const events = new EventSource("/api/events");

@@ -15,8 +15,8 @@ let revision = -1;
 
 /** Draw the panel once; ask again about what was tried whenever the model has changed. */
 export function showTry() {
-  const place = at("try");
-  if (!place.firstChild) place.append(h("h2", {}, "Try it"), store.typed ? textInput() : fileInput(), h("div", { id: "answer" }));
+  const panel = at("try");
+  if (!panel.firstChild) panel.append(h("h2", {}, "Try it"), store.typed ? textInput() : fileInput(), h("div", { id: "answer" }));
   if (revision !== store.revision) {
     revision = store.revision;
     if (tried && !live) again();
@@ -72,15 +72,15 @@ async function again(quietly = false) {
 const spoken = (answer) => (answer.labels?.length ? `${answer.labels.map((one) => `${one.label}, ${percent(one.probability)}`).join("; ")}.` : answer.label === null ? `${answered(answer)}.` : `${answer.label}, ${percent(answer.probability)}.`);
 
 function draw(sentence = null) {
-  const place = at("answer");
+  const panel = at("answer");
   const answer = tried?.answer;
   if (sentence || !answer) {
-    place.replaceChildren(h("p", { class: "muted" }, sentence ?? (store.classes.length ? `The answer for a new ${noun()} appears here.` : "Add two classes, then try it here.")));
+    panel.replaceChildren(h("p", { class: "muted" }, sentence ?? (store.classes.length ? `The answer for a new ${noun()} appears here.` : "Add two classes, then try it here.")));
     if (sentence && !live) speak(sentence);
     return;
   }
   if (answer.preview && !live) at("stage")?.replaceChildren(shape() === "sound" ? h("audio", { src: answer.preview, controls: true }) : h("img", { src: answer.preview, alt: `Tried: ${answer.path}` }));
-  place.replaceChildren(verdict(answer), bars(answer), reasons(answer), correction(answer));
+  panel.replaceChildren(verdict(answer), bars(answer), reasons(answer), correction(answer));
 }
 
 function verdict(answer) {
@@ -125,7 +125,7 @@ function correction(answer) {
     h("div", { class: "row" }, quick.map((label) => h("button", { type: "button", class: "choice", style: colour(label), data: { correct: label }, onclick: () => correct(label) }, label)),
       h("form", { class: "row grow", onsubmit: (event) => { event.preventDefault(); if (other.value.trim()) correct(other.value.trim()); } },
         other, h("datalist", { id: "all-classes" }, store.classes.map((one) => h("option", { value: one.label }))), h("button", { type: "submit" }, "Add"))),
-    answer.label === null ? null : h("button", { type: "button", class: "plain", id: "right", onclick: () => correct(answer.label) }, `It is right: add it to ${answer.label}`));
+    answer.label === null || answer.labels?.length === 0 ? null : h("button", { type: "button", class: "plain", id: "right", onclick: () => correct(answer.label) }, `Correct: add it to ${answer.label}`));
 }
 
 /** Put what was tried into a class; the answer is asked for again. */

@@ -5,12 +5,12 @@ import * as server from "./server.js";
 import { change, find, noun, shape, store } from "./store.js";
 
 let list = [];
-let place = 0;
+let position = 0;
 
 /** Open the viewer on an item of a list of numbers. */
 export function view(id, ids) {
   list = ids;
-  place = Math.max(0, ids.indexOf(id));
+  position = Math.max(0, ids.indexOf(id));
   draw();
   if (!at("viewer").open) at("viewer").showModal();
 }
@@ -25,8 +25,8 @@ function draw() {
   const dialog = at("viewer");
   list = list.filter((id) => find(id));
   if (!list.length) { dialog.close(); return; }
-  place = Math.min(place, list.length - 1);
-  const { item, label } = find(list[place]);
+  position = Math.min(position, list.length - 1);
+  const { item, label } = find(list[position]);
   const target = h("select", { "aria-label": "Class to move it to", id: "move-to" }, store.classes.filter((one) => one.label !== label).map((one) => h("option", { value: one.label }, one.label)));
   const move = async () => {
     const to = target.value;
@@ -38,16 +38,16 @@ function draw() {
       h("button", { type: "button", class: "close", "aria-label": "Close", onclick: () => dialog.close() }, "×")),
     content(item, label),
     h("div", { class: "row" },
-      h("button", { type: "button", onclick: () => step(-1), disabled: place === 0 }, "← Previous"),
-      h("button", { type: "button", onclick: () => step(1), disabled: place === list.length - 1 }, "Next →"),
-      h("span", { class: "grow muted" }, `${(place + 1).toLocaleString("en")} of ${list.length.toLocaleString("en")}`),
+      h("button", { type: "button", onclick: () => step(-1), disabled: position === 0 }, "← Previous"),
+      h("button", { type: "button", onclick: () => step(1), disabled: position === list.length - 1 }, "Next →"),
+      h("span", { class: "grow muted" }, `${(position + 1).toLocaleString("en")} of ${list.length.toLocaleString("en")}`),
       store.classes.length > 1 ? [target, h("button", { type: "button", id: "move", onclick: move }, "Move")] : null,
       h("button", { type: "button", id: "hold", onclick: async () => { if (await change({ do: "hold", ids: [item.id], held_out: !item.heldOut })) draw(); } }, item.heldOut ? "Use for training" : "Hold out"),
       h("button", { type: "button", class: "danger", onclick: async () => { if (await change({ do: "delete", ids: [item.id] })) { speak(`${noun()} deleted.`); draw(); } } }, "Delete")));
 }
 
 function step(by) {
-  place = Math.min(Math.max(place + by, 0), list.length - 1);
+  position = Math.min(Math.max(position + by, 0), list.length - 1);
   draw();
 }
 

@@ -1,4 +1,4 @@
-/** Numbers and counts as people read them. */
+/** Numbers, counts and sentences for people. */
 
 export function percent(share) {
   if (share > 0.9995 && share < 1) return ">\u00a099.9\u00a0%";
@@ -15,23 +15,23 @@ export function contribution(value, measure) {
   return measure === "weight" ? `${value < 0 ? "−" : "+"}${Math.abs(value).toFixed(2)}` : value.toFixed(2);
 }
 
-/** The answer in a few words; `label` is null where the input is unlike all classes. */
+/** The answer in a few words; `label` is null if the input is out-of-distribution. */
 export const answered = ({ label, node, top }) => label ?? (node ? `${node.label} (kind unknown; closest: ${top[0].label})` : `None of these (closest: ${top[0].label})`);
 
-/** How familiar an input looks, from its p-value; null where the model is not calibrated. */
+/** Whether an input is out-of-distribution, from its p-value, which is null if the model is not calibrated. */
 export function familiarity(known, noun) {
-  if (known === null) return { word: "Not calibrated", detail: "Probabilities are rough, and “none of these” is never answered. Evaluate says why." };
+  if (known === null) return { word: "Not calibrated", detail: "Probabilities are not calibrated, and “none of these” is never answered. The tab Evaluate says why." };
   const share = percent(known);
   if (known < 0.05) return { word: "None of these", detail: `Only ${share} of your ${noun}s look as unusual as this one (p-value ${known.toPrecision(2)}).` };
   if (known < 0.1) return { word: "Unusual", detail: `${share} of your ${noun}s look as unusual as this one (p-value ${known.toPrecision(2)}).` };
   return { word: "Familiar", detail: `${share} of your ${noun}s look as unusual as this one or more (p-value ${known.toPrecision(2)}).` };
 }
 
-export const P_VALUE = "The p-value is the share of your own examples that look at least as unusual to the model as this one. Below 5 % the answer is “none of these”: of inputs that do belong to a class, about one in twenty is refused by mistake.";
-export const CONTRIBUTION = "The contribution is how much an example adds to the score of the answer: plus speaks for it, minus against it.";
+export const P_VALUE = "The p-value is the share of your examples that look at least as unusual as this input. Below 5 % the answer is “none of these”. About 5 % of the inputs that do belong to a class are rejected as well.";
+export const CONTRIBUTION = "The contribution is what an example adds to the score of the predicted class: positive values support it, negative ones oppose it.";
 
 export function advice(one, noun) {
-  if (one.kind === "class") return "Add at least two classes: with one alone every answer is that class.";
+  if (one.kind === "class") return "Add a second class: with one class, every answer is that class.";
   if (one.kind === "few") return `Add ${noun}s of ${one.label}: it has ${one.count === 0 ? "none" : `only ${one.count}`}.`;
   return `Add ${noun}s of ${one.label} (recall ${percent(one.recall)}): most mistakes are predicted as ${one.with}.`;
 }

@@ -8,7 +8,7 @@ export function count(n, noun, plural = `${noun}s`) {
   return `${n.toLocaleString("en")} ${n === 1 ? noun : plural}`;
 }
 
-export function colour(place) {
-  const hue = (210 + 137.508 * place) % 360;
-  return `hsl(${hue.toFixed(1)} ${place % 2 ? 62 : 75}% ${[52, 42, 62][place % 3]}%)`;
+export function colour(index) {
+  const hue = (210 + 137.508 * index) % 360;
+  return `hsl(${hue.toFixed(1)} ${index % 2 ? 62 : 75}% ${[52, 42, 62][index % 3]}%)`;
 }

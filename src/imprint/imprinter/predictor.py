@@ -1,6 +1,5 @@
 """Predictions, explanations and the properties of a fitted `Imprinter`."""
 
-from abc import ABC, abstractmethod
 from html import escape
 from typing import Any, NamedTuple
 
@@ -9,7 +8,7 @@ import numpy as np
 from imprint.active import Suggestions, suggest
 from imprint.backbones import Backbone
 from imprint.calibration.caveats import warn_of_small_samples
-from imprint.core.errors import ParameterError, UnreadableInput, printable
+from imprint.core.errors import NotFittedError, ParameterError, UnreadableInput, printable
 from imprint.core.tree import LabelTree, Node
 from imprint.core.types import Array
 from imprint.head.card import ModelCard, model_card
@@ -30,20 +29,23 @@ class Guess(NamedTuple):
     probability: float
 
 
-class Answering(ABC):
-    """Methods that read the embedder and the fitted state, and change neither."""
+class Predictor:
+    """An embedder and a fitted state, and the methods that change neither."""
 
     embedder: BackboneEmbedder
+    _state: ImprinterState | None = None
 
     @property
-    @abstractmethod
     def state(self) -> ImprinterState:
-        """The fitted state, one immutable value."""
+        """The fitted state, an immutable value."""
+        if self._state is None:
+            raise NotFittedError("This Imprinter has no classes yet: call fit(folder) or load(file) first.")
+        return self._state
 
     @property
-    @abstractmethod
     def fitted(self) -> bool:
         """Whether the model has classes."""
+        return self._state is not None
 
     def _repr_html_(self) -> str:
         """A table for notebooks: the backbone, the method, the classes and the expected accuracy."""
@@ -134,7 +136,7 @@ class Answering(ABC):
         return self._probabilities(items, level)[1]
 
     def top(self, items: Any, n: int = 3, level: int | None = None) -> list[list[Guess]]:
-        """For every input the `n` most probable classes, or nodes at a level, best first, as `predict` says."""
+        """The `n` most probable classes of every input, or nodes at a level, the most probable first."""
         labels, P = self._probabilities(items, level)
         order = np.argsort(-P, axis=1, kind="stable")[:, :n]
         return [[Guess(labels[c], float(p[c])) for c in row] for p, row in zip(P, order)]
