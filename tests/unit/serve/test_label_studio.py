@@ -2,17 +2,17 @@
 
 import base64
 import threading
-import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
+import numpy as np
 import pytest
-import uvicorn
 
+from imprint.active.suggestions import PreparedPool
 from imprint.core.errors import ParameterError, UnreadableInput
 from imprint.serve.label_studio import LabelConfig, fetched
-from imprint.serve.server import application, bound, configured
+from imprint.serve.store import digest_of
 
-from .conftest import Client, picture
+from .conftest import Client, picture, serving
 
 CONFIG = """<View><Image name="img" value="$photo"/>
 <Choices name="kind" toName="img"><Choice value="top"/><Choice value="bottom"/></Choices></View>"""
@@ -51,16 +51,8 @@ def studio(monkeypatch):
 
 @pytest.fixture
 def backend(project, studio):
-    listening = bound("127.0.0.1", 0)
-    port = listening.getsockname()[1]
-    server = uvicorn.Server(configured(application(project, "secret", port, label_studio=True)))
-    thread = threading.Thread(target=server.run, args=([listening],), daemon=True)
-    thread.start()
-    while not server.started:
-        time.sleep(0.01)
-    yield Client(port, None)
-    server.should_exit = True
-    thread.join()
+    with serving(project, label_studio=True) as port:
+        yield Client(port, None)
 
 
 def task(n):
@@ -90,6 +82,8 @@ def test_the_protocol(backend, project):
     assert sorted(scores) == [place / 40 for place in range(20)]
     order = sorted(range(20), key=scores.__getitem__)
     assert {n % 2 for n in order[:2]} == {0, 1}  # one of each kind first
+    rows = np.stack([project.rows[digest_of(picture(n, shade=n % 2))] for n in range(20)])
+    assert order == PreparedPool(rows).suggest(20, None).tolist()
 
     for n in order[:4]:
         assert annotate(backend, n, ("top", "bottom")[n % 2])[0] == 200
