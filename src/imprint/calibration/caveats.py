@@ -1,4 +1,4 @@
-"""What a small sample does not allow to conclude, each in one sentence with its remedy."""
+"""The limits of small samples, each in one sentence with a remedy."""
 
 import warnings
 from typing import Any
@@ -8,11 +8,11 @@ from imprint.core.errors import SmallSampleWarning
 
 USUAL_LEVEL = 0.05
 ENOUGH = 5
-"""Rows of a class from which every fold leaves it at least four fifths of them."""
+"""Rows of a class from which on each fold holds out at most a fifth of them."""
 
 
 def caveats(folds: CrossValidation, things: str = "rows") -> list[str]:
-    """The limits of `known` and of the expected accuracy; none where there are enough rows."""
+    """Sentences about `known` and the expected accuracy; none if there are enough rows."""
     sizes = {label: len(held.digests) for label, held in folds.held.items()}
     sentences = [p_value_caveat(folds, USUAL_LEVEL, things)]
     single = [label for label, size in sizes.items() if size == 1]
@@ -35,7 +35,7 @@ def caveats(folds: CrossValidation, things: str = "rows") -> list[str]:
 def p_value_caveat(
     folds: CrossValidation, level: float, things: str = "rows", remedy: str = "refuse below"
 ) -> str | None:
-    """One sentence where no p-value of `known` can fall below a level; None where some can.
+    """One sentence if no p-value of `known` can fall below a level; None otherwise.
 
     `remedy` is how the user's interface sets the level.
     """
@@ -55,7 +55,7 @@ def p_value_caveat(
 
 
 def warn_of_small_samples(folds: Any, things: str = "rows", of_known: bool = False) -> None:
-    """Warn the caller's caller where a calibrated model has too few rows: for `known`, or for anything."""
+    """Warn the caller's caller if a calibrated model has too few rows: for `known` only, or for any estimate."""
     if isinstance(folds, CrossValidation):
         sentences = [p_value_caveat(folds, USUAL_LEVEL, things)] if of_known else caveats(folds, things)
         for sentence in filter(None, sentences):
