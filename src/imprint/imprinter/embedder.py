@@ -113,7 +113,7 @@ class BackboneEmbedder:
         if here != fingerprint:
             raise FileError(
                 f"{path} was made with the backbone {spec} of fingerprint {fingerprint[:8]}; here {self.spec} has "
-                f"{here[:8]}, so its embeddings differ: fit the model again, or use the version of imprint that wrote it."
+                f"{here[:8]}, so its embeddings differ: fit the model again, or use the version that wrote it."
             )
 
     def nesting(self, classes: Iterable[Any] = ()) -> Nesting:
