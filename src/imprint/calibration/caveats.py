@@ -17,12 +17,12 @@ def caveats(folds: CrossValidation, things: str = "rows") -> list[str]:
     sentences = [p_value_caveat(folds, USUAL_LEVEL, things)]
     single = [label for label, size in sizes.items() if size == 1]
     if len(sizes) == 1:
-        sentences.append("With one class there is no accuracy to expect: add a second class.")
+        sentences.append("With one class the accuracy cannot be estimated: add a second class.")
     elif len(single) == len(sizes):
-        sentences.append(f"With one of the {things} of every class no accuracy can be expected: add {things}.")
+        sentences.append(f"Too few {things}: with one per class, the accuracy cannot be estimated; add {things}.")
     elif single:
         which = f"{single[0]!r} has" if len(single) == 1 else f"{len(single)} classes have"
-        sentences.append(f"{which} only one of the {things} and cannot be assessed: add {things}.")
+        sentences.append(f"Too few {things}: {which} only one and cannot be assessed; add {things}.")
     elif sizes and min(sizes.values()) < ENOUGH:
         label = min(sizes, key=sizes.__getitem__)
         sentences.append(
@@ -45,7 +45,7 @@ def p_value_caveat(
         return None
     if not rows:
         return (
-            f"With one of the {things} of every class the p-values of known are 1 and nothing is refused: add {things}."
+            f"Too few {things}: with one per class, the p-values of known are 1 and nothing is refused; add {things}."
         )
     count = "one of the" if rows == 1 else f"{rows}"
     return (

@@ -13,6 +13,8 @@ import pytest
 from PIL import Image
 
 from imprint import Imprinter
+from imprint.active.drift import DriftMonitor
+from imprint.cli.watch import _Watcher
 
 CODE = "import sys; from imprint.cli import main; sys.exit(main(sys.argv[1:]))"
 
@@ -56,6 +58,17 @@ def test_a_file_may_be_moved_away_after_it_was_read(imprint, model, paint, tmp_p
     monkeypatch.setattr(Imprinter, "look", look_and_move)
     done = imprint("watch", model, new, "--once")
     assert (done.code, done.err, len(done.out.splitlines())) == (0, "", 3)
+
+
+def test_a_file_is_classified_once_it_has_stopped_growing(model, paint, tmp_path, capsys):
+    (path,) = paint(tmp_path / "new", ["dark"], n=1, first=100).rglob("*.png")
+    content, loaded = path.read_bytes(), Imprinter.load(model, cache=False)
+    watcher = _Watcher(loaded, DriftMonitor.of(loaded.state.head), tmp_path / "new", json=False)
+    for written, lines in ((content[:40], 0), (content, 0), (content, 1), (content, 0)):
+        path.write_bytes(written)
+        os.utime(path, (1_000, 1_000))  # clocks of file systems may be coarse
+        watcher.classify(settled=True)
+        assert len(capsys.readouterr().out.splitlines()) == lines
 
 
 def test_other_pictures_give_an_alarm_that_names_them(imprint, model, stripes):
