@@ -17,6 +17,7 @@ import platform
 import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from datetime import date
 from pathlib import Path
 from types import SimpleNamespace
@@ -32,6 +33,10 @@ from imprint.embeddings.ray_engine import scheduled_batches
 from imprint.modalities.image import read_picture
 
 WIDTH, BATCH, BATCHES, SECONDS = 1280, 64, 300, 3.0
+
+
+def open_journal(folder):
+    return closing(ExtractionJournal(Path(folder) / "x", {"width": WIDTH}))
 
 
 class Idle:
@@ -95,8 +100,8 @@ def rates(device):
             network.embed(batch)
             count, start = (count + BATCH, start) if start else (0, clock())  # the first call warms up
         print(f"{name} on {device}: {count / (clock() - start):,.0f} a second", flush=True)
-    with tempfile.TemporaryDirectory() as folder, ExtractionJournal(Path(folder) / "x", {"width": WIDTH}) as journal:
-        batch = EmbeddedBatch(BATCH, list(range(BATCH)), np.zeros((BATCH, WIDTH), np.float32), [])
+    with tempfile.TemporaryDirectory() as folder, open_journal(folder) as journal:
+        batch = EmbeddedBatch(list(range(BATCH)), np.zeros((BATCH, WIDTH), np.float32), [])
         start = clock()
         for _ in range(500):
             journal.commit(batch)
@@ -148,7 +153,7 @@ def hand_out(ray, size):
     names = [f"/data/pictures/class 17/{i:08}.jpg" for i in range(total)]
     job = EmbeddingJob(Idle(), SimpleNamespace(inputs=Numbers(range(total)), names=names), size)
     handing = writing = 0.0
-    with tempfile.TemporaryDirectory() as folder, ExtractionJournal(Path(folder) / "x", {"width": WIDTH}) as journal:
+    with tempfile.TemporaryDirectory() as folder, open_journal(folder) as journal:
         batches = scheduled_batches(ray, job)
         next(batches)  # the nodes have started
         last = time.process_time()

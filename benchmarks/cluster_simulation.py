@@ -87,7 +87,7 @@ class Cluster:
     def _finish(self, node, task):
         if self.work[node] == task:  # otherwise the node failed meanwhile
             self.work[node] = None
-            self.finished[task] = [EmbeddedBatch(BATCH, [], None, [])] * self.sizes[task]
+            self.finished[task] = [EmbeddedBatch(list(range(BATCH)), None, [])] * self.sizes[task]
             self.free.append(node)
             self._start()
 

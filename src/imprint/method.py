@@ -117,8 +117,10 @@ class Method:
         """
         raw = self.generator.proxies(states)
         sizes = [len(w) for w in raw]
-        with np.errstate(over="ignore"):
-            W = self._finite({"": np.concatenate(raw).astype(dtype, copy=False)})[""]
+        W = np.concatenate(raw)
+        if W.dtype != dtype or not isinstance(self.generator, PerClassGenerator):  # else the states were checked
+            with np.errstate(over="ignore"):
+                W = self._finite({"": W.astype(dtype, copy=False)})[""]
         if not self.norm_post.uses_reference:
             return self.norm_post.apply(W), sizes
         ends = np.cumsum(sizes)

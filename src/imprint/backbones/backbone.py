@@ -4,15 +4,16 @@ import os
 import sys
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
 
 import numpy as np
 
 from imprint.backbones.record import Record
-from imprint.core.errors import ParameterError
+from imprint.core.errors import FileError, ParameterError
 from imprint.core.extras import missing
 from imprint.core.types import Array
 from imprint.modalities import modality
@@ -97,6 +98,15 @@ class PictureBackbone(Backbone):
         return self.preprocess.picture(item)
 
 
+class TextBackbone(Backbone):
+    """A backbone of texts."""
+
+    def prepare(self, item: str) -> str:
+        """The text itself."""
+        text: str = modality("text").convert(item)
+        return text
+
+
 def extra(module: str, name: str, spec: str) -> Any:
     """Import an optional module, or name the extra that installs it."""
     top = module.split(".")[0]
@@ -108,6 +118,15 @@ def extra(module: str, name: str, spec: str) -> Any:
         raise missing(name, f"{spec} needs {top.replace('_', '-')}") from None
     except RuntimeError as e:  # torchvision for another version of torch
         raise missing(name, f"{spec} needs compatible packages ({reason(e)})", "--force-reinstall") from None
+
+
+@contextmanager
+def creating(spec: str, offline: str) -> Iterator[None]:
+    """Report why another library cannot create a model; `offline` says what to do without a network."""
+    try:
+        yield
+    except (OSError, RuntimeError, ValueError) as e:
+        raise FileError(f"{spec} could not be created ({reason(e)}): without a network, {offline}.") from None
 
 
 def reason(error: BaseException) -> str:

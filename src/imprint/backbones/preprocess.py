@@ -11,7 +11,8 @@ from imprint.core.types import Array
 
 LARGEST_STEP = 1 << 24  # pixels of an intermediate image; beyond, only the pixels in the crop are computed
 LONGEST_SIDE = 1 << 18  # pixels; Pillow keeps a pointer for every row
-FILTERS = ("nearest", "box", "bilinear", "hamming", "bicubic", "lanczos")
+FILTERS = ("nearest", "lanczos", "bilinear", "bicubic", "box", "hamming")
+"""Resampling filters, by their numbers in Pillow."""
 CHOICES = {
     "filter": FILTERS,
     "colour": ("rgb", "grey"),
@@ -96,6 +97,11 @@ class Preprocess:
         values = {k: list(v) if isinstance(v, tuple) else v for k, v in asdict(self).items()}
         return values if self.crop is not None else {k: v for k, v in values.items() if k != "crop"}
 
+    @classmethod
+    def planes(cls, **rule: Any) -> "Preprocess":
+        """The rule of a network in PyTorch: float32, one plane per channel, pixels divided by 255 by default."""
+        return cls.from_json({"divide": 255.0, "layout": "NCHW", "dtype": "float32", **rule})
+
     @property
     def channels(self) -> int:
         """3 for RGB, 1 for grey."""
@@ -105,7 +111,8 @@ class Preprocess:
         """One picture, uint8 (H, W, 3) or (H, W), brought to size: uint8 (height, width, channels)."""
         from PIL import Image
 
-        if not _is_picture(item):
+        is_array = isinstance(item, np.ndarray) and item.dtype == np.uint8 and item.size > 0
+        if not is_array or not (item.ndim == 2 or (item.ndim == 3 and item.shape[2] == 3)):
             what = f"{item.dtype} {item.shape}" if isinstance(item, np.ndarray) else type(item).__name__
             raise ParameterError(f"prepare({what}): a picture must be a uint8 array (H, W, 3) or (H, W), not empty.")
         if max(item.shape) > LONGEST_SIDE:
@@ -122,7 +129,10 @@ class Preprocess:
     def _sized(self, image: Any) -> Any:
         height, width = self.size
         if self.resize is None:
-            return self._resized(image, (width, height), self._crop_box(image))
+            side = max(1, int((self.crop or 1) * min(image.size)))
+            left, top = (image.width - side + 1) // 2, (image.height - side + 1) // 2
+            box = None if self.crop is None else (left, top, left + side, top + side)
+            return self._resized(image, (width, height), box)
         short = min(image.size)
         columns, rows = (int(self.resize * side / short) for side in image.size)
         left, top = round((columns - width) / 2), round((rows - height) / 2)
@@ -131,14 +141,6 @@ class Preprocess:
             return self._resized(image, (width, height), (left * x, top * y, (left + width) * x, (top + height) * y))
         image = self._resized(image, (columns, rows), None)
         return image.crop((left, top, left + width, top + height))
-
-    def _crop_box(self, image: Any) -> tuple[float, ...] | None:
-        """The central square that `crop` selects; None for the whole picture."""
-        if self.crop is None:
-            return None
-        side = max(1, int(self.crop * min(image.size)))
-        left, top = (image.width - side + 1) // 2, (image.height - side + 1) // 2
-        return left, top, left + side, top + side
 
     def _resized(self, image: Any, size: tuple[int, int], box: tuple[float, ...] | None) -> Any:
         """Resize the part in `box`. Pillow scales columns before rows; where that is large, rows go first."""
@@ -170,9 +172,3 @@ class Preprocess:
 
 def _whole(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value >= 1
-
-
-def _is_picture(item: Any) -> bool:
-    if not isinstance(item, np.ndarray) or item.dtype != np.uint8 or not item.size:
-        return False
-    return item.ndim == 2 or (item.ndim == 3 and item.shape[2] == 3)

@@ -11,7 +11,7 @@ from typing import Any, get_type_hints
 
 from imprint.backbones.preprocess import Preprocess
 from imprint.core.digest import digest
-from imprint.core.errors import FileError, ParameterError
+from imprint.core.errors import FileError, ParameterError, reporting
 from imprint.core.extras import installed, registered
 from imprint.core.family import unknown
 from imprint.core.files.atomic import home
@@ -104,9 +104,9 @@ class Record:
             legal = hints[key] | int if hints[key] == float | None else hints[key]
             if isinstance(value, bool) or not isinstance(value, legal):
                 raise ParameterError(f"Record({key}={value!r}): {key} has the wrong type.")
-        missing = [f.name for f in fields(cls) if f.name in ("name", "adapter", "width") and f.name not in given]
-        if missing:
-            raise ParameterError(f"A record must have {missing[0]!r}.")
+        for key in ("name", "adapter", "width"):
+            if key not in given:
+                raise ParameterError(f"A record must have {key!r}.")
         return cls(**given)
 
     def as_json(self) -> dict[str, Any]:
@@ -146,18 +146,16 @@ def of_file(path: Path, adapter: str) -> Record:
     if not path.is_file():
         raise FileError(f"{adapter}:{path}: there is no such file; put the model there.")
     sidecar = path.with_name(f"{path.name}.json")
-    record = _read(sidecar, {"name": path.stem, "adapter": adapter}) if sidecar.is_file() else _known(path, adapter)
+    record = _read(sidecar, {"name": path.stem, "adapter": adapter}) if sidecar.is_file() else None
+    if record is None:
+        sha256, builtin = verified(path), map(named, builtin_names())
+        record = next((r for r in builtin if (r.adapter, r.sha256) == (adapter, sha256)), None)
     if record is None:
         example = '{"width": 192, "layer": "NAME OF THE OUTPUT", "preprocess": {"size": 224}}'
         raise FileError(f"{path} has no record: write {sidecar}, such as {example}; docs/backbones.md has the keys.")
     if record.adapter != adapter:
         raise FileError(f"{sidecar}: adapter must be {adapter!r}, as in '{adapter}:{path.name}'.")
     return replace(record, file=str(path.resolve()))
-
-
-def _known(path: Path, adapter: str) -> Record | None:
-    sha256 = verified(path)
-    return next((r for r in map(named, builtin_names()) if (r.sha256, r.adapter) == (sha256, adapter)), None)
 
 
 def location(record: Record) -> Path:
@@ -167,13 +165,9 @@ def location(record: Record) -> Path:
     """
     file = Path(record.file or "")
     if record.adapter == "torchvision":
-        return _torch_home() / "hub" / "checkpoints" / file
+        cache = os.environ.get("XDG_CACHE_HOME", "~/.cache")
+        return Path(os.environ.get("TORCH_HOME", f"{cache}/torch")).expanduser() / "hub" / "checkpoints" / file
     return RECORDS.parent / file if file.parts[:1] == ("weights",) else home() / "backbones" / file
-
-
-def _torch_home() -> Path:
-    cache = os.environ.get("XDG_CACHE_HOME", "~/.cache")
-    return Path(os.environ.get("TORCH_HOME", f"{cache}/torch")).expanduser()
 
 
 def stated_weights(record: Record) -> str | None:
@@ -188,46 +182,33 @@ def stated_weights(record: Record) -> str | None:
 
 def verified(path: Path, expected: str | None = None) -> str:
     """The SHA-256 of a file, which must begin with `expected`."""
-    try:
-        with path.open("rb") as f:
-            return _checked(path, hashlib.file_digest(f, "sha256").hexdigest(), expected)
-    except FileError:
-        raise
-    except OSError as e:
-        raise FileError(f"Cannot read {path}: {e.strerror}.") from None
+    with reporting("read", path), path.open("rb") as f:
+        return _checked(path, hashlib.file_digest(f, "sha256").hexdigest(), expected)
 
 
-def verified_content(path: Path, expected: str | None = None) -> tuple[bytes, str]:
-    """The bytes of a file, read once, and their SHA-256, which must begin with `expected`."""
-    try:
-        content = path.read_bytes()
-    except OSError as e:
-        raise FileError(f"Cannot read {path}: {e.strerror}.") from None
-    return content, _checked(path, hashlib.sha256(content).hexdigest(), expected)
-
-
-def _checked(path: Path, digest: str, expected: str | None) -> str:
-    if expected and not digest.startswith(expected):
-        raise FileError(f"{path} has SHA-256 {digest}, its record says {expected}.")
-    return digest
+def _checked(path: Path, sha256: str, expected: str | None) -> str:
+    if expected and not sha256.startswith(expected):
+        raise FileError(f"{path} has SHA-256 {sha256}, its record says {expected}.")
+    return sha256
 
 
 def weights(record: Record) -> tuple[bytes, str]:
-    """The bytes of the weights and their SHA-256, which is checked against the record's."""
+    """The bytes of the weights, read once, and their SHA-256, which is checked against the record's."""
     path = location(record)
     if not path.is_file():
         origin = f"fetch {record.download}" if record.download else f"they come from {record.source}"
         size = f" ({record.size / 1e6:.1f} MB)" if record.size else ""
         raise FileError(f"The weights of {record.name} are not here: {origin}{size}; put the file at {path}.")
-    return verified_content(path, record.sha256)
+    with reporting("read", path):
+        content = path.read_bytes()
+    return content, _checked(path, hashlib.sha256(content).hexdigest(), record.sha256)
 
 
 def _read(path: Path, given: dict[str, Any]) -> Record:
     try:
-        raw = json.loads(path.read_text(encoding="utf-8"))
+        with reporting("read", path):
+            raw = json.loads(path.read_text(encoding="utf-8"))
         return Record.from_json({**given, **raw} if isinstance(raw, dict) else raw)
-    except OSError as e:
-        raise FileError(f"Cannot read {path}: {e.strerror}.") from None
     except (UnicodeDecodeError, json.JSONDecodeError) as e:
         raise FileError(f"{path} is not JSON: {e}.") from None
     except ParameterError as e:

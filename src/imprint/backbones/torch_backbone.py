@@ -1,6 +1,7 @@
-"""Base of the torch adapters: a frozen module on a device."""
+"""Bases of the torch adapters: a frozen module on a device, and one with a tower for pictures and one for texts."""
 
 import re
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,10 @@ from imprint.backbones.record import Record
 from imprint.core.digest import digest
 from imprint.core.errors import ParameterError
 from imprint.core.types import Array
+
+TEMPLATES = ("{}", "a photo of a {}.", "a photo of the {}.", "a close-up photo of a {}.", "a picture of {}.")
+"""The sentences whose mean embedding stands for the name of a class."""
+Tower = Callable[[Any, Any], Any]
 
 
 class TorchBackbone(PictureBackbone):
@@ -44,6 +49,42 @@ class TorchBackbone(PictureBackbone):
         if rule.std is not None:
             x /= torch.tensor(rule.std, device=self.device).view(1, -1, 1, 1)
         return x if self._mixed else x.contiguous()
+
+
+class TwoTowerBackbone(TorchBackbone):
+    """A backbone of pictures that embeds class names by its text tower.
+
+    The first tower maps the model and a batch of pictures to embeddings, the second the model and a list of texts.
+    """
+
+    def __init__(self, record: Record, model: Any, towers: tuple[Tower, Tower], identity: str, *where: Any):
+        embed_pictures, self._embed_texts = towers
+
+        class PictureTower(torch_module().nn.Module):  # type: ignore[misc]
+            """The model, called with pictures alone."""
+
+            def __init__(self) -> None:
+                super().__init__()
+                self.model = model
+
+            def forward(self, pictures: Any) -> Any:
+                return embed_pictures(self.model, pictures)
+
+        super().__init__(record, PictureTower(), identity, *where)
+
+    @property
+    def embeds_names(self) -> bool:
+        return True
+
+    def embed_names(self, names: Sequence[str]) -> Array:
+        """Each name as the mean of its unit embeddings in a few sentences.  # (n, width)"""
+        return np.stack([self._unit_texts([t.format(name) for t in TEMPLATES]).mean(axis=0) for name in names])
+
+    def _unit_texts(self, texts: list[str]) -> Array:
+        torch = torch_module()
+        with torch.inference_mode():
+            rows = self._embed_texts(self._module.model, texts).float()
+            return np.asarray(torch.nn.functional.normalize(rows, dim=-1).cpu())
 
 
 def precision(device: str) -> str:

@@ -95,7 +95,7 @@ def dtype_name(x: Any) -> str:
 
 def numpy_copy(X: Any) -> Array:
     """The rows as a new NumPy array, from any device."""
-    return np.array(to_numpy(X))
+    return np.asarray(to_numpy(X)) if on_gpu(X) else np.array(to_numpy(X))
 
 
 def in_type_of(result: Any, x: Any) -> Any:

@@ -2,7 +2,7 @@
 
 import math
 from abc import ABC
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import Field, dataclass, field, fields
 from numbers import Integral, Real
 from typing import Any, ClassVar
@@ -86,12 +86,6 @@ class Component(ABC):  # noqa: B024 - the families add the abstract methods
                 raise ParameterError(f"{type(self).__name__}({f.name}={value!r}): {f.name} must be {rule(f)}.")
             object.__setattr__(self, f.name, legal)
 
-    def _shown(self) -> Iterator[str]:
-        for f in fields(self):
-            value = getattr(self, f.name)
-            if not f.metadata["detail"] or value != f.default:
-                yield f"{f.name}={value!r}"
-
     @classmethod
     def public_name(cls) -> str | None:
         """The name in texts and files: the module of a built-in, the entry point of a plug-in, else None."""
@@ -99,5 +93,7 @@ class Component(ABC):  # noqa: B024 - the families add the abstract methods
         return name if package == cls.family else registered_name(cls, cls.family)
 
     def __str__(self) -> str:
-        name, inner = self.public_name() or type(self).__qualname__, ", ".join(self._shown())
-        return f"{name}({inner})" if inner else name
+        values = {f: getattr(self, f.name) for f in fields(self)}
+        shown = [f"{f.name}={v!r}" for f, v in values.items() if not f.metadata["detail"] or v != f.default]
+        name = self.public_name() or type(self).__qualname__
+        return f"{name}({', '.join(shown)})" if shown else name

@@ -1,6 +1,8 @@
 """All errors; each message is one sentence, the call and then the rule. Text from elsewhere, made safe to print."""
 
 import unicodedata
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 __all__ = [
     "DataWarning",
@@ -29,6 +31,17 @@ class KindError(ParameterError, TypeError):
 
 class FileError(ImprintError, OSError):
     """A file cannot be read, written or trusted."""
+
+
+@contextmanager
+def reporting(action: str, path: object) -> Iterator[None]:
+    """Report an error of the operating system in one sentence: `Cannot write a.bin: No space left on device.`"""
+    try:
+        yield
+    except FileError:
+        raise
+    except OSError as e:
+        raise FileError(f"Cannot {action} {path}: {e.strerror or e}.") from None
 
 
 class NotFittedError(ImprintError, ValueError, AttributeError):
@@ -72,10 +85,6 @@ def printable(text: object, most: int = 500) -> str:
     >>> print(printable("a\x1b[31m.png"), printable("\u202egnp.exe"), printable("x" * 9, most=5))
     a\x1b[31m.png \u202egnp.exe xxxx…
     """
-    shown = "".join(_escaped(c) if unicodedata.category(c) in HIDDEN else c for c in str(text)[: most + 1])
+    start = str(text)[: most + 1]
+    shown = "".join(ascii(c)[1:-1] if unicodedata.category(c) in HIDDEN else c for c in start)
     return shown if len(shown) <= most else shown[: most - 1] + "…"
-
-
-def _escaped(character: str) -> str:
-    code = ord(character)
-    return f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}" if code < 65536 else f"\\U{code:08x}"

@@ -1,5 +1,6 @@
 """What is installed: the extras of this distribution, plug-ins of other packages, and versions for a bug report."""
 
+from contextlib import suppress
 from functools import cache
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
@@ -9,12 +10,8 @@ from imprint.core.errors import MissingExtraError
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
-DISTRIBUTION = "weight-imprinting"
-"""What this package is called on the package index, where `imprint` is another project."""
-
-OTHER = "imprint"
-"""The distribution of the other project."""
-
+DISTRIBUTION, OTHER = "weight-imprinting", "imprint"
+"""This package and the project that is called `imprint` on the package index."""
 PACKAGES = {
     "torch": ("torch", "torchvision"),
     "litert": ("ai_edge_litert",),
@@ -81,15 +78,11 @@ def registered(group: str) -> dict[str, "EntryPoint"]:
 def registered_name(cls: type, group: str) -> str | None:
     """The name of a class in a group of entry points; only those of the package that defines the class are loaded."""
     package = cls.__module__.partition(".")[0]
-    candidates = {name: point for name, point in registered(group).items() if point.module.split(".")[0] == package}
-    return next((name for name, point in candidates.items() if _loaded(point) is cls), None)
-
-
-def _loaded(point: "EntryPoint") -> object:
-    try:
-        return point.load()
-    except (ImportError, AttributeError):
-        return None
+    for name, point in registered(group).items():
+        with suppress(ImportError, AttributeError):  # a broken plug-in is reported when it is used
+            if point.module.split(".")[0] == package and point.load() is cls:
+                return name
+    return None
 
 
 def environment() -> str:

@@ -17,20 +17,20 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from imprint.core.errors import FileError
+from imprint.core.errors import FileError, reporting
 from imprint.core.files.atomic import exclusive
 from imprint.datasets.named import DownloadProgress, PublishedFile
 
 ATTEMPTS = 4  # in a row without a new byte
 TIMEOUT = 30.0  # seconds without an answer
 PAUSE = 1.0  # seconds before the next attempt
-PATIENCE, SLOWEST = 600.0, 50_000  # seconds for a file, and bytes a second in addition
-LARGEST = 1 << 33  # bytes, where no size is published
-BLOCK = 1 << 18
+PATIENCE, SLOWEST = 600.0, 50_000  # the deadline of a file: seconds, plus one for so many bytes
+LARGEST = 1 << 33  # bytes of a file, where no size is published
+BLOCK = 1 << 18  # bytes that are read at once
 
 
 class _RefusedError(Exception):
-    """This address does not give the file; another may."""
+    """This address does not send the file; another may."""
 
 
 _BROKEN = (urllib.error.URLError, http.client.HTTPException, TimeoutError, ConnectionError, ssl.SSLError)
@@ -43,7 +43,7 @@ def fetch(source: PublishedFile, folder: Path, progress: DownloadProgress | None
     another. The addresses are tried in turn until one gives the right file.
     """
     target = folder / source.file
-    try:
+    with reporting("write", target):
         if not target.exists():
             folder.mkdir(parents=True, exist_ok=True)
             with exclusive(folder / f".{source.file}.lock"):
@@ -51,10 +51,6 @@ def fetch(source: PublishedFile, folder: Path, progress: DownloadProgress | None
                     _download(source, target, progress, hint)
         if problem := _problem(source, target):
             raise FileError(f"{target.name} {problem}. Delete it to download it again.")
-    except FileError:
-        raise
-    except OSError as e:
-        raise FileError(f"Cannot write {target}: {e.strerror or e}.") from None
     return target
 
 
@@ -79,31 +75,34 @@ def _download(source: PublishedFile, target: Path, progress: DownloadProgress | 
 
 
 def _resume(url: str, part: Path, source: PublishedFile, progress: DownloadProgress | None) -> None:
-    """Append to `part` until the server has no more; every attempt that brings a byte earns new ones."""
+    """Append to `part` until the server has no more; an attempt that receives a byte resets their count."""
     left = ATTEMPTS
     deadline = time.monotonic() + PATIENCE + (source.size or 0) / SLOWEST
     while True:
-        have = part.stat().st_size if part.exists() else 0
+        have = _size(part)
         try:
             return _request(url, part, have, source, progress, deadline)
         except urllib.error.HTTPError as e:
             e.close()
-            if e.code == 416:  # nothing lies beyond what we have; the digest will say whether it is right
+            if e.code == 416:  # there are no more bytes; the digest tells whether the file is right
                 return None
             if e.code < 500:
                 raise
             failure: Exception = e
-        except AddressError as e:
-            raise _RefusedError(f"leads to an address that is none ({e})") from None
-        except TooLateError:
-            have = part.stat().st_size if part.exists() else 0
-            raise _RefusedError(f"is too slow ({have:,} bytes so far; the same call goes on after them)") from None
+        except _TooLateError:
+            raise _RefusedError(
+                f"is too slow ({_size(part):,} bytes so far; the same call goes on after them)"
+            ) from None
         except _BROKEN as e:
             failure = e
-        left = ATTEMPTS if part.exists() and part.stat().st_size > have else left - 1
+        left = ATTEMPTS if _size(part) > have else left - 1
         if not left:
             raise failure
         time.sleep(PAUSE)
+
+
+def _size(part: Path) -> int:
+    return part.stat().st_size if part.exists() else 0
 
 
 def _request(
@@ -112,7 +111,7 @@ def _request(
     headers = {"User-Agent": "imprint", "Accept-Encoding": "identity"}
     if have:
         headers["Range"] = f"bytes={have}-"
-    with open_address(url, headers, TIMEOUT, deadline) as answer:
+    with _open_address(url, headers, deadline) as answer:
         if answer.status != 206:
             have = 0  # the server sends everything again
         length = str(answer.headers.get("Content-Length", ""))
@@ -140,15 +139,11 @@ def _problem(source: PublishedFile, path: Path) -> str | None:
     return None if digest == published else problem
 
 
-class AddressError(Exception):
-    """An address, perhaps the target of a redirect, is not valid."""
-
-
-class TooLateError(Exception):
+class _TooLateError(Exception):
     """The deadline has passed."""
 
 
-def open_address(url: str, headers: dict[str, str], timeout: float, deadline: float) -> Any:
+def _open_address(url: str, headers: dict[str, str], deadline: float) -> Any:
     """The response of an HTTP or HTTPS address; no read starts after the deadline (`time.monotonic`)."""
     opener = urllib.request.OpenerDirector()
     for handler in (
@@ -161,11 +156,11 @@ def open_address(url: str, headers: dict[str, str], timeout: float, deadline: fl
     ):
         opener.add_handler(handler)
     try:
-        return opener.open(urllib.request.Request(url, headers=headers), timeout=timeout)
+        return opener.open(urllib.request.Request(url, headers=headers), timeout=TIMEOUT)
     except http.client.HTTPException:
         raise
     except ValueError as e:  # from urllib or the codec of host names
-        raise AddressError(str(e)) from None
+        raise _RefusedError(f"leads to an address that is not valid ({e})") from None
 
 
 class _UntilDeadline(io.RawIOBase):
@@ -179,7 +174,7 @@ class _UntilDeadline(io.RawIOBase):
 
     def readinto(self, buffer: Any) -> int | None:
         if time.monotonic() > self._deadline:
-            raise TooLateError
+            raise _TooLateError
         count: int | None = self._connection.readinto(buffer)
         return count
 

@@ -8,6 +8,7 @@ import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
+from itertools import repeat
 from pathlib import Path
 from typing import Any
 
@@ -92,7 +93,8 @@ class FileInputs:
         note = home() / "fingerprints" / digest(self._marks())
         cached, started = _recall(note), time.time()
         self._digests = cached or [self._digest(name) for name in self.names]
-        if not cached and self._last_change() < started - SETTLED:
+        last_change = max((max(s.st_mtime, s.st_ctime) for s in self._stats() if s), default=0.0)
+        if not cached and last_change < started - SETTLED:
             with suppress(OSError):  # a read-only home costs time, not correctness
                 write_note(make_folder(note.parent) / note.name, {"digests": self._digests})
         return digest(self._digests)
@@ -105,20 +107,18 @@ class FileInputs:
             return UNREADABLE
 
     def _marks(self) -> Iterator[str | bytes]:
+        """What changes when a file is renamed or written to."""
         yield os.fsencode(os.path.realpath(self.root))
-        for name, s in self._stats():
+        for name, s in zip(self.names, self._stats()):
             yield name.encode("utf-8", "surrogateescape")
             yield f"{s.st_size} {s.st_mtime_ns} {s.st_ctime_ns} {s.st_ino}" if s else "missing"
 
-    def _last_change(self) -> float:
-        return max((max(s.st_mtime, s.st_ctime) for _, s in self._stats() if s), default=0.0)
-
-    def _stats(self) -> Iterator[tuple[str, os.stat_result | None]]:
+    def _stats(self) -> Iterator[os.stat_result | None]:
         for name in self.names:
             try:
-                yield name, os.stat(self._path(name))
+                yield os.stat(self._path(name))
             except OSError:
-                yield name, None
+                yield None
 
 
 class ZipInputs(FileInputs):
@@ -136,7 +136,7 @@ class ZipInputs(FileInputs):
         shown = {name: name.replace("\\", "/") for name in names}
         if outside := [name for name, path in shown.items() if path.startswith("/") or ".." in path.split("/")]:
             raise FileError(f"{path}: {outside[0]!r} is not a relative path inside the archive.")
-        return {path: name for name, path in shown.items() if not _is_hidden(path)}
+        return {path: name for name, path in shown.items() if not any(map(is_hidden, path.split("/")))}
 
     def __getstate__(self) -> dict[str, Any]:
         return {key: value for key, value in vars(self).items() if key != "_archive"}
@@ -158,13 +158,13 @@ class ZipInputs(FileInputs):
         except ZIP_DAMAGE as e:
             raise UnreadableInput(name, str(e) or "the archive is damaged") from None
 
-    def _stats(self) -> Iterator[tuple[str, os.stat_result | None]]:
-        archive = os.stat(self.root)
-        return ((name, archive) for name in self.names)
+    def _stats(self) -> Iterator[os.stat_result | None]:
+        return repeat(os.stat(self.root), len(self.names))
 
 
-def _is_hidden(path: str) -> bool:
-    return any(part.startswith(".") or part.lower() in SYSTEM_FILES for part in path.split("/"))
+def is_hidden(name: str) -> bool:
+    """Whether a file or folder is hidden, or was made by a file manager."""
+    return name.startswith(".") or name.lower() in SYSTEM_FILES
 
 
 def _opened(path: Path) -> zipfile.ZipFile:

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from imprint.core.errors import FileError
-from imprint.datasets.files import SYSTEM_FILES, Decode, FileInputs, ZipInputs
+from imprint.core.errors import FileError, reporting
+from imprint.datasets.files import Decode, FileInputs, ZipInputs, is_hidden
 from imprint.datasets.folder_labels import Nesting, folder_labels
 from imprint.datasets.split import NO_LABELS, Split
 from imprint.modalities import Modality, modality, of_file
@@ -166,13 +166,9 @@ def _part_of(root: Path, below: set[str], split: str) -> tuple[str, tuple[str, .
 
 
 def _entries(folder: Path | str) -> list[Any]:
-    """What a person put into a folder, by name; hidden files and those of file managers are left out."""
-    try:
-        with os.scandir(folder) as entries:
-            visible = [e for e in entries if not e.name.startswith(".") and e.name.lower() not in SYSTEM_FILES]
-    except OSError as e:
-        raise FileError(f"Cannot list {folder}: {e.strerror}.") from None
-    return sorted(visible, key=lambda e: e.name)
+    """The visible files and folders in a folder, by name."""
+    with reporting("list", folder), os.scandir(folder) as entries:
+        return sorted((e for e in entries if not is_hidden(e.name)), key=lambda e: e.name)
 
 
 def _files(folder: Path | str, *, follow_links: bool = False) -> Iterator[str]:

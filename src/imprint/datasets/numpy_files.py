@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from imprint.core.errors import FileError, ParameterError
+from imprint.core.errors import FileError, ParameterError, reporting
 from imprint.core.label_sets import read_tags
 from imprint.core.types import Array
 from imprint.datasets.split import NO_LABELS, SPLITS, RowNames, Split, classes_of, plain_labels
@@ -49,9 +49,10 @@ def load_matrix(path: Path, labels: Path | None, *, labelled: bool = True, label
 
 def _read_npy(path: Path, *, mapped: bool = False) -> Array:
     try:
-        array = np.load(path, mmap_mode="r" if mapped else None, allow_pickle=False)
-    except OSError as e:
-        raise FileError(f"Cannot read {path}: {e.strerror or e}.") from None
+        with reporting("read", path):
+            array = np.load(path, mmap_mode="r" if mapped else None, allow_pickle=False)
+    except FileError:
+        raise
     except DAMAGE:
         raise FileError(f"Cannot read {path}: it is damaged or not a .npy file of plain numbers or texts.") from None
     if not isinstance(array, np.ndarray):
@@ -103,11 +104,10 @@ def _checked_labels(labels: Array, what: str) -> Array:
 
 def _labels_in_lines(path: Path) -> Array:
     try:
-        lines = path.read_text("utf-8-sig").removesuffix("\n").split("\n")
+        with reporting("read", path):
+            lines = path.read_text("utf-8-sig").removesuffix("\n").split("\n")
     except UnicodeDecodeError as e:
         raise FileError(f"{path} is not UTF-8: {e.reason} at byte {e.start}.") from None
-    except OSError as e:
-        raise FileError(f"Cannot read {path}: {e.strerror}.") from None
     labels = LabelColumn(path, "label")
     labels.extend(lines, range(1, len(lines) + 1))
     return labels.array()

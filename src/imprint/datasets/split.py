@@ -1,6 +1,7 @@
 """A split is a frozen value: inputs, labels, names, and a digest of them."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Protocol, TypeAlias
@@ -131,14 +132,15 @@ class Split:
         >>> Split(("I lost my card",), np.array(["lost"]), ("a.csv, row 2",), ("lost",), "text").captions
         ['a.csv, row 2: I lost my card']
         """
-        return [self._caption(i) for i in range(len(self))] if self.kind.typed else self.names
-
-    def _caption(self, i: int) -> str:
-        try:
-            text = printable(" ".join(str(self.inputs[i]).split()), LONGEST_CAPTION)
-        except UnreadableInput:
-            return self.names[i]
-        return text if str(self.inputs[i]) == self.names[i] else f"{self.names[i]}: {text}"
+        if not self.kind.typed:
+            return self.names
+        captions = list(self.names)
+        for i, name in enumerate(captions):
+            with suppress(UnreadableInput):
+                text = str(self.inputs[i])
+                shown = printable(" ".join(text.split()), LONGEST_CAPTION)
+                captions[i] = shown if text == name else f"{name}: {shown}"
+        return captions
 
     def blocks(self, rows: int = 65536) -> Iterator[tuple[Any, Array]]:
         """Inputs and labels in blocks of `rows`: slices of the matrix for embeddings, else lists."""
@@ -150,7 +152,9 @@ class Split:
     @cached_property
     def fingerprint(self) -> str:
         """A digest of every input and label, the same on every machine; names and paths do not count."""
-        return digest([self.modality, inputs_digest(self.inputs), *_label_parts(self.labels)])
+        numbers = self.labels.dtype.kind in "iu"
+        labels = [np.asarray(self.labels, dtype="<i8")] if numbers else map(str, self.labels)
+        return digest([self.modality, inputs_digest(self.inputs), *labels])
 
 
 def inputs_digest(inputs: Inputs) -> str:
@@ -160,13 +164,6 @@ def inputs_digest(inputs: Inputs) -> str:
     if hasattr(inputs, "fingerprint"):
         return str(inputs.fingerprint())
     return digest(inputs[i] for i in range(len(inputs)))
-
-
-def _label_parts(labels: Array) -> Iterator[str | Array]:
-    if labels.dtype.kind in "iu":
-        yield np.asarray(labels, dtype="<i8")
-    else:
-        yield from map(str, labels)
 
 
 def plain_labels(values: Any) -> Array:

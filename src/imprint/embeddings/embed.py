@@ -1,7 +1,7 @@
 """Embeddings in memory; those of inputs that were embedded before come from a cache."""
 
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -62,15 +62,27 @@ def embed(
     if cache is not None and cache.exists():
         with ThreadPoolExecutor(thread_count(workers), thread_name_prefix="imprint-prepare") as pool:
             X, known = cache.find(list(pool.map(lambda i: _key(data.inputs, i), range(total))))
-    unknown = _Unknown(data, np.flatnonzero(~known).tolist(), with_keys=cache is not None)
-    sink = MemorySink(X, unknown, cache)
-    meter = ProgressMeter(progress, total, int(known.sum()))
-    run(EmbeddingJob(backbone, unknown, batch_size, workers), local_batches, sink, meter)
-    index = np.delete(np.arange(total), [s.index for s in sink.skipped])
-    return EmbeddedInputs(X[index] if sink.skipped else X, index, tuple(sink.skipped), int(known.sum()), sink.problem)
+    new, count = _NewInputs(data, np.flatnonzero(~known).tolist(), with_keys=cache is not None), int(known.sum())
+    skipped: list[Skipped] = []
+    problems: list[str] = []
+
+    def store(batch: EmbeddedBatch) -> None:
+        """Fill the rows that were not in the cache, and add them to it until it cannot be written."""
+        X[[new.index[i] for i in batch.index]] = batch.rows
+        skipped.extend(replace(s, index=new.index[s.index]) for s in batch.skipped)
+        if cache is None or problems or not batch.index:
+            return
+        try:
+            cache.add([new.keys.pop(i) for i in batch.index], batch.rows)
+        except OSError as e:
+            problems.append(f"The new embeddings are not cached: {e}")
+
+    run(EmbeddingJob(backbone, new, batch_size, workers), local_batches, store, ProgressMeter(progress, total, count))
+    index = np.delete(np.arange(total), [s.index for s in skipped])
+    return EmbeddedInputs(X[index] if skipped else X, index, tuple(skipped), count, next(iter(problems), None))
 
 
-class _Unknown:
+class _NewInputs:
     """The inputs that are not in the cache; notes the key of each input that is read."""
 
     def __init__(self, data: NamedInputs, index: list[int], with_keys: bool):
@@ -86,9 +98,9 @@ class _Unknown:
         inputs, at = self._inputs, self.index[i]
         if not self._with_keys:
             return inputs[at]
-        raw = _content(inputs, at)
-        self.keys[i] = content_key(raw)
-        return inputs.decode(at, raw) if hasattr(inputs, "raw") else raw
+        content = _content(inputs, at)
+        self.keys[i] = content_key(content)
+        return inputs.decode(at, content) if hasattr(inputs, "raw") else content
 
 
 def _content(inputs: Any, i: int) -> Any:
@@ -102,23 +114,3 @@ def _key(inputs: Any, i: int) -> bytes:
         return content_key(_content(inputs, i))
     except UnreadableInput:
         return b""
-
-
-class MemorySink:
-    """Fills the rows of `X` that were not in the cache, and adds them to the cache."""
-
-    def __init__(self, X: Array, unknown: _Unknown, cache: EmbeddingCache | None):
-        self.X, self.unknown, self.cache = X, unknown, cache
-        self.skipped: list[Skipped] = []
-        self.problem: str | None = None
-
-    def __call__(self, batch: EmbeddedBatch) -> None:
-        index = self.unknown.index
-        self.X[[index[i] for i in batch.index]] = batch.rows
-        self.skipped += [Skipped(index[s.index], s.name, s.reason) for s in batch.skipped]
-        if self.cache is None or self.problem is not None or not batch.index:
-            return
-        try:
-            self.cache.add([self.unknown.keys.pop(i) for i in batch.index], batch.rows)
-        except OSError as e:
-            self.problem = f"The new embeddings are not cached: {e}"

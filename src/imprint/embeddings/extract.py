@@ -1,16 +1,20 @@
 """Embeddings of a data set in a memory-mapped store: computed once, resumed after an interruption."""
 
+import os
 import shutil
-from dataclasses import replace
+from contextlib import closing
+from dataclasses import astuple, replace
 from pathlib import Path
-from typing import Any
+
+import numpy as np
 
 from imprint.backbones import Backbone
 from imprint.core.errors import ImprintError, ParameterError
 from imprint.core.family import unknown
 from imprint.core.files.atomic import exclusive
+from imprint.core.files.database import remove_database
 from imprint.datasets import Split
-from imprint.embeddings.journal import ExtractionJournal, complete, is_complete, publish, writing
+from imprint.embeddings.journal import JOURNAL, ExtractionJournal, writing
 from imprint.embeddings.pipeline import (
     BATCH_SIZE,
     EmbeddingJob,
@@ -21,9 +25,18 @@ from imprint.embeddings.pipeline import (
     local_batches,
     run,
 )
-from imprint.embeddings.store import Embeddings, Names, embeddings_key, open_embeddings, store_folder
+from imprint.embeddings.store import (
+    Embeddings,
+    Names,
+    complete,
+    embeddings_key,
+    is_complete,
+    open_embeddings,
+    store_folder,
+)
 
 ENGINES = ("local", "ray")
+OLD_JOURNAL = "journal"  # of earlier versions; such an extraction starts again
 
 
 def extract(
@@ -50,23 +63,54 @@ def extract(
     """
     check_engine(engine)
     job = EmbeddingJob(backbone, split, batch_size, workers).check("extract")
-    _check(split)
+    n, labels, names = len(split.inputs), len(split.labels), len(split.names)
+    if not n or labels != n or names != n:
+        raise ParameterError(
+            f"extract(split with {n} inputs, {labels} labels, {names} names): there must be at least one "
+            "input, and one label and one name for each."
+        )
     root, key = store_folder(folder), embeddings_key(backbone.fingerprint, split.fingerprint)
     target, partial = root / key, root / f"{key}.partial"
     if target.exists():
         return _renamed(open_embeddings(target), split)
     with writing(root):
         root.mkdir(parents=True, exist_ok=True)
-    waiting = EmbeddingProgress(0, len(split.inputs), waiting=True)
+    waiting = EmbeddingProgress(0, n, waiting=True)
     with exclusive(root / f"{key}.lock", lambda: progress(waiting) if progress else None):
         if fresh := not target.exists():
             if not is_complete(partial):
-                identity = _identity(job, split.fingerprint, key)
-                with ExtractionJournal(partial, identity) as journal:
-                    _run(replace(job, start=journal.done), _engine(engine), journal, progress)
-                complete(partial, identity, journal, split)
-            publish(partial, target)
+                _extract(job, split, engine, progress, partial, key)
+            with writing(partial):
+                remove_database(partial / JOURNAL)
+                (partial / OLD_JOURNAL).unlink(missing_ok=True)
+                os.rename(partial, target)
     return _renamed(open_embeddings(target, verify=not fresh), split)
+
+
+def _extract(job: EmbeddingJob, split: Split, engine: str, progress: Report | None, folder: Path, key: str) -> None:
+    """Embed the inputs that are not in the journal of `folder` yet, and complete the store there."""
+    name, total = job.backbone.record.name, len(split.inputs)
+    identity = {
+        "key": key,
+        "backbone": {"name": name, "fingerprint": job.backbone.fingerprint},
+        "data": {"fingerprint": split.fingerprint},
+        "inputs": total,
+        "width": job.backbone.width,
+    }
+    batches: Engine = local_batches
+    if engine == "ray":
+        from imprint.embeddings.ray_engine import ray_batches as batches  # here: it is slow to import
+    with closing(ExtractionJournal(folder, identity)) as journal:
+        meter = ProgressMeter(progress, total, journal.done, len(journal.skipped))
+        run(replace(job, start=journal.done), batches, journal.commit, meter)
+    if not journal.rows:
+        shutil.rmtree(folder)
+        first = journal.skipped[0]
+        raise ImprintError(f"None of the {total:,} inputs can be read; the first, {first.name}: {first.reason}.")
+    readable = np.delete(np.arange(total), [s.index for s in journal.skipped])
+    facts = identity | {"rows": journal.rows, "skipped": [astuple(s) for s in journal.skipped]}
+    with writing(folder):
+        complete(folder, np.asarray(split.labels)[readable], (split.names[i] for i in readable.tolist()), facts)
 
 
 def check_engine(engine: str) -> None:
@@ -75,47 +119,9 @@ def check_engine(engine: str) -> None:
         raise unknown("engine", engine, ENGINES)
 
 
-def _engine(name: str) -> Engine:
-    if name == "local":
-        return local_batches
-    from imprint.embeddings.ray_engine import ray_batches  # here: a cold start without Ray does not pay for it
-
-    return ray_batches
-
-
-def _check(split: Split) -> None:
-    n, labels, names = len(split.inputs), len(split.labels), len(split.names)
-    if not n or labels != n or names != n:
-        raise ParameterError(
-            f"extract(split with {n} inputs, {labels} labels, {names} names): there must be at least one "
-            "input, and one label and one name for each."
-        )
-
-
 def _renamed(stored: Embeddings, split: Split) -> Embeddings:
     """The stored embeddings under the names of `split`: the same data may be stored under other names."""
     current = split.names
     names = Names(lambda: [current[i] for i in stored.index.tolist()], len(stored.X))
     skipped = tuple(replace(s, name=current[s.index]) for s in stored.skipped)
     return replace(stored, names=names, skipped=skipped)
-
-
-def _identity(job: EmbeddingJob, data: str, key: str) -> dict[str, Any]:
-    return {
-        "key": key,
-        "backbone": {"name": job.backbone.record.name, "fingerprint": job.backbone.fingerprint},
-        "data": {"fingerprint": data},
-        "inputs": len(job.data.inputs),
-        "width": job.backbone.width,
-    }
-
-
-def _run(job: EmbeddingJob, engine: Engine, journal: ExtractionJournal, progress: Report | None) -> None:
-    """Embed the inputs that are not in the journal yet."""
-    total = len(job.data.inputs)
-    run(job, engine, journal.commit, ProgressMeter(progress, total, journal.done, len(journal.skipped)))
-    if not journal.rows:
-        journal.close()
-        shutil.rmtree(journal.folder)
-        first = journal.skipped[0]
-        raise ImprintError(f"None of the {total:,} inputs can be read; the first, {first.name}: {first.reason}.")

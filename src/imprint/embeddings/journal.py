@@ -1,4 +1,4 @@
-"""An extraction in progress, and how it becomes a finished store.
+"""An extraction in progress.
 
 Rows are appended to one file; then a row of an SQLite database commits the batch, with a checksum of its rows. A batch
 that is not committed does not count, so a kill is harmless. Rows that did not reach the disk in a power failure fail
@@ -6,7 +6,6 @@ their checksum when the extraction resumes, and are computed again. So no batch 
 database is discarded: that costs time, never a wrong row.
 """
 
-import io
 import json
 import os
 import zlib
@@ -18,16 +17,12 @@ from typing import Any
 
 import numpy as np
 
-from imprint.core import __version__
-from imprint.core.errors import FileError
-from imprint.core.files.atomic import atomic_write
+from imprint.core.errors import FileError, reporting
 from imprint.core.files.database import DamagedDatabaseError, Database, is_intact, remove_database
-from imprint.datasets import Split
 from imprint.embeddings.pipeline import EmbeddedBatch, Skipped
-from imprint.embeddings.store import HEADER, LABELS, MANIFEST, NAMES, ROWS, npy_header, write_manifest, write_names
+from imprint.embeddings.store import HEADER, ROWS
 
 JOURNAL = "journal.sqlite"
-OLD_JOURNAL = "journal"  # of earlier versions; such an extraction starts again
 TABLES = ("CREATE TABLE batches (number INTEGER PRIMARY KEY, content TEXT NOT NULL, checksum BLOB NOT NULL)",)
 """Row 0 holds the identity of the extraction; each later row holds a batch: inputs, rows, their CRC, skipped inputs."""
 FORMAT = 1
@@ -37,10 +32,11 @@ FORMAT = 1
 def writing(folder: Path) -> Iterator[None]:
     """Report a full disk or a forbidden folder in one sentence."""
     try:
-        yield
-    except OSError as e:
-        problem = str(e).rstrip(".") if isinstance(e, FileError) else f"Cannot write {folder}: {e.strerror or e}"
-        raise FileError(f"{problem}; finished batches are kept and the same call goes on after them.") from None
+        with reporting("write", folder):
+            yield
+    except FileError as e:
+        kept = "finished batches are kept and the same call goes on after them"
+        raise FileError(f"{str(e).rstrip('.')}; {kept}.") from None
 
 
 class ExtractionJournal:
@@ -79,12 +75,6 @@ class ExtractionJournal:
         """Close the files; everything committed stays."""
         self._rows.close()
         self._database.close()
-
-    def __enter__(self) -> "ExtractionJournal":
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.close()
 
     def _append(self, raw: bytes) -> None:
         view = memoryview(raw)
@@ -130,38 +120,3 @@ def _open(path: Path) -> tuple[Database, list[Any]]:
 
 def _content(entry: Any) -> str:
     return json.dumps(entry, sort_keys=True)
-
-
-def is_complete(partial: Path) -> bool:
-    """Whether only the renaming of the folder is left to do: the manifest is written last."""
-    return (partial / MANIFEST).is_file()
-
-
-def complete(partial: Path, identity: dict[str, Any], journal: ExtractionJournal, split: Split) -> None:
-    """Write header, labels, names and manifest; the rows reach the disk before the manifest does."""
-    names, readable = split.names, np.ones(len(split.inputs), bool)
-    readable[[s.index for s in journal.skipped]] = False
-    with writing(partial):
-        with open(partial / ROWS, "r+b") as f:
-            f.write(npy_header(journal.rows, journal.width))
-            f.flush()
-            os.fsync(f.fileno())
-        _write_labels(partial / LABELS, np.asarray(split.labels)[readable])
-        write_names(partial / NAMES, (names[i] for i in np.flatnonzero(readable).tolist()))
-        result = {"rows": journal.rows, "skipped": [astuple(s) for s in journal.skipped], "dtype": "<f4"}
-        write_manifest(partial, identity | result | {"format": FORMAT, "imprint": __version__})
-
-
-def publish(partial: Path, target: Path) -> None:
-    """Give a complete folder its name."""
-    with writing(partial):
-        remove_database(partial / JOURNAL)
-        (partial / OLD_JOURNAL).unlink(missing_ok=True)
-        os.rename(partial, target)
-
-
-def _write_labels(path: Path, labels: np.ndarray[Any, Any]) -> None:
-    buffer = io.BytesIO()
-    np.save(buffer, labels, allow_pickle=False)
-    with atomic_write(path) as f:
-        f.write(buffer.getbuffer())

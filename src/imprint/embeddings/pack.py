@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from imprint.core.digest import digest
-from imprint.core.errors import FileError, ParameterError
+from imprint.core.errors import FileError, ParameterError, reporting
 from imprint.core.files.atomic import atomic_write
 from imprint.core.files.notes import read_note, write_note
 from imprint.core.types import Array
@@ -148,7 +148,7 @@ def _verified(folder: Path) -> str | None:
 def _unpack(path: Path, folder: Path) -> None:
     """Create the folder of plain arrays in one step; if two processes try, either result is correct."""
     pack = read_pack(path)
-    try:
+    with reporting("write", folder.parent):
         folder.parent.mkdir(parents=True, exist_ok=True)
         temporary = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}."))
         try:
@@ -161,10 +161,6 @@ def _unpack(path: Path, folder: Path) -> None:
                 os.rename(temporary, folder)
         finally:
             shutil.rmtree(temporary, ignore_errors=True)
-    except FileError:
-        raise
-    except OSError as e:
-        raise FileError(f"Cannot write {folder.parent}: {e.strerror or e}.") from None
 
 
 def _save(path: Path, array: Array) -> None:

@@ -2,7 +2,7 @@
 
 An engine runs the middle stages: threads of this process (`local_batches`), or the nodes of a Ray cluster
 (`ray_engine.ray_batches`). Where a batch begins and ends depends on the data alone, so the engine does not matter.
-Sinks are memory with its cache (`embed.MemorySink`) and the journal of a memory-mapped store
+Sinks are memory with its cache (`embed`) and the journal of a memory-mapped store
 (`ExtractionJournal.commit`). Packs (`imprint embed`) are written from finished stores, so that an interrupted command
 resumes. A server, whose inputs arrive one by one, batches the waiting requests itself and calls `embed_checked`.
 """
@@ -91,22 +91,17 @@ class EmbeddingJob:
 
 
 @dataclass(frozen=True)
-class PreparedInputs:
-    """Inputs as the backbone takes them, with their indices in the data, and the inputs that cannot be read."""
-
-    index: list[int]
-    items: list[Any]
-    skipped: list[Skipped]
-
-
-@dataclass(frozen=True)
 class EmbeddedBatch:
-    """One checked batch: `rows[i]` is the embedding of the input `index[i]`; `inputs` counts the skipped ones too."""
+    """One checked batch: `rows[i]` is the embedding of the input `index[i]`."""
 
-    inputs: int
     index: list[int]
     rows: Array  # (n, width) float32, finite
     skipped: list[Skipped]
+
+    @property
+    def inputs(self) -> int:
+        """The number of inputs, including the skipped ones."""
+        return len(self.index) + len(self.skipped)
 
 
 Sink = Callable[[EmbeddedBatch], object]
@@ -151,62 +146,52 @@ def local_batches(job: EmbeddingJob, advance: Advance) -> Iterator[Iterator[Embe
     threads = thread_count(job.workers)
     pool = ThreadPoolExecutor(threads, thread_name_prefix="imprint-prepare")
     try:
-        yield (
-            EmbeddedBatch(len(span), p.index, embed_prepared(job, p, advance), p.skipped)
-            for span, p in _prepared_batches(pool, threads, job)
-        )
+        yield (_embedded(job, prepared, advance) for prepared in _prepared_batches(pool, threads, job))
     finally:
         pool.shutdown(cancel_futures=True)
 
 
-def _prepared_batches(
-    pool: ThreadPoolExecutor, threads: int, job: EmbeddingJob
-) -> Iterator[tuple[range, PreparedInputs]]:
+def _prepared_batches(pool: ThreadPoolExecutor, threads: int, job: EmbeddingJob) -> Iterator[dict[int, Any]]:
     """Batches in order, prepared in threads, never more than `AHEAD` of them before they are needed."""
-    waiting: deque[tuple[range, list[Future[PreparedInputs]]]] = deque()
+    waiting: deque[list[Future[dict[int, Any]]]] = deque()
     for span in job.spans():
         part = -(-len(span) // threads)
-        parts = [span[i : i + part] for i in range(0, len(span), part)]
-        waiting.append((span, [pool.submit(prepare, job, p) for p in parts]))
+        waiting.append([pool.submit(_prepare, job, span[i : i + part]) for i in range(0, len(span), part)])
         if len(waiting) > AHEAD:
-            yield _joined(*waiting.popleft())
-    while waiting:
-        yield _joined(*waiting.popleft())
+            yield _joined(waiting.popleft())
+    yield from map(_joined, waiting)
 
 
-def _joined(span: range, parts: list[Future[PreparedInputs]]) -> tuple[range, PreparedInputs]:
-    joined = PreparedInputs([], [], [])
-    for part in (future.result() for future in parts):
-        joined.index.extend(part.index)
-        joined.items.extend(part.items)
-        joined.skipped.extend(part.skipped)
-    return span, joined
+def _joined(parts: list[Future[dict[int, Any]]]) -> dict[int, Any]:
+    return {i: item for part in parts for i, item in part.result().items()}
 
 
-def prepare(job: EmbeddingJob, span: Sequence[int]) -> PreparedInputs:
-    """Read and prepare inputs; record those that cannot be read."""
-    prepared = PreparedInputs([], [], [])
+def _prepare(job: EmbeddingJob, span: Sequence[int]) -> dict[int, Any]:
+    """Read and prepare inputs, by their index; one that cannot be read becomes a `Skipped`."""
+    prepared: dict[int, Any] = {}
     for i in span:
         try:
-            prepared.items.append(job.backbone.prepare(job.data.inputs[i]))
-            prepared.index.append(i)
+            prepared[i] = job.backbone.prepare(job.data.inputs[i])
         except UnreadableInput as e:
-            prepared.skipped.append(Skipped(i, job.data.names[i], e.reason))
+            prepared[i] = Skipped(i, job.data.names[i], e.reason)
     return prepared
 
 
-def embed_prepared(job: EmbeddingJob, prepared: PreparedInputs, advance: Advance = lambda _: None) -> Array:
+def _embedded(job: EmbeddingJob, prepared: dict[int, Any], advance: Advance) -> EmbeddedBatch:
     """The checked embeddings of prepared inputs; `advance` is called with the number of rows after each slice."""
-    total, names = len(prepared.items), [job.data.names[i] for i in prepared.index]
-    is_first = total >= BATCH_SIZE and prepared.index[0] < job.batch_size
+    skipped = [item for item in prepared.values() if isinstance(item, Skipped)]
+    items = {i: item for i, item in prepared.items() if not isinstance(item, Skipped)}
+    index, total, values = list(items), len(items), list(items.values())
+    is_first = total >= BATCH_SIZE and index[0] < job.batch_size
     step = getattr(job.backbone, "slice_rows", None) or (FIRST_SLICE if is_first else max(total, 1))
     rows = np.empty((total, job.backbone.width), np.float32)
     for first in range(0, total, step):
         end = min(first + step, total)
-        rows[first:end] = embed_checked(job.backbone, prepared.items[first:end], names[first:end])
+        names = [job.data.names[i] for i in index[first:end]]
+        rows[first:end] = embed_checked(job.backbone, values[first:end], names)
         if end < total:
             advance(end)
-    return rows
+    return EmbeddedBatch(index, rows, skipped)
 
 
 def embed_checked(backbone: Backbone, items: Sequence[Any], names: Sequence[str]) -> Array:

@@ -4,31 +4,34 @@ The manifest describes the store and has the size and checksum of every file, an
 """
 
 import hashlib
+import io
 import json
+import os
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from imprint.core import __version__
 from imprint.core.digest import digest
 from imprint.core.errors import FileError, ParameterError
-from imprint.core.files.atomic import atomic_write
+from imprint.core.files.atomic import home
 from imprint.core.files.notes import read_note, write_note
 from imprint.core.types import Array
 from imprint.embeddings.pipeline import Skipped
 
-LAYOUT = "embeddings 1"  # part of every key: a store of another layout has another key
+FORMAT = 1
+LAYOUT = f"embeddings {FORMAT}"  # part of every key: a store of another layout has another key
 HEADER = 128  # bytes before the first row: the header of a .npy file, written last
 ROWS, MANIFEST, LABELS, NAMES = "rows.npy", "manifest.json", "labels.npy", "names.json"
 FILES = (ROWS, LABELS, NAMES)
-KINDS: dict[str, type] = dict(
-    format=int, imprint=str, key=str, backbone=dict, data=dict, dtype=str, rows=int, width=int
-)
-KINDS |= dict(inputs=int, skipped=list, files=dict)
+MANIFEST_TYPES: dict[str, type] = dict.fromkeys(("format", "rows", "width", "inputs"), int)
+MANIFEST_TYPES |= dict.fromkeys(("imprint", "key", "dtype"), str) | dict.fromkeys(("backbone", "data", "files"), dict)
+MANIFEST_TYPES |= {"skipped": list}
 CHECKSUM = "digest"  # the key of the checksum of the manifest
 
 
@@ -102,11 +105,7 @@ def embeddings_key(backbone: str, data: str) -> str:
 
 def store_folder(folder: str | Path | None = None) -> Path:
     """The folder that holds all embeddings: `folder`, or `embeddings` in the library's home."""
-    if folder is not None:
-        return Path(folder)
-    from imprint.core.files.atomic import home
-
-    return home() / "embeddings"
+    return Path(folder) if folder is not None else home() / "embeddings"
 
 
 def open_embeddings(which: str | Path, *, folder: str | Path | None = None, verify: bool = True) -> Embeddings:
@@ -121,7 +120,7 @@ def open_embeddings(which: str | Path, *, folder: str | Path | None = None, veri
     shape = (manifest["rows"], manifest["width"])
     X = np.memmap(path / ROWS, dtype="<f4", mode="r", offset=HEADER, shape=shape)
     y = np.load(path / LABELS, allow_pickle=False)
-    names = Names(partial(_read_names, path / NAMES), len(X))
+    names = Names(lambda: json.loads((path / NAMES).read_bytes()), len(X))
     return Embeddings(path, X, y, names, tuple(Skipped(*s) for s in manifest["skipped"]), manifest)
 
 
@@ -165,35 +164,42 @@ def npy_header(rows: int, width: int) -> bytes:
     return b"\x93NUMPY\x01\x00" + len(body).to_bytes(2, "little") + body
 
 
-def write_names(path: Path, names: Iterable[str]) -> None:
-    """Write names as a JSON list, one per line, without holding them all."""
-    with atomic_write(path) as f:
-        f.write(b"[")
-        for i, name in enumerate(names):
-            f.write((",\n" if i else "\n").encode() + json.dumps(name).encode())
+def complete(folder: Path, labels: Array, names: Iterable[str], facts: dict[str, Any]) -> None:
+    """Add header, labels and names to the rows of a folder and, when these are on the disk, its manifest.
+
+    Names are written as a JSON list, one per line, without holding them all.
+    """
+    with open(folder / ROWS, "r+b") as f:
+        f.write(npy_header(facts["rows"], facts["width"]))
+    buffer = io.BytesIO()
+    np.save(buffer, labels, allow_pickle=False)
+    (folder / LABELS).write_bytes(buffer.getbuffer())
+    with open(folder / NAMES, "wb") as f:
+        f.writelines(b"%b\n%b" % (b"," if i else b"[", json.dumps(name).encode()) for i, name in enumerate(names))
         f.write(b"\n]\n")
+    files = {}
+    for file in FILES:
+        with open(folder / file, "r+b") as f:
+            os.fsync(f.fileno())
+            files[file] = {"bytes": os.fstat(f.fileno()).st_size, "sha256": _sha256(f)}
+    facts = facts | {"dtype": "<f4", "format": FORMAT, "imprint": __version__, "files": files}
+    write_note(folder / MANIFEST, facts, CHECKSUM)
 
 
-def _read_names(path: Path) -> list[str]:
-    names: list[str] = json.loads(path.read_bytes())
-    return names
-
-
-def write_manifest(folder: Path, facts: dict[str, Any]) -> None:
-    """Describe the files of `folder`; after this the store is complete."""
-    files = {name: {"bytes": (folder / name).stat().st_size, "sha256": _sha256(folder / name)} for name in FILES}
-    write_note(folder / MANIFEST, facts | {"files": files}, CHECKSUM)
+def is_complete(folder: Path) -> bool:
+    """Whether only the renaming of the folder is left to do: the manifest is written last."""
+    return (folder / MANIFEST).is_file()
 
 
 def _read_manifest(folder: Path) -> dict[str, Any]:
     """The manifest of a store, refused where it is missing, damaged or not one of ours."""
     try:
-        manifest = read_note(folder / MANIFEST, KINDS, CHECKSUM)
+        manifest = read_note(folder / MANIFEST, MANIFEST_TYPES, CHECKSUM)
     except FileNotFoundError:
         raise _damaged(folder, f"{MANIFEST} is missing") from None
     except FileError:
         raise _damaged(folder, f"{MANIFEST} cannot be read or has been changed") from None
-    if manifest.keys() != KINDS.keys() or not _is_consistent(manifest):
+    if manifest.keys() != MANIFEST_TYPES.keys() or not _is_consistent(manifest):
         raise _damaged(folder, f"{MANIFEST} is not the manifest of embeddings")
     return manifest
 
@@ -205,8 +211,9 @@ def _verify_files(folder: Path, manifest: dict[str, Any], *, rows: bool) -> None
         try:
             if path.stat().st_size != entry["bytes"]:
                 raise _damaged(folder, f"{name} has {path.stat().st_size:,} bytes instead of {entry['bytes']:,}")
-            if (rows or name != ROWS) and _sha256(path) != entry["sha256"]:
-                raise _damaged(folder, f"{name} does not have its checksum")
+            with open(path, "rb") as f:
+                if (rows or name != ROWS) and _sha256(f) != entry["sha256"]:
+                    raise _damaged(folder, f"{name} does not have its checksum")
         except FileNotFoundError:
             raise _damaged(folder, f"{name} is missing") from None
     with open(folder / ROWS, "rb") as f:
@@ -214,9 +221,8 @@ def _verify_files(folder: Path, manifest: dict[str, Any], *, rows: bool) -> None
             raise _damaged(folder, f"{ROWS} does not have its header")
 
 
-def _sha256(path: Path) -> str:
-    with open(path, "rb") as f:
-        return hashlib.file_digest(f, "sha256").hexdigest()
+def _sha256(file: Any) -> str:
+    return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _is_consistent(manifest: dict[str, Any]) -> bool:

@@ -2,16 +2,18 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Sequence
+from importlib.util import find_spec
 from threading import Lock
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from imprint.core.arrays import is_torch
+from imprint.core.arrays import dtype_name, is_torch, on_gpu, to_numpy
 from imprint.core.errors import ParameterError
 from imprint.core.types import Array
 from imprint.kernels import cpu
 from imprint.kernels.lloyd import ClusterRows, PlainRows, lloyd, seed_rows, trials
+from imprint.kernels.rows import weighted_means
 
 if TYPE_CHECKING:
     from imprint.kernels.compiled.gram import GramRows
@@ -79,16 +81,18 @@ def kmeans_many(
     """Solve several problems at once on all cores; each result equals that of `kmeans` alone, bit for bit.
 
     Problems of the same rows share norms and sketches or, where the rows are few, their Gram matrix. Those of the same
-    seed also share the seeding, which for a smaller `k` is a prefix of that for a larger one.
+    seed also share the seeding, which for a smaller `k` is a prefix of that for a larger one. Rows of float32 on a GPU
+    are clustered there, by Triton programs; other tensors are clustered as arrays.
 
     >>> X = np.array([[0.0], [1.0], [10.0], [11.0]])
     >>> [r.inertia for r in kmeans_many([X], [Problem(0, 1, 7), Problem(0, 2, 7)])]
     [101.0, 1.0]
     """
-    if is_torch(rows[0]):
+    if on_gpu(rows[0]) and dtype_name(rows[0]) == "float32" and find_spec("triton"):
         from imprint.kernels.tensor.kmeans import kmeans_many as on_tensors
 
         return on_tensors(rows, problems, max_iter=max_iter, tol=tol)  # type: ignore[arg-type]
+    rows = [to_numpy(X) for X in rows]
     clusters: Counter[int] = Counter()
     for i, k, _ in problems:
         _check(k, max_iter)
@@ -192,18 +196,12 @@ class _Data:
     def trivial(self, k: int) -> KMeansResult:
         """One cluster, or every distinct row of positive mass a cluster, in order of appearance."""
         if k == 1:
-            return self._result(self._mean(), np.zeros(len(self.X), dtype=np.int32), 1)
+            mean = weighted_means(self.X, self.mass)[None].astype(self.X.dtype)
+            return self._result(mean, np.zeros(len(self.X), dtype=np.int32), 1)
         clusters: dict[bytes, int] = {}
         labels = np.array([clusters.setdefault(row.tobytes(), len(clusters)) for row in self.X + 0])  # -0 becomes 0
         first = np.unique(labels, return_index=True)[1]
         return self._result(self.X[first], labels, 1)
-
-    def _mean(self) -> Array:
-        if self.mass is None:
-            total = self.X.sum(axis=0, dtype=np.float64, keepdims=True)
-        else:
-            total = np.einsum("i,ij->j", self.weight, self.X, dtype=np.float64)[None]
-        return np.asarray((total / self.weight.sum()).astype(self.X.dtype))
 
     def _result(self, centres: Array, labels: Array, iterations: int) -> KMeansResult:
         """Drop clusters without mass and add up what remains."""

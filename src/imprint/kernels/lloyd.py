@@ -6,7 +6,7 @@ from typing import Protocol
 import numpy as np
 
 from imprint.core.types import Array
-from imprint.kernels.rows import squared_distances, squared_norms
+from imprint.kernels.rows import squared_norms
 
 
 class ClusterRows(Protocol):
@@ -127,7 +127,7 @@ class PlainRows:
         return PlainClustering(self, centres)
 
     def distances(self, centres: Array, labels: Array) -> Array:
-        return squared_distances(self.wide, centres, labels)
+        return squared_norms(self.wide - centres[labels])
 
 
 class PlainClustering:

@@ -11,7 +11,7 @@ from imprint.kernels.rows import squared_distances, squared_norms
 
 MEMORY = 256 * 2**20
 BLOCK = 512
-CLOSE = np.float32(1e-3)
+CLOSE = 1e-3
 """Squared distances below this share of the squared lengths are computed from differences."""
 PAIRS = 4096  # differences held at a time
 MODERATE = 1e-30, 1e30  # squared lengths between which products of float32 neither overflow nor underflow
@@ -33,10 +33,9 @@ class Pairwise:
 
     def __init__(self, X: Array, memory: int = MEMORY) -> None:
         self.X = np.ascontiguousarray(X - X.mean(axis=0, dtype=np.float64).astype(X.dtype))
-        norms = squared_norms(self.X)
-        if not MODERATE[0] < norms.max() < MODERATE[1]:
+        self.norms = squared_norms(self.X)
+        if not MODERATE[0] < self.norms.max() < MODERATE[1]:
             self.X = self.X.astype(np.float64)
-        self.norms = norms.astype(self.X.dtype)
         self.indices = np.arange(len(X))
         self.compiled = cpu.use_numba(self.X.size * len(X))
         self.held: Array | None = None
@@ -78,18 +77,21 @@ class Pairwise:
         return np.concatenate([block @ weight for _, block in self.blocks()])
 
     def _between(self, rows: Array | slice, columns: Array | slice) -> Array:
-        """Distances by one product in the data's type; those of close pairs by differences in float64."""
-        squares = self.X[rows] @ self.X[columns].T
-        squares *= -2
-        squares += self.norms[rows, None]
-        squares += self.norms[columns]
-        a, b = np.nonzero(squares < CLOSE * self.norms[rows, None] + CLOSE * self.norms[columns])
+        """Distances by one product in the data's type and float64 lengths; of close pairs by differences in float64.
+
+        Two rows must be as far from each other in both directions: in a cluster of two the present medoid stays only
+        because both cost the same.
+        """
+        squares = self.norms[rows, None] + self.norms[columns]
+        close = CLOSE * squares
+        squares -= 2 * (self.X[rows] @ self.X[columns].T)
+        a, b = np.nonzero(squares < close)
         for start in range(0, len(a), PAIRS):
             i, j = self.indices[rows][a[start : start + PAIRS]], self.indices[columns][b[start : start + PAIRS]]
             squares[a[start : start + PAIRS], b[start : start + PAIRS]] = squared_norms(
                 self.X[i].astype(np.float64) - self.X[j]
             )
-        return np.sqrt(squares, out=squares).astype(np.float32, copy=False)
+        return np.sqrt(squares, out=squares).astype(np.float32)
 
 
 def fasterpam(pairs: Pairwise, k: int, rng: np.random.Generator, weight: Array) -> Medoids:

@@ -1,64 +1,72 @@
-"""Row-wise and column-wise sums: float32 data, float64 sums, no float64 copy of the data; tensors where they lie."""
+"""Row-wise and column-wise sums of arrays and tensors: float64 sums, without a float64 copy of all float32 rows.
 
+Rows on a GPU are summed there. One number per column comes back as a NumPy array, and so do distances and products.
+"""
+
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from imprint.core.arrays import is_torch
+from imprint.core.arrays import is_torch, joined, namespace, on_device_of, to_numpy
 from imprint.core.types import Array
-from imprint.kernels import cpu
 
 BLOCK = 1024  # rows turned into float64 at a time
+DEVICE_BLOCK = 65536  # the same on a GPU
+
+
+def _double(X: Any) -> Any:
+    return X.double() if is_torch(X) else X.astype(np.float64, copy=False)
+
+
+def _blocks(X: Any) -> list[slice]:
+    step = DEVICE_BLOCK if is_torch(X) else BLOCK
+    return [slice(start, start + step) for start in range(0, max(1, len(X)), step)]
+
+
+def _by_blocks(X: Any, function: Callable[[Any], Any]) -> Any:
+    """A function of blocks of rows in float64, with one number per row.  # (n,)"""
+    return joined([function(_double(X[rows])) for rows in _blocks(X)])
+
+
+def _squares(rows: Any) -> Any:
+    return rows.square().sum(1) if is_torch(rows) else np.einsum("ij,ij->i", rows, rows)
 
 
 def squared_norms(X: Any) -> Any:
-    """Squared Euclidean length of every row.  # (n,) float64"""
-    if is_torch(X):
-        from imprint.kernels.tensor import rows
-
-        return rows.squared_norms(X)
-    out = np.empty(len(X))
-    for i in range(0, len(X), BLOCK):
-        block = X[i : i + BLOCK].astype(np.float64, copy=False)
-        np.einsum("ij,ij->i", block, block, out=out[i : i + BLOCK])
-    return out
+    """Squared Euclidean length of every row, where the rows lie.  # (n,) float64"""
+    return _by_blocks(X, _squares)
 
 
-def squared_distances(X: Any, centres: Array, labels: Array | None = None) -> Array:
-    """Squared Euclidean distance of every row to one centre, or to that of its own label.  # (n,) float64"""
-    if is_torch(X) and labels is None:
-        from imprint.kernels.tensor import rows
-
-        return rows.squared_distances(X, centres)
-    if labels is not None and cpu.use_numba(X.size):
-        from imprint.kernels.compiled.products import distances_to_own
-
-        return distances_to_own(X, centres, labels.astype(np.int32))
-    out = np.empty(len(X))
-    for i in range(0, len(X), BLOCK):
-        block = slice(i, i + BLOCK)
-        apart = X[block].astype(np.float64) - (centres if labels is None else centres[labels[block]])
-        np.einsum("ij,ij->i", apart, apart, out=out[block])
-    return out
+def squared_distances(X: Any, centre: Array) -> Array:
+    """Squared Euclidean distance of every row to a point.  # (n,) float64"""
+    point = on_device_of(centre, X)
+    return np.asarray(to_numpy(_by_blocks(X, lambda rows: _squares(rows - point))))
 
 
-def column_sums(X: Any, weight: Array | None = None) -> Any:
+def products(X: Any, v: Array) -> Array:
+    """Inner product of every row with one vector.  # (n,) float64"""
+    vector = on_device_of(v, X)
+    return np.asarray(to_numpy(_by_blocks(X, lambda rows: namespace(X).einsum("ij,j->i", rows, vector))))
+
+
+def column_sums(X: Any, weight: Array | None = None) -> Array:
     """Sum of all rows, each times its weight.  # (d,) float64"""
-    if is_torch(X):
-        from imprint.kernels.tensor import rows
-
-        return rows.column_sums(X, weight)
-    if weight is not None:
-        return np.einsum("i,ij->j", weight, X, dtype=np.float64)
-    return np.asarray(X.sum(axis=0, dtype=np.float64))
+    return np.asarray(to_numpy(_column_sums(X, None if weight is None else on_device_of(weight, X))))
 
 
-def column_means(X: Array) -> Array:
+def _column_sums(X: Any, mass: Any) -> Any:
+    if mass is None:
+        return X.sum(0, dtype=namespace(X).float64)
+    return X.double().T @ mass.double() if is_torch(X) else np.einsum("i,ij->j", mass, X, dtype=np.float64)
+
+
+def column_means(X: Any) -> Array:
     """Mean of all rows.  # (d,) float64"""
     return column_sums(X) / len(X)
 
 
-def weighted_means(X: Any, weight: Array | None) -> Any:
+def weighted_means(X: Any, weight: Array | None) -> Array:
     """Mean of all rows, each counted as often as its weight says.  # (d,) float64"""
     return column_means(X) if weight is None else column_sums(X, weight) / weight.sum(dtype=np.float64)
 
@@ -72,35 +80,19 @@ def centred_moments(X: Any, weight: Array | None = None) -> tuple[Array, float, 
     """Mean of all rows, sum of their squared distances from it, and their number; a row counts as its weight.
 
     Distances are taken from an approximate mean and corrected by what they sum to, so that a large common offset costs
-    no digits.  # (d,) float64
+    no digits. A GPU copies its sums to the host once.  # (d,) float64
     """
     count = float(len(X)) if weight is None else float(weight.sum(dtype=np.float64))
-    if is_torch(X):
-        from imprint.kernels.tensor import rows
-
-        near, total, squares = rows.sums_about_mean(X, weight, count)
-    else:
-        near, total, squares = weighted_means(X, weight), np.zeros(X.shape[1]), 0.0
-        for i in range(0, len(X), BLOCK):
-            apart = X[i : i + BLOCK].astype(np.float64) - near
-            mass = np.ones(len(apart)) if weight is None else weight[i : i + BLOCK]
-            total += mass @ apart
-            squares += float(mass @ np.einsum("ij,ij->i", apart, apart))
+    mass = on_device_of(np.ones(len(X)) if weight is None else np.asarray(weight, dtype=np.float64), X)
+    near = _column_sums(X, None if weight is None else mass) / count
+    total, squares = near * 0, near[:1] * 0
+    for rows in _blocks(X):
+        apart = _double(X[rows]) - near
+        total += mass[rows] @ apart
+        squares += mass[rows] @ _squares(apart)
+    near, total, squares = np.split(to_numpy(joined([near, total, squares])), [X.shape[1], 2 * X.shape[1]])
     shift = total / count
-    return near + shift, max(squares - float(total @ shift), 0.0), count
-
-
-def products(X: Any, v: Array) -> Array:
-    """Inner product of every row with one vector.  # (n,) float64"""
-    if is_torch(X):
-        from imprint.kernels.tensor import rows
-
-        return rows.products(X, v)
-    out = np.empty(len(X))
-    for i in range(0, len(X), BLOCK):
-        block = X[i : i + BLOCK].astype(np.float64, copy=False)
-        np.einsum("ij,j->i", block, v, out=out[i : i + BLOCK])
-    return out
+    return near + shift, max(float(squares[0] - total @ shift), 0.0), count
 
 
 def lengths(X: Array) -> Array | None:
@@ -114,12 +106,13 @@ def lengths(X: Array) -> Array | None:
 def unit_rows(X: Any) -> Any:
     """Every row over its length; a zero row stays zero.
 
-    Rows too large or too small to be squared are first scaled by their largest entry.
+    Rows too large or too small to be squared are first scaled by their largest entry; on a GPU all are.
     """
     if is_torch(X):
-        from imprint.kernels.tensor import rows
-
-        return rows.unit_rows(X)
+        peak = X.abs().amax(1, keepdim=True)
+        scaled = X / peak.where(peak > 0, 1)
+        length = squared_norms(scaled).sqrt().to(X.dtype)[:, None]
+        return scaled / length.where(length > 0, 1)
     length = np.sqrt(squared_norms(X))
     odd = _odd(length)
     if odd.any():

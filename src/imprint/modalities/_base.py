@@ -77,6 +77,11 @@ class Modality(Component):
         return os.fspath(value) if is_path else f"{self.noun} {i + 1}"
 
 
+def refused(reason: str) -> UnreadableInput:
+    """The error for bytes that do not hold an input; whoever knows their name adds it."""
+    return UnreadableInput("the given bytes", reason)
+
+
 def read_file(path: str | os.PathLike[str]) -> bytes:
     """The bytes of an ordinary file; a pipe, a device, a directory or a missing file raises `UnreadableInput`."""
     name = os.fspath(path)

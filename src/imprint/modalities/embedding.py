@@ -4,9 +4,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from imprint.core.errors import ParameterError, UnreadableInput
+from imprint.core.errors import ParameterError
 from imprint.core.types import Array
-from imprint.modalities._base import Modality
+from imprint.modalities._base import Modality, refused
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -17,7 +17,7 @@ class Embedding(Modality):
     needs_backbone: ClassVar[bool] = False
 
     def read(self, raw: bytes) -> Array:
-        raise UnreadableInput("the given bytes", "embeddings are rows of a table, not single files")
+        raise refused("embeddings are rows of a table, not single files")
 
     def convert(self, value: Any) -> Array:
         return matrix([value])[0]

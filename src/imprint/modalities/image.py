@@ -1,6 +1,6 @@
 import io
-import os
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar
@@ -10,7 +10,7 @@ import numpy as np
 from imprint.core.errors import ParameterError, UnreadableInput
 from imprint.core.extras import install_hint
 from imprint.core.types import Array
-from imprint.modalities._base import Modality, read_file
+from imprint.modalities._base import Modality, refused
 
 if TYPE_CHECKING:
     from PIL.Image import Image as PilImage
@@ -49,17 +49,19 @@ class Image(Modality):
 
     def convert(self, value: Any) -> Array:
         if hasattr(value, "getexif") and hasattr(value, "convert"):  # a Pillow image
-            return _readable("the given picture", lambda: _rgb(value.copy()))
-        if isinstance(value, np.ndarray) and value.dtype == np.uint8 and _is_one(value):
-            return value
+            with _decoding():
+                return _rgb(value.copy())
+        if _is_picture(value):
+            picture: Array = value
+            return picture
         what = f"{value.dtype} array of shape {value.shape}" if isinstance(value, np.ndarray) else type(value).__name__
         raise ParameterError(
             f"A picture must be a path, bytes, a Pillow image or a uint8 array (height, width[, 3]), not {what}."
         )
 
     def recognises(self, value: Any) -> bool:
-        is_array = isinstance(value, np.ndarray) and value.dtype == np.uint8 and _is_one(value)
-        return is_array or hasattr(value, "getexif") or (isinstance(value, bytes) and not value.startswith(b"RIFF"))
+        is_file = isinstance(value, bytes) and not value.startswith(b"RIFF")
+        return is_file or hasattr(value, "getexif") or _is_picture(value)
 
     def listed(self, values: Any) -> Sequence[Any]:
         """An array (height, width, 3) is one picture, (n, height, width[, 3]) are several."""
@@ -68,8 +70,8 @@ class Image(Modality):
                 f"Pictures in one array must be (n, height, width[, 3]), not of shape {values.shape}; "
                 "give one grey picture as a list: [picture]."
             )
-        is_one = hasattr(values, "getexif") or (isinstance(values, np.ndarray) and values.ndim == 3 and _is_one(values))
-        return [values] if is_one else super().listed(values)
+        is_one = isinstance(values, np.ndarray) and values.ndim == 3 and values.shape[2] == 3 and values.size
+        return [values] if is_one or hasattr(values, "getexif") else super().listed(values)
 
     def show(self, item: Any) -> Array:
         return np.asarray(item)
@@ -79,8 +81,9 @@ class Image(Modality):
         return [np.random.default_rng(0).integers(0, 256, (375, 500, 3), dtype=np.uint8)] * size
 
 
-def _is_one(array: Array) -> bool:
-    return array.size > 0 and (array.ndim == 2 or (array.ndim == 3 and array.shape[2] == 3))
+def _is_picture(value: Any) -> bool:
+    is_array = isinstance(value, np.ndarray) and value.dtype == np.uint8 and value.size > 0
+    return is_array and (value.ndim == 2 or (value.ndim == 3 and value.shape[2] == 3))
 
 
 @cache
@@ -99,49 +102,36 @@ def formats() -> tuple[str, ...]:
     )
 
     built = tuple(f for f in SUFFIXES if f != "HEIF" and (f not in CODECS or features.check(CODECS[f])))
-    return (*built, "HEIF") if _has_heif() else built
-
-
-def _has_heif() -> bool:
-    """Make Pillow read HEIF, if the package for it is installed."""
     try:
         import pillow_heif
     except ImportError:
-        return False
+        return built
     pillow_heif.register_heif_opener()
-    return True
+    return (*built, "HEIF")
 
 
-def read_picture(source: str | os.PathLike[str] | bytes, least_side: int | None = None) -> Array:
+def read_picture(raw: bytes, least_side: int | None = None) -> Array:
     """A picture as uint8 RGB, (height, width, 3), as a viewer would show it on white.
 
     EXIF rotation is applied. Transparency is laid on white. 16-bit grey is scaled to 8 bits. The first frame of an
     animation is taken. Colour profiles are ignored. With `least_side`, a JPEG may be decoded at 1/2, 1/4 or 1/8
     as long as no side falls below it, which is faster. What cannot be read raises `UnreadableInput`.
     """
-    name, raw = ("the given bytes", source) if isinstance(source, bytes) else (os.fspath(source), read_file(source))
-
-    def decode() -> Array:
-        with io.BytesIO(raw) as file, _open(file) as image:
-            _shrink(image, file, least_side)
-            return _rgb(image)
-
-    return _readable(name, decode)
+    with _decoding(), io.BytesIO(raw) as file, _open(file) as image:
+        _shrink(image, file, least_side)
+        return _rgb(image)
 
 
-def _readable(name: str, decode: Callable[[], Array]) -> Array:
-    """The result of `decode`. Decoders of other libraries raise any exception on a damaged file."""
+@contextmanager
+def _decoding() -> Iterator[None]:
+    """Report a picture that cannot be decoded: decoders of other libraries raise any exception on a damaged file."""
     try:
-        return decode()
-    except UnreadableInput as e:
-        raise UnreadableInput(name, e.reason) from None
+        yield
+    except UnreadableInput:
+        raise
     except Exception as e:
         words = str(e).splitlines()[0].rstrip(".") if isinstance(e, OSError) and str(e) else "the file is damaged"
-        raise UnreadableInput(name, f"not a readable picture ({words})") from None
-
-
-def _refused(reason: str) -> UnreadableInput:
-    return UnreadableInput("the given bytes", reason)
+        raise refused(f"not a readable picture ({words})") from None
 
 
 def _open(file: BinaryIO) -> "PilImage":
@@ -150,15 +140,15 @@ def _open(file: BinaryIO) -> "PilImage":
 
     head = file.read(32)
     if not head:
-        raise _refused("the file is empty")
+        raise refused("the file is empty")
     for name in formats():
         open_picture, accept = PIL.Image.OPEN[name]
         if accept is None or accept(head) is True:
             file.seek(0)
             return open_picture(file, "")
     if head[4:8] == b"ftyp" and head[8:12] in HEIF_BRANDS:
-        raise _refused(f"HEIC pictures need an extra: {install_hint('heic')}")
-    raise _refused(f"not a picture ({', '.join(formats())})")
+        raise refused(f"HEIC pictures need an extra: {install_hint('heic')}")
+    raise refused(f"not a picture ({', '.join(formats())})")
 
 
 def _shrink(image: "PilImage", file: BinaryIO, least_side: int | None) -> None:
@@ -173,9 +163,9 @@ def _shrink(image: "PilImage", file: BinaryIO, least_side: int | None) -> None:
     if 1 < scale <= 8 and image.format == "JPEG" and (not huge or _in_one_scan(file)):
         image.draft(None, (width // scale, height // scale))
     if max(image.size) > LONGEST_SIDE:
-        raise _refused(f"{width} x {height} pixels; the limit of a side is {LONGEST_SIDE:,}")
+        raise refused(f"{width} x {height} pixels; the limit of a side is {LONGEST_SIDE:,}")
     if image.size[0] * image.size[1] > MOST_PIXELS:
-        raise _refused(f"{width} x {height} pixels; the limit is {MOST_PIXELS:,}, except for sequential JPEGs")
+        raise refused(f"{width} x {height} pixels; the limit is {MOST_PIXELS:,}, except for sequential JPEGs")
 
 
 def _in_one_scan(file: BinaryIO) -> bool:
@@ -230,6 +220,6 @@ def _grey(image: "PilImage") -> Array:
     """Grey values of 16 bits as the nearest of 8 bits: 65535 is white."""
     values = np.asarray(image)
     if image.mode == "F" or values.min() < 0 or values.max() > 65535:
-        raise _refused("its samples of 32 bits have no stated range")
+        raise refused("its samples of 32 bits have no stated range")
     table: Array = np.rint(np.arange(65536) / 257).astype(np.uint8)
     return np.take(table, values)

@@ -5,9 +5,9 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from imprint.core.errors import ParameterError, UnreadableInput
+from imprint.core.errors import ParameterError
 from imprint.core.types import Array
-from imprint.modalities._base import Modality
+from imprint.modalities._base import Modality, refused
 
 PCM, FLOATING, EXTENSIBLE = 1, 3, 0xFFFE  # how samples are written
 SAMPLE_TYPES = {(PCM, 8): "u1", (PCM, 16): "<i2", (PCM, 32): "<i4", (FLOATING, 32): "<f4", (FLOATING, 64): "<f8"}
@@ -48,36 +48,30 @@ class Recording(NamedTuple):
     rate: int  # samples per second
 
 
-def read_sound(raw: bytes, name: str = "the given bytes") -> Recording:
+def read_sound(raw: bytes) -> Recording:
     """The sound in the bytes of a WAV file: 8, 16, 24 or 32 bits, or floating point."""
     try:
         return _read(raw)
-    except UnreadableInput as e:
-        raise UnreadableInput(name, e.reason) from None
     except (ValueError, struct.error):
-        raise UnreadableInput(name, "the file is damaged") from None
-
-
-def _refused(reason: str) -> UnreadableInput:
-    return UnreadableInput("the given bytes", reason)
+        raise refused("the file is damaged") from None
 
 
 def _read(raw: bytes) -> Recording:
     if raw[:4] != b"RIFF" or raw[8:12] != b"WAVE":
-        raise _refused("the file is empty" if not raw else "not a WAV file")
+        raise refused("the file is empty" if not raw else "not a WAV file")
     parts = dict(_chunks(raw))
     if b"fmt " not in parts or not parts.get(b"data"):
-        raise _refused("the file has no samples")
+        raise refused("the file has no samples")
     kind, channels, rate, _, frame, bits = struct.unpack_from("<HHIIHH", parts[b"fmt "])
     if kind == EXTENSIBLE:
         (kind,) = struct.unpack_from("<H", parts[b"fmt "], 24)
     if channels < 1 or rate < 1 or frame != channels * bits // 8:
-        raise _refused("the file is damaged")
+        raise refused("the file is damaged")
     data = parts[b"data"]
     values = _samples(data[: len(data) // frame * frame], kind, bits)
     mono: Array = values.reshape(-1, channels).mean(axis=1, dtype=np.float32)
     if not len(mono) or not np.isfinite(mono).all():
-        raise _refused("the file has no samples" if not len(mono) else "its samples are not finite")
+        raise refused("the file has no samples" if not len(mono) else "its samples are not finite")
     return Recording(mono, rate)
 
 
@@ -98,7 +92,7 @@ def _samples(data: bytes, kind: int, bits: int) -> Array:
     elif (kind, bits) in SAMPLE_TYPES:
         values = np.frombuffer(data, SAMPLE_TYPES[kind, bits])
     else:
-        raise _refused(f"samples of {bits} bits in format {kind} are not read; save it as 16-bit PCM")
+        raise refused(f"samples of {bits} bits in format {kind} are not read; save it as 16-bit PCM")
     if values.dtype.kind == "f":
         return values.astype(np.float32)
     if values.dtype == np.uint8:

@@ -1,8 +1,8 @@
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from imprint.core.errors import ParameterError, UnreadableInput
-from imprint.modalities._base import Modality
+from imprint.core.errors import ParameterError
+from imprint.modalities._base import Modality, refused
 
 SENTENCE = "where is the card that i ordered two weeks ago and why has nobody told me"
 
@@ -22,9 +22,9 @@ class Text(Modality):
         try:
             text = raw.decode("utf-8-sig").strip()
         except UnicodeDecodeError:
-            raise UnreadableInput("the given bytes", "it is not UTF-8") from None
+            raise refused("it is not UTF-8") from None
         if not text:
-            raise UnreadableInput("the given bytes", "the text is empty")
+            raise refused("the text is empty")
         return text
 
     def convert(self, value: Any) -> str:

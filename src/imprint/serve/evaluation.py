@@ -20,8 +20,7 @@ from imprint.serve.labelled import LabelledItem, LabelledSet, changed_labels
 from imprint.serve.model import EmbeddingTable, ServedModel, in_order, refitted_folds
 from imprint.serve.workers import SupervisedThread
 
-QUIET = 0.25  # seconds without a change before an evaluation starts
-LATEST = 2.0  # seconds after which it starts in any case
+PAUSE = 0.25  # seconds between a change and its evaluation; longer if the last evaluation took longer
 NOT_IMPORTED = "The imported model was fitted without calibration, and it has no examples to calibrate it from."
 TOO_FEW = "Two classes with two examples each are needed."
 
@@ -135,13 +134,12 @@ class Evaluator:
     def __init__(self, rows: EmbeddingTable, model: Callable[[], ServedModel]):
         self.evaluation = ModelEvaluation()
         self._rows, self._model = rows, model
-        self._last = self._rested = 0.0
+        self._pause = PAUSE
         self._hurry, self._closing = Event(), False
         self.thread: SupervisedThread[bool, ModelEvaluation] = SupervisedThread("evaluate", self._evaluate, 10_000)
 
     def look(self) -> None:
-        """Evaluate soon, because something changed."""
-        self._last = time.monotonic()
+        """Evaluate after a pause, because something changed."""
         self.thread.submit(False)
 
     def now(self) -> "Future[ModelEvaluation]":
@@ -150,14 +148,14 @@ class Evaluator:
         return self.thread.submit(True)
 
     def close(self) -> None:
-        """Finish the evaluation under way, then stop."""
+        """Finish the running evaluation, then stop."""
         self._closing = True
         self._hurry.set()
         self.thread.close()
 
     def _evaluate(self, urgent: list[bool]) -> list[ModelEvaluation | Exception]:
         if not any(urgent):
-            self._pause()
+            self._hurry.wait(self._pause)  # more changes may follow: one evaluation serves them all
         if self._closing:
             return [self.evaluation] * len(urgent)
         self._hurry.clear()
@@ -166,14 +164,5 @@ class Evaluator:
             evaluation = evaluate(model, self.evaluation, self._rows)
             evaluation.calibration  # noqa: B018 - computed here, not when the first answer needs it
             self.evaluation = evaluation
-            self._rested = 2 * time.monotonic() - started
+            self._pause = max(PAUSE, time.monotonic() - started)
         return [self.evaluation] * len(urgent)
-
-    def _pause(self) -> None:
-        """Wait until there has been no change for a moment, or a request needs the evaluation now."""
-        latest = time.monotonic() + LATEST
-        while not self._hurry.is_set():
-            wait = max(min(self._last + QUIET, latest), self._rested) - time.monotonic()
-            if wait <= 0:
-                return
-            self._hurry.wait(wait)

@@ -22,7 +22,7 @@ def test_label_skip_undo_and_let_the_model_label_the_rest(serving, folder, tmp_p
     with serving("--backbone", "tinynet") as server, chromium(tmp_path) as page:
         page.driver.get(server.address)
         page.click("#tab-label")
-        page.driver.find_element("css selector", "#pool-files").send_keys(str(folder))
+        page.type("#pool-files", str(folder))
         page.wait(lambda: server.json("GET", "/api/pool")["inputs"] == 30, "all pictures")
 
         def name():

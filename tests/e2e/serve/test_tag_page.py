@@ -7,6 +7,12 @@ from imprint import Imprinter
 
 from .browser import chromium, column
 
+STUB = """
+const [answer, real] = [JSON.stringify(arguments[0]), window.fetch];
+const stub = () => Promise.resolve(new Response(answer));
+window.fetch = (path, ...rest) => String(path).startsWith("/api/predict") ? stub() : real(path, ...rest);
+"""
+
 
 def halves(top, bottom, seed):
     pixels = np.random.default_rng(seed).integers(0, 70, (20, 24), dtype=np.uint8)
@@ -31,3 +37,10 @@ def test_a_model_of_tags_is_opened_tried_and_evaluated(serving, tmp_path):
         page.click("#tab-evaluate")
         page.wait(lambda: "mean average precision" in page.find("#evaluate").text, "the results")
         assert {"bottom", "top"} <= set(page.find("#evaluate table").text.split())
+
+        empty = {"path": "x", "label": "no label", "labels": [], "probability": 0.2, "known": 0.5, "calibrated": True}
+        page.driver.execute_script(STUB, [{**empty, "top": [{"label": "top", "probability": 0.2}]}])
+        page.type("#try-file", str(tmp_path / "both.png"))
+        page.until_text("#winner", "no label")
+        assert not page.all("#right")  # it would create a class called "no label"
+        assert page.all(".wrong [data-correct]")

@@ -42,5 +42,5 @@ def test_offline_the_message_says_what_to_write(monkeypatch):
         raise OSError("no network")
 
     monkeypatch.setattr(package, "SentenceTransformer", unreachable)
-    with pytest.raises(FileError, match=r"sentence:a/b is not a folder here .*\(no network\).*write sentence:FOLDER"):
+    with pytest.raises(FileError, match=r"sentence:a/b could not be created \(no network\).*write sentence:FOLDER"):
         load("sentence:a/b")

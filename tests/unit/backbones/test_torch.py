@@ -19,24 +19,6 @@ PAPER = [n for n in names() if record(n).adapter == "torchvision"]
 SHAPES = [(28, 28), (32, 32, 3), (300, 401, 3), (511, 97, 3), (224, 224, 3), (231, 1000, 3), (1, 1), (257, 256)]
 
 
-@pytest.fixture(scope="session")
-def torchvision():
-    """torchvision, importable also where its operators were compiled for another torch (none is used here)."""
-    torch = pytest.importorskip("torch")
-    try:
-        import torchvision
-    except RuntimeError:
-        for name in [n for n in sys.modules if n.split(".")[0] == "torchvision"]:
-            del sys.modules[name]
-        library = torch.library.Library("torchvision", "DEF")
-        for name in ("nms", "qnms"):
-            library.define(f"{name}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
-        import torchvision
-
-        torchvision.operators_of_the_tests = library  # kept alive as long as the module
-    return torchvision
-
-
 @pytest.fixture
 def rng():
     return np.random.default_rng(0)

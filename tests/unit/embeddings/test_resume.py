@@ -7,7 +7,7 @@ import random
 import shutil
 import sqlite3
 import sys
-from contextlib import closing
+from contextlib import closing, suppress
 from types import SimpleNamespace
 
 import numpy as np
@@ -15,6 +15,7 @@ import pytest
 
 from imprint.core.errors import FileError
 from imprint.embeddings import extract, journal
+from imprint.embeddings.extract import OLD_JOURNAL
 
 BAD = (3, 21)
 
@@ -131,7 +132,7 @@ def test_an_altered_entry_ends_the_journal(stop_after, finish, undisturbed, tmp_
 def test_an_extraction_of_an_earlier_version_starts_again(stop_after, finish, undisturbed, tmp_path):
     partial = stop_after(tmp_path / "a", 3)
     (partial / journal.JOURNAL).unlink()
-    (partial / journal.OLD_JOURNAL).write_bytes(b"0badcafe {}\n")
+    (partial / OLD_JOURNAL).write_bytes(b"0badcafe {}\n")
     assert finish(tmp_path / "a") == (undisturbed, 8)
 
 
@@ -153,7 +154,7 @@ def test_no_flipped_bit_changes_what_counts_as_done(stop_after, tmp_path, name):
     partial = stop_after(tmp_path / "a", 6)
     files = {path: path.read_bytes() for path in partial.iterdir()}
     identity = json.loads(entries(partial)[0][1])
-    with journal.ExtractionJournal(partial, identity) as whole:
+    with closing(journal.ExtractionJournal(partial, identity)) as whole:
         assert (whole.done, whole.rows) == (48, 46)
     for seed in range(300):
         for path, content in files.items():
@@ -163,7 +164,7 @@ def test_no_flipped_bit_changes_what_counts_as_done(stop_after, tmp_path, name):
         damaged = bytearray(files[partial / name])
         damaged[bit // 8] ^= 1 << bit % 8
         (partial / name).write_bytes(damaged)
-        with journal.ExtractionJournal(partial, identity) as again:
+        with closing(journal.ExtractionJournal(partial, identity)) as again:
             assert again.done < 48 or name == journal.JOURNAL  # a database has unused bytes
             assert again.done in (8 * again._batches, 48)
             assert again.skipped == whole.skipped[: len(again.skipped)]
@@ -171,22 +172,28 @@ def test_no_flipped_bit_changes_what_counts_as_done(stop_after, tmp_path, name):
         assert (partial / journal.ROWS).read_bytes() == files[partial / journal.ROWS][:size]
 
 
-@pytest.mark.parametrize("step", ["_write_labels", "write_names", "write_manifest", "publish", "rename", "unlink"])
-def test_stopping_while_finishing(stop_after, finish, undisturbed, tmp_path, monkeypatch, step):
-    def stop(*_, **__):
-        raise Stop
+@pytest.mark.parametrize("calls", [0, 1, 2])  # before the one that stops
+@pytest.mark.parametrize("step", ["numpy.save", "json.dumps", "os.fsync", "os.replace", "os.rename", "os.unlink"])
+def test_stopping_while_finishing(finish, undisturbed, tmp_path, monkeypatch, step, calls):
+    extraction, (owner, name), left = sys.modules["imprint.embeddings.extract"], step.split("."), [calls]
+    honest_step, honest_complete = getattr(sys.modules[owner], name), extraction.complete
 
-    with monkeypatch.context() as m:
-        if step == "publish":
-            m.setattr(sys.modules["imprint.embeddings.extract"], "publish", stop)
-        elif step == "rename":
-            m.setattr("os.rename", stop)
-        elif step == "unlink":
-            m.setattr("os.unlink", stop)
-        else:
-            m.setattr(journal, step, stop)
-        with pytest.raises(Stop):
-            finish(tmp_path / "a")
+    def stop(*args, **options):
+        left[0] -= 1
+        if left[0] < 0:
+            raise Stop
+        return honest_step(*args, **options)
+
+    def complete(*args):
+        with monkeypatch.context() as m:
+            m.setattr(step, stop)
+            honest_complete(*args)
+
+    with monkeypatch.context() as m, suppress(Stop):
+        m.setattr(extraction, "complete", complete)
+        if name in ("rename", "unlink"):
+            m.setattr(step, stop)
+        finish(tmp_path / "a")
     assert finish(tmp_path / "a") == (undisturbed, 0)
 
 

@@ -90,3 +90,11 @@ def test_duplicates_and_large_k():
         assert np.array_equal(np.unique(labels), np.arange(len(medoids)))
         if k >= 20:
             assert not distances.any()
+
+
+def test_many_medoids_of_few_rows_are_those_of_exact_distances():
+    """Most clusters have two rows, which cost the same as medoids: only equal distances keep the present one."""
+    for seed in range(30):
+        X = blobs(60, d=32, seed=seed)
+        D = cdist(X.astype(np.float64), X.astype(np.float64)).astype(np.float32)
+        assert np.array_equal(alternate(Pairwise(X), 20, np.ones(60)).rows, published(D, 20)), seed

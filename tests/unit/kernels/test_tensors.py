@@ -1,4 +1,4 @@
-"""The torch kernels against the NumPy ones, on the CPU; k-means on a GPU too where there is one."""
+"""The torch kernels against the NumPy ones: on the CPU, and k-means on a GPU where there is one."""
 
 import numpy as np
 import pytest
@@ -21,11 +21,41 @@ def tensors(arrays, device="cpu"):
     return [torch.from_numpy(a).to(device) for a in arrays]
 
 
-@pytest.fixture(params=["cpu", "cuda"])
-def device(request):
-    if request.param == "cuda" and not torch.cuda.is_available():
+@pytest.fixture
+def device():
+    """k-means of tensors runs on a GPU alone; elsewhere tensors are clustered as arrays."""
+    if not torch.cuda.is_available():
         pytest.skip("torch sees no GPU")
-    return request.param
+    return "cuda"
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_kmeans_of_other_tensors_is_that_of_arrays(dtype):
+    rows, problems = [clustered(80, dtype=dtype)], [Problem(0, 4, 1)]
+    (ours,), (plain,) = kmeans_many(tensors(rows), problems), kmeans_many(rows, problems)
+    assert np.array_equal(ours.centres, plain.centres)
+    assert ours.centres.dtype == dtype
+
+
+def test_empty_clusters_move_to_the_farthest_rows():
+    from imprint.kernels.tensor.kmeans import Batch, relocate
+
+    (X,) = tensors([np.array([[0.0, 0.0], [1.0, 0.0], [9.0, 0.0], [9.0, 3.0]], np.float32)])
+    origin, centres = X.mean(0)[None], (X[[0, 0]] - X.mean(0))[None].clone()
+    batch = Batch([X], [0], [2], np.zeros((1, 2, 1)), [1], 0.0)
+    gaps = (X - X[0]).double().square().sum(1)[None]
+    moved = relocate(batch, origin, centres, gaps, torch.tensor([[4, 0]]))
+    assert moved.tolist() == [True]
+    np.testing.assert_allclose(centres[0] + origin, X[[0, 3]], atol=1e-6)
+    nowhere = relocate(batch, origin, centres, gaps * 0, torch.tensor([[4, 0]]))
+    assert nowhere.tolist() == [False]
+
+
+def test_sums_by_label():
+    from imprint.kernels.tensor.kmeans import by_label
+
+    sums = by_label(torch.tensor([[1.0, 2.0, 4.0]]), torch.tensor([[2, 0, 2]]), 3)
+    assert sums.tolist() == [[2.0, 0.0, 5.0]]
 
 
 @pytest.mark.parametrize("largest", [None, 5000])

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from imprint.datasets import UnreadableInput
-from imprint.modalities.image import MOST_PIXELS, formats, read_picture
+from imprint.datasets import UnreadableInput, load_files
+from imprint.modalities.image import MOST_PIXELS, formats
 
 EACH = 40  # of every format, so 200 and more in all
 LONGEST = 5.0
@@ -53,7 +53,7 @@ def test_broken_pictures_are_read_or_refused_in_a_sentence(kind, tmp_path):
         path, start = tmp_path / f"{i}.png", time.monotonic()
         path.write_bytes(content)
         try:
-            picture = read_picture(path)
+            picture = load_files([path]).inputs[0]
             assert picture.dtype == np.uint8
             assert picture.ndim == 3
             assert picture.shape[2] == 3

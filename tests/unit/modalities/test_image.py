@@ -9,8 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image, ImageOps
 
-from imprint.datasets import UnreadableInput
+from imprint.datasets import UnreadableInput, load_files
 from imprint.modalities import image as image_module
+from imprint.modalities import read_file
 from imprint.modalities.image import MOST_PIXELS, formats, read_picture
 from imprint.modalities.image import Image as ImageModality
 
@@ -49,7 +50,7 @@ def test_a_path_and_its_bytes_are_the_same_picture(tmp_path):
     RGB.save(path, "PNG")
     (tmp_path / "link.png").symlink_to(path)
     for source in (path, str(path), tmp_path / "link.png"):
-        np.testing.assert_array_equal(read_picture(source), PIXELS)
+        np.testing.assert_array_equal(load_files([source]).inputs[0], PIXELS)
 
 
 TURNS = {
@@ -199,7 +200,7 @@ def test_what_is_not_a_picture_is_refused_by_name_and_reason(tmp_path):
     for name, (content, reason) in cases.items():
         (tmp_path / name).write_bytes(content)
         with pytest.raises(UnreadableInput) as caught:
-            read_picture(tmp_path / name)
+            load_files([tmp_path / name], "image").inputs[0]
         assert caught.value.name == str(tmp_path / name)
         assert reason in caught.value.reason
         assert str(caught.value) == f"Cannot read {caught.value.name}: {caught.value.reason}."
@@ -210,7 +211,7 @@ def test_a_pipe_a_folder_and_a_dead_link_are_refused_at_once(tmp_path):
     (tmp_path / "dead.jpg").symlink_to(tmp_path / "gone.jpg")
     for name, reason in {"pipe.jpg": "not a file", ".": "not a file", "dead.jpg": "No such file"}.items():
         with pytest.raises(UnreadableInput, match=reason):
-            read_picture(tmp_path / name)
+            read_file(tmp_path / name)
 
 
 EXIF = Image.Exif()

@@ -5,6 +5,7 @@ import io
 import json
 import threading
 import time
+from contextlib import contextmanager
 
 import numpy as np
 import pytest
@@ -72,15 +73,22 @@ def project(tmp_path):
     room.close()
 
 
-@pytest.fixture
-def client(project):
+@contextmanager
+def serving(project, **options):
+    """Serve a project on a port of its own."""
     listening = bound("127.0.0.1", 0)
     port = listening.getsockname()[1]
-    server = uvicorn.Server(configured(application(project, "secret", port)))
+    server = uvicorn.Server(configured(application(project, "secret", port, **options)))
     thread = threading.Thread(target=server.run, args=([listening],), daemon=True)
     thread.start()
     while not server.started:
         time.sleep(0.01)
-    yield Client(port, "secret")
+    yield port
     server.should_exit = True
     thread.join()
+
+
+@pytest.fixture
+def client(project):
+    with serving(project) as port:
+        yield Client(port, "secret")

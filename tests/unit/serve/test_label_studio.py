@@ -2,17 +2,14 @@
 
 import base64
 import threading
-import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
-import uvicorn
 
 from imprint.core.errors import ParameterError, UnreadableInput
 from imprint.serve.label_studio import LabelConfig, fetched
-from imprint.serve.server import application, bound, configured
 
-from .conftest import Client, picture
+from .conftest import Client, picture, serving
 
 CONFIG = """<View><Image name="img" value="$photo"/>
 <Choices name="kind" toName="img"><Choice value="top"/><Choice value="bottom"/></Choices></View>"""
@@ -51,16 +48,8 @@ def studio(monkeypatch):
 
 @pytest.fixture
 def backend(project, studio):
-    listening = bound("127.0.0.1", 0)
-    port = listening.getsockname()[1]
-    server = uvicorn.Server(configured(application(project, "secret", port, label_studio=True)))
-    thread = threading.Thread(target=server.run, args=([listening],), daemon=True)
-    thread.start()
-    while not server.started:
-        time.sleep(0.01)
-    yield Client(port, None)
-    server.should_exit = True
-    thread.join()
+    with serving(project, label_studio=True) as port:
+        yield Client(port, None)
 
 
 def task(n):

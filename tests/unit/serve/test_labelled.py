@@ -79,7 +79,7 @@ def test_the_model_is_that_of_a_fresh_fit_of_what_is_there(entries):
 def test_replaying_gives_the_same_and_undoing_leads_back_to_nothing(entries):
     done, seen, _ = walked(entries)
     history = replayed(done)
-    assert history.labelled == seen[-1].labelled
+    assert history == seen[-1]
     assert list(history.labelled.items) == sorted(history.labelled.items)
     states = [history.labelled]
     while history.done:
@@ -103,13 +103,24 @@ def test_the_labels_that_changed_are_those_whose_items_or_origin_differ(entries)
 
 def test_what_came_in_one_drop_is_undone_together():
     history = History()
-    for i, group in enumerate(["a", "a", "b", "b", ""]):
+    for i, group in enumerate(["a", "a", "b", "b", "", ""]):
         history = history.after({"do": "add", "label": "ant", "digest": DIGESTS[i], "name": "a", "group": group})
     sizes = []
     while history.done:
         history = history.after({"do": "undo"})
         sizes.append(len(history.labelled.items))
-    assert sizes == [4, 2, 0]
+    assert sizes == [5, 4, 2, 0]
+
+
+def test_an_item_whose_content_the_class_has_is_deleted_when_it_moves_there():
+    history = History()
+    for label in ("ant", "bee"):
+        history = history.after({"do": "add", "label": label, "digest": DIGESTS[0], "name": "a.png"})
+    moved = history.after({"do": "move", "ids": [2], "label": "ant"})
+    merged = history.after({"do": "merge", "label": "bee", "into": "ant"})
+    assert list(moved.labelled.items) == list(merged.labelled.items) == [1]
+    assert (list(moved.labelled.classes), list(merged.labelled.classes)) == (["ant", "bee"], ["ant"])
+    assert moved.after({"do": "undo"}).labelled == history.labelled
 
 
 @pytest.mark.parametrize("bad", ["", " ", ".hidden", "a//b", "a\\b", "x" * 101, "bell\a", "a:b", None, 7])

@@ -1,4 +1,5 @@
-"""Adapters, one file each, run backbones by `load(source, device, threads)`.
+"""Adapters, one file each: `load(source, device, threads)` returns a backbone.
 
-`source` is a record, or the name after the colon for models that describe themselves.
+`source` is a record, or the name after the colon for models that describe themselves. `VERSION` is part of the
+fingerprint: increase it when the embeddings change.
 """

@@ -3,16 +3,13 @@
 from pathlib import Path
 from typing import Any
 
-from imprint.backbones.backbone import extra, reason
-from imprint.backbones.preprocess import Preprocess
+from imprint.backbones.backbone import creating, extra
+from imprint.backbones.preprocess import FILTERS, Preprocess
 from imprint.backbones.record import Record
-from imprint.backbones.torch_backbone import check_device, state_digest
-from imprint.backbones.two_towers import TwoTowerBackbone
-from imprint.core.errors import FileError, ParameterError
+from imprint.backbones.torch_backbone import TwoTowerBackbone, check_device, state_digest
+from imprint.core.errors import ParameterError
 
 VERSION = 1
-PILLOW = ("nearest", "lanczos", "bilinear", "bicubic", "box", "hamming")
-"""The names of Pillow's filters by their numbers."""
 
 
 def load(source: str, device: str, threads: int | None) -> TwoTowerBackbone:
@@ -20,17 +17,10 @@ def load(source: str, device: str, threads: int | None) -> TwoTowerBackbone:
     spec = f"clip:{source}"
     package = extra("transformers", "clip", spec)
     check_device(spec, device)
-    try:
+    with creating(spec, "write clip:FOLDER with a model saved there"):
         model = package.AutoModel.from_pretrained(source)
         tokenizer = package.AutoTokenizer.from_pretrained(source)
-        preprocess = _preprocess(spec, package.AutoImageProcessor.from_pretrained(source).to_dict())
-    except (OSError, RuntimeError, ValueError) as e:
-        if isinstance(e, ParameterError):
-            raise
-        raise FileError(
-            f"{spec} is no folder here and could not be fetched ({reason(e)}): without a network, write clip:FOLDER "
-            "with a model saved there."
-        ) from None
+        rule = package.AutoImageProcessor.from_pretrained(source).to_dict()
     if not hasattr(model, "get_image_features") or not hasattr(model, "get_text_features"):
         raise ParameterError(f"{spec} is a {type(model).__name__}, without a tower of pictures and one of texts.")
     length = model.config.text_config.max_position_embeddings
@@ -44,7 +34,7 @@ def load(source: str, device: str, threads: int | None) -> TwoTowerBackbone:
         name=spec,
         adapter="clip",
         width=int(embed_texts(model, ["a"]).shape[-1]),
-        preprocess=preprocess,
+        preprocess=_preprocess(spec, rule),
         source=source if Path(source).is_dir() else f"https://huggingface.co/{source}",
     )
     towers = (lambda model, pictures: _pooled(model.get_image_features(pixel_values=pictures)), embed_texts)
@@ -59,16 +49,8 @@ def _pooled(output: Any) -> Any:
 
 def _preprocess(spec: str, rule: dict[str, Any]) -> Preprocess:
     crop = rule["crop_size"] if rule.get("do_center_crop") else rule["size"]
-    size, shortest = (crop.get("height"), crop.get("width")), rule["size"].get("shortest_edge")
+    size, shortest = [crop.get("height"), crop.get("width")], rule["size"].get("shortest_edge")
     if None in size or (shortest is None and crop != rule["size"]) or not rule.get("do_normalize", True):
-        raise ParameterError(f"{spec} wants {rule['size']} cropped to {crop}, which is not supported.")
-    return Preprocess(
-        size=(int(size[0]), int(size[1])),
-        resize=shortest,
-        filter=PILLOW[int(rule["resample"])],
-        divide=1 / rule["rescale_factor"],
-        mean=tuple(rule["image_mean"]),
-        std=tuple(rule["image_std"]),
-        layout="NCHW",
-        dtype="float32",
-    )
+        raise ParameterError(f"{spec} needs {rule['size']} cropped to {crop}, which is not supported.")
+    scale = {"divide": 1 / rule["rescale_factor"], "mean": rule["image_mean"], "std": rule["image_std"]}
+    return Preprocess.planes(size=size, resize=shortest, filter=FILTERS[int(rule["resample"])], **scale)

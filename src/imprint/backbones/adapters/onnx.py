@@ -47,12 +47,9 @@ class OnnxBackbone(PictureBackbone):
 
     def _forward(self, batch: Array) -> Array:
         step = self.slice_rows or len(batch)
-        parts = (batch[i : i + step] for i in range(0, len(batch), step))
-        return np.concatenate([self._run(self.preprocess.arrange(np.ascontiguousarray(p))) for p in parts])
-
-    def _run(self, x: Array) -> Array:
-        out: Array = self._session.run([self._layer], {self._input: x})[0]
-        return out
+        parts = (np.ascontiguousarray(batch[i : i + step]) for i in range(0, len(batch), step))
+        inputs = ({self._input: self.preprocess.arrange(part)} for part in parts)
+        return np.concatenate([self._session.run([self._layer], x)[0] for x in inputs])
 
 
 def _check_input(name: str, node: Any, rule: Preprocess) -> None:
@@ -143,6 +140,4 @@ def _varint(message: memoryview, at: int) -> tuple[int, int]:
             return value, at
 
 
-def load(source: Record, device: str, threads: int | None) -> OnnxBackbone:
-    """Open the file the record names."""
-    return OnnxBackbone(source, device, threads)
+load = OnnxBackbone

@@ -4,12 +4,11 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from imprint.backbones.backbone import extra, reason
+from imprint.backbones.backbone import creating, extra
 from imprint.backbones.preprocess import Preprocess
 from imprint.backbones.record import Record
-from imprint.backbones.torch_backbone import check_device, state_digest
-from imprint.backbones.two_towers import TwoTowerBackbone
-from imprint.core.errors import FileError, ParameterError
+from imprint.backbones.torch_backbone import TwoTowerBackbone, check_device, state_digest
+from imprint.core.errors import ParameterError
 from imprint.core.family import unknown
 
 VERSION = 1
@@ -20,15 +19,10 @@ def load(source: str, device: str, threads: int | None) -> TwoTowerBackbone:
     spec = f"open_clip:{source}"
     package = extra("open_clip", "clip", spec)
     check_device(spec, device)
-    name, weights = _parts(package, source)
-    try:
+    name, weights = _model_and_weights(package, source)
+    with creating(spec, "write open_clip:FOLDER with a model that open_clip saved there"):
         model = package.create_model(name, pretrained=weights, require_pretrained=True)
         tokenizer = package.get_tokenizer(name)
-    except (OSError, RuntimeError, ValueError) as e:
-        raise FileError(
-            f"{spec} could not be created ({reason(e)}): without a network, write open_clip:FOLDER with a model that "
-            "open_clip saved there."
-        ) from None
     preprocess = _preprocess(spec, package.get_model_preprocess_cfg(model))
     width = int(model.encode_text(tokenizer(["a"])).shape[-1])
     record = Record(name=spec, adapter="open_clip", width=width, preprocess=preprocess, source=source)
@@ -39,7 +33,7 @@ def load(source: str, device: str, threads: int | None) -> TwoTowerBackbone:
     return TwoTowerBackbone(record, model, towers, state_digest(model), VERSION, device, threads)
 
 
-def _parts(package: Any, source: str) -> tuple[str, str | None]:
+def _model_and_weights(package: Any, source: str) -> tuple[str, str | None]:
     """The model and the name of its weights, as open_clip takes them."""
     if source.startswith(("hf-hub:", "local-dir:")):
         return source, None
@@ -58,17 +52,10 @@ def _parts(package: Any, source: str) -> tuple[str, str | None]:
 
 
 def _preprocess(spec: str, cfg: dict[str, Any]) -> Preprocess:
-    size = cfg["size"] if isinstance(cfg["size"], tuple | list) else (cfg["size"], cfg["size"])
+    size = list(cfg["size"]) if isinstance(cfg["size"], tuple | list) else [cfg["size"]] * 2
     mode = cfg.get("resize_mode") or "shortest"
     if mode not in ("shortest", "squash") or size[0] != size[1]:
-        raise ParameterError(f"{spec} wants {tuple(size)} by '{mode}', which is not supported.")
-    return Preprocess(
-        size=(size[0], size[1]),
-        resize=size[0] if mode == "shortest" else None,
-        filter=cfg.get("interpolation") or "bicubic",
-        divide=255.0,
-        mean=tuple(cfg["mean"]),
-        std=tuple(cfg["std"]),
-        layout="NCHW",
-        dtype="float32",
-    )
+        raise ParameterError(f"{spec} needs {tuple(size)} by '{mode}', which is not supported.")
+    scale = {"mean": list(cfg["mean"]), "std": list(cfg["std"])}
+    resize = size[0] if mode == "shortest" else None
+    return Preprocess.planes(size=size, resize=resize, filter=cfg.get("interpolation") or "bicubic", **scale)

@@ -10,11 +10,12 @@ VERSION = 1
 class RawBackbone(PictureBackbone):
     """The prepared picture itself, row by row."""
 
+    def __init__(self, record: Record, device: str, threads: int | None):
+        only_cpu(record.name, device)
+        super().__init__(record, NO_WEIGHTS, VERSION)
+
     def _forward(self, batch: Array) -> Array:
         return self.preprocess.arrange(batch)
 
 
-def load(source: Record, device: str, threads: int | None) -> RawBackbone:
-    """Nothing to open; `threads` does not matter."""
-    only_cpu(source.name, device)
-    return RawBackbone(source, NO_WEIGHTS, VERSION)
+load = RawBackbone

@@ -4,17 +4,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from imprint.backbones.backbone import Backbone, extra, reason
+from imprint.backbones.backbone import TextBackbone, creating, extra
 from imprint.backbones.record import Record
 from imprint.backbones.torch_backbone import check_device, state_digest, torch_module
-from imprint.core.errors import FileError
 from imprint.core.types import Array
-from imprint.modalities import modality
 
 VERSION = 1
 
 
-class SentenceBackbone(Backbone):
+class SentenceBackbone(TextBackbone):
     """A sentence-transformers model; it tokenises, embeds and pools."""
 
     def __init__(self, record: Record, model: Any, device: str, threads: int | None):
@@ -22,11 +20,6 @@ class SentenceBackbone(Backbone):
         self._model, self._device = model.eval(), device
         if threads is not None and device == "cpu":
             torch_module().set_num_threads(threads)
-
-    def prepare(self, item: str) -> str:
-        """The text itself."""
-        text: str = modality("text").convert(item)
-        return text
 
     def _forward(self, batch: Sequence[str]) -> Array:
         texts = list(batch)
@@ -47,13 +40,8 @@ def load(source: str, device: str, threads: int | None) -> SentenceBackbone:
     spec = f"sentence:{source}"
     package = extra("sentence_transformers", "sentence", spec)
     check_device(spec, device)
-    try:
+    with creating(spec, "write sentence:FOLDER with a model saved there"):
         model = package.SentenceTransformer(source, device=device)
-    except (OSError, RuntimeError, ValueError) as e:
-        raise FileError(
-            f"{spec} is not a folder here and could not be fetched ({reason(e)}): without a network, "
-            "write sentence:FOLDER with a model saved there."
-        ) from None
     return SentenceBackbone(describe(source, model), model, device, threads)
 
 

@@ -21,7 +21,8 @@ class SoundBackbone(Backbone):
 
     slice_rows = 1
 
-    def __init__(self, record: Record, threads: int | None):
+    def __init__(self, record: Record, device: str, threads: int | None):
+        only_cpu(record.name, device)
         content, digest = weights(record)
         super().__init__(record, digest, VERSION)
         self._interpreter = open_interpreter(record, content, threads)
@@ -49,9 +50,9 @@ class SoundBackbone(Backbone):
         return tuple(frames.reshape(count, self._samples))
 
     def _forward(self, batch: Sequence[tuple[Array, ...]]) -> Array:
-        return np.stack([np.mean([self._run(frame) for frame in frames], axis=0) for frames in batch])
+        return np.stack([np.mean([self._embed_frame(frame) for frame in frames], axis=0) for frames in batch])
 
-    def _run(self, frame: Array) -> Array:
+    def _embed_frame(self, frame: Array) -> Array:
         self._interpreter.set_tensor(self._input, frame)
         self._interpreter.invoke()
         return dequantised(self._interpreter.get_tensor(self._output).reshape(-1), self._quantisation)
@@ -70,7 +71,4 @@ def resampled(samples: Array, rate: int) -> Array:
     return out.astype(np.float32)
 
 
-def load(source: Record, device: str, threads: int | None) -> SoundBackbone:
-    """Open the file the record names."""
-    only_cpu(source.name, device)
-    return SoundBackbone(source, threads)
+load = SoundBackbone

@@ -7,17 +7,16 @@ from typing import Any
 import numpy as np
 
 from imprint.backbones.adapters.onnx import session
-from imprint.backbones.backbone import Backbone, thread_count
+from imprint.backbones.backbone import TextBackbone, thread_count
 from imprint.backbones.record import Record, weights
 from imprint.core.errors import FileError
 from imprint.core.types import Array
-from imprint.modalities import modality
 
 VERSION = 1
 TOGETHER = 8  # texts of one length per pass of the network; more is not faster
 
 
-class TextBackbone(Backbone):
+class SentenceEncoder(TextBackbone):
     """The average of a text's token embeddings, not scaled to unit length.
 
     Only texts of the same number of tokens share a batch, so nothing is padded and a text's embedding does not
@@ -31,37 +30,26 @@ class TextBackbone(Backbone):
         self._session = session(record.name, content, device, 1)
         self._tokenizer = _tokenizer(record, self._session)
 
-    def prepare(self, item: str) -> str:
-        """The text itself."""
-        text: str = modality("text").convert(item)
-        return text
-
     def _forward(self, batch: Sequence[str]) -> Array:
         tokens = [self._tokenizer.encode(text).ids for text in batch]
+        lengths = np.array([len(ids) for ids in tokens])
+        groups = [np.flatnonzero(lengths == n) for n in np.unique(lengths)[::-1]]  # the longest first
         out = np.empty((len(tokens), self.width), np.float32)
 
         def fill(rows: Array) -> None:
             out[rows] = self._run(np.array([tokens[row] for row in rows], np.int64))
 
         with ThreadPoolExecutor(self._threads) as pool:
-            list(pool.map(fill, _same_length(tokens)))
+            list(pool.map(fill, (g[i : i + TOGETHER] for g in groups for i in range(0, len(g), TOGETHER))))
         return out
-
-    def count_truncated(self, texts: Sequence[str]) -> int:
-        return sum(bool(encoding.overflowing) for encoding in self._tokenizer.encode_batch(list(texts)))
 
     def _run(self, ids: Array) -> Array:
         inputs = {"input_ids": ids, "attention_mask": np.ones_like(ids), "token_type_ids": np.zeros_like(ids)}
-        hidden: Array = self._session.run([self.record.layer], inputs)[0]  # (texts, tokens, width)
-        average: Array = hidden.mean(1)
+        average: Array = self._session.run([self.record.layer], inputs)[0].mean(1)  # over the tokens
         return average
 
-
-def _same_length(tokens: Sequence[Sequence[int]]) -> list[Array]:
-    """Row numbers in batches of texts with the same number of tokens, the longest first."""
-    lengths = np.array([len(ids) for ids in tokens])
-    groups = [np.flatnonzero(lengths == n) for n in np.unique(lengths)[::-1]]
-    return [rows[i : i + TOGETHER] for rows in groups for i in range(0, len(rows), TOGETHER)]
+    def count_truncated(self, texts: Sequence[str]) -> int:
+        return sum(bool(encoding.overflowing) for encoding in self._tokenizer.encode_batch(list(texts)))
 
 
 def _tokenizer(record: Record, network: Any) -> Any:
@@ -76,6 +64,4 @@ def _tokenizer(record: Record, network: Any) -> Any:
     return tokenizer
 
 
-def load(source: Record, device: str, threads: int | None) -> TextBackbone:
-    """Open the file the record names."""
-    return TextBackbone(source, device, threads)
+load = SentenceEncoder

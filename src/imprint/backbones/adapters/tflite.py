@@ -17,12 +17,16 @@ VERSION = 1
 class TfliteBackbone(PictureBackbone):
     """A network that ends at the layer of its record; quantised embeddings come back as (byte - zero) x scale."""
 
-    def __init__(self, record: Record, threads: int | None):
+    def __init__(self, record: Record, device: str, threads: int | None):
+        only_cpu(f"tflite:{record.name}", device)
         content, digest = weights(record)
         super().__init__(record, digest, VERSION)
         self._interpreter = open_interpreter(record, content, threads)
-        _check_inputs(record, self._interpreter)
-        self._input = self._interpreter.get_input_details()[0]["index"]
+        details, dtype = self._interpreter.get_input_details(), self.preprocess.dtype
+        if len(details) != 1 or np.dtype(details[0]["dtype"]).name != dtype:
+            inputs = ", ".join(np.dtype(d["dtype"]).name for d in details)
+            raise ParameterError(f"The record of {record.name} feeds it {dtype}, but its inputs are: {inputs}.")
+        self._input = details[0]["index"]
         output = self._interpreter.get_output_details()[0]
         self._output, self._quantisation = output["index"], output["quantization"]
         self._rows = 0
@@ -51,14 +55,6 @@ def open_interpreter(record: Record, content: bytes, threads: int | None) -> Any
     return interpreter
 
 
-def _check_inputs(record: Record, interpreter: Any) -> None:
-    details = interpreter.get_input_details()
-    dtype = record.preprocess.dtype if record.preprocess else ""
-    if len(details) != 1 or np.dtype(details[0]["dtype"]).name != dtype:
-        inputs = ", ".join(np.dtype(d["dtype"]).name for d in details)
-        raise ParameterError(f"The record of {record.name} feeds it {dtype}, but its inputs are: {inputs}.")
-
-
 def dequantised(values: Array, quantisation: tuple[float, int]) -> Array:
     """The values of a quantised tensor; other tensors, whose scale is 0, are returned unchanged."""
     scale, zero = quantisation
@@ -79,8 +75,10 @@ def truncated(content: bytes, record: Record) -> bytes:
         graph = schema.Model.GetRootAs(buffer).Subgraphs(0)
         operators = [graph.Operators(i) for i in range(graph.OperatorsLength())]
         operator_of = {int(t): i for i, op in enumerate(operators) for t in op.OutputsAsNumpy()}
-        named = {_name(graph.Tensors(t)): t for t in operator_of}
-        first, count = _vectors(graph)
+        # converters join the names of fused operators by ';', and the first one counts
+        named = {str(graph.Tensors(t).Name().decode().split(";")[0]): t for t in operator_of}
+        table = graph._tab  # fields 2 (outputs) and 3 (operators) of the schema's SubGraph
+        first, count = table.Vector(table.Offset(8)), table.Vector(table.Offset(10)) - 4
     except (struct.error, IndexError, TypeError, AttributeError):
         raise FileError(f"{record.name} is not a TFLite model.") from None
     if record.layer not in named:
@@ -91,18 +89,4 @@ def truncated(content: bytes, record: Record) -> bytes:
     return bytes(buffer)
 
 
-def _name(tensor: Any) -> str:
-    """The name of a tensor; converters join the names of fused operators by ';', and the first one counts."""
-    return str(tensor.Name().decode().split(";")[0])
-
-
-def _vectors(graph: Any) -> tuple[int, int]:
-    """Where the graph's first output and the number of its operators are written."""
-    table = graph._tab  # fields 2 (outputs) and 3 (operators) of the schema's SubGraph
-    return table.Vector(table.Offset(8)), table.Vector(table.Offset(10)) - 4
-
-
-def load(source: Record, device: str, threads: int | None) -> TfliteBackbone:
-    """Open the file the record names."""
-    only_cpu(f"tflite:{source.name}", device)
-    return TfliteBackbone(source, threads)
+load = TfliteBackbone

@@ -3,11 +3,11 @@
 from difflib import get_close_matches
 from typing import Any
 
-from imprint.backbones.backbone import extra, reason
+from imprint.backbones.backbone import creating, extra
 from imprint.backbones.preprocess import Preprocess
 from imprint.backbones.record import Record
 from imprint.backbones.torch_backbone import TorchBackbone, check_device, state_digest
-from imprint.core.errors import FileError, ParameterError
+from imprint.core.errors import ParameterError
 from imprint.core.family import unknown
 
 VERSION = 1
@@ -23,13 +23,8 @@ def _load(name: str, device: str, threads: int | None, pretrained: bool) -> Torc
     if not timm.is_model(name):
         raise unknown("timm model", name, get_close_matches(name, timm.list_models(), 8, 0.5) or ["timm.list_models()"])
     check_device(f"timm:{name}", device)
-    try:
+    with creating(f"timm:{name}", "its weights must be in Hugging Face's cache (HF_HOME)"):
         module = timm.create_model(name, pretrained=pretrained, num_classes=0)
-    except (OSError, RuntimeError) as e:
-        raise FileError(
-            f"timm:{name} could not be created ({reason(e)}): without a network, its weights must lie in "
-            "Hugging Face's cache (HF_HOME)."
-        ) from None
     return TorchBackbone(describe(name, module), module, state_digest(module), VERSION, device, threads)
 
 
@@ -57,14 +52,11 @@ def _preprocess(name: str, module: Any) -> Preprocess:
     scaled = int(height / cfg["crop_pct"])
     if cfg["crop_mode"] == "squash" and scaled != height:
         raise ParameterError(f"timm:{name} squashes to {scaled} and crops {height}, which is not supported.")
-    return Preprocess(
-        size=(height, width),
+    return Preprocess.planes(
+        size=height,
         resize=None if cfg["crop_mode"] == "squash" else scaled,
         filter=cfg["interpolation"],
         colour="rgb" if channels == 3 else "grey",
-        divide=255.0,
-        mean=tuple(cfg["mean"]),
-        std=tuple(cfg["std"]),
-        layout="NCHW",
-        dtype="float32",
+        mean=list(cfg["mean"]),
+        std=list(cfg["std"]),
     )

@@ -11,7 +11,7 @@ from typing import Any
 
 from imprint.backbones.backbone import extra, reason
 from imprint.backbones.preprocess import Preprocess
-from imprint.backbones.record import Record, verified
+from imprint.backbones.record import Record, location, verified
 from imprint.backbones.torch_backbone import TorchBackbone, check_device, torch_module
 from imprint.core.errors import FileError, ParameterError
 from imprint.core.family import unknown
@@ -26,9 +26,15 @@ def load(source: Record | str, device: str, threads: int | None) -> TorchBackbon
     record = source if isinstance(source, Record) else describe(source)
     network = architecture(record)
     check_device(record.name, device)
-    path = _cached(record)
+    path = location(record)
+    if not path.is_file():
+        _download(record.download or "", path, record.sha256)
     weights = verified(path, record.sha256)
-    network.load_state_dict(_state(path), assign=True)
+    try:
+        state = torch_module().load(path, map_location="cpu", weights_only=True)
+    except (RuntimeError, pickle.UnpicklingError, EOFError) as e:
+        raise FileError(f"{path} is not a file of weights: {reason(e)}.") from None
+    network.load_state_dict(state, assign=True)
     return TorchBackbone(record, without_classifier(network), weights, VERSION, device, threads)
 
 
@@ -50,15 +56,12 @@ def describe(name: str) -> Record:
         name=spec,
         adapter="torchvision",
         width=1,
-        preprocess=Preprocess(
-            size=(rule.crop_size[0], rule.crop_size[0]),
+        preprocess=Preprocess.planes(
+            size=rule.crop_size[0],
             resize=rule.resize_size[0],
             filter=rule.interpolation.value,
-            divide=255.0,
-            mean=tuple(rule.mean),
-            std=tuple(rule.std),
-            layout="NCHW",
-            dtype="float32",
+            mean=list(rule.mean),
+            std=list(rule.std),
         ),
         file=file,
         source=weights.url,
@@ -97,20 +100,9 @@ def _models(spec: str) -> Any:
     return extra("torchvision.models", "torch", spec)
 
 
-def _state(path: Path) -> Any:
+def _download(url: str, path: Path, sha256: str | None) -> None:
     try:
-        return torch_module().load(path, map_location="cpu", weights_only=True)
-    except (RuntimeError, pickle.UnpicklingError, EOFError) as e:
-        raise FileError(f"{path} is not a file of weights: {reason(e)}.") from None
-
-
-def _cached(record: Record) -> Path:
-    hub, url = torch_module().hub, record.download or ""
-    path = Path(hub.get_dir(), "checkpoints", record.file or "")
-    if not path.is_file():
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            hub.download_url_to_file(url, os.fspath(path), record.sha256, progress=sys.stderr.isatty())
-        except (OSError, RuntimeError) as e:
-            raise FileError(f"Cannot download {url} ({reason(e)}): fetch it elsewhere and put it at {path}.") from None
-    return path
+        path.parent.mkdir(parents=True, exist_ok=True)
+        torch_module().hub.download_url_to_file(url, os.fspath(path), sha256, progress=sys.stderr.isatty())
+    except (OSError, RuntimeError) as e:
+        raise FileError(f"Cannot download {url} ({reason(e)}): fetch it elsewhere and put it at {path}.") from None

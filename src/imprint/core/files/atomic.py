@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from secrets import token_hex
-from typing import IO, Any
+from typing import IO
 
-from imprint.core.errors import FileError
+from imprint.core.errors import FileError, reporting
 
 PARTIAL = ".imprint-partial"
 """The suffix of temporary files; no other file is mistaken for one."""
@@ -26,11 +26,8 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
         raise FileError(f"Cannot write {path}: it is a folder.")
     if target.exists() and not target.is_file():
         raise FileError(f"Cannot write {path}: it is not an ordinary file.")
-    try:
+    with reporting("write", path):
         handle, name = _temporary(target)
-    except OSError as e:
-        raise FileError(f"Cannot write {path}: {e.strerror}.") from None
-    try:
         try:
             with os.fdopen(handle, "wb") as f:
                 yield f
@@ -38,21 +35,15 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
                 os.fsync(f.fileno())
             os.replace(name, target)
             _sync_folder(target.parent)
-        except FileError:
-            raise
-        except OSError as e:
-            raise FileError(f"Cannot write {path}: {e.strerror or e}.") from None
-    finally:
-        with suppress(FileNotFoundError):
-            os.unlink(name)
+        finally:
+            with suppress(FileNotFoundError):
+                os.unlink(name)
 
 
 def make_folder(folder: Path) -> Path:
     """Create the folder and its parents."""
-    try:
+    with reporting("make the folder", folder):
         folder.mkdir(parents=True, exist_ok=True)
-    except OSError as e:
-        raise FileError(f"Cannot make the folder {folder}: {e.strerror}.") from None
     return folder
 
 
@@ -102,10 +93,13 @@ def exclusive(path: Path, waiting: Callable[[], object] = lambda: None, *, remov
     """
     if not path.parent.is_dir():
         raise FileError(f"Cannot lock {path}: there is no folder {path.parent}.")
-    from filelock import FileLock  # imported here: it takes ten milliseconds
+    from filelock import FileLock, Timeout  # imported here: it takes ten milliseconds
 
     lock = FileLock(path)
-    while not _acquired(lock, path):
+    while True:
+        with reporting("lock", path), suppress(Timeout):
+            lock.acquire(timeout=0)
+            break
         waiting()
         time.sleep(PAUSE)
     try:
@@ -115,18 +109,6 @@ def exclusive(path: Path, waiting: Callable[[], object] = lambda: None, *, remov
             with suppress(OSError):  # Windows does not delete an open file; it may stay
                 path.unlink()
         lock.release()
-
-
-def _acquired(lock: Any, path: Path) -> bool:
-    from filelock import Timeout
-
-    try:
-        lock.acquire(timeout=0)
-    except Timeout:
-        return False
-    except OSError as e:
-        raise FileError(f"Cannot lock {path}: {e.strerror or e}.") from None
-    return True
 
 
 def home() -> Path:

@@ -49,18 +49,13 @@ def write(
             f.write(array.reshape(-1).view(np.uint8).data)  # straight from memory: no second copy of a large model
         f.flush()
         try:
-            again = parse(_read_back(f.fileno()), path)
+            os.lseek(f.fileno(), 0, os.SEEK_SET)
+            with os.fdopen(os.dup(f.fileno()), "rb") as written:
+                content = parse(written.read(), path)
             if check is not None:
-                check(*again)
+                check(*content)
         except FileError as e:
             raise FileError(f"Cannot write {path}: it could not be read again ({e}) Nothing was replaced.") from None
-
-
-def _read_back(handle: int) -> bytes:
-    """The content of an open file."""
-    os.lseek(handle, 0, os.SEEK_SET)
-    with os.fdopen(os.dup(handle), "rb") as f:
-        return f.read()
 
 
 def _header(arrays: dict[str, Array], metadata: dict[str, str]) -> bytes:
@@ -128,19 +123,18 @@ def _bytes_of(path: Path) -> bytes:
         if size > LARGEST_FILE:
             raise FileError(f"{path}: {size:,} bytes is more than a model may have ({LARGEST_FILE:,}).")
         return path.read_bytes()
-    except FileNotFoundError:
-        raise FileError(f"{path}: there is no such file.") from None
+    except FileError:
+        raise
     except OSError as e:
-        if isinstance(e, FileError):
-            raise
-        raise FileError(f"{path}: cannot be read: {e.strerror}.") from None
+        problem = "there is no such file" if isinstance(e, FileNotFoundError) else f"cannot be read: {e.strerror}"
+        raise FileError(f"{path}: {problem}.") from None
 
 
 def _head(raw: bytes, path: str | os.PathLike[str]) -> dict[str, Any]:
     """Our part of the header, read before any memory is allocated for the arrays that it claims to have."""
     if len(raw) < 8:
         raise foreign(path)
-    length = _header_length(raw)
+    (length,) = struct.unpack_from("<Q", raw)
     if length > LARGEST_HEADER:
         raise foreign(path)
     if 8 + length > len(raw):
@@ -152,7 +146,3 @@ def _head(raw: bytes, path: str | os.PathLike[str]) -> dict[str, Any]:
     except (ValueError, KeyError, TypeError, RecursionError):
         raise foreign(path) from None
     return dict(head)
-
-
-def _header_length(raw: bytes) -> int:
-    return int(struct.unpack("<Q", raw[:8])[0])

@@ -61,7 +61,10 @@ def write_outputs(folder: Path, files: Mapping[str, bytes]) -> list[Path]:
 
     A file that exists is replaced only if an earlier call wrote it and nobody has changed it since.
     """
-    written = _written(folder)
+    try:
+        written = dict(read_note(folder / WRITTEN, {"files": dict})["files"])
+    except FileNotFoundError:
+        written = {}
     for name, content in files.items():
         path = folder / name
         if path.exists() and path.read_bytes() != content and written.get(name) != _digest(path.read_bytes()):
@@ -73,13 +76,6 @@ def write_outputs(folder: Path, files: Mapping[str, bytes]) -> list[Path]:
             f.write(content)
     write_note(folder / WRITTEN, {"files": written | {name: _digest(content) for name, content in files.items()}})
     return [folder / name for name in files]
-
-
-def _written(folder: Path) -> dict[str, str]:
-    try:
-        return dict(read_note(folder / WRITTEN, {"files": dict})["files"])
-    except FileNotFoundError:
-        return {}
 
 
 def _digest(content: bytes) -> str:

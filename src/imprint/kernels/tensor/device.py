@@ -22,8 +22,6 @@ def recorded(work: Callable[[], object], device: torch.device) -> Callable[[], o
 
     Keep the call as long as a replay may be under way.
     """
-    if device.type != "cuda":
-        return work
     graph, side = torch.cuda.CUDAGraph(), torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
     side.wait_stream(torch.cuda.current_stream(device))
     with torch.cuda.stream(side):

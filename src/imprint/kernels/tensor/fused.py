@@ -100,22 +100,20 @@ class Fused:
         self._load(chosen)
         self._step(max_iter)
         several = self._recorded(lambda: self._steps(max_iter))
-        flags = self._new(2, dtype=torch.int32)
-        left, seen = 1, torch.empty(2, dtype=torch.int32, pin_memory=self.device.type == "cuda")
+        is_centre = torch.arange(self.KP, device=self.device) < self.k[:, None]
+        left, seen = True, torch.empty(2, dtype=torch.bool, pin_memory=True)
         several()
         while left:
-            iterating.look[(1,)](self.done, self.counts, self.k, flags, self.p, KP=self.KP, BP=32)
-            seen.copy_(flags, non_blocking=True)
-            copied = torch.cuda.Event() if self.device.type == "cuda" else None  # type: ignore[no-untyped-call]
-            if copied is not None:
-                copied.record()
+            is_empty = ((self.counts == 0) & is_centre).any()
+            seen.copy_(torch.stack([(self.done == 0).any(), is_empty]), non_blocking=True)
+            copied = torch.cuda.Event()  # type: ignore[no-untyped-call]
+            copied.record()
             for _ in range(CHECK_EVERY):
                 several()  # while the host looks; what has converged costs next to nothing
-            if copied is not None:
-                copied.synchronize()
+            copied.synchronize()
             left, emptied = seen.tolist()
             if emptied and self._revive(chosen, max_iter):
-                left = 1
+                left = True
         self.done.zero_()
         self._nearest()
         counts, labels = self.counts[:, : self.K].double(), self.labels.long()

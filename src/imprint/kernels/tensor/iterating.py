@@ -146,22 +146,6 @@ def judge(done, shift, changed, tickets, limit, steps, p, most, KP: tl.constexpr
 
 
 @triton.jit
-def look(done, counts, k, flags, p, KP: tl.constexpr, BP: tl.constexpr):
-    """Whether any problem goes on, and whether any has a centre without rows."""
-    j = tl.arange(0, KP)
-    active = tl.zeros((BP,), tl.int32)
-    empty = tl.zeros((BP,), tl.int32)
-    for s in range(0, p, BP):
-        i = s + tl.arange(0, BP)
-        active |= (tl.load(done + i, mask=i < p, other=1) == 0).to(tl.int32)
-        used = (i < p)[:, None] & (j[None, :] < tl.load(k + i, mask=i < p, other=0)[:, None])
-        none = tl.load(counts + i[:, None] * KP + j[None, :], mask=used, other=1) == 0
-        empty |= tl.max(none.to(tl.int32), axis=1)
-    tl.store(flags, tl.max(active, axis=0))
-    tl.store(flags + 1, tl.max(empty, axis=0))
-
-
-@triton.jit
 def gaps(
     rows, origin, big, small, owner, sizes, labels, out, n, d,
     KP: tl.constexpr, BN: tl.constexpr, BD: tl.constexpr,

@@ -84,7 +84,7 @@ function confusion(evaluation, title) {
     if (ids.length) view(ids[0], ids);
   };
   const body = evaluation.classes.length <= WIDEST ? matrix(evaluation, open, title) : pairs(evaluation, open);
-  return [held ? null : h("h3", {}, title), h("p", { class: "muted" }, `Rows: the class. Columns: the prediction. A field opens its ${noun()}s.`), body];
+  return [held ? null : h("h3", {}, title), h("p", { class: "muted" }, `Rows: the class. Columns: the prediction. Click a cell to see its ${noun()}s.`), body];
 }
 
 function matrix({ classes, confusion: counts }, open, title) {
@@ -114,7 +114,7 @@ function suspects({ mislabelled }) {
   const open = mislabelled.filter((one) => !reviewed.has(one.id) && find(one.id)?.label === one.label);
   if (!open.length) return null;
   const ids = open.map((one) => one.id);
-  return h("div", { class: "panel" }, h("h3", {}, "Perhaps in the wrong class"),
+  return h("div", { class: "panel" }, h("h3", {}, "Possible label errors"),
     h("ul", { class: "list suspects" }, open.map((one) => h("li", {}, tile(one.id, ids),
       h("p", {}, `In ${one.label}, looks like `, h("strong", {}, one.predicted), ` (${percent(one.probability)})`),
       h("div", { class: "row" },
@@ -144,6 +144,6 @@ function choices(ids) {
 }
 
 function next(evaluation) {
-  if (!evaluation.advice.length) return evaluation.ready ? h("div", { class: "panel" }, h("h3", {}, "What to add next"), h("p", {}, `Every class is recognised well. Try ${noun()}s from elsewhere.`)) : h("div");
+  if (!evaluation.advice.length) return evaluation.ready ? h("div", { class: "panel" }, h("h3", {}, "What to add next"), h("p", {}, `No class needs more ${noun()}s. Try ${noun()}s from another source.`)) : h("div");
   return h("div", { class: "panel" }, h("h3", {}, "What to add next"), h("ul", { class: "plainlist" }, evaluation.advice.map((one) => h("li", {}, advice(one, noun())))));
 }

@@ -125,7 +125,7 @@ function correction(answer) {
     h("div", { class: "row" }, quick.map((label) => h("button", { type: "button", class: "choice", style: colour(label), data: { correct: label }, onclick: () => correct(label) }, label)),
       h("form", { class: "row grow", onsubmit: (event) => { event.preventDefault(); if (other.value.trim()) correct(other.value.trim()); } },
         other, h("datalist", { id: "all-classes" }, store.classes.map((one) => h("option", { value: one.label }))), h("button", { type: "submit" }, "Add"))),
-    answer.label === null ? null : h("button", { type: "button", class: "plain", id: "right", onclick: () => correct(answer.label) }, `It is right: add it to ${answer.label}`));
+    answer.label === null || answer.labels?.length === 0 ? null : h("button", { type: "button", class: "plain", id: "right", onclick: () => correct(answer.label) }, `Correct: add it to ${answer.label}`));
 }
 
 /** Put what was tried into a class; the answer is asked for again. */
