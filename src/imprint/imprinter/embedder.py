@@ -112,8 +112,8 @@ class BackboneEmbedder:
             raise e if str(path) in str(e) else FileError(f"{str(e).rstrip('.')}. {path} needs it; {where}.") from None
         if here != fingerprint:
             raise FileError(
-                f"{path} was made with the backbone {spec} of fingerprint {fingerprint[:8]}; here {self.spec} has "
-                f"{here[:8]}, so its embeddings differ: fit the model again, or use the version that wrote it."
+                f"{path} was made with the backbone {spec} of fingerprint {fingerprint[:8]}; {self.spec} has "
+                f"{here[:8]} here, so its embeddings differ: fit the model again, or use the version that wrote it."
             )
 
     def nesting(self, classes: Iterable[Any] = ()) -> Nesting:
