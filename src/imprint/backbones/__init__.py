@@ -1,4 +1,4 @@
-"""Backbones: one record, one file; `load` turns a text such as `tinynet` or `onnx:FILE` into embeddings."""
+"""Backbones: `load` opens one by its name, such as `tinynet`, or by a prefix and a file, such as `onnx:FILE`."""
 
 import json
 from functools import partial

@@ -73,13 +73,13 @@ class Backbone(ABC):
 
     @property
     def embeds_names(self) -> bool:
-        """Whether `embed_names` works: for networks of texts, and for pairs of towers."""
+        """Whether `embed_names` works: for networks of texts, and for two-tower models such as CLIP."""
         return modality(self.modality).typed
 
     def embed_names(self, names: Sequence[str]) -> Array:
-        """Embeddings of class names, by a text network or by the text tower of a pair.  # (n, d)"""
+        """Embeddings of class names, by a network of texts or by the text tower of a two-tower model.  # (n, d)"""
         if not self.embeds_names:
-            rule = "use a network of texts, or a pair of towers such as open_clip:NAME"
+            rule = "use a network of texts, or a two-tower model such as open_clip:NAME"
             raise ParameterError(f"{self.record.name} cannot embed class names; {rule}.")
         return np.concatenate([self.embed([self.prepare(name)]) for name in names])
 
@@ -152,15 +152,11 @@ def only_cpu(spec: str, device: str) -> None:
 def inputs_per_second(backbone: Backbone, seconds: float = 1.0) -> float:
     """The speed on this machine, measured on artificial inputs (see `Modality.sample`) for about `seconds`."""
     items = modality(backbone.modality).sample(MEASURED_BATCH)
+    batches, start, passed = 0, 0.0, 0.0
     with ThreadPoolExecutor(thread_count(None)) as pool:
-        _prepare_and_embed(pool, backbone, items)  # the set-up on first use does not count
-        done, start = 0, time.perf_counter()
-        while (passed := time.perf_counter() - start) < seconds:
-            _prepare_and_embed(pool, backbone, items)
-            done += MEASURED_BATCH
-    return done / passed
-
-
-def _prepare_and_embed(pool: ThreadPoolExecutor, backbone: Backbone, items: Sequence[Any]) -> None:
-    prepared = list(pool.map(backbone.prepare, items))
-    backbone.embed(np.stack(prepared) if isinstance(prepared[0], np.ndarray) else prepared)
+        while passed < seconds:
+            prepared = list(pool.map(backbone.prepare, items))
+            backbone.embed(np.stack(prepared) if isinstance(prepared[0], np.ndarray) else prepared)
+            batches, start = (batches + 1, start) if start else (0, time.perf_counter())  # the first call sets up
+            passed = time.perf_counter() - start
+    return batches * MEASURED_BATCH / passed

@@ -8,7 +8,7 @@ import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
-from itertools import repeat
+from itertools import chain, repeat
 from pathlib import Path
 from typing import Any
 
@@ -157,6 +157,10 @@ class ZipInputs(FileInputs):
                 return member.read(LARGEST_FILE + 1)
         except ZIP_DAMAGE as e:
             raise UnreadableInput(name, str(e) or "the archive is damaged") from None
+
+    def _marks(self) -> Iterator[str | bytes]:
+        """The files of two splits may have the same names, so their paths in the archive count too."""
+        return chain(super()._marks(), (self._members[name].encode("utf-8", "surrogateescape") for name in self.names))
 
     def _stats(self) -> Iterator[os.stat_result | None]:
         return repeat(os.stat(self.root), len(self.names))

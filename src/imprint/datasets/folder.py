@@ -127,7 +127,7 @@ def _load(list_part: Callable[[str], Listing], split: str, origin: str, labelled
 
 
 def _modality(where: Path, names: Sequence[str]) -> Modality:
-    """What the files are. Texts count only where there is nothing else: notes lie in many folders of pictures."""
+    """What the files are. Texts count only if there is nothing else: many folders of pictures contain notes."""
     counts = Counter(kind for name in names if (kind := of_file(name)) is not None)
     kinds = [kind for kind in counts if not kind.typed] or list(counts)
     if not kinds:

@@ -3,16 +3,15 @@
 import re
 from collections import Counter
 from collections.abc import Collection, Sequence
+from itertools import accumulate
 from typing import TypeAlias
 
 NUMBER = re.compile(r"[\W\d_]+")
 """Names without letters, such as 2023 or 2023-05-01: sub-folders that sort the inputs of a class."""
-SHOWN = 3
-
-
+SHOWN = 3  # classes that a sentence names
 Nesting: TypeAlias = bool | Collection[str] | None
-"""How nested folders are read: as a tree of classes (True), as one class per top folder (False), as their names suggest
-(None), or as the classes of a model, which are given, suggest."""
+"""How nested folders are read: as a tree of classes (True), as one class per top folder (False), by their names (None),
+or next to the classes of a model, which are given."""
 
 
 def folder_labels(names: Sequence[str], tree: Nesting = None) -> tuple[list[str], tuple[str, ...]]:
@@ -30,43 +29,30 @@ def folder_labels(names: Sequence[str], tree: Nesting = None) -> tuple[list[str]
     ('Sub-folders such as cat/2023 belong to their class cat; --tree (tree=True) makes each a class.',)
     """
     folders, known = [name.rpartition("/")[0] for name in names], set() if isinstance(tree, bool | None) else {*tree}
-    holding, by_default = set(folders), not isinstance(tree, bool)
-    leaves = {folder: _first(folder, holding) for folder in holding}
-    if by_default and not any(_lettered(label) != label for label in known):
-        leaves = {folder: _lettered(leaf) for folder, leaf in leaves.items()}
-    parents = Counter(leaf.rpartition("/")[0] for leaf in {*leaves.values()} if "/" in leaf)
+    with_files, by_default = set(folders), not isinstance(tree, bool)
+    paths = {folder: list(accumulate(folder.split("/"), "{}/{}".format)) for folder in with_files}
+    labels = {folder: next(above for above in path if above in with_files) for folder, path in paths.items()}
+    if by_default and not any(_without_numbers(label) != label for label in known):
+        labels = {folder: _without_numbers(label) for folder, label in labels.items()}
+    parents = Counter(label.rpartition("/")[0] for label in {*labels.values()} if "/" in label)
     if tree is False or (by_default and max(parents.values(), default=0) < 2):
         nodes = {label.split("/", 1)[0] for label in known if "/" in label}
-        tops = {folder: folder.split("/", 1)[0] for folder in leaves}
-        leaves = {folder: leaf if tops[folder] in nodes else tops[folder] for folder, leaf in leaves.items()}
-    leaves = {folder: _last(folder, known) or leaf for folder, leaf in leaves.items()}
-    return [leaves[folder] for folder in folders], _sentences(leaves, known) if by_default else ()
+        labels = {folder: label if paths[folder][0] in nodes else paths[folder][0] for folder, label in labels.items()}
+    known_above = {folder: [above for above in path if above in known] for folder, path in paths.items()}
+    labels = {folder: [label, *known_above[folder]][-1] for folder, label in labels.items()}
+    return [labels[folder] for folder in folders], _sentences(labels, known) if by_default else ()
 
 
-def _prefixes(folder: str) -> list[str]:
-    parts = folder.split("/")
-    return ["/".join(parts[: n + 1]) for n in range(len(parts))]
+def _without_numbers(label: str) -> str:
+    """The label without folders at its end whose names have no letters."""
+    while "/" in label and NUMBER.fullmatch(label.rpartition("/")[2]):
+        label = label.rpartition("/")[0]
+    return label
 
 
-def _first(folder: str, holding: Collection[str]) -> str:
-    """The topmost folder on the path that holds files itself."""
-    return next(prefix for prefix in _prefixes(folder) if prefix in holding)
-
-
-def _last(folder: str, classes: Collection[str]) -> str | None:
-    """The deepest folder on the path that is a class."""
-    return next((prefix for prefix in reversed(_prefixes(folder)) if prefix in classes), None)
-
-
-def _lettered(leaf: str) -> str:
-    while "/" in leaf and NUMBER.fullmatch(leaf.rpartition("/")[2]):
-        leaf = leaf.rpartition("/")[0]
-    return leaf
-
-
-def _sentences(leaves: dict[str, str], classes: Collection[str]) -> tuple[str, ...]:
-    new = {folder: leaf for folder, leaf in leaves.items() if leaf not in classes}
-    nested, merged = sorted({leaf for leaf in new.values() if "/" in leaf}), sorted(f for f in new if f != new[f])
+def _sentences(labels: dict[str, str], classes: Collection[str]) -> tuple[str, ...]:
+    new = {folder: label for folder, label in labels.items() if label not in classes}
+    nested, merged = sorted({label for label in new.values() if "/" in label}), sorted(f for f in new if f != new[f])
     lines = []
     if nested:
         named = ", ".join(nested[:SHOWN]) + (", ..." if len(nested) > SHOWN else "")

@@ -21,7 +21,7 @@ from imprint.datasets.split import Joined, RowNames, Split, classes_of, plain_la
 DownloadProgress: TypeAlias = Callable[[str, int, int | None], None]
 """Called as `progress(file, bytes_so_far, bytes_in_total)`; the last is None if the server does not state it."""
 COMBIDIGITS = ("mnist", "mnistm", "svhn", "usps")
-EVERY = 5  # of `digits`: within each class, every fifth row is `test`
+EVERY = 5  # within each class of `digits`, every fifth row is `test`
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -23,7 +23,7 @@ from imprint.core.types import Array
 from imprint.datasets.split import NO_LABELS, SPLITS, RowNames, Split, classes_of, plain_labels
 from imprint.datasets.tables.layout import LABEL_COLUMNS
 from imprint.datasets.tables.reading import first_row, read_batches, table_suffix
-from imprint.datasets.tables.values import LabelColumn, some
+from imprint.datasets.tables.values import LabelColumn, quote_names
 
 DAMAGE: tuple[type[Exception], ...] = (OSError, ValueError, EOFError, LookupError, TypeError, SyntaxError)
 DAMAGE += (ArithmeticError, MemoryError, RuntimeError, tokenize.TokenError, zipfile.BadZipFile, zlib.error)
@@ -117,7 +117,7 @@ def _labels_in_table(path: Path, column: str | None) -> Array:
     columns = list(first_row(path)[1])
     names = [column] if column else [c for c in LABEL_COLUMNS if c in columns] or columns[: len(columns) == 1]
     if not names or names[0] not in columns:
-        raise FileError(f"{path} has no column {column or 'label'!r}; it has: {some(columns)}.")
+        raise FileError(f"{path} has no column {column or 'label'!r}; it has: {quote_names(columns)}.")
     labels = LabelColumn(path, names[0])
     for batch in read_batches(path, names[:1]):
         labels.extend(batch.values(names[0]), batch.rows)

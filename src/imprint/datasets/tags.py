@@ -1,4 +1,4 @@
-"""Tags: several labels per input, from the cells of tables and from files that lie in several folders."""
+"""Tags: several labels per input, from the cells of tables and from copies of a file in several folders."""
 
 import json
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ from imprint.core.errors import FileError
 from imprint.core.label_sets import from_lists
 from imprint.datasets.files import FileInputs
 from imprint.datasets.split import Split
-from imprint.datasets.tables.values import INTEGER, is_missing, short
+from imprint.datasets.tables.values import INTEGER, is_missing, quote
 
 CLEAR = {"": False, "0": False, "1": True, "false": False, "true": True}
 """Cells of a column that is a label: whether a row has it."""
@@ -56,5 +56,5 @@ def _split_cell(cell: str, separator: str, origin: str) -> list[str]:
     except (ValueError, RecursionError):
         items = None
     if not isinstance(items, list) or not all(isinstance(item, str | int) and str(item).strip() for item in items):
-        raise FileError(f'{origin}: {short(cell)} is not a list of labels, such as ["joy", "love"].')
+        raise FileError(f'{origin}: {quote(cell)} is not a list of labels, such as ["joy", "love"].')
     return [str(item).strip() for item in items]

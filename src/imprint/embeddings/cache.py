@@ -4,8 +4,8 @@ Keys are digests of content, so moved and renamed files are found. A row that fa
 damaged file is replaced: either costs time, never a wrong embedding.
 """
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import closing, suppress
 from pathlib import Path
 
 import numpy as np
@@ -44,23 +44,20 @@ class EmbeddingCache:
         """Embeddings (n, width), and which of them are known (n,); the others are zero."""
         X, known = np.zeros((len(keys), self.width), np.float32), np.zeros(len(keys), bool)
         stored: dict[bytes, Array] = {}
-        try:
-            with self._open() as database:
-                for first in range(0, len(keys), AT_ONCE):
-                    part = keys[first : first + AT_ONCE]
-                    marks = ", ".join("?" * len(part))
-                    for row in database.read(f"SELECT * FROM embeddings WHERE key IN ({marks})", *part):
-                        if is_intact(row) and len(row[1]) == 4 * self.width:
-                            stored[row[0]] = np.frombuffer(row[1], "<f4")
-        except FileError:  # what was not read is embedded again, and `add` replaces a damaged file
-            pass
+        with suppress(FileError), self._open() as database:  # what is not read is embedded again
+            for first in range(0, len(keys), AT_ONCE):
+                part = keys[first : first + AT_ONCE]
+                marks = ", ".join("?" * len(part))
+                for row in database.read(f"SELECT * FROM embeddings WHERE key IN ({marks})", *part):
+                    if is_intact(row) and len(row[1]) == 4 * self.width:
+                        stored[row[0]] = np.frombuffer(row[1], "<f4")
         for i, key in enumerate(keys):
             if key in stored:
                 X[i], known[i] = stored[key], True
         return X, known
 
     def add(self, keys: Sequence[bytes], X: Array) -> None:
-        """Store embeddings; raises `FileError` if the disk does not take them, which leaves the cache as it was."""
+        """Store embeddings; raises `FileError` if they cannot be written, which leaves the cache as it was."""
         rows = np.ascontiguousarray(X, dtype="<f4")
         make_folder(self.path.parent)
         try:
@@ -74,10 +71,5 @@ class EmbeddingCache:
             for key, row in zip(keys, rows):
                 database.insert("embeddings", key, row.tobytes())
 
-    @contextmanager
-    def _open(self) -> Iterator[Database]:
-        database = Database(self.path, TABLES, VERSION, durable=False)
-        try:
-            yield database
-        finally:
-            database.close()
+    def _open(self) -> closing[Database]:
+        return closing(Database(self.path, TABLES, VERSION, durable=False))

@@ -27,7 +27,6 @@ from imprint.embeddings.pipeline import (
 )
 from imprint.embeddings.store import (
     Embeddings,
-    Names,
     complete,
     embeddings_key,
     is_complete,
@@ -121,7 +120,6 @@ def check_engine(engine: str) -> None:
 
 def _renamed(stored: Embeddings, split: Split) -> Embeddings:
     """The stored embeddings under the names of `split`: the same data may be stored under other names."""
-    current = split.names
-    names = Names(lambda: [current[i] for i in stored.index.tolist()], len(stored.X))
-    skipped = tuple(replace(s, name=current[s.index]) for s in stored.skipped)
-    return replace(stored, names=names, skipped=skipped)
+    names = split.names
+    skipped = tuple(replace(s, name=names[s.index]) for s in stored.skipped)
+    return replace(stored, read_names=lambda: [names[i] for i in stored.index.tolist()], skipped=skipped)

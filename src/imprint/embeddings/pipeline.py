@@ -73,6 +73,8 @@ class EmbeddingJob:
     batch_size: int = BATCH_SIZE
     workers: int | None = None  # None: one per core
     start: int = 0
+    offset: int = 0
+    """The index of the first input of `data` in the whole data, of which `data` may be a part."""
 
     def check(self, call: str) -> "EmbeddingJob":
         """Refuse counts that are not positive integers; the error names the call."""
@@ -173,7 +175,7 @@ def _prepare(job: EmbeddingJob, span: Sequence[int]) -> dict[int, Any]:
         try:
             prepared[i] = job.backbone.prepare(job.data.inputs[i])
         except UnreadableInput as e:
-            prepared[i] = Skipped(i, job.data.names[i], e.reason)
+            prepared[i] = Skipped(job.offset + i, job.data.names[i], e.reason)
     return prepared
 
 
@@ -182,7 +184,7 @@ def _embedded(job: EmbeddingJob, prepared: dict[int, Any], advance: Advance) -> 
     skipped = [item for item in prepared.values() if isinstance(item, Skipped)]
     items = {i: item for i, item in prepared.items() if not isinstance(item, Skipped)}
     index, total, values = list(items), len(items), list(items.values())
-    is_first = total >= BATCH_SIZE and index[0] < job.batch_size
+    is_first = total >= BATCH_SIZE and job.offset + index[0] < job.batch_size
     step = getattr(job.backbone, "slice_rows", None) or (FIRST_SLICE if is_first else max(total, 1))
     rows = np.empty((total, job.backbone.width), np.float32)
     for first in range(0, total, step):
@@ -191,7 +193,7 @@ def _embedded(job: EmbeddingJob, prepared: dict[int, Any], advance: Advance) -> 
         rows[first:end] = embed_checked(job.backbone, values[first:end], names)
         if end < total:
             advance(end)
-    return EmbeddedBatch(index, rows, skipped)
+    return EmbeddedBatch([job.offset + i for i in index], rows, skipped)
 
 
 def embed_checked(backbone: Backbone, items: Sequence[Any], names: Sequence[str]) -> Array:

@@ -121,15 +121,11 @@ def _compute(
         backbone = _loaded(pickled)
         if backbone.fingerprint != fingerprint:
             raise ImprintError(f"{backbone.record.name} is not the backbone it is where the extraction was started.")
-        with local_batches(EmbeddingJob(backbone, part, batch_size, cores), lambda _: None) as batches:
-            return [_numbered_from(first, batch) for batch in batches]
+        job = EmbeddingJob(backbone, part, batch_size, cores, offset=first)
+        with local_batches(job, lambda _: None) as batches:
+            return list(batches)
     except ImprintError as e:
         raise ImprintError(f"On the node {socket.gethostname()}: {e}") from None
-
-
-def _numbered_from(first: int, batch: EmbeddedBatch) -> EmbeddedBatch:
-    skipped = [replace(s, index=first + s.index) for s in batch.skipped]
-    return replace(batch, index=[first + i for i in batch.index], skipped=skipped)
 
 
 @lru_cache(1)

@@ -42,10 +42,15 @@ class Embeddings:
     folder: Path
     X: Array = field(repr=False)  # (n, d) float32, memory-mapped, read-only
     y: Array = field(repr=False)  # (n,)
-    names: Sequence[str] = field(repr=False)
+    read_names: Callable[[], Sequence[str]] = field(repr=False)
     skipped: tuple[Skipped, ...]
     """The inputs that could not be read; they have no row."""
     manifest: dict[str, Any] = field(repr=False)
+
+    @cached_property
+    def names(self) -> Sequence[str]:
+        """The name of each row, read when it is first needed: a store may have millions."""
+        return self.read_names()
 
     @property
     def key(self) -> str:
@@ -61,23 +66,6 @@ class Embeddings:
     def index(self) -> Array:
         """The index of each row in the data: `0, 1, ...` without the skipped inputs."""  # (n,)
         return np.delete(np.arange(self.manifest["inputs"]), [s.index for s in self.skipped])
-
-
-class Names(Sequence[str]):
-    """Names that are read when the first one is needed: a store may have millions."""
-
-    def __init__(self, read: Callable[[], Sequence[str]], size: int):
-        self._read, self._size = read, size
-
-    def __len__(self) -> int:
-        return self._size
-
-    def __getitem__(self, i: Any) -> Any:
-        return self._names[i]
-
-    @cached_property
-    def _names(self) -> Sequence[str]:
-        return self._read()
 
 
 @dataclass(frozen=True)
@@ -120,8 +108,8 @@ def open_embeddings(which: str | Path, *, folder: str | Path | None = None, veri
     shape = (manifest["rows"], manifest["width"])
     X = np.memmap(path / ROWS, dtype="<f4", mode="r", offset=HEADER, shape=shape)
     y = np.load(path / LABELS, allow_pickle=False)
-    names = Names(lambda: json.loads((path / NAMES).read_bytes()), len(X))
-    return Embeddings(path, X, y, names, tuple(Skipped(*s) for s in manifest["skipped"]), manifest)
+    skipped = tuple(Skipped(*s) for s in manifest["skipped"])
+    return Embeddings(path, X, y, lambda: json.loads((path / NAMES).read_bytes()), skipped, manifest)
 
 
 def list_embeddings(*, folder: str | Path | None = None) -> list[Stored]:

@@ -78,7 +78,7 @@ class Modality(Component):
 
 
 def refused(reason: str) -> UnreadableInput:
-    """The error for bytes that do not hold an input; whoever knows their name adds it."""
+    """The error for bytes that do not hold an input; the caller adds their name."""
     return UnreadableInput("the given bytes", reason)
 
 

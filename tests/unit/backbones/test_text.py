@@ -1,9 +1,12 @@
 """The sentence encoder that ships."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
-from imprint.backbones import load
+from imprint.backbones import Record, load
+from imprint.backbones.adapters.onnx import session
 from imprint.core.errors import ParameterError
 
 TEXTS = [
@@ -63,3 +66,15 @@ def test_only_texts_are_prepared(minilm, item, rule):
 def test_loading_and_running_prints_nothing(capfd):
     load("minilm").embed(TEXTS)
     assert capfd.readouterr() == ("", "")
+
+
+def test_a_backbone_states_its_device(monkeypatch):
+    """The Ray engine requests a GPU for a backbone that is not on the CPU."""
+    from imprint.backbones.adapters import sentence, text
+
+    monkeypatch.setattr(text, "session", lambda name, content, device, threads: session(name, content, "cpu", threads))
+    assert (load("minilm", "cuda").device, load("minilm").device) == ("cuda", "cpu")
+    words = SimpleNamespace(get_vocab=dict)
+    model = SimpleNamespace(tokenizer=words, max_seq_length=8, state_dict=dict, eval=lambda: None)
+    record = Record(name="sentence:x", adapter="sentence", modality="text", width=4)
+    assert sentence.SentenceBackbone(record, model, "cuda:0", None).device == "cuda:0"

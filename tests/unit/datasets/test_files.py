@@ -1,6 +1,7 @@
 """Inputs in files: what a fingerprint was taken of is what is read, here and on other machines."""
 
 import pickle
+import shutil
 
 import numpy as np
 import pytest
@@ -60,3 +61,15 @@ def test_a_file_must_be_the_one_whose_fingerprint_was_taken(photos):
     path.rmdir()
     path.write_bytes(content)
     assert np.array_equal(part[0], split.inputs[1])
+
+
+def test_the_splits_of_a_zip_have_their_own_fingerprints(tmp_path, monkeypatch):
+    """Files of both splits have the same names, and the archive has one time of change."""
+    monkeypatch.setattr(files, "SETTLED", -1e9)
+    for i, part in enumerate(("train", "test")):
+        for j, label in enumerate(("a", "b")):
+            picture(tmp_path / "data" / part / label / "1.png", 100 * i + j)
+    path = shutil.make_archive(str(tmp_path / "data"), "zip", tmp_path / "data")
+    train, test = load(path), load(path, "test")
+    assert train.fingerprint != test.fingerprint
+    assert [int(test.inputs[i][0, 0, 0]) for i in range(2)] == [100, 101]

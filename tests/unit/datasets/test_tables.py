@@ -97,9 +97,9 @@ def test_the_fast_way_is_taken_and_agrees_with_the_careful_one(tmp_path, name, m
 
 
 def test_blocks_join_without_a_seam(tmp_path, monkeypatch):
-    monkeypatch.setattr(reading, "CELLS", 512)
-    monkeypatch.setattr(reading, "BYTES", 4096)
-    monkeypatch.setattr(reading, "ROWS", 100)
+    monkeypatch.setattr(reading, "BATCH_CELLS", 512)
+    monkeypatch.setattr(reading, "BATCH_BYTES", 4096)
+    monkeypatch.setattr(reading, "BATCH_ROWS", 100)
     many = np.random.default_rng(1).normal(size=(1000, 4)).astype(np.float32)
     columns = {f"x{i}": many[:, i] for i in range(4)} | {"label": [f"c{i % 7}" for i in range(1000)]}
     columns |= {"split": np.where(np.arange(1000) % 3, "train", "test"), "id": [f"row {i}" for i in range(1000)]}
@@ -226,7 +226,7 @@ def test_wrong_parquet_is_named_by_row_and_column(tmp_path, columns, rule):
 
 @pytest.mark.parametrize("before", [64, 70])  # a block has 64 rows
 def test_lists_of_other_widths_in_a_later_block_are_found(tmp_path, monkeypatch, before):
-    monkeypatch.setattr(reading, "CELLS", 1)
+    monkeypatch.setattr(reading, "BATCH_CELLS", 1)
     path = parquet(tmp_path / "a.parquet", e=[[1.0, 2.0]] * before + [[1.0]] * 70, label=[1] * (before + 70))
     with pytest.raises(
         FileError, match=rf"row {before + 1}, column 'e': a list of 1 numbers, but the rows before have 2"
@@ -266,7 +266,7 @@ def test_damaged_feather_and_gzip_are_refused(tmp_path):
 
 
 def test_a_quotation_mark_that_is_never_closed_is_named_by_its_row(tmp_path, monkeypatch):
-    monkeypatch.setattr(reading, "BYTES", 4096)
+    monkeypatch.setattr(reading, "BATCH_BYTES", 4096)
     (tmp_path / "a.csv").write_text("text,label\n" + "hello,x\n" * 10 + 'hello,"x\n' + "hello,x\n" * 5000)
     with pytest.raises(FileError, match=r"row \d+ or later: it is longer than .*; is a quotation mark not closed\?$"):
         load(tmp_path / "a.csv")

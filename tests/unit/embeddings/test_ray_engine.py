@@ -90,3 +90,29 @@ def test_a_cluster_without_room_is_said_and_not_waited_for_in_vain(monkeypatch):
         cluster.room(ray({"CPU": 4.0}), gpus=1)
     with pytest.raises(ImprintError, match="the largest has 0"):
         cluster.room(ray({"CPU": 4.0}, alive=False))
+
+
+class BatchSizes:
+    """A backbone whose rows are the number of inputs that were embedded at once."""
+
+    record, width, fingerprint = SimpleNamespace(name="sizes"), 1, "sizes"
+
+    def prepare(self, item):
+        return np.zeros(1, np.float32)
+
+    def embed(self, batch):
+        return np.full((len(batch), 1), len(batch), np.float32)
+
+
+def test_a_node_divides_batches_as_one_machine_does(tmp_path):
+    """Rounding may depend on the number of inputs in a pass: the first batch alone is divided, for early progress."""
+    inputs, names = np.zeros((200, 1)), [str(i) for i in range(200)]
+    labels = np.arange(200) % 2
+    split = SimpleNamespace(inputs=inputs, names=names, labels=labels, fingerprint="zeros")
+    whole = extract(BatchSizes(), split, batch_size=64, folder=tmp_path)
+    parts = []
+    for first in (0, 64, 128, 192):
+        part = ray_engine.TaskInputs(inputs[first : first + 64], names[first : first + 64])
+        parts += ray_engine._compute(pickle.dumps(BatchSizes()), "sizes", part, first, 64, 1)
+    assert np.concatenate([p.rows for p in parts]).ravel().tolist() == np.asarray(whole.X).ravel().tolist()
+    assert [i for p in parts for i in p.index] == list(range(200))

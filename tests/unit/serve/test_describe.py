@@ -15,7 +15,7 @@ from .conftest import METHOD, picture
 
 
 class Pair(type(backbones.load("raw"))):
-    """Pixels, and for names a picture of the top or of the bottom: a pair of towers without a network."""
+    """Pixels, and for names a picture of the top or of the bottom: a two-tower model without a network."""
 
     embeds_names = True
 
@@ -102,7 +102,7 @@ def test_a_network_without_names_refuses(client):
     assert client.json("GET", "/api/state")[1]["describes"] is False
     status, answer = client.change(do="describe", label="cat", description="a small animal")
     assert status == 400
-    assert "raw cannot embed class names; use a network of texts, or a pair of towers" in answer["error"]
+    assert "raw cannot embed class names; use a network of texts, or a two-tower model" in answer["error"]
     for entry in ({"label": "cat", "description": 7}, {"label": "cat", "description": "x" * 501}, {"label": None}):
         assert client.change(do="describe", **entry)[0] == 400
     assert client.labels() == {}

@@ -17,14 +17,14 @@ class SentenceBackbone(TextBackbone):
 
     def __init__(self, record: Record, model: Any, device: str, threads: int | None):
         super().__init__(record, _identity(model), VERSION)
-        self._model, self._device = model.eval(), device
+        self.device, self._model = device, model.eval()
         if threads is not None and device == "cpu":
             torch_module().set_num_threads(threads)
 
     def _forward(self, batch: Sequence[str]) -> Array:
         texts = list(batch)
         out: Array = self._model.encode(
-            texts, batch_size=len(texts), convert_to_numpy=True, show_progress_bar=False, device=self._device
+            texts, batch_size=len(texts), convert_to_numpy=True, show_progress_bar=False, device=self.device
         )
         return out
 

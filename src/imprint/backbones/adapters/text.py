@@ -26,7 +26,7 @@ class SentenceEncoder(TextBackbone):
     def __init__(self, record: Record, device: str, threads: int | None):
         content, digest = weights(record)
         super().__init__(record, digest, VERSION)
-        self._threads = thread_count(threads)
+        self.device, self._threads = device, thread_count(threads)
         self._session = session(record.name, content, device, 1)
         self._tokenizer = _tokenizer(record, self._session)
 

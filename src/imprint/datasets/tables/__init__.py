@@ -14,7 +14,7 @@ from imprint.core.label_sets import SEPARATOR
 from imprint.datasets.split import NO_LABELS, SPLITS, RowNames, Split, classes_of
 from imprint.datasets.tables.layout import TableLayout, choose_layout, matrix_of
 from imprint.datasets.tables.reading import SUFFIXES, TableBatch, first_row, read_batches, table_suffix
-from imprint.datasets.tables.values import Cell, LabelColumn, is_missing, short
+from imprint.datasets.tables.values import Cell, LabelColumn, is_missing, quote
 from imprint.datasets.tags import holds_lists, list_cell, with_tags
 
 NAMED = 10  # rows in one message
@@ -91,8 +91,8 @@ class _TableRows:
     def _add_texts(self, rows: list[int], values: list[Any]) -> None:
         for row, value in zip(rows, values):
             if not isinstance(value, str):
-                problem = "there is no text" if value is None else f"{short(value)} is not a text"
-                raise Cell(self.path, row, self.layout.inputs[0]).refuse(problem)
+                problem = "there is no text" if value is None else f"{quote(value)} is not a text"
+                raise Cell(self.path, row, self.layout.inputs[0]).error(problem)
         self.texts += values
 
     def _label_cells(self, batch: TableBatch) -> list[Any]:

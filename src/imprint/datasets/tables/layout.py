@@ -16,7 +16,7 @@ from imprint.core.errors import FileError
 from imprint.core.types import Array
 from imprint.datasets.tables.formats import NumberedRow
 from imprint.datasets.tables.reading import TableBatch
-from imprint.datasets.tables.values import Cell, is_number, number_of, numbers_of, short, some
+from imprint.datasets.tables.values import Cell, is_number, number_of, numbers_of, quote, quote_names
 
 TEXT_COLUMN, SPLIT_COLUMN = "text", "split"
 LABEL_COLUMNS = ("label", "labels", "category")
@@ -75,14 +75,16 @@ def _number_columns(
     """The columns of the embeddings, by their values in the first row."""
     lists = [c for c, v in values.items() if isinstance(v, list) or (isinstance(v, str) and v.lstrip()[:1] == "[")]
     if len(lists) > 1:
-        raise FileError(f"{path} has more than one column of lists: {some(lists)}; keep the one with the embeddings.")
+        raise FileError(
+            f"{path} has more than one column of lists: {quote_names(lists)}; keep the one with the embeddings."
+        )
     if lists:
         return "list", tuple(lists)
     if not values:
         raise FileError(f"{path} has neither a column 'text' nor columns of numbers.")
     for column, value in values.items():
         if not is_number(value):
-            raise Cell(path, number, column).refuse(_not_a_number(value))
+            raise Cell(path, number, column).error(_not_a_number(value))
     return "numbers", tuple(values)
 
 
@@ -92,7 +94,7 @@ def _not_a_number(value: Any) -> str:
     if isinstance(value, dict):
         return "it is nested; a column must hold numbers, lists of numbers, or texts"
     hint = "; if it holds the texts, name it as text_column" if isinstance(value, str) else ""
-    return f"{short(value)} is not a number{hint}"
+    return f"{quote(value)} is not a number{hint}"
 
 
 def _check_column(path: Path, column: str, columns: Sequence[str], option: str) -> None:
@@ -101,7 +103,7 @@ def _check_column(path: Path, column: str, columns: Sequence[str], option: str) 
     by_lower = {c.lower(): c for c in columns}
     similar = difflib.get_close_matches(column.lower(), by_lower, 1, cutoff=0.5)
     advice = f"Did you mean {by_lower[similar[0]]!r}?" if similar else f"Name another as {option}."
-    raise FileError(f"{path} has no column {column!r}. {advice} It has: {some(columns)}.")
+    raise FileError(f"{path} has no column {column!r}. {advice} It has: {quote_names(columns)}.")
 
 
 def matrix_of(path: Path, batch: TableBatch, layout: TableLayout, width: int | None) -> Array:
@@ -127,7 +129,7 @@ def _check_columns(path: Path, batch: TableBatch, layout: TableLayout) -> None:
     """Refuse numbers in columns that the first row does not have: in JSON Lines, each row names its own."""
     for column in sorted(batch.columns.keys() - layout.known):
         row = next(number for number, value in zip(batch.rows, batch.values(column)) if value is not None)
-        raise Cell(path, row, column).refuse("the first row has no such column")
+        raise Cell(path, row, column).error("the first row has no such column")
 
 
 def _from_arrow(arrays: list[Any], kind: str) -> Array | None:

@@ -19,10 +19,10 @@ from imprint.core.errors import FileError
 from imprint.datasets.tables.formats import ROW_READERS, NumberedRow, open_text
 from imprint.datasets.tables.values import check_distinct, is_number
 
-BYTES = 1 << 23  # of text in a batch of CSV; a row must fit
-ROWS = 1024  # in a batch of a table that is read row by row
-CELLS = 1 << 21  # values in a batch of Parquet
-LISTS = 64  # rows in a batch of lists, whose lengths are not known before they are read
+BATCH_BYTES = 1 << 23  # of CSV; a row must fit
+BATCH_ROWS = 1024  # of a table that is read row by row
+BATCH_CELLS = 1 << 21  # of Parquet
+LIST_ROWS = 64  # of Parquet, if there are lists: their lengths are not known before they are read
 SMALL, EXPANSION = 1 << 28, 1000  # bytes; a Parquet file may unpack to SMALL, or to EXPANSION times its size
 DELIMITED = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
 SUFFIXES = (".csv", ".tsv", ".jsonl", ".parquet", ".csv.gz", ".tsv.gz", ".jsonl.gz", ".feather", ".json", ".xlsx")
@@ -61,7 +61,7 @@ def read_batches(path: Path, columns: Sequence[str] | None = None) -> Iterator[T
     with _explained(path):
         if suffix in ROW_READERS:
             rows = ROW_READERS[suffix](path)
-            while batch := list(islice(rows, ROWS)):
+            while batch := list(islice(rows, BATCH_ROWS)):
                 names = dict.fromkeys(name for _, values in batch for name in values)
                 yield TableBatch([n for n, _ in batch], {c: [v.get(c) for _, v in batch] for c in names})
         elif suffix in DELIMITED:
@@ -132,7 +132,7 @@ def _delimited_batches(path: Path, columns: Sequence[str] | None) -> Iterator[Ta
     convert = arrow_csv.ConvertOptions(
         column_types=dict.fromkeys(header, pa.string()), include_columns=list(columns or header), null_values=[]
     )
-    options = arrow_csv.ReadOptions(block_size=BYTES, use_threads=False)
+    options = arrow_csv.ReadOptions(block_size=BATCH_BYTES, use_threads=False)
     first = 2
     try:
         with arrow_csv.open_csv(path, options, parse, convert) as reader:
@@ -150,7 +150,9 @@ def _delimited_batches(path: Path, columns: Sequence[str] | None) -> Iterator[Ta
         if "UTF8" in str(e):
             raise _not_utf8(path) from None
         if "straddl" in str(e):
-            raise FileError(f"{path}, row {first} or later: it is longer than {BYTES >> 20} MB; {unclosed}") from None
+            raise FileError(
+                f"{path}, row {first} or later: it is longer than {BATCH_BYTES >> 20} MB; {unclosed}"
+            ) from None
         raise
 
 
@@ -165,7 +167,7 @@ def _without_blank_rows(first: int, columns: dict[str, Any]) -> TableBatch:
 def _header(path: Path) -> tuple[list[str], str]:
     """The column names of a delimited file, and the delimiter: a tab, a comma, or a semicolon."""
     with open_text(path) as f:
-        line = f.readline(BYTES)
+        line = f.readline(BATCH_BYTES)
         delimiter = ";" if ";" in line and "," not in line else ","
         delimiter = "\t" if (table_suffix(path) or "").startswith(".tsv") else delimiter
         try:
@@ -196,7 +198,11 @@ def _parquet_batches(path: Path, columns: Sequence[str] | None) -> Iterator[Any]
         check_distinct(path, schema.names)
         texts = [field.name for field in schema if pa.types.is_string(field.type)]
         fields = [field for field in schema if columns is None or field.name in columns]
-        rows = LISTS if any(field.type.num_fields for field in fields) else max(LISTS, CELLS // max(len(fields), 512))
+        rows = (
+            LIST_ROWS
+            if any(field.type.num_fields for field in fields)
+            else max(LIST_ROWS, BATCH_CELLS // max(len(fields), 512))
+        )
         with pq.ParquetFile(f, pre_buffer=False, read_dictionary=texts) as table:
             if 8 * table.metadata.num_rows * len(fields) > limit:
                 raise too_large

@@ -20,27 +20,27 @@ LARGEST = float(np.finfo(np.float32).max)
 INTEGER = re.compile(r"-?(0|[1-9][0-9]{0,17})")  # 007 is a text, and so is a number beyond int64
 
 
-def short(value: object) -> str:
+def quote(value: object) -> str:
     """A value as errors show it: quoted, at most 40 characters."""
     text = repr(value)
     return text if len(text) <= 40 else f"{text[:37]}..."
 
 
-def some(names: Sequence[str]) -> str:
+def quote_names(names: Sequence[str]) -> str:
     """At most six names, and how many more there are.
 
-    >>> some([f"x{i}" for i in range(100)])
+    >>> quote_names([f"x{i}" for i in range(100)])
     "'x0', 'x1', 'x2', 'x3', 'x4', 'x5' ... and 94 more"
     """
     more = f" ... and {len(names) - 6} more" if len(names) > 6 else ""
-    return ", ".join(map(short, names[:6])) + more
+    return ", ".join(map(quote, names[:6])) + more
 
 
 def check_distinct(path: Path, columns: Sequence[str]) -> None:
     """Refuse two columns of one name."""
     repeated = [name for name, times in Counter(columns).items() if times > 1]
     if repeated:
-        raise FileError(f"{path} has more than one column called {some(repeated)}.")
+        raise FileError(f"{path} has more than one column called {quote_names(repeated)}.")
 
 
 def is_number(value: Any) -> bool:
@@ -70,20 +70,20 @@ class Cell(NamedTuple):
     row: int
     column: str
 
-    def refuse(self, what: str) -> FileError:
+    def error(self, problem: str) -> FileError:
         """The error for this cell."""
-        return FileError(f"{self.path}, row {self.row}, column {short(self.column)}: {what}.")
+        return FileError(f"{self.path}, row {self.row}, column {quote(self.column)}: {problem}.")
 
 
 def number_of(value: Any, cell: Cell) -> float:
     """A finite number that float32 can hold."""
     if value is None or value == "":
-        raise cell.refuse("there is no number")
+        raise cell.error("there is no number")
     if isinstance(value, bool) or not isinstance(value, int | float | str | Decimal) or not is_number(value):
-        raise cell.refuse(f"{short(value)} is not a number")
+        raise cell.error(f"{quote(value)} is not a number")
     number = float(value) if not isinstance(value, int) or abs(value) < 1e300 else math.inf
     if not abs(number) <= LARGEST:
-        raise cell.refuse(f"{short(value)} is {'not finite' if not math.isfinite(number) else 'too large'}")
+        raise cell.error(f"{quote(value)} is {'not finite' if not math.isfinite(number) else 'too large'}")
     return number
 
 
@@ -94,11 +94,11 @@ def numbers_of(value: Any, cell: Cell, width: int | None) -> list[float]:
         try:
             items = json.loads(value)
         except (ValueError, RecursionError):
-            raise cell.refuse(f"{short(value)} is not a list of numbers, such as [0.5, 1]") from None
+            raise cell.error(f"{quote(value)} is not a list of numbers, such as [0.5, 1]") from None
     if not isinstance(items, list) or not items:
-        raise cell.refuse(f"{short(items)} is not a list of numbers")
+        raise cell.error(f"{quote(items)} is not a list of numbers")
     if width is not None and len(items) != width:
-        raise cell.refuse(f"a list of {len(items)} numbers, but the rows before have {width}")
+        raise cell.error(f"a list of {len(items)} numbers, but the rows before have {width}")
     return [number_of(item, cell) for item in items]
 
 
@@ -131,7 +131,7 @@ class LabelColumn:
         elif not self.typed and all(map(is_number, labels)):
             for label, row in zip(labels, self._first_rows):
                 if not float(label).is_integer():
-                    raise Cell(self.path, row, self.column).refuse(_not_a_label(label))
+                    raise Cell(self.path, row, self.column).error(_not_a_label(label))
         distinct: Array = np.array(labels, dtype=np.int64 if isinstance(labels[0], int) else np.str_)
         return distinct[np.frombuffer(self._labels, dtype=np.int64)]
 
@@ -139,18 +139,18 @@ class LabelColumn:
         """The index of a label that is new, or a float."""
         cell = Cell(self.path, row, self.column)
         if value is None or value == "":
-            raise cell.refuse("there is no label")
+            raise cell.error("there is no label")
         if isinstance(value, str) and len(value) > LONGEST_LABEL:
-            raise cell.refuse(f"the label has {len(value):,} characters; the limit is {LONGEST_LABEL:,}")
+            raise cell.error(f"the label has {len(value):,} characters; the limit is {LONGEST_LABEL:,}")
         label = int(value) if isinstance(value, float) and value.is_integer() else value
         whole = isinstance(label, int) and not isinstance(label, bool) and abs(label) < 1 << 63
         if not whole and not isinstance(label, str):
-            raise cell.refuse(_not_a_label(value))
+            raise cell.error(_not_a_label(value))
         first = next(iter(self._index), label)
         if isinstance(first, str) is not isinstance(label, str):
             kinds = ("a text", "a whole number")[:: 1 if isinstance(label, str) else -1]
-            before = f"row {self._first_rows[0]} has {kinds[1]}, {short(first)}"
-            raise cell.refuse(f"{short(label)} is {kinds[0]}, but {before}")
+            before = f"row {self._first_rows[0]} has {kinds[1]}, {quote(first)}"
+            raise cell.error(f"{quote(label)} is {kinds[0]}, but {before}")
         if label not in self._index:
             self._index[label] = len(self._index)
             self._first_rows.append(row)
@@ -158,4 +158,4 @@ class LabelColumn:
 
 
 def _not_a_label(value: Any) -> str:
-    return f"{short(value)} is neither text nor a whole number"
+    return f"{quote(value)} is neither text nor a whole number"
