@@ -1,4 +1,4 @@
-"""The limits of size in CONTRIBUTING.md: lines, files, parameters, class names and comparisons with a modality's name."""
+"""Limits of size: lines, files, parameters, class names and comparisons with the name of a modality."""
 
 import ast
 from collections import Counter
