@@ -22,18 +22,8 @@ from imprint.paper.collapse import set_values
 from imprint.paper.page import read_runs
 from imprint.paper.studies import cosine, role_study, unnormalised
 from imprint.paper.tables import find
-from imprint.report.paper_page import markdown_table
-from imprint.report.sections import (
-    MARKS,
-    Picture,
-    Run,
-    Section,
-    TextTable,
-    claim_rows,
-    claims_html,
-    sections_by_artefact,
-    tally,
-)
+from imprint.report.sections import MARKS, Picture, Run, Section, claim_rows, claims_html, sections_by_artefact, tally
+from imprint.report.text_table import TextTable
 
 HERE = Path(__file__).resolve().parent
 PICTURES, TEXTS, SOUNDS, KERNEL = "pictures", "texts", "sounds", "kernel"
@@ -57,7 +47,7 @@ def claims(runs: Sequence[Run], needed: str) -> str:
 
 
 def markdown(cells: TextTable) -> str:
-    return "\n".join(markdown_table(cells)).strip()
+    return "\n".join(cells.markdown()).strip()
 
 
 def section(run: Run, name: str) -> Section:

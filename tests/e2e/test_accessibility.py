@@ -42,25 +42,25 @@ def axe():
 @pytest.fixture(scope="module")
 def files(tmp_path_factory):
     """The pages of `evaluate`, `check` and `study report`."""
-    place = tmp_path_factory.mktemp("files")
+    folder = tmp_path_factory.mktemp("files")
     rng = np.random.default_rng(0)
-    save_patterns(place / "data", ["one", "two", "three"], 8)
-    (place / "packs").mkdir()
+    save_patterns(folder / "data", ["one", "two", "three"], 8)
+    (folder / "packs").mkdir()
     for name in "abcdef":
         y = np.arange(30) % 3
         X = (rng.normal(size=(30, 4)) + y[:, None]).astype(np.float32)
-        write_pack(place / "packs" / f"net-{name}.npz", X, y, X[::2], y[::2])
-    (place / "study.yaml").write_text(STUDY)
+        write_pack(folder / "packs" / f"net-{name}.npz", X, y, X[::2], y[::2])
+    (folder / "study.yaml").write_text(STUDY)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("IMPRINT_HOME", str(place / "home"))
-        data, model = str(place / "data"), str(place / "m.imprint")
+        patch.setenv("IMPRINT_HOME", str(folder / "home"))
+        data, model = str(folder / "data"), str(folder / "m.imprint")
         assert main(["fit", data, "-o", model, "-b", "raw"]) == 0
-        assert main(["evaluate", model, data, "--page", str(place / "evaluate.html")]) == 0
-        assert main(["check", data, "-b", "raw", "--page", str(place / "check.html")]) == 0
-        patch.chdir(place)
+        assert main(["evaluate", model, data, "--page", str(folder / "evaluate.html")]) == 0
+        assert main(["check", data, "-b", "raw", "--page", str(folder / "check.html")]) == 0
+        patch.chdir(folder)
         assert main(["study", "run", "study.yaml", "--out", "results", "--workers", "1"]) == 0
         assert main(["study", "report", "results", "--to", "."]) == 0
-    return place
+    return folder
 
 
 def violations(page, axe, width, scheme):

@@ -21,15 +21,15 @@ def browser(browser_page):
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory):
     """Both pages of a folder with a wrong label, a copy, and a class whose name is markup."""
-    place = tmp_path_factory.mktemp("pages")
-    save_patterns(place / "data", ["one", "two", HOSTILE.replace("/", "")], 12)
+    folder = tmp_path_factory.mktemp("pages")
+    save_patterns(folder / "data", ["one", "two", HOSTILE.replace("/", "")], 12)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("IMPRINT_HOME", str(place / "home"))
-        data, model = str(place / "data"), str(place / "m.imprint")
+        patch.setenv("IMPRINT_HOME", str(folder / "home"))
+        data, model = str(folder / "data"), str(folder / "m.imprint")
         assert main(["fit", data, "-o", model, "-b", "raw"]) == 0
-        assert main(["evaluate", model, data, "--page", str(place / "evaluate.html")]) == 0
-        assert main(["check", data, "-b", "raw", "--page", str(place / "check.html")]) == 0
-    return place
+        assert main(["evaluate", model, data, "--page", str(folder / "evaluate.html")]) == 0
+        assert main(["check", data, "-b", "raw", "--page", str(folder / "check.html")]) == 0
+    return folder
 
 
 def look(browser, page: Path, width: int):

@@ -42,7 +42,7 @@ class Suggestions(np.ndarray):
         self.reasons, self.unreadable = (), ()
 
     def among(self, rows: int, unreadable: Sequence["Skipped"]) -> "Suggestions":
-        """The same with the numbers of the inputs, of which some are unreadable and have no row among the `rows`."""
+        """The same suggestions as indices of inputs, some of which are unreadable and have none of the `rows` rows."""
         readable = np.delete(np.arange(rows + len(unreadable)), [s.index for s in unreadable])
         return Suggestions.of(readable[np.asarray(self)], self.reasons, unreadable)
 

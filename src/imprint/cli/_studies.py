@@ -13,7 +13,8 @@ from imprint.paper import chosen
 from imprint.paper.page import read_runs, sections, write_page
 from imprint.paper.run import planned_studies, run
 from imprint.paper.setting import discover
-from imprint.report.sections import Run, TextTable, claim_rows, claims_table, sections_by_artefact, tally
+from imprint.report.sections import Run, claim_rows, claims_table, sections_by_artefact, tally
+from imprint.report.text_table import TextTable
 from imprint.study import Progress, Study, Summary, plan
 from imprint.study.plan import Estimate, check_size, estimate
 from imprint.study.run import source_of

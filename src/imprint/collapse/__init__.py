@@ -5,11 +5,10 @@
 0.125
 """
 
-from imprint.collapse.accumulator import Accumulator
+from imprint.collapse.accumulator import Accumulator, SecondPass
 from imprint.collapse.functions import cdnv, nc1, nc2, nc3, nc4, vci
 from imprint.collapse.gain import GainFit, gain_fit
 from imprint.collapse.metrics import NC2, Collapse
-from imprint.collapse.second_pass import SecondPass
 
 __all__ = [
     "NC2",

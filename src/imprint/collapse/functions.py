@@ -4,9 +4,9 @@ from typing import Any
 
 import numpy as np
 
+from imprint.collapse.accumulator import SecondPass
 from imprint.collapse.metrics import NC2, Collapse, class_means
 from imprint.collapse.rows import group
-from imprint.collapse.second_pass import SecondPass
 from imprint.core.types import Array
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from imprint.collapse.rows import GroupedRows, matrix
+from imprint.collapse.rows import GroupedRows, check_matrix
 from imprint.core.errors import ParameterError
 from imprint.core.types import Array
 
@@ -85,7 +85,7 @@ class Means:
 
     def head(self, weights: Any) -> Array:
         """The weights of a linear head, checked, in float64, one row per class.  # (C, l)"""
-        head = matrix(self.call, "weights", weights).astype(np.float64)
+        head = check_matrix(self.call, "weights", weights).astype(np.float64)
         if head.shape != self.values.shape:
             raise self.error(f"weights must have shape {self.values.shape}, got {head.shape}")
         if not np.isfinite(head).all():

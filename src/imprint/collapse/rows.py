@@ -24,7 +24,7 @@ def as_array(values: Any) -> Array:
     return np.asarray(to_numpy(values))
 
 
-def matrix(call: str, name: str, values: Any) -> Array:
+def check_matrix(call: str, name: str, values: Any) -> Array:
     """A matrix of real numbers that is not empty."""
     array = as_array(values)
     if array.ndim != 2 or 0 in array.shape:
@@ -34,7 +34,7 @@ def matrix(call: str, name: str, values: Any) -> Array:
     return array
 
 
-def labels(call: str, name: str, values: Any, count: int) -> Array:
+def check_labels(call: str, name: str, values: Any, count: int) -> Array:
     """One label per row, of any type that can be sorted."""
     array = as_array(values)
     if array.shape != (count,):
@@ -104,8 +104,8 @@ class GroupedRows:
 
 def group(call: str, X: Any, y: Any, at_least: int = 2) -> GroupedRows:
     """Check (X, y) and sort the row indices by class."""
-    X = matrix(call, "X", X)
-    y = labels(call, "y", y, len(X))
+    X = check_matrix(call, "X", X)
+    y = check_labels(call, "y", y, len(X))
     try:
         classes, codes = np.unique(y, return_inverse=True)
     except TypeError as error:

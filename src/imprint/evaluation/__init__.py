@@ -1,4 +1,4 @@
-"""How good a model is and what is wrong with data: pure functions of rows, labels and probabilities."""
+"""Evaluation of models and inspection of data: pure functions of rows, labels and probabilities."""
 
 from imprint.evaluation.evaluation import Evaluation, Mistake, PerClass, evaluation
 from imprint.evaluation.inspection import Inspection, inspect_rows

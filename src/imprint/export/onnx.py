@@ -48,9 +48,9 @@ def _whole(head: Decider, network: Backbone) -> Any:
         outputs = decide(g, g.add("Flatten", _arranged(g, rule), axis=1), head)
         given = _tensor(PICTURES, np.uint8, ["n", *rule.size, rule.channels])
         return _model(g, given, _outputs(head, outputs, "n"))
-    whole = "one graph can hold the pixels themselves or a picture network that ONNX Runtime runs"
+    requirement = "one graph can hold the pixels themselves, or a picture network that ONNX Runtime runs"
     advice = "export the head, which takes embeddings: head_only=True, --head-only on the command line"
-    raise ParameterError(f"export(to='onnx'): {whole}, not {record.name}; {advice}.")
+    raise ParameterError(f"export(to='onnx'): {requirement}, not {record.name}; {advice}.")
 
 
 def _joined(head: Decider, content: bytes, rule: Preprocess, layer: str | None) -> Any:

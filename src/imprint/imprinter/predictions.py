@@ -18,21 +18,22 @@ def predictions(
     top: int = 3,
     unknown: float | None = None,
     level: int | None = None,
+    with_doubt: bool = False,
 ) -> list[dict[str, Any]]:
     """For each row: its `path`, `label`, `probability`, the p-value `known`, and the `top` classes.
 
     `known` is None if the model is not calibrated. `label` is None if `known` is below `unknown`. In a tree, `node` is
     then the deepest node that is still likely, and `level` asks for the nodes at that level. For tags, `labels` lists
-    the predicted labels, the most probable first.
+    the predicted labels, the most probable first. `with_doubt` adds `doubt`, None if the aggregator has none.
     """
     Q = rows.X.astype(head.imprinted.dtype, copy=False)
     S = head.scores(Q)
     largest(S)  # refuses scores that overflow
-    P = head.probabilities(S)
+    P, doubt = head.probabilities(S), head.doubt(Q) if with_doubt or head.calibrated else None
     known: list[float | None] = [None] * len(Q)
     nodes = None
     if head.calibrated or unknown is not None:
-        p_values = head.calibration.p_values(S, head.doubt(Q))
+        p_values = head.calibration.p_values(S, doubt)
         known = p_values.tolist()
         if unknown is not None and tree.grouped_levels:
             nodes = [node and node._asdict() for node in tree.instead(P, p_values, unknown, level)]
@@ -48,6 +49,8 @@ def predictions(
             columns = [] if rejected else [c for c in order[i].tolist() if has_label[i, c]]
             answer["labels"] = [{"label": labels[c], "probability": float(P[i, c])} for c in columns]
             answer["label"] = None if rejected else as_text(labels[c] for c in columns)
+        if with_doubt:
+            answer["doubt"] = None if doubt is None else float(doubt[i])
         if nodes is not None:
             answer["node"] = nodes[i]
         answers.append(answer)

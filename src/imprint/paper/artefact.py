@@ -17,7 +17,8 @@ from imprint.core.files.atomic import atomic_write
 from imprint.core.types import Array
 from imprint.paper.setting import MAX, ROLES, Setting
 from imprint.paper.studies import RoleStudy, method_text
-from imprint.report.sections import Claim, Picture, Section, TextTable, Verdict, verdict
+from imprint.report.sections import Claim, Picture, Section, Verdict, verdict
+from imprint.report.text_table import TextTable
 from imprint.stats import Comparison, compare
 from imprint.stats.rank_tests import rank_rows
 from imprint.study import Instance
@@ -113,8 +114,8 @@ def is_run(folder: str | os.PathLike[str]) -> bool:
 def read_run(folder: Path) -> dict[str, Any]:
     """The record of a run: its setting and its duration."""
     try:
-        record: dict[str, Any] = json.loads((folder / PAPER).read_text())
-    except (OSError, ValueError):
+        record: dict[str, Any] = dict(json.loads((folder / PAPER).read_text()))
+    except (OSError, TypeError, ValueError):
         raise FileError(f"{folder}: no study of the paper has been run into this folder.") from None
     if record.get("format") != FORMAT:
         raise FileError(f"{folder / PAPER}: format {record.get('format')!r}; this imprint reads format {FORMAT}.")

@@ -15,7 +15,8 @@ from imprint.paper.modes import maps
 from imprint.paper.published import NC1, NC1_OF_SETS, D
 from imprint.paper.setting import COMBINED, MAPS, Setting
 from imprint.report.figures import Panel, Series, draw, interval
-from imprint.report.sections import Picture, Section, TextTable, Verdict
+from imprint.report.sections import Picture, Section, Verdict
+from imprint.report.text_table import TextTable
 from imprint.study import Packs
 
 NAME = "collapse"

@@ -14,7 +14,8 @@ from imprint.paper.published import NC1, NC1_OF_SETS, kmeans_over_k
 from imprint.paper.setting import Setting
 from imprint.paper.studies import RoleStudy
 from imprint.report.figures import Cloud, scatter
-from imprint.report.sections import Section, TextTable
+from imprint.report.sections import Section
+from imprint.report.text_table import TextTable
 
 FEWEST = 8  # points for a fit
 Fits = Mapping[str, GainFit | None]

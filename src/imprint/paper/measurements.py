@@ -13,7 +13,8 @@ from imprint.kernels.cpu import one_thread
 from imprint.paper.artefact import Artefact, Finding, OnProgress, Results, write_json
 from imprint.paper.setting import Setting, regularisation
 from imprint.paper.studies import SEEDS, TASKS, RoleStudy, role_study, unnormalised
-from imprint.report.sections import Section, TextTable, Verdict
+from imprint.report.sections import Section, Verdict
+from imprint.report.text_table import TextTable
 from imprint.study import Packs
 
 MEMORY, RUNTIME = "memory", "runtime"

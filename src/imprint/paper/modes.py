@@ -13,7 +13,8 @@ from imprint.paper.published import D, K, kmeans_over_k
 from imprint.paper.setting import MAX, Setting
 from imprint.paper.studies import SEEDS, RoleStudy, cosine, role_study, unnormalised
 from imprint.report.figures import Panel, Series, draw, interval
-from imprint.report.sections import Section, TextTable
+from imprint.report.sections import Section
+from imprint.report.text_table import TextTable
 
 KMEANS, K_LEAST_SQUARES = cosine("kmeans(k={k})"), unnormalised("k_least_squares(k={k}, reg={reg})")
 PUBLISHED_POOL = "imagenet"  # the data set of the published label maps

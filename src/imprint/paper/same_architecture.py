@@ -14,7 +14,8 @@ from imprint.paper.published import KMEDOIDS_3, NC1_OF_SETS, K, kmeans_over_k
 from imprint.paper.setting import Setting
 from imprint.paper.studies import SEEDS, RoleStudy, cosine, role_study
 from imprint.report.figures import Panel, Series, draw, interval
-from imprint.report.sections import Claim, Picture, Section, TextTable
+from imprint.report.sections import Claim, Picture, Section
+from imprint.report.text_table import TextTable
 
 OTHER_WEIGHTS = {"resnet50_keras": "resnet50"}
 """Backbones with a published architecture, and the published backbone."""

@@ -9,7 +9,8 @@ from imprint.paper.artefact import Artefact, Finding, Findings, NotRunError, Res
 from imprint.paper.setting import MAX, Setting
 from imprint.paper.studies import RoleStudy, role_study, with_aggregator
 from imprint.report.critical_difference import critical_difference, ranks_by_row
-from imprint.report.sections import Section, TextTable, Verdict, verdict
+from imprint.report.sections import Section, Verdict, verdict
+from imprint.report.text_table import TextTable
 from imprint.stats import Comparison
 
 COMPONENTS = "pre / generator / post / inf / aggregator"

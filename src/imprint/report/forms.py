@@ -1,14 +1,13 @@
 """The tables of a study as text, CSV and LaTeX."""
 
-import csv
-import io
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
 from imprint.core.component import PARTS
-from imprint.report.tables import Breakdown, MethodLine, Tables
+from imprint.report.tables import Breakdown, Tables
+from imprint.report.text_table import TextTable
 from imprint.stats import Comparison
 
 MOST = 20  # methods in a text or in LaTeX
@@ -56,95 +55,67 @@ def as_json(tables: Tables) -> dict[str, Any]:
 
 def as_csv(tables: Tables) -> str:
     """All methods, with scores between 0 and 1."""
-    head = ["name", *PARTS, "instances", f"mean_{tables.metric}", "std", "average_rank", "seconds"]
+    head = ("name", *PARTS, "instances", f"mean_{tables.metric}", "std", "average_rank", "seconds")
     rows = []
     for line in tables.lines:
         numbers = (number(v, ".6g") for v in (line.mean, line.std, line.rank, line.seconds))
-        rows.append([line.name, *line.method.split(" / "), line.instances, *numbers])
-    return _csv(head, rows)
+        rows.append((line.name, *line.method.split(" / "), str(line.instances), *numbers))
+    return TextTable(head, tuple(rows)).csv()
 
 
 def pairs_csv(comparison: Comparison) -> str:
     """Every pair of the methods in the diagram, with its p-values."""
-    return _csv(
-        ["first", "second", "p", "adjusted_p", "significant"],
-        ([p.first, p.second, f"{p.p:.6g}", f"{p.adjusted:.6g}", int(p.significant)] for p in comparison.pairs),
-    )
+    rows = ((p.first, p.second, f"{p.p:.6g}", f"{p.adjusted:.6g}", f"{p.significant:d}") for p in comparison.pairs)
+    return TextTable(("first", "second", "p", "adjusted_p", "significant"), tuple(rows)).csv()
 
 
 def breakdowns_csv(breakdowns: Sequence[Breakdown]) -> str:
     """All breakdowns in one table, a line for every method and column; scores between 0 and 1."""
-    return _csv(
-        ["table", "of", "method", "column", "mean"],
-        (
-            [b.kind, b.name, row.name, column, number(v, ".6g")]
-            for b in breakdowns
-            for row in b.rows
-            for column, v in zip((*b.columns, "all"), (*row.values, row.mean))
-        ),
+    rows = (
+        (b.kind, b.name, row.name, column, number(v, ".6g"))
+        for b in breakdowns
+        for row in b.rows
+        for column, v in zip((*b.columns, "all"), (*row.values, row.mean))
     )
+    return TextTable(("table", "of", "method", "column", "mean"), tuple(rows)).csv()
 
 
-def _csv(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(head)
-    writer.writerows(rows)
-    return out.getvalue()
+def best_methods(tables: Tables, metric: str) -> TextTable:
+    """The best methods with mean, standard deviation and rank, scores in percent."""
+    rows = []
+    for line in tables.lines[:MOST]:
+        spread = "" if line.std != line.std else f" ± {100 * line.std:.2f}"
+        rows.append((line.name, f"{100 * line.mean:.2f}{spread}", number(line.rank)))
+    return TextTable((tables.what, metric, "rank"), tuple(rows))
 
 
 def as_latex(tables: Tables) -> str:
-    """The best methods as a LaTeX table (booktabs), scores in percent."""
-    rows = (
-        " & ".join([_tex(line.name), _percent(line).replace("±", r"$\pm$"), number(line.rank)]) + r" \\"
-        for line in tables.lines[:MOST]
-    )
-    head = " & ".join([_tex(tables.what), _tex(tables.metric) + r" (\%)", "rank"])
-    comment = [f"% {shared_parts(tables)}"] if tables.common else []
-    top, bottom = [r"\begin{tabular}{lrr}", r"\toprule"], [r"\bottomrule", r"\end{tabular}"]
-    return "\n".join([*comment, *top, head + r" \\", r"\midrule", *rows, *bottom]) + "\n"
+    """The best methods as a LaTeX table."""
+    comment = f"% {shared_parts(tables)}\n" if tables.common else ""
+    return comment + best_methods(tables, f"{tables.metric} (%)").latex()
 
 
 def as_text(tables: Tables) -> str:
     """The best methods for a terminal, and whether the first differs significantly from the others."""
-    shown = [(line.name, _percent(line), number(line.rank)) for line in tables.lines[:MOST]]
     scope = f"{count(tables.experiments, 'experiment')}, {count(tables.instances, 'instance')}, medians over seeds, "
     notes = [f"{scope}percent.", near_ties(tables), shared_parts(tables)]
+    lines = [*filter(None, notes), "", *best_methods(tables, tables.metric).text()]
     more = len(tables.lines) - MOST
-    lines = [*filter(None, notes), "", *_aligned([(tables.what, tables.metric, "rank"), *shown])]
     lines += [f"... and {count(more, 'more method')}"] if more > 0 else []
-    return "\n".join([*lines, *(_versus_best(tables.comparison) if tables.comparison else []), ""])
-
-
-def _versus_best(comparison: Comparison) -> list[str]:
-    best, *others = comparison.order
-    pairs = [(name, comparison.pair(best, name)) for name in others]
-    rows = [(name, f"{p.adjusted:.2g}", "differs" if p.significant else "") for name, p in pairs]
-    test = "Wilcoxon signed-rank, adjusted by Holm"
-    return ["", f"Against {best} ({test}):", *_aligned([("", "p", ""), *rows])]
+    if tables.comparison is not None:
+        best, *others = tables.comparison.order
+        pairs = [(name, tables.comparison.pair(best, name)) for name in others]
+        rows = tuple((name, f"{p.adjusted:.2g}", "differs" if p.significant else "") for name, p in pairs)
+        lines += ["", f"Against {best} (Wilcoxon signed-rank, adjusted by Holm):"]
+        lines += TextTable(("", "p", ""), rows).text()
+    return "\n".join([*lines, ""])
 
 
 def breakdowns_text(breakdowns: Sequence[Breakdown]) -> str:
     """The breakdowns for a terminal, in percent."""
     lines: list[str] = []
     for b in breakdowns:
-        rows = [(r.name, *(number(100 * v) for v in (*r.values, r.mean)), number(r.rank)) for r in b.rows[:MOST]]
+        rows = ((r.name, *(number(100 * v) for v in (*r.values, r.mean)), number(r.rank)) for r in b.rows[:MOST])
         lines += ["", f"{b.kind} {b.name}, {count(b.instances, 'instance')}"]
-        lines += _aligned([("", *b.columns, "mean", "rank"), *rows])
+        lines += TextTable(("", *b.columns, "mean", "rank"), tuple(rows)).text()
     return "\n".join([*lines, ""])
-
-
-def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Rows padded to columns, all right-aligned but the first."""
-    widths = [max(map(len, column)) for column in zip(*rows)]
-    texts = ([row[0].ljust(widths[0]), *(v.rjust(w) for v, w in zip(row[1:], widths[1:]))] for row in rows)
-    return ["  ".join(text).rstrip() for text in texts]
-
-
-def _percent(line: MethodLine) -> str:
-    spread = "" if line.std != line.std else f" ± {100 * line.std:.2f}"
-    return f"{100 * line.mean:.2f}{spread}"
-
-
-def _tex(text: str) -> str:
-    return text.replace("_", r"\_").replace("%", r"\%")

@@ -12,7 +12,6 @@ from imprint.report.sections import (
     Run,
     Section,
     Shown,
-    TextTable,
     Verdict,
     as_file,
     claim_rows,
@@ -22,6 +21,7 @@ from imprint.report.sections import (
     sections_by_artefact,
     tally,
 )
+from imprint.report.text_table import TextTable, markdown_cell
 
 SMALL = 400  # points; a narrower picture may shrink to the width of a telephone
 
@@ -118,19 +118,9 @@ def _html_section(shown: Shown, briefs: Mapping[str, str]) -> str:
             content.append(f"<h3>{escape(name)}<small>{escape(briefs[name])}</small></h3>")
         text = _text(section, first)
         content.append(f"<p>{line_breaks(text)}</p>" if text else "")
-        content += [_html_table(p) if isinstance(p, TextTable) else _html_picture(p) for p in section.parts]
+        content += [p.html() if isinstance(p, TextTable) else _html_picture(p) for p in section.parts]
     content.append(claims_html(claims, [name for name, _ in shown]) if claims else "")
     return html.section(head, *content, name=first.name)
-
-
-def _html_table(cells: TextTable) -> str:
-    def line(values: Sequence[str], tag: str) -> str:
-        css = (' class="n"' if cells.right_aligned(j) else "" for j in range(len(values)))
-        texts = (escape(v).replace(" %", "&nbsp;%") for v in values)
-        return html.row(*(f"<{tag}{c}>{v}</{tag}>" for v, c in zip(texts, css)))
-
-    note = f"<small>{escape(cells.caption)}</small>" if cells.caption else ""
-    return html.table(line(cells.head, "th"), (line(row, "td") for row in cells.rows)) + note
 
 
 def _html_picture(picture: Picture) -> str:
@@ -163,7 +153,7 @@ def markdown_pages(runs: Sequence[Run]) -> dict[str, str]:
             holding = (f"{c[Verdict.HOLDS]} of {c.total()}" if c else "" for c in counts)
             overview.append((f"[{topic}]({file})", ", ".join(s[0][1].where for s in group), *holding))
         columns = ("topic", "tables and figures", *(f"claims that hold, {name}" for name in (*names, "published")))
-        table = markdown_table(TextTable(columns, tuple(overview), 2))
+        table = TextTable(columns, tuple(overview), 2).markdown()
         body = [tally(claim_rows(sections_by_artefact(runs)), names), "", *table]
     opening = [f"# {title(runs)}", "", *(line for s in introduction(runs) for line in (s, ""))]
     opening += ["A command writes this page:", "", "```", commands(runs), "```", ""]
@@ -183,26 +173,14 @@ def _markdown_group(shown: Sequence[Shown], names: Sequence[str], folder: str, w
             lines += [f"### {first.title}: {name}", ""] if len(sections) > 1 else []
             lines += [text, ""] if text else []
             for part in section.parts:
-                lines += markdown_table(part) if isinstance(part, TextTable) else _markdown_picture(part, folder)
+                lines += part.markdown() if isinstance(part, TextTable) else _markdown_picture(part, folder)
     return lines
 
 
-def markdown_table(cells: TextTable) -> list[str]:
-    """The lines of a Markdown table."""
-    rule = ["---:" if cells.right_aligned(j) else "---" for j in range(len(cells.head))]
-    lines = ["| " + " | ".join(map(_plain, row)) + " |" for row in (cells.head, rule, *cells.rows)]
-    return [*lines, "", *([cells.caption, ""] if cells.caption else [])]
-
-
 def _markdown_picture(picture: Picture, folder: str) -> list[str]:
-    file, caption = f"{folder}{picture.name}", _plain(picture.caption)
+    file, caption = f"{folder}{picture.name}", markdown_cell(picture.caption)
     image = f"![{caption}]({file}.svg)"
     if picture.narrow:
         narrow = f'<source media="(max-width: 640px)" srcset="{file}-narrow.svg">'
         image = f'<picture>{narrow}<img alt="{escape(caption)}" src="{file}.svg"></picture>'
     return [image, "", picture.caption, ""]
-
-
-def _plain(text: str) -> str:
-    """Text for a cell of a Markdown table."""
-    return text.replace("|", "\\|").replace("\n", " ")

@@ -9,6 +9,7 @@ from html import escape
 from typing import NamedTuple
 
 from imprint.report import html
+from imprint.report.text_table import TextTable
 
 
 class Verdict(StrEnum):
@@ -40,21 +41,6 @@ class Claim:
     figures: str
     published: Verdict | None = None
     published_figures: str = ""
-
-
-@dataclass(frozen=True)
-class TextTable:
-    """A table of texts. Columns from `numbers` on are right-aligned, except the last `remarks`."""
-
-    head: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-    numbers: int = 1
-    caption: str = ""
-    remarks: int = 0
-
-    def right_aligned(self, column: int) -> bool:
-        """Whether a column is right-aligned."""
-        return self.numbers <= column < len(self.head) - self.remarks
 
 
 @dataclass(frozen=True)

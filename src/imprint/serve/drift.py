@@ -1,4 +1,4 @@
-"""Drift of the inputs that a page or a program asks about: the alarm, and the inputs that are its evidence."""
+"""Drift of the inputs that a server classifies: the alarm, and the inputs behind it."""
 
 import logging
 import time
@@ -10,7 +10,7 @@ from imprint.active.drift import DriftMonitor, spoken_time
 from imprint.calibration import Calibration
 
 SUSPICIOUS = 0.05
-"""P-value below which an input is kept to be shown."""
+"""P-value below which an input is stored, to be shown if there is an alarm."""
 MAX_KEPT = 200
 MAX_SHOWN = 24
 LOG = logging.getLogger("imprint.serve")
@@ -27,7 +27,7 @@ class OddInput(NamedTuple):
 class ServedDrift:
     """Evidence that the inputs of a server look unlike its training data; any thread may use it.
 
-    The evidence is against one calibration. It starts again when the model changes.
+    The evidence refers to one calibration, and is in memory only: it starts again when the model changes.
     """
 
     def __init__(self) -> None:
@@ -37,7 +37,7 @@ class ServedDrift:
         self._odd: dict[str, OddInput] = {}
 
     def observe(self, calibration: Calibration, known: float, name: str, preview: Callable[[], str]) -> None:
-        """Take the p-value of one input into account; `preview` is called for those that may be shown."""
+        """Add the p-value of one input to the evidence; `preview` is called only if the input may be shown."""
         with self._lock:
             if calibration is not self._calibration:
                 self._calibration = calibration
@@ -52,7 +52,7 @@ class ServedDrift:
             LOG.warning("Drift: %s.", alarm)
 
     def restart(self) -> None:
-        """Forget the evidence."""
+        """Discard the evidence."""
         with self._lock:
             self._start()
 
@@ -66,7 +66,7 @@ class ServedDrift:
         return self._monitor.alarm
 
     def as_json(self) -> dict[str, Any]:
-        """The alarm (null where there is none), the evidence, and the inputs behind an alarm, least familiar first."""
+        """The alarm (or null), the evidence, and the inputs behind an alarm, the smallest p-value first."""
         with self._lock:
             monitor = self._monitor
             odd = [one for one in monitor.unfamiliar if one.name in self._odd][:MAX_SHOWN] if monitor.alarm else []

@@ -4,7 +4,7 @@ import csv
 import io
 import tempfile
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -51,10 +51,7 @@ def exported(project: Project, evaluation: ModelEvaluation) -> Imprinter:
 
 def model_file(project: Project, evaluation: ModelEvaluation) -> bytes:
     """The model as `imprint fit` writes it."""
-    with tempfile.TemporaryDirectory(prefix="imprint-") as folder:
-        path = Path(folder) / "model.imprint"
-        exported(project, evaluation).save(path)
-        return path.read_bytes()
+    return _written(exported(project, evaluation).save, "model.imprint")
 
 
 def onnx_file(project: Project, evaluation: ModelEvaluation) -> bytes:
@@ -62,9 +59,15 @@ def onnx_file(project: Project, evaluation: ModelEvaluation) -> bytes:
     from imprint.export import export
 
     model = exported(project, evaluation)
+    head_only = picture_input(model.backbone) is None
+    return _written(lambda path: export(model, path, "onnx", head_only=head_only), "model.onnx")
+
+
+def _written(write: Callable[[Path], object], name: str) -> bytes:
+    """The content of a file that a function writes."""
     with tempfile.TemporaryDirectory(prefix="imprint-") as folder:
-        path = Path(folder) / "model.onnx"
-        export(model, path, "onnx", head_only=picture_input(model.backbone) is None)
+        path = Path(folder) / name
+        write(path)
         return path.read_bytes()
 
 

@@ -45,11 +45,11 @@ def check_import(raw: bytes, name: str, backbone: Backbone) -> list[str]:
 
 def imported_basis(raw: bytes) -> ModelBasis:
     """The classes of an imported model, with labels as texts."""
-    document, whole, exemplars_of = _read(raw, "the imported model")
-    head, tags = whole.imprinted, whole if isinstance(whole, TagHead) else None
-    states = {page_label(label, whole.tags): state for label, state in zip(head.labels, head.states)}
+    document, decider, exemplars_of = _read(raw, "the imported model")
+    head, tags = decider.imprinted, decider if isinstance(decider, TagHead) else None
+    states = {page_label(label, decider.tags): state for label, state in zip(head.labels, head.states)}
     named = {
-        page_label(label, whole.tags): of_class._replace(names=tuple(f"{IMPORTED}{n}" for n in of_class.names))
+        page_label(label, decider.tags): of_class._replace(names=tuple(f"{IMPORTED}{n}" for n in of_class.names))
         for label, of_class in exemplars_of.items()
     }
     folds = head.folds if isinstance(head.folds, CrossValidation) else None

@@ -1,6 +1,6 @@
-"""The *Label* tab: unlabelled inputs of a page, the order in which to label them, and what the model would call them.
+"""The tab *Label next*: unlabelled inputs, the order in which to label them, and their most probable classes.
 
-The browser keeps the pictures; the server keeps their embeddings. An answer is sent as any other labelled picture.
+The browser holds the files, and the server their embeddings, both in memory. A label is sent like any other item.
 """
 
 from threading import Lock
@@ -34,7 +34,7 @@ class LabellingPool:
         self._lock = Lock()
 
     def add(self, raw: bytes, row: Array) -> str:
-        """Take in one input; its digest."""
+        """Add an input; returns its digest."""
         digest = digest_of(raw)
         self.project.rows.keep(digest, row)
         with self._lock:
@@ -42,14 +42,14 @@ class LabellingPool:
         return digest
 
     def skip(self, digest: str, skipped: bool) -> None:
-        """Leave an input out of the suggestions, or take it in again."""
+        """Leave an input out of the suggestions, or put it back."""
         if digest not in self._rows:
             raise ParameterError("skip: there is no such input in the pool; drop its folder again.")
         (self._skipped.add if skipped else self._skipped.discard)(digest)
 
     @property
     def size(self) -> int:
-        """How many inputs have been taken in."""
+        """The number of inputs in the pool."""
         return len(self._rows)
 
     def left(self) -> list[str]:

@@ -1,4 +1,4 @@
-"""Names of classes and files that come from a person or a program: normalised, or refused in one sentence."""
+"""Names of classes and files from users and programs: normalised, or refused in one sentence."""
 
 import unicodedata
 from collections.abc import Iterable
@@ -13,7 +13,7 @@ LONGEST_DESCRIPTION = 500
 
 
 def clean_label(given: Any) -> str:
-    """A label with its white space normalised. It also names folders, one for each level of a tree; some are refused.
+    """A label with its white space normalised. Labels that cannot name folders, one per level of a tree, are refused.
 
     >>> clean_label("  red  fox "), clean_label("animal / cat")
     ('red fox', 'animal/cat')
@@ -49,7 +49,7 @@ def clean_name(given: str, otherwise: str) -> str:
 
 
 def check_leaf(label: str, classes: Iterable[str]) -> None:
-    """Refuse a new class above or below another one: a folder that holds pictures holds no classes."""
+    """Refuse a new class above or below another one: only leaves of a tree are classes."""
     for other in classes:
         if f"{other}/".startswith(f"{label}/") or f"{label}/".startswith(f"{other}/"):
             raise ParameterError(f"{label!r} cannot be a class, because {other!r} is one; rename that first.")

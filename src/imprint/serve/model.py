@@ -29,7 +29,7 @@ AND = " + "
 
 
 class EmbeddingTable(Protocol):
-    """Embeddings by the digest of what was embedded."""
+    """Embeddings by the digest of their input."""
 
     def __getitem__(self, digest: str, /) -> Array: ...
     def __contains__(self, digest: Any, /) -> bool: ...
@@ -104,11 +104,11 @@ def refitted(before: ServedModel, history: History, basis: ModelBasis, rows: Emb
     head = (head or empty).learn(X, y) if len(y) else head
     if head is None:
         return ServedModel(history, basis)
-    shelves = {k: shelf for k, shelf in before.exemplars.items() if k not in by_class}
-    shelves |= {k: basis.exemplars[origin] for k, origin in origins.items() if origin in basis.exemplars}
+    stored = {k: of_class for k, of_class in before.exemplars.items() if k not in by_class}
+    stored |= {k: basis.exemplars[origin] for k, origin in origins.items() if origin in basis.exemplars}
     names = [f"{ITEM}{item.id}" for items in by_class.values() for item in items]
     X = X if len(y) else np.empty((0, head.proxies.weights.shape[1]), np.float32)
-    chosen = exemplars.choose_exemplars(head, shelves, Embedded(X, names, (), y))
+    chosen = exemplars.choose_exemplars(head, stored, Embedded(X, names, (), y))
     model = ServedModel(history, basis, head, chosen)
     return model if basis.tags is None else model._replace(tags=_tag_head(head, basis.tags, model.unchanged))
 
@@ -201,9 +201,8 @@ def answer(
         raise NotFittedError("There is no model yet: add examples of a class first.")
     rows, tree = Embedded(row[None, :], [path], ()), head.tree(flat=model.basis.flat)
     threshold = unknown if head.calibrated else None
-    (predicted,) = predictions(head, tree, rows, top=top, unknown=threshold, level=level)
-    doubt = head.doubt(rows.X.astype(head.imprinted.dtype))
-    predicted |= {"doubt": None if doubt is None else float(doubt[0]), "calibrated": head.calibrated}
+    (predicted,) = predictions(head, tree, rows, top=top, unknown=threshold, level=level, with_doubt=True)
+    predicted["calibrated"] = head.calibrated
     if predicted["label"] is not None and "labels" in predicted:
         predicted["label"] = AND.join(str(one["label"]) for one in predicted["labels"]) or "no label"
     elif why and not head.tags:

@@ -93,7 +93,7 @@ class Project:
 
     @property
     def name(self) -> str:
-        """The name that the project states, or that of its folder without the digest."""
+        """The stored name of the project, or else that of its folder without the digest."""
         return project_name(self.folder, self.store.fact("name"))
 
     def threads(self) -> dict[str, dict[str, Any]]:

@@ -140,7 +140,7 @@ class SupervisedThread(Generic[TaskT, ResultT]):
 
 
 def _sentence(error: BaseException) -> str:
-    """The first line of an error's message, or its type where it has none."""
+    """The first line of an error's message, or its type if there is none."""
     lines = str(error).strip().splitlines()
     return (lines[0].strip() if lines else type(error).__name__).rstrip(".")[:300]
 

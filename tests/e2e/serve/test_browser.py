@@ -76,8 +76,8 @@ def test_add_try_correct_rename_undo_reload_and_export(serving, files, tmp_path)
         page.click("#tab-export")
         for name in ("model.imprint", "model.onnx", "pictures.zip", "evaluation.html"):
             page.click(f'a[download="{name}"]')
-            place = tmp_path / "downloads" / name
-            page.wait(place.exists, name)
+            download = tmp_path / "downloads" / name
+            page.wait(download.exists, name)
         assert page.complaints() == []
     model = Imprinter.load(tmp_path / "downloads" / "model.imprint")
     assert model.classes_.tolist() == ["blue", "crimson", "green"]

@@ -23,7 +23,7 @@ def halves(top, bottom, seed):
 
 def test_a_model_of_tags_is_opened_tried_and_evaluated(serving, tmp_path):
     sets = {(1, 0): ["top"], (0, 1): ["bottom"], (1, 1): ["bottom", "top"]}
-    rows = [(halves(*place, [i, *place]), labels) for place, labels in sets.items() for i in range(12)]
+    rows = [(halves(*lit, [i, *lit]), labels) for lit, labels in sets.items() for i in range(12)]
     Imprinter("raw", cache=False).fit(([r for r, _ in rows], [labels for _, labels in rows])).save(
         tmp_path / "m.imprint"
     )

@@ -14,7 +14,8 @@ from imprint.paper.setting import MAX, Setting, discover
 from imprint.paper.studies import SEEDS, method_text, with_aggregator
 from imprint.paper.tables import find
 from imprint.report.paper_page import markdown_pages
-from imprint.report.sections import Picture, TextTable, Verdict, claim_rows, sections_by_artefact
+from imprint.report.sections import Picture, Verdict, claim_rows, sections_by_artefact
+from imprint.report.text_table import TextTable
 from imprint.study import Instance
 from imprint.tasks import resolve
 from tests.unit.paper.packs import write_pack
@@ -99,6 +100,13 @@ def test_sets_of_a_hundred_classes_serve_the_benchmark_where_the_papers_sets_are
     assert setting.many.datasets == ("many",)
     write_pack(tmp_path / "words-mnist.npz", 10, 5, 1, distance=1.5)
     assert discover(tmp_path).benchmark.datasets == ("mnist", "few")
+
+
+def test_a_role_has_the_backbones_with_all_of_its_data_sets(tmp_path):
+    for backbone, dataset in (("full", "mnist"), ("full", "cifar10"), ("half", "mnist")):
+        write_pack(tmp_path / f"{backbone}-{dataset}.npz", 10, 5, 1)
+    assert discover(tmp_path).benchmark.backbones == ("full",)
+    assert discover(tmp_path, datasets=["mnist"]).benchmark.backbones == ("full", "half")
 
 
 def test_the_table_of_kernel_is_made_where_it_is_asked_for(folder, tmp_path):

@@ -10,7 +10,6 @@ from imprint.report.sections import (
     Picture,
     Run,
     Section,
-    TextTable,
     Verdict,
     claim_rows,
     claims_html,
@@ -19,6 +18,7 @@ from imprint.report.sections import (
     sections_by_artefact,
     tally,
 )
+from imprint.report.text_table import TextTable
 
 PICTURE = Picture("ranks", b'<?xml?><svg width="100pt"><g id="a"/><use href="#a"/></svg>', "Ranks.")
 CLAIM = Claim("Means win.", Verdict.HOLDS, "p 7.1e-15", Verdict.FAILS, "5-nn")

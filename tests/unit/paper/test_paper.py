@@ -17,7 +17,8 @@ from imprint.paper.run import planned_studies, run
 from imprint.paper.setting import Setting, discover
 from imprint.paper.studies import in_pieces, merged, role_study
 from imprint.paper.tables import TableRow, find
-from imprint.report.sections import TextTable, Verdict
+from imprint.report.sections import Verdict
+from imprint.report.text_table import TextTable
 from imprint.study import Instance
 from tests.unit.paper.packs import write_pack
 
@@ -177,6 +178,15 @@ def test_progress_is_that_of_all_studies(folder, tmp_path):
     assert seen[-1].done == seen[-1].total == summary.computed > 0
     assert seen[0].total == summary.computed, "studies that are planned together know their total from the start"
     assert seen[-1].seconds_left == 0
+
+
+@pytest.mark.parametrize("content", ["[]", '"mine"', "{}", '{"format": 99}', "not JSON"])
+def test_a_record_that_imprint_did_not_write_is_refused_and_kept(folder, tmp_path, content):
+    (tmp_path / "paper.json").write_text(content)
+    for action in (lambda: run("paper/table1", discover(folder), tmp_path, workers=1), lambda: read_runs([tmp_path])):
+        with pytest.raises(FileError):
+            action()
+    assert (tmp_path / "paper.json").read_text() == content
 
 
 def test_time_adds_up_over_calls(folder, tmp_path):

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from imprint.collapse import gain_fit
+from imprint.report import figures
 from imprint.report.figures import Cloud, Panel, Series, draw, interval, scatter
 
 
@@ -44,3 +45,23 @@ def test_points_lie_on_a_logarithmic_axis_with_their_line():
     svg = scatter([Cloud("here", {("a", True): (x, y), ("b", False): (x, y)}, gain_fit(x, y))], "NC1", "gain").decode()
     for word in ("here", "NC1", "gain", "a", "b"):
         assert f">{word}<" in svg
+
+
+def test_lines_have_different_markers_and_keep_them_in_all_panels():
+    looks = figures._looks([Panel("one", lines(5)), Panel("two", lines(8))])
+    assert list(looks) == [f"line {i}" for i in range(8)]
+    assert len({look["marker"] for look in looks.values()}) == 8
+
+
+def test_points_are_grouped_by_name_and_filling():
+    cloud = Cloud.of("c", [("a", True, 1, 2), ("a", False, 3, 4), ("b", True, 5, 6), ("a", True, 7, 8)])
+    assert cloud.points == {
+        ("a", True): ([1, 7], [2, 8]),
+        ("a", False): ([3], [4]),
+        ("b", True): ([5], [6]),
+    }
+
+
+def test_an_axis_of_few_powers_of_ten_has_plain_labels():
+    svg = scatter([Cloud.of("c", [("a", True, 0.2, 1.0), ("a", True, 3.0, 2.0)])], "x", "y").decode()
+    assert {">0.2<", ">0.5<", ">1<", ">2<"} <= {f">{text}<" for text in re.findall(r"<text[^>]*>([^<]+)<", svg)}

@@ -50,6 +50,13 @@ def test_medians_over_seeds_then_mean_and_std_over_instances(table):
     assert np.isnan([part.rank, part.std]).all()
 
 
+def test_csv_has_six_significant_digits(table):
+    scores = pa.array([0.1234567] * len(table))
+    exact = tabulate(table.set_column(table.column_names.index("accuracy"), "accuracy", scores))
+    assert {line["mean_accuracy"] for line in csv.DictReader(io.StringIO(as_csv(exact)))} == {"0.123457"}
+    assert {row["mean"] for row in csv.DictReader(io.StringIO(breakdowns_csv(exact.breakdowns)))} <= {"0.123457", ""}
+
+
 def test_comparison_is_of_complete_methods(table):
     tables = tabulate(table)
     assert tables.comparison.names == tuple(line.name for line in tables.lines[:2])

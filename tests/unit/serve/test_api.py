@@ -30,19 +30,19 @@ def test_one_picture_is_learnt_before_the_next_question(client):
     assert client.json("POST", "/api/predict", picture(0))[0] == 409
     client.add("top", 1, 0)
     client.add("bottom", 2, 1)
-    status, (told,) = client.json("POST", "/api/predict?name=new.png&top=2", picture(3, shade=1))
+    status, (reply,) = client.json("POST", "/api/predict?name=new.png&top=2", picture(3, shade=1))
     assert status == 200
-    assert (told["path"], told["label"]) == ("new.png", "bottom")
-    assert [one["label"] for one in told["top"]] == ["bottom", "top"]
-    assert told["probability"] == told["top"][0]["probability"] > 0.5
+    assert (reply["path"], reply["label"]) == ("new.png", "bottom")
+    assert [one["label"] for one in reply["top"]] == ["bottom", "top"]
+    assert reply["probability"] == reply["top"][0]["probability"] > 0.5
     again = client.add("top", 1, 0)
     assert again == (200, {"id": 1, "new": False, "revision": 2, "others": []})
 
 
 def test_what_decided_is_named_with_its_weight(labelled):
-    (told,) = labelled.json("POST", "/api/predict?why", picture(999, shade=1))[1]
-    assert told["measure"] == "weight"
-    best = told["why"][0]
+    (reply,) = labelled.json("POST", "/api/predict?why", picture(999, shade=1))[1]
+    assert reply["measure"] == "weight"
+    best = reply["why"][0]
     assert best["label"] == "bottom"
     assert best["value"] > 0
     assert best["id"] is not None
@@ -66,23 +66,23 @@ def test_changes_are_made_at_once_and_undone(labelled):
         ({"do": "open", "model": "x"}, "must be one of"),
         ({"do": "move"}, "lacks"),
     ):
-        status, told = labelled.change(**entry)
+        status, reply = labelled.change(**entry)
         assert status == 400
-        assert words in told["error"]
+        assert words in reply["error"]
 
 
 def test_every_item_is_judged_by_a_model_that_has_not_seen_it(labelled, project):
     wrong = labelled.add("top", 500, 1)[1]["id"]
     project.evaluated().result()
-    told = labelled.json("GET", "/api/judge")[1]
-    assert told["ready"]
-    assert told["rows"] == 25
-    assert told["accuracy"] == pytest.approx(24 / 25, abs=0.01)  # extrapolated along the learning curve
-    assert told["interval"][0] < 24 / 25 < told["interval"][1]
-    assert told["classes"] == ["top", "bottom"], "in the order in which they were added"
-    assert told["confusion"] == [[12, 1], [0, 12]]
-    assert [one["id"] for one in told["mistakes"]] == [wrong]
-    assert [(one["id"], one["predicted"]) for one in told["mislabelled"]] == [(wrong, "bottom")]
+    reply = labelled.json("GET", "/api/judge")[1]
+    assert reply["ready"]
+    assert reply["rows"] == 25
+    assert reply["accuracy"] == pytest.approx(24 / 25, abs=0.01)  # extrapolated along the learning curve
+    assert reply["interval"][0] < 24 / 25 < reply["interval"][1]
+    assert reply["classes"] == ["top", "bottom"], "in the order in which they were added"
+    assert reply["confusion"] == [[12, 1], [0, 12]]
+    assert [one["id"] for one in reply["mistakes"]] == [wrong]
+    assert [(one["id"], one["predicted"]) for one in reply["mislabelled"]] == [(wrong, "bottom")]
     labelled.change(do="move", ids=[wrong], label="bottom")
     project.evaluated().result()
     assert labelled.json("GET", "/api/judge")[1]["accuracy"] == 1
@@ -92,14 +92,14 @@ def test_what_is_unlike_everything_is_none_of_these(labelled, project):
     for i in range(30):
         labelled.add("top", 200 + i, 0)
     project.evaluated().result()
-    (told,) = labelled.json("POST", "/api/predict", picture(1, shade=0))[1]
-    assert told["label"] == "top"
+    (reply,) = labelled.json("POST", "/api/predict", picture(1, shade=0))[1]
+    assert reply["label"] == "top"
     noise = np.random.default_rng(5).integers(0, 255, (20, 24, 3), dtype=np.uint8)
     out = io.BytesIO()
     __import__("PIL.Image").Image.fromarray(np.rot90(noise) // 2 * 2).save(out, "PNG")
-    (told,) = labelled.json("POST", "/api/predict", out.getvalue())[1]
-    assert told["label"] is None
-    assert told["known"] < 0.05
+    (reply,) = labelled.json("POST", "/api/predict", out.getvalue())[1]
+    assert reply["label"] is None
+    assert reply["known"] < 0.05
 
 
 def test_what_is_taken_away_answers_as_the_page_does(labelled, project, tmp_path):
@@ -125,8 +125,8 @@ def test_what_is_taken_away_answers_as_the_page_does(labelled, project, tmp_path
     by_graph = session.run(["probabilities"], {"pictures": pixels})[0]
     by_file = model.predict_proba(files)
     for file, graph, own in zip(files, by_graph, by_file):
-        (told,) = labelled.json("POST", "/api/predict?top=2", file.read_bytes())[1]
-        page = {one["label"]: one["probability"] for one in told["top"]}
+        (reply,) = labelled.json("POST", "/api/predict?top=2", file.read_bytes())[1]
+        page = {one["label"]: one["probability"] for one in reply["top"]}
         assert np.allclose([page[k] for k in classes], graph, atol=1e-4)
         assert np.allclose([page[k] for k in model.classes_.tolist()], own, atol=1e-4)
     fresh = Imprinter("raw", cache=False, **PARTS).fit(str(tmp_path / "photos"))
@@ -149,14 +149,14 @@ def test_a_model_is_opened_taught_more_and_closed_by_undo(labelled, project, tmp
     raw = labelled.ask("GET", "/api/take/model.imprint")[2]
     assert labelled.json("POST", "/api/open?name=a.imprint", raw)[0] == 200
     assert labelled.labels() == {"bottom": 0, "top": 0}
-    (told,) = labelled.json("POST", "/api/predict?why", picture(999, shade=1))[1]
-    assert told["label"] == "bottom"
-    assert told["why"][0]["name"].startswith("bottom/")
+    (reply,) = labelled.json("POST", "/api/predict?why", picture(999, shade=1))[1]
+    assert reply["label"] == "bottom"
+    assert reply["why"][0]["name"].startswith("bottom/")
     labelled.add("left", 7, 0, size=(24, 20))
     labelled.add("top", 300, 0)
     labelled.change(do="rename", label="bottom", to="low")
-    (told,) = labelled.json("POST", "/api/predict", picture(999, shade=1))[1]
-    assert told["label"] == "low"
+    (reply,) = labelled.json("POST", "/api/predict", picture(999, shade=1))[1]
+    assert reply["label"] == "low"
     assert sorted(exported(project, project.evaluated().result()).classes_.tolist()) == ["left", "low", "top"]
     assert "without its examples" in labelled.change(do="merge", label="low", into="top")[1]["error"]
     for _ in range(4):
@@ -171,7 +171,7 @@ def test_a_hundred_predictions_at_once_are_all_answered(labelled):
             pool.map(lambda i: labelled.json("POST", "/api/predict", picture(1000 + i, shade=i % 2)), range(100))
         )
     assert [status for status, _ in answers] == [200] * 100
-    assert [told[0]["label"] for _, told in answers] == ["top", "bottom"] * 50
+    assert [reply[0]["label"] for _, reply in answers] == ["top", "bottom"] * 50
 
 
 def test_open_pages_hear_of_changes(labelled):
@@ -212,6 +212,6 @@ def test_a_class_that_cannot_name_a_folder_is_refused_with_what_to_do(client, tm
     pictures = [np.full((8, 8), shade, np.uint8) for shade in (0, 9, 200, 255)]
     model = Imprinter("raw", cache=False).fit((pictures, ["../../x", "../../x", "bright", "bright"]))
     model.save(tmp_path / "m.imprint")
-    status, told = client.json("POST", "/api/import?name=m.imprint", (tmp_path / "m.imprint").read_bytes())
+    status, reply = client.json("POST", "/api/import?name=m.imprint", (tmp_path / "m.imprint").read_bytes())
     assert status == 400
-    assert "imprint forget m.imprint '../../x'" in told["error"]
+    assert "imprint forget m.imprint '../../x'" in reply["error"]

@@ -37,11 +37,11 @@ def assert_same(client, model):
     """The page answers as a model in Python does, to 1e-6; rounding may move a p-value by one of the 40 rows."""
     pictures = [np.array(Image.open(io.BytesIO(raw))) for raw in NEW]
     P, known = model.predict_proba(pictures), model.known(pictures)
-    for told, p, value in zip(answers(client), P, known):
-        shares = {one["label"]: one["probability"] for one in told["top"]}
+    for reply, p, value in zip(answers(client), P, known):
+        shares = {one["label"]: one["probability"] for one in reply["top"]}
         assert np.allclose([shares[str(k)] for k in model.classes_.tolist()], p, atol=1e-6, rtol=0)
-        assert told["known"] == pytest.approx(float(value), abs=1 / 41 + 1e-6)
-        assert told["calibrated"]
+        assert reply["known"] == pytest.approx(float(value), abs=1 / 41 + 1e-6)
+        assert reply["calibrated"]
 
 
 @pytest.mark.parametrize("parts", [{}, {"generator": "least_squares", "aggregator": "max"}], ids=["kernel", "solve"])
@@ -76,12 +76,12 @@ def test_a_hundred_real_pictures_get_the_same_answer_in_python_terminal_and_api(
     terminal = json.loads(capsys.readouterr().out)
     api = [client.json("POST", "/api/predict?top=10", path.read_bytes())[1][0] for path in paths]
     for one, other, p, value in zip(terminal, api, P, known):
-        for told in (one, other):
-            shares = {guess["label"]: guess["probability"] for guess in told["top"]}
+        for reply in (one, other):
+            shares = {guess["label"]: guess["probability"] for guess in reply["top"]}
             assert np.allclose(
                 [shares[k] for k in model.classes_.tolist()], p, atol=5e-6, rtol=0
             )  # float32: one row or many
-            assert told["known"] == pytest.approx(float(value), abs=1 / 41 + 1e-6)
+            assert reply["known"] == pytest.approx(float(value), abs=1 / 41 + 1e-6)
 
 
 def test_after_an_example_is_added_the_model_is_calibrated_again_from_all_that_is_known(client, project, tmp_path):
@@ -94,19 +94,19 @@ def test_after_an_example_is_added_the_model_is_calibrated_again_from_all_that_i
     for entry in ({"do": "rename", "label": "top", "to": "upper"}, {"do": "drop", "label": "bottom"}, {"do": "undo"}):
         assert client.change(**entry)[0] == 200
         assert project.evaluated().result(60).history.revision == project.history.revision
-    assert {told["calibrated"] for told in answers(client)} == {True}
+    assert {reply["calibrated"] for reply in answers(client)} == {True}
     client.add("third", 5, 1)
-    (told,) = client.json("POST", "/api/predict?unknown=0.5", NEW[0])[1]
-    assert told["calibrated"]
+    (reply,) = client.json("POST", "/api/predict?unknown=0.5", NEW[0])[1]
+    assert reply["calibrated"]
 
 
 def test_unknown_is_refused_and_not_ignored_where_there_is_no_calibration(client, tmp_path):
     client.json("POST", "/api/import?name=a.imprint", saved(fitted(calibrate=False), tmp_path / "a.imprint"))
-    (told,) = answers(client, NEW[:1])
-    assert (told["known"], told["calibrated"]) == (None, False)
+    (reply,) = answers(client, NEW[:1])
+    assert (reply["known"], reply["calibrated"]) == (None, False)
     for _ in range(2):
-        status, told = client.json("POST", "/api/predict?unknown=0.9", NEW[0])
-        assert (status, told["error"]) == (
+        status, reply = client.json("POST", "/api/predict?unknown=0.9", NEW[0])
+        assert (status, reply["error"]) == (
             409,
             "unknown=0.9 cannot be applied, because the model is not calibrated. The imported model was fitted without "
             "calibration, and it has no examples to calibrate it from.",
@@ -124,14 +124,14 @@ def test_unknown_waits_for_the_evaluation_of_what_was_just_added(client):
         client.add("bottom", 100 + i, 1)
     black = io.BytesIO()
     Image.new("RGB", (24, 20), "black").save(black, "PNG")
-    told = answers(client, [*NEW, black.getvalue()], "&unknown=0.5")
-    assert all(one["known"] is not None for one in told)
-    assert [one["label"] is None for one in told] == [one["known"] < 0.5 for one in told]
-    assert 0 < sum(one["label"] is None for one in told) < len(told)
+    reply = answers(client, [*NEW, black.getvalue()], "&unknown=0.5")
+    assert all(one["known"] is not None for one in reply)
+    assert [one["label"] is None for one in reply] == [one["known"] < 0.5 for one in reply]
+    assert 0 < sum(one["label"] is None for one in reply) < len(reply)
     client.change(do="clear")
     client.add("one", 1)
-    status, told = client.json("POST", "/api/predict?unknown=0.5", NEW[0])
-    assert (status, "Two classes with two examples each are needed." in told["error"]) == (409, True)
+    status, reply = client.json("POST", "/api/predict?unknown=0.5", NEW[0])
+    assert (status, "Two classes with two examples each are needed." in reply["error"]) == (409, True)
 
 
 def test_exports_while_others_add_succeed(client, project):
@@ -167,9 +167,9 @@ def test_a_model_with_pictures_of_any_name_is_explained(project, client, tmp_pat
     container.write(tmp_path / "b.imprint", document, arrays)
     assert client.json("POST", "/api/import?name=b.imprint", (tmp_path / "b.imprint").read_bytes())[0] == 200
     client.add("third", 5, 1)  # the item with the number 1
-    status, (told,) = client.json("POST", "/api/predict?why", NEW[0])
+    status, (reply,) = client.json("POST", "/api/predict?why", NEW[0])
     assert status == 200
-    assert {(one["id"], one["name"]) for one in told["why"] if one["label"] != "third"} <= {
+    assert {(one["id"], one["name"]) for one in reply["why"] if one["label"] != "third"} <= {
         (None, name) for names in document["pictures"] for name in names
     }
     assert client.ask("GET", "/api/export/model.imprint")[0] == 200

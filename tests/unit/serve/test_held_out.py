@@ -31,9 +31,9 @@ def test_held_out_items_are_evaluated_and_never_fitted(labelled, project):
     wrong = hold(labelled, "bottom", 60, 0)
     project.evaluated().result()
     np.testing.assert_array_equal(project.model().head.proxies.weights, head.proxies.weights)
-    told = labelled.json("GET", "/api/evaluation")[1]
-    assert (told["rows"], told["accuracy"]) == (before["rows"], before["accuracy"])
-    held_out = told["held_out"]
+    reply = labelled.json("GET", "/api/evaluation")[1]
+    assert (reply["rows"], reply["accuracy"]) == (before["rows"], before["accuracy"])
+    held_out = reply["held_out"]
     assert (held_out["rows"], held_out["accuracy"]) == (5, 0.8)
     assert held_out["interval"][0] < 0.8 < held_out["interval"][1]
     assert (held_out["classes"], held_out["confusion"]) == (["top", "bottom"], [[4, 0], [1, 0]])
@@ -60,9 +60,9 @@ def test_a_class_with_held_out_items_only_is_not_in_the_model(labelled, project)
     hold(labelled, "left", 70, 0)
     project.evaluated().result()
     assert "left" not in project.model().head.classes.tolist()
-    told = labelled.json("GET", "/api/evaluation")[1]
-    assert told["held_out"]["classes"] == ["top", "left"]
-    assert {"kind": "few", "label": "left", "count": 0} in told["advice"]
+    reply = labelled.json("GET", "/api/evaluation")[1]
+    assert reply["held_out"]["classes"] == ["top", "left"]
+    assert {"kind": "few", "label": "left", "count": 0} in reply["advice"]
 
 
 def test_the_archive_has_train_and_test_as_fit_reads_them(labelled):

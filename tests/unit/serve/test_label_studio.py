@@ -4,10 +4,13 @@ import base64
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
+import numpy as np
 import pytest
 
+from imprint.active.suggestions import PreparedPool
 from imprint.core.errors import ParameterError, UnreadableInput
 from imprint.serve.label_studio import LabelConfig, fetched
+from imprint.serve.store import digest_of
 
 from .conftest import Client, picture, serving
 
@@ -79,6 +82,8 @@ def test_the_protocol(backend, project):
     assert sorted(scores) == [place / 40 for place in range(20)]
     order = sorted(range(20), key=scores.__getitem__)
     assert {n % 2 for n in order[:2]} == {0, 1}  # one of each kind first
+    rows = np.stack([project.rows[digest_of(picture(n, shade=n % 2))] for n in range(20)])
+    assert order == PreparedPool(rows).suggest(20, None).tolist()
 
     for n in order[:4]:
         assert annotate(backend, n, ("top", "bottom")[n % 2])[0] == 200

@@ -112,6 +112,16 @@ def test_what_came_in_one_drop_is_undone_together():
     assert sizes == [5, 4, 2, 0]
 
 
+def test_a_change_after_an_undo_ends_what_can_be_redone():
+    entries = [{"do": "create", "label": "ant"}, {"do": "undo"}, {"do": "create", "label": "bee"}]
+    history = History()
+    for entry in entries:
+        history = history.after(entry)
+    assert replayed(entries) == history
+    with pytest.raises(ParameterError, match="nothing to redo"):
+        history.after({"do": "redo"})
+
+
 def test_an_item_whose_content_the_class_has_is_deleted_when_it_moves_there():
     history = History()
     for label in ("ant", "bee"):

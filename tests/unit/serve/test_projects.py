@@ -23,9 +23,9 @@ def listed(client):
 
 
 def do(client, kind, **entry):
-    status, told = client.json("POST", "/api/projects", {"do": kind, **entry})
-    assert status == 200, told
-    return told
+    status, reply = client.json("POST", "/api/projects", {"do": kind, **entry})
+    assert status == 200, reply
+    return reply
 
 
 def test_projects_are_created_opened_renamed_duplicated_deleted_and_restored(client):
@@ -43,12 +43,12 @@ def test_projects_are_created_opened_renamed_duplicated_deleted_and_restored(cli
     assert client.labels() == {"mug": 1}
     client.add("cup", 3, 1)
     do(client, "rename", id=copy["id"], name="Crockery")
-    status, told = client.json("POST", "/api/projects", {"do": "delete", "id": copy["id"]})
-    assert (status, "open another" in told["error"]) == (400, True)
-    status, told = client.json("POST", "/api/projects", {"do": "delete", "id": "room"})
-    assert (status, "started with this project" in told["error"]) == (400, True), "it has the token"
-    told = do(client, "delete", id=mugs["id"])
-    assert [one["name"] for one in told["deleted"]] == ["Mugs and cups"]
+    status, reply = client.json("POST", "/api/projects", {"do": "delete", "id": copy["id"]})
+    assert (status, "open another" in reply["error"]) == (400, True)
+    status, reply = client.json("POST", "/api/projects", {"do": "delete", "id": "room"})
+    assert (status, "started with this project" in reply["error"]) == (400, True), "it has the token"
+    reply = do(client, "delete", id=mugs["id"])
+    assert [one["name"] for one in reply["deleted"]] == ["Mugs and cups"]
     assert set(listed(client)) == {"Crockery", "room"}
     do(client, "restore", id=mugs["id"])
     do(client, "open", id=mugs["id"])
@@ -64,8 +64,8 @@ def test_wrong_requests_are_refused_in_one_sentence(client):
         ({"do": "create", "name": "a", "kind": "smell"}, "Unknown kind"),
         ({"do": "create", "name": "a:b"}, "cannot name"),
     ):
-        status, told = client.json("POST", "/api/projects", entry)
-        assert (status, words in told["error"]) == (400, True), told
+        status, reply = client.json("POST", "/api/projects", entry)
+        assert (status, words in reply["error"]) == (400, True), reply
 
 
 def test_a_deleted_project_is_removed_after_a_month(client, tmp_path, monkeypatch):
@@ -85,8 +85,8 @@ def test_a_project_that_another_process_has_open_is_left_alone(client, tmp_path)
     first = listed(client)["first"]["id"]
     other = start.opened(tmp_path / "home" / "serve" / first)
     for kind in ("open", "delete"):
-        status, told = client.json("POST", "/api/projects", {"do": kind, "id": first})
-        assert (status, "in use" in told["error"]) == (400, True)
+        status, reply = client.json("POST", "/api/projects", {"do": kind, "id": first})
+        assert (status, "in use" in reply["error"]) == (400, True)
     other.close()
     do(client, "open", id=first)
 

@@ -120,18 +120,18 @@ def _bomb():
 def test_bombs_and_what_is_no_picture_are_refused_in_a_sentence(client):
     svg = b"<svg xmlns='http://www.w3.org/2000/svg'><script>alert(1)</script></svg>"
     for raw in (_bomb(), svg, b"", b"hello", b"%PDF-1.7", _png()[:40], b"\x7fELF" + bytes(99)):
-        status, said = client.json("POST", "/api/items?label=cat&name=a.png", raw)
+        status, reply = client.json("POST", "/api/items?label=cat&name=a.png", raw)
         assert status == 400, raw[:10]
-        assert said["error"].startswith("Cannot read a.png: ")
-        assert said["error"].endswith(".")
+        assert reply["error"].startswith("Cannot read a.png: ")
+        assert reply["error"].endswith(".")
     assert client.json("POST", "/api/predict", b"nothing")[0] == 400
     assert client.labels() == {}
 
 
 def test_what_is_too_large_is_refused_before_it_is_read(client, monkeypatch):
     monkeypatch.setitem(requests.LARGEST, "file", 1000)
-    status, told = client.json("POST", "/api/items?label=cat&name=big.png", bytes(1001))
-    assert (status, told["error"]) == (413, "big.png is too large: the maximum size of a file is 0 kB.")
+    status, reply = client.json("POST", "/api/items?label=cat&name=big.png", bytes(1001))
+    assert (status, reply["error"]) == (413, "big.png is too large: the maximum size of a file is 0 kB.")
     chunks = iter([bytes(600), bytes(600)])
     assert client.json("POST", "/api/items?label=cat", chunks, **{"Transfer-Encoding": "chunked"})[0] == 413
 
@@ -220,8 +220,8 @@ def test_a_long_cookie_costs_no_time(client):
 
 @pytest.mark.parametrize("entry", [{"do": []}, {"do": {}}, {"do": None}, {}, {"do": "open", "model": "x"}, {"do": "x"}])
 def test_a_change_that_is_none_is_refused(client, entry):
-    status, told = client.json("POST", "/api/change", entry)
-    assert (status, "a change must be one of" in told["error"]) == (400, True)
+    status, reply = client.json("POST", "/api/change", entry)
+    assert (status, "a change must be one of" in reply["error"]) == (400, True)
 
 
 @pytest.mark.parametrize(
@@ -238,8 +238,8 @@ def test_a_change_that_is_none_is_refused(client, entry):
     ],
 )
 def test_values_of_any_type_are_refused_in_a_sentence(client, entry):
-    status, told = client.json("POST", "/api/change", entry)
-    assert (status, told["error"].endswith((".", "]"))) == (400, True), told
+    status, reply = client.json("POST", "/api/change", entry)
+    assert (status, reply["error"].endswith((".", "]"))) == (400, True), reply
 
 
 def test_wrong_methods_and_addresses_are_refused_as_json(client):
@@ -254,9 +254,9 @@ def test_wrong_methods_and_addresses_are_refused_as_json(client):
         assert (status, json.loads(raw)["error"]) == (405, "This address does not accept that method."), path
         assert allowed in headers["allow"]
     for path in ("/nowhere", "/api/nowhere", "/static/nowhere.js", "/api/items/7/thumbnail", "/api/export/passwords"):
-        status, told = client.json("GET", path)
+        status, reply = client.json("GET", path)
         assert status == 404
-        assert told["error"].startswith("There is no")
+        assert reply["error"].startswith("There is no")
     status, headers, raw = client.ask("GET", "/api/state", Authorization=None)
     assert (status, headers["content-type"]) == (403, "application/json")
     assert json.loads(raw)["error"].startswith("The token is missing")
@@ -264,8 +264,8 @@ def test_wrong_methods_and_addresses_are_refused_as_json(client):
 
 def test_a_form_is_refused_with_the_right_command(client):
     form = "multipart/form-data; boundary=x"
-    status, told = client.json("POST", "/api/predict", b"--x\r\n", **{"Content-Type": form})
-    assert (status, "curl --data-binary @FILE" in told["error"]) == (415, True)
+    status, reply = client.json("POST", "/api/predict", b"--x\r\n", **{"Content-Type": form})
+    assert (status, "curl --data-binary @FILE" in reply["error"]) == (415, True)
     status, _ = client.json(
         "POST", "/api/items?label=a", _png(), **{"Content-Type": "application/x-www-form-urlencoded"}
     )

@@ -179,8 +179,8 @@ def test_a_damaged_picture_is_refused_left_out_of_the_archive_and_repaired_by_ad
     for i in range(3):
         client.add("top", i)
     damage(project, digest_of(picture(1)))
-    status, told = client.json("GET", "/api/items/2/picture")
-    assert (status, "add it again to repair it" in told["error"]) == (400, True)
+    status, reply = client.json("GET", "/api/items/2/picture")
+    assert (status, "add it again to repair it" in reply["error"]) == (400, True)
     archive = zipfile.ZipFile(io.BytesIO(client.ask("GET", "/api/export/pictures.zip")[2]))
     assert [name.startswith("top/") for name in archive.namelist()] == [True, True, False]
     assert b"top/1-" in archive.read("damaged.txt")

@@ -27,7 +27,7 @@ def png(pixels):
 
 @pytest.fixture(scope="module")
 def model():
-    rows = [(halves(*place, [i, *place]), name.split("|")) for name, place in SETS.items() for i in range(12)]
+    rows = [(halves(*lit, [i, *lit]), name.split("|")) for name, lit in SETS.items() for i in range(12)]
     pictures, labels = zip(*rows)
     return Imprinter("raw", cache=False).fit((list(pictures), list(labels)))
 
@@ -43,8 +43,8 @@ def page(client, project, model, tmp_path):
 
 def test_the_page_answers_as_the_model(page, model):
     assert set(page.labels()) == {"top", "bottom", "bottom + top"}
-    for place, expected in (((1, 1), "bottom + top"), ((1, 0), "top")):
-        pixels = halves(*place, 99)
+    for lit, expected in (((1, 1), "bottom + top"), ((1, 0), "top")):
+        pixels = halves(*lit, 99)
         (answer,) = page.json("POST", "/api/predict", png(pixels))[1]
         P = dict(zip(model.classes_.tolist(), model.predict_proba([pixels])[0]))
         assert sorted(answer["label"].split(" + ")) == sorted(expected.split(" + "))
@@ -56,11 +56,11 @@ def test_the_page_answers_as_the_model(page, model):
 
 
 def test_the_evaluation_has_a_line_per_label(page, model):
-    found = page.json("GET", "/api/evaluation")[1]
-    assert found["ready"]
-    assert [one["label"] for one in found["tags"]["per_label"]] == ["bottom", "top"]
-    assert [one["rows"] for one in found["tags"]["per_label"]] == [24, 24]
-    assert found["tags"]["macro_f1"] == pytest.approx(model.state.head.calibration.f1.mean())
+    evaluation = page.json("GET", "/api/evaluation")[1]
+    assert evaluation["ready"]
+    assert [one["label"] for one in evaluation["tags"]["per_label"]] == ["bottom", "top"]
+    assert [one["rows"] for one in evaluation["tags"]["per_label"]] == [24, 24]
+    assert evaluation["tags"]["macro_f1"] == pytest.approx(model.state.head.calibration.f1.mean())
 
 
 def test_items_are_labelled_with_sets_and_the_export_holds_them(page, project):

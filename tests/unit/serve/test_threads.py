@@ -122,9 +122,9 @@ def test_a_bad_input_fails_alone_in_its_batch(client, project, monkeypatch):
     futures += [project.embed(picture(i), f"{i}.png") for i in range(30, 60)]
     assert all(np.isfinite(future.result(30)).all() for future in futures)
     assert isinstance(bad.exception(30), TaskFailedError)
-    status, told = client.json("POST", "/api/items?label=top", bright)
+    status, reply = client.json("POST", "/api/items?label=top", bright)
     assert status == 500
-    assert told["error"].startswith("The embed thread failed: ")
+    assert reply["error"].startswith("The embed thread failed: ")
     assert client.labels() == {}
 
 
@@ -140,13 +140,13 @@ def _bright():
 
 def test_an_embedding_that_is_not_finite_is_refused(client, project, monkeypatch):
     monkeypatch.setattr(project.backbone, "embed", lambda X: np.full((len(X), project.backbone.width), np.nan, "f4"))
-    status, told = client.json("POST", "/api/items?label=top&name=a.png", picture(1))
+    status, reply = client.json("POST", "/api/items?label=top&name=a.png", picture(1))
     name = project.backbone.record.name
-    assert (status, told["error"]) == (400, f"The embedding of a.png by {name} is not finite.")
+    assert (status, reply["error"]) == (400, f"The embedding of a.png by {name} is not finite.")
     monkeypatch.setattr(project.backbone, "embed", lambda X: np.zeros((len(X), 3), np.float32))
-    status, told = client.json("POST", "/api/items?label=top&name=a.png", picture(1))
+    status, reply = client.json("POST", "/api/items?label=top&name=a.png", picture(1))
     assert status == 400
-    assert told["error"].startswith(f"{name} gave float32 rows of shape (1, 3); they must be float32 of shape (1, ")
+    assert reply["error"].startswith(f"{name} gave float32 rows of shape (1, 3); they must be float32 of shape (1, ")
 
 
 def test_a_request_that_nobody_waits_for_any_more_does_no_harm():
@@ -205,8 +205,8 @@ def test_requests_have_a_deadline(ready, project, monkeypatch):
     monkeypatch.setattr(requests, "DEADLINE", 0.5)
     go = threading.Event()
     patched(project, "embed", lambda original: lambda tasks: (go.wait(20), original(tasks))[1])
-    status, told = ready.json("POST", "/api/predict", picture(991))
-    assert (status, told["error"]) == (503, "There was no answer within 0.5 seconds; try again.")
+    status, reply = ready.json("POST", "/api/predict", picture(991))
+    assert (status, reply["error"]) == (503, "There was no answer within 0.5 seconds; try again.")
     go.set()
     monkeypatch.undo()
     assert ready.json("POST", "/api/predict", picture(991))[0] == 200
