@@ -84,13 +84,13 @@ def load(
     check_split(split)
     if unexpected := sorted(table.keys() - TableOptions.__annotations__.keys()):
         raise TypeError(f"load() got an unexpected keyword argument {unexpected[0]!r}")
+    path, separator = Path(data).expanduser(), table.get("separator")
+    suffix = path.suffix.lower()
+    if labels is not None and suffix != ".npy":
+        raise ParameterError(f"load({os.fspath(data)!r}, labels={os.fspath(labels)!r}): labels go with a .npy file.")
     if isinstance(data, str) and data in names():
         named = replace(load_named(data, split, progress), origin=data, parts=SPLITS)
         return named if labelled else replace(named, labels=NO_LABELS, classes=())
-    path = Path(data).expanduser()
-    if labels is not None and path.suffix.lower() != ".npy":
-        raise ParameterError(f"load({os.fspath(data)!r}, labels={os.fspath(labels)!r}): labels go with a .npy file.")
-    separator, suffix = table.get("separator"), path.suffix.lower()
     if not path.exists():
         raise _no_such_data(data)
     if path.is_dir() and has_tables(path):
