@@ -12,7 +12,7 @@ from imprint.datasets.folder import load_files, load_folder, load_zip
 from imprint.datasets.folder_labels import Nesting
 from imprint.datasets.named import DatasetRecord, DownloadProgress, PublishedFile, load_named, record, records
 from imprint.datasets.numpy_files import load_matrix, load_pack
-from imprint.datasets.split import NO_LABELS, SPLITS, Label, Split, UnreadableInput, check_split
+from imprint.datasets.split import NO_LABELS, SPLITS, Label, Split, UnreadableInput
 from imprint.datasets.tables import SUFFIXES, has_tables, load_table, load_table_folder, table_suffix
 from imprint.datasets.tags import with_tags
 
@@ -81,7 +81,8 @@ def load(
     >>> load("digits").found
     '1,442 pictures of 10 classes (digits)'
     """
-    check_split(split)
+    if split not in SPLITS:
+        raise ParameterError(f"load(split={split!r}): split must be one of 'train', 'test'.")
     if unexpected := sorted(table.keys() - TableOptions.__annotations__.keys()):
         raise TypeError(f"load() got an unexpected keyword argument {unexpected[0]!r}")
     path, separator = Path(data).expanduser(), table.get("separator")
