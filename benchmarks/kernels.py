@@ -87,7 +87,7 @@ def neighbour_rows(repeats: int, whole: bool) -> Iterator[Row]:
 
 def other_rows(repeats: int, whole: bool) -> Iterator[Row]:
     """Maxima, medoids, farthest points, least squares."""
-    E = load(512)
+    E = load(256)
     classes = np.unique(E.labels)
     starts = np.searchsorted(E.labels, classes)
     Q = E.test if whole else E.test[:2000]
@@ -96,7 +96,7 @@ def other_rows(repeats: int, whole: bool) -> Iterator[Row]:
         return float((classes[scores.argmax(axis=1)] == E.test_labels[: len(scores)]).mean())
 
     yield compare(
-        "class_maxima", f"{len(E.train):,} x {len(Q):,} x 512", "all scores at once",
+        "class_maxima", f"{len(E.train):,} x {len(Q):,} x 256", "all scores at once",
         lambda _: class_maxima(Q, E.train, starts), lambda _: peers.whole_maxima(Q, E.train, starts),
         ("accuracy", accuracy, accuracy), repeats,
     )  # fmt: skip
@@ -106,11 +106,11 @@ def other_rows(repeats: int, whole: bool) -> Iterator[Row]:
         "alternate": lambda s: alternate(Pairwise(X), 20, np.ones(len(X))),
     }.items():
         yield compare(
-            name, f"{len(X):,} x 512, k = 20", "published k-medoids (restated)",
+            name, f"{len(X):,} x 256, k = 20", "published k-medoids (restated)",
             method, lambda _: peers.alternating_medoids(X, 20), ("cost", lambda r: float(np.sum(r[2])), float), repeats,
         )  # fmt: skip
     yield compare(
-        "farthest_points", f"{len(X):,} x 512, k = 20", "published (restated)",
+        "farthest_points", f"{len(X):,} x 256, k = 20", "published (restated)",
         lambda s: farthest_points(X, 20, s), lambda s: peers.torch_farthest(X, 20, s),
         ("sum of rows", lambda r: float(np.sum(r)), lambda r: float(np.sum(r))), repeats,
     )  # fmt: skip
@@ -122,7 +122,7 @@ def other_rows(repeats: int, whole: bool) -> Iterator[Row]:
         return (cho_solve(cho_factor(system), means.T).T / len(means)).astype(np.float32)
 
     yield compare(
-        "gram, Cholesky", f"{len(E.train):,} x 512", "published least squares (restated)",
+        "gram, Cholesky", f"{len(E.train):,} x 256", "published least squares (restated)",
         ours, lambda _: peers.inverse_least_squares(E.train, np.searchsorted(classes, E.labels), 1e-4),
         ("accuracy", lambda w: accuracy(E.test @ w.T), lambda w: accuracy(E.test @ w.T)), repeats,
     )  # fmt: skip

@@ -53,14 +53,12 @@ class Method:
 
     def __post_init__(self) -> None:
         if self.aggregator.needs_points and not self.generator.points:
-            rule = (
-                "decides by distances, and these proxies are directions, no points; use a generator that makes points"
-            )
+            rule = "decides by distances, but these proxies are directions, not points; use a generator of points"
             raise ParameterError(f"{self.generator} with {self.aggregator}: {self.aggregator} {rule}.")
 
     @classmethod
     def of(cls, *, generator: Any, aggregator: Any, **norms: Any) -> "Method":
-        """The method of five texts or components; an unknown or unsuitable name is refused.
+        """The method of five components, each given as a component or as text such as `kmeans(k=20)`.
 
         >>> print(Method.of(norm_pre="l2", generator="mean", norm_post="l2", norm_inf="l2", aggregator="max"))
         l2 / mean / l2 / l2 / max
@@ -80,7 +78,7 @@ class Method:
         return isinstance(self.generator, PerClassGenerator) and not self.norm_post.uses_reference
 
     def stored_texts(self) -> dict[str, str]:
-        """The components as texts for a file; refuses a component without a registered name."""
+        """The components as texts for a file; an error if one has no registered name."""
         return {part: FAMILIES[part].stored_text(getattr(self, part)) for part in PARTS}
 
     def summarise(
@@ -92,12 +90,10 @@ class Method:
         if is_torch(parts[0]) and not self.generator.takes_tensors:
             raise ParameterError(f"{self.generator}: it does not compute on tensors of this device; give X.cpu().")
         scaled, rngs = [self.norm_pre.apply(X) for X in parts], [class_rng(seed, label) for label in labels]
-        if weights is None:
-            summaries = self.generator.summarise_all(scaled, rngs)
-            return [ClassState(self._finite(s), self.sums(X, N)) for X, N, s in zip(parts, scaled, summaries)]
-        self._check_takes_weights()
-        summaries = self.generator.summarise_all(scaled, rngs, weights)
-        each = zip(parts, scaled, summaries, weights)
+        if weights is not None:
+            self._check_takes_weights()
+        summaries = self.generator.summarise_all(scaled, rngs, *([] if weights is None else [weights]))
+        each = zip(parts, scaled, summaries, [None] * len(parts) if weights is None else weights)
         return [ClassState(self._finite(s), self.sums(X, N, weight)) for X, N, s, weight in each]
 
     def extend(self, state: ClassState, X: Array, seed: int, label: object, weight: Array | None = None) -> ClassState:
@@ -132,7 +128,7 @@ class Method:
         return W, sizes
 
     def _finite(self, arrays: State) -> State:
-        """The arrays unchanged; refused if the rows were too large to calculate with."""
+        """The arrays unchanged; an error if the rows were too large for their type."""
         if not all(np.isfinite(array).all() for array in arrays.values()):
             raise ParameterError(f"{self.generator}: the rows are too large to calculate with; scale them down.")
         return arrays

@@ -42,7 +42,7 @@ LARGEST_LABELS = 2**28
 """The maximum size of the labels as an array, in bytes; every entry is as wide as the longest label."""
 HEAD_KEYS = ("parts", "seed", "dtype", "width", "labels", "calibration", "tags")
 OTHER_KEYS = ("kind", "written_by", "features", "backbone", "pictures", "kept", "card", "names", "flat", "class_weight")
-"""The keys of a document: those of a head, and those of the models that contain it."""
+"""The keys of a document: those of a head, and those of models that contain a head."""
 PICTURES = "pictures."
 """The prefix of the names of arrays that belong to exemplar pictures."""
 ENDS = ("values", "shapes")
@@ -101,7 +101,7 @@ def head_from_parts(
 ) -> Head | TagHead:
     """The head from the document and arrays of `head_to_parts`; anything else is refused."""
     if "kept" in document:
-        raise FileError(f"{source} keeps the classes of its network's own head: use Imprinter.load.")
+        raise FileError(f"{source} keeps the pre-trained classes of its network: use Imprinter.load.")
     try:
         method = Method.of(**{part: FAMILIES[part].restore(str(document["parts"][part])) for part in PARTS})
     except (KeyError, TypeError):
@@ -110,8 +110,8 @@ def head_from_parts(
         raise FileError(f"{source}: {e}") from None
     if unread := _unread_names(method, document, arrays):
         raise FileError(
-            f"{source}: it holds {unread[0]!r}, which this imprint does not know and so cannot take into account; fit "
-            f"the model again, or use the imprint that wrote it ({document.get('written_by', 'unknown')!r:.20})."
+            f"{source}: it holds {unread[0]!r}, which this version of imprint does not know; fit the model again, or "
+            f"use the version that wrote it ({document.get('written_by', 'unknown')!r:.20})."
         )
     try:
         head = _head(method, document, unshare_rows(arrays))

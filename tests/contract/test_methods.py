@@ -223,7 +223,7 @@ def test_aggregators_that_need_points_are_refused_where_there_are_none():
     clash = [(g, a) for g, a in pairs if aggregators.family.resolve(a).needs_points and g not in POINTS]
     assert clash
     for g, a in clash:
-        with pytest.raises(ParameterError, match=r"decides by distances, and these proxies are directions, no points"):
+        with pytest.raises(ParameterError, match=r"decides by distances, but these proxies are directions, not points"):
             ImprintClassifier(generator=g, aggregator=a).fit(X, y)
 
 

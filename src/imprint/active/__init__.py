@@ -1,4 +1,4 @@
-"""Active learning: which rows of an unlabelled pool to label next, and when new inputs stop looking like old ones."""
+"""Active learning: which rows of an unlabelled pool to label next. Drift: when inputs look unlike the training data."""
 
 from imprint.active.suggestions import Suggestions, suggest
 

@@ -19,9 +19,9 @@ from imprint.head import Decider
 EXPONENTS = np.array([1.0, 0.75, 0.5, 0.25, 0.05])
 """Power bets e p^(e - 1) (Vovk); the exponent 1 does not bet."""
 SWITCH = 0.001
-"""Share of the capital that is divided equally among all bets before each input, so that a late change is found."""
+"""Share of the capital that is divided equally among all bets before each input, so that a late change is detected."""
 LEVELS = (20, 100)
-"""Evidence at which an alarm is given: odds of at least so much to one against the training data."""
+"""Evidence at which an alarm is given: the minimum odds, to one, against the training data."""
 REMEMBERED = 500
 """Inputs that are kept to show the evidence."""
 EXTENDED = 10_000
@@ -29,7 +29,7 @@ EXTENDED = 10_000
 
 
 def spoken_time(seconds: float, now: float | None = None) -> str:
-    """A time as users read it: the weekday and the hour in the last six days, else the date.
+    """A time for users: the weekday and the hour within the last six days, otherwise the date.
 
     >>> now = datetime(2026, 11, 19, 12, 0).timestamp()
     >>> spoken_time(now - 48 * 3600, now), spoken_time(now - 30 * 24 * 3600, now)
@@ -40,7 +40,7 @@ def spoken_time(seconds: float, now: float | None = None) -> str:
 
 
 class Unfamiliar(NamedTuple):
-    """One input of a suspicious stretch: its p-value, its name and when it came."""
+    """One input of a suspicious stretch: its p-value, its name and its time."""
 
     p_value: float
     name: str
@@ -81,7 +81,7 @@ class DriftMonitor:
     def observe(self, p_value: float, name: str, when: str = "") -> str | None:
         """Take one input into account. Returns the sentence of an alarm when the evidence first reaches a level.
 
-        `when` is the time of the input as users read it; by default, an alarm names the input.
+        `when` is the time of the input for users; without it, an alarm names the input.
         """
         p = self._conformal(p_value)
         self.inputs += 1

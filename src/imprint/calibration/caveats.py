@@ -1,4 +1,4 @@
-"""What a small sample does not allow to conclude, each in one sentence with its remedy."""
+"""The limits of small samples, each in one sentence with a remedy."""
 
 import warnings
 from typing import Any
@@ -8,21 +8,21 @@ from imprint.core.errors import SmallSampleWarning
 
 USUAL_LEVEL = 0.05
 ENOUGH = 5
-"""Rows of a class from which every fold leaves it at least four fifths of them."""
+"""Rows of a class from which on each fold holds out at most a fifth of them."""
 
 
 def caveats(folds: CrossValidation, things: str = "rows") -> list[str]:
-    """The limits of `known` and of the expected accuracy; none where there are enough rows."""
+    """Sentences about `known` and the expected accuracy; none if there are enough rows."""
     sizes = {label: len(held.digests) for label, held in folds.held.items()}
     sentences = [p_value_caveat(folds, USUAL_LEVEL, things)]
     single = [label for label, size in sizes.items() if size == 1]
     if len(sizes) == 1:
-        sentences.append("With one class there is no accuracy to expect: add a second class.")
+        sentences.append("With one class the accuracy cannot be estimated: add a second class.")
     elif len(single) == len(sizes):
-        sentences.append(f"With one of the {things} of every class no accuracy can be expected: add {things}.")
+        sentences.append(f"Too few {things}: with one per class, the accuracy cannot be estimated; add {things}.")
     elif single:
         which = f"{single[0]!r} has" if len(single) == 1 else f"{len(single)} classes have"
-        sentences.append(f"{which} only one of the {things} and cannot be assessed: add {things}.")
+        sentences.append(f"Too few {things}: {which} only one and cannot be assessed; add {things}.")
     elif sizes and min(sizes.values()) < ENOUGH:
         label = min(sizes, key=sizes.__getitem__)
         sentences.append(
@@ -35,7 +35,7 @@ def caveats(folds: CrossValidation, things: str = "rows") -> list[str]:
 def p_value_caveat(
     folds: CrossValidation, level: float, things: str = "rows", remedy: str = "refuse below"
 ) -> str | None:
-    """One sentence where no p-value of `known` can fall below a level; None where some can.
+    """One sentence if no p-value of `known` can fall below a level; None otherwise.
 
     `remedy` is how the user's interface sets the level.
     """
@@ -45,7 +45,7 @@ def p_value_caveat(
         return None
     if not rows:
         return (
-            f"With one of the {things} of every class the p-values of known are 1 and nothing is refused: add {things}."
+            f"Too few {things}: with one per class, the p-values of known are 1 and nothing is refused; add {things}."
         )
     count = "one of the" if rows == 1 else f"{rows}"
     return (
@@ -55,7 +55,7 @@ def p_value_caveat(
 
 
 def warn_of_small_samples(folds: Any, things: str = "rows", of_known: bool = False) -> None:
-    """Warn the caller's caller where a calibrated model has too few rows: for `known`, or for anything."""
+    """Warn the caller's caller if a calibrated model has too few rows: for `known` only, or for any estimate."""
     if isinstance(folds, CrossValidation):
         sentences = [p_value_caveat(folds, USUAL_LEVEL, things)] if of_known else caveats(folds, things)
         for sentence in filter(None, sentences):

@@ -18,7 +18,7 @@ ARRAYS = tuple(f"{PREFIX}{name}" for name in ("reference", "below"))
 EARLIER_ARRAYS = (f"{PREFIX}usual",)
 """Arrays of files whose calibration is computed again."""
 TEMPERATURES = (1e-6, 1e6)
-"""The limits of a temperature in a file; those that are fitted lie well within."""
+"""The range of temperatures in a file; fitted temperatures lie well within it."""
 SHARED, STATE_ROWS = "shared", "state/rows"
 
 
@@ -39,7 +39,7 @@ def calibration_to_parts(calibration: Calibration) -> tuple[dict[str, Any], dict
 
 
 def calibration_from_parts(numbers: dict[str, Any], arrays: dict[str, Array]) -> Calibration | None:
-    """What `calibration_to_parts` described; KeyError, TypeError or ValueError for anything else.
+    """The calibration from the parts of `calibration_to_parts`; KeyError, TypeError or ValueError for anything else.
 
     None for a file of an earlier version, whose calibration is computed again.
     """
@@ -68,9 +68,9 @@ def check_reference(reference: Array, below: Array) -> None:
 
 
 def share_rows(arrays: dict[str, Array]) -> dict[str, Array]:
-    """Arrays of a model without the proxies that are held rows, or held rows at unit length: these are stored once.
+    """The arrays of a model without proxies that are held rows, or held rows at unit length: rows are stored once.
 
-    Of such a class `SHARED` holds which rows they are and what each is divided by.
+    For such a class, `SHARED` holds the indices of the rows and the numbers by which they are divided.
     """
     if STATE_ROWS + "/values" not in arrays:
         return arrays
@@ -85,7 +85,7 @@ def share_rows(arrays: dict[str, Array]) -> dict[str, Array]:
 
 
 def unshare_rows(arrays: dict[str, Array]) -> dict[str, Array]:
-    """What `share_rows` was given; raises KeyError, ValueError or IndexError where the file contradicts itself."""
+    """The inverse of `share_rows`; raises KeyError, ValueError or IndexError if the file is inconsistent."""
     shared = to_stacks(arrays, SHARED)
     if not shared:
         return arrays
@@ -106,7 +106,7 @@ def unshare_rows(arrays: dict[str, Array]) -> dict[str, Array]:
 
 
 def _reference(proxies: Array, held: Array) -> dict[str, Array] | None:
-    """Which held rows the proxies are, bit for bit, and what each is divided by; None where one is not."""
+    """The indices of the held rows that equal the proxies bit for bit, and the divisors; None if one equals none."""
     if len(proxies) > len(held):
         return None
     for length in (np.ones(len(held), dtype=held.dtype), lengths(held)):

@@ -13,7 +13,7 @@ SMALLEST = 1e-37
 LARGEST_FLOOR = 0.99
 FLOOR_WITHOUT_ROWS = 0.5
 UNEXPLAINED_ROWS, EXPLAINED_ROWS = 0.1, 20
-"""The prior of the floor: so many rows that only the floor explains, and so many that it does not."""
+"""The beta prior of the floor, as numbers of rows that only the floor explains, and that the scores explain."""
 LOG_TEMPERATURES = (-3.0, 3.0)
 
 

@@ -19,6 +19,6 @@ def main(args: Sequence[str] | None = None) -> int:
         from imprint.cli._run import run
 
         return run(args)
-    except KeyboardInterrupt:  # while the libraries are loaded, too
+    except KeyboardInterrupt:  # also while libraries are imported
         sys.stderr.write("Stopped.\n")
         return STOPPED

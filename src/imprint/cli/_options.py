@@ -44,8 +44,8 @@ Tree = Annotated[
     bool | None,
     typer.Option(
         "--tree/--flat",
-        help="Whether sub-folders of classes, and labels such as animal/cat, are a tree of classes, or each top folder "
-        "is one class. [default: a tree, unless the sub-folders are numbers]",
+        help="Read sub-folders of classes, and labels such as animal/cat, as a tree of classes, or each top folder as "
+        "one class. [default: a tree, unless the sub-folders have numbers as names]",
         show_default=False,
     ),
 ]

@@ -18,7 +18,7 @@ def command(
     model: Annotated[
         Path | None,
         typer.Argument(
-            metavar="[MODEL]",
+            metavar="MODEL",
             help="A model that `imprint fit` wrote, or a folder with one sub-folder of pictures per class.",
             show_default=False,
         ),
@@ -30,12 +30,8 @@ def command(
     folder: Annotated[
         Path | None, typer.Option(help="The folder of the project. [default: one below IMPRINT_HOME]")
     ] = None,
-    backbone: Annotated[
-        str | None, typer.Option("--backbone", "-b", help="The network, see `imprint list backbones`.")
-    ] = None,
-    recipe: Annotated[
-        str | None, typer.Option("--recipe", "-r", help="A method by name, see `imprint list recipes`.")
-    ] = None,
+    backbone: options.Backbone = None,
+    recipe: options.Recipe = None,
     label_studio: Annotated[
         bool,
         typer.Option(

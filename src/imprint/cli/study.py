@@ -53,7 +53,7 @@ def run(
     backbones: Annotated[str, typer.Option(help="For paper/...: only these, separated by commas.")] = "",
     datasets: Annotated[str, typer.Option(help="For paper/...: only these, separated by commas.")] = "",
     maps: Annotated[
-        int, typer.Option(help='For paper/...: how many of the ten label maps of "d in 1".', min=1, max=10)
+        int, typer.Option(help='For paper/...: number of the ten label maps of "d in 1".', min=1, max=10)
     ] = 10,
     beside: Annotated[
         str, typer.Option(help="For paper/...: repeat the studies with another aggregator than max, such as kernel.")
@@ -90,22 +90,23 @@ def report(
     folders: Annotated[
         list[Path],
         typer.Argument(
-            metavar="DIR...",
-            help="Where a study was run; several for studies of the paper, shown next to each other.",
+            metavar="DIR",
+            help="The results of a study; for studies of the paper, several folders are compared.",
             show_default=False,
         ),
     ],
     metric: Annotated[str, typer.Option(help="accuracy, macro_f1 or weighted_f1.")] = "accuracy",
     best: Annotated[int, typer.Option(help="Number of methods that the diagram compares.", min=2, max=50)] = 10,
     to: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Where the report goes. [default: `report` in the first DIR]")
+        Path | None, typer.Option(metavar="DIR", help="The folder of the report. [default: `report` in the first DIR]")
     ] = None,
     json: options.Json = False,
 ) -> None:
-    """Report on a study: tables, ranks and a diagram.
+    """Report on a study.
 
-    Prints the table, and writes it as text, CSV, LaTeX and one HTML page into the folder `report` in DIR. Of studies of
-    the paper it writes one page with everything that was run, in one folder or several, next to the published results.
+    Prints a table with ranks, and writes it with a diagram as text, CSV, LaTeX and one HTML page into the folder
+    `report` in DIR. For studies of the paper, it writes one page about everything that was run, in one folder or
+    several, next to the published results.
     """
     folder = folders[0]
     if len({f.resolve() for f in folders}) < len(folders):
@@ -129,7 +130,7 @@ def report(
 
 @app.command()
 def export(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Where studies were run.", show_default=False)],
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="The results of studies.", show_default=False)],
     output: Annotated[
         Path | None,
         typer.Option(
@@ -138,9 +139,10 @@ def export(
     ] = None,
     json: options.Json = False,
 ) -> None:
-    """Write every result to one file for pandas, polars, R or a spreadsheet.
+    """Write every result to one Parquet or CSV file.
 
-    One row per experiment: its settings, results and cost. A Parquet file describes each column, and so does `--json`.
+    pandas, polars, R and spreadsheets read it. It has one row per experiment: its settings, results and cost. The
+    Parquet file and `--json` describe each column.
     """
     path = output or folder / "results.parquet"
     if output is not None:

@@ -3,6 +3,7 @@
 import json as json_format
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,6 +15,7 @@ from imprint.cli import _terminal as terminal
 from imprint.cli._files import check_model
 from imprint.core.errors import FileError, ParameterError
 from imprint.imprinter import Imprinter
+from imprint.imprinter.predictions import predictions
 from imprint.modalities import of_file
 
 BATCH = 64
@@ -55,17 +57,19 @@ def command(
 
 
 class _Watcher:
-    """The files of a folder that have been classified."""
+    """Classifies each file of a folder once."""
 
     def __init__(self, model: Imprinter, monitor: DriftMonitor, folder: Path, json: bool):
         self.model, self.monitor, self.folder, self.json = model, monitor, folder, json
         self.unreadable: list[Any] = []
         self._done: set[Path] = set()
-        self._sizes: dict[Path, tuple[int, int]] = {}
+        self._scan: dict[Path, tuple[float, int]] = {}  # time of the last change, and size, of the files not yet done
 
     def classify(self, settled: bool) -> None:
         """Classify new files, the oldest first; with `settled`, those that have not changed since the last scan."""
-        new = self._new(settled)
+        before, self._scan = self._scan, self._new_files()
+        new = [path for path, facts in self._scan.items() if not settled or before.get(path) == facts]
+        new.sort(key=lambda path: (self._scan[path], path))
         for first in range(0, len(new), BATCH):
             batch = new[first : first + BATCH]
             self._done.update(batch)
@@ -73,29 +77,27 @@ class _Watcher:
             terminal.skipped(seen.skipped)
             self.unreadable += seen.skipped
             if len(seen.X):
-                answers = zip(seen.names, self.model.top(seen, 1), self.model.known(seen).tolist())
-                for name, ((label, probability), *_), known in answers:
-                    self._report(name, {"label": label, "probability": probability, "known": known})
+                for answer in predictions(self.model.state.head, self.model.tree, seen, top=1):
+                    self._report(answer)
 
-    def _new(self, settled: bool) -> list[Path]:
-        sizes = {}
+    def _new_files(self) -> dict[Path, tuple[float, int]]:
+        files = {}
         for path in self.folder.rglob("*"):
             if path not in self._done and of_file(path) == self.model.embedder.kind and path.is_file():
-                facts = path.stat()
-                sizes[path] = facts.st_size, facts.st_mtime_ns
-        new = [path for path, size in sizes.items() if not settled or self._sizes.get(path) == size]
-        self._sizes = sizes
-        return sorted(new, key=lambda path: (sizes[path][1], path))
+                with suppress(FileNotFoundError):  # it was moved away meanwhile
+                    facts = path.stat()
+                    files[path] = facts.st_mtime, facts.st_size
+        return files
 
-    def _report(self, name: str, answer: dict[str, Any]) -> None:
+    def _report(self, answer: dict[str, Any]) -> None:
+        name, label, probability, known = (answer[key] for key in ("path", "label", "probability", "known"))
         if self.json:
-            terminal.write(json_format.dumps({"path": name, **answer}) + "\n")
+            facts = {"path": name, "label": label, "probability": probability, "known": known}
+            terminal.write(json_format.dumps(facts) + "\n")
         else:
-            probability = terminal.percent(answer["probability"])
-            terminal.write(f"{name}\t{answer['label']}\t{probability}\t{answer['known']:.3f}\n")
+            terminal.write(f"{name}\t{label}\t{terminal.percent(probability)}\t{known:.3f}\n")
         sys.stdout.flush()
-        when = spoken_time(Path(name).stat().st_mtime)
-        if alarm := self.monitor.observe(answer["known"], name, when):
+        if alarm := self.monitor.observe(known, name, spoken_time(self._scan[Path(name)][0])):
             report_drift(alarm, self.monitor)
 
 

@@ -95,39 +95,47 @@ class Factor:
         self._backward(B)
 
     def _forward(self, B: Any) -> None:
-        if is_torch(B):
-            return self._forward_on_device(B)
-        first = int(B.any(axis=0).argmax())  # solutions are zero before, like right-hand sides
+        first, width = _first_column(B), _columns_together(B)
         for beside, corner in zip(self.beside, self.corners):
             start, stop = beside.shape[1], beside.shape[1] + len(corner)
-            if stop > first:
-                known = min(first, start)
-                B[:, start:stop] -= B[:, known:start] @ beside[:, known:].T
-                B[:, start:stop] = B[:, start:stop] @ corner.T
-
-    def _forward_on_device(self, B: Any) -> None:
-        """The same, in products that occupy a whole GPU: of 2048 x n x 1024 or 1024 x n x 2048 (62 TFLOP/s on an H200,
-        2048 x n x 2048 reach 54)."""
-        half = DEVICE_BLOCK // 2
-        columns = half if len(B) > half else DEVICE_BLOCK
-        for beside, corner in zip(self.beside, self.corners):
-            start, stop = beside.shape[1], beside.shape[1] + len(corner)
-            for first in range(start, stop, columns):
-                last = min(first + columns, stop)
-                B[:, first:last].addmm_(B[:, :start], beside[first - start : last - start].T, alpha=-1)
-            for last in range(stop, start, -columns):  # the inverse is lower triangular
-                first = max(last - columns, start)
-                B[:, first:last] = B[:, start:last] @ corner[first - start : last - start, : last - start].T
+            if stop <= first:
+                continue
+            known, out = min(first, start), B[:, start:stop]
+            for rows in (slice(a, a + width) for a in range(0, len(corner), width)):
+                _subtract_product(out[:, rows], B[:, known:start], beside[rows, known:].T)
+            for last in range(len(corner), 0, -width):  # the inverse is lower triangular
+                rows = slice(max(last - width, 0), last)
+                out[:, rows] = out[:, :last] @ corner[rows, :last].T
 
     def _backward(self, B: Any) -> None:
         for beside, corner in zip(reversed(self.beside), reversed(self.corners)):
             start, stop = beside.shape[1], beside.shape[1] + len(corner)
             part = B[:, start:stop] @ corner
             B[:, start:stop] = part
-            if is_torch(B):
-                B[:, :start].addmm_(part, beside, alpha=-1)  # no memory for the product
-            else:
-                B[:, :start] -= part @ beside
+            _subtract_product(B[:, :start], part, beside)
+
+
+def _first_column(B: Any) -> int:
+    """The first column that is not zero: solutions are zero before it. Aligned in memory for a GPU."""
+    if is_torch(B):
+        return int(B.any(0).byte().argmax()) // 64 * 64
+    return int(B.any(axis=0).argmax())
+
+
+def _columns_together(B: Any) -> int:
+    """Columns of a block that are solved together: on a GPU half of them where many rows are solved.
+
+    An H200 multiplies 2048 x n x 1024 at 62 TFLOP/s and 2048 x n x 2048 at 54.
+    """
+    return block_rows(B) // 2 if is_torch(B) and len(B) > block_rows(B) // 2 else block_rows(B)
+
+
+def _subtract_product(out: Any, A: Any, B: Any) -> None:
+    """out -= A B."""
+    if is_torch(out):
+        out.addmm_(A, B, alpha=-1)  # no memory for the product
+    else:
+        out -= A @ B
 
 
 def _inverse_factor(M: Any) -> Any:
@@ -146,7 +154,8 @@ def _inverse_factor(M: Any) -> Any:
 
 def _in_slices(function: Callable[[Any], None], B: Any) -> Any:
     if is_torch(B):
-        function(B)
+        if B.numel():
+            function(B)
         return B
     with one_blas_thread():
         on_all_cores(lambda start: function(B[start : start + SLICE]), range(0, len(B) if B.size else 0, SLICE))
@@ -154,10 +163,13 @@ def _in_slices(function: Callable[[Any], None], B: Any) -> Any:
 
 
 def _products(A: Any) -> Any:
-    """Inner products of the rows of A."""
+    """Inner products of the rows of A; of tensors, only the lower triangle is complete."""
+    out = zeros_like((len(A), len(A)), A)
     if is_torch(A):
-        return A @ A.T
-    out = np.empty((len(A), len(A)))
+        for start in range(0, len(A), DEVICE_BLOCK // 2):
+            stop = start + DEVICE_BLOCK // 2
+            out[start:, start:stop] = A[start:] @ A[start:stop].T
+        return out
 
     def fill(start: int) -> None:
         np.matmul(A[start : start + SLICE], A.T, out=out[start : start + SLICE])

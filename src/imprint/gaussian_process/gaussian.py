@@ -66,7 +66,7 @@ def exact_products(x: Any) -> AbstractContextManager[None]:
     """A context in which products of tensors like x keep all bits of float32."""
     if not is_torch(x):
         return nullcontext()
-    from imprint.kernels.tensor.device import exact_float32
+    from imprint.kernels.tensor.scores import exact_float32
 
     return exact_float32()
 

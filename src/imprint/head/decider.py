@@ -1,4 +1,4 @@
-"""What decides: the interface that a `Head` and a head with pre-trained classes share."""
+"""`Decider`: the interface of every fitted head, and how scores become predictions."""
 
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from imprint.head.head import Head
 
 SCORES_AT_ONCE = 2**24
-"""The largest number of scores in memory where only the winners are needed."""
+"""The maximum number of scores in memory if only the winners are needed."""
 
 
 class Calibrated(Protocol):
-    """What cross-validation tells about a model; `imprint.calibration` computes it."""
+    """The calibration of a model, which `imprint.calibration` computes."""
 
     @property
     def expected_accuracy(self) -> float: ...
@@ -31,7 +31,7 @@ class Calibrated(Protocol):
 
 
 class Assessor(Protocol):
-    """What is fitted together with a head in order to calibrate it: `imprint.calibration.CrossValidation`."""
+    """A cross-validation that is updated together with a head: `imprint.calibration.CrossValidation`."""
 
     @property
     def calibration(self) -> Calibrated: ...
@@ -40,9 +40,9 @@ class Assessor(Protocol):
 
 
 class Decider(Protocol):
-    """What turns embeddings into classes: `Head`, and a head next to the pre-trained classes of a network.
+    """Classifies embeddings: `Head`, `TagHead` for tags, and `PretrainedHead` for pre-trained and new classes.
 
-    Scores follow from the normalised query, the aggregator and what the aggregator prepared.
+    The aggregator computes scores from normalised queries and from what it prepared once from the proxies.
     """
 
     tags: ClassVar[bool] = False
@@ -50,7 +50,7 @@ class Decider(Protocol):
 
     @property
     def imprinted(self) -> "Head":
-        """The part that was imprinted."""
+        """The head of the imprinted classes."""
         ...
 
     @property
@@ -65,7 +65,7 @@ class Decider(Protocol):
 
     @property
     def owners(self) -> Array:
-        """What the labels of the proxies are indices of: the classes, or the label sets of tags."""
+        """The labels that `proxies.labels` refer to: the classes, or the label sets of tags."""
         return self.classes
 
     @property
@@ -90,7 +90,7 @@ class Decider(Protocol):
 
     @property
     def calibration(self) -> Calibrated:
-        """What cross-validation tells about this head; refused where it is not calibrated."""
+        """The calibration; raises `NotFittedError` if there is none."""
         ...
 
     def learn(self, X: Array, y: Array, weight: Array | None = None) -> Self:
@@ -106,7 +106,7 @@ class Decider(Protocol):
         return LabelTree.of(self.classes.tolist(), flat=flat)
 
     def without(self, label: Any) -> Self:
-        """This head without a class, or without the classes below a node of the tree; a class goes first."""
+        """This head without a class or, if no class has this label, without the classes below this node of the tree."""
         labels = self.classes.tolist()
         head = self
         for leaf in [label] if label in labels else self.tree().leaves(label) or [label]:
@@ -132,7 +132,7 @@ class Decider(Protocol):
         return self.aggregator.scores(self._normalised(Q), self.prepared)
 
     def _normalised(self, Q: Array) -> Array:
-        """Queries as the aggregator takes them; refused where they are not as wide as the proxies."""
+        """Normalised queries; refused if they are not as wide as the training rows."""
         width = self.imprinted.width or self.proxies.weights.shape[1]
         if Q.shape[1] != width:
             raise ParameterError(f"X has {Q.shape[1]} columns; the model was fitted on {width}.")
@@ -153,7 +153,7 @@ class Decider(Protocol):
         return keep_winners(self.calibration.probabilities(P) if self.calibrated else P, S)
 
     def doubt(self, Q: Array) -> Array | None:
-        """How little the proxies tell about queries; None where the aggregator cannot tell.  # (q,)"""
+        """How little the proxies determine the scores of queries; None if the aggregator has no doubt.  # (q,)"""
         return self.aggregator.doubt(self._normalised(Q), self.prepared)
 
     def known(self, Q: Array) -> Array:

@@ -49,7 +49,7 @@ class BackboneEmbedder:
 
     def __init__(self, spec: str | None, cache: bool | str | os.PathLike[str], device: str, threads: int | None):
         self.spec, self.cache, self.device, self.threads = spec, cache, device, threads
-        self.tree: bool | None = None  # how nested folders are read; False: labels with a slash form no tree either
+        self.tree: bool | None = None  # how nested folders are read; False: labels with a slash are not a tree either
 
     def __getstate__(self) -> dict[str, Any]:
         """Copies and pickles hold the name of the backbone, and load it again when needed."""
@@ -64,7 +64,7 @@ class BackboneEmbedder:
 
     @cached_property
     def reader(self) -> Any:
-        """The backbone, loaded only when something has to be embedded where its record already says who it is."""
+        """The backbone; if its record states its fingerprint, it is loaded only when an input has to be embedded."""
         fingerprint = backbones.stated_fingerprint(self.spec, self.device) if self.spec else None
         if fingerprint is None or "backbone" in self.__dict__:
             return self.backbone
@@ -81,7 +81,7 @@ class BackboneEmbedder:
         return modality("embedding" if self.spec == ROWS else str(self.reader.modality))
 
     def choose(self, kind: Modality) -> None:
-        """Take the default backbone for some data where none was named; refuse data that it does not read."""
+        """Choose the default backbone for some data if none was named; refuse data that the backbone does not read."""
         if self.spec is None:
             self.spec = backbones.default(kind.name) if kind.needs_backbone else ROWS
         if self.kind != kind:
@@ -89,35 +89,35 @@ class BackboneEmbedder:
             raise ParameterError(f"{named} reads {self.kind.plural} and the data are {kind.plural}.")
 
     def origin(self) -> dict[str, Any]:
-        """What a model file says of the backbone: how it is named, its fingerprint and its record."""
+        """What a model file states about the backbone: its name, fingerprint and record."""
         network = self.backbone
         return {"spec": self.spec, "fingerprint": network.fingerprint, "record": network.record.as_json()}
 
-    def check_origin(self, path: str | os.PathLike[str], spec: str, made_with: str, named: bool) -> None:
+    def check_origin(self, path: str | os.PathLike[str], spec: str, fingerprint: str, named: bool) -> None:
         """Refuse a model file whose backbone is not this one.
 
-        Nothing is imported or downloaded because a file says so: where only the loaded backbone can tell its
-        fingerprint, it must have been `named` by the user.
+        A file never determines what is imported or downloaded: if the backbone has to be loaded to compute its
+        fingerprint, the user must have `named` it.
         """
         try:
             here = backbones.stated_fingerprint(str(self.spec), self.device)
             if here is None and not named:
                 raise FileError(
-                    f"{path} says it was made with the backbone {spec}, which has to be loaded before it can be "
-                    f"trusted; if you want that, name it: backbone={spec!r}, --backbone {spec} on the command line."
+                    f"{path} states the backbone {spec}, which has to be loaded before it can be trusted; if you want "
+                    f"that, name it: backbone={spec!r}, --backbone {spec} on the command line."
                 )
             here = here or self.backbone.fingerprint
         except FileError as e:
-            where = "say where it lies now: backbone='...', --backbone on the command line"
+            where = "give its new path: backbone='...', --backbone on the command line"
             raise e if str(path) in str(e) else FileError(f"{str(e).rstrip('.')}. {path} needs it; {where}.") from None
-        if here != made_with:
+        if here != fingerprint:
             raise FileError(
-                f"{path} was made with the backbone {spec} of fingerprint {made_with[:8]}; {self.spec} has {here[:8]} "
-                f"here, so its embeddings differ: fit the model again, or use the imprint that made it."
+                f"{path} was made with the backbone {spec} of fingerprint {fingerprint[:8]}; {self.spec} has "
+                f"{here[:8]} here, so its embeddings differ: fit the model again, or use the version that wrote it."
             )
 
     def nesting(self, classes: Iterable[Any] = ()) -> Nesting:
-        """How `datasets.load` reads nested folders, next to the classes that a model has."""
+        """The option `tree` of `datasets.load`: how to read nested folders, given the classes of a model."""
         return [str(label) for label in classes] if self.tree is None else self.tree
 
     def labelled(
@@ -166,7 +166,7 @@ class BackboneEmbedder:
             progress=progress,
             remember=self.cache is not False and not isinstance(split.inputs, GivenInputs),
         )
-        known = split.names if y is None else split.captions  # what the model remembers of its training data
+        known = split.names if y is None else split.captions  # exemplars show the words of texts
         names = [known[i] for i in rows.index.tolist()]
         tags = split.classes if split.tags else None
         return Embedded(rows.X, names, rows.skipped, None if y is None else y[rows.index], tags=tags)

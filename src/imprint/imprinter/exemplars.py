@@ -16,9 +16,10 @@ SMALL = 1 << 18  # distances up to which comparing all pairs is faster than prep
 
 
 class Reason(NamedTuple):
-    """A proxy that counts for a query: its class, its contribution, and the nearest training input of that class.
+    """A proxy that contributes to a prediction: its class, its contribution, and its exemplar.
 
-    `value` is what the aggregator compares, see `Imprinter.measure`: an inner product, a distance, or a signed weight.
+    `value` is a similarity, a distance or a signed weight; see `Imprinter.measure`. `picture` names the exemplar, the
+    nearest training input of that class.
     `picture` is None if the class was imprinted from embeddings without names.
     """
 
@@ -66,7 +67,7 @@ def _exemplars(head: Head, weights: Array, X: Array, names: list[str]) -> Exempl
 
 
 def _closest(head: Head, weights: Array, inputs: Array) -> Array:
-    """The input nearest to each proxy; where lengths have no meaning, the one with the largest inner product."""
+    """The input nearest to each proxy; for similarities, the one with the largest inner product."""
     if head.method.generator.points and head.method.aggregator.measure != "similarity":
         if len(weights) * len(inputs) <= SMALL:
             W, X = weights.astype(np.float64), inputs.astype(np.float64)
@@ -76,7 +77,7 @@ def _closest(head: Head, weights: Array, inputs: Array) -> Array:
 
 
 def reasons(head: Decider, exemplars: ExemplarsByClass, x: Array, n: int) -> list[Reason]:
-    """The `n` proxies that count most for one embedding; weights for the answer come before those against it.
+    """The `n` proxies that contribute most to one prediction; positive weights come before negative ones.
 
     # x: (d,)
     """
@@ -103,7 +104,7 @@ def to_parts(labels: list[Any], exemplars: ExemplarsByClass) -> tuple[list[list[
 
 
 def from_parts(head: Head, names: list[list[str]], arrays: dict[str, Array]) -> ExemplarsByClass:
-    """The exemplars that `to_parts` described; raises KeyError, TypeError or ValueError for anything else."""
+    """The exemplars from the parts of `to_parts`; raises KeyError, TypeError or ValueError for anything else."""
     by_class, proxies = {}, np.bincount(head.proxies.labels)
     for i, (label, of_class) in enumerate(zip(head.classes.tolist(), names, strict=True)):
         if of_class:

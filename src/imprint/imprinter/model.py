@@ -83,6 +83,8 @@ class Imprinter(Predictor):
         **parts: Any,
     ):
         calibrate, self._seed = parts.pop("calibrate", True), read_seed(parts.pop("random_state", 0))
+        if not isinstance(calibrate, bool):
+            raise ParameterError(f"Imprinter(calibrate={calibrate!r}): calibrate must be True or False.")
         for name in parts:
             if name not in PARTS:
                 raise ParameterError(f"Imprinter({name}=...): there is no such part. It takes: {', '.join(PARTS)}.")
@@ -190,10 +192,10 @@ class Imprinter(Predictor):
         device: str = "cpu",
         threads: int | None = None,
     ) -> Self:
-        """Read a model written by `save`; refused if the backbone here is not the one it was made with.
+        """Read a model written by `save`; refused if the backbone here is not the one that it was fitted with.
 
-        `backbone` names the new path of a backbone file that has moved. A backbone whose fingerprint cannot be told
-        without importing or downloading something must be named.
+        `backbone` names the new path of a backbone file that has moved. A backbone that has to be imported or
+        downloaded to compute its fingerprint must be named, too.
         """
         document, arrays = container.read(path)
         head = pretrained.from_parts(document, arrays, path)

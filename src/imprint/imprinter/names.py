@@ -18,7 +18,7 @@ from imprint.tags import new_head
 CRITICAL = 2.0
 """Standard deviations by which the mean rank of the names must be better than chance: one-sided, 2.3 %."""
 TITLE = "the class name"
-"""How the row of a class name is called where rows are shown; the words follow."""
+"""The caption of the row of a class name, followed by its words."""
 
 
 def words_of(label: object) -> str:

@@ -144,6 +144,8 @@ class Predictor:
     def tags(self, items: Any) -> list[list[Guess]]:
         """The labels that a model of tags predicts for every input, in the order of `classes_`."""
         head = self.state.head
+        if not head.tags:
+            raise ParameterError("tags(items): the model has one label per input; use predict or top.")
         rows = self._rows(items)
         P, labels = head.probabilities(head.scores(rows)), head.classes.tolist()
         return [[Guess(labels[c], float(p[c])) for c in np.flatnonzero(one)] for p, one in zip(P, head.predict(rows))]
@@ -154,8 +156,8 @@ class Predictor:
         It has two classes or more and a probability of at least 0.8, and the p-value is at least a fifth of `unknown`.
         None for other inputs.
         """
-        rows = self.look(items)
-        return self.tree.instead(self._probabilities(rows)[1], self.known(rows), unknown, level)
+        head, rows = self.state.head, self._rows(items)
+        return self.tree.instead(head.probabilities(head.scores(rows)), head.known(rows), unknown, level)
 
     def _probabilities(self, items: Any, level: int | None = None) -> tuple[list[Any], Array]:
         """The labels of the classes, or of the nodes at a level, and their probabilities."""

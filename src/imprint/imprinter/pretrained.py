@@ -33,7 +33,7 @@ class PretrainedOptions(NamedTuple):
     def of(
         cls, asked: bool | str, spec: str | None, recipe: str | None, parts: Mapping[str, Any], calibrate: bool
     ) -> Self | None:
-        """The options that `Imprinter(keep_head=asked)` means; None if no classes are kept."""
+        """The options for `Imprinter(keep_head=asked)`; None if it is False."""
         if asked is False:
             return None
         strategy = "margin" if asked is True else asked
@@ -81,7 +81,7 @@ def to_parts(head: Decider) -> tuple[dict[str, Any], dict[str, Array]]:
 
 
 def from_parts(document: dict[str, Any], arrays: dict[str, Array], source: str | os.PathLike[str]) -> Decider:
-    """The head that `to_parts` described; raises `FileError` for anything else."""
+    """The head from the parts of `to_parts`; raises `FileError` for anything else."""
     rest = {key: value for key, value in document.items() if key != "kept"}
     new = head_from_parts(rest, arrays, source)
     if "kept" not in document or not isinstance(new, Head):
@@ -100,7 +100,7 @@ def from_parts(document: dict[str, Any], arrays: dict[str, Array], source: str |
     except (KeyError, TypeError, ValueError):
         raise foreign(source) from None
     if _digest(classes) != expected:
-        raise FileError(f"{source} was made with another head of {spec} than there is here: fit the model again.")
+        raise FileError(f"{source} was fitted next to another head of {spec} than the one here: fit the model again.")
     return PretrainedHead(str(strategy), classes, new)
 
 

@@ -26,7 +26,7 @@ class ImprinterState(NamedTuple):
     """Whether one row of each class is its name."""
 
     def with_rows(self, rows: Embedded) -> Self:
-        """The state after more rows, of known or of new classes; a row of a model of tags may come with one label."""
+        """The state after more rows, of known or of new classes. A model of tags also accepts rows with one label."""
         if self.head.tags:
             check_label_types("add(data): the data have", np.asarray(rows.labels).dtype, self.head.classes.dtype)
         if rows.tags is None and self.head.tags:
@@ -69,7 +69,7 @@ class ImprinterState(NamedTuple):
 
     @classmethod
     def of_parts(cls, head: Decider, document: dict[str, Any], arrays: dict[str, Array]) -> Self:
-        """A head with the pictures that `to_parts` described; KeyError, TypeError or ValueError for anything else."""
+        """A head with the exemplars from the parts of `to_parts`; KeyError, TypeError or ValueError if they differ."""
         names = document.get("pictures", [[] for _ in range(len(head.imprinted))])
         return cls(head, exemplars.from_parts(head.imprinted, names, arrays), document.get("names") is True)
 

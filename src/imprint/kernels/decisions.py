@@ -1,4 +1,4 @@
-"""Decisions, counted: by the largest score, or by the votes of neighbours that are sorted by distance."""
+"""Decisions by the largest score or by the votes of the nearest proxies, and counts of these decisions."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -13,23 +13,23 @@ SMALLEST = 1e-10  # added to distances before they are inverted
 
 
 class Counts(NamedTuple):
-    """What many decisions between the same classes came to; more queries are added to it."""
+    """Counts of many decisions among the same classes; the functions below add queries to them."""
 
-    right: Array  # (decisions, C) of the queries of each class how many were given to it
-    claimed: Array  # (decisions, C) how many queries were given to each class
-    near: Array  # (decisions,) how many queries have two best scores that rounding might swap
+    right: Array  # (decisions, C) queries of each class that were assigned to it
+    claimed: Array  # (decisions, C) queries that were assigned to each class
+    near: Array  # (decisions,) queries whose two best scores rounding might swap
 
     @classmethod
     def of(cls, decisions: int, n_classes: int) -> "Counts":
-        """Nothing yet."""
+        """Counts of zero queries."""
         right, claimed = np.zeros((2, decisions, n_classes), dtype=np.int64)
         return cls(right, claimed, np.zeros(decisions, dtype=np.int64))
 
 
 def count_decisions(scores: Array, truth: Array, rounding: float, counts: Counts) -> None:
-    """Give every query to the class with the largest score, the first of equals, and count; as one decision.
+    """Assign every query to the class with the largest score, the first on a tie, and count, as one decision.
 
-    Near are queries whose two best scores differ by at most `rounding` times the best.  # (C, q), (q,)
+    A query is near if its two best scores differ by at most `rounding` times the best.  # (C, q), (q,)
 
     >>> counts = Counts.of(1, 2)
     >>> count_decisions(np.array([[3.0, 1.0], [1.0, 1.0]]), np.array([0, 1]), 1e-6, counts)
@@ -50,7 +50,7 @@ def count_many(scores: Array, rows: Array, truth: Array, rounding: float, counts
 
 
 def _near(scores: Array, rounding: float) -> Array:
-    """Whether the two best scores of a query cannot be told apart.  # (q,)"""
+    """Whether the two best scores of a query are equal up to rounding.  # (q,)"""
     if len(scores) == 1:
         return np.zeros(scores.shape[1], dtype=bool)
     best, second = np.maximum(scores[0], scores[1]), np.minimum(scores[0], scores[1])
@@ -61,45 +61,45 @@ def _near(scores: Array, rounding: float) -> Array:
 
 
 class Vote(NamedTuple):
-    """How many neighbours vote, and whether by heads or by distance."""
+    """How many neighbours vote, and whether each has one vote or the inverse of its distance."""
 
     m: int
     heads: bool
 
 
 def by_distance(distances: Any, labels: Any, n_classes: int) -> Any:
-    """Every neighbour votes with the inverse of its distance; shares of all votes.  # (m, q) twice -> (n_classes, q)
+    """Shares of the votes, each the inverse of a neighbour's distance.  # (m, q), (m, q) -> (n_classes, q)
 
     >>> by_distance(np.array([[1.0], [3.0]]), np.array([[0], [1]]), 2).round(2).tolist()
     [[0.75], [0.25]]
     """
-    votes = _none(labels, n_classes)
+    votes = _no_votes(labels, n_classes)
     for vote, label in zip(1 / (distances + SMALLEST), labels):
         _add(votes, label, vote)
     return votes / votes.sum(axis=0)
 
 
 def by_heads(labels: Any, n_classes: int) -> Any:
-    """Every neighbour has one vote; of equal counts the class of the nearest has a little more.
+    """Shares of the votes, one per neighbour; on a tie the class of the nearest neighbour has a little more.
 
     >>> by_heads(np.array([[1], [0]]), 2).tolist()
     [[0.625], [0.75]]
     """
-    votes, m = _none(labels, n_classes), len(labels)
+    votes, m = _no_votes(labels, n_classes), len(labels)
     for j, label in enumerate(labels):
         first = (labels[:j] != label).all(axis=0)
         _add(votes, label, 1 + first * (m - j) / (2 * m))
     return votes / m
 
 
-def _none(labels: Any, n_classes: int) -> Any:
-    """No votes yet.  # (n_classes, q) float64"""
+def _no_votes(labels: Any, n_classes: int) -> Any:
+    """Zeros.  # (n_classes, q) float64"""
     shape = n_classes, labels.shape[1]
     return labels.new_zeros(shape).double() if is_torch(labels) else np.zeros(shape)
 
 
 def _add(votes: Any, labels: Any, more: Any) -> None:
-    """Give one vote of every query to a class."""
+    """Add one vote per query, for the class in `labels`."""
     if is_torch(votes):
         votes.scatter_add_(0, labels[None], more.to(votes.dtype)[None])
     else:
@@ -109,11 +109,11 @@ def _add(votes: Any, labels: Any, more: Any) -> None:
 def count_votes(
     lists: Array, starts: Array, rows: Array, truth: Array, votes: Sequence[Vote], rounding: float, counts: Counts
 ) -> None:
-    """Let the nearest proxies of several classes vote in several ways, and count what they decide.
+    """Let the nearest proxies of several classes vote in several ways, and count the decisions.
 
-    List s stands in the columns of `lists` from `starts[s]` to `starts[s + 1]`: the sorted distances of every query to
-    one set of proxies. In decision t class c has list `rows[t, c]`; way v of voting is counted as decision
-    `t * len(votes) + v`, where at least as many proxies vote.
+    The columns `starts[s]` to `starts[s + 1]` of `lists` are list s: the sorted distances of every query to one set of
+    proxies. In decision t the proxies of class c are list `rows[t, c]`. Vote v is counted as decision
+    `t * len(votes) + v`, if there are enough proxies.
     """
     if cpu.use_numba(lists.size * len(rows)):
         from imprint.kernels.compiled.deciding import Ways, vote

@@ -1,4 +1,4 @@
-"""Greedy k-means++ and Lloyd's iteration over `ClusterRows`, and such rows for NumPy alone."""
+"""Greedy k-means++ and Lloyd's iteration, for any implementation of `ClusterRows`; `PlainRows` is that of NumPy."""
 
 from functools import cached_property
 from typing import Protocol
@@ -20,7 +20,7 @@ class ClusterRows(Protocol):
         """Mean squared distance to the mean."""
 
     def nearer(self, candidates: Array, closest: Array) -> Array:
-        """For each candidate row, squared distances of all rows to it or `closest`, the less.  # (t, n) float64"""
+        """The minimum of `closest` and the squared distances of all rows to each candidate row.  # (t, n) float64"""
 
     def clustering(self, centres: Array) -> "Clustering":
         """Every row with its nearest centre."""
@@ -38,19 +38,19 @@ class Clustering(Protocol):
     members: Array  # (k,) rows of positive mass
 
     def assign(self, centres: Array) -> tuple[int, float]:
-        """Give every row its nearest centre, the lower one of equals: rows that moved, squared shift of centres."""
+        """Assign every row to its nearest centre, the first on a tie: rows that changed, squared shift of centres."""
 
 
 def trials(k: int) -> int:
-    """How many rows are drawn for each new centre."""
+    """Candidates that are drawn for each new centre."""
     return 2 + int(np.log(k))
 
 
 def seed_rows(rows: ClusterRows, k: int, draws: int, rng: np.random.Generator) -> Array:
-    """Greedy k-means++ (Arthur and Vassilvitskii, 2007): of a few rows drawn by distance, the best.  # (k',) indices
+    """Greedy k-means++ (Arthur and Vassilvitskii, 2007): the best of a few rows, drawn by squared distance.  # (k',)
 
-    Fewer than `k` where every row coincides with a chosen one. For the same number of draws the choice for a
-    smaller `k` is a prefix.
+    There are fewer than `k` if every row coincides with a chosen one. For the same number of draws the rows for a
+    smaller `k` are a prefix.
     """
     weight = rows.weight
     chosen = rng.choice(len(weight), size=1, p=weight / weight.sum())
@@ -93,7 +93,7 @@ def _means(rows: ClusterRows, state: Clustering, centres: Array) -> Array:
 
 
 def _relocated(rows: ClusterRows, state: Clustering, centres: Array, empty: Array) -> tuple[Array, Array]:
-    """Sums and masses after each empty cluster has taken one of the rows farthest from their centres."""
+    """Sums and masses after each empty cluster was given one of the rows that are farthest from their centres."""
     sums, total, members = state.sums.copy(), state.total.copy(), state.members.copy()
     sums[empty], total[empty] = 0, 0
     distances = rows.distances(centres, state.labels) * (rows.weight > 0)

@@ -1,4 +1,4 @@
-"""Best score per class, without holding every score."""
+"""The best score per class, without storing every score."""
 
 from typing import Any
 
@@ -15,8 +15,8 @@ PROXIES = 4096
 def class_maxima(Q: Any, W: Array, starts: Array) -> Any:
     """Largest inner product of every query with the proxies of every class.  # (q, C)
 
-    The proxies `W` are sorted by class and `starts` holds the first row of each class. What overflows is infinite or
-    not a number.
+    The proxies `W` are sorted by class; `starts` are the indices of the first proxy of each class. Products that
+    overflow are infinite or not a number.
 
     >>> class_maxima(np.array([[1.0, 0.0]]), np.array([[2.0, 0.0], [3.0, 0.0], [0.0, 1.0]]), np.array([0, 2]))
     array([[3., 0.]])

@@ -18,17 +18,17 @@ MODERATE = 1e-30, 1e30  # squared lengths between which products of float32 neit
 
 
 class Medoids(NamedTuple):
-    """Rows chosen, and of every row its nearest among them."""
+    """The chosen rows, and the nearest of them for every row."""
 
-    rows: Array  # (k',) numbers of rows
+    rows: Array  # (k',) indices
     labels: Array  # (n,) indices into `rows`
-    distances: Array  # (n,) float64, of float32's exactness
+    distances: Array  # (n,) float64, as precise as float32
 
 
 class Pairwise:
-    """Euclidean distances between all rows in float32; to be used with one thread of BLAS.
+    """Euclidean distances between all rows in float32; use it with one thread of BLAS.
 
-    They are held where they fit `memory` bytes, and computed again whenever they are needed where not.
+    They are stored if they fit into `memory` bytes, else computed again whenever they are needed.
     """
 
     def __init__(self, X: Array, memory: int = MEMORY) -> None:
@@ -67,7 +67,7 @@ class Pairwise:
         return self.held[np.ix_(rows, rows)] if self.held is not None else self._between(rows, rows)
 
     def blocks(self) -> Iterator[tuple[int, Array]]:
-        """Distances of all rows to all, some rows at a time, with the first of them."""
+        """The index of the first row of a block, and the distances of the block to all rows."""
         for start in range(0, len(self.X), BLOCK):
             rows = slice(start, start + BLOCK)
             yield start, (self._between(rows, slice(None)) if self.held is None else self.held[rows])
@@ -121,10 +121,10 @@ def fasterpam(pairs: Pairwise, k: int, rng: np.random.Generator, weight: Array) 
 
 class _Swaps(Protocol):
     def try_rows(self, distances: Array, start: int, weight: Array, medoids: Array, idle: int) -> int:
-        """Swap each row from `start` on in where that lowers the cost; how many have been tried since the last swap."""
+        """Make each row from `start` on a medoid if that lowers the cost; the rows tried since the last swap."""
 
     def nearest(self) -> tuple[Array, Array]:
-        """The nearest medoid of every row, of equals the first, and how far it is."""
+        """The nearest medoid of every row, the first on a tie, and its distance."""
 
 
 def _compiled_swaps(pairs: Pairwise, medoids: Array) -> _Swaps:
@@ -171,7 +171,7 @@ def alternate(pairs: Pairwise, k: int, weight: Array, max_iter: int = 300) -> Me
 
 
 def _centre(pairs: Pairwise, weight: Array, members: Array, medoid: int) -> int:
-    """The member with the least total distance to the others; the present medoid where it is as good."""
+    """The member with the least total distance to the others; on a tie the present medoid."""
     rows = np.flatnonzero(members)
     if not len(rows):
         return medoid
@@ -186,7 +186,7 @@ def _result(pairs: Pairwise, medoids: Array) -> Medoids:
 
 
 def _clusters(medoids: Array, labels: Array, distances: Array) -> Medoids:
-    """The medoids that have rows; one whose rows all have an equal medoid before it is dropped."""
+    """The result without medoids that equal another one and therefore have no rows."""
     used = np.bincount(labels, minlength=len(medoids)) > 0
     if not used.all():
         medoids, labels = medoids[used], (np.cumsum(used) - 1)[labels]
@@ -194,9 +194,9 @@ def _clusters(medoids: Array, labels: Array, distances: Array) -> Medoids:
 
 
 def farthest_points(X: Array, k: int, first: int) -> Array:
-    """Start at row `first`; again and again take the row farthest from all taken.  # (min(k, n),)
+    """Start with row `first` and repeatedly choose the row that is farthest from all chosen ones.  # (min(k, n),)
 
-    A row is never taken twice; of equally far rows the first is. The choice for a smaller `k` is a prefix.
+    No row is chosen twice; on a tie the first row is. The rows for a smaller `k` are a prefix.
 
     >>> farthest_points(np.array([[0.0], [1.0], [5.0]]), 3, first=1)
     array([1, 2, 0])

@@ -33,10 +33,7 @@ def gram(X: Array) -> Array:
 
 
 def moments(X: Array) -> State:
-    """The sum of outer products of the rows, or the rows themselves where those take less room.
-
-    A class thus never costs more memory than its own data.
-    """
+    """The sum of outer products of the rows, or the rows themselves if they take less memory."""
     n, d = X.shape
     if n * X.itemsize <= (d + 1) / 2 * 8:
         return {"data": X.copy()}
@@ -76,7 +73,7 @@ def unpack(packed: Array) -> Array:
 
 
 def solve_ridge(G: Array, M: Array, reg: float) -> Array | None:
-    """Rows w solving (G + reg I) w = m for every row m of M; None where G + reg I is not positive in float64.
+    """Rows w with (G + reg I) w = m for the rows m of M; None if G + reg I is not positive definite in float64.
 
     The result does not depend on how many threads BLAS may use.
     """

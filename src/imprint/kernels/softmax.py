@@ -10,7 +10,7 @@ TINY = np.finfo(np.float64).tiny
 
 
 def softmax(Z: Any, temperature: float = 1.0) -> Any:
-    """Exponentials of every row, divided by a temperature, over their sum, in float64.  # (n, C)
+    """The softmax of every row over a temperature, in float64.  # (n, C)
 
     Finite for finite scores, however small the temperature.
 
@@ -36,7 +36,7 @@ def shares(S: Any) -> Any:
 
 
 def keep_winners(P: Any, S: Any) -> Any:
-    """Probabilities in the type of the scores, the largest of every row that of the largest score, in place of a tie.
+    """Probabilities in the type of the scores; rounding never gives the largest to another class than the winner's.
 
     >>> int(keep_winners(np.array([[0.5, 0.5]]), np.array([[0.0, 1e-20]])).argmax())
     1

@@ -1,6 +1,7 @@
-"""Many sets of proxies that share rows: each row is multiplied once, whatever lengths are divided by.
+"""Scores and neighbours of many sets of proxies that share rows: each row is multiplied with the queries once.
 
-`span_maxima` are the best scores of every set, `Neighbours` the nearest proxies of every set.
+A set consists of consecutive rows, each possibly divided by its length. `span_maxima` computes the best score of every
+set, `Neighbours` the distances to its nearest proxies.
 """
 
 from collections.abc import Sequence
@@ -20,24 +21,24 @@ PAIRS = 4096  # differences held at a time
 
 
 class ProxyStack(NamedTuple):
-    """Rows below each other, and sets of them: each begins at a row, has a size, and may be divided by its lengths.
+    """Rows, and sets of consecutive rows; the rows of a set may be divided by their lengths.
 
-    Sets that begin at the same row and are divided alike stand one after another, the smaller first.
+    Sets with the same first row and the same `unit` follow one another, the smaller first.
     """
 
     rows: Array  # (n, d)
     divisors: Array  # (n,) the length of every row, 1 for a zero row
     first: Array  # (sets,)
     size: Array  # (sets,)
-    unit: Array  # (sets,) whether the rows count divided by their lengths
+    unit: Array  # (sets,) whether the rows are divided by their lengths
 
 
 def stacked(
     blocks: Sequence[Array], divisors: Sequence[Array | None], sets: Sequence[tuple[int, int, bool]]
 ) -> tuple[ProxyStack, Array]:
-    """Blocks of rows as one stack, and the position in it of every set (block, size, whether divided).
+    """Blocks of rows as one stack, and the position in it of every set, given as (block, size, unit).
 
-    `divisors` are the lengths of the rows of each block, None where no set divides them.
+    `divisors` are the lengths of the rows of each block, None if no set divides them.
     """
     begins, rows = np.cumsum([0, *map(len, blocks)]), np.concatenate(blocks)
     lengths = np.ones(len(rows), dtype=rows.dtype)
@@ -72,17 +73,17 @@ def span_maxima(Q: Array, stack: ProxyStack) -> Array:
 
 
 def _maxima(scores: Array, stack: ProxyStack, factors: Array, best: Array) -> None:
-    """Maxima over the rows of every set; a set goes on from the smaller one before it that begins alike."""
+    """Maxima over the rows of every set."""
     for out, first, size, unit in zip(best, stack.first, stack.size, stack.unit):
         rows = slice(first, first + size)
         np.max(scores[rows] * factors[rows, None] if unit else scores[rows], axis=0, out=out)
 
 
 class Neighbours:
-    """Products of queries with the rows of a stack, from which distances follow for any norm of either.
+    """The distances, in float64, of queries to the m nearest rows of every set in a stack.
 
-    Distances are in float64. Those of one metric are lists, next to each other, of every query: list s stands in
-    the columns from `starts[s]` to `starts[s + 1]`, nearest first, and holds at most m.
+    All are computed from one product, whichever rows are divided by their lengths. The columns `starts[s]` to
+    `starts[s + 1]` of a result are the distances to set s, nearest first, at most m.
     """
 
     def __init__(self, Q: Array, stack: ProxyStack, m: int) -> None:
@@ -93,13 +94,11 @@ class Neighbours:
             self.products = Q.astype(np.float64) @ stack.rows.astype(np.float64).T  # (q, n)
 
     def euclidean(self, divisors: Array | None) -> Array:
-        """Lists of Euclidean distances of the queries, or of these divided by their lengths.  # (q, starts[-1])"""
-        of_queries = np.ones(len(self.Q), dtype=self.Q.dtype) if divisors is None else divisors
-        away = _Euclidean(self, of_queries)
-        return self._lists(away)
+        """Euclidean distances of the queries, each divided by its divisor if there are any.  # (q, starts[-1])"""
+        return self._lists(_Euclidean(self, np.ones(len(self.Q), dtype=self.Q.dtype) if divisors is None else divisors))
 
     def cosine(self) -> Array:
-        """Lists of cosine distances; a zero row is at distance one from every row.  # (q, starts[-1])"""
+        """Cosine distances; a zero row is at distance one from every row.  # (q, starts[-1])"""
         return self._lists(_Cosine(self))
 
     def _lists(self, away: "_Euclidean | _Cosine") -> Array:

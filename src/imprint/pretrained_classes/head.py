@@ -35,7 +35,7 @@ class PretrainedClasses(NamedTuple):
 
     @classmethod
     def of(cls, head: backbones.ClassifierHead) -> "PretrainedClasses":
-        """The classes of a head by name; equal names are told apart by their WordNet ids."""
+        """The classes of a head by name; WordNet ids distinguish equal names."""
         count = Counter(head.names)
         labels = (name if count[name] == 1 else f"{name} ({id_})" for name, id_ in zip(head.names, head.ids))
         return cls(tuple(labels), head.weights, head.bias)

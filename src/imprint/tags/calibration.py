@@ -26,7 +26,7 @@ from imprint.kernels.rows import squared_norms
 ASSESSED = 8192
 """The maximum number of proxies that are predicted without themselves."""
 MOST_PREDICTED = 1.5
-"""On GoEmotions with 600, 1,500 and 4,000 rows it has a larger macro F1 than 1, 2, 3 and 5, and than no limit."""
+"""The macro F1 on GoEmotions with 600, 1,500 and 4,000 rows is larger than with 1, 2, 3, 5 or no limit."""
 LARGEST_LOGIT = 15.0
 NEWTON_STEPS = 30
 RIDGE = 0.1
@@ -39,18 +39,18 @@ ARRAYS = tuple(f"tags/{name}" for name in (*PER_LABEL, "reference", "below"))
 
 
 class LeaveOneOut(NamedTuple):
-    """Predictions of proxies by the model without them, and without their copies."""
+    """Predictions of proxies, each by the model without the proxy and its copies."""
 
     scores: Array  # (n, labels)
     doubt: Array  # (n,)
     targets: Array  # (n, labels)
-    weight: Array  # (n,) the rows that each stands for
+    weight: Array  # (n,) the number of rows that each represents
     rows: Array  # (n,) which proxies they are
 
 
 @dataclass(frozen=True, eq=False)
 class TagCalibration:
-    """What leave-one-out predictions tell about a model of tags."""
+    """The calibration of a model of tags by leave-one-out predictions."""
 
     thresholds: Array  # (labels,) of scores
     slopes: Array  # (labels,)
@@ -92,7 +92,7 @@ def _posterior(
     """The mean and variance at proxies.  # (n, labels), (n,)
 
     With A = (K + N)^-1 Y the mean at all of them is Y - N A, and the variance N - N^2 diag (K + N)^-1. This takes a
-    third of the time of the same as queries.
+    third of the time of predicting them as queries.
     """
     system = solved.system
     if not isinstance(system, Posterior) or is_torch(system.weights) or len(rows) < len(targets):
@@ -118,7 +118,7 @@ def _variance(system: System, W: Array) -> Array:
 
 
 def calibrate_tags(kernel: Kernel, proxies: Proxies, solved: SolvedKernel, targets: Array) -> TagCalibration:
-    """Everything that leave-one-out predictions tell."""
+    """The calibration from leave-one-out predictions."""
     S, doubt, Y, weight, _ = leave_one_out(kernel, proxies, solved, targets)
     slopes, offsets = fit_probabilities(S, Y, weight)
     thresholds = best_thresholds(S, sigmoid(S * slopes + offsets), weight, weight @ Y)
@@ -139,12 +139,12 @@ def calibrate_tags(kernel: Kernel, proxies: Proxies, solved: SolvedKernel, targe
 def best_thresholds(S: Array, P: Array, weight: Array, rows: Array) -> Array:
     """The threshold of each label with the largest expected F1 by its calibrated probabilities P.  # (labels,)
 
-    A label is predicted for at most `MOST_PREDICTED` times its `rows`: F1 alone would predict a label that cannot be
-    told from chance for nearly every row.
+    A label is predicted for at most `MOST_PREDICTED` times its `rows`: by F1 alone, a label that scores no better than
+    chance would be predicted for nearly every row.
     """
     order = np.argsort(-S, axis=0, kind="stable")
-    scores, found = np.take_along_axis(S, order, 0), np.take_along_axis(P * weight[:, None], order, 0)
-    f1 = 2 * found.cumsum(axis=0) / (weight[order].cumsum(axis=0) + found.sum(axis=0))
+    scores, positives = np.take_along_axis(S, order, 0), np.take_along_axis(P * weight[:, None], order, 0)
+    f1 = 2 * positives.cumsum(axis=0) / (weight[order].cumsum(axis=0) + positives.sum(axis=0))
     after = np.vstack([scores[1:], scores[-1:] - 1])
     allowed = (scores > after) & (weight[order].cumsum(axis=0) <= MOST_PREDICTED * rows)
     best = np.where(allowed, f1, -1).argmax(axis=0)
@@ -210,7 +210,7 @@ def calibration_to_parts(calibration: TagCalibration) -> tuple[dict[str, float],
 
 
 def calibration_from_parts(numbers: dict[str, Any], arrays: dict[str, Array], n_labels: int) -> TagCalibration:
-    """What `calibration_to_parts` described; KeyError, TypeError or ValueError for anything else."""
+    """The calibration from the parts of `calibration_to_parts`; KeyError, TypeError or ValueError for anything else."""
     require(set(numbers) == {*NUMBERS} and all(type(v) is float and np.isfinite(v) for v in numbers.values()))
     expected, low, high, score_spread, doubt_spread, heaviest = (numbers[name] for name in NUMBERS)
     require(0 <= low <= expected <= high <= 1 and min(score_spread, doubt_spread, heaviest) > 0)

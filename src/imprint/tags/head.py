@@ -44,14 +44,14 @@ class TagHead(Decider):
     sets: Head
     labels: tuple[Any, ...]
     stored: TagCalibration | None = None
-    """The calibration where it was computed before, such as one from a file."""
+    """The calibration, if it was computed before, for example read from a file."""
     derived: Lazy = field(default_factory=Lazy, init=False, repr=False)
 
     def __post_init__(self) -> None:
         check_method(self.sets.method)
 
     def __getstate__(self) -> dict[str, Any]:
-        """What is pickled: a calibration that was computed is stored."""
+        """What is pickled; it includes the calibration, if it was computed."""
         return {**self.__dict__, "stored": self.calibration if "calibration" in self.derived else self.stored}
 
     def __len__(self) -> int:
@@ -176,7 +176,7 @@ def predicted_sets(Y: Array, labels: Sequence[Any]) -> list[str]:
 
 
 def default_method() -> Method:
-    """The method for tags where none is asked for: every row is a proxy, with more noise than for classes."""
+    """The default method for tags: every row is a proxy, with more noise than for classes."""
     return Method.of(**{**DEFAULT, "generator": "all", "aggregator": "kernel(noise=1)"})
 
 
@@ -221,7 +221,7 @@ def _joined(method: Method, seed: int, label_set: str, one: ClassState, other: C
 
 
 def _joined_summaries(generator: Generator, one: State, other: State, rng: "np.random.Generator") -> State:
-    """Proxies of both where a class may have any number of them; else one is extended by the proxies of the other."""
+    """The proxies of both, if a class may have any number of them; otherwise one is extended by those of the other."""
     if generator.layout and all(entry.shape.startswith("p") for entry in generator.layout.values()):
         names = one.keys() | other.keys()
         parts = [{"mass": masses(state["rows"], None), **state} for state in (one, other)]

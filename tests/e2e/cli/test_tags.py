@@ -1,6 +1,7 @@
 """Tags at the command line: from tables and folders to predictions, evaluations and pages."""
 
 import json
+import re
 
 import numpy as np
 import pytest
@@ -53,6 +54,16 @@ def test_predict_in_all_forms(fitted, imprint, tmp_path):
     rejected = json.loads(imprint("predict", "m.imprint", table, "--json", "--unknown", "1").out)[1]
     assert (rejected["label"], rejected["labels"]) == (None, []) or rejected["known"] == 1
     imprint("predict", "m.imprint", table, "--sort-into", "out").refused("--sort-into", "several labels")
+
+
+def test_an_input_without_a_label_has_no_probability(fitted, imprint, tmp_path):
+    against = -4 * DIRECTIONS.sum(axis=0)
+    table = tmp_path / "far.csv"
+    table.write_text(",".join(f"x{i}" for i in range(8)) + "\n" + ",".join(f"{v:.4f}" for v in against) + "\n")
+    (answer,) = json.loads(imprint("predict", "m.imprint", table, "--json").out)
+    assert answer["labels"] == []
+    line = imprint("predict", "m.imprint", table).out.splitlines()[2]
+    assert re.search(r"no label\s+[\d.]+\s+\w+ [\d.]+ %, \w+ [\d.]+ %", line)  # nothing between label and `known`
 
 
 def test_evaluate_and_its_page(fitted, imprint, tmp_path):

@@ -2,6 +2,7 @@
 
 import io
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -10,6 +11,10 @@ import time
 import numpy as np
 import pytest
 from PIL import Image
+
+from imprint import Imprinter
+from imprint.active.drift import DriftMonitor
+from imprint.cli.watch import _Watcher
 
 CODE = "import sys; from imprint.cli import main; sys.exit(main(sys.argv[1:]))"
 
@@ -39,6 +44,31 @@ def test_usual_pictures_give_answers_and_no_alarm(imprint, model, paint, tmp_pat
     assert len(answers) == 20
     assert all(f"/{a['label']}/" in a["path"].replace("\\", "/") and 0 < a["known"] <= 1 for a in answers)
     assert (done.code, done.err) == (0, "")
+
+
+def test_a_file_may_be_moved_away_after_it_was_read(imprint, model, paint, tmp_path, monkeypatch):
+    new, look = paint(tmp_path / "new", ["dark"], n=3, first=100), Imprinter.look
+
+    def look_and_move(self, items):
+        rows = look(self, items)
+        for path in items:
+            os.remove(path)
+        return rows
+
+    monkeypatch.setattr(Imprinter, "look", look_and_move)
+    done = imprint("watch", model, new, "--once")
+    assert (done.code, done.err, len(done.out.splitlines())) == (0, "", 3)
+
+
+def test_a_file_is_classified_once_it_has_stopped_growing(model, paint, tmp_path, capsys):
+    (path,) = paint(tmp_path / "new", ["dark"], n=1, first=100).rglob("*.png")
+    content, loaded = path.read_bytes(), Imprinter.load(model, cache=False)
+    watcher = _Watcher(loaded, DriftMonitor.of(loaded.state.head), tmp_path / "new", json=False)
+    for written, lines in ((content[:40], 0), (content, 0), (content, 1), (content, 0)):
+        path.write_bytes(written)
+        os.utime(path, (1_000, 1_000))  # clocks of file systems may be coarse
+        watcher.classify(settled=True)
+        assert len(capsys.readouterr().out.splitlines()) == lines
 
 
 def test_other_pictures_give_an_alarm_that_names_them(imprint, model, stripes):

@@ -78,6 +78,16 @@ def test_a_class_that_grows_beyond_what_is_held_has_the_folds_of_all_its_rows(fi
         np.testing.assert_allclose(two.head_without(f).proxies.weights, one.head_without(f).proxies.weights, atol=1e-6)
 
 
+def test_copies_that_come_later_count_as_if_they_had_come_at_once():
+    X, y = np.random.default_rng(0).normal(size=(30, 4)).astype(np.float32), np.full(30, "a")
+    empty = CrossValidation.new(Method.of(**KERNEL), 0, "float32")
+    once = empty.learn(np.concatenate([X, X[:10]]), np.full(40, "a")).held["a"]
+    later = empty.learn(X, y).learn(X[:10], y[:10]).held["a"]
+    assert sorted(once.weight.tolist()) == [1.0] * 20 + [2.0] * 10
+    for name in ("rows", "index", "weight", "fold", "digests", "total"):
+        np.testing.assert_array_equal(getattr(later, name), getattr(once, name), err_msg=name)
+
+
 def test_folds_are_even_and_depend_on_the_class_alone():
     X, y, _ = blobs([33, 20, 1])
     method = Method.of(**KERNEL)

@@ -68,9 +68,9 @@ def test_models_with_a_backbone_warn_in_the_words_of_their_inputs():
 @pytest.mark.parametrize(
     ("rows", "labels", "says"),
     [
-        (range(30), [0] * 30, "With one class there is no accuracy to expect: add a second class."),
-        (range(30), range(30), "of every class no accuracy can be expected"),
-        (range(30), [0] * 15 + [1] * 14 + [2], "2 has only one of the rows and cannot be assessed"),
+        (range(30), [0] * 30, "With one class the accuracy cannot be estimated: add a second class."),
+        (range(30), range(30), "Too few rows: with one per class, the accuracy cannot be estimated; add rows."),
+        (range(30), [0] * 15 + [1] * 14 + [2], "Too few rows: 2 has only one and cannot be assessed; add rows."),
         (range(30), [0] * 15 + [1] * 12 + [2] * 3, "2 has 3 rows, and folds leave out up to half of them"),
     ],
 )
@@ -141,7 +141,9 @@ def test_many_classes_of_many_rows_need_the_model_of_one_fold(monkeypatch):
 
 
 def test_one_row_of_every_class_refuses_nothing_at_any_level():
-    with pytest.warns(SmallSampleWarning, match="of every class the p-values of known are 1 and nothing is refused"):
+    with pytest.warns(
+        SmallSampleWarning, match="with one per class, the p-values of known are 1 and nothing is refused"
+    ):
         model = ImprintClassifier(calibrate=True).fit(X[:3], Y[:3])
-    with pytest.warns(SmallSampleWarning, match="nothing is refused: add rows"):
+    with pytest.warns(SmallSampleWarning, match="nothing is refused; add rows"):
         assert model.known(X[3:6]).tolist() == [1, 1, 1]

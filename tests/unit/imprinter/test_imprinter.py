@@ -55,6 +55,19 @@ def test_fits_a_folder_and_predicts_paths_and_arrays(photos):
     assert model.predict(np.stack(new)).tolist() == list(SHADES)
 
 
+def test_calls_that_the_model_cannot_answer_are_refused(photos, tmp_path):
+    model = Imprinter("raw").fit(photos)
+    with pytest.raises(
+        ParameterError, match=r"^tags\(items\): the model has one label per input; use predict or top\.$"
+    ):
+        model.tags([picture(20, 99)])
+    (tmp_path / "bad.png").write_bytes(b"no picture")
+    with pytest.raises(UnreadableInput, match=r"bad\.png"):
+        model.likely_nodes([picture(20, 99), tmp_path / "bad.png"])
+    with pytest.raises(ParameterError, match=r"^Imprinter\(calibrate='no'\): calibrate must be True or False\.$"):
+        raw(calibrate="no")
+
+
 def test_top_agrees_with_predict_and_with_the_probabilities(photos):
     model = Imprinter("raw", recipe="qi2018", norm_pre="none", norm_post="none", norm_inf="none").fit(photos)
     items = [picture(shade, seed) for shade in range(0, 250, 35) for seed in range(2)]
@@ -143,7 +156,7 @@ def test_a_backbone_whose_file_has_moved_can_be_pointed_at(tmp_path, photos):
     model = Imprinter(f"onnx:{tmp_path / 'old.onnx'}", threads=1).fit(photos)
     model.save(tmp_path / "a.imprint")
     (tmp_path / "old.onnx").unlink()
-    with pytest.raises(FileError, match=r"no such file.* needs it; say where it lies now"):
+    with pytest.raises(FileError, match=r"no such file.* needs it; give its new path"):
         Imprinter.load(tmp_path / "a.imprint")
     moved = Imprinter.load(tmp_path / "a.imprint", backbone=f"onnx:{tmp_path / 'new.onnx'}")
     assert moved.predict([picture(230, 3)]).tolist() == model.predict([picture(230, 3)]).tolist()

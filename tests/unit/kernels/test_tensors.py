@@ -152,7 +152,7 @@ def test_neighbours_that_float32_products_cannot_tell_apart():
 
 
 def test_the_callers_precision_is_left_alone():
-    from imprint.kernels.tensor.device import exact_float32
+    from imprint.kernels.tensor.scores import exact_float32
 
     before = torch.get_float32_matmul_precision()
     torch.set_float32_matmul_precision("medium")

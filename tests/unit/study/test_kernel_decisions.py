@@ -42,7 +42,6 @@ def test_every_experiment_is_that_of_a_fresh_classifier(tmp_path, monkeypatch, d
 
     monkeypatch.setattr(decide.PlainDecisions, "decide", forbidden)
     monkeypatch.setattr(kernel_decisions, "DISTANCES", 1)  # a few test rows at a time
-    monkeypatch.setattr(kernel_decisions, "PROXIES", 30)  # and a few systems
     norms = {"norm_pre": ["l2", "none"], "norm_post": ["none", "l2", "quantile"], "norm_inf": ["l2", "none"]}
     every = study(generator=["kmeans(k=3)", "random(k=4)", "all"], **norms)
     assert run(every, tmp_path, source=source(dtype), workers=1).failures == ()

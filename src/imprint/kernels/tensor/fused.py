@@ -12,7 +12,6 @@ import triton
 from torch import Tensor
 
 from imprint.kernels.tensor import iterating, seeding
-from imprint.kernels.tensor.device import recorded
 from imprint.kernels.tensor.kmeans import Batch, ClusterEnds, by_label, relocate
 
 RECORDED = 4  # iterations that are recorded, to be replayed as one call
@@ -65,8 +64,15 @@ class Fused:
         self.largest = largest[:, 0]
 
     def _recorded(self, work: Callable[[], object]) -> Callable[[], object]:
-        """A recording that lives as long as this batch."""
-        self.replays.append(recorded(work, self.device))
+        """A call that repeats `work`, which has run once, without the host. It is stored while a replay may run."""
+        graph, side = torch.cuda.CUDAGraph(), torch.cuda.Stream(self.device)  # type: ignore[no-untyped-call]
+        side.wait_stream(torch.cuda.current_stream(self.device))
+        with torch.cuda.stream(side):
+            graph.capture_begin()
+            work()
+            graph.capture_end()
+        torch.cuda.current_stream(self.device).wait_stream(side)
+        self.replays.append(graph.replay)
         return self.replays[-1]
 
     # Seeding

@@ -1,17 +1,30 @@
 """What queries score: the best proxy of every class, or all proxies together; for tensors, where they lie."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import numpy as np
 import torch
 from torch import Tensor
 
 from imprint.core.errors import ParameterError
 from imprint.core.types import Array
-from imprint.kernels.tensor.device import exact_float32
 
 CHUNK = 2**27  # scores, kernels or distances held at once
 CLOSE = 1e-2
 """Squared distances below this share of the squared lengths are computed again, from differences."""
 PAIRS = 2**16  # differences held at once
+
+
+@contextmanager
+def exact_float32() -> Iterator[None]:
+    """Products of float32 matrices keep all their bits inside, whatever the caller has allowed outside."""
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("highest")
+    try:
+        yield
+    finally:
+        torch.set_float32_matmul_precision(before)
 
 
 def class_maxima(Q: Tensor, W: Tensor, starts: Array) -> Tensor:
