@@ -2,27 +2,43 @@
 
     python benchmarks/study.py aggfixed PACKS OUT            # the grid of the paper's section 5.1
     python benchmarks/study.py half-million PACKS OUT
+    python benchmarks/study.py kernel PACKS --backbone mobilenet_v1_0.25_128 --dataset mnist
 
 PACKS is a folder of packs `BACKBONE-DATASET.npz` for the backbones and data sets below. `aggfixed` runs 864
 configurations (9 settings of the norms x 32 generators x 3 seeds) on 12 tasks of 4 backbones, then computes a random
 sample of them the plain way, a fresh `ImprintClassifier` each, on one core: once with the embeddings in memory, once
 reading the pack for every experiment as a run of its own would. Processor time is that of all processes together.
+
+`kernel` computes the decisions by `kernel` of `paper/all --beside kernel` on one pack twice, unit by unit: together, as
+a study does, and by a `Head` for each from the same class states. It prints the CPU time of both, and that of the
+arithmetic that is left when nothing is computed twice: the products and factors of distinct systems, the products of
+test rows with distinct proxies, and for each decision its kernels and their sums.
 """
 
 import argparse
 import json
 import resource
 import time
+from collections import defaultdict
 from pathlib import Path
 
 import numpy as np
+from scipy.linalg.blas import dsyrk
+from scipy.linalg.lapack import dposv
 from threadpoolctl import threadpool_limits
 
 from imprint import tasks
+from imprint.aggregators.kernel import Kernel
 from imprint.embeddings import read_pack
 from imprint.kernels.cpu import available_cpus
-from imprint.study import Grid, Packs, Study, run
+from imprint.paper.run import grouped, planned_studies
+from imprint.paper.setting import discover
+from imprint.study import Grid, Packs, Study, plan, run
+from imprint.study.decide import PlainDecisions, _groups_in_memory
 from imprint.study.grid import PARTS
+from imprint.study.kernel_decisions import KernelDecisions
+from imprint.study.proxies import UnitProxies
+from imprint.study.work_graph import build
 
 SEEDS = (17121997, 123987, 12412312)
 PLACES = dict(
@@ -34,6 +50,7 @@ PLACES = dict(
 NORMS = dict(norm_pre=("none", "l2"), norm_post=("none", "l2", "quantile"), norm_inf=("none", "l2"))
 GENERATORS = ("mean", "all", "kmeans", "kmedoids", "covmax", "random", "fps")
 K = (1, 2, 3, 5, 10, 20)
+ARITHMETIC = ("products of proxies", "factors", "products", "kernels", "sums")
 NEAREST = ("max", "nearest", "nearest(weighting='uniform')", "nearest(metric='cosine')")
 STUDIES = {
     "aggfixed": Study(name="aggfixed", **PLACES, grid=Grid(**NORMS, generator=GENERATORS, k=K), rules="matching_norms"),
@@ -100,14 +117,100 @@ def sample(table, folder, size):
     return seconds, reading, wrong
 
 
+def kernel_units(folder, backbone, dataset):
+    """The work graph, the proxies, the test rows and the decisions by `kernel` of each unit of a pack."""
+    setting = discover(folder, [backbone], [dataset], beside="kernel")
+    for _, studies in grouped(planned_studies("all", setting)):
+        for unit in plan(studies, Packs(str(folder))).units:
+            data = unit.source.open(backbone, dataset)
+            graph = build(unit, data.y, data.y_test)
+            numbers = [i for i, decision in enumerate(graph.decisions) if type(decision.aggregator) is Kernel]
+            if numbers:
+                proxies, queries = UnitProxies(graph, np.asarray(data.X)), np.asarray(data.X_test)
+                decisions = KernelDecisions(graph, proxies, queries)
+                yield str(unit), decisions, [i for i in numbers if decisions.can_decide(i)]
+
+
+def timed(function, *arguments):
+    """The result of a call, and its CPU time."""
+    start = time.process_time()
+    return function(*arguments), time.process_time() - start
+
+
+def shared_decisions(decisions, numbers):
+    counts = {}
+    for group in _groups_in_memory(decisions.graph, decisions.proxies, numbers):
+        counts |= decisions.count(group)
+        decisions.proxies.forget_finished()
+    return counts
+
+
+def arithmetic(decisions, numbers):
+    """CPU seconds of the arithmetic of some decisions, each alone and computed once."""
+    graph, width = decisions.graph, decisions.queries.shape[1] + 2
+    systems = decisions._solve(numbers)
+    spent = dict.fromkeys(ARITHMETIC, 0.0)
+    compared = defaultdict(dict)
+    for size in (len(s.by_class.T) for s in {id(s): s for s in systems.values()}.values()):
+        about, Y = np.ones((width - 2, size), order="F"), np.zeros((size, 10), order="F")
+        spent["products of proxies"] += timed(dsyrk, 1.0, about, 0.0, None, True)[1]
+        spent["factors"] += timed(dposv, np.asfortranarray(2 * np.eye(size)), Y, 0, True, True)[1]
+    for i, system in systems.items():
+        decision = graph.decisions[i]
+        rows = len(graph.splits[decision.split].rows)
+        by_block = compared[decision.norm_inf, system.dtype]
+        for part in system.classes:  # for all of the test rows that some task compares with it
+            before = by_block.get((part.block, part.unit), (0, 0))
+            by_block[part.block, part.unit] = max(before[0], part.size), max(before[1], rows)
+        for step in (min(1024, rows - start) for start in range(0, rows, 1024)):
+            K = np.full((len(system.by_class.T), step), -0.5, dtype=system.dtype)
+            K, seconds = timed(np.exp, K, K)
+            spent["kernels"] += seconds
+            spent["sums"] += timed(lambda by_class, K: by_class @ K.astype(np.float64), system.by_class, K)[1]
+    for (_, dtype), by_block in compared.items():
+        for rows in {rows for _, rows in by_block.values()}:
+            left = np.ones((rows, width), dtype=dtype)
+            size = sum(size for size, of_rows in by_block.values() if of_rows == rows)
+            for step in (min(1024, size - start) for start in range(0, size, 1024)):
+                spent["products"] += timed(np.matmul, np.ones((step, width), dtype=dtype), left.T)[1]
+    return spent
+
+
+def compare_kernel(folder, backbone, dataset):
+    """CPU seconds of the decisions by `kernel` of a pack, shared and plain, and decisions that differ."""
+    found = dict.fromkeys(("decisions", "shared", "plain", "differ", *ARITHMETIC), 0.0)
+    with threadpool_limits(1):
+        for name, decisions, numbers in kernel_units(folder, backbone, dataset):
+            plain_path = PlainDecisions(decisions.graph, decisions.proxies, decisions.queries)
+            np.ones(2**26)  # memory that the system has handed out before costs both the same
+            counts, shared = timed(shared_decisions, decisions, numbers)
+            results, plain = timed(list, map(plain_path.decide, numbers))
+            for i, result in zip(numbers, results):
+                apart = abs(counts[i].right.sum() - result.right.sum())
+                found["differ"] += apart > result.near or counts[i].proxies != result.proxies
+            seconds = {"decisions": len(numbers), "shared": shared, "plain": plain, **arithmetic(decisions, numbers)}
+            print(name, {key: round(value, 2) for key, value in seconds.items()}, flush=True)
+            found |= {key: found[key] + value for key, value in seconds.items()}
+    least = sum(found[part] for part in ARITHMETIC)
+    return {key: round(value, 2) for key, value in found.items()} | {
+        "times less": round(found["plain"] / found["shared"], 2),
+        "times less, if nothing but arithmetic took time": round(found["plain"] / least, 2),
+    }
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("study", choices=STUDIES)
+    parser.add_argument("study", choices=[*STUDIES, "kernel"])
     parser.add_argument("packs", type=Path)
-    parser.add_argument("out", type=Path)
+    parser.add_argument("out", type=Path, nargs="?")
     parser.add_argument("--workers", type=int, default=available_cpus())
     parser.add_argument("--sample", type=int, default=300)
+    parser.add_argument("--backbone", default="mobilenet_v1_0.25_128")
+    parser.add_argument("--dataset", default="mnist")
     options = parser.parse_args()
+    if options.study == "kernel":
+        print(json.dumps(compare_kernel(options.packs, options.backbone, options.dataset), indent=1))
+        return
     study = STUDIES[options.study]
     before = processor_seconds()
     packs = Packs(str(options.packs))

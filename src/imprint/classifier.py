@@ -10,7 +10,7 @@ from sklearn.metrics import accuracy_score
 
 from imprint.active import Suggestions, suggest
 from imprint.calibration.caveats import warn_of_small_samples
-from imprint.core.arrays import all_finite, as_labels, dtype_name, labels_at, like, on_gpu, plain, to_numpy
+from imprint.core.arrays import as_labels, labels_at, like, on_gpu, plain, to_numpy
 from imprint.core.component import DEFAULT
 from imprint.core.errors import FileError, ParameterError
 from imprint.core.files import container
@@ -18,8 +18,8 @@ from imprint.core.label_sets import read_tags
 from imprint.core.threads import compare_and_set
 from imprint.core.types import Array
 from imprint.estimator.base import FittedState, MethodEstimator, as_parameters
-from imprint.estimator.inputs import FLOATS, Columns, empty_head, read_training, refuse_balanced
-from imprint.head import Head
+from imprint.estimator.inputs import FLOATS, Columns, empty_head, naming, read_training, refuse_balanced
+from imprint.head import Head, largest
 from imprint.head.card import model_card
 from imprint.persistence import head_from_parts, head_to_parts
 from imprint.tags import TagHead
@@ -107,11 +107,9 @@ class ImprintClassifier(ClassifierMixin, MethodEstimator):  # type: ignore[misc]
         method = self._method()
         rows = read_training("fit(X, y)", X, y, sample_weight, self.class_weight)
         head = empty_head(method, rows, self.calibrate, self.random_state).learn(rows.X, rows.y, rows.weight)
-        try:
+        n = len(rows.X)
+        with naming(f"fit(X, y) with {n} sample{'s' * (n > 1)}"):
             head.prepared  # noqa: B018 - what cannot be prepared is refused here, not by the first prediction
-        except ParameterError as e:
-            n = len(rows.X)
-            raise ParameterError(f"fit(X, y) with {n} sample{'s' * (n > 1)}: {e}") from None
         warn_of_small_samples(head.imprinted.folds)
         self._learnt = FittedState(head, rows.columns)
         return self
@@ -156,12 +154,10 @@ class ImprintClassifier(ClassifierMixin, MethodEstimator):  # type: ignore[misc]
             nodes, P = head.tree().at(to_numpy(head.probabilities(S)), level)
             return labels_at(as_labels(nodes, head.classes.dtype), P.argmax(axis=1), X)
         head, rows = self._queries("predict(X)", X)
-        try:
+        with naming("predict(X)"):
             if isinstance(head, TagHead):
                 return like(head.predict(rows), X)
             return labels_at(head.classes, head.winners(rows), X)
-        except ParameterError as e:
-            raise ParameterError(f"predict(X): {e}") from None
 
     def predict_proba(self, X: Any, level: int | None = None) -> Any:
         """Probabilities (n, C), calibrated with `calibrate=True`; with `level`, of the nodes `tree_.level(level)`.
@@ -179,10 +175,8 @@ class ImprintClassifier(ClassifierMixin, MethodEstimator):  # type: ignore[misc]
         """
         head, rows = self._queries("known(X)", X)
         warn_of_small_samples(head.imprinted.folds, of_known=True)
-        try:
+        with naming("known(X)"):
             return like(head.known(rows), X)
-        except ParameterError as e:
-            raise ParameterError(f"known(X): {e}") from None
 
     def suggest(self, X_pool: Any, n: int = 10) -> Suggestions:
         """Row numbers of the unlabelled pool, most useful to label first, with `reasons`; see `imprint.active`."""
@@ -243,8 +237,7 @@ class ImprintClassifier(ClassifierMixin, MethodEstimator):  # type: ignore[misc]
 
     def _scores(self, call: str, X: Any) -> tuple[Head | TagHead, Array]:
         head, rows = self._queries(call, X)
-        S = head.scores(rows)
-        if not all_finite(S):
-            rule = "scale the rows down or use norm_inf='l2'"
-            raise ParameterError(f"{call}: the scores overflow {dtype_name(S)}; {rule}.")
+        with naming(call):
+            S = head.scores(rows)
+            largest(S)  # refuses scores that overflow
         return head, S

@@ -5,12 +5,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from imprint.active.selection import NOISE, SPREAD, CandidatePool, Observations, near_any
+from imprint.active.selection import NOISE, SAME, SPREAD, CandidatePool, Observations, near_any
 from imprint.core.arrays import all_finite, to_numpy
 from imprint.core.errors import ParameterError
 from imprint.core.types import Array
 from imprint.head import Decider
-from imprint.kernels.rows import unit_rows
+from imprint.kernels.rows import squared_norms, unit_rows
 
 if TYPE_CHECKING:
     from imprint.embeddings import Skipped
@@ -107,7 +107,7 @@ def _pool_rows(X_pool: Any) -> Array:
 
 
 def _observations(head: Decider) -> tuple[Observations | None, Array]:
-    """The proxies as observations, where they are points, and those of them that are single labelled rows."""
+    """The proxies as observations, if they are points, and those of them whose rows are all equal: labelled rows."""
     imprinted = head.imprinted
     if not imprinted.method.generator.points:
         return None, np.empty((0, 1))
@@ -115,7 +115,8 @@ def _observations(head: Decider) -> tuple[Observations | None, Array]:
     rows = unit_rows(proxies.weights.astype(np.float32))
     scale = 1 - float(np.square(rows.mean(axis=0, dtype=np.float64)).sum()) or 1.0
     noise = NOISE / proxies.mass + SPREAD * proxies.spread / (2 * scale)
-    return Observations(rows, noise), rows[proxies.mass == 1]
+    labelled = proxies.spread <= SAME**2 * squared_norms(proxies.weights)
+    return Observations(rows, noise), rows[labelled]
 
 
 def _weights(head: Decider, rows: Array) -> Array:

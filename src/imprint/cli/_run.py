@@ -77,6 +77,9 @@ def _call(words: list[str]) -> int:
 def _refuse(error: Any) -> int:
     """Print how a command is used and what is wrong with this use of it."""
     context, sentence = error.ctx, error.format_message()
+    if type(error).__name__ == "NoArgsIsHelpError":
+        sys.stderr.write(f"{context.get_help()}\n")
+        return REFUSED
     option: Any = getattr(error, "option_name", None)
     parameter: Any = getattr(error, "param", None)
     if context is not None:

@@ -39,7 +39,7 @@ def command(
     inputs: Annotated[
         list[str],
         typer.Argument(
-            metavar="INPUT...",
+            metavar="INPUT",
             help="Files or folders of them; texts, or a table of them; a table of embeddings; - reads standard input: "
             "one text or path per line, or one picture. A word that exists as a file, or ends like one, is a file.",
             show_default=False,

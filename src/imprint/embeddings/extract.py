@@ -25,14 +25,7 @@ from imprint.embeddings.pipeline import (
     local_batches,
     run,
 )
-from imprint.embeddings.store import (
-    Embeddings,
-    complete,
-    embeddings_key,
-    is_complete,
-    open_embeddings,
-    store_folder,
-)
+from imprint.embeddings.store import Embeddings, complete, embeddings_key, is_complete, open_embeddings, store_folder
 
 ENGINES = ("local", "ray")
 OLD_JOURNAL = "journal"  # of earlier versions; such an extraction starts again

@@ -1,5 +1,7 @@
 """Checks of rows and labels by the rules of scikit-learn; every error is one sentence."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,6 +23,15 @@ from imprint.tags import TagHead, new_head
 FLOATS = (np.float64, np.float32)
 LARGEST_WEIGHT = 1e9
 LABEL_KINDS = "biufU"  # of NumPy's types: booleans, whole numbers, text
+
+
+@contextmanager
+def naming(call: str) -> Iterator[None]:
+    """Put the call in front of the errors of the block."""
+    try:
+        yield
+    except ParameterError as e:
+        raise ParameterError(f"{call}: {e}") from None
 
 
 class Columns(BaseEstimator):  # type: ignore[misc]
@@ -72,6 +83,8 @@ def read_labels(call: str, y: Any, rows: int) -> Array:
             if len(kinds) > 1:
                 raise ValueError(f"y mixes labels of the types {', '.join(kinds)}")
             y = np.array(list(y))
+            if y.dtype == object:
+                raise ValueError(f"labels of the type {kinds[0]} cannot be kept; give text or whole numbers")
         if y.dtype.kind not in "biuU":
             assert_all_finite(y, input_name="y")
             check_classification_targets(np.repeat(np.unique(y), 2))  # once each looks like a regression to it
@@ -122,18 +135,18 @@ def empty_head(method: Method, rows: TrainingRows, calibrate: Any, random_state:
 
 def _read_sets(call: str, y: Any, rows: int, head: Head | TagHead | None, class_weight: Any) -> Tagged | None:
     """The label sets of tags; None where each row has one label and the model is not one of tags."""
-    try:
+    with naming(call):
         tagged = read_tags(y, head.labels if isinstance(head, TagHead) else None)
-        if isinstance(head, TagHead) and tagged is None:
-            tagged = from_lists([[label] for label in read_labels(call, y, rows).tolist()])
-        if tagged is None:
-            return None
-        if isinstance(head, Head):
-            raise ParameterError("the model has one label per row, and y has tags; fit a new model.")
-        if class_weight is not None:
-            raise ParameterError("class_weight is not available for tags; use sample_weight.")
-    except ParameterError as e:
-        raise ParameterError(f"{call}: {e}") from None
+    if tagged is None and isinstance(head, TagHead):
+        labels = read_labels(call, y, rows).tolist()
+        with naming(call):
+            tagged = from_lists([[label] for label in labels])
+    if tagged is None:
+        return None
+    if isinstance(head, Head):
+        raise ParameterError(f"{call}: the model has one label per row, and y has tags; fit a new model.")
+    if class_weight is not None:
+        raise ParameterError(f"{call}: class_weight is not available for tags; use sample_weight.")
     if len(tagged.sets) != rows:
         raise ParameterError(f"{call}: X has {rows} rows and y has {len(tagged.sets)}; the numbers must be equal.")
     return tagged

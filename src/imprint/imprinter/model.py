@@ -83,8 +83,14 @@ class Imprinter(Predictor):
         **parts: Any,
     ):
         calibrate, self._seed = parts.pop("calibrate", True), read_seed(parts.pop("random_state", 0))
-        if not isinstance(calibrate, bool):
-            raise ParameterError(f"Imprinter(calibrate={calibrate!r}): calibrate must be True or False.")
+        switches: list[tuple[str, Any, Any, str]] = [
+            ("calibrate", calibrate, bool, "True or False"),
+            ("tree", tree, bool | None, "True, False or None"),
+            ("cache", cache, bool | str | os.PathLike, "True, False or a folder"),
+        ]
+        for name, value, types, rule in switches:
+            if not isinstance(value, types):
+                raise ParameterError(f"Imprinter({name}={value!r}): {name} must be {rule}.")
         for name in parts:
             if name not in PARTS:
                 raise ParameterError(f"Imprinter({name}=...): there is no such part. It takes: {', '.join(PARTS)}.")

@@ -137,6 +137,7 @@ class Predictor:
 
     def top(self, items: Any, n: int = 3, level: int | None = None) -> list[list[Guess]]:
         """The `n` most probable classes of every input, or nodes at a level, the most probable first."""
+        _check_number("top", n)
         labels, P = self._probabilities(items, level)
         order = np.argsort(-P, axis=1, kind="stable")[:, :n]
         return [[Guess(labels[c], float(p[c])) for c in row] for p, row in zip(P, order)]
@@ -186,6 +187,7 @@ class Predictor:
 
     def why(self, item: Any, n: int = 5) -> list[Reason]:
         """The `n` proxies that contribute most to the prediction for an input; see `measure`."""
+        _check_number("why", n)
         rows = self._rows(item if isinstance(item, Embedded) else [item])
         if len(rows) != 1:
             raise ParameterError(f"why(item): {len(rows)} items; explain one at a time.")
@@ -198,3 +200,8 @@ class Predictor:
         if not len(rows.X):
             raise ParameterError("predict(items): there are no items.")
         return rows.X
+
+
+def _check_number(call: str, n: Any) -> None:
+    if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
+        raise ParameterError(f"{call}(n={n!r}): n must be int >= 1.")

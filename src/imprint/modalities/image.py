@@ -3,6 +3,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar
 
 import numpy as np
@@ -30,6 +31,7 @@ SUFFIXES = {
     "AVIF": (".avif",),
     "HEIF": (".heic", ".heif", ".hif"),
 }
+PLUGINS = ("Avif", "Bmp", "Gif", "Jpeg", "Png", "Ppm", "Tiff", "WebP")
 CODECS = {"JPEG": "jpg", "PNG": "zlib", "WEBP": "webp", "AVIF": "avif"}
 HEIF_BRANDS = (b"heic", b"heix", b"hevc", b"mif1", b"msf1")
 
@@ -89,18 +91,10 @@ def _is_picture(value: Any) -> bool:
 @cache
 def formats() -> tuple[str, ...]:
     """The supported formats: those of the installed Pillow, and HEIF with its extra."""
-    from PIL import (  # noqa: F401 - each registers its format
-        AvifImagePlugin,
-        BmpImagePlugin,
-        GifImagePlugin,
-        JpegImagePlugin,
-        PngImagePlugin,
-        PpmImagePlugin,
-        TiffImagePlugin,
-        WebPImagePlugin,
-        features,
-    )
+    from PIL import features
 
+    for name in PLUGINS:
+        import_module(f"PIL.{name}ImagePlugin")  # registers its format
     built = tuple(f for f in SUFFIXES if f != "HEIF" and (f not in CODECS or features.check(CODECS[f])))
     try:
         import pillow_heif

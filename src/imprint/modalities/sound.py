@@ -52,7 +52,7 @@ def read_sound(raw: bytes) -> Recording:
     """The sound in the bytes of a WAV file: 8, 16, 24 or 32 bits, or floating point."""
     try:
         return _read(raw)
-    except (ValueError, struct.error):
+    except struct.error:  # the header is too short
         raise refused("the file is damaged") from None
 
 
@@ -65,11 +65,12 @@ def _read(raw: bytes) -> Recording:
     kind, channels, rate, _, frame, bits = struct.unpack_from("<HHIIHH", parts[b"fmt "])
     if kind == EXTENSIBLE:
         (kind,) = struct.unpack_from("<H", parts[b"fmt "], 24)
-    if channels < 1 or rate < 1 or frame != channels * bits // 8:
+    if channels < 1 or rate < 1 or frame < 1 or frame != channels * bits // 8:
         raise refused("the file is damaged")
     data = parts[b"data"]
-    values = _samples(data[: len(data) // frame * frame], kind, bits)
-    mono: Array = values.reshape(-1, channels).mean(axis=1, dtype=np.float32)
+    with np.errstate(over="ignore", invalid="ignore"):  # samples that are not finite are refused below
+        values = _samples(data[: len(data) // frame * frame], kind, bits)
+        mono: Array = values.reshape(-1, channels).mean(axis=1, dtype=np.float32)
     if not len(mono) or not np.isfinite(mono).all():
         raise refused("the file has no samples" if not len(mono) else "its samples are not finite")
     return Recording(mono, rate)

@@ -10,7 +10,7 @@ import numpy as np
 from imprint import tasks
 from imprint.collapse import nc1
 from imprint.normalisers.l2 import L2
-from imprint.paper.artefact import Artefact, Finding, Findings, NotRunError, OnProgress, Results, write_json
+from imprint.paper.artefact import Artefact, Finding, Findings, NotRunError, OnProgress, Results, listed, write_json
 from imprint.paper.modes import maps
 from imprint.paper.published import NC1, NC1_OF_SETS, D
 from imprint.paper.setting import COMBINED, MAPS, Setting
@@ -74,12 +74,13 @@ def set_values(results: Results, kind: str = "nc1") -> dict[tuple[str, str], flo
 
 
 def map_values(results: Results, kind: str = "nc1") -> dict[str, list[list[float]]]:
-    """NC1 of the "d in 1" maps of every backbone, by d."""
+    """NC1 of the "d in 1" maps of every backbone for which all were measured, by d."""
     values, by_backbone = results.measured(NAME), dict[str, list[float]]()
     for p in points(results.setting):
         if p.task != "all" and p.key in values:
             by_backbone.setdefault(p.backbone, []).append(values[p.key][kind])
-    return {b: [row[i : i + MAPS] for i in range(0, len(row), MAPS)] for b, row in by_backbone.items()}
+    complete = {b: row for b, row in by_backbone.items() if len(row) == len(D) * MAPS}
+    return {b: [row[i : i + MAPS] for i in range(0, len(row), MAPS)] for b, row in complete.items()}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -143,15 +144,15 @@ def _check(maps: Mapping[str, Sequence[Sequence[float]]], sets: Sets, old: Sets)
 def _linear(curves: Mapping[str, Sequence[float]]) -> tuple[bool, str]:
     """Whether NC1 is a linear function of d."""
     fits = {b: float(np.corrcoef(D, v)[0, 1] ** 2) for b, v in curves.items()}
-    return all(r2 > 0.97 for r2 in fits.values()), "R² of a line: " + ", ".join(f"{b} {v:.3f}" for b, v in fits.items())
+    return all(r2 > 0.97 for r2 in fits.values()), f"R² of a line: {listed(fits, '.3f')}"
 
 
 def _highest(sets: Sets) -> Finding:
     """Whether CombiDigits has the highest NC1 of all sets of a backbone."""
-    digits = {b: v for (b, d), v in sets.items() if d == COMBINED}
+    others = {b: max(v for (c, d), v in sets.items() if c == b and d != COMBINED) for b, e in sets if e != COMBINED}
+    digits = {b: v for (b, d), v in sets.items() if d == COMBINED and b in others}
     if not digits:
         return Finding(Verdict.UNTESTABLE, "there are no packs of it")
-    others = {b: max(v for (c, d), v in sets.items() if c == b and d != COMBINED) for b in digits}
     figures = ", ".join(f"{b} {v:.2f} against {others[b]:.2f}" for b, v in digits.items())
     return Finding(all(v > others[b] for b, v in digits.items()), figures)
 

@@ -62,11 +62,12 @@ def measured(results: Results) -> list[GainPoint]:
     points = [
         GainPoint(b, f"{d + 1} in 1", float(np.mean(maps[b][d][:count])), float(row[4] - row[0]), True)
         for b, values in map_curves(results, KMEANS).items()
+        if b in maps
         for d, row in enumerate(curve_means(values))
     ]
     for (b, d), values in set_curves(results, KMEANS).items():
         medians = np.median(values, axis=1)
-        points.append(GainPoint(b, d, sets[b, d], float(medians[4] - medians[0]), False))
+        points += [GainPoint(b, d, sets[b, d], float(medians[4] - medians[0]), False)] if (b, d) in sets else []
     return points
 
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from imprint.core.types import Array
-from imprint.paper.artefact import Finding, Findings, Results, Scores
+from imprint.paper.artefact import Finding, Findings, NotRunError, Results, Scores
 from imprint.paper.collapse import MeasuresCollapse, set_values
 from imprint.paper.modes import KMEANS
 from imprint.paper.published import KMEDOIDS_3, NC1_OF_SETS, K, kmeans_over_k
@@ -50,7 +50,7 @@ Pairs = Mapping[str, DatasetPair]
 def published_values(backbone: str, dataset: str) -> DatasetValues:
     """The published values of a backbone on a data set."""
     curve = np.array(kmeans_over_k()[backbone, dataset])
-    return DatasetValues(curve, NC1_OF_SETS[backbone][dataset], KMEDOIDS_3.get((backbone, dataset)))
+    return DatasetValues(curve, NC1_OF_SETS[backbone][dataset], KMEDOIDS_3.get(backbone, {}).get(dataset))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,12 +85,14 @@ def _alike(setting: Setting) -> tuple[str, ...]:
 
 
 def _pairs(backbone: str, scores: Scores, nc1: Mapping[tuple[str, str], float]) -> dict[str, DatasetPair]:
-    """The data sets with published values."""
+    """The data sets with published values and a measured NC1."""
     pairs = {}
     for at, curve, kmedoids in zip(scores.instances, scores.curve(KMEANS, K), scores.of(KMEDOIDS)):
-        if (OTHER_WEIGHTS[backbone], at.dataset) in kmeans_over_k():
+        if (OTHER_WEIGHTS[backbone], at.dataset) in kmeans_over_k() and (backbone, at.dataset) in nc1:
             here = DatasetValues(np.median(curve, axis=1), nc1[backbone, at.dataset], float(np.median(kmedoids)))
             pairs[at.dataset] = DatasetPair(published_values(OTHER_WEIGHTS[backbone], at.dataset), here, curve)
+    if not pairs:
+        raise NotRunError(f"No data set of {backbone} has published values.")
     return pairs
 
 

@@ -10,7 +10,7 @@ LONGEST_GROUP = 64
 UNDO, REDO = "undo", "redo"
 
 
-class Change(NamedTuple):
+class RecordedChange(NamedTuple):
     """An applied entry, and the number of the item that it created if it is an `add`."""
 
     entry: Entry
@@ -31,8 +31,8 @@ class History(NamedTuple):
     """
 
     labelled: LabelledSet = LabelledSet()
-    done: tuple[Change, ...] = ()
-    undone: tuple[Change, ...] = ()
+    done: tuple[RecordedChange, ...] = ()
+    undone: tuple[RecordedChange, ...] = ()
     """The last one is redone first."""
     revision: int = 0
     """The number of entries that have been applied."""
@@ -47,24 +47,24 @@ class History(NamedTuple):
         editor = LabelEditor(self.labelled)
         if not editor.apply(entry, self.next_id):
             return self
-        change, next_id = Change(entry, self.next_id), self.next_id + (entry["do"] == "add")
+        change, next_id = RecordedChange(entry, self.next_id), self.next_id + (entry["do"] == "add")
         return History(editor.result(), (*self.done, change), (), self.revision + 1, next_id)
 
 
 def replayed(entries: Sequence[Entry]) -> History:
     """The history after all entries of a project. Changes that were undone are not applied."""
-    done, undone, next_id = list[Change](), list[Change](), 1
+    done, undone, next_id = list[RecordedChange](), list[RecordedChange](), 1
     for entry in entries:
         if entry.get("do") in (UNDO, REDO):
             _undo_or_redo(entry, done, undone)
         else:
-            done.append(Change(entry, next_id))
+            done.append(RecordedChange(entry, next_id))
             undone.clear()
             next_id += entry.get("do") == "add"
     return History(_result(done), tuple(done), tuple(undone), len(entries), next_id)
 
 
-def _undo_or_redo(entry: Entry, done: list[Change], undone: list[Change]) -> None:
+def _undo_or_redo(entry: Entry, done: list[RecordedChange], undone: list[RecordedChange]) -> None:
     """Move the last change, and those before it with the same group, from one list to the other."""
     source, target = (done, undone) if entry["do"] == UNDO else (undone, done)
     if not source:
@@ -75,7 +75,7 @@ def _undo_or_redo(entry: Entry, done: list[Change], undone: list[Change]) -> Non
         target.append(source.pop())
 
 
-def _result(changes: Iterable[Change]) -> LabelledSet:
+def _result(changes: Iterable[RecordedChange]) -> LabelledSet:
     editor = LabelEditor(LabelledSet())
     for entry, id in changes:
         editor.apply(entry, id)

@@ -4,7 +4,8 @@ import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -21,7 +22,7 @@ from imprint.normalisers.l2 import L2
 from imprint.study.kernel_decisions import KernelDecisions
 from imprint.study.proxies import ClassProxies, ProxyRows, UnitProxies
 from imprint.study.sharing import ROUNDING, is_shareable, rounding_of
-from imprint.study.work_graph import Decision, QueryGroup, WorkGraph
+from imprint.study.work_graph import Decision, DecisionCounts, QueryGroup, WorkGraph
 
 SCORES = 2**22  # in memory at a time
 PROXY_NUMBERS = 2**25  # in memory at a time
@@ -31,16 +32,6 @@ DISTANCES = {
     "euclidean": lambda neighbours, Q: neighbours.euclidean(None),
     "euclidean to unit queries": lambda neighbours, Q: neighbours.euclidean(lengths(Q)),
 }
-
-
-class DecisionCounts(NamedTuple):
-    """The result of one decision about all test rows of its task split."""
-
-    right: Array  # (C,) correctly predicted test rows of each class
-    claimed: Array  # (C,) test rows predicted as each class
-    near: int  # test rows whose two best scores are equal up to rounding
-    proxies: int
-    seconds: float
 
 
 def decide(graph: WorkGraph, proxies: UnitProxies, queries: Array) -> Iterator[tuple[int, DecisionCounts]]:
@@ -53,19 +44,14 @@ def decide(graph: WorkGraph, proxies: UnitProxies, queries: Array) -> Iterator[t
     plain = PlainDecisions(graph, proxies, queries)
     for i in sorted({*range(len(graph.decisions))} - {*known} | left_to_head):
         yield i, plain.decide(i)
-    for numbers in _groups_in_memory(graph, proxies, sorted({*kernel} - left_to_head)):
-        start = time.process_time()
-        counts = shared.count(numbers)
-        each = (time.process_time() - start) / sum(size for _, size in counts.values())
-        for i, ((right, claimed, near), size) in counts.items():
-            yield i, DecisionCounts(right[0], claimed[0], int(near[0]), size, each * size)
-        proxies.forget_finished()
-    for numbers in _groups_in_memory(graph, proxies, sorted({*known} - {*kernel})):
-        start = time.process_time()
-        results = _together(graph, proxies, queries, numbers)
-        each = (time.process_time() - start) / sum(result.proxies for result in results.values())
-        yield from ((i, result._replace(seconds=each * result.proxies)) for i, result in results.items())
-        proxies.forget_finished()
+    by_votes = partial(_together, graph, proxies, queries)
+    for compute, numbers in ((shared.count, {*kernel} - left_to_head), (by_votes, {*known} - {*kernel})):
+        for group in _groups_in_memory(graph, proxies, sorted(numbers)):
+            start = time.process_time()
+            results = compute(group)
+            each = (time.process_time() - start) / sum(result.proxies for result in results.values())
+            yield from ((i, result._replace(seconds=each * result.proxies)) for i, result in results.items())
+            proxies.forget_finished()
 
 
 def _groups_in_memory(graph: WorkGraph, proxies: UnitProxies, numbers: Iterable[int]) -> Iterator[list[int]]:
@@ -104,14 +90,14 @@ class DecisionTable:
         """The index and the result of every decision."""
         first = {key: i * len(self.votes) for i, key in enumerate(self.sets)}
         for (key, vote), number in self.numbers.items():
-            right, claimed, near = (column[first[key] + self.votes[vote]] for column in self.counts)
-            yield number, DecisionCounts(right, claimed, int(near), sum(part.size for part in self.sets[key]), 0.0)
+            proxies = sum(part.size for part in self.sets[key])
+            yield number, DecisionCounts.of(self.counts, first[key] + self.votes[vote], proxies)
 
 
 def _together(graph: WorkGraph, proxies: UnitProxies, queries: Array, numbers: list[int]) -> dict[int, DecisionCounts]:
     """Compute decisions together, one group of test rows and one comparison after the other."""
     tables = _decision_tables(graph, proxies, numbers)
-    for batch in graph.query_groups(range(len(graph.splits))):
+    for batch in graph.query_groups():
         here = [(how, q) for (how, split), q in tables.items() if split in batch.splits]
         if best := [q for how, q in here if how == BEST]:
             _by_best_score(graph, queries, batch, best)
@@ -202,8 +188,8 @@ class PlainDecisions:
             if not np.isfinite(scores).all():
                 raise ParameterError(f"{head.method}: the scores overflow; scale the rows down or use norm_inf='l2'.")
             count_decisions(scores.T, split.truth[i : i + step], rounding, total)
-        count = len(head.proxies.labels)
-        return DecisionCounts(total.right[0], total.claimed[0], int(total.near[0]), count, time.process_time() - start)
+        result = DecisionCounts.of(total, 0, len(head.proxies.labels))
+        return result._replace(seconds=time.process_time() - start)
 
     def head(self, number: int) -> Head:
         """The head of one decision."""

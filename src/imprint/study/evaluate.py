@@ -5,10 +5,10 @@ import numpy as np
 from imprint.core.errors import ImprintError
 from imprint.core.memory import peak_memory, reset_peak
 from imprint.core.types import Array
-from imprint.study.decide import DecisionCounts, decide
+from imprint.study.decide import decide
 from imprint.study.plan import Unit
 from imprint.study.proxies import UnitProxies
-from imprint.study.work_graph import build
+from imprint.study.work_graph import DecisionCounts, build
 
 COLUMNS = {
     "accuracy": np.float64,

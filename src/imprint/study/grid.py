@@ -38,8 +38,8 @@ class Methods:
         return cls(tuple({str(c): c} for c in components), np.zeros((1, len(PARTS)), dtype=np.int32))
 
     @classmethod
-    def union(cls, sequences: Sequence["Methods"]) -> "Methods":
-        """The methods of several sequences, each once, in order of first appearance."""
+    def union(cls, sequences: Sequence["Methods"]) -> "tuple[Methods, list[Array]]":
+        """The methods of several sequences, each once, in order of first appearance; their indices, by sequence."""
         components = tuple(dict(chain(*(p.items() for p in part))) for part in zip(*(m.components for m in sequences)))
         code = [{text: i for i, text in enumerate(part)} for part in components]
         columns = [
@@ -47,8 +47,8 @@ class Methods:
             for m in sequences
         ]
         codes = np.concatenate(columns, axis=1, dtype=np.int32)
-        first, _ = factorize(np.ravel_multi_index(tuple(codes), [len(part) for part in components]))
-        return cls(components, codes.T[first])
+        first, index = factorize(np.ravel_multi_index(tuple(codes), [len(part) for part in components]))
+        return cls(components, codes.T[first]), np.split(index, np.cumsum([len(m) for m in sequences])[:-1])
 
     def __len__(self) -> int:
         return len(self.codes)
@@ -124,21 +124,11 @@ def known_keys(kind: str, values: Any, known: Iterable[str]) -> dict[str, Any]:
     return {str(k): v for k, v in values.items()}
 
 
-class Rule(NamedTuple):
-    """A named reason to leave out combinations."""
-
-    doc: str
-    keeps: Callable[[Normaliser, Normaliser], bool] | None = None
-    """Whether it allows this `norm_pre` and `norm_inf`; None if that depends on the task."""
-
-
-RULES = {
-    "matching_norms": Rule(
-        "norm_inf is norm_pre, unless norm_pre is none: proxies of normalised rows meet normalised queries",
-        lambda pre, inf: isinstance(pre, NoNorm) or pre == inf,
-    ),
-    "enough_proxies": Rule("an aggregator is left out where a task has fewer proxies than it looks at"),
+RULES: dict[str, Callable[[Normaliser, Normaliser], bool] | None] = {
+    "matching_norms": lambda norm_pre, norm_inf: isinstance(norm_pre, NoNorm) or norm_pre == norm_inf,
+    "enough_proxies": None,  # an aggregator is left out where a task has fewer proxies than it looks at
 }
+"""Whether a rule allows this `norm_pre` and `norm_inf`; None if that depends on the task."""
 
 
 @dataclass(frozen=True, kw_only=True)

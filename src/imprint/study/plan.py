@@ -1,10 +1,10 @@
 """From a study to units of work: which experiments are missing, and which of them are computed together."""
 
 import hashlib
-from collections.abc import Container, Sequence, Set
-from dataclasses import dataclass, replace
+from collections.abc import Container, Sequence
+from dataclasses import dataclass
 from functools import partial
-from itertools import compress
+from itertools import compress, product
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -79,92 +79,63 @@ def check_size(study: Study, limit: int | None = LIMIT) -> None:
 
 
 @without_collection()
-def plan(study: Study, source: Source, done: Container[bytes] = frozenset(), limit: int | None = LIMIT) -> Plan:
-    """The units of a study whose experiments are not `done` yet. Refuses impossible combinations by name."""
-    check_size(study, limit)
-    methods, texts, seeds = study.methods, study.methods.texts(str.encode), study.seeds
-    kind = methods.map_part("generator", type)
-    fingerprints, experiments, left_out, units = {}, 0, 0, []
-    task_texts = tuple(dict.fromkeys(i.task for i in study.instances))
-    for backbone, dataset in dict.fromkeys((i.backbone, i.dataset) for i in study.instances):
-        data = source.open(backbone, dataset)
+def plan(
+    study: Study | Sequence[Study], source: Source, done: Container[bytes] = frozenset(), limit: int | None = LIMIT
+) -> Plan:
+    """The units whose experiments are not `done` yet. Refuses impossible combinations by name.
+
+    Experiments of several studies with the same pack and class of generators form one unit, and share its work.
+    """
+    studies = [study] if isinstance(study, Study) else list(study)
+    for one in studies:
+        check_size(one, limit)
+    methods, of_study = Methods.union([one.methods for one in studies])
+    texts, kind = methods.texts(str.encode).tolist(), methods.map_part("generator", type)
+    task_texts = tuple(dict.fromkeys(text for one in studies for text in one.task_texts))
+    seeds = tuple(dict.fromkeys(seed for one in studies for seed in one.seeds))
+    fingerprints, count, left_out, units = {}, 0, 0, []
+    for backbone, dataset in dict.fromkeys(pack for one in studies for pack in product(one.backbones, one.datasets)):
+        data, experiments = source.open(backbone, dataset), []
         fingerprints[f"{backbone}-{dataset}"] = data.fingerprint
-        possible = _possible(study, methods, data, f"{backbone}, {dataset}", task_texts)  # (tasks, methods)
-        experiments += int(possible.sum()) * len(seeds)
-        left_out += int((~possible).sum()) * len(seeds)
+        for one, method in zip(studies, of_study):
+            if backbone in one.backbones and dataset in one.datasets:
+                task, seed = [task_texts.index(t) for t in one.task_texts], [seeds.index(s) for s in one.seeds]
+                points = np.stack(np.meshgrid(task, method, seed, indexing="ij"), axis=-1)  # (tasks, methods, seeds, 3)
+                experiments.append(points[_possible(one, data, f"{backbone}, {dataset}")].reshape(-1, 3))
+                count, left_out = count + len(experiments[-1]), left_out + points.size // 3 - len(experiments[-1])
+        distinct = np.concatenate(experiments)
+        shape = len(task_texts), len(methods), len(seeds)
+        distinct = distinct[factorize(np.ravel_multi_index(tuple(distinct.T), shape))[0]]
         for generator in dict.fromkeys(kind.tolist()):
-            members = np.flatnonzero(kind == generator)
-            of_kind, pairs = methods.take(members), np.argwhere(possible[:, members])
-            keys = experiment_keys(data.fingerprint, task_texts, texts[members].tolist(), seeds, pairs)
+            todo = distinct[kind[distinct[:, 1]] == generator]
+            keys = experiment_keys(data.fingerprint, task_texts, texts, seeds, todo)
             missing = np.array([key not in done for key in keys], dtype=bool)
             if missing.any():
-                triples = [np.repeat(pairs, len(seeds), axis=0), np.tile(np.arange(len(seeds)), len(pairs))]
-                todo = np.column_stack(triples)[missing].astype(np.int32)
+                used, todo[:, 1] = np.unique(todo[:, 1], return_inverse=True)
+                of_kind, todo = methods.take(used), todo[missing].astype(np.int32)
                 names = (source, backbone, dataset, data.fingerprint, task_texts, of_kind, seeds)
                 units.append(Unit(*names, todo, b"".join(compress(keys, missing)), _work(of_kind, todo, data)))
-    return Plan(experiments, left_out, tuple(sorted(units, key=lambda u: -u.work)), fingerprints)
-
-
-def plan_together(studies: Sequence[Study], source: Source, done: Set[bytes], limit: int | None = LIMIT) -> Plan:
-    """One plan for several studies; units with the same pack and class of generators are merged and share work."""
-    plans: list[Plan] = []
-    for study in studies:
-        planned = {unit.keys[i : i + 16] for p in plans for unit in p.units for i in range(0, len(unit.keys), 16)}
-        plans.append(plan(study, source, done | planned if planned else done, limit))
-    groups: dict[object, list[Unit]] = {}
-    for unit in (unit for plan in plans for unit in plan.units):
-        groups.setdefault((unit.backbone, unit.dataset, type(unit.methods[0].generator)), []).append(unit)
-    units = sorted(map(_merged, groups.values()), key=lambda u: -u.work)
-    fingerprints = {name: value for plan in plans for name, value in plan.fingerprints.items()}
-    return Plan(sum(p.experiments for p in plans), sum(p.left_out for p in plans), tuple(units), fingerprints)
-
-
-def _merged(units: Sequence[Unit]) -> Unit:
-    """Several units of one pack as one."""
-    if len(units) == 1:
-        return units[0]
-    methods = Methods.union([unit.methods for unit in units])
-    tasks = tuple(dict.fromkeys(task for unit in units for task in unit.tasks))
-    seeds = tuple(dict.fromkeys(seed for unit in units for seed in unit.seeds))
-    positions = {text: i for i, text in enumerate(methods.texts().tolist())}
-    experiments = []
-    for unit in units:
-        task, method, seed = unit.experiments.T
-        columns = (
-            np.array([tasks.index(t) for t in unit.tasks])[task],
-            np.array([positions[text] for text in unit.methods.texts()])[method],
-            np.array([seeds.index(s) for s in unit.seeds])[seed],
-        )
-        experiments.append(np.column_stack(columns).astype(np.int32))
-    return replace(
-        units[0],
-        tasks=tasks,
-        methods=methods,
-        seeds=seeds,
-        experiments=np.concatenate(experiments),
-        keys=b"".join(unit.keys for unit in units),
-        work=sum(unit.work for unit in units),
-    )
+    return Plan(count, left_out, tuple(sorted(units, key=lambda u: -u.work)), fingerprints)
 
 
 def experiment_keys(
-    fingerprint: str, tasks: Sequence[str], methods: Sequence[bytes], seeds: Sequence[int], pairs: Array
+    fingerprint: str, tasks: Sequence[str], methods: Sequence[bytes], seeds: Sequence[int], experiments: Array
 ) -> list[bytes]:
-    """The keys of pairs of task and method, each with every seed.
+    """The keys of experiments, given by the indices of their task, method and seed.
 
     A key is a digest of the embeddings, task, method and seed: the same on every machine.
     """
     starts = [f"{SEMANTICS}\n{fingerprint}\n{task}\n".encode() for task in tasks]
     ends = [f"\n{seed}".encode() for seed in seeds]
-    texts = (starts[t] + methods[m] for t, m in pairs.tolist())
-    return [hashlib.sha256(text + end).digest()[:16] for text in texts for end in ends]
+    return [hashlib.sha256(starts[t] + methods[m] + ends[s]).digest()[:16] for t, m, s in experiments.tolist()]
 
 
-def _possible(study: Study, methods: Methods, data: Data, where: str, texts: tuple[str, ...]) -> Array:
+def _possible(study: Study, data: Data, where: str) -> Array:
     """Whether each task has enough proxies for each method; refused if not, unless a rule leaves it out.  # (t, m)"""
+    methods = study.methods
     needed = methods.map_part("aggregator", sharing.proxies_needed)
-    possible = np.ones((len(texts), len(methods)), dtype=bool)
-    for t, text in enumerate(texts):
+    possible = np.ones((len(study.task_texts), len(methods)), dtype=bool)
+    for t, text in enumerate(study.task_texts):
         sizes = _class_sizes(f"{where}, {text}", text, data, study.seeds[0])
         most = methods.map_part("generator", partial(sharing.most_proxies, sizes=sizes))
         possible[t] = needed <= most

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from imprint.core.errors import ParameterError
 from imprint.core.family import unknown
 from imprint.kernels import cpu
-from imprint.study.plan import LIMIT, Outcome, Plan, check_size, plan_together
+from imprint.study.plan import LIMIT, Outcome, Plan, check_size, plan
 from imprint.study.study import Packs, Source, Study
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def run(
         raise ParameterError(f"run(workers={workers!r}): workers must be int >= 1.")
     store = Store(out)
     with store.locked():
-        todo = plan_together(studies, source or source_of(studies[0]), store.done(), limit)
+        todo = plan(studies, source or source_of(studies[0]), store.done(), limit)
         store.describe(studies[0], todo)
         default = 1 if sum(u.work for u in todo.units) < WORTH_PROCESSES else cpu.available_cpus()
         with RUNNERS[engine](todo.units, workers or default) as finished:

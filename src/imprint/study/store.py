@@ -7,7 +7,7 @@ import platform
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from importlib.metadata import PackageNotFoundError, version
-from itertools import groupby
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -151,13 +151,26 @@ def to_table(unit: Unit, columns: dict[str, Array]) -> pa.Table:
     }
     for part, components, codes in zip(PARTS, unit.methods.components, unit.methods.codes.T):
         texts[part] = codes[methods], components
+    numbers = {**columns, "seed": np.array(unit.seeds, dtype=np.int64)[seeds]}
     arrays = {
-        **{name: pa.DictionaryArray.from_arrays(codes, [*values]) for name, (codes, values) in texts.items()},
-        **columns,
-        "seed": np.array(unit.seeds, dtype=np.int64)[seeds],
-        "key": pa.Array.from_buffers(pa.binary(16), len(unit.experiments), [None, pa.py_buffer(unit.keys)]),
+        **{name: _encoded(codes, [*values]) for name, (codes, values) in texts.items()},
+        **{name: _array(pa.from_numpy_dtype(values.dtype), values) for name, values in numbers.items()},
+        "key": _array(pa.binary(16), np.frombuffer(unit.keys, dtype="V16")),
     }
-    return pa.table([arrays[name] for name in schema().names], schema=schema())
+    return pa.Table.from_arrays([arrays[name] for name in schema().names], schema=schema())
+
+
+def _array(kind: pa.DataType, values: Array) -> pa.Array:
+    """An array that shares the memory of NumPy's; unlike `pa.array`, this does not import pandas."""
+    return pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(np.ascontiguousarray(values))])
+
+
+def _encoded(codes: Array, values: list[str]) -> pa.DictionaryArray:
+    """Texts, given by their codes."""
+    encoded = [value.encode() for value in values]
+    ends = np.cumsum([0, *map(len, encoded)], dtype=np.int32)
+    texts = pa.StringArray.from_buffers(len(values), pa.py_buffer(ends), pa.py_buffer(b"".join(encoded)))
+    return pa.DictionaryArray.from_arrays(_array(pa.int32(), codes.astype(np.int32)), texts)
 
 
 def results(study: Study, folder: str | os.PathLike[str]) -> pa.Table:
@@ -165,12 +178,12 @@ def results(study: Study, folder: str | os.PathLike[str]) -> pa.Table:
     store = Store(folder)
     fingerprints, table, keys = store.manifest()["embeddings"], store.table(), list[bytes]()
     methods = study.methods.texts(str.encode).tolist()
-    for pack, instances in groupby(study.instances, lambda instance: f"{instance.backbone}-{instance.dataset}"):
+    experiments = np.indices((len(study.task_texts), len(methods), len(study.seeds))).reshape(3, -1).T
+    for pack in map("-".join, product(study.backbones, study.datasets)):
         if pack in fingerprints:
-            tasks = [instance.task for instance in instances]
-            pairs = np.indices((len(tasks), len(methods))).reshape(2, -1).T
-            keys += experiment_keys(fingerprints[pack], tasks, methods, study.seeds, pairs)
-    rows = pc.index_in(pa.array(keys, pa.binary(16)), value_set=table["key"].combine_chunks())
+            keys += experiment_keys(fingerprints[pack], study.task_texts, methods, study.seeds, experiments)
+    wanted = _array(pa.binary(16), np.frombuffer(b"".join(keys), dtype="V16"))
+    rows = pc.index_in(wanted, value_set=table["key"].combine_chunks())
     return _in_order(table.take(rows.drop_null()))
 
 

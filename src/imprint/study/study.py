@@ -158,7 +158,7 @@ class Study:
     def methods(self) -> Methods:
         """The methods, each once: recipes first, then the grids."""
         every = [*map(Methods.single, self._named), *(g.methods() for g in self.grid)]
-        methods = every[0] if len(every) == 1 else Methods.union(every)
+        methods, _ = Methods.union(every)
         pre, _, _, inf, _ = (part.values() for part in methods.components)
         allowed = np.array([[self._allows(p, i) for i in inf] for p in pre])
         return methods.take(allowed[methods.codes[:, 0], methods.codes[:, 3]])
@@ -174,15 +174,19 @@ class Study:
 
     def _allows(self, norm_pre: Normaliser, norm_inf: Normaliser) -> bool:
         """Whether the rules allow methods with these norms, as far as that depends on the norms."""
-        keeps = (RULES[rule].keeps for rule in self.rules)
-        return all(keep is None or keep(norm_pre, norm_inf) for keep in keeps)
+        rules = (RULES[name] for name in self.rules)
+        return all(rule is None or rule(norm_pre, norm_inf) for rule in rules)
 
     @property
     def instances(self) -> tuple[Instance, ...]:
         """All combinations of backbone, data set and task; the task varies fastest."""
+        return tuple(Instance(*point) for point in product(self.backbones, self.datasets, self.task_texts))
+
+    @cached_property
+    def task_texts(self) -> tuple[str, ...]:
+        """The texts of the tasks, each with every number of shots."""
         cut = [f" | shots(n={n})" for n in self.shots] or [""]
-        texts = [str(tasks.resolve(f"{t}{c}")) for t, c in product(self.tasks, cut)]
-        return tuple(Instance(*point) for point in product(self.backbones, self.datasets, texts))
+        return tuple(dict.fromkeys(str(tasks.resolve(f"{t}{c}")) for t, c in product(self.tasks, cut)))
 
     @classmethod
     def of(cls, values: "Mapping[str, Any]") -> "Study":

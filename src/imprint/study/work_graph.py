@@ -1,9 +1,7 @@
 """The distinct computations behind the experiments of a unit: classes, task splits, proxies and decisions."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import compress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -14,6 +12,7 @@ from imprint.core.arrays import factorize
 from imprint.core.digest import class_entropy
 from imprint.core.types import Array
 from imprint.generators._base import Generator
+from imprint.kernels.decisions import Counts
 from imprint.normalisers._base import Normaliser
 from imprint.study import sharing
 from imprint.study.grid import Methods
@@ -60,11 +59,26 @@ class Decision(NamedTuple):
     split: int
 
 
+class DecisionCounts(NamedTuple):
+    """The result of one decision about all test rows of its task split."""
+
+    right: Array  # (C,) correctly predicted test rows of each class
+    claimed: Array  # (C,) test rows predicted as each class
+    near: int  # test rows whose two best scores are equal up to rounding
+    proxies: int
+    seconds: float = 0.0
+
+    @classmethod
+    def of(cls, counts: Counts, index: int, proxies: int) -> "DecisionCounts":
+        """One of the decisions that were counted together."""
+        return cls(counts.right[index], counts.claimed[index], int(counts.near[index]), proxies)
+
+
 class QueryGroup(NamedTuple):
     """Test rows that belong to the same task splits."""
 
     rows: Array
-    splits: frozenset[int]
+    splits: tuple[int, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,15 +123,15 @@ class WorkGraph:
         states = sum(len(set(sharing.serving_requests(list(r.values())))) for r in self.requests().values())
         return states + len(self.spec)
 
-    def query_groups(self, splits: Sequence[int]) -> list[QueryGroup]:
-        """The test rows of some task splits, grouped by those that they belong to."""
-        last = max(int(self.splits[i].rows[-1]) for i in splits)
-        belongs = np.zeros((last + 1, len(splits)), dtype=bool)
-        for column, i in enumerate(splits):
-            belongs[self.splits[i].rows, column] = True
+    def query_groups(self) -> list[QueryGroup]:
+        """The test rows, grouped by the task splits that they belong to."""
+        last = max(int(split.rows[-1]) for split in self.splits)
+        belongs = np.zeros((last + 1, len(self.splits)), dtype=bool)
+        for i, split in enumerate(self.splits):
+            belongs[split.rows, i] = True
         patterns, pattern = np.unique(np.packbits(belongs, axis=1), axis=0, return_inverse=True)
         groups = (np.flatnonzero(pattern.ravel() == p) for p in range(len(patterns)))
-        return [QueryGroup(g, frozenset(compress(splits, belongs[g[0]]))) for g in groups if belongs[g[0]].any()]
+        return [QueryGroup(g, tuple(np.flatnonzero(belongs[g[0]]).tolist())) for g in groups if belongs[g[0]].any()]
 
 
 def build(unit: "Unit", y: Array, y_test: Array) -> WorkGraph:

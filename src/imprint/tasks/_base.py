@@ -1,4 +1,3 @@
-from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple, TypeAlias
@@ -29,12 +28,12 @@ class Task(Component):
     positional: ClassVar[str] = ""
     """The parameter that a text gives by position, as in `classes(0, 3, 7)`."""
 
-    @abstractmethod
     def mapping(self, classes: Sequence[Label]) -> dict[Label, Label]:
-        """The new label of every selected class, in the order of the task.
+        """The new label of every selected class, in the order of the task; by default, every class as it is.
 
         `classes` are all classes of the data, in the order of the data.
         """
+        return {c: c for c in classes}
 
     def touches(self, classes: Sequence[Label]) -> tuple[Label, ...]:
         """The selected original classes, in the order of the task."""

@@ -1,4 +1,4 @@
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -28,8 +28,8 @@ class Classes(Task):
     def mapping(self, classes: Sequence[Label]) -> dict[Label, Label]:
         return subset(self, self.labels, classes)
 
-    def _shown(self) -> Iterator[str]:
-        return map(repr, self.labels)
+    def __str__(self) -> str:
+        return f"classes({', '.join(map(repr, self.labels))})"
 
 
 def subset(task: Task, labels: Sequence[Label], classes: Sequence[Label]) -> dict[Label, Label]:

@@ -20,9 +20,6 @@ class Shots(Task):
 
     n: int = param(5, "maximum number of rows per class", ge=1)
 
-    def mapping(self, classes: Sequence[Label]) -> dict[Label, Label]:
-        return {c: c for c in classes}
-
     def queries(self) -> Task:
         return AllClasses()
 

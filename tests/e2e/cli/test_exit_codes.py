@@ -100,6 +100,13 @@ def test_help_lists_the_first_sentence_of_every_command():
         assert application().commands[name].get_short_help_str(100).rstrip(".") == summary.rstrip("."), name
 
 
+@pytest.mark.parametrize("words", [(), ("study",)])
+def test_no_command_prints_the_help(imprint, words):
+    done = imprint(*words)
+    assert (done.code, done.out) == (2, "")
+    assert done.err == imprint(*words, "--help").out
+
+
 def test_a_misspelt_command_is_corrected(imprint):
     done = imprint("fitt")
     assert (done.code, done.err.splitlines()[-1]) == (2, "Error: No such command 'fitt'. Did you mean 'fit'?")

@@ -71,6 +71,14 @@ def test_no_duplicate_of_a_chosen_or_labelled_row_is_chosen():
     assert suggest(np.ones((50, 3)), 10).tolist() == [0]
 
 
+@pytest.mark.parametrize("generator", ["all", "kmeans(k=20)", "kmedoids(k=20)"])
+def test_no_duplicate_of_a_row_that_was_labelled_several_times_is_chosen(generator):
+    X, y = blobs(30)
+    model = ImprintClassifier(generator=generator).fit(np.repeat(X, 3, axis=0), np.repeat(y, 3))
+    new = -np.eye(8, dtype=np.float32)[:4]
+    assert sorted(model.suggest(np.concatenate([X, new]), n=10).tolist()) == [30, 31, 32, 33]
+
+
 def test_reasons_name_two_classes_or_distance():
     X, y = blobs()
     clf = ImprintClassifier().fit(X[:90], y[:90])

@@ -3,6 +3,7 @@
 import os
 import stat
 import sys
+from contextlib import suppress
 
 import pytest
 
@@ -54,3 +55,23 @@ def test_a_name_that_is_taken_is_not_overwritten(tmp_path, monkeypatch):
         first.write(b"first")
         second.write(b"second")
     assert (tmp_path / "a").read_bytes() == b"first"  # it ends last
+
+
+def test_a_failed_write_leaves_the_old_file_and_no_other(tmp_path):
+    path = tmp_path / "a.bin"
+    path.write_bytes(b"old")
+    with suppress(RuntimeError), atomic_write(path) as f:
+        f.write(b"new")
+        raise RuntimeError
+    assert (os.listdir(tmp_path), path.read_bytes()) == (["a.bin"], b"old")
+
+
+def test_the_file_reaches_the_disk_before_its_name_does(tmp_path, monkeypatch):
+    calls, fsync, replace = [], os.fsync, os.replace
+    monkeypatch.setattr(
+        os, "fsync", lambda h: calls.append("folder" if stat.S_ISDIR(os.fstat(h).st_mode) else "file") or fsync(h)
+    )
+    monkeypatch.setattr(os, "replace", lambda *paths: calls.append("rename") or replace(*paths))
+    with atomic_write(tmp_path / "a.bin") as f:
+        f.write(b"new")
+    assert calls == ["file", "rename", "folder"]

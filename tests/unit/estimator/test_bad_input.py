@@ -75,6 +75,16 @@ REFUSED = [
     ("a list to forget", lambda c: c.fit(X, Y).forget(["a"]), r"Unknown class \['a'\]\. .*Known: a, b, c\."),
     ("unknown recipe", lambda c: recipe("qi2017"), r"Unknown recipe 'qi2017'\. Did you mean 'qi2018'\? Known: "),
     (
+        "no labels",
+        lambda c: c.fit(X, [None] * 12),
+        r"fit\(X, y\): labels of the type NoneType cannot be kept; give text or whole numbers\.",
+    ),
+    (
+        "labels of tags",
+        lambda c: c.set_params(generator="all").fit(X, np.eye(12, 2, dtype=int)).partial_fit(X, [0.5] * 12),
+        r"partial_fit\(X, y\): Unknown label type: continuous",
+    ),
+    (
         "more voters than proxies",
         lambda c: c.set_params(aggregator="nearest(m=5)", generator="mean").fit(X, Y),
         r"fit\(X, y\) with 12 samples: nearest\(m=5\): m must not exceed the 3 proxies\.",

@@ -64,8 +64,24 @@ def test_calls_that_the_model_cannot_answer_are_refused(photos, tmp_path):
     (tmp_path / "bad.png").write_bytes(b"no picture")
     with pytest.raises(UnreadableInput, match=r"bad\.png"):
         model.likely_nodes([picture(20, 99), tmp_path / "bad.png"])
-    with pytest.raises(ParameterError, match=r"^Imprinter\(calibrate='no'\): calibrate must be True or False\.$"):
-        raw(calibrate="no")
+    for n in (0, -1, 1.5, True):
+        with pytest.raises(ParameterError, match=rf"^top\(n={n}\): n must be int >= 1\.$"):
+            model.top([picture(20, 99)], n)
+        with pytest.raises(ParameterError, match=rf"^why\(n={n}\): n must be int >= 1\.$"):
+            model.why(picture(20, 99), n)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "rule"),
+    [
+        ("calibrate", "no", "True or False"),
+        ("tree", "yes", "True, False or None"),
+        ("cache", 3, "True, False or a folder"),
+    ],
+)
+def test_switches_of_another_type_are_refused(name, value, rule):
+    with pytest.raises(ParameterError, match=rf"^Imprinter\({name}={value!r}\): {name} must be {rule}\.$"):
+        raw(**{name: value})
 
 
 def test_top_agrees_with_predict_and_with_the_probabilities(photos):

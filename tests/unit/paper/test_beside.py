@@ -181,6 +181,13 @@ def test_other_architectures_have_no_such_section(folder):
     assert not planned_studies("paper/same_architecture", discover(folder, ["one"]))
 
 
+def test_a_published_architecture_on_other_data_has_nothing_to_compare(tmp_path):
+    write_pack(tmp_path / "resnet50_keras-flowers.npz", 4, 8, 1)
+    run("paper/same_architecture", discover(tmp_path), tmp_path / "out", workers=1)
+    (section,) = sections(tmp_path / "out", ["same_architecture"])
+    assert not section.parts
+
+
 def pairs(shift, nc1):
     by_dataset = {}
     for dataset in ("mnist", "cifar10"):

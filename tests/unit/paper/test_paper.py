@@ -287,6 +287,31 @@ def test_collapse_is_measured_once_and_both_ways(folder, tmp_path):
     assert [len(v) for v in map_values(results)["one"]] == [10] * 10
 
 
+def test_a_measurement_that_was_killed_is_shown_as_far_as_it_is_complete(folder, tmp_path):
+    from imprint.paper.collapse import map_values, measure
+
+    setting = discover(folder)
+    run("paper/table1", setting, tmp_path, workers=1)
+    measure(setting, tmp_path, lambda *_: None)
+    whole = json.loads((tmp_path / "collapse.json").read_text())
+    unmeasured = [key for key in whole if "d_in_1" in key][-3:]
+    (tmp_path / "collapse.json").write_text(json.dumps({k: v for k, v in whole.items() if k not in unmeasured}))
+    cut = unmeasured[0].split(" / ")[0]
+    assert cut not in map_values(Results(tmp_path))
+    (section,) = sections(tmp_path, ["nc1"])
+    assert {c.verdict for c in section.claims} <= set(Verdict)
+
+
+def test_a_backbone_with_combidigits_alone_has_nothing_to_compare(tmp_path, monkeypatch):
+    monkeypatch.setenv("IMPRINT_HOME", str(tmp_path / "home"))
+    write_pack(tmp_path / "one-mnist.npz", 10, 22, 1)
+    write_pack(tmp_path / "two-combidigits.npz", 10, 16, 7)
+    run("paper/nc1", discover(tmp_path), tmp_path / "out", workers=1)
+    (section,) = sections(tmp_path / "out", ["nc1"])
+    (highest,) = (c for c in section.claims if c.text.startswith("CombiDigits has the highest"))
+    assert highest.verdict == Verdict.UNTESTABLE
+
+
 def test_the_page_stands_alone(table1, tmp_path):
     files = write_page(read_runs([table1]), tmp_path)
     page = (tmp_path / "results.html").read_text()
@@ -310,6 +335,23 @@ def test_a_memory_of_outer_products_is_the_head():
     found = compare_with_head(X, y, X[::2])
     assert found["agree"] == found["rows"] == 14
     assert found["difference"] < 1e-6
+
+
+def test_run_times_are_measured_once_for_every_generator(tmp_path, monkeypatch):
+    monkeypatch.setenv("IMPRINT_HOME", str(tmp_path / "home"))
+    write_pack(tmp_path / "one-mnist.npz", 10, 8, 1)
+    for _ in range(2):
+        run("paper/runtime", discover(tmp_path), tmp_path / "out", workers=1)
+    times = Results(tmp_path / "out").measured("runtime")
+    assert list(times) == [f"one / mnist / {task}" for task in ("all", "even", "odd", "short")]
+    labels = list(ARTEFACTS["runtime"].generators)
+    assert all(sorted(of_task) == sorted(labels) for of_task in times.values())
+    assert all(len(seeds) == 3 and min(seeds) > 0 for of_task in times.values() for seeds in of_task.values())
+    (section,) = sections(tmp_path / "out", ["runtime"])
+    (cells,) = section.parts
+    assert [row[:2] for row in cells.rows[:2]] == [("mean", "0.0029"), ("k-means, k = 5", "1.2249")]
+    medians = [np.median(of_task["mean"]) for of_task in times.values()]
+    assert cells.rows[0][2:4] == (f"{np.mean(medians):.4f}", f"{np.median(medians):.4f}")
 
 
 def digits(place):

@@ -3,6 +3,8 @@
 import json
 import os
 import signal
+import subprocess
+import sys
 from dataclasses import dataclass
 
 import numpy as np
@@ -40,6 +42,14 @@ def test_table_is_in_the_order_of_the_study(undisturbed):
     assert list(dict.fromkeys(places)) == [tuple(i) for i in STUDY.instances]
     assert [r["seed"] for r in rows[:4]] == [1, 2, 1, 2]
     assert len(set(undisturbed["key"].to_pylist())) == len(rows)
+
+
+def test_names_of_any_script_are_read_back(tmp_path):
+    X, y = np.eye(4, dtype=np.float32), np.array(["é", "é", "日本", "日本"])
+    study = Study(backbones="größe", datasets="дата", tasks=["all", "classes('日本', 'é')"], recipes="qi2018")
+    run(study, tmp_path, source=Held({("größe", "дата"): (X, y, X, y)}), workers=1)
+    rows = study.results(tmp_path).to_pylist()
+    assert [tuple(row[name] for name in ("backbone", "dataset", "task")) for row in rows] == [*study.instances]
 
 
 def test_a_second_run_does_nothing(tmp_path, undisturbed):
@@ -180,3 +190,17 @@ def test_a_damaged_shard_is_named(tmp_path):
     shard.write_bytes(shard.read_bytes()[:-20])
     with pytest.raises(FileError, match=f"{shard.name}: this shard is damaged"):
         STUDY.results(tmp_path)
+
+
+def test_a_run_and_its_results_do_not_import_pandas(tmp_path):
+    """Importing pandas takes a quarter of a second; `pa.array` does it wherever pandas is installed."""
+    program = (
+        "import sys, numpy as np\n"
+        "from imprint.study import Held, Study, run\n"
+        "X, y = np.eye(4, dtype=np.float32), np.array([0, 0, 1, 1])\n"
+        "study = Study(backbones='a', datasets='one', recipes='qi2018')\n"
+        "run(study, sys.argv[1], source=Held({('a', 'one'): (X, y, X, y)}), workers=1)\n"
+        "assert len(study.results(sys.argv[1])) == 1\n"
+        "assert 'pandas' not in sys.modules\n"
+    )
+    subprocess.run([sys.executable, "-c", program, str(tmp_path)], check=True)

@@ -81,7 +81,9 @@ class _TableRows:
         else:
             X = matrix_of(self.path, batch, self.layout, self.width)
             self.width = X.shape[1] if len(X) else self.width
-            self.embeddings.frombytes(np.ascontiguousarray(X[selected]).data.cast("B") if rows else b"")
+            if rows:
+                X = np.ascontiguousarray(X if len(rows) == len(X) else X[selected])
+                self.embeddings.frombytes(X.data.cast("B"))
         self.rows.extend(rows)
         if self.labels is not None:
             self.labels.extend(list(compress(cells, selected)), rows)
