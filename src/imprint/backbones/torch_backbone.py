@@ -36,8 +36,11 @@ class TorchBackbone(PictureBackbone):
     def _forward(self, batch: Array) -> Array:
         torch = torch_module()
         with torch.inference_mode(), torch.autocast(self.device.split(":")[0], enabled=self._mixed):
-            out: Array = self._module(self._input(batch)).float().cpu().numpy()
+            out: Array = self._embed_pictures(self._input(batch)).float().cpu().numpy()
         return out
+
+    def _embed_pictures(self, pictures: Any) -> Any:
+        return self._module(pictures)
 
     def _input(self, batch: Array) -> Any:
         """Like `Preprocess.arrange`, computed on the device."""
@@ -58,19 +61,11 @@ class TwoTowerBackbone(TorchBackbone):
     """
 
     def __init__(self, record: Record, model: Any, towers: tuple[Tower, Tower], identity: str, *where: Any):
-        embed_pictures, self._embed_texts = towers
+        self._picture_tower, self._text_tower = towers
+        super().__init__(record, model, identity, *where)
 
-        class PictureTower(torch_module().nn.Module):  # type: ignore[misc]
-            """The model, called with pictures alone."""
-
-            def __init__(self) -> None:
-                super().__init__()
-                self.model = model
-
-            def forward(self, pictures: Any) -> Any:
-                return embed_pictures(self.model, pictures)
-
-        super().__init__(record, PictureTower(), identity, *where)
+    def _embed_pictures(self, pictures: Any) -> Any:
+        return self._picture_tower(self._module, pictures)
 
     @property
     def embeds_names(self) -> bool:
@@ -83,7 +78,7 @@ class TwoTowerBackbone(TorchBackbone):
     def _unit_texts(self, texts: list[str]) -> Array:
         torch = torch_module()
         with torch.inference_mode():
-            rows = self._embed_texts(self._module.model, texts).float()
+            rows = self._text_tower(self._module, texts).float()
             return np.asarray(torch.nn.functional.normalize(rows, dim=-1).cpu())
 
 

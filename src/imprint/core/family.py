@@ -102,8 +102,19 @@ class Family(Generic[C]):
 
     def _parse(self, text: object) -> tuple[type[C], dict[str, Any]]:
         """The class and the parameters that a text names."""
-        name, given = self._read(text)
-        cls = self.load(name)
+        try:
+            if not isinstance(text, str) or len(text) > LONGEST_TEXT:
+                raise TypeError
+            call = ast.parse(text.strip() if "(" in text else f"{text.strip()}()", mode="eval").body
+            if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name) or call.args:
+                raise TypeError
+            given = {str(k.arg): ast.literal_eval(k.value) for k in call.keywords}
+        except (TypeError, SyntaxError, ValueError, RecursionError, MemoryError):
+            shown = repr(text) if len(repr(text)) <= LONGEST_TEXT else f"{repr(text)[:60]}..."
+            raise ParameterError(
+                f"Cannot read {shown} as a {self.kind}. Write a name or a call, such as 'name(k=20)'."
+            ) from None
+        cls = self.load(call.func.id)
         _check_names(cls, given)
         return cls, given
 
@@ -112,21 +123,6 @@ class Family(Generic[C]):
         component = self.resolve(spec)
         _check_names(type(component), changes)
         return replace(component, **changes)
-
-    def _read(self, spec: object) -> tuple[str, dict[str, Any]]:
-        try:
-            if not isinstance(spec, str) or len(spec) > LONGEST_TEXT:
-                raise TypeError
-            call = ast.parse(spec.strip() if "(" in spec else f"{spec.strip()}()", mode="eval").body
-            if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name) or call.args:
-                raise TypeError
-            given = {str(k.arg): ast.literal_eval(k.value) for k in call.keywords}
-        except (TypeError, SyntaxError, ValueError, RecursionError, MemoryError):
-            shown = repr(spec) if len(repr(spec)) <= LONGEST_TEXT else f"{repr(spec)[:60]}..."
-            raise ParameterError(
-                f"Cannot read {shown} as a {self.kind}. Write a name or a call, such as 'name(k=20)'."
-            ) from None
-        return call.func.id, given
 
 
 def _check_names(cls: type[Component], given: Iterable[str]) -> None:

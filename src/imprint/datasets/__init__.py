@@ -12,7 +12,7 @@ from imprint.datasets.folder import load_files, load_folder, load_zip
 from imprint.datasets.folder_labels import Nesting
 from imprint.datasets.named import DatasetRecord, DownloadProgress, PublishedFile, load_named, record, records
 from imprint.datasets.numpy_files import load_matrix, load_pack
-from imprint.datasets.split import NO_LABELS, SPLITS, Label, Split, UnreadableInput, check_split
+from imprint.datasets.split import NO_LABELS, SPLITS, Label, Split, UnreadableInput
 from imprint.datasets.tables import SUFFIXES, has_tables, load_table, load_table_folder, table_suffix
 from imprint.datasets.tags import with_tags
 
@@ -81,16 +81,17 @@ def load(
     >>> load("digits").found
     '1,442 pictures of 10 classes (digits)'
     """
-    check_split(split)
+    if split not in SPLITS:
+        raise ParameterError(f"load(split={split!r}): split must be one of 'train', 'test'.")
     if unexpected := sorted(table.keys() - TableOptions.__annotations__.keys()):
         raise TypeError(f"load() got an unexpected keyword argument {unexpected[0]!r}")
+    path, separator = Path(data).expanduser(), table.get("separator")
+    suffix = path.suffix.lower()
+    if labels is not None and suffix != ".npy":
+        raise ParameterError(f"load({os.fspath(data)!r}, labels={os.fspath(labels)!r}): labels go with a .npy file.")
     if isinstance(data, str) and data in names():
         named = replace(load_named(data, split, progress), origin=data, parts=SPLITS)
         return named if labelled else replace(named, labels=NO_LABELS, classes=())
-    path = Path(data).expanduser()
-    if labels is not None and path.suffix.lower() != ".npy":
-        raise ParameterError(f"load({os.fspath(data)!r}, labels={os.fspath(labels)!r}): labels go with a .npy file.")
-    separator, suffix = table.get("separator"), path.suffix.lower()
     if not path.exists():
         raise _no_such_data(data)
     if path.is_dir() and has_tables(path):

@@ -73,9 +73,10 @@ def load_files(paths: Iterable[str | os.PathLike[str]], kind: str | None = None)
     for given in paths:
         path = Path(given).expanduser()
         if path.is_dir():
-            inside = load_folder(path, "train", labelled=False)
-            names += [os.path.join(path, name) for name in inside.names]
-            ignored.update(inside.ignored)
+            files = list(_files(path))
+            read = _modality(path, files, kind)
+            names += [os.path.join(path, name) for name in files if of_file(name) == read]
+            ignored.update(_suffixes(name for name in files if of_file(name) != read))
         elif not os.path.lexists(path):
             raise FileError(f"There is no file or folder {os.fspath(given)}.")
         else:
@@ -126,15 +127,16 @@ def _load(list_part: Callable[[str], Listing], split: str, origin: str, labelled
     )
 
 
-def _modality(where: Path, names: Sequence[str]) -> Modality:
+def _modality(where: Path, names: Sequence[str], given: str | None = None) -> Modality:
     """What the files are. Texts count only if there is nothing else: many folders of pictures contain notes."""
     counts = Counter(kind for name in names if (kind := of_file(name)) is not None)
     kinds = [kind for kind in counts if not kind.typed] or list(counts)
+    kinds = kinds if given is None else [kind for kind in counts if kind.name == given]
     if not kinds:
         others = ", ".join(f"{n:,} {suffix or 'without suffix'}" for suffix, n in sorted(_suffixes(names).items())[:6])
-        known = ", ".join(sorted(modality("image").suffixes()))
-        it_has = f"; it has {others}" if others else ""
-        raise FileError(f"{where} has no pictures, sounds or texts; pictures end in {known}{it_has}.")
+        suffixes = ", ".join(sorted(modality(given or "image").suffixes()))
+        lacks = f"{modality(given).plural}, which" if given else "pictures, sounds or texts; pictures"
+        raise FileError(f"{where} has no {lacks} end in {suffixes}{'; it has ' * bool(others)}{others}.")
     if len(kinds) > 1:
         raise FileError(f"{where} has {_listed([kind.count(counts[kind]) for kind in kinds])}; keep one kind.")
     return kinds[0]

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import chain
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
@@ -48,22 +49,12 @@ class RowNames(Sequence[str]):
         return f"{self.prefix}{rows}" if isinstance(rows, int) else [f"{self.prefix}{r}" for r in rows]
 
 
-class Joined(Sequence[Any]):
-    """Several sequences as one, in order."""
+class Joined(list[Any]):
+    """Several sequences as one, in order; pictures in it are views of the arrays they come from."""
 
     def __init__(self, parts: Sequence[Any]):
+        super().__init__(chain.from_iterable(parts))
         self.parts = parts
-        self.ends = np.cumsum([len(p) for p in parts])
-
-    def __len__(self) -> int:
-        return int(self.ends[-1])
-
-    def __getitem__(self, i: Any) -> Any:
-        if isinstance(i, slice):
-            return [self[r] for r in range(len(self))[i]]
-        row = range(len(self))[i]
-        part = int(np.searchsorted(self.ends, row, side="right"))
-        return self.parts[part][row - (int(self.ends[part - 1]) if part else 0)]
 
     def fingerprint(self) -> str:
         """The digest of the parts' digests."""
@@ -184,9 +175,3 @@ def plain_labels(values: Any) -> Array:
 def classes_of(labels: Array) -> tuple[Label, ...]:
     """The distinct labels in ascending order, as plain Python values."""
     return tuple(np.unique(labels).tolist())
-
-
-def check_split(split: str) -> None:
-    """Refuse any split but `train` and `test`."""
-    if split not in SPLITS:
-        raise ParameterError(f"load(split={split!r}): split must be one of 'train', 'test'.")

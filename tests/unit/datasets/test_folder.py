@@ -316,6 +316,15 @@ def test_files_may_be_given_one_by_one(photos, tmp_path):
         load_files([])
 
 
+def test_a_folder_is_read_as_the_kind_that_is_given(photos):
+    (photos / "cat" / "notes.txt").write_text("a cat")
+    texts = load_files([photos], "text")
+    assert (list(texts.names), texts.inputs[0]) == ([str(photos / "cat" / "notes.txt")], "a cat")
+    assert (texts.ignored, len(load_files([photos], "image"))) == ({".png": 6}, 6)
+    with pytest.raises(FileError, match=r"photos has no sounds, which end in \.wav; it has 6 \.png, 1 \.txt\.$"):
+        load_files([photos], "sound")
+
+
 @pytest.mark.skipif(importlib.util.find_spec("pillow_heif") is None, reason="pillow-heif is not installed")
 def test_heic_is_read_where_its_extra_is_installed(photos):
     import pillow_heif

@@ -70,6 +70,8 @@ def test_labels_must_be_given_where_they_belong(matrix, tmp_path):
         load(matrix)
     with pytest.raises(ParameterError, match=r"labels go with a \.npy file"):
         load(tmp_path, labels="y.txt")
+    with pytest.raises(ParameterError, match=r"load\('digits', labels='y\.txt'\): labels go with a \.npy file"):
+        load("digits", labels="y.txt")
     with pytest.raises(FileError, match="has no test split"):
         load(matrix, "test", labelled=False)
 

@@ -19,6 +19,7 @@ from imprint.core.errors import FileError
 
 APPLICATION = 0x494D5052  # "IMPR", in the header of every database of ours
 WAIT = 60.0  # seconds to wait for another process before a call fails
+CANNOT_WRITE = {getattr(sqlite3, f"SQLITE_{name}") for name in ("FULL", "CANTOPEN", "READONLY", "PERM", "IOERR")}
 Value = None | int | float | str | bytes
 
 
@@ -123,11 +124,8 @@ class Database:
         with self.transaction():  # alone: another process may have created the tables meanwhile
             stated = self._stated()
             if stated == (0, 0) and self.read("SELECT count(*) FROM sqlite_master") == [(0,)]:
-                for statement in (
-                    *tables,
-                    f"PRAGMA user_version = {version}",
-                    f"PRAGMA application_id = {APPLICATION}",
-                ):
+                pragmas = (f"PRAGMA user_version = {version}", f"PRAGMA application_id = {APPLICATION}")
+                for statement in (*tables, *pragmas):
                     self.execute(statement)
             elif stated != (APPLICATION, version):
                 raise DamagedDatabaseError(
@@ -141,11 +139,18 @@ class Database:
 
     @contextmanager
     def _explained(self) -> Iterator[None]:
-        """Turn an error of SQLite into one sentence."""
+        """Report an error of SQLite in one sentence."""
         try:
             yield
         except (sqlite3.Error, UnicodeDecodeError) as e:  # the latter where an error quotes damaged bytes
-            raise _explanation(self.path, e) from None
+            code = getattr(e, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF  # without: a value cannot be decoded
+            if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+                problem = "is in use by another process; try again when that one has finished"
+                raise FileError(f"{self.path} {problem}.") from None
+            if code in CANNOT_WRITE:
+                reason = "No space left on device" if code == sqlite3.SQLITE_FULL else e
+                raise FileError(f"Cannot write {self.path}: {reason}.") from None
+            raise DamagedDatabaseError(f"{self.path} is damaged ({e}); put back a copy of the file.") from None
 
 
 def remove_database(path: Path) -> None:
@@ -153,14 +158,3 @@ def remove_database(path: Path) -> None:
     for name in (path, Path(f"{path}-wal"), Path(f"{path}-shm")):
         with suppress(FileNotFoundError):
             os.unlink(name)
-
-
-def _explanation(path: Path, error: Exception) -> FileError:
-    code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF  # without: a value could not be decoded
-    if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-        return FileError(f"{path} is in use by another process; try again when that one has finished.")
-    if code == sqlite3.SQLITE_FULL:
-        return FileError(f"Cannot write {path}: No space left on device.")
-    if code in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_IOERR):
-        return FileError(f"Cannot write {path}: {error}.")
-    return DamagedDatabaseError(f"{path} is damaged ({error}); put back a copy of the file.")
