@@ -2,7 +2,7 @@
 
 Decisions that differ only in `norm_inf` have the same linear system, which is solved once. Systems of the same proxies
 share the inner products of these, whatever their gamma, noise and balance. Test rows are compared once with the proxies
-of tasks that share classes, and with the largest k of nested generators.
+of a task and of all tasks with some of its classes, and with the largest k of nested generators.
 
 The 1,042 decisions of `paper/all --beside kernel` on MNIST take 7.2 s of CPU time for MobileNet v1 0.25 and 25.2 s for
 ResNet-50; a `Head` for each takes 12.7 and 51.1 s. The distinct factors, products and kernels alone take 5.2 and 18.8 s
@@ -10,8 +10,8 @@ ResNet-50; a `Head` for each takes 12.7 and 51.1 s. The distinct factors, produc
 """
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
-from functools import cache, cached_property
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
 from typing import NamedTuple, cast
 
 import numpy as np
@@ -49,7 +49,7 @@ class KernelDecisions:
     def __init__(self, graph: WorkGraph, proxies: UnitProxies, queries: Array) -> None:
         self.graph, self.proxies, self.queries = graph, proxies, queries
         self._sums: dict[object, State] = {}
-        self._lifted = cache(self._lift)
+        self._lifted, self._hosts, self._rows = cache(self._lift), cache(self._find_hosts), cache(self._find_rows)
 
     def can_decide(self, number: int) -> bool:
         """Whether a system is small enough to be held whole, and its rate far from the limits of floats."""
@@ -71,46 +71,45 @@ class KernelDecisions:
 
     def count(self, numbers: Sequence[int]) -> dict[int, DecisionCounts]:
         """The results of some decisions."""
-        groups: dict[object, list[int]] = defaultdict(list)
+        same_rows: dict[object, list[int]] = defaultdict(list)
         for i in numbers:
             decision = self.graph.decisions[i]
             norm_pre, generator, seed = self.graph.specs[decision.spec]
-            same_rows = (norm_pre, seed) if type(generator) in NESTED else decision.spec
-            groups[same_rows, decision.norm_post, self._related[decision.split]].append(i)
+            key = (norm_pre, seed) if type(generator) in NESTED else decision.spec
+            same_rows[key, decision.norm_post].append(i)
         results = {}
-        for group in groups.values():
-            alike: dict[tuple[Normaliser, type], dict[int, KernelSystem]] = defaultdict(dict)
-            for i, system in self._solve(group).items():
-                alike[self.graph.decisions[i].norm_inf, system.dtype][i] = system
-            for (norm_inf, dtype), systems in alike.items():
-                for i, scores in self._scores(norm_inf, dtype, systems):
+        for group in (group for alike in same_rows.values() for group in self._by_task(alike)):
+            systems = self._solve(group)
+            compared: dict[tuple[Normaliser, type], dict[int, KernelSystem]] = defaultdict(dict)
+            for i in group:
+                compared[self.graph.decisions[i].norm_inf, systems[i].dtype][i] = systems[i]
+            for (norm_inf, dtype), members in compared.items():
+                for i, scores in self._scores(norm_inf, dtype, members):
                     counts, truth = Counts.of(1, len(scores)), self.graph.splits[self.graph.decisions[i].split].truth
                     count_decisions(scores.astype(self.queries.dtype), truth, KERNEL_ROUNDING, counts)
                     results[i] = DecisionCounts.of(counts, 0, systems[i].by_class.shape[1])
         return results
 
-    @cached_property
-    def _related(self) -> list[int]:
-        """For each split, the first of those that share classes with it, directly or through others."""
-        first: list[int] = []
-        owner: dict[int, int] = {}
-        for i, split in enumerate(self.graph.splits):
-            first.append(i)
-            first[i] = min(first[owner.setdefault(c, i)] for c in split.classes)
-        return first
+    def _by_task(self, numbers: Sequence[int]) -> Iterable[list[int]]:
+        """Groups of decisions: a task and those with some of its classes."""
+        hosts = self._hosts(frozenset(self.graph.decisions[i].split for i in numbers))
+        groups: dict[int, list[int]] = defaultdict(list)
+        for i in numbers:
+            groups[hosts[self.graph.decisions[i].split]].append(i)
+        return groups.values()
 
-    @cached_property
-    def _rows(self) -> dict[int, tuple[Array, dict[int, Array]]]:
-        """The test rows of related splits, by the first of these, and the positions of the rows of each split."""
-        splits = self.graph.splits
-        related: dict[int, list[int]] = defaultdict(list)
-        for i, first in enumerate(self._related):
-            related[first].append(i)
-        rows = {first: np.unique(np.concatenate([splits[i].rows for i in alike])) for first, alike in related.items()}
+    def _find_hosts(self, splits: frozenset[int]) -> dict[int, int]:
+        """For each split, the one with the most classes that has all of its classes."""
+        classes = {i: {*self.graph.splits[i].classes} for i in sorted(splits)}
         return {
-            first: (rows[first], {i: np.searchsorted(rows[first], splits[i].rows) for i in alike})
-            for first, alike in related.items()
+            i: max((j for j in classes if classes[i] <= classes[j]), key=lambda j: len(classes[j])) for i in classes
         }
+
+    def _find_rows(self, splits: frozenset[int]) -> tuple[Array, dict[int, Array]]:
+        """The test rows of some splits, and for each split the positions of its rows among them."""
+        by_split = {i: self.graph.splits[i].rows for i in splits}
+        rows = np.unique(np.concatenate([*by_split.values()]))
+        return rows, {i: np.searchsorted(rows, of_split) for i, of_split in by_split.items()}
 
     def _solve(self, numbers: Sequence[int]) -> dict[int, KernelSystem]:
         """The solved system of each decision."""
@@ -159,12 +158,12 @@ class KernelDecisions:
     def _scores(
         self, norm_inf: Normaliser, dtype: type, systems: dict[int, KernelSystem]
     ) -> Iterator[tuple[int, Array]]:
-        """The scores of the test rows of each decision, all of related splits.  # (classes, rows)"""
+        """The scores of the test rows of each decision of a group.  # (classes, rows)"""
         queries, centre = self._lifted(norm_inf, dtype)
         rows, positions = _stacked([system.classes for system in systems.values()])
         proxies = lift_proxies(rows, centre, 1.0, dtype)
         split = {i: self.graph.decisions[i].split for i in systems}
-        used, columns = self._rows[self._related[next(iter(split.values()))]]
+        used, columns = self._rows(frozenset(split.values()))
         queries = queries if len(used) == len(queries) else queries[used]
         scores: dict[int, list[Array]] = {i: [] for i in systems}
         step = max(16, DISTANCES // len(proxies))
