@@ -101,9 +101,11 @@ def _is_option(parameter: Any) -> bool:
 
 
 def _with_options(sentence: str, words: Sequence[str]) -> str:
-    """An error in the terms of the command line: `--label-column` for the parameter `label_column`."""
+    """An error in the terms of the command line: `--label-column` for `label_column`, `--level 3` for `level=3`."""
     command: Any = LazyCommands().get(next((word for word in words if word in SUMMARIES), ""))
-    names = sorted(p.name for p in getattr(command, "params", ()) if "_" in p.name and _is_option(p))
+    options = [p.name for p in getattr(command, "params", ()) if _is_option(p)]
+    sentence = re.sub(rf"^({'|'.join(options) or '-'})=(\w+): ", r"--\1 \2: ", sentence)
+    names = [name for name in options if "_" in name]
     if not names:
         return sentence
     rule, known, listed = sentence.partition(" Known: ")  # known names stay, even if equal to that of a parameter

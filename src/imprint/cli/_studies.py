@@ -3,16 +3,11 @@
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 from imprint.cli import _terminal as terminal
-from imprint.cli._progress import Bars, progress_bars
-from imprint.core.errors import ParameterError
+from imprint.cli._progress import Bars
 from imprint.kernels.cpu import available_cpus
-from imprint.paper import chosen
 from imprint.paper.page import read_runs, sections, write_page
-from imprint.paper.run import planned_studies, run
-from imprint.paper.setting import discover
 from imprint.report.sections import Run, claim_rows, claims_table, sections_by_artefact, tally
 from imprint.report.text_table import TextTable
 from imprint.study import Progress, Study, Summary, plan
@@ -75,33 +70,6 @@ def _lines(total: Estimate) -> list[tuple[str, str]]:
     ]
 
 
-def run_paper(
-    name: str,
-    out: Path | None,
-    embeddings: Path | None,
-    only: tuple[list[str], list[str], int, str],
-    how: dict[str, Any],
-    dry: bool,
-    json: bool,
-) -> None:
-    """Run `paper/NAME` on a folder of packs, and show the results next to the published ones."""
-    names = list(chosen(name))
-    if embeddings is None:
-        raise ParameterError(f"study run {name}: name the folder of the packs BACKBONE-DATASET.npz: --embeddings DIR.")
-    setting = discover(embeddings, *only)
-    if dry:
-        studies = [(study, out / role if out else None) for role, study in planned_studies(name, setting)]
-        show_plan(studies, how["workers"], how["limit"], json)
-        return
-    if out is None:
-        raise ParameterError("study run: name the folder of the results: --out DIR.")
-    with progress_bars() as bars:
-        summary = run(name, setting, out, progress=progress(bars), measuring=bars.step, **how)
-    if not json:
-        _show_results(out, names, setting.beside)
-    show_summary(summary, out, json)
-
-
 def report_paper(folders: Sequence[Path], to: Path, json: bool) -> None:
     """Write one page about all runs in some folders."""
     runs = read_runs(folders)
@@ -114,7 +82,8 @@ def report_paper(folders: Sequence[Path], to: Path, json: bool) -> None:
     terminal.note(f"Written: {files[0]}, {files[1]} and {terminal.count(len(files) - 2, 'picture')}.")
 
 
-def _show_results(out: Path, names: Sequence[str], beside: str) -> None:
+def show_results(out: Path, names: Sequence[str], beside: str) -> None:
+    """Print the results of studies of the paper: the tables of a single one, and the claims of all."""
     runs = [Run("here", "", tuple(sections(out, names)))]
     if beside and (again := sections(out, names, beside)):
         runs.append(Run(f"here, {beside}", "", tuple(again)))

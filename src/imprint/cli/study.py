@@ -1,7 +1,7 @@
 """`imprint study run`, `imprint study report` and `imprint study export`."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -11,14 +11,18 @@ from imprint.cli import _terminal as terminal
 from imprint.cli._files import check_writable
 from imprint.cli._progress import progress_bars
 from imprint.core.errors import FileError, ParameterError
+from imprint.paper import chosen
 from imprint.paper.artefact import is_run
+from imprint.paper.run import planned_studies
+from imprint.paper.run import run as run_paper
+from imprint.paper.setting import discover
 from imprint.report.forms import as_json, as_text
 from imprint.report.page import write_report
 from imprint.report.results_file import MEANINGS, check_own
 from imprint.report.results_file import export as write
 from imprint.report.tables import tabulate
 from imprint.study import Study
-from imprint.study import run as start
+from imprint.study import run as run_study
 from imprint.study.store import Store
 
 app = typer.Typer(
@@ -45,7 +49,7 @@ def run(
     ] = None,
     workers: Annotated[
         int | None,
-        typer.Option(help="Number of processes. [default: one per core, or one where there is little to do]", min=1),
+        typer.Option(help="Number of processes. [default: one per core, or one for little work]", min=1),
     ] = None,
     engine: options.Engine = "local",
     limit: Annotated[int, typer.Option(help="Maximum number of experiments that a study may name.", min=1)] = 2_000_000,
@@ -65,23 +69,32 @@ def run(
     Finished results are stored in DIR, one file per unit of work. After an interruption, the same command resumes. The
     exit code is 1 if something failed; failures are recorded with their reason and tried again the next time.
     """
+    setting = None
     if study.startswith("paper/"):
-        how = {"workers": workers, "engine": engine, "limit": limit}
-        studies.run_paper(study, out, embeddings, (_names(backbones), _names(datasets), maps, beside), how, dry, json)
-        return
-    if not Path(study).exists():
+        chosen(study)  # refuses an unknown name
+        if embeddings is None:
+            packs = "the folder of the packs BACKBONE-DATASET.npz: --embeddings DIR"
+            raise ParameterError(f"study run {study}: name {packs}.")
+        setting = discover(embeddings, _names(backbones), _names(datasets), maps, beside)
+        planned = [(one, out / role if out else None) for role, one in planned_studies(study, setting)]
+    elif not Path(study).exists():
         raise FileError(f"study run {study}: there is no such file. The studies of the paper: imprint list studies.")
-    chosen = Study.read(study)
-    if embeddings is not None:
-        chosen = chosen.at(embeddings)
+    else:
+        planned = [(Study.read(study) if embeddings is None else Study.read(study).at(embeddings), out)]
     if dry:
-        studies.show_plan([(chosen, out)], workers, limit, json)
+        studies.show_plan(planned, workers, limit, json)
         return
     if out is None:
         raise ParameterError("study run: name the folder of the results: --out DIR.")
+    how: dict[str, Any] = {"workers": workers, "engine": engine, "limit": limit}
     with progress_bars() as bars:
-        progress = studies.progress(bars)
-        summary = start(chosen, out, workers=workers, engine=engine, limit=limit, progress=progress)
+        how["progress"] = studies.progress(bars)
+        if setting is None:
+            summary = run_study(planned[0][0], out, **how)
+        else:
+            summary = run_paper(study, setting, out, measuring=bars.step, **how)
+    if setting is not None and not json:
+        studies.show_results(out, list(chosen(study)), setting.beside)
     studies.show_summary(summary, out, json)
 
 

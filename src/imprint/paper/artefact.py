@@ -146,6 +146,15 @@ class Finding(NamedTuple):
     """The same for the published results, if they are computed here instead of stated in the table of artefacts."""
 
 
+def listed(values: Mapping[str, float], form: str = ".2f") -> str:
+    """Named values as text.
+
+    >>> listed({"resnet18": 0.391, "swin_b": 0.12})
+    'resnet18 0.39, swin_b 0.12'
+    """
+    return ", ".join(f"{name} {value:{form}}" for name, value in values.items())
+
+
 Findings = Mapping[str, Finding]
 """What results say about the claims of an artefact, by the names of the claims."""
 

@@ -10,7 +10,7 @@ import numpy as np
 from imprint import tasks
 from imprint.collapse import nc1
 from imprint.normalisers.l2 import L2
-from imprint.paper.artefact import Artefact, Finding, Findings, NotRunError, OnProgress, Results, write_json
+from imprint.paper.artefact import Artefact, Finding, Findings, NotRunError, OnProgress, Results, listed, write_json
 from imprint.paper.modes import maps
 from imprint.paper.published import NC1, NC1_OF_SETS, D
 from imprint.paper.setting import COMBINED, MAPS, Setting
@@ -144,7 +144,7 @@ def _check(maps: Mapping[str, Sequence[Sequence[float]]], sets: Sets, old: Sets)
 def _linear(curves: Mapping[str, Sequence[float]]) -> tuple[bool, str]:
     """Whether NC1 is a linear function of d."""
     fits = {b: float(np.corrcoef(D, v)[0, 1] ** 2) for b, v in curves.items()}
-    return all(r2 > 0.97 for r2 in fits.values()), "R² of a line: " + ", ".join(f"{b} {v:.3f}" for b, v in fits.items())
+    return all(r2 > 0.97 for r2 in fits.values()), f"R² of a line: {listed(fits, '.3f')}"
 
 
 def _highest(sets: Sets) -> Finding:

@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from imprint.core.types import Array
-from imprint.paper.artefact import Artefact, Finding, Findings, NotRunError, Results
+from imprint.paper.artefact import Artefact, Finding, Findings, NotRunError, Results, listed
 from imprint.paper.published import D, K, kmeans_over_k
 from imprint.paper.setting import MAX, Setting
 from imprint.paper.studies import SEEDS, RoleStudy, cosine, role_study, unnormalised
@@ -145,7 +145,7 @@ def _check_best_k(lines: Mapping[str, Mapping[str, Array]]) -> Findings:
     last = {b: {n: float(v[-1].mean()) for n, v in of_b.items()} for b, of_b in lines.items()}
     several = all(v[kmeans] > v[mean] and v[many] > v[one] for v in last.values())
     wins = {b: [int(d) for d, x, y in zip(D, v[kmeans], v[many]) if x.mean() >= y.mean()] for b, v in lines.items()}
-    figures = "; ".join(f"{b}: " + ", ".join(f"{n} {v:.1f}" for n, v in of_b.items()) for b, of_b in last.items())
+    figures = "; ".join(f"{b}: {listed(of_b, '.1f')}" for b, of_b in last.items())
     at = "; ".join(f"{b}: d = {', '.join(map(str, w)) or 'none'}" for b, w in wins.items())
     return {
         "several": Finding(several, figures),
@@ -179,7 +179,7 @@ def _check_l2(means: Means) -> Findings:
 
     def several(means: Means) -> tuple[bool, str]:
         holds = all(row[d - 1] > row[0] for v in means.values() for d, row in zip(D[1:], v[1:]))
-        return holds, "at d = 10: " + ", ".join(f"{b} {v[9][9] - v[9][0]:+.2f}" for b, v in means.items())
+        return holds, "at d = 10: " + listed({b: v[9][9] - v[9][0] for b, v in means.items()}, "+.2f")
 
     tests = {"peaks": _peaks, "best": best_at_d, "several": several}
     return {name: Finding(*test(means), published=test(published())) for name, test in tests.items()}
@@ -187,15 +187,15 @@ def _check_l2(means: Means) -> Findings:
 
 def _check_pre_none(means: Means) -> Findings:
     dips = {b: max(row[0] - row[: d - 1].min() for d, row in zip(D[2:], v[2:])) for b, v in means.items()}
-    figures = "largest dip below k = 1, points: " + ", ".join(f"{b} {v:.2f}" for b, v in dips.items())
     as_expected = all((dips[b] > 0.5) == _is_transformer(b) for b in means)
+    figures = f"largest dip below k = 1, points: {listed(dips)}"
     return {"peaks": Finding(*_peaks(means)), "dips": Finding(as_expected, figures)}
 
 
 def _check_k_least_squares(means: Means) -> Findings:
     falls = {b: float(np.mean([row[d - 1] - row[-1] for d, row in zip(D, v)])) for b, v in means.items()}
     one = {b: sum(int(np.argmax(row)) == 0 for row in v) for b, v in means.items()}
-    lost = "from k = d to k = 15 on average, points lost: " + ", ".join(f"{b} {v:.2f}" for b, v in falls.items())
+    lost = f"from k = d to k = 15 on average, points lost: {listed(falls)}"
     best = f"{_peaks(means)[1]}; k = 1 is best for " + ", ".join(f"{b} {n} of 10 d" for b, n in one.items())
     as_expected = all(one[b] > 5 if _is_transformer(b) else len(peaks(v)) >= 8 for b, v in means.items())
     return {"declines": Finding(all(v > 0 for v in falls.values()), lost), "peaks": Finding(as_expected, best)}

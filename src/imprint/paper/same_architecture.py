@@ -50,7 +50,7 @@ Pairs = Mapping[str, DatasetPair]
 def published_values(backbone: str, dataset: str) -> DatasetValues:
     """The published values of a backbone on a data set."""
     curve = np.array(kmeans_over_k()[backbone, dataset])
-    return DatasetValues(curve, NC1_OF_SETS[backbone][dataset], KMEDOIDS_3.get((backbone, dataset)))
+    return DatasetValues(curve, NC1_OF_SETS[backbone][dataset], KMEDOIDS_3.get(backbone, {}).get(dataset))
 
 
 @dataclass(frozen=True, kw_only=True)

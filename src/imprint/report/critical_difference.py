@@ -26,11 +26,12 @@ from imprint.stats import Comparison
 FORMATS = ("svg", "png")
 SIZE, SMALL = 9.0, 7.5  # font sizes, in points
 INK, PALE, FAINT, BLUE = "#222222", "#666666", "#d5dade", "#0072B2"  # colour is never the only distinction
-ROW_WIDTH, EDGE = 320.0, 8.0  # of the diagram by rows: its width and its margin, in pixels
-ROW_SIZE, ROW_SMALL = 13, 11  # font sizes there, in pixels
-LINE, TRACK, GAP = 17.0, 12.0, 10.0  # heights there: a line of a name, the track of the mark, the gap between methods
-COLUMN = 10.0  # the width of a bar there
-PER_LINE, PER_SMALL_LINE = 36, 50  # characters there
+# The diagram by rows, in pixels:
+ROW_WIDTH, EDGE = 320.0, 8.0  # its width and its margin
+ROW_SIZE, ROW_SMALL = 13, 11  # font sizes
+LINE, TRACK, GAP = 17.0, 12.0, 10.0  # heights: a line of a name, the track of the mark, the gap between methods
+COLUMN = 10.0  # the width of a column of bars
+PER_LINE, PER_SMALL_LINE = 36, 50  # characters in a line
 
 
 def critical_difference(comparison: Comparison, format: str = "svg", title: str | None = None) -> bytes:

@@ -70,14 +70,17 @@ def lay_out(
     needed = margin + max(widths[:half]) + length + margin + max(widths[half:])
     first = margin + max(widths[:half]) + max(0.0, least + 2 * MARGIN - needed) / 2
     last, scale_y = first + length, top + MARGIN
+    # marks on the scale; below it, the nearest positions of the lines that keep their distance
     marks = [first + (comparison.rank(name) - 1) / (m - 1) * length for name in order]
     steps = APART * np.arange(m)
-    feet = (isotonic_regression(np.array(marks) - steps) + steps).tolist()  # the nearest positions that far apart
+    feet = (isotonic_regression(np.array(marks) - steps) + steps).tolist()
+    # bars across the lines, each in the highest row where it overlaps no other
     foot, top_bar = dict(zip(order, feet)), scale_y + SPREAD + BAR
     ends = [(foot[group[0]] - REACH, foot[group[-1]] + REACH) for group in comparison.groups]
     rows = lanes(ends, APART)
     bars = tuple(Bar(start, end, top_bar + row * BAR) for (start, end), row in zip(ends, rows))
     below = top_bar + (max(rows, default=-1) + 1) * BAR + LINE / 2
+    # names, below all bars
     ys = _stack(texts[:half], below) + _stack(texts[half:][::-1], below)[::-1]
     labels = []
     for i, name in enumerate(order):

@@ -79,7 +79,7 @@ class Api:
 
     # Methods that are not `async` run in a thread.
 
-    def health(self, request: Request) -> Response:
+    async def health(self, request: Request) -> Response:
         threads = self.project.threads()
         healthy = all(one["alive"] for one in threads.values())
         status = {"status": "ok" if healthy else "failing", "version": __version__, "threads": threads}

@@ -4,7 +4,7 @@ import logging
 import time
 from collections.abc import Callable
 from threading import Lock
-from typing import Any, NamedTuple
+from typing import Any
 
 from imprint.active.drift import DriftMonitor, spoken_time
 from imprint.calibration import Calibration
@@ -14,14 +14,6 @@ SUSPICIOUS = 0.05
 MAX_KEPT = 200
 MAX_SHOWN = 24
 LOG = logging.getLogger("imprint.serve")
-
-
-class OddInput(NamedTuple):
-    """An input with a small p-value, as the page shows it."""
-
-    name: str
-    preview: str
-    """A data URL of the picture, or the text."""
 
 
 class ServedDrift:
@@ -34,7 +26,7 @@ class ServedDrift:
         self._lock = Lock()
         self._calibration: Calibration | None = None
         self._monitor = DriftMonitor(0)
-        self._odd: dict[str, OddInput] = {}
+        self._suspicious: dict[str, dict[str, str]] = {}  # the name and the preview, a data URL or a text
 
     def observe(self, calibration: Calibration, known: float, name: str, preview: Callable[[], str]) -> None:
         """Add the p-value of one input to the evidence; `preview` is called only if the input may be shown."""
@@ -44,9 +36,9 @@ class ServedDrift:
                 self._start()
             key = str(self._monitor.inputs + 1)
             if known < SUSPICIOUS:
-                self._odd[key] = OddInput(name, preview())
-                for old in list(self._odd)[:-MAX_KEPT]:
-                    del self._odd[old]
+                self._suspicious[key] = {"name": name, "preview": preview()}
+                for old in list(self._suspicious)[:-MAX_KEPT]:
+                    del self._suspicious[old]
             alarm = self._monitor.observe(known, key, spoken_time(time.time()))
         if alarm:
             LOG.warning("Drift: %s.", alarm)
@@ -58,7 +50,7 @@ class ServedDrift:
 
     def _start(self) -> None:
         self._monitor = DriftMonitor.of_calibration(self._calibration) if self._calibration else DriftMonitor(0)
-        self._odd = {}
+        self._suspicious = {}
 
     @property
     def alarm(self) -> str | None:
@@ -68,7 +60,8 @@ class ServedDrift:
     def as_json(self) -> dict[str, Any]:
         """The alarm (or null), the evidence, and the inputs behind an alarm, the smallest p-value first."""
         with self._lock:
-            monitor = self._monitor
-            odd = [one for one in monitor.unfamiliar if one.name in self._odd][:MAX_SHOWN] if monitor.alarm else []
-            shown = [{**self._odd[one.name]._asdict(), "known": one.p_value, "when": one.when} for one in odd]
-            return {"alarm": monitor.alarm, "evidence": monitor.evidence, "inputs": monitor.inputs, "unfamiliar": shown}
+            monitor, stored = self._monitor, self._suspicious
+            shown = [one for one in monitor.unfamiliar if one.name in stored][:MAX_SHOWN] if monitor.alarm else []
+            unfamiliar = [{**stored[one.name], "known": one.p_value, "when": one.when} for one in shown]
+            evidence = {"alarm": monitor.alarm, "evidence": monitor.evidence, "inputs": monitor.inputs}
+            return {**evidence, "unfamiliar": unfamiliar}

@@ -20,7 +20,8 @@ from imprint.serve.labelled import LabelledItem, LabelledSet, changed_labels
 from imprint.serve.model import EmbeddingTable, ServedModel, in_order, refitted_folds
 from imprint.serve.workers import SupervisedThread
 
-PAUSE = 0.25  # seconds between a change and its evaluation; longer if the last evaluation took longer
+QUIET = 0.25  # seconds without a change before an evaluation starts
+LATEST = 2.0  # seconds after which it starts in any case
 NOT_IMPORTED = "The imported model was fitted without calibration, and it has no examples to calibrate it from."
 TOO_FEW = "Two classes with two examples each are needed."
 
@@ -134,12 +135,13 @@ class Evaluator:
     def __init__(self, rows: EmbeddingTable, model: Callable[[], ServedModel]):
         self.evaluation = ModelEvaluation()
         self._rows, self._model = rows, model
-        self._pause = PAUSE
+        self._changed_at = self._rested_at = 0.0
         self._hurry, self._closing = Event(), False
         self.thread: SupervisedThread[bool, ModelEvaluation] = SupervisedThread("evaluate", self._evaluate, 10_000)
 
     def look(self) -> None:
-        """Evaluate after a pause, because something changed."""
+        """Evaluate soon, because something changed."""
+        self._changed_at = time.monotonic()
         self.thread.submit(False)
 
     def now(self) -> "Future[ModelEvaluation]":
@@ -155,7 +157,7 @@ class Evaluator:
 
     def _evaluate(self, urgent: list[bool]) -> list[ModelEvaluation | Exception]:
         if not any(urgent):
-            self._hurry.wait(self._pause)  # more changes may follow: one evaluation serves them all
+            self._pause()
         if self._closing:
             return [self.evaluation] * len(urgent)
         self._hurry.clear()
@@ -164,5 +166,14 @@ class Evaluator:
             evaluation = evaluate(model, self.evaluation, self._rows)
             evaluation.calibration  # noqa: B018 - computed here, not when the first answer needs it
             self.evaluation = evaluation
-            self._pause = max(PAUSE, time.monotonic() - started)
+            self._rested_at = 2 * time.monotonic() - started
         return [self.evaluation] * len(urgent)
+
+    def _pause(self) -> None:
+        """Wait until there has been no change for a moment, or a request needs the evaluation now."""
+        latest = time.monotonic() + LATEST
+        while not self._hurry.is_set():
+            wait = max(min(self._changed_at + QUIET, latest), self._rested_at) - time.monotonic()
+            if wait <= 0:
+                return
+            self._hurry.wait(wait)

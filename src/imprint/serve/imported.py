@@ -64,6 +64,11 @@ def _read(raw: bytes, name: str) -> tuple[dict[str, Any], Head | TagHead, dict[A
     document, arrays = container.parse(raw, name)
     if not isinstance(document.get("backbone"), dict):
         raise FileError(f"{name} is a classifier of embeddings, without a backbone; the page needs a model with one.")
+    if "kept" in document:
+        raise FileError(
+            f"{name} keeps the pre-trained classes of its backbone, which the page does not show; use imprint predict, "
+            f"or fit it without --keep-head."
+        )
     head = head_from_parts(document, arrays, name)
     try:
         return document, head, exemplars.from_parts(head.imprinted, document["pictures"], arrays)

@@ -4,7 +4,7 @@ In a model of tags, a class of the page is a label set, such as `joy + love`.
 """
 
 from collections.abc import Collection, Iterable, Mapping
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -26,13 +26,8 @@ REASONS = 6
 ITEM, IMPORTED = "item ", "file "
 """Prefixes of the names of exemplars, before the number of an item or a name in the imported model file."""
 AND = " + "
-
-
-class EmbeddingTable(Protocol):
-    """Embeddings by the digest of their input."""
-
-    def __getitem__(self, digest: str, /) -> Array: ...
-    def __contains__(self, digest: Any, /) -> bool: ...
+EmbeddingTable = Mapping[str, Array]
+"""Embeddings by the digest of their input."""
 
 
 class ModelBasis(NamedTuple):

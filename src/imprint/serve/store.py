@@ -162,40 +162,32 @@ class ProjectStore:
             )
 
 
-class ProjectCache:
-    """Embeddings in memory and on the disk. Lost or damaged ones are computed again, so failures are not reported.
+class ProjectCache(dict[str, Array]):
+    """Embeddings by digest, in memory and on the disk.
 
-    The database stays open, because closing a write-ahead log for every row would take over 100 times as long.
+    Lost or damaged ones are computed again, so failures are not reported. The database stays open, because closing a
+    write-ahead log for every row would take over 100 times as long.
     """
 
     def __init__(self, folder: Path, backbone: str, width: int):
+        super().__init__()
         self._path, self._backbone, self._width = folder / CACHE, backbone, width
-        self._rows: dict[str, Array] = {}
-        self._database = self._opened()
-
-    def __contains__(self, digest: object) -> bool:
-        return digest in self._rows
-
-    def __getitem__(self, digest: str) -> Array:
-        return self._rows[digest]
+        try:
+            self._database = self._read()
+        except FileError:
+            remove_database(self._path)
+            self._database = self._read()
 
     def keep(self, digest: str, row: Array) -> None:
         """Store an embedding."""
-        if digest not in self._rows:
-            self._rows[digest] = np.array(row, np.float32)
+        if digest not in self:
+            self[digest] = np.array(row, np.float32)
             with suppress(FileError), self._database.transaction():
-                self._database.insert("embeddings", self._backbone, digest, self._rows[digest].astype("<f4").tobytes())
+                self._database.insert("embeddings", self._backbone, digest, self[digest].astype("<f4").tobytes())
 
     def close(self) -> None:
         """Close the database."""
         self._database.close()
-
-    def _opened(self) -> Database:
-        try:
-            return self._read()
-        except FileError:
-            remove_database(self._path)
-            return self._read()
 
     def _read(self) -> Database:
         database = Database(self._path, CACHE_TABLES, version=1, durable=False)
@@ -205,7 +197,7 @@ class ProjectCache:
             database.close()
             raise
         intact = (row for row in rows if is_intact(row) and len(row[2]) == 4 * self._width)
-        self._rows = {digest: np.frombuffer(raw, "<f4") for _, digest, raw, _ in intact}
+        self.update({digest: np.frombuffer(raw, "<f4") for _, digest, raw, _ in intact})
         return database
 
 

@@ -50,7 +50,7 @@ def test_levels(imprint, model, new):
     assert list(top[0]) == ["path", "label", "probability", "known", "top"]
     assert {g["label"] for g in top[0]["top"]} == {"animal", "vehicle"}
     assert sum(g["probability"] for g in top[0]["top"]) == pytest.approx(1)
-    imprint("predict", model, new, "--level", "3").refused("level=3", "levels 1 to 2")
+    imprint("predict", model, new, "--level", "3").refused("--level 3: ", "levels 1 to 2")
 
 
 def test_a_node_in_the_place_of_none_of_these(imprint, model, tmp_path):

@@ -337,6 +337,23 @@ def test_a_memory_of_outer_products_is_the_head():
     assert found["difference"] < 1e-6
 
 
+def test_run_times_are_measured_once_for_every_generator(tmp_path, monkeypatch):
+    monkeypatch.setenv("IMPRINT_HOME", str(tmp_path / "home"))
+    write_pack(tmp_path / "one-mnist.npz", 10, 8, 1)
+    for _ in range(2):
+        run("paper/runtime", discover(tmp_path), tmp_path / "out", workers=1)
+    times = Results(tmp_path / "out").measured("runtime")
+    assert list(times) == [f"one / mnist / {task}" for task in ("all", "even", "odd", "short")]
+    labels = list(ARTEFACTS["runtime"].generators)
+    assert all(sorted(of_task) == sorted(labels) for of_task in times.values())
+    assert all(len(seeds) == 3 and min(seeds) > 0 for of_task in times.values() for seeds in of_task.values())
+    (section,) = sections(tmp_path / "out", ["runtime"])
+    (cells,) = section.parts
+    assert [row[:2] for row in cells.rows[:2]] == [("mean", "0.0029"), ("k-means, k = 5", "1.2249")]
+    medians = [np.median(of_task["mean"]) for of_task in times.values()]
+    assert cells.rows[0][2:4] == (f"{np.mean(medians):.4f}", f"{np.median(medians):.4f}")
+
+
 def digits(place):
     for i, name in enumerate(("mnist", "mnistm", "svhn", "usps")):
         images = np.full((12, 8, 8, 3)[: 3 + i % 2], 60 * i, dtype=np.uint8)

@@ -215,3 +215,12 @@ def test_a_class_that_cannot_name_a_folder_is_refused_with_what_to_do(client, tm
     status, reply = client.json("POST", "/api/import?name=m.imprint", (tmp_path / "m.imprint").read_bytes())
     assert status == 400
     assert "imprint forget m.imprint '../../x'" in reply["error"]
+
+
+def test_a_model_that_keeps_pre_trained_classes_is_refused_with_what_to_do(client, tmp_path):
+    pictures = [np.full((32, 32, 3), shade, np.uint8) for shade in (0, 9, 18, 237, 246, 255)]
+    model = Imprinter("tinynet", keep_head=True, cache=False).fit((pictures, ["night"] * 3 + ["snow"] * 3))
+    model.save(tmp_path / "m.imprint")
+    status, reply = client.json("POST", "/api/import?name=m.imprint", (tmp_path / "m.imprint").read_bytes())
+    assert status == 400
+    assert "use imprint predict, or fit it without --keep-head" in reply["error"]

@@ -5,11 +5,12 @@ import logging
 from .conftest import picture
 
 
-def test_drift_is_reported_with_the_pictures_that_show_it(client, caplog):
+def test_drift_is_reported_with_the_pictures_that_show_it(client, project, caplog):
     for i in range(30):
         client.add("top", i, 0)
         client.add("bottom", 100 + i, 1)
-    client.json("POST", "/api/predict?unknown=0.05", picture(500))  # waits for the calibration
+    project.evaluated().result()  # a later calibration would start the evidence again
+    client.json("POST", "/api/predict", picture(500))
     state = client.json("GET", "/api/drift")[1]
     assert (state["alarm"], state["unfamiliar"], state["inputs"]) == (None, [], 1)
     with caplog.at_level(logging.WARNING, "imprint.serve"):

@@ -42,11 +42,14 @@ def test_every_experiment_is_that_of_a_fresh_classifier(tmp_path, monkeypatch, d
 
     monkeypatch.setattr(decide.PlainDecisions, "decide", forbidden)
     monkeypatch.setattr(kernel_decisions, "DISTANCES", 1)  # a few test rows at a time
+    monkeypatch.setattr(kernel_decisions, "BLOCK", 5)  # and a few proxies
     norms = {"norm_pre": ["l2", "none"], "norm_post": ["none", "l2", "quantile"], "norm_inf": ["l2", "none"]}
-    every = study(generator=["kmeans(k=3)", "random(k=4)", "all"], **norms)
+    every = study(
+        generator=["kmeans(k=3)", "random(k=4)", "random(k=2)", "covmax(k=30)", "covmax(k=3)", "all"], **norms
+    )
     assert run(every, tmp_path, source=source(dtype), workers=1).failures == ()
     table, data = every.results(tmp_path).to_pylist(), source(dtype).open("a", "one")
-    chosen = np.random.default_rng(0).choice(len(table), 150, replace=False)
+    chosen = np.random.default_rng(0).choice(len(table), 200, replace=False)
     for row in (table[i] for i in chosen):
         expected, proxies = accuracy(row, data)
         assert row["proxies"] == proxies
@@ -73,6 +76,16 @@ def test_proxies_too_close_for_the_noise_are_one_sentence(tmp_path):
     assert "proxies lie too close together for this noise; use a larger one." in failure
     with pytest.raises(ImprintError, match="too close together for this noise"):
         ImprintClassifier(generator="all", aggregator="kernel(noise=1e-300, spread=0.0)").fit(X, y).predict(X)
+
+
+def test_each_distinct_system_is_solved_once(tmp_path, monkeypatch):
+    solved, solve = [], kernel_decisions._solved
+    monkeypatch.setattr(kernel_decisions, "_solved", lambda K, *rest: solved.append(len(K)) or solve(K, *rest))
+    norms = {"norm_post": ["none", "quantile"], "norm_inf": ["none", "l2"]}
+    every = study(generator=["kmeans(k=3)", "random(k=4)"], **norms)
+    assert run(every, tmp_path, source=source(), workers=1).failures == ()
+    tasks_and_seeds = 5 * 2  # k-means and random proxies depend on the seed
+    assert len(solved) == 2 * tasks_and_seeds * len(norms["norm_post"]) * len(KERNELS)
 
 
 def test_studies_that_run_together_give_what_each_gives_alone(tmp_path):

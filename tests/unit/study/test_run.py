@@ -44,6 +44,14 @@ def test_table_is_in_the_order_of_the_study(undisturbed):
     assert len(set(undisturbed["key"].to_pylist())) == len(rows)
 
 
+def test_names_of_any_script_are_read_back(tmp_path):
+    X, y = np.eye(4, dtype=np.float32), np.array(["é", "é", "日本", "日本"])
+    study = Study(backbones="größe", datasets="дата", tasks=["all", "classes('日本', 'é')"], recipes="qi2018")
+    run(study, tmp_path, source=Held({("größe", "дата"): (X, y, X, y)}), workers=1)
+    rows = study.results(tmp_path).to_pylist()
+    assert [tuple(row[name] for name in ("backbone", "dataset", "task")) for row in rows] == [*study.instances]
+
+
 def test_a_second_run_does_nothing(tmp_path, undisturbed):
     seen = []
     first = run(STUDY, tmp_path, source=SOURCE, workers=1, progress=seen.append)
