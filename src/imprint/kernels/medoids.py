@@ -10,7 +10,7 @@ from imprint.kernels import cpu
 from imprint.kernels.rows import squared_distances, squared_norms
 
 MEMORY = 256 * 2**20
-BLOCK = 512
+BLOCK = 256  # rows whose distances are computed together
 CLOSE = 1e-3
 """Squared distances below this share of the squared lengths are computed from differences."""
 PAIRS = 4096  # differences held at a time

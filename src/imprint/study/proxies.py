@@ -35,7 +35,7 @@ class ProxyRows:
     @cached_property
     def unit(self) -> Array:
         """The rows after `l2`."""
-        return unit_rows(self.rows)
+        return unit_rows(self.rows) if self.divisors is None else self.rows / self.divisors[:, None]
 
     def ranks(self, unit: bool) -> Array:
         """The ranks of the values within each row, before or after `l2`."""

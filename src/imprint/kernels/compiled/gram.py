@@ -11,7 +11,7 @@ import numpy as np
 from imprint.core.types import Array
 from imprint.kernels.compiled import jit, jit_sums
 from imprint.kernels.compiled.kmeans import near_mean
-from imprint.kernels.compiled.lloyd import ClusterSums, add_rows, move_rows, nearest
+from imprint.kernels.compiled.lloyd import ClusterSums, move_rows, nearest
 from imprint.kernels.compiled.products import distances_to_own, squared_distance
 
 EPS = 2.0**-53  # half a unit in the last place of float64
@@ -126,7 +126,7 @@ def _assign(rows: GramArrays, means: GramMeans, room: GramRoom, labels: Array, b
         scores[0, i] += 2 * (blur * lengths[i] + rounding)
         moved[0, some] = i
         some += (scores[1, i] <= scores[0, i]) | (best[i] != labels[i])
-    near = np.empty(len(halves) + 1, dtype=np.int32)
+    near = np.empty(len(halves), dtype=np.int32)
     for i in moved[0, :some]:
         label = best[i]
         if scores[1, i] <= scores[0, i]:
@@ -186,8 +186,8 @@ def iterate(rows: GramArrays, limit: float, max_iter: int, chosen: Array, centre
     _update(clusters, stale, centres, means)
     _assign(rows, means, room, labels, 1.001 * UNIT * peak, rounding)
     sums[:], S[:], total[:], stale[:] = 0, 0, 0, True
-    add_rows(X, weight, labels, clusters)
-    add_rows(G, weight, labels, of_products)
+    move_rows(X, weight, labels, moved, clusters)
+    move_rows(G, weight, labels, moved, of_products)
     for iteration in range(1, max_iter + 1):
         if members.min() == 0 or not total.min() > LEAST * mass:
             return 0

@@ -42,7 +42,7 @@ class CompiledClustering:
         self.centres = centres.astype(np.float64)
         peak = max(rows.norms.max(), squared_lengths(self.centres).max())
         rounding = float(4 * (d + 8) * 2.0**-53 * peak)
-        self.labels = np.zeros(n, dtype=np.int32)
+        self.labels = np.full(n, -1, dtype=np.int32)
         self.bounds = lloyd.RowBounds(
             self.labels,
             upper=np.full(n, np.inf),
@@ -53,24 +53,14 @@ class CompiledClustering:
             rounding=rounding,
             slack=float(2 * np.sqrt(rounding)),
         )
-        self._advance(self.centres, _no_clusters(k, d))
-        self.clusters = _no_clusters(k, d)
-        self.sums, self.total, self.members = self.clusters
-        lloyd.add_rows(rows.X, rows.weight, self.labels, self.clusters)
+        self.sums, self.total, self.members = np.zeros((k, d)), np.zeros(k), np.zeros(k, dtype=np.int64)
+        self.assign(centres)
 
     def assign(self, centres: Array) -> tuple[int, float]:
-        C = centres.astype(np.float64)
-        result = self._advance(C, self.clusters)
-        self.centres = C
-        return result
-
-    def _advance(self, C: Array, clusters: lloyd.ClusterSums) -> tuple[int, float]:
-        data = lloyd.RowArrays(self.rows.X, self.rows.weight, self.rows.norms)
-        return lloyd.advance(data, self.centres, C, self.rows.sketch, self.bounds, clusters)
-
-
-def _no_clusters(k: int, d: int) -> lloyd.ClusterSums:
-    return lloyd.ClusterSums(np.zeros((k, d)), np.zeros(k), np.zeros(k, dtype=np.int64))
+        rows, old, self.centres = self.rows, self.centres, centres.astype(np.float64)
+        clusters = lloyd.ClusterSums(self.sums, self.total, self.members)
+        data = lloyd.RowArrays(rows.X, rows.weight, rows.norms)
+        return lloyd.advance(data, old, self.centres, rows.sketch, self.bounds, clusters)
 
 
 def sketch(X: Array, norms: Array, width: int) -> SketchArrays:

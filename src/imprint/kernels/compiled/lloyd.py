@@ -6,9 +6,7 @@ import numpy as np
 
 from imprint.core.types import Array
 from imprint.kernels.compiled import jit, jit_sums
-from imprint.kernels.compiled.products import SketchArrays, dot_two, squared_distance
-
-BLOCK = 256
+from imprint.kernels.compiled.products import SketchArrays, dot, squared_distance
 
 
 class RowArrays(NamedTuple):
@@ -52,16 +50,6 @@ class ClusterSums(NamedTuple):
     members: Array  # (k,)
 
 
-class Intervals(NamedTuple):
-    """Of some rows: the limit within which squared distances may be the least, the least possible one beyond it, how
-    many centres lie inside and the last of them."""
-
-    limit: Array
-    beyond: Array
-    inside: Array
-    last: Array
-
-
 @jit
 def uncertain_rows(bounds: RowBounds, step: float) -> Array:
     """Rows whose bounds do not prove that they keep their label; no centre moved farther than `step`."""
@@ -74,31 +62,38 @@ def uncertain_rows(bounds: RowBounds, step: float) -> Array:
 
 
 @jit_sums
-def _intervals(
-    products: Array, start: int, size: int, centres: CentreArrays, blurs: Array, tails: Array, rounding: float,
-    out: Intervals,
-) -> None:  # fmt: skip
-    """Fill `out` for `size` rows from `start` on."""
-    squared, lengths, centre_tails = centres.squared, centres.lengths, centres.tails
-    limit, others, inside, best = out.limit[:size], out.beyond[:size], out.inside, out.last
-    k = products.shape[0]
-    limit[:] = 1e300
-    others[:] = 1e300
-    inside[:] = 0
-    for j in range(k):
-        for r in range(size):
-            half = lengths[j] * blurs[r] + centre_tails[j] * tails[r]
-            limit[r] = min(limit[r], squared[j] - 2 * np.float64(products[j, start + r]) + half)
-    for r in range(size):
-        limit[r] += rounding
-    for j in range(k):
-        for r in range(size):
-            half = lengths[j] * blurs[r] + centre_tails[j] * tails[r]
-            low = squared[j] - 2 * np.float64(products[j, start + r]) - half
-            within = low <= limit[r]
-            inside[r] += within
-            best[r] = j if within else best[r]
-            others[r] = min(others[r], 1e300 if within else low)
+def candidates(
+    products: Array, r: int, centres: CentreArrays, blur: float, tail: float, rounding: float, near: Array
+) -> tuple[int, float, float]:
+    """Fill `near` with the centres that may be nearest to a row, by the bounds that its sketch gives.
+
+    Returns their number, an upper bound of the least squared distance and a lower bound of those to other centres.
+    """
+    squared, lengths, tails = centres.squared, centres.lengths, centres.tails
+    limit, beyond, count = 1e300, 1e300, 0
+    for j in range(len(squared)):
+        half = lengths[j] * blur + tails[j] * tail
+        limit = min(limit, squared[j] - 2 * np.float64(products[r, j]) + half)
+    limit += rounding
+    for j in range(len(squared)):
+        low = squared[j] - 2 * np.float64(products[r, j]) - (lengths[j] * blur + tails[j] * tail)
+        near[count] = j
+        count += low <= limit
+        beyond = min(beyond, 1e300 if low <= limit else low)
+    return count, limit, beyond
+
+
+@jit
+def nearest(X: Array, i: int, C: Array, halves: Array, near: Array, count: int) -> tuple[int, float, float]:
+    """The nearest of the first `count` centres in `near` by whole products, its score and the second score."""
+    best, first, second = 0, np.inf, np.inf
+    for j in near[:count]:
+        score = halves[j] - dot(X, i, C, j)
+        if score < first:
+            best, first, second = j, score, first
+        else:
+            second = min(second, score)
+    return best, first, second
 
 
 @jit
@@ -106,67 +101,29 @@ def assign(
     data: RowArrays, C: Array, centres: CentreArrays, rows: Array, products: Array, sketch: SketchArrays,
     bounds: RowBounds,
 ) -> int:  # fmt: skip
-    """Give uncertain rows their nearest centre; fill `moved` with those that changed and return their number.
+    """Assign uncertain rows to their nearest centres; fill `moved` with those that changed and return their number.
 
-    The `products` of sketches say between which bounds each squared distance lies; centres whose bounds overlap with
-    the nearest one's are compared by whole products.
+    Where the `products` of sketches leave several candidates, these are compared by whole products.
     """
     X, norms, labels, rounding, count = data.X, data.norms, bounds.labels, bounds.rounding, 0
-    near = np.empty(C.shape[0] + 1, dtype=np.int32)
-    blur, tail = np.empty(BLOCK), np.empty(BLOCK)
-    intervals = Intervals(
-        np.empty(BLOCK), np.empty(BLOCK), np.empty(BLOCK, dtype=np.int32), np.empty(BLOCK, dtype=np.int32)
-    )
-    for start in range(0, len(rows), BLOCK):
-        size = min(BLOCK, len(rows) - start)
-        for r in range(size):
-            blur[r], tail[r] = 2 * sketch.blurs[rows[start + r]], 2 * sketch.tails[rows[start + r]]
-        _intervals(products, start, size, centres, blur, tail, rounding, intervals)
-        for r in range(size):
-            i, best = rows[start + r], intervals.last[r]
-            reach, others = intervals.limit[r] + sketch.about[i], intervals.beyond[r] + sketch.about[i]
-            if intervals.inside[r] > 1:
-                candidates = 0
-                for j in range(C.shape[0]):
-                    half = centres.lengths[j] * blur[r] + centres.tails[j] * tail[r]
-                    near[candidates] = j
-                    low = centres.squared[j] - 2 * np.float64(products[j, start + r]) - half
-                    candidates += low <= intervals.limit[r] + rounding
-                best, score, second = nearest(X, i, C, centres.halves, near, candidates)
-                reach = norms[i] + 2 * score
-                others = min(others, norms[i] + 2 * second)
-            bounds.gate[i] = np.sqrt(max(others - rounding, 0.0))
-            bounds.upper[i] = np.sqrt(max(reach, 0.0) + rounding) - bounds.drift[best]
-            if best != labels[i]:
-                bounds.moved[0, count] = i
-                bounds.moved[1, count] = labels[i]
-                labels[i] = best
-                count += 1
+    near = np.empty(len(C), dtype=np.int32)
+    for r in range(len(rows)):
+        i = rows[r]
+        blur, tail = 2 * sketch.blurs[i], 2 * sketch.tails[i]
+        inside, limit, beyond = candidates(products, r, centres, blur, tail, rounding, near)
+        best, reach, others = near[0], limit + sketch.about[i], beyond + sketch.about[i]
+        if inside > 1:
+            best, score, second = nearest(X, i, C, centres.halves, near, inside)
+            reach = norms[i] + 2 * score
+            others = min(others, norms[i] + 2 * second)
+        bounds.gate[i] = np.sqrt(max(others - rounding, 0.0))
+        bounds.upper[i] = np.sqrt(max(reach, 0.0) + rounding) - bounds.drift[best]
+        if best != labels[i]:
+            bounds.moved[0, count] = i
+            bounds.moved[1, count] = labels[i]
+            labels[i] = best
+            count += 1
     return count
-
-
-@jit
-def nearest(X: Array, i: int, C: Array, halves: Array, near: Array, count: int) -> tuple[int, float, float]:
-    """The best of some centres by whole products, its score and the second score."""
-    best = 0
-    first = second = np.inf
-    near[count] = near[0]
-    for j in range(0, count, 2):
-        a, b = near[j], near[j + 1]
-        p, q = dot_two(X, i, C, a, b)
-        score = halves[a] - p
-        if score < first:
-            best, first, second = a, score, first
-        else:
-            second = min(second, score)
-        score = halves[b] - q
-        if j + 1 == count:
-            continue
-        if score < first:
-            best, first, second = b, score, first
-        else:
-            second = min(second, score)
-    return best, first, second
 
 
 @jit
@@ -195,45 +152,21 @@ def advance(
         left = squared * (1 + 1e-12) - squared_distance(short, j, none, 0)
         centres.tails[j] = np.sqrt(max(left, 0.0)) + 1e-7 * centres.lengths[j]
     rows = uncertain_rows(bounds, step)
-    products = np.dot(short.astype(np.float32), _gathered(sketch.images, rows).T)
+    products = np.dot(sketch.images[rows], short.astype(np.float32).T)
     count = assign(data, C, centres, rows, products, sketch, bounds)
     move_rows(data.X, data.weight, bounds.labels, bounds.moved[:, :count], clusters)
     return count, shift
 
 
 @jit
-def _gathered(images: Array, rows: Array) -> Array:
-    out = np.empty((len(rows), images.shape[1]), dtype=images.dtype)
-    for r in range(len(rows)):
-        for t in range(images.shape[1]):
-            out[r, t] = images[rows[r], t]
-    return out
-
-
-@jit
-def add_rows(X: Array, weight: Array, labels: Array, clusters: ClusterSums) -> None:
-    """Sum of every cluster, in the order of the rows."""
-    sums, total, members = clusters.sums, clusters.total, clusters.members
-    for i in range(X.shape[0]):
-        j, w = labels[i], weight[i]
-        total[j] += w
-        members[j] += w > 0
-        for t in range(X.shape[1]):
-            sums[j, t] += w * np.float64(X[i, t])
-
-
-@jit
 def move_rows(X: Array, weight: Array, labels: Array, moved: Array, clusters: ClusterSums) -> None:
-    """Take each moved row out of its old cluster and add it to the new one."""
+    """Subtract each moved row from its old cluster, unless that is -1, and add it to the new one."""
     sums, total, members = clusters.sums, clusters.total, clusters.members
     for m in range(moved.shape[1]):
         i, old = moved[0, m], moved[1, m]
-        new, w = labels[i], weight[i]
-        total[old] -= w
-        total[new] += w
-        members[old] -= w > 0
-        members[new] += w > 0
-        for t in range(X.shape[1]):
-            part = w * np.float64(X[i, t])
-            sums[old, t] -= part
-            sums[new, t] += part
+        for j, w in ((labels[i], weight[i]), (old, -weight[i])):
+            if j >= 0:
+                total[j] += w
+                members[j] += (w > 0) - (w < 0)
+                for t in range(X.shape[1]):
+                    sums[j, t] += w * np.float64(X[i, t])

@@ -20,14 +20,12 @@ class SketchArrays(NamedTuple):
 
 
 @jit_sums
-def dot_two(X: Array, i: int, C: Array, a: int, b: int) -> tuple[float, float]:
-    """Products of row `i` and two rows of `C`, held and summed in float64."""
-    p = q = 0.0
+def dot(X: Array, i: int, C: Array, j: int) -> float:
+    """The product of row `i` and row `j` of `C`, in float64."""
+    total = 0.0
     for t in range(X.shape[1]):
-        value = np.float64(X[i, t])
-        p += value * C[a, t]
-        q += value * C[b, t]
-    return p, q
+        total += np.float64(X[i, t]) * C[j, t]
+    return total
 
 
 @jit_sums
