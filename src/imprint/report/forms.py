@@ -33,7 +33,7 @@ def shared_parts(tables: Tables) -> str:
     """The components that short names leave out; empty if there are none."""
     if not tables.common:
         return ""
-    return f"{'Methods that are not recipes' if 'recipe' in tables.what else 'All methods'}: {tables.common}."
+    return f"{'Methods that are not recipes' if 'recipe' in tables.heading else 'All methods'}: {tables.common}."
 
 
 def number(value: float, form: str = ".2f") -> str:
@@ -86,7 +86,7 @@ def best_methods(tables: Tables, metric: str) -> TextTable:
     for line in tables.lines[:MOST]:
         spread = "" if line.std != line.std else f" ± {100 * line.std:.2f}"
         rows.append((line.name, f"{100 * line.mean:.2f}{spread}", number(line.rank)))
-    return TextTable((tables.what, metric, "rank"), tuple(rows))
+    return TextTable((tables.heading, metric, "rank"), tuple(rows))
 
 
 def as_latex(tables: Tables) -> str:

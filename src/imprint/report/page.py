@@ -114,7 +114,7 @@ def _methods(tables: Tables) -> str:
         numbers = [f"<span{css}>{100 * line.mean:.2f}</span>{spread}", number(line.rank), _time(line.seconds)]
         numbers += [f"{line.instances}"] if incomplete else []
         rows.append(html.row(html.row_head(line.name, components), *map(html.number, numbers)))
-    head = html.heads([tables.what], [_metric(tables), "rank", "time", *(["instances"] if incomplete else [])])
+    head = html.heads([tables.heading], [_metric(tables), "rank", "time", *(["instances"] if incomplete else [])])
     return html.table(head, rows, "whole")
 
 

@@ -76,8 +76,8 @@ class Tables:
     """The number of predicted test rows, over all experiments."""
     near_ties: int
     """The number of those whose two best scores are equal up to float rounding."""
-    what: str
-    """What the method names are: recipes, or certain components."""
+    heading: str
+    """The heading of the column of method names: recipes, or certain components."""
     common: str
     """The components that all methods without a recipe's name share."""
     lines: tuple[MethodLine, ...]
@@ -116,7 +116,7 @@ def tabulate(table: "pa.Table", metric: str = "accuracy", best: int = 10, named:
         len(table),
         sum(table["test_rows"].to_pylist()),
         sum(table["near_ties"].to_pylist()),
-        naming.what,
+        naming.heading,
         naming.common,
         tuple(lines[i] for i in order),
         compare(ordered[:, :count], names[:count]) if count > 1 and len(instances) > 1 else None,
@@ -166,7 +166,7 @@ class Naming:
 
     names: tuple[str, ...]
     """One for each method, all different."""
-    what: str
+    heading: str
     """The heading of a column of such names."""
     common: str
     """The components that the methods without a recipe's name share, such as `norm_pre l2`; may be empty."""

@@ -150,6 +150,7 @@ def test_sequences_behave_as_lists_do():
     assert list(both) == [*names, "z/0", "z/1"]
     assert both[-1] == "z/1"
     assert both[3:] == ["x/3", "z/0", "z/1"]
+    assert both.fingerprint() != Joined([names, RowNames("z/", range(3))]).fingerprint()
     for sequence in (names, both):
         with pytest.raises(IndexError):
             sequence[len(sequence)]

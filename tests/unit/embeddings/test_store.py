@@ -1,6 +1,7 @@
 """The finished store: any damage is refused in one sentence, and what is stored can be listed and opened."""
 
 import json
+import os
 import subprocess
 import sys
 
@@ -138,3 +139,11 @@ def test_strange_names_survive(make_backbone, make_split, tmp_path):
     split.names = ["a\nb", "ß", "\udcff", '"']
     e = extract(make_backbone(), split, folder=tmp_path)
     assert list(open_embeddings(e.folder).names) == split.names
+
+
+def test_the_files_reach_the_disk_before_the_manifest_does(make_backbone, make_split, tmp_path, monkeypatch):
+    synced, fsync = [], os.fsync
+    monkeypatch.setattr(os, "fsync", lambda handle: synced.append(os.fstat(handle).st_ino) or fsync(handle))
+    e = extract(make_backbone(), make_split(30), folder=tmp_path)
+    order = [synced.index((e.folder / name).stat().st_ino) for name in (*FILES[1:], FILES[0])]
+    assert order == sorted(order)
