@@ -80,7 +80,7 @@ def _states_to_arrays(head: Head, states: Sequence[ClassState], prefix: str = ""
     for kind, component, of_kind in kinds:
         arrays |= (stacked := to_arrays(kind, of_kind))
         if not states_fit(stacked, kind, component.layout, len(states), head.width or 0):
-            rule = "finite numbers, and as its layout says where it has one"
+            rule = "finite numbers of the shapes and ranges that its layout declares"
             raise ParameterError(f"save: the state of {component} must be {rule}.")
     return arrays
 

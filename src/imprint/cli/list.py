@@ -5,18 +5,18 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, fields
 from importlib import import_module
-from typing import Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from imprint import backbones, datasets, modalities, recipes
-from imprint.backbones.backbone import inputs_per_second
-from imprint.backbones.record import EXTRAS, Record, is_installed, lacks_extra, lacks_weights, location
 from imprint.cli import _options as options
 from imprint.cli import _terminal as terminal
 from imprint.core.errors import ParameterError
 from imprint.core.extras import install_hint
 from imprint.core.family import unknown
+
+if TYPE_CHECKING:
+    from imprint.backbones.record import Record
 
 
 class Inventory(NamedTuple):
@@ -54,6 +54,9 @@ def _text(column: str, value: object) -> str:
 
 def list_backbones() -> Inventory:
     """Every backbone with a name; `--measure` adds the column `per_second`."""
+    from imprint import backbones, modalities
+    from imprint.backbones.record import is_installed, lacks_extra
+
     defaults = [kind.backbone for kind in modalities.family if kind.backbone]
     records = [backbones.record(name) for name in backbones.names()]
     objects = [
@@ -74,7 +77,7 @@ def list_backbones() -> Inventory:
     return Inventory(objects, columns, ["width", "size", "top1"], "\n".join(notes), optional)
 
 
-def _input(record: Record) -> str:
+def _input(record: "Record") -> str:
     if record.tokens is not None:
         return f"{record.tokens} tokens"
     if record.seconds is not None:
@@ -82,8 +85,10 @@ def _input(record: Record) -> str:
     return f"{record.input_size[0]} px" if record.input_size else ""
 
 
-def _not_installed(records: Sequence[Record]) -> list[str]:
+def _not_installed(records: Sequence["Record"]) -> list[str]:
     """Sentences about backbones that are not installed: the extra to install, or where to put the weights."""
+    from imprint.backbones.record import EXTRAS, lacks_extra, lacks_weights, location
+
     notes = []
     for extra in sorted({e for r in records if (e := lacks_extra(r))}):
         notes.append(f"{_names(r for r in records if EXTRAS.get(r.adapter) == extra)}: {install_hint(extra)}.")
@@ -96,12 +101,15 @@ def _not_installed(records: Sequence[Record]) -> list[str]:
     return notes
 
 
-def _names(records: Iterable[Record]) -> str:
+def _names(records: Iterable["Record"]) -> str:
     return ", ".join(r.name for r in records)
 
 
 def _measured(listed: Inventory) -> Inventory:
     """The installed backbones, with the number of inputs per second that each embeds on this machine."""
+    from imprint import backbones
+    from imprint.backbones.backbone import inputs_per_second
+
     installed = [o for o in listed.objects if o["installed"]]
     rate = {o["name"]: round(inputs_per_second(backbones.load(o["name"])), 1) for o in installed}
     shown = [c for c in listed.columns if c not in ("licence", "installed")]
@@ -111,6 +119,8 @@ def _measured(listed: Inventory) -> Inventory:
 
 
 def list_datasets() -> Inventory:
+    from imprint import datasets
+
     objects = [{"name": name, **asdict(datasets.record(name))} for name in datasets.names()]
     numbers = ["classes", "train", "test"]
     also = "Also: a folder with one sub-folder per class, a .npz pack, a .csv or .jsonl file of texts."
@@ -133,6 +143,8 @@ def list_components(package: str) -> Inventory:
 
 
 def list_recipes() -> Inventory:
+    from imprint import recipes
+
     described = [recipes.describe(name) for name in recipes.names()]
     objects = [{**asdict(recipe), "parts": " / ".join(recipe.parts().values())} for recipe in described]
     return Inventory(objects, ["name", "parts", "title"])

@@ -104,7 +104,7 @@ class ModelCard:
 
 
 def model_card(head: Decider, kind: str, origin: dict[str, Any] | None, named: bool = False) -> ModelCard:
-    """The card of a fitted model; `origin` is what the model file says of its backbone.
+    """The card of a fitted model; `origin` is what the model file states about its backbone.
 
     With `named`, one row of each class is its name, which is not counted.
     """

@@ -31,15 +31,15 @@ class PretrainedOptions(NamedTuple):
 
     @classmethod
     def of(
-        cls, asked: bool | str, spec: str | None, recipe: str | None, parts: Mapping[str, Any], calibrate: bool
+        cls, keep_head: bool | str, spec: str | None, recipe: str | None, parts: Mapping[str, Any], calibrate: bool
     ) -> Self | None:
-        """The options for `Imprinter(keep_head=asked)`; None if it is False."""
-        if asked is False:
+        """The options for `Imprinter(keep_head=...)`; None if it is False."""
+        if keep_head is False:
             return None
-        strategy = "margin" if asked is True else asked
-        call = f"Imprinter(keep_head={asked!r})"
+        strategy = "margin" if keep_head is True else keep_head
+        call = f"Imprinter(keep_head={keep_head!r})"
         if strategy not in STRATEGIES:
-            raise unknown("way to keep the head", asked, STRATEGIES)
+            raise unknown("way to keep the head", keep_head, STRATEGIES)
         if spec == ROWS:
             raise ParameterError(f"{call}: embeddings come without a network, so there is no head to keep.")
         spec = spec or backbones.default("image")
@@ -49,7 +49,7 @@ class PretrainedOptions(NamedTuple):
             if other:
                 raise ParameterError(f"{call}: this strategy is a complete method; it takes no {other[0]}.")
         elif not calibrate:
-            raise ParameterError(f"{call}: the margin comes from pictures that are left out; it needs calibrate=True.")
+            raise ParameterError(f"{call}: the margin is computed from held-out pictures; it needs calibrate=True.")
         described = recipes.describe(RECIPES.get(strategy, recipe or "kernel")).parts()
         method = {**described, **({"norm_post": "none"} if strategy == "done" else {})}
         if strategy != "qi" and not generators.family.resolve(parts.get("generator", method["generator"])).points:

@@ -123,7 +123,7 @@ def margin(old: LinearLayer, new: Head) -> float:
     """
     layer, gaps = Logits(), [np.empty(0)]
     if not isinstance(new.folds, CrossValidation):
-        raise ParameterError("keep_head='margin': the margin is computed from held-out pictures; set calibrate=True.")
+        raise ParameterError("keep_head='margin': the margin is computed from held-out rows; it needs calibrate=True.")
     for f, head in enumerate(new.folds.heads):
         held_out = [rows.rows[rows.fold == f] for label, rows in new.folds.held.items() if label in head]
         X = np.concatenate(held_out) if held_out else np.empty((0, 0))

@@ -185,7 +185,7 @@ def test_names_that_occur_twice_are_told_apart():
         (lambda: fitted("qi", ["zzz"]).forget("zzz"), "the only class next to the network's own"),
         (lambda: fitted("qi").forget("zzzz"), "Did you mean 'zzz'"),
         (lambda: fitted("qi").classifier, "use predict"),
-        (lambda: export(fitted("margin"), "m.npz", "numpy"), "LogitsWithMargin does not say"),
+        (lambda: export(fitted("margin"), "m.npz", "numpy"), "LogitsWithMargin does not describe itself"),
     ],
 )
 def test_what_cannot_be_is_refused_in_one_sentence(build, sentence):
