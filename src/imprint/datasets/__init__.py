@@ -89,19 +89,24 @@ def load(
     suffix = path.suffix.lower()
     if labels is not None and suffix != ".npy":
         raise ParameterError(f"load({os.fspath(data)!r}, labels={os.fspath(labels)!r}): labels go with a .npy file.")
-    if isinstance(data, str) and data in names():
-        named = replace(load_named(data, split, progress), origin=data, parts=SPLITS)
-        return named if labelled else replace(named, labels=NO_LABELS, classes=())
-    if not path.exists():
+    is_named = isinstance(data, str) and data in names()
+    if not is_named and not path.exists():
         raise _no_such_data(data)
-    if path.is_dir() and has_tables(path):
+    is_table = not is_named and bool(has_tables(path) if path.is_dir() else table_suffix(path))
+    for name in ("label_column", "text_column"):
+        if (column := table.get(name)) is not None and not is_table and (suffix, name) != (".npy", "label_column"):
+            raise ParameterError(f"load({os.fspath(data)!r}, {name}={column!r}): columns go with a table.")
+    if is_named:
+        named = replace(load_named(str(data), split, progress), origin=str(data), parts=SPLITS)
+        return named if labelled else replace(named, labels=NO_LABELS, classes=())
+    if path.is_dir() and is_table:
         return load_table_folder(path, split, labelled=labelled, **table)
     if path.is_dir() or suffix == ".zip":
         inputs = (load_folder if path.is_dir() else load_zip)(path, split, labelled=labelled, tree=tree)
         return with_tags(inputs, separator) if separator is not None and len(inputs.labels) else inputs
     if suffix == ".npz":
         return load_pack(path, split, labelled=labelled)
-    if table_suffix(path):
+    if is_table:
         return load_table(path, split, labelled=labelled, **table)
     if suffix != ".npy":
         known = f"a table ({', '.join(SUFFIXES)}), a .npz pack or a .npy matrix"

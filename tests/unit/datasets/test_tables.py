@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyarrow import feather
 
-from imprint.core.errors import FileError, MissingExtraError
+from imprint.core.errors import FileError, MissingExtraError, ParameterError
 from imprint.datasets import load
 from imprint.datasets.tables import layout, reading
 from imprint.datasets.tables.reading import read_rows
@@ -399,3 +399,13 @@ def test_arrays_of_a_pack_by_their_usual_names(tmp_path, inputs, labels):
         "image",
         "1 picture of 1 class (b.npz)",
     )
+
+
+@pytest.mark.parametrize("column", ["label_column", "text_column"])
+def test_columns_of_what_is_no_table_are_refused(column, tmp_path):
+    (tmp_path / "photos/cat").mkdir(parents=True)
+    for data in ("digits", str(tmp_path / "photos")):
+        with pytest.raises(ParameterError, match=rf"load\('{data}', {column}='kind'\): columns go with a table"):
+            load(data, **{column: "kind"})
+    with pytest.raises(FileError, match="There is no file or folder"):
+        load(tmp_path / "misspelt.csv", **{column: "kind"})
