@@ -6,7 +6,7 @@ from typing import Annotated, get_args
 
 import typer
 
-from imprint import backbones, recipes
+from imprint import recipes
 
 
 class Way(StrEnum):
@@ -15,6 +15,12 @@ class Way(StrEnum):
     margin = "margin"
     qi = "qi"
     done = "done"
+
+
+def _backbones() -> list[str]:
+    from imprint import backbones  # loads NumPy
+
+    return backbones.names()
 
 
 Model = Annotated[Path, typer.Argument(metavar="FILE", help="A model that `imprint fit` wrote.", show_default=False)]
@@ -72,7 +78,7 @@ Backbone = Annotated[
         "-b",
         help="Network, see `imprint list backbones`. [default: efficientnet_lite0 for pictures, minilm for texts, "
         "yamnet for sounds]",
-        autocompletion=backbones.names,
+        autocompletion=_backbones,
     ),
 ]
 MovedBackbone = Annotated[

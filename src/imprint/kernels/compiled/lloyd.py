@@ -6,7 +6,7 @@ import numpy as np
 
 from imprint.core.types import Array
 from imprint.kernels.compiled import jit, jit_sums
-from imprint.kernels.compiled.products import SketchArrays, dot, squared_distance
+from imprint.kernels.compiled.products import CentreArrays, SketchArrays, dot, sketch_centres, squared_distance
 
 
 class RowArrays(NamedTuple):
@@ -15,15 +15,6 @@ class RowArrays(NamedTuple):
     X: Array  # (n, d)
     weight: Array  # (n,)
     norms: Array  # (n,) squared lengths
-
-
-class CentreArrays(NamedTuple):
-    """Centres about the mean of the rows, by their lengths; `halves` are half the squared lengths about zero."""
-
-    halves: Array  # (k,)
-    squared: Array
-    lengths: Array
-    tails: Array  # lengths of what sketches leave out
 
 
 class RowBounds(NamedTuple):
@@ -131,28 +122,17 @@ def advance(
     data: RowArrays, old: Array, C: Array, sketch: SketchArrays, bounds: RowBounds, clusters: ClusterSums
 ) -> tuple[int, float]:
     """Move from the old centres to `C`: labels, bounds and sums follow; rows that changed, squared shift of centres."""
-    k = C.shape[0]
     shift, step = 0.0, 0.0
-    centres = CentreArrays(np.empty(k), np.empty(k), np.empty(k), np.empty(k))
-    offset = C - sketch.mean
-    short = np.dot(offset, sketch.directions)
-    origin = np.zeros((1, C.shape[1]))
-    none = np.zeros((1, short.shape[1]))
-    for j in range(k):
+    for j in range(len(C)):
         moved_by = squared_distance(C, j, old, j)
         if moved_by > 0:
             shift += moved_by
             by = np.sqrt(moved_by) * (1 + 1e-12) + 1e-6 * bounds.slack
             bounds.drift[j] += by
             step = max(step, by)
-        squared = squared_distance(offset, j, origin, 0)
-        centres.halves[j] = squared_distance(C, j, origin, 0) / 2
-        centres.squared[j] = squared
-        centres.lengths[j] = np.sqrt(squared)
-        left = squared * (1 + 1e-12) - squared_distance(short, j, none, 0)
-        centres.tails[j] = np.sqrt(max(left, 0.0)) + 1e-7 * centres.lengths[j]
     rows = uncertain_rows(bounds, step)
-    products = np.dot(sketch.images[rows], short.astype(np.float32).T)
+    short, centres = sketch_centres(C, sketch)
+    products = np.dot(sketch.images[rows], short.T)
     count = assign(data, C, centres, rows, products, sketch, bounds)
     move_rows(data.X, data.weight, bounds.labels, bounds.moved[:, :count], clusters)
     return count, shift

@@ -19,6 +19,15 @@ class SketchArrays(NamedTuple):
     tails: Array  # (n,) bounds on the length of what images leave out
 
 
+class CentreArrays(NamedTuple):
+    """Centres about the mean of the rows, by their lengths; `halves` are half the squared lengths about zero."""
+
+    halves: Array  # (k,)
+    squared: Array
+    lengths: Array
+    tails: Array  # lengths of what sketches leave out
+
+
 @jit_sums
 def dot(X: Array, i: int, C: Array, j: int) -> float:
     """The product of row `i` and row `j` of `C`, in float64."""
@@ -70,23 +79,32 @@ def traverse(X: Array, chosen: Array, nearest: Array) -> None:
 
 
 @jit
+def sketch_centres(C: Array, sketch: SketchArrays) -> tuple[Array, CentreArrays]:
+    """The projections of centres, in float32, and their lengths.  # (k, r)"""
+    k, d = C.shape
+    centres = CentreArrays(np.empty(k), np.empty(k), np.empty(k), np.empty(k))
+    offset = C - sketch.mean
+    short = np.dot(offset, sketch.directions)
+    origin, none = np.zeros((1, d)), np.zeros((1, short.shape[1]))
+    for j in range(k):
+        squared = squared_distance(offset, j, origin, 0)
+        centres.halves[j] = squared_distance(C, j, origin, 0) / 2
+        centres.squared[j] = squared
+        centres.lengths[j] = np.sqrt(squared)
+        left = squared * (1 + 1e-12) - squared_distance(short, j, none, 0)
+        centres.tails[j] = np.sqrt(max(left, 0.0)) + 1e-7 * centres.lengths[j]
+    return short.astype(np.float32), centres
+
+
+@jit
 def nearer(X: Array, candidates: Array, sketch: SketchArrays, closest: Array, out: Array) -> None:
     """Squared distances to a few rows, or `closest` where that is less; whole rows only where sketches allow less."""
-    count, d = len(candidates), X.shape[1]
-    C, offset = np.empty((count, d)), np.empty((count, d))
-    for j in range(count):
-        for t in range(d):
-            C[j, t] = X[candidates[j], t]
-            offset[j, t] = C[j, t] - sketch.mean[t]
-    short = np.dot(offset, sketch.directions)
-    products = np.dot(short.astype(np.float32), sketch.images.T)  # (candidates, n)
+    C = X[candidates].astype(np.float64)
+    short, centres = sketch_centres(C, sketch)
+    products = np.dot(short, sketch.images.T)  # (candidates, n)
     about, blurs, tails = sketch.about, sketch.blurs, sketch.tails
-    origin, none = np.zeros((1, d)), np.zeros((1, short.shape[1]))
-    for j in range(count):
-        squared = squared_distance(offset, j, origin, 0)
-        length = np.sqrt(squared)
-        left = squared * (1 + 1e-12) - squared_distance(short, j, none, 0)
-        tail = np.sqrt(max(left, 0.0)) + 1e-7 * length
+    for j in range(len(candidates)):
+        squared, length, tail = centres.squared[j], centres.lengths[j], centres.tails[j]
         for i in range(X.shape[0]):
             out[j, i] = closest[i]
             half = 2 * (length * blurs[i] + tail * tails[i])
