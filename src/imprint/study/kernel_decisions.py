@@ -4,8 +4,8 @@ Decisions that differ only in `norm_inf` have the same linear system, which is s
 share the inner products of these, whatever their gamma, noise and balance. Test rows are compared once with the proxies
 of a task and of all tasks with some of its classes, and with the largest k of nested generators.
 
-The 1,042 decisions of `paper/all --beside kernel` on MNIST take 7.2 s of CPU time for MobileNet v1 0.25 and 25.2 s for
-ResNet-50; a `Head` for each takes 12.7 and 51.1 s. The distinct factors, products and kernels alone take 5.2 and 18.8 s
+The 1,042 decisions of `paper/all --beside kernel` on MNIST take 6.5 s of CPU time for MobileNet v1 0.25 and 23.7 s for
+ResNet-50; a `Head` for each takes 11.1 and 48.1 s. The distinct factors, products and kernels alone take 4.9 and 18.3 s
 (benchmarks/study.py kernel, 16 November 2026).
 """
 
