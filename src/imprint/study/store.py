@@ -182,8 +182,8 @@ def results(study: Study, folder: str | os.PathLike[str]) -> pa.Table:
     for pack in map("-".join, product(study.backbones, study.datasets)):
         if pack in fingerprints:
             keys += experiment_keys(fingerprints[pack], study.task_texts, methods, study.seeds, experiments)
-    wanted = _array(pa.binary(16), np.frombuffer(b"".join(keys), dtype="V16"))
-    rows = pc.index_in(wanted, value_set=table["key"].combine_chunks())
+    keys_of_study = _array(pa.binary(16), np.frombuffer(b"".join(keys), dtype="V16"))
+    rows = pc.index_in(keys_of_study, value_set=table["key"].combine_chunks())
     return _in_order(table.take(rows.drop_null()))
 
 
