@@ -41,6 +41,10 @@ class Lazy:
         """Store an entry that was computed elsewhere."""
         self._entries[name] = value
 
+    def share(self, other: "Lazy") -> None:
+        """Use the entries of another one, present and later; both must derive from the same values."""
+        self._entries, self.source = other._entries, other.source
+
 
 _COMPARING = Lock()  # held for one comparison, never while `step` runs
 

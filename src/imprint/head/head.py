@@ -149,7 +149,7 @@ class Head(Decider):
     def with_folds(self, folds: Assessor) -> "Head":
         """The same head with a calibration that was computed elsewhere; everything derived is shared."""
         other = replace(self, folds=folds)
-        object.__setattr__(other, "derived", self.derived)
+        other.derived.share(self.derived)
         return other
 
     @property
