@@ -2,13 +2,12 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Sequence
-from importlib.util import find_spec
 from threading import Lock
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from imprint.core.arrays import dtype_name, is_torch, on_gpu, to_numpy
+from imprint.core.arrays import is_torch, on_gpu, to_numpy
 from imprint.core.errors import ParameterError
 from imprint.core.types import Array
 from imprint.kernels import cpu
@@ -81,14 +80,14 @@ def kmeans_many(
     """Solve several problems at once on all cores; each result equals that of `kmeans` alone, bit for bit.
 
     Problems of the same rows share norms and sketches or, where the rows are few, their Gram matrix. Those of the same
-    seed also share the seeding, which for a smaller `k` is a prefix of that for a larger one. Rows of float32 on a GPU
-    are clustered there, by Triton programs; other tensors are clustered as arrays.
+    seed also share the seeding, which for a smaller `k` is a prefix of that for a larger one. Rows on a GPU are
+    clustered there; other tensors are clustered as arrays.
 
     >>> X = np.array([[0.0], [1.0], [10.0], [11.0]])
     >>> [r.inertia for r in kmeans_many([X], [Problem(0, 1, 7), Problem(0, 2, 7)])]
     [101.0, 1.0]
     """
-    if on_gpu(rows[0]) and dtype_name(rows[0]) == "float32" and find_spec("triton"):
+    if on_gpu(rows[0]):
         from imprint.kernels.tensor.kmeans import kmeans_many as on_tensors
 
         return on_tensors(rows, problems, max_iter=max_iter, tol=tol)  # type: ignore[arg-type]

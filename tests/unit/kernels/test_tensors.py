@@ -1,4 +1,4 @@
-"""The torch kernels against the NumPy ones: on the CPU, and k-means on a GPU where there is one."""
+"""The torch kernels against the NumPy ones: on the CPU, and k-means also on a GPU where there is one."""
 
 import numpy as np
 import pytest
@@ -21,16 +21,16 @@ def tensors(arrays, device="cpu"):
     return [torch.from_numpy(a).to(device) for a in arrays]
 
 
-@pytest.fixture
-def device():
-    """k-means of tensors runs on a GPU alone; elsewhere tensors are clustered as arrays."""
-    if not torch.cuda.is_available():
+@pytest.fixture(params=["cpu", "cuda"])
+def device(request):
+    """In plain torch on the CPU, by Triton programs on a GPU."""
+    if request.param == "cuda" and not torch.cuda.is_available():
         pytest.skip("torch sees no GPU")
-    return "cuda"
+    return request.param
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_kmeans_of_other_tensors_is_that_of_arrays(dtype):
+def test_kmeans_of_tensors_on_the_cpu_is_that_of_arrays(dtype):
     rows, problems = [clustered(80, dtype=dtype)], [Problem(0, 4, 1)]
     (ours,), (plain,) = kmeans_many(tensors(rows), problems), kmeans_many(rows, problems)
     assert np.array_equal(ours.centres, plain.centres)
@@ -80,13 +80,13 @@ def test_kmeans_ends_at_a_fixed_point(device):
     from imprint.kernels.tensor.kmeans import kmeans_many as ours
 
     (X,) = tensors([clustered(400)], device)
-    (found,) = ours([X], [Problem(0, 12, 3)], tol=0)
-    nearest = torch.cdist(X, torch.from_numpy(found.centres).to(device)).argmin(1)
-    assert torch.equal(nearest, found.labels)
+    (result,) = ours([X], [Problem(0, 12, 3)], tol=0)
+    nearest = torch.cdist(X, torch.from_numpy(result.centres).to(device)).argmin(1)
+    assert torch.equal(nearest, result.labels)
     for j in range(12):
-        own = X[nearest == j].double()
-        np.testing.assert_allclose(own.mean(0).cpu(), found.centres[j], atol=1e-5)
-        assert found.spread[j] == pytest.approx(float((own - own.mean(0)).square().sum(1).mean()), abs=1e-4)
+        members = X[nearest == j].double()
+        np.testing.assert_allclose(members.mean(0).cpu(), result.centres[j], atol=1e-5)
+        assert result.spread[j] == pytest.approx(float((members - members.mean(0)).square().sum(1).mean()), abs=1e-4)
 
 
 def test_kmeans_far_from_the_origin(device):
@@ -97,6 +97,16 @@ def test_kmeans_far_from_the_origin(device):
     (a,), (b,) = kmeans_many([X], [problem]), ours(tensors([X], device), [problem])
     assert (b.inertia, b.iterations) == (pytest.approx(a.inertia, rel=1e-4), a.iterations)
     assert np.array_equal(a.labels, b.labels.cpu())
+
+
+def test_kmeans_of_float64_rows_stays_on_their_device(device):
+    from imprint.kernels.tensor.kmeans import kmeans_many as ours
+
+    rows, problem = [clustered(120, dtype=np.float64)], Problem(0, 6, 1)
+    (a,), (b,) = kmeans_many(rows, [problem]), ours(tensors(rows, device), [problem])
+    assert b.centres.dtype == np.float64
+    assert b.labels.device.type == device
+    np.testing.assert_allclose(b.centres, a.centres, atol=1e-9)
 
 
 def test_kmeans_does_not_touch_its_rows(device):
@@ -113,9 +123,9 @@ def test_kmeans_revives_empty_clusters(device):
     from imprint.kernels.tensor.kmeans import kmeans_many as ours
 
     (X,) = tensors([np.repeat(clustered(20), 15, axis=0)], device)
-    for found in ours([X], [Problem(0, 20, seed) for seed in range(10)]):
-        assert len(found.centres) == 20
-        assert found.inertia == pytest.approx(0, abs=1e-6)
+    for result in ours([X], [Problem(0, 20, seed) for seed in range(10)]):
+        assert len(result.centres) == 20
+        assert result.inertia == pytest.approx(0, abs=1e-6)
 
 
 def test_class_maxima():

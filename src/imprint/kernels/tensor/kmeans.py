@@ -1,6 +1,7 @@
 """Many k-means problems at once on a GPU: ragged classes, several k and seeds in one batch."""
 
 from collections.abc import Sequence
+from importlib.util import find_spec
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -39,10 +40,11 @@ class ClusterEnds(NamedTuple):
 def kmeans_many(
     rows: Sequence[Tensor], problems: Sequence[Problem], *, max_iter: int = 300, tol: float = 1e-4
 ) -> list[KMeansResult]:
-    """Solve several problems of float32 rows in batches, as `kernels.kmeans.kmeans_many` does; labels stay tensors.
+    """Solve several problems in batches, as `kernels.kmeans.kmeans_many` does; labels stay tensors.
 
     The random numbers are those of the NumPy version, and results agree with it up to the rounding of float32
-    distances. The host checks only every few iterations whether all problems have converged.
+    distances. Float32 rows on a GPU are clustered by Triton programs, where it is installed; the host then checks only
+    every few iterations whether all problems have converged.
     """
     results: dict[int, KMeansResult] = {}
     for chosen in _batches(rows, problems):
@@ -76,9 +78,7 @@ def _pack(rows: Sequence[Tensor], problems: Sequence[Problem], tol: float) -> Ba
 
 
 def _solve(batch: Batch, max_iter: int) -> list[KMeansResult]:
-    from imprint.kernels.tensor.fused import Fused  # needs Triton
-
-    solver = Fused(batch)
+    solver = _passes(batch)
     ends = solver.iterate(solver.seed(), max_iter)
     filled, results = ends.counts > 0, []
     rank = filled.cumsum(1) - 1
@@ -92,6 +92,17 @@ def _solve(batch: Batch, max_iter: int) -> list[KMeansResult]:
         sums = mass, apart / mass, float(apart.sum())
         results.append(KMeansResult(centres[i, :k][full], cast(Any, labels), *sums, int(steps[i])))
     return results
+
+
+def _passes(batch: Batch) -> Any:
+    """The passes over the data: greedy k-means++ (`seed`) and Lloyd's iteration of all problems (`iterate`)."""
+    if batch.rows[0].is_cuda and batch.rows[0].dtype == torch.float32 and find_spec("triton"):
+        from imprint.kernels.tensor.fused import Fused
+
+        return Fused(batch)
+    from imprint.kernels.tensor.plain import PlainPasses
+
+    return PlainPasses(batch)
 
 
 def by_label(values: Tensor, labels: Tensor, K: int) -> Tensor:
