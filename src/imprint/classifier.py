@@ -10,7 +10,7 @@ from sklearn.metrics import accuracy_score
 
 from imprint.active import Suggestions, suggest
 from imprint.calibration.caveats import warn_of_small_samples
-from imprint.core.arrays import as_labels, labels_at, like, on_gpu, plain, to_numpy
+from imprint.core.arrays import as_labels, like, on_gpu, plain, rows_at, to_numpy
 from imprint.core.component import DEFAULT
 from imprint.core.errors import FileError, ParameterError
 from imprint.core.files import container
@@ -152,12 +152,13 @@ class ImprintClassifier(ClassifierMixin, MethodEstimator):  # type: ignore[misc]
         if level is not None:
             head, S = self._scores("predict(X)", X)
             nodes, P = head.tree().at(to_numpy(head.probabilities(S)), level)
-            return labels_at(as_labels(nodes, head.classes.dtype), P.argmax(axis=1), X)
+            return like(as_labels(nodes, head.classes.dtype)[P.argmax(axis=1)], X)
         head, rows = self._queries("predict(X)", X)
         with naming("predict(X)"):
             if isinstance(head, TagHead):
                 return like(head.predict(rows), X)
-            return labels_at(head.classes, head.winners(rows), X)
+            winners = head.winners(rows)
+        return like(rows_at(like(head.classes, winners), winners), X)
 
     def predict_proba(self, X: Any, level: int | None = None) -> Any:
         """Probabilities (n, C), calibrated with `calibrate=True`; with `level`, of the nodes `tree_.level(level)`.

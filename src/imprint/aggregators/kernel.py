@@ -6,7 +6,7 @@ from typing import Any, ClassVar, NamedTuple, TypeAlias
 import numpy as np
 
 from imprint.aggregators._base import Aggregator, Change, Facts
-from imprint.core.arrays import in_type_of, like, on_gpu, same_device, to_numpy
+from imprint.core.arrays import in_type_of, like, on_gpu, to_numpy
 from imprint.core.component import param
 from imprint.core.errors import ParameterError
 from imprint.core.layout import COUNTED, SMALLEST_MASS, Entry, Layout
@@ -123,7 +123,7 @@ class Kernel(Aggregator):
         s = scale_for(sums, count)
         if not (isinstance(system, Posterior) and s == change.prepared.scale and count > RESOLVED_ROWS):
             return None
-        is_there = new is None or same_device(new.weights, system.weights)
+        is_there = new is None or new.weights.device == system.weights.device
         if not (is_there and _is_exact(system.weights, count, int(change.labels[-1]) + 1)):
             return None
         with self._enough_noise():

@@ -28,19 +28,10 @@ def to_numpy(x: Any) -> Any:
     return x
 
 
-def like(result: Any, x: Any) -> Any:
-    """The result as a tensor on the device of x if x is a tensor and torch has its type; else unchanged."""
-    if not is_torch(x) or is_torch(result) or result.dtype.kind not in "biuf":
-        return result
-    import torch
-
-    return torch.from_numpy(np.ascontiguousarray(result)).to(x.device)
-
-
-def on_device_of(array: Any, x: Any) -> Any:
-    """The array on the device of x: a NumPy array, or a tensor."""
-    if not is_torch(x):
-        return to_numpy(array) if is_torch(array) else array
+def like(array: Any, x: Any) -> Any:
+    """The array as x is: a NumPy array, or a tensor on the device of x; text stays a NumPy array."""
+    if not is_torch(x) or (not is_torch(array) and array.dtype.kind not in "biuf"):
+        return to_numpy(array)
     return to_device(array, x.device)
 
 
@@ -48,12 +39,7 @@ def to_device(array: Any, device: Any) -> Any:
     """The array as a tensor on a device."""
     import torch
 
-    return torch.as_tensor(array, device=device)
-
-
-def same_device(a: Any, b: Any) -> bool:
-    """Whether both are NumPy arrays, or tensors on one device."""
-    return is_torch(a) == is_torch(b) and getattr(a, "device", None) == getattr(b, "device", None)
+    return torch.as_tensor(array if is_torch(array) else np.asarray(array, order="C"), device=device)
 
 
 def namespace(x: Any) -> Any:
@@ -70,32 +56,18 @@ class Resident:
 
     def __init__(self, array: Array):
         self.array = array
-        self._copies: dict[Any, Any] = {}
+        self._copies: dict[Any, Any] = {array.device: array}
 
     def near(self, x: Any) -> Any:
         """The array on the device of x; copied to a device once."""
-        if not is_torch(x):
-            return self.array
         if x.device not in self._copies:
-            self._copies[x.device] = on_device_of(self.array, x)
+            self._copies[x.device] = like(self.array, x)
         return self._copies[x.device]
-
-
-def labels_at(labels: Array, index: Any, x: Any) -> Any:
-    """Labels by index; numeric labels become a tensor if x is one."""
-    if is_torch(index) and labels.dtype.kind in "biuf":
-        return like(labels, index)[index]
-    return like(labels[to_numpy(index)], x)
 
 
 def dtype_name(x: Any) -> str:
     """The data type, such as `float32`."""
     return str(x.dtype).removeprefix("torch.")
-
-
-def numpy_copy(X: Any) -> Array:
-    """The rows as a new NumPy array, from any device."""
-    return np.asarray(to_numpy(X)) if on_gpu(X) else np.array(to_numpy(X))
 
 
 def in_type_of(result: Any, x: Any) -> Any:
@@ -115,16 +87,12 @@ def cut(X: Any, sizes: Sequence[int]) -> list[Any]:
 
 def joined(parts: Sequence[Any]) -> Any:
     """Arrays, concatenated."""
-    if is_torch(parts[0]):
-        import torch
-
-        return torch.cat(list(parts))
-    return np.concatenate(parts)
+    return namespace(parts[0]).concatenate(parts)
 
 
 def all_finite(x: Any) -> bool:
     """Whether all values are finite."""
-    return bool(x.isfinite().all() if is_torch(x) else np.isfinite(x).all())
+    return bool(namespace(x).isfinite(x).all())
 
 
 def factorize(codes: Array) -> tuple[Array, Array]:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
-from imprint.core.arrays import dtype_name, is_torch, namespace, on_device_of
+from imprint.core.arrays import dtype_name, is_torch, like, namespace
 from imprint.core.errors import ParameterError
 from imprint.kernels.cpu import on_all_cores, one_blas_thread
 from imprint.kernels.rows import centred_moments, squared_norms
@@ -32,7 +32,7 @@ def cast(x: Any, dtype: DTypeLike) -> Any:
 def centre_of(W: Any) -> Any:
     """The mean of the rows, in their type.  # (d,)"""
     mean = centred_moments(W)[0]
-    return cast(on_device_of(mean, W), dtype_name(W))
+    return cast(like(mean, W), dtype_name(W))
 
 
 def lift_queries(Q: Any, centre: Any, dtype: DTypeLike) -> Any:

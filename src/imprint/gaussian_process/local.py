@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from imprint.core.arrays import dtype_name, in_type_of, is_torch, like, namespace, on_device_of, to_numpy
+from imprint.core.arrays import dtype_name, in_type_of, is_torch, like, namespace, to_numpy
 from imprint.core.types import Array
 from imprint.gaussian_process.gaussian import cast, centre_of, exact_products, lift_proxies, lift_queries
 from imprint.kernels.cpu import on_all_cores, one_blas_thread
@@ -41,7 +41,7 @@ class LocalProcess:
         starts = np.searchsorted(self.labels, np.arange(self.n_classes))
         sums = np.add.reduceat(to_numpy(self.weights), starts, axis=0, dtype=np.float64)
         means = sums / np.bincount(self.labels)[:, None]
-        return lift_proxies(on_device_of(means, self.weights), self.centre, self.rate, "float32")
+        return lift_proxies(like(means, self.weights), self.centre, self.rate, "float32")
 
     @cached_property
     def _members(self) -> Array:
@@ -76,7 +76,7 @@ class LocalProcess:
 
     def _solve(self, Q: Any) -> tuple[Array, Array, Array]:
         """Per query: the proxies of its system, their weights in the scores, the doubt.  # (q, m), (q, m), (q,)"""
-        Q = on_device_of(Q, self.weights)
+        Q = like(Q, self.weights)
         step = max(1, HELD // self.n_classes)
         with one_blas_thread():
             near = [self._nearest(Q[i : i + step]) for i in range(0, len(Q), step)]
@@ -99,7 +99,7 @@ class LocalProcess:
 
     def _systems(self, Q: Any, chosen: Array) -> tuple[Array, Array]:
         """Solve the systems of some queries: kernels about the query, the solution in float64."""
-        xp, index = namespace(Q), on_device_of(chosen, Q)
+        xp, index = namespace(Q), like(chosen, Q)
         W = cast(self.weights[index], self._dtype) - cast(Q, self._dtype)[:, None]  # (q, m, d)
         squares = xp.einsum("qmd,qmd->qm", W, W)
         with exact_products(Q):
@@ -119,5 +119,5 @@ class LocalProcess:
 
 def solve_locally(weights: Any, labels: Array, noise: Any, rate: float) -> LocalProcess:
     """The proxies `weights` (p, d), their classes 0, 1, ... and their noise."""
-    noise = cast(on_device_of(noise, weights), "float64")
+    noise = cast(like(noise, weights), "float64")
     return LocalProcess(weights, labels, noise, rate, int(labels.max()) + 1, centre_of(weights))

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from imprint.core.arrays import is_torch, namespace, on_device_of
+from imprint.core.arrays import is_torch, like, namespace
 from imprint.core.types import Array
 from imprint.gaussian_process.cholesky import BLOCK, Factor, zeros_like
 from imprint.gaussian_process.gaussian import cast, centre_of, kernel_rows, lift_proxies, lift_queries
@@ -61,13 +61,13 @@ def solve_by_centres(
     not depend on the order in which classes were added.
     """
     centre, rows, goal = centre_of(weights), choose_centres(labels, count), targets_of(labels, targets, weights)
-    chosen = weights[on_device_of(rows, weights)]
-    lifted, noise = lift_proxies(chosen, centre, rate), cast(on_device_of(noise, weights), "float64")
+    chosen = weights[like(rows, weights)]
+    lifted, noise = lift_proxies(chosen, centre, rate), cast(like(noise, weights), "float64")
     among = kernel_rows(lift_queries(chosen, centre, "float64"), lifted)
     index = np.arange(len(rows))
     among[index, index] = 1 + JITTER
     prior = Factor.of(among)
-    data = Factor.of(_estimated(prior.lower(), len(labels) / len(rows) / noise[on_device_of(rows, noise)]))
+    data = Factor.of(_estimated(prior.lower(), len(labels) / len(rows) / noise[like(rows, noise)]))
     kernels = _Kernels(weights, noise, centre, lifted)
 
     def product(B: Any) -> Any:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from imprint.core.arrays import dtype_name, in_type_of, is_torch, like, namespace, on_device_of, to_numpy
+from imprint.core.arrays import dtype_name, in_type_of, is_torch, like, namespace, to_numpy
 from imprint.core.types import Array
 from imprint.gaussian_process.cholesky import Factor, block_rows
 from imprint.gaussian_process.gaussian import for_float32, kernel_rows, kernel_sums, lift_proxies, lift_queries
@@ -57,7 +57,7 @@ class Process(ABC):
         key = dtype_name(Q), Q.device if is_torch(Q) else None
         if key not in self._copies:
             right, by_class = self._quick if key[0] == "float32" else (self.lifted, self.by_class)
-            self._copies[key] = tuple(on_device_of(part, Q) for part in (self.centre, right, by_class))
+            self._copies[key] = tuple(like(part, Q) for part in (self.centre, right, by_class))
         return self._copies[key]
 
     @cached_property
@@ -81,9 +81,9 @@ class Process(ABC):
 
     def contributions(self, Q: Array, classes: Array) -> Array:
         """What every proxy adds to the score of one class per query.  # (q, proxies) float64, sums to that score"""
-        left = lift_queries(on_device_of(Q, self.centre), self.centre, "float64")
+        left = lift_queries(like(Q, self.centre), self.centre, "float64")
         k = to_numpy(kernel_rows(left, self.lifted))[:, self.order]
-        return np.asarray(k * to_numpy(self.by_class[on_device_of(classes, self.by_class)])[:, self.order])
+        return np.asarray(k * to_numpy(self.by_class[like(classes, self.by_class)])[:, self.order])
 
 
 @dataclass(frozen=True, eq=False)

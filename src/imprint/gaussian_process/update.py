@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from imprint.core.arrays import is_torch, joined, namespace, on_device_of
+from imprint.core.arrays import is_torch, joined, like, namespace
 from imprint.core.types import Array, State
 from imprint.gaussian_process.cholesky import Factor, block_rows, zeros_like
 from imprint.gaussian_process.gaussian import centre_of, kernel_rows, lift_proxies, lift_queries
@@ -80,7 +80,7 @@ def _bordered(system: Posterior, more: Posterior, old: Array) -> Posterior:
         removed_columns = _extended_columns(system, rest, across)
         _over_live(system, across)
         rest = corner - coupling @ across.T
-        old = on_device_of(old, across)
+        old = like(old, across)
         sums = zeros_like((more.n_classes, len(labels)), across)
         sums[old] = one_hot(system.labels, system.n_classes, across) @ across.T
         by_class = zeros_like((more.n_classes, len(more.labels)), across)
@@ -110,7 +110,7 @@ def _eliminated(system: Posterior, less: Posterior, remaining: Array) -> Posteri
     removed_columns = joined([system.removed_columns, system.factor.solve(columns)])
     with one_blas_thread():
         _over_live(system, columns)
-        by_class = system.by_class[on_device_of(remaining, columns)]
+        by_class = system.by_class[like(remaining, columns)]
         by_class -= namespace(columns).linalg.solve(columns[:, leaving], by_class[:, leaving].T).T @ columns
         by_class[:, leaving] = 0
     return replace(less, by_class=by_class, removed_columns=removed_columns)
@@ -143,7 +143,7 @@ def _corner(left: Any, right: Any, noise: Any) -> Any:
 
 
 def _noise(noise: Any, weights: Any) -> Any:
-    noise = on_device_of(noise, weights)
+    noise = like(noise, weights)
     return noise.double() if is_torch(noise) else noise.astype(np.float64)
 
 
@@ -151,11 +151,11 @@ def targets_of(labels: Array, targets: Array | None, x: Any) -> Any:
     """Targets of proxies, by default the one-hot targets of their classes, as rows where x lies."""
     if targets is None:
         return one_hot(labels, int(labels.max()) + 1, x)
-    return on_device_of(np.array(targets.T, dtype=np.float64, order="C"), x)
+    return like(np.array(targets.T, dtype=np.float64, order="C"), x)
 
 
 def one_hot(labels: Array, n_classes: int, x: Any) -> Any:
     """Y', float64, where x lies; zero for rows of removed classes.  # (classes, rows)"""
     Y, live = zeros_like((n_classes, len(labels)), x), np.flatnonzero(labels >= 0)
-    Y[on_device_of(labels[live], x), on_device_of(live, x)] = 1
+    Y[like(labels[live], x), like(live, x)] = 1
     return Y

@@ -3,7 +3,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from imprint.core.arrays import numpy_copy
+from imprint.core.arrays import to_numpy
 from imprint.core.layout import Layout
 from imprint.core.types import Array, State
 from imprint.generators._base import MASS, ROWS, PerClassGenerator, masses
@@ -19,7 +19,8 @@ class AllRows(PerClassGenerator):
     layout: ClassVar[Layout | None] = {"rows": ROWS, "mass": MASS._replace(optional=True)}
 
     def summarise(self, X: Array, rng: np.random.Generator, weight: Array | None = None) -> State:
-        return {"rows": numpy_copy(X)} if weight is None else {"rows": numpy_copy(X), "mass": masses(X, weight)}
+        rows = {"rows": np.array(to_numpy(X))}
+        return rows if weight is None else {**rows, "mass": masses(X, weight)}
 
     def extend(self, state: State, X: Array, rng: np.random.Generator, weight: Array | None = None) -> State:
         rows = {"rows": np.concatenate([state["rows"], X])}

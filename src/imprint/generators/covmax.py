@@ -3,7 +3,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from imprint.core.arrays import numpy_copy, rows_at
+from imprint.core.arrays import rows_at, to_numpy
 from imprint.core.component import param
 from imprint.core.layout import Entry, Layout
 from imprint.core.types import Array, State
@@ -36,4 +36,4 @@ class CovMax(PerClassGenerator):
     def _best(self, rows: Array, total: Array) -> State:
         scores = products(rows, total - total.mean())  # (n,)
         best = np.argsort(-scores, kind="stable")[: self.k]
-        return {"rows": numpy_copy(rows_at(rows, best)), "total": total}
+        return {"rows": to_numpy(rows_at(rows, best)), "total": total}

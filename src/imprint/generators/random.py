@@ -3,7 +3,7 @@ from typing import Any, ClassVar, cast
 
 import numpy as np
 
-from imprint.core.arrays import numpy_copy, rows_at
+from imprint.core.arrays import rows_at, to_numpy
 from imprint.core.component import param
 from imprint.core.layout import COUNTED, Entry, Layout
 from imprint.core.types import Array, State
@@ -40,7 +40,7 @@ class Random(PerClassGenerator):
 
     def _draw(self, rows: Array, keys: Array, seen: int) -> State:
         best = np.argsort(keys, kind="stable")[: self.k]
-        return {"rows": numpy_copy(rows_at(rows, best)), "keys": keys[best], "seen": np.array([seen])}
+        return {"rows": to_numpy(rows_at(rows, best)), "keys": keys[best], "seen": np.array([seen])}
 
 
 def _keys(count: int, rng: np.random.Generator, weight: Array | None) -> Array:

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from imprint.core.arrays import is_torch, on_device_of
+from imprint.core.arrays import is_torch, like
 from imprint.core.types import Array
 from imprint.kernels.cpu import on_all_cores, one_blas_thread
 
@@ -24,7 +24,7 @@ def class_maxima(Q: Any, W: Array, starts: Array) -> Any:
     if is_torch(Q):
         from imprint.kernels.tensor import scores
 
-        return scores.class_maxima(Q, on_device_of(W, Q), starts)
+        return scores.class_maxima(Q, like(W, Q), starts)
     best = np.full((len(Q), len(starts)), -np.inf, dtype=np.result_type(Q, W))
 
     def fill(start: int) -> None:

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from imprint.core.arrays import is_torch, namespace, on_device_of, rows_at
+from imprint.core.arrays import is_torch, like, namespace, rows_at
 from imprint.core.errors import ParameterError
 from imprint.core.types import Array
 from imprint.kernels.cpu import cores, on_all_cores, one_blas_thread
@@ -46,7 +46,7 @@ def _is_reliable(distances: Any, indices: Any, Q: Any, W: Any) -> bool:
     if not np.isfinite(float(distances.max())):
         return False
     tiny = namespace(Q).where(distances < SMALLEST_DISTANCE)
-    return not bool((Q[tiny[0]] != rows_at(on_device_of(W, Q), indices[tiny])).any())
+    return not bool((Q[tiny[0]] != rows_at(like(W, Q), indices[tiny])).any())
 
 
 def _times(X: Any, scale: float) -> Any:
@@ -57,7 +57,7 @@ def _search(Q: Any, W: Any, m: int, metric: str) -> tuple[Any, Any]:
     if is_torch(Q):
         from imprint.kernels.tensor import scores
 
-        return scores.nearest(Q, on_device_of(W, Q), m, metric)
+        return scores.nearest(Q, like(W, Q), m, metric)
     m = min(m, len(W))
     if metric == "manhattan" or len(Q) < MANY or 4 * (m + SPARE) > len(W):
         return _among_all(Q, W, m, metric)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from imprint.core.arrays import is_torch, joined, namespace, on_device_of, to_numpy
+from imprint.core.arrays import is_torch, joined, like, namespace, to_numpy
 from imprint.core.types import Array
 
 BLOCK = 1024  # rows turned into float64 at a time
@@ -40,19 +40,19 @@ def squared_norms(X: Any) -> Any:
 
 def squared_distances(X: Any, centre: Array) -> Array:
     """Squared Euclidean distance of every row to a point.  # (n,) float64"""
-    point = on_device_of(centre, X)
+    point = like(centre, X)
     return np.asarray(to_numpy(_by_blocks(X, lambda rows: _squares(rows - point))))
 
 
 def products(X: Any, v: Array) -> Array:
     """Inner product of every row with one vector.  # (n,) float64"""
-    vector = on_device_of(v, X)
+    vector = like(v, X)
     return np.asarray(to_numpy(_by_blocks(X, lambda rows: namespace(X).einsum("ij,j->i", rows, vector))))
 
 
 def column_sums(X: Any, weight: Array | None = None) -> Array:
     """Sum of all rows, each times its weight.  # (d,) float64"""
-    return np.asarray(to_numpy(_column_sums(X, None if weight is None else on_device_of(weight, X))))
+    return np.asarray(to_numpy(_column_sums(X, None if weight is None else like(weight, X))))
 
 
 def _column_sums(X: Any, mass: Any) -> Any:
@@ -83,7 +83,7 @@ def centred_moments(X: Any, weight: Array | None = None) -> tuple[Array, float, 
     no digits. A GPU copies its sums to the host once.  # (d,) float64
     """
     count = float(len(X)) if weight is None else float(weight.sum(dtype=np.float64))
-    mass = on_device_of(np.ones(len(X)) if weight is None else np.asarray(weight, dtype=np.float64), X)
+    mass = like(np.ones(len(X)) if weight is None else np.asarray(weight, dtype=np.float64), X)
     near = _column_sums(X, None if weight is None else mass) / count
     total, squares = near * 0, near[:1] * 0
     for rows in _blocks(X):
