@@ -27,7 +27,7 @@ from PIL import Image
 from threadpoolctl import threadpool_limits
 
 from imprint import ImprintClassifier, backbones
-from imprint.embeddings.journal import ExtractionJournal
+from imprint.embeddings.extract import ExtractionJournal
 from imprint.embeddings.pipeline import EmbeddedBatch, EmbeddingJob
 from imprint.embeddings.ray_engine import scheduled_batches
 from imprint.modalities.image import read_picture
@@ -151,7 +151,7 @@ def driver(_):
 def hand_out(ray, size):
     total = BATCHES * size
     names = [f"/data/pictures/class 17/{i:08}.jpg" for i in range(total)]
-    job = EmbeddingJob(Idle(), SimpleNamespace(inputs=Numbers(range(total)), names=names), size)
+    job = EmbeddingJob(Idle(), SimpleNamespace(inputs=Numbers(range(total)), names=names), range(total), size)
     handing = writing = 0.0
     with tempfile.TemporaryDirectory() as folder, open_journal(folder) as journal:
         batches = scheduled_batches(ray, job)

@@ -167,7 +167,7 @@ def simulate(nodes, batches, hours, notice=30.0, away=600.0, buffer=ray_engine.B
     clock = SimpleNamespace(monotonic=lambda: fake.now, sleep=lambda s: fake.pass_time(fake.now + s))
     data = SimpleNamespace(inputs=Names(batches * BATCH), names=Names(batches * BATCH))
     backbone = SimpleNamespace(width=WIDTH, fingerprint="simulated", record=SimpleNamespace(name="simulated"))
-    job = EmbeddingJob(backbone, data, BATCH)
+    job = EmbeddingJob(backbone, data, range(batches * BATCH), BATCH)
     before = cluster.time, ray_engine.BUFFER
     cluster.time, ray_engine.BUFFER = clock, buffer
     written = 0

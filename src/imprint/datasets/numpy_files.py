@@ -10,7 +10,7 @@ import os
 import tokenize
 import zipfile
 import zlib
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -126,7 +126,8 @@ def _labels_in_table(path: Path, column: str | None) -> Array:
 
 def load_pack(path: Path, split: str, name: str | None = None, *, labelled: bool = True) -> Split:
     """One split of a pack of pictures or of embeddings; labels are integers, strings, or an indicator matrix."""
-    stored = list_arrays(path)
+    with open_pack(path) as pack:
+        stored = list(pack.files)
     parts = tuple(s for s in SPLITS if _key(stored, INPUTS, s))
     key, label_key = _key(stored, INPUTS, split), _key(stored, LABELS, split)
     if key is None or (labelled and label_key is None):
@@ -134,7 +135,8 @@ def load_pack(path: Path, split: str, name: str | None = None, *, labelled: bool
         raise FileError(f"{path} has no {' or '.join(legal)}; it holds: {', '.join(stored[:6]) or 'nothing'}.")
     names_key = f"{split}_names"
     optional = {names_key, *FACTORS, *((label_key, LABEL_NAMES) if labelled else ())}
-    arrays = read_arrays(path, {key} | (optional & set(stored)))
+    with open_pack(path) as pack:
+        arrays = {name: np.asarray(pack[name]) for name in {key} | (optional & set(stored))}
     inputs, rows = arrays[key], len(np.atleast_1d(arrays[key]))
     images = inputs.dtype == np.uint8 and inputs.ndim > 2
     if images or key.endswith("_images"):
@@ -204,20 +206,9 @@ def _pack_labels(path: Path, key: str, arrays: Mapping[str, Array], rows: str, c
     return plain, classes_of(plain)
 
 
-def list_arrays(path: Path) -> list[str]:
-    """The names of the arrays in a `.npz` file."""
-    with _open_pack(path) as pack:
-        return list(pack.files)
-
-
-def read_arrays(path: Path, names: Collection[str]) -> dict[str, Array]:
-    """Arrays of a `.npz` file; raises `FileError` if it is missing or damaged."""
-    with _open_pack(path) as pack:
-        return {name: np.asarray(pack[name]) for name in names}
-
-
 @contextmanager
-def _open_pack(path: Path) -> Iterator[Any]:
+def open_pack(path: Path) -> Iterator[Any]:
+    """A `.npz` file; raises `FileError` if it is missing or damaged, also while an array is read."""
     try:
         with open(path, "rb") as f:
             pack = np.load(f, allow_pickle=False)

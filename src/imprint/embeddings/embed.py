@@ -1,6 +1,12 @@
-"""Embeddings in memory; those of inputs that were embedded before come from a cache."""
+"""Embeddings in memory; those of inputs that were embedded before come from a cache.
 
+The cache is one SQLite file per backbone. Its keys are digests of content, so moved and renamed files are found. A row
+that fails its checksum is ignored, and a damaged file is replaced: both cost time, but never give a wrong embedding.
+"""
+
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -9,20 +15,18 @@ import numpy as np
 
 from imprint.backbones import Backbone
 from imprint.backbones.backbone import thread_count
-from imprint.core.errors import UnreadableInput
+from imprint.core.digest import digest
+from imprint.core.errors import FileError, UnreadableInput
+from imprint.core.files.atomic import make_folder
+from imprint.core.files.database import DamagedDatabaseError, Database, is_intact, remove_database
 from imprint.core.types import Array
-from imprint.embeddings.cache import EmbeddingCache, content_key
-from imprint.embeddings.pipeline import (
-    BATCH_SIZE,
-    EmbeddedBatch,
-    EmbeddingJob,
-    NamedInputs,
-    ProgressMeter,
-    Report,
-    Skipped,
-    local_batches,
-    run,
-)
+from imprint.embeddings import pipeline
+from imprint.embeddings.pipeline import BATCH_SIZE, EmbeddedBatch, EmbeddingJob, NamedInputs, Report, Skipped
+from imprint.embeddings.store import store_folder
+
+LAYOUT = "cache 1"  # part of every file's name; increase it when decoding changes
+TABLES, VERSION = ("CREATE TABLE embeddings (key BLOB PRIMARY KEY, row BLOB NOT NULL, checksum BLOB NOT NULL)",), 1
+AT_ONCE = 500  # keys in a query
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,12 +35,9 @@ class EmbeddedInputs:
 
     X: Array = field(repr=False)  # (n, d) float32
     index: Array = field(repr=False)  # (n,) ascending; without the skipped inputs
-    skipped: tuple[Skipped, ...]
-    """The inputs that could not be read; they have no row."""
-    known: int
-    """The number of rows that came from the cache."""
-    problem: str | None = None
-    """Why the new rows could not be written to the cache, if so; they are correct nevertheless."""
+    skipped: tuple[Skipped, ...]  # the inputs that could not be read; they have no row
+    known: int  # the number of rows from the cache
+    problem: str | None = None  # why new rows could not be written to the cache; they are correct nevertheless
 
 
 def embed(
@@ -51,66 +52,106 @@ def embed(
 ) -> EmbeddedInputs:
     """The embeddings of the inputs of `data`, in memory.
 
-    The cache is addressed by content (the bytes of a file, a text, pixels), so it finds files that were moved or
-    renamed. New inputs are embedded in batches and added to it. `remember=False` neither reads nor writes the cache.
-    For more inputs than fit into memory, see `extract`.
+    The cache is addressed by content: the bytes of a file, a text, or pixels. New inputs are embedded in batches and
+    added to it. `remember=False` neither reads nor writes it. For more inputs than fit into memory, see `extract`.
     """
-    EmbeddingJob(backbone, data, batch_size, workers).check("embed")
     total = len(data.inputs)
+    job = EmbeddingJob(backbone, data, range(total), batch_size, workers).check("embed")
     cache = EmbeddingCache(backbone.fingerprint, backbone.width, folder) if remember else None
+    keyed = _KeyedInputs(data)
     X, known = np.zeros((total, backbone.width), np.float32), np.zeros(total, bool)
-    if cache is not None and cache.exists():
+    if cache is not None and cache.path.is_file():
         with ThreadPoolExecutor(thread_count(workers), thread_name_prefix="imprint-prepare") as pool:
-            X, known = cache.find(list(pool.map(lambda i: _key(data.inputs, i), range(total))))
-    new, count = _NewInputs(data, np.flatnonzero(~known).tolist(), with_keys=cache is not None), int(known.sum())
+            X, known = cache.find(list(pool.map(keyed.key, range(total))))
     skipped: list[Skipped] = []
     problems: list[str] = []
 
     def store(batch: EmbeddedBatch) -> None:
         """Fill the rows that were not in the cache, and add them to it until it cannot be written."""
-        X[[new.index[i] for i in batch.index]] = batch.rows
-        skipped.extend(replace(s, index=new.index[s.index]) for s in batch.skipped)
+        X[batch.index] = batch.rows
+        skipped.extend(batch.skipped)
         if cache is None or problems or not batch.index:
             return
         try:
-            cache.add([new.keys.pop(i) for i in batch.index], batch.rows)
+            cache.add([keyed.keys.pop(i) for i in batch.index], batch.rows)
         except OSError as e:
             problems.append(f"The new embeddings are not cached: {e}")
 
-    run(EmbeddingJob(backbone, new, batch_size, workers), local_batches, store, ProgressMeter(progress, total, count))
+    new = replace(job, data=data if cache is None else keyed, index=np.flatnonzero(~known).tolist())
+    pipeline.run(new, pipeline.local_batches, store, progress, total, int(known.sum()))
     index = np.delete(np.arange(total), [s.index for s in skipped])
-    return EmbeddedInputs(X[index] if skipped else X, index, tuple(skipped), count, next(iter(problems), None))
+    return EmbeddedInputs(
+        X[index] if skipped else X, index, tuple(skipped), int(known.sum()), next(iter(problems), None)
+    )
 
 
-class _NewInputs:
-    """The inputs that are not in the cache; notes the key of each input that is read."""
+def content_key(content: bytes | str | Array) -> bytes:
+    """The key of an input: the digest of a file's bytes, of a text, or of an array."""
+    return bytes.fromhex(digest([content]))
 
-    def __init__(self, data: NamedInputs, index: list[int], with_keys: bool):
-        self.inputs, self.names = self, [data.names[i] for i in index]
-        self.index, self.keys = index, dict[int, bytes]()
-        self._inputs, self._with_keys = data.inputs, with_keys
 
-    def __len__(self) -> int:
-        return len(self.index)
+class _KeyedInputs:
+    """Inputs that note the key of each input that is read."""
+
+    def __init__(self, data: NamedInputs):
+        self.inputs, self.names = self, data.names
+        self.keys: dict[int, bytes] = {}
+        self._inputs = data.inputs
 
     def __getitem__(self, i: int) -> Any:
-        """The input; its key is computed from the bytes that are decoded, even if the file changes meanwhile."""
-        inputs, at = self._inputs, self.index[i]
-        if not self._with_keys:
-            return inputs[at]
-        content = _content(inputs, at)
+        """The input; its key belongs to the bytes that are decoded, even if the file changes meanwhile."""
+        content = self._content(i)
         self.keys[i] = content_key(content)
-        return inputs.decode(at, content) if hasattr(inputs, "raw") else content
+        return self._inputs.decode(i, content) if hasattr(self._inputs, "raw") else content
+
+    def key(self, i: int) -> bytes:
+        """The key of an input; empty if it cannot be read, which is reported when it is embedded."""
+        try:
+            return content_key(self._content(i))
+        except UnreadableInput:
+            return b""
+
+    def _content(self, i: int) -> Any:
+        return self._inputs.raw(i) if hasattr(self._inputs, "raw") else self._inputs[i]
 
 
-def _content(inputs: Any, i: int) -> Any:
-    """The content that determines the key of an input: the bytes of a file, otherwise the input."""
-    return inputs.raw(i) if hasattr(inputs, "raw") else inputs[i]
+class EmbeddingCache:
+    """The cached embeddings of one backbone. Several threads and processes may use one file at once."""
 
+    def __init__(self, backbone: str, width: int, folder: str | Path | None = None):
+        """`backbone` is a fingerprint; `folder` holds all embeddings."""
+        self.width = width
+        self.path = store_folder(folder) / "cache" / f"{digest([LAYOUT, backbone, str(width)])[:32]}.sqlite"
 
-def _key(inputs: Any, i: int) -> bytes:
-    """The key of an input; empty for an unreadable one, which is recorded when it is embedded."""
-    try:
-        return content_key(_content(inputs, i))
-    except UnreadableInput:
-        return b""
+    def find(self, keys: Sequence[bytes]) -> tuple[Array, Array]:
+        """Embeddings (n, width), and which of them are known (n,); the others are zero."""
+        X, known = np.zeros((len(keys), self.width), np.float32), np.zeros(len(keys), bool)
+        rows: dict[bytes, Array] = {}
+        with suppress(FileError), self._open() as database:  # what is not read is embedded again
+            for first in range(0, len(keys), AT_ONCE):
+                part = keys[first : first + AT_ONCE]
+                marks = ", ".join("?" * len(part))
+                for row in database.read(f"SELECT * FROM embeddings WHERE key IN ({marks})", *part):
+                    if is_intact(row) and len(row[1]) == 4 * self.width:
+                        rows[row[0]] = np.frombuffer(row[1], "<f4")
+        for i, key in enumerate(keys):
+            if key in rows:
+                X[i], known[i] = rows[key], True
+        return X, known
+
+    def add(self, keys: Sequence[bytes], X: Array) -> None:
+        """Store embeddings; raises `FileError` if they cannot be written, which leaves the cache as it was."""
+        make_folder(self.path.parent)
+        try:
+            self._insert(keys, X)
+        except DamagedDatabaseError:
+            remove_database(self.path)
+            self._insert(keys, X)
+
+    def _insert(self, keys: Sequence[bytes], X: Array) -> None:
+        with self._open() as database, database.transaction():
+            for key, row in zip(keys, X.astype("<f4", copy=False)):
+                database.insert("embeddings", key, row.tobytes())
+
+    def _open(self) -> closing[Database]:
+        return closing(Database(self.path, TABLES, VERSION, durable=False))

@@ -11,7 +11,7 @@ import tempfile
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from imprint.core.errors import FileError, ParameterError, reporting
 from imprint.core.files.atomic import atomic_write
 from imprint.core.files.notes import read_note, write_note
 from imprint.core.types import Array
-from imprint.datasets.numpy_files import FACTORS, list_arrays, read_arrays, to_float
+from imprint.datasets.numpy_files import FACTORS, open_pack, to_float
 
 ARRAYS = ("train", "train_labels", "test", "test_labels")
 UNPACKED = ("X.npy", "y.npy", "X_test.npy", "y_test.npy")  # the files of an unpacked pack
@@ -48,25 +48,24 @@ def read_pack(path: str | os.PathLike[str]) -> Pack:
     array([[ 0. ,  1. ],
            [ 0.5, -1. ]], dtype=float32)
     """
-    stored = read_arrays(Path(path), {*ARRAYS, *FACTORS}.intersection(list_arrays(Path(path))))
-    problem = _problem(stored)
-    rows = [] if problem else [to_float(stored[name], stored) for name in ("train", "test")]
-    if not all(np.isfinite(r).all() for r in rows):
+    with open_pack(Path(path)) as pack:
+        stored = {name: np.asarray(pack[name]) for name in (*ARRAYS, *FACTORS) if name in pack.files}
+    if (problem := _problem(stored)) is None:
+        X, X_test = to_float(stored["train"], stored), to_float(stored["test"], stored)
+        if np.isfinite(X).all() and np.isfinite(X_test).all():
+            fingerprint = digest(part for name in sorted(stored) for part in (name, stored[name]))
+            return Pack(X, stored["train_labels"], X_test, stored["test_labels"], fingerprint)
         problem = "it holds values that are not finite"
-    if problem:
-        raise FileError(f"{path} is not a pack of embeddings: {problem}.")
-    fingerprint = digest(part for name in sorted(stored) for part in (name, stored[name]))
-    return Pack(rows[0], stored["train_labels"], rows[1], stored["test_labels"], fingerprint)
+    raise FileError(f"{path} is not a pack of embeddings: {problem}.")
 
 
 def write_pack(
     path: str | os.PathLike[str], X: Array, y: Array, X_test: Array, y_test: Array, *, as_bytes: bool = False
 ) -> None:
     """Write a pack as float32, or `as_bytes`: smaller, with an error of at most half of a column's `scale`."""
-    arrays = [np.asarray(a) for a in (X, y, X_test, y_test)]
-    stored = dict(zip(ARRAYS, arrays)) | {"train": arrays[0].astype("<f4"), "test": arrays[2].astype("<f4")}
-    problem = _problem(stored)
-    if problem:
+    rows = {"train": np.asarray(X).astype("<f4"), "test": np.asarray(X_test).astype("<f4")}
+    stored = rows | {"train_labels": np.asarray(y), "test_labels": np.asarray(y_test)}
+    if problem := _problem(stored):
         raise ParameterError(f"write_pack({os.fspath(path)!r}): {problem}.")
     if as_bytes:
         stored |= _as_bytes(stored["train"], stored["test"])
@@ -76,8 +75,7 @@ def write_pack(
 
 def _problem(stored: dict[str, Array]) -> str | None:
     """The rule that the arrays violate, or None."""
-    missing = [name for name in ARRAYS if name not in stored]
-    if missing:
+    if missing := [name for name in ARRAYS if name not in stored]:
         return f"{', '.join(missing)} missing"
     train, test = stored["train"], stored["test"]
     if train.ndim != 2 or test.ndim != 2 or train.shape[1] != test.shape[1] or not train.size:
@@ -91,10 +89,9 @@ def _problem(stored: dict[str, Array]) -> str | None:
         if factor.shape not in ((), train.shape[1:]):
             return f"{name} must be one number or one per column, not of shape {factor.shape}"
     are_floats = train.dtype.kind == test.dtype.kind == "f" and not factors
-    are_bytes = train.dtype == test.dtype == np.uint8 and "scale" in factors
-    return (
-        None if are_floats or are_bytes else "rows must be floating point without a scale, or unsigned bytes with one"
-    )
+    if are_floats or (train.dtype == test.dtype == np.uint8 and "scale" in factors):
+        return None
+    return "rows must be floating point without a scale, or unsigned bytes with one"
 
 
 def _as_bytes(train: Array, test: Array) -> dict[str, Array]:
@@ -113,12 +110,10 @@ def open_unpacked(path: Path, cache: Path) -> Pack:
     changed, or a damaged cache, is unpacked again.
     """
     folder = cache / _digest(path)[:32]
-    fingerprint = _verified(folder)
-    if fingerprint is None:
+    if (fingerprint := _verified(folder)) is None:
         _unpack(path, folder)
-        fingerprint = _verified(folder)
-    if fingerprint is None:
-        raise FileError(f"{folder}: what was written there cannot be read back; is the disk full or damaged?")
+        if (fingerprint := _verified(folder)) is None:
+            raise FileError(f"{folder}: what was written there cannot be read back; is the disk full or damaged?")
     X, y, X_test, y_test = (np.load(folder / name, mmap_mode="r") for name in UNPACKED)
     return Pack(X, y, X_test, y_test, fingerprint)
 
@@ -150,17 +145,15 @@ def _unpack(path: Path, folder: Path) -> None:
     pack = read_pack(path)
     with reporting("write", folder.parent):
         folder.parent.mkdir(parents=True, exist_ok=True)
-        temporary = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}."))
-        try:
+        options: Any = {"dir": folder.parent, "prefix": f".{folder.name}.", "ignore_cleanup_errors": True}
+        with tempfile.TemporaryDirectory(**options) as temporary:
             for name, array in zip(UNPACKED, pack[:4]):
-                _save(temporary / name, array)
-            files = {name: _digest(temporary / name) for name in UNPACKED}
-            write_note(temporary / NOTE, {"fingerprint": pack.fingerprint, "files": files})
+                _save(Path(temporary, name), array)
+            files = {name: _digest(Path(temporary, name)) for name in UNPACKED}
+            write_note(Path(temporary, NOTE), {"fingerprint": pack.fingerprint, "files": files})
             shutil.rmtree(folder, ignore_errors=True)  # it is damaged
             with suppress(OSError):  # another process was first
                 os.rename(temporary, folder)
-        finally:
-            shutil.rmtree(temporary, ignore_errors=True)
 
 
 def _save(path: Path, array: Array) -> None:

@@ -1,17 +1,16 @@
-"""The one pipeline from inputs to embeddings: read, prepare, batch, embed, check; a sink takes the checked batches.
+"""The one pipeline from inputs to embeddings: read, prepare, batch, embed, check.
 
-An engine runs the middle stages: threads of this process (`local_batches`), or the nodes of a Ray cluster
-(`ray_engine.ray_batches`). Where a batch begins and ends depends on the data alone, so the engine does not matter.
-Sinks are memory with its cache (`embed`) and the journal of a memory-mapped store
-(`ExtractionJournal.commit`). Packs (`imprint embed`) are written from finished stores, so that an interrupted command
-resumes. A server, whose inputs arrive one by one, batches the waiting requests itself and calls `embed_checked`.
+An engine runs it: threads of this process (`local_batches`), or the nodes of a Ray cluster (`ray_engine.ray_batches`).
+Where a batch begins and ends depends on the data alone, so every engine gives the same rows. A sink takes the checked
+batches: `embed` fills a matrix in memory and a cache, `extract` writes a memory-mapped store. A server batches waiting
+requests itself and calls `embed_checked`.
 """
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
@@ -23,8 +22,8 @@ from imprint.core.errors import ImprintError, ParameterError, UnreadableInput
 from imprint.core.types import Array
 
 BATCH_SIZE = 64
-FIRST_SLICE = 16  # inputs of a large first batch that are embedded at once, so that progress is visible early
-AHEAD = 2  # batches prepared before they are needed: enough to overlap, few enough to bound memory
+FIRST_SLICE = 16  # inputs of a large first batch that are embedded at a time, so that progress is visible early
+AHEAD = 2  # batches that are prepared before they are needed: they bound the memory
 
 
 class NamedInputs(Protocol):
@@ -50,15 +49,14 @@ class Skipped:
 
 
 class EmbeddingProgress(NamedTuple):
-    """Progress of an embedding run. `rate` is in inputs per second of this run, `eta` in seconds."""
+    """Progress of an embedding run."""
 
     done: int
     total: int
     skipped: int = 0
-    rate: float | None = None
-    eta: float | None = None
-    waiting: bool = False
-    """Another process extracts the same embeddings, and this one waits for it."""
+    rate: float | None = None  # inputs per second of this run
+    eta: float | None = None  # seconds
+    waiting: bool = False  # another process extracts the same embeddings, and this one waits for it
 
 
 Report = Callable[[EmbeddingProgress], object]
@@ -66,30 +64,27 @@ Report = Callable[[EmbeddingProgress], object]
 
 @dataclass(frozen=True)
 class EmbeddingJob:
-    """What to embed, from the input `start` on, and in which batches; `workers` threads prepare."""
+    """What to embed, and in which batches."""
 
     backbone: Backbone
     data: NamedInputs
+    index: Sequence[int]  # the inputs to embed
     batch_size: int = BATCH_SIZE
-    workers: int | None = None  # None: one per core
-    start: int = 0
-    offset: int = 0
-    """The index of the first input of `data` in the whole data, of which `data` may be a part."""
+    workers: int | None = None  # threads that prepare inputs; None: one per core
+    done: int = 0  # the number of inputs in `index` that an earlier run has embedded
+    offset: int = 0  # where `data` begins, if it is a part of the data
 
     def check(self, call: str) -> "EmbeddingJob":
-        """Refuse counts that are not positive integers; the error names the call."""
+        """The job itself, refused if its counts are not positive integers; the error names the call."""
         for name, value in (("batch_size", self.batch_size), ("workers", self.workers)):
-            if value is None and name == "workers":
-                continue
-            if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+            if (type(value) is not int or value < 1) and (name, value) != ("workers", None):
                 raise ParameterError(f"{call}({name}={value!r}): {name} must be int >= 1.")
         return self
 
-    def spans(self) -> Iterator[range]:
+    def spans(self) -> Iterator[Sequence[int]]:
         """The inputs of each batch, by index."""
-        total = len(self.data.inputs)
-        for first in range(self.start, total, self.batch_size):
-            yield range(first, min(first + self.batch_size, total))
+        for first in range(self.done, len(self.index), self.batch_size):
+            yield self.index[first : first + self.batch_size]
 
 
 @dataclass(frozen=True)
@@ -106,70 +101,60 @@ class EmbeddedBatch:
         return len(self.index) + len(self.skipped)
 
 
-Sink = Callable[[EmbeddedBatch], object]
 Advance = Callable[[int], object]
-Engine = Callable[[EmbeddingJob, Advance], AbstractContextManager[Iterator[EmbeddedBatch]]]
+"""Called with the number of rows of the current batch that are embedded."""
+Batches = Generator[EmbeddedBatch, None, None]
 
 
-def run(job: EmbeddingJob, engine: Engine, sink: Sink, progress: "ProgressMeter") -> None:
-    """Hand every batch of the job to the sink, in order."""
-    if job.start < len(job.data.inputs):
-        with engine(job, progress.within_batch) as batches:
+def run(
+    job: EmbeddingJob,
+    engine: Callable[[EmbeddingJob, Advance], Batches],
+    sink: Callable[[EmbeddedBatch], object],
+    report: Report | None,
+    total: int,
+    done: int = 0,
+    skipped: int = 0,
+) -> None:
+    """Pass every batch of the job to the sink, in order, and report the progress.
+
+    Of the `total` inputs, `done` are finished before this run, of which `skipped` could not be read.
+    """
+    start, before, report = time.monotonic(), done, report or (lambda _: None)
+
+    def advance(rows: int) -> None:
+        finished = done + rows
+        rate = (finished - before) / max(time.monotonic() - start, 1e-9)
+        report(EmbeddingProgress(finished, total, skipped, rate, (total - finished) / rate))
+
+    report(EmbeddingProgress(done, total, skipped))
+    if job.done < len(job.index):
+        with closing(engine(job, advance)) as batches:
             for batch in batches:
                 sink(batch)
-                progress.finish(batch)
+                done += batch.inputs
+                skipped += len(batch.skipped)
+                advance(0)
 
 
-class ProgressMeter:
-    """Counts inputs and estimates the rate; `done` and `skipped` inputs were finished by an earlier run."""
-
-    def __init__(self, report: Report | None, total: int, done: int = 0, skipped: int = 0):
-        self._report = report or (lambda _: None)
-        self._total, self._before, self._done, self._skipped = total, done, done, skipped
-        self._start = time.monotonic()
-        self._report(EmbeddingProgress(done, total, skipped))
-
-    def finish(self, batch: EmbeddedBatch) -> None:
-        """A batch is in the sink."""
-        self._done += batch.inputs
-        self._skipped += len(batch.skipped)
-        self.within_batch(0)
-
-    def within_batch(self, rows: int) -> None:
-        """`rows` rows of the current batch are embedded: slow networks show progress within a batch."""
-        done = self._done + rows
-        rate = (done - self._before) / max(time.monotonic() - self._start, 1e-9)
-        self._report(EmbeddingProgress(done, self._total, self._skipped, rate, (self._total - done) / rate))
-
-
-@contextmanager
-def local_batches(job: EmbeddingJob, advance: Advance) -> Iterator[Iterator[EmbeddedBatch]]:
-    """The batches of a job, prepared by threads of this process while the backbone embeds the batch before."""
+def local_batches(job: EmbeddingJob, advance: Advance) -> Batches:
+    """The batches of a job: threads of this process prepare the next ones while the backbone embeds the one before."""
     threads = thread_count(job.workers)
     pool = ThreadPoolExecutor(threads, thread_name_prefix="imprint-prepare")
+    waiting: deque[list[Future[dict[int, Any]]]] = deque()
     try:
-        yield (_embedded(job, prepared, advance) for prepared in _prepared_batches(pool, threads, job))
+        for span in job.spans():
+            share = -(-len(span) // threads)
+            waiting.append([pool.submit(_prepare, job, span[i : i + share]) for i in range(0, len(span), share)])
+            if len(waiting) > AHEAD:
+                yield _embedded(job, waiting.popleft(), advance)
+        while waiting:
+            yield _embedded(job, waiting.popleft(), advance)
     finally:
         pool.shutdown(cancel_futures=True)
 
 
-def _prepared_batches(pool: ThreadPoolExecutor, threads: int, job: EmbeddingJob) -> Iterator[dict[int, Any]]:
-    """Batches in order, prepared in threads, never more than `AHEAD` of them before they are needed."""
-    waiting: deque[list[Future[dict[int, Any]]]] = deque()
-    for span in job.spans():
-        part = -(-len(span) // threads)
-        waiting.append([pool.submit(_prepare, job, span[i : i + part]) for i in range(0, len(span), part)])
-        if len(waiting) > AHEAD:
-            yield _joined(waiting.popleft())
-    yield from map(_joined, waiting)
-
-
-def _joined(parts: list[Future[dict[int, Any]]]) -> dict[int, Any]:
-    return {i: item for part in parts for i, item in part.result().items()}
-
-
 def _prepare(job: EmbeddingJob, span: Sequence[int]) -> dict[int, Any]:
-    """Read and prepare inputs, by their index; one that cannot be read becomes a `Skipped`."""
+    """Read and prepare inputs, by index; one that cannot be read becomes a `Skipped`."""
     prepared: dict[int, Any] = {}
     for i in span:
         try:
@@ -179,12 +164,13 @@ def _prepare(job: EmbeddingJob, span: Sequence[int]) -> dict[int, Any]:
     return prepared
 
 
-def _embedded(job: EmbeddingJob, prepared: dict[int, Any], advance: Advance) -> EmbeddedBatch:
-    """The checked embeddings of prepared inputs; `advance` is called with the number of rows after each slice."""
+def _embedded(job: EmbeddingJob, shares: list[Future[dict[int, Any]]], advance: Advance) -> EmbeddedBatch:
+    """The embeddings of one batch, of which each thread has prepared a share."""
+    prepared = {i: item for share in shares for i, item in share.result().items()}
     skipped = [item for item in prepared.values() if isinstance(item, Skipped)]
     items = {i: item for i, item in prepared.items() if not isinstance(item, Skipped)}
     index, total, values = list(items), len(items), list(items.values())
-    is_first = total >= BATCH_SIZE and job.offset + index[0] < job.batch_size
+    is_first = total >= BATCH_SIZE and not job.offset and job.index[0] in prepared
     step = getattr(job.backbone, "slice_rows", None) or (FIRST_SLICE if is_first else max(total, 1))
     rows = np.empty((total, job.backbone.width), np.float32)
     for first in range(0, total, step):
@@ -197,7 +183,7 @@ def _embedded(job: EmbeddingJob, prepared: dict[int, Any], advance: Advance) -> 
 
 
 def embed_checked(backbone: Backbone, items: Sequence[Any], names: Sequence[str]) -> Array:
-    """The embeddings of prepared inputs, refused where they are not finite float32 rows of the backbone's width."""
+    """The embeddings of prepared inputs, refused unless they are finite float32 rows of the backbone's width."""
     rows = backbone.embed(np.stack(items) if isinstance(items[0], np.ndarray) else items)
     if rows.dtype != np.float32 or rows.shape != (len(items), backbone.width):
         raise ImprintError(

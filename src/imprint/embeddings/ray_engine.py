@@ -1,21 +1,17 @@
-"""The pipeline's middle stages on the nodes of a Ray cluster; the batches come back in order.
-
-Each batch is computed by itself, so it does not matter which node computes it, or how often.
-"""
+"""The pipeline on the nodes of a Ray cluster. Batches are independent: any node may compute one, and more than once."""
 
 import pickle
 import socket
 from collections import deque
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from functools import lru_cache
-from typing import Any, NamedTuple
+from types import SimpleNamespace
+from typing import Any
 
 from imprint.backbones import Backbone
 from imprint.core.cluster import AHEAD, RETRIES, Slots, joined, room
 from imprint.core.errors import ImprintError, ParameterError
-from imprint.embeddings.pipeline import Advance, EmbeddedBatch, EmbeddingJob, local_batches
+from imprint.embeddings.pipeline import Advance, Batches, EmbeddedBatch, EmbeddingJob, local_batches
 from imprint.kernels.cpu import available_cpus
 
 PATIENCE = 5  # seconds without a result, after which the nodes are listed again
@@ -23,28 +19,20 @@ BUFFER, BUFFER_BYTES = 16, 1 << 32  # results that may wait for an earlier one: 
 TOGETHER, SHARES, MANY = 8, 32, 16  # maximum batches per task; tasks that remain per slot; slots of a large cluster
 
 
-class TaskInputs(NamedTuple):
-    """The inputs of one task and their names; for files, their paths and digests."""
-
-    inputs: Any
-    names: Any
-
-
-@contextmanager
-def ray_batches(job: EmbeddingJob, advance: Advance) -> Iterator[Iterator[EmbeddedBatch]]:
+def ray_batches(job: EmbeddingJob, advance: Advance) -> Batches:
     """The batches of a job, computed by a cluster on `workers` cores each (default: one).
 
     The inputs must be sliceable, and the backbone picklable, as those of `imprint.backbones.load` are. Files must have
     the same path on all nodes. A batch whose node dies is given to another.
     """
     with joined(available_cpus()) as ray:
-        yield scheduled_batches(ray, job)
+        yield from scheduled_batches(ray, job)
 
 
-def scheduled_batches(ray: Any, job: EmbeddingJob) -> Iterator[EmbeddedBatch]:
-    """Hand out the batches of a job, and yield the results in order.
+def scheduled_batches(ray: Any, job: EmbeddingJob) -> Batches:
+    """Submit the batches of a job, and yield the results in order.
 
-    `AHEAD` tasks are handed out for every slot of the cluster. Results that arrive before an earlier one, such as one
+    `AHEAD` tasks are submitted for every slot of the cluster. Results that arrive before an earlier one, such as one
     whose node was lost, wait in a buffer of bounded size, so that one slow task does not stop the other nodes.
     """
     backbone, cores = job.backbone, job.workers or 1
@@ -52,21 +40,23 @@ def scheduled_batches(ray: Any, job: EmbeddingJob) -> Iterator[EmbeddedBatch]:
     options = {"num_cpus": cores, "num_gpus": slots.gpus, "max_retries": RETRIES, "retry_exceptions": False}
     task, pickled = ray.remote(**options)(_compute), ray.put(_pickled(ray, backbone))
     inputs = job.batch_size * _batches_in_a_task(job, slots)
-    most = BUFFER_BYTES // (4 * backbone.width * inputs)
+    most_waiting = BUFFER_BYTES // (4 * backbone.width * inputs)
+    spans = replace(job, batch_size=inputs).spans()
+    span = next(spans, None)
     unwritten: deque[Any] = deque()
     running: dict[Any, None] = {}  # an ordered set
-    for span in replace(job, batch_size=inputs).spans():
-        while _is_full(len(running), len(unwritten), slots.count(), most):
+    while span or unwritten:
+        limit = AHEAD * slots.count()
+        if span and len(running) < limit and len(unwritten) < limit + min(BUFFER * slots.count(), most_waiting):
+            where = slice(span[0], span[-1] + 1)
+            part = SimpleNamespace(inputs=job.data.inputs[where], names=job.data.names[where])
+            unwritten.append(task.remote(pickled, backbone.fingerprint, part, span[0], job.batch_size, cores))
+            running[unwritten[-1]] = None
+            span = next(spans, None)
+        else:
             running = _wait(ray, running, slots)
             while unwritten and unwritten[0] not in running:
                 yield from _result(ray, unwritten.popleft())
-        part = TaskInputs(job.data.inputs[span.start : span.stop], job.data.names[span.start : span.stop])
-        unwritten.append(task.remote(pickled, backbone.fingerprint, part, span.start, job.batch_size, cores))
-        running[unwritten[-1]] = None
-    while unwritten:
-        while unwritten[0] in running:
-            running = _wait(ray, running, slots)
-        yield from _result(ray, unwritten.popleft())
 
 
 def _batches_in_a_task(job: EmbeddingJob, slots: Slots) -> int:
@@ -74,11 +64,7 @@ def _batches_in_a_task(job: EmbeddingJob, slots: Slots) -> int:
     count = slots.count()
     if count < MANY and not slots.gpus:
         return 1
-    return min(TOGETHER, max(1, len(job.data.inputs) // (job.batch_size * count * SHARES)))
-
-
-def _is_full(running: int, unwritten: int, slots: int, most: int) -> bool:
-    return running >= AHEAD * slots or unwritten >= AHEAD * slots + min(BUFFER * slots, most)
+    return min(TOGETHER, max(1, len(job.index) // (job.batch_size * count * SHARES)))
 
 
 def _wait(ray: Any, running: dict[Any, None], slots: Slots) -> dict[Any, None]:
@@ -86,7 +72,7 @@ def _wait(ray: Any, running: dict[Any, None], slots: Slots) -> dict[Any, None]:
     some = max(1, len(running) // 8)  # polling thousands of tasks after each one is slow
     finished, rest = ray.wait(list(running), num_returns=some, timeout=PATIENCE)
     if not finished:
-        room(ray, slots.cores, slots.gpus)  # raises where no node is left
+        room(ray, slots.cores, slots.gpus)  # raises if no node is left
     return dict.fromkeys(rest)
 
 
@@ -96,10 +82,8 @@ def _result(ray: Any, reference: Any) -> list[EmbeddedBatch]:
     except ray.exceptions.RayTaskError as e:
         raise e.cause from None
     except ray.exceptions.RayError as e:
-        raise ImprintError(
-            f"The cluster lost a batch after {RETRIES} retries ({type(e).__name__}); "
-            "finished batches are kept and the same call goes on after them."
-        ) from None
+        lost = f"The cluster lost a batch after {RETRIES} retries ({type(e).__name__})"
+        raise ImprintError(f"{lost}; finished batches are kept, and the same call resumes.") from None
     return batches
 
 
@@ -114,16 +98,15 @@ def _pickled(ray: Any, backbone: Backbone) -> bytes:
 
 
 def _compute(
-    pickled: bytes, fingerprint: str, part: TaskInputs, first: int, batch_size: int, cores: int
+    pickled: bytes, fingerprint: str, part: Any, first: int, batch_size: int, cores: int
 ) -> list[EmbeddedBatch]:
-    """On a node: compute the batches of a task, whose first input has the index `first` in the data."""
+    """On a node: the batches of a task, whose inputs are `part` and begin at the index `first` of the data."""
     try:
         backbone = _loaded(pickled)
         if backbone.fingerprint != fingerprint:
             raise ImprintError(f"{backbone.record.name} is not the backbone it is where the extraction was started.")
-        job = EmbeddingJob(backbone, part, batch_size, cores, offset=first)
-        with local_batches(job, lambda _: None) as batches:
-            return list(batches)
+        job = EmbeddingJob(backbone, part, range(len(part.inputs)), batch_size, cores, offset=first)
+        return list(local_batches(job, lambda _: None))
     except ImprintError as e:
         raise ImprintError(f"On the node {socket.gethostname()}: {e}") from None
 

@@ -1,6 +1,6 @@
-"""Finished embeddings on disk: one folder each, named by content, memory-mapped, verified on open.
+"""Finished embeddings on disk: one folder each, named by content, memory-mapped, verified when they are opened.
 
-The manifest describes the store and has the size and checksum of every file, and a checksum of itself.
+The manifest describes the store. It has the size and the checksum of every file, and a checksum of itself.
 """
 
 import hashlib
@@ -8,7 +8,7 @@ import io
 import json
 import os
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -42,15 +42,16 @@ class Embeddings:
     folder: Path
     X: Array = field(repr=False)  # (n, d) float32, memory-mapped, read-only
     y: Array = field(repr=False)  # (n,)
-    read_names: Callable[[], Sequence[str]] = field(repr=False)
-    skipped: tuple[Skipped, ...]
-    """The inputs that could not be read; they have no row."""
+    skipped: tuple[Skipped, ...]  # the inputs that could not be read; they have no row
     manifest: dict[str, Any] = field(repr=False)
+    input_names: Sequence[str] | None = field(default=None, repr=False)  # of all inputs; None: the stored names apply
 
     @cached_property
     def names(self) -> Sequence[str]:
         """The name of each row, read when it is first needed: a store may have millions."""
-        return self.read_names()
+        if self.input_names is None:
+            return list(json.loads((self.folder / NAMES).read_bytes()))
+        return [self.input_names[i] for i in self.index.tolist()]
 
     @property
     def key(self) -> str:
@@ -99,17 +100,18 @@ def store_folder(folder: str | Path | None = None) -> Path:
 def open_embeddings(which: str | Path, *, folder: str | Path | None = None, verify: bool = True) -> Embeddings:
     """Open finished embeddings, given by key or by path, and check that they are what was written.
 
-    Sizes, headers, labels and names are always checked. `verify=False` leaves out the checksum of the rows,
-    which reads them all: for processes that share a store which one of them has verified.
+    Sizes, headers, labels and names are always checked. `verify=False` omits the checksum of the rows, which reads
+    them all: for processes that share a store which one of them has verified.
     """
-    path = _path(which, folder)
-    manifest = _read_manifest(path)
-    _verify_files(path, manifest, rows=verify)
+    path = Path(which) if (Path(which) / MANIFEST).is_file() else store_folder(folder) / which
+    if not path.is_dir():
+        call = f"open_embeddings({str(which)!r})"
+        raise ParameterError(f"{call}: no embeddings have this path, or this key in {path.parent}.")
+    manifest = _verified_manifest(path, rows=verify)
     shape = (manifest["rows"], manifest["width"])
     X = np.memmap(path / ROWS, dtype="<f4", mode="r", offset=HEADER, shape=shape)
     y = np.load(path / LABELS, allow_pickle=False)
-    skipped = tuple(Skipped(*s) for s in manifest["skipped"])
-    return Embeddings(path, X, y, lambda: json.loads((path / NAMES).read_bytes()), skipped, manifest)
+    return Embeddings(path, X, y, tuple(Skipped(*s) for s in manifest["skipped"]), manifest)
 
 
 def list_embeddings(*, folder: str | Path | None = None) -> list[Stored]:
@@ -121,8 +123,7 @@ def list_embeddings(*, folder: str | Path | None = None) -> list[Stored]:
 
 def _describe(path: Path) -> Stored:
     try:
-        manifest = _read_manifest(path)
-        _verify_files(path, manifest, rows=False)
+        manifest = _verified_manifest(path, rows=False)
     except FileError as e:
         return Stored(path.name, path, problem=str(e))
     size = sum(entry["bytes"] for entry in manifest["files"].values())
@@ -130,35 +131,13 @@ def _describe(path: Path) -> Stored:
     return Stored(path.name, path, name, manifest["rows"], manifest["width"], skipped, size)
 
 
-def _path(which: str | Path, folder: str | Path | None) -> Path:
-    if (Path(which) / MANIFEST).is_file():
-        return Path(which)
-    path = store_folder(folder) / which
-    if not path.is_dir():
-        raise ParameterError(
-            f"open_embeddings({str(which)!r}): no embeddings have this path, or this key in {path.parent}."
-        )
-    return path
-
-
-def npy_header(rows: int, width: int) -> bytes:
-    """The first bytes of a float32 `.npy` file: always of the same length, so that it can be written last.
-
-    >>> npy_header(3, 512)[10:71]
-    b"{'descr': '<f4', 'fortran_order': False, 'shape': (3, 512), }"
-    """
-    text = f"{{'descr': '<f4', 'fortran_order': False, 'shape': ({rows}, {width}), }}"
-    body = text.ljust(HEADER - 11).encode() + b"\n"
-    return b"\x93NUMPY\x01\x00" + len(body).to_bytes(2, "little") + body
-
-
 def complete(folder: Path, labels: Array, names: Iterable[str], facts: dict[str, Any]) -> None:
-    """Add header, labels and names to the rows of a folder and, when these are on the disk, its manifest.
+    """Add header, labels and names to the rows in a folder and, once these are on the disk, the manifest.
 
-    Names are written as a JSON list, one per line, without holding them all.
+    Names are written as a JSON list, one per line, without holding them all in memory.
     """
     with open(folder / ROWS, "r+b") as f:
-        f.write(npy_header(facts["rows"], facts["width"]))
+        f.write(_npy_header(facts["rows"], facts["width"]))
     buffer = io.BytesIO()
     np.save(buffer, labels, allow_pickle=False)
     (folder / LABELS).write_bytes(buffer.getbuffer())
@@ -166,47 +145,43 @@ def complete(folder: Path, labels: Array, names: Iterable[str], facts: dict[str,
         f.writelines(b"%b\n%b" % (b"," if i else b"[", json.dumps(name).encode()) for i, name in enumerate(names))
         f.write(b"\n]\n")
     files = {}
-    for file in FILES:
-        with open(folder / file, "r+b") as f:
+    for name in FILES:
+        with open(folder / name, "r+b") as f:
             os.fsync(f.fileno())
-            files[file] = {"bytes": os.fstat(f.fileno()).st_size, "sha256": _sha256(f)}
+            files[name] = {"bytes": os.fstat(f.fileno()).st_size, "sha256": _sha256(f)}
     facts = facts | {"dtype": "<f4", "format": FORMAT, "imprint": __version__, "files": files}
     write_note(folder / MANIFEST, facts, CHECKSUM)
 
 
-def is_complete(folder: Path) -> bool:
-    """Whether only the renaming of the folder is left to do: the manifest is written last."""
-    return (folder / MANIFEST).is_file()
+def _npy_header(rows: int, width: int) -> bytes:
+    """The header of a float32 `.npy` file; NumPy pads it to `HEADER` bytes, so it can be written last."""
+    buffer = io.BytesIO()
+    np.lib.format.write_array_header_1_0(buffer, {"descr": "<f4", "fortran_order": False, "shape": (rows, width)})
+    return buffer.getvalue()
 
 
-def _read_manifest(folder: Path) -> dict[str, Any]:
-    """The manifest of a store, refused where it is missing, damaged or not one of ours."""
+def _verified_manifest(folder: Path, *, rows: bool) -> dict[str, Any]:
+    """The manifest of a store, after every file was compared with it; `rows` includes the checksum of the rows."""
     try:
         manifest = read_note(folder / MANIFEST, MANIFEST_TYPES, CHECKSUM)
-    except FileNotFoundError:
-        raise _damaged(folder, f"{MANIFEST} is missing") from None
-    except FileError:
-        raise _damaged(folder, f"{MANIFEST} cannot be read or has been changed") from None
-    if manifest.keys() != MANIFEST_TYPES.keys() or not _is_consistent(manifest):
+    except OSError:
+        raise _damaged(folder, f"{MANIFEST} is missing or damaged") from None
+    if not _is_consistent(manifest):
         raise _damaged(folder, f"{MANIFEST} is not the manifest of embeddings")
-    return manifest
-
-
-def _verify_files(folder: Path, manifest: dict[str, Any], *, rows: bool) -> None:
-    """Compare every file with the manifest; `rows` includes the checksum of the rows."""
     for name in FILES:
         path, entry = folder / name, manifest["files"][name]
         try:
             if path.stat().st_size != entry["bytes"]:
                 raise _damaged(folder, f"{name} has {path.stat().st_size:,} bytes instead of {entry['bytes']:,}")
             with open(path, "rb") as f:
+                if name == ROWS and f.read(HEADER) != _npy_header(manifest["rows"], manifest["width"]):
+                    raise _damaged(folder, f"{name} does not have its header")
+                f.seek(0)
                 if (rows or name != ROWS) and _sha256(f) != entry["sha256"]:
                     raise _damaged(folder, f"{name} does not have its checksum")
         except FileNotFoundError:
             raise _damaged(folder, f"{name} is missing") from None
-    with open(folder / ROWS, "rb") as f:
-        if f.read(HEADER) != npy_header(manifest["rows"], manifest["width"]):
-            raise _damaged(folder, f"{ROWS} does not have its header")
+    return manifest
 
 
 def _sha256(file: Any) -> str:
@@ -214,7 +189,7 @@ def _sha256(file: Any) -> str:
 
 
 def _is_consistent(manifest: dict[str, Any]) -> bool:
-    """Whether the parts that opening relies on are consistent with one another."""
+    """Whether the values that opening relies on agree with one another."""
     files, rows, width, inputs = (manifest[k] for k in ("files", "rows", "width", "inputs"))
     return (
         set(files) == set(FILES)

@@ -15,7 +15,7 @@ from PIL import Image
 from imprint.core.errors import ParameterError
 from imprint.datasets import load, load_files
 from imprint.embeddings import embed
-from imprint.embeddings.cache import EmbeddingCache, content_key
+from imprint.embeddings.embed import EmbeddingCache, content_key
 
 
 @pytest.fixture(autouse=True)

@@ -28,7 +28,7 @@ def photos(tmp_path, monkeypatch):
 
 
 def compute(backbone, split, first, count, fingerprint=None):
-    part = ray_engine.TaskInputs(split.inputs[first : first + count], split.names[first : first + count])
+    part = SimpleNamespace(inputs=split.inputs[first : first + count], names=split.names[first : first + count])
     sent = pickle.dumps((pickle.dumps(backbone), fingerprint or backbone.fingerprint, part, first, 8, 2))
     return ray_engine._compute(*pickle.loads(sent))
 
@@ -112,7 +112,7 @@ def test_a_node_divides_batches_as_one_machine_does(tmp_path):
     whole = extract(BatchSizes(), split, batch_size=64, folder=tmp_path)
     parts = []
     for first in (0, 64, 128, 192):
-        part = ray_engine.TaskInputs(inputs[first : first + 64], names[first : first + 64])
+        part = SimpleNamespace(inputs=inputs[first : first + 64], names=names[first : first + 64])
         parts += ray_engine._compute(pickle.dumps(BatchSizes()), "sizes", part, first, 64, 1)
     assert np.concatenate([p.rows for p in parts]).ravel().tolist() == np.asarray(whole.X).ravel().tolist()
     assert [i for p in parts for i in p.index] == list(range(200))

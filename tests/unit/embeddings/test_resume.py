@@ -13,9 +13,10 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from imprint.core.errors import FileError
-from imprint.embeddings import extract, journal
-from imprint.embeddings.extract import OLD_JOURNAL
+from imprint.core.errors import FileError, ImprintError
+from imprint.embeddings import extract, store
+from imprint.embeddings.extract import JOURNAL, Database, ExtractionJournal
+from imprint.embeddings.store import HEADER, ROWS
 
 BAD = (3, 21)
 
@@ -83,7 +84,7 @@ def test_torn_files_are_cut_back_to_the_last_whole_batch(stop_after, finish, und
     partial, rng = stop_after(tmp_path / "a", 6), random.Random(0)
     kept = tmp_path / "kept"
     shutil.copytree(partial, kept)
-    sizes = {name: (kept / name).stat().st_size for name in (journal.JOURNAL, journal.ROWS)}
+    sizes = {name: (kept / name).stat().st_size for name in (JOURNAL, ROWS)}
     for trial in range(60):
         folder = tmp_path / f"t{trial}"
         copy = folder / partial.name
@@ -98,24 +99,24 @@ def test_torn_files_are_cut_back_to_the_last_whole_batch(stop_after, finish, und
 
 def entries(partial):
     """Numbers and contents of the committed batches; number 0 is the identity of the extraction."""
-    with closing(sqlite3.connect(partial / journal.JOURNAL)) as database:
+    with closing(sqlite3.connect(partial / JOURNAL)) as database:
         return database.execute("SELECT number, content FROM batches ORDER BY number").fetchall()
 
 
 def test_what_is_not_committed_is_cut_off(stop_after, tmp_path):
     partial = stop_after(tmp_path / "a", 3)
-    committed, rows = entries(partial), (partial / journal.ROWS).read_bytes()
-    with open(partial / journal.ROWS, "ab") as f:
+    committed, rows = entries(partial), (partial / ROWS).read_bytes()
+    with open(partial / ROWS, "ab") as f:
         f.write(b"rows that no entry commits")
     stop_after(tmp_path / "a", 0)
     assert entries(partial) == committed
-    assert (partial / journal.ROWS).read_bytes() == rows
+    assert (partial / ROWS).read_bytes() == rows
 
 
 def test_entries_without_their_rows_are_dropped(stop_after, finish, undisturbed, tmp_path):
     partial = stop_after(tmp_path / "a", 3)
-    with open(partial / journal.ROWS, "r+b") as f:
-        f.truncate((partial / journal.ROWS).stat().st_size - 1)
+    with open(partial / ROWS, "r+b") as f:
+        f.truncate((partial / ROWS).stat().st_size - 1)
     stop_after(tmp_path / "a", 0)
     assert len(entries(partial)) == 1 + 2
     assert finish(tmp_path / "a") == (undisturbed, 6)
@@ -123,7 +124,7 @@ def test_entries_without_their_rows_are_dropped(stop_after, finish, undisturbed,
 
 def test_an_altered_entry_ends_the_journal(stop_after, finish, undisturbed, tmp_path):
     partial = stop_after(tmp_path / "a", 5)
-    with closing(sqlite3.connect(partial / journal.JOURNAL)) as database:
+    with closing(sqlite3.connect(partial / JOURNAL)) as database:
         database.execute("UPDATE batches SET content = replace(content, '8', '9') WHERE number = 3")
         database.commit()
     assert finish(tmp_path / "a") == (undisturbed, 8 - 2)
@@ -131,12 +132,12 @@ def test_an_altered_entry_ends_the_journal(stop_after, finish, undisturbed, tmp_
 
 def test_an_extraction_of_an_earlier_version_starts_again(stop_after, finish, undisturbed, tmp_path):
     partial = stop_after(tmp_path / "a", 3)
-    (partial / journal.JOURNAL).unlink()
-    (partial / OLD_JOURNAL).write_bytes(b"0badcafe {}\n")
+    (partial / JOURNAL).unlink()
+    (partial / "journal").write_bytes(b"0badcafe {}\n")
     assert finish(tmp_path / "a") == (undisturbed, 8)
 
 
-@pytest.mark.parametrize("name", [journal.JOURNAL, journal.ROWS])
+@pytest.mark.parametrize("name", [JOURNAL, ROWS])
 def test_lost_pages_are_found_and_computed_again(stop_after, finish, undisturbed, tmp_path, name):
     """After a power failure a file may have its length but not its content."""
     path = stop_after(tmp_path / "a", 6) / name
@@ -148,35 +149,35 @@ def test_lost_pages_are_found_and_computed_again(stop_after, finish, undisturbed
     assert 2 <= repeated <= 8  # a damaged database is discarded; its unused bytes do not matter
 
 
-@pytest.mark.parametrize("name", [journal.JOURNAL, journal.ROWS])
+@pytest.mark.parametrize("name", [JOURNAL, ROWS])
 def test_no_flipped_bit_changes_what_counts_as_done(stop_after, tmp_path, name):
     """Whatever is flipped, what the journal counts as done is what was written."""
     partial = stop_after(tmp_path / "a", 6)
     files = {path: path.read_bytes() for path in partial.iterdir()}
     identity = json.loads(entries(partial)[0][1])
-    with closing(journal.ExtractionJournal(partial, identity)) as whole:
+    with closing(ExtractionJournal(partial, identity)) as whole:
         assert (whole.done, whole.rows) == (48, 46)
     for seed in range(300):
         for path, content in files.items():
             path.write_bytes(content)
-        first = 8 * journal.HEADER if name == journal.ROWS else 0  # the header is written last
+        first = 8 * HEADER if name == ROWS else 0  # the header is written last
         bit = int(np.random.default_rng(seed).integers(first, 8 * len(files[partial / name])))
         damaged = bytearray(files[partial / name])
         damaged[bit // 8] ^= 1 << bit % 8
         (partial / name).write_bytes(damaged)
-        with closing(journal.ExtractionJournal(partial, identity)) as again:
-            assert again.done < 48 or name == journal.JOURNAL  # a database has unused bytes
+        with closing(ExtractionJournal(partial, identity)) as again:
+            assert again.done < 48 or name == JOURNAL  # a database has unused bytes
             assert again.done in (8 * again._batches, 48)
             assert again.skipped == whole.skipped[: len(again.skipped)]
-            size = journal.HEADER + 4 * again.rows * again.width
-        assert (partial / journal.ROWS).read_bytes() == files[partial / journal.ROWS][:size]
+            size = HEADER + 4 * again.rows * again.width
+        assert (partial / ROWS).read_bytes() == files[partial / ROWS][:size]
 
 
 @pytest.mark.parametrize("calls", [0, 1, 2])  # before the one that stops
 @pytest.mark.parametrize("step", ["numpy.save", "json.dumps", "os.fsync", "os.replace", "os.rename", "os.unlink"])
 def test_stopping_while_finishing(finish, undisturbed, tmp_path, monkeypatch, step, calls):
-    extraction, (owner, name), left = sys.modules["imprint.embeddings.extract"], step.split("."), [calls]
-    honest_step, honest_complete = getattr(sys.modules[owner], name), extraction.complete
+    (owner, name), left = step.split("."), [calls]
+    honest_step, honest_complete = getattr(sys.modules[owner], name), store.complete
 
     def stop(*args, **options):
         left[0] -= 1
@@ -190,7 +191,7 @@ def test_stopping_while_finishing(finish, undisturbed, tmp_path, monkeypatch, st
             honest_complete(*args)
 
     with monkeypatch.context() as m, suppress(Stop):
-        m.setattr(extraction, "complete", complete)
+        m.setattr(store, "complete", complete)
         if name in ("rename", "unlink"):
             m.setattr(step, stop)
         finish(tmp_path / "a")
@@ -199,7 +200,7 @@ def test_stopping_while_finishing(finish, undisturbed, tmp_path, monkeypatch, st
 
 @pytest.mark.parametrize("room", [0, 100, 500, 1000, 1500, 1800])
 def test_a_full_disk_is_one_sentence_and_resumable(finish, undisturbed, tmp_path, monkeypatch, room):
-    left, honest = [room], journal.ExtractionJournal._append
+    left, honest = [room], ExtractionJournal._append
 
     def append(self, raw):
         honest(self, raw[: left[0]])
@@ -208,7 +209,7 @@ def test_a_full_disk_is_one_sentence_and_resumable(finish, undisturbed, tmp_path
             raise OSError(errno.ENOSPC, "No space left on device")
 
     with monkeypatch.context() as m:
-        m.setattr(journal.ExtractionJournal, "_append", append)
+        m.setattr(ExtractionJournal, "_append", append)
         with pytest.raises(FileError, match=r"Cannot write .*: No space left on device; finished batches are kept"):
             finish(tmp_path / "a")
     (partial,) = (tmp_path / "a").glob("*.partial")
@@ -219,15 +220,15 @@ def test_a_full_disk_is_one_sentence_and_resumable(finish, undisturbed, tmp_path
 
 def test_a_database_on_a_full_disk_is_one_sentence_and_resumable(finish, undisturbed, tmp_path, monkeypatch):
     """SQLite is limited to so few pages that it reports a full disk."""
-    honest = journal.Database.__init__
+    honest, honest_insert = Database.__init__, Database.insert
 
     def small(self, *args, **options):
         honest(self, *args, **options)
         self.execute("PRAGMA max_page_count = 5")
 
     with monkeypatch.context() as m:
-        m.setattr(journal.Database, "__init__", small)
-        m.setattr(journal, "_content", lambda entry: json.dumps(entry) + " " * 2000)
+        m.setattr(Database, "__init__", small)
+        m.setattr(Database, "insert", lambda self, table, n, text: honest_insert(self, table, n, text + " " * 2000))
         with pytest.raises(FileError, match=r"Cannot write .*: No space left on device; finished batches are kept"):
             finish(tmp_path / "a")
     (partial,) = (tmp_path / "a").glob("*.partial")
@@ -259,5 +260,5 @@ def test_progress_goes_on_where_it_stopped(stop_after, make_backbone, make_split
 def test_a_folder_with_another_extraction_is_refused(stop_after, make_backbone, make_split, tmp_path):
     partial = stop_after(tmp_path / "a", 3)
     identity = {"key": "other", "width": 8}
-    with pytest.raises(FileError, match="holds part of another extraction: delete that folder"):
-        journal.ExtractionJournal(partial, identity)
+    with pytest.raises(ImprintError, match="holds part of another extraction: delete that folder"):
+        ExtractionJournal(partial, identity)
