@@ -2,7 +2,6 @@
 
 import os
 from functools import cache
-from itertools import chain
 
 from imprint.core.extras import registered
 from imprint.core.family import Family
@@ -34,6 +33,9 @@ def of_file(name: str | os.PathLike[str]) -> Modality | None:
 
 @cache
 def _of_suffix(suffix: str) -> Modality | None:
-    """Installed entry points are listed only for a suffix that no built-in modality has."""
-    everywhere = chain(family.builtin(), (name for name in registered(family.package)))
-    return next((m for m in map(modality, everywhere) if suffix in m.suffixes()), None) if suffix else None
+    """The modality of a suffix; plug-ins are listed, which is slow, only if no built-in modality has it."""
+    for list_names in (family.builtin, lambda: registered(family.package)):
+        for kind in map(modality, list_names()):
+            if suffix in kind.suffixes():
+                return kind
+    return None

@@ -16,23 +16,20 @@ from imprint.modalities._base import Modality, refused
 if TYPE_CHECKING:
     from PIL.Image import Image as PilImage
 
-MOST_PIXELS = 1 << 26
-"""The largest picture that is decoded at full size, 67 million pixels; larger JPEGs at 1/2, 1/4 or 1/8."""
+MOST_PIXELS = 1 << 26  # of a picture that is decoded at full size; larger JPEGs are decoded at 1/2, 1/4 or 1/8
 LONGEST_SIDE = 1 << 18  # pixels; Pillow keeps a pointer for every row
 STRIP = 1 << 22  # pixels that are converted at once
-SUFFIXES = {
-    "JPEG": (".jpg", ".jpeg", ".jpe", ".jfif"),
-    "PNG": (".png",),
-    "GIF": (".gif",),
-    "BMP": (".bmp",),
-    "TIFF": (".tif", ".tiff"),
-    "PPM": (".ppm", ".pgm", ".pbm", ".pnm"),
-    "WEBP": (".webp",),
-    "AVIF": (".avif",),
-    "HEIF": (".heic", ".heif", ".hif"),
+FORMATS = {  # name: Pillow's plug-in, the library that it needs, suffixes
+    "JPEG": ("Jpeg", "jpg", (".jpg", ".jpeg", ".jpe", ".jfif")),
+    "PNG": ("Png", "zlib", (".png",)),
+    "GIF": ("Gif", None, (".gif",)),
+    "BMP": ("Bmp", None, (".bmp",)),
+    "TIFF": ("Tiff", None, (".tif", ".tiff")),
+    "PPM": ("Ppm", None, (".ppm", ".pgm", ".pbm", ".pnm")),
+    "WEBP": ("WebP", "webp", (".webp",)),
+    "AVIF": ("Avif", "avif", (".avif",)),
 }
-PLUGINS = ("Avif", "Bmp", "Gif", "Jpeg", "Png", "Ppm", "Tiff", "WebP")
-CODECS = {"JPEG": "jpg", "PNG": "zlib", "WEBP": "webp", "AVIF": "avif"}
+HEIF_SUFFIXES = (".heic", ".heif", ".hif")  # recognised without their extra too, so that an error names it
 HEIF_BRANDS = (b"heic", b"heix", b"hevc", b"mif1", b"msf1")
 
 
@@ -44,7 +41,7 @@ class Image(Modality):
     backbone: ClassVar[str | None] = "efficientnet_lite0"
 
     def suffixes(self) -> frozenset[str]:
-        return frozenset(s for name in (*formats(), "HEIF") for s in SUFFIXES[name])
+        return frozenset(HEIF_SUFFIXES).union(*(FORMATS[name][2] for name in formats() if name in FORMATS))
 
     def read(self, raw: bytes) -> Array:
         return read_picture(raw)
@@ -54,8 +51,7 @@ class Image(Modality):
             with _decoding():
                 return _rgb(value.copy())
         if _is_picture(value):
-            picture: Array = value
-            return picture
+            return np.asarray(value)
         what = f"{value.dtype} array of shape {value.shape}" if isinstance(value, np.ndarray) else type(value).__name__
         raise ParameterError(
             f"A picture must be a path, bytes, a Pillow image or a uint8 array (height, width[, 3]), not {what}."
@@ -93,9 +89,9 @@ def formats() -> tuple[str, ...]:
     """The supported formats: those of the installed Pillow, and HEIF with its extra."""
     from PIL import features
 
-    for name in PLUGINS:
-        import_module(f"PIL.{name}ImagePlugin")  # registers its format
-    built = tuple(f for f in SUFFIXES if f != "HEIF" and (f not in CODECS or features.check(CODECS[f])))
+    for plugin, _, _ in FORMATS.values():
+        import_module(f"PIL.{plugin}ImagePlugin")  # registers its format
+    built = tuple(name for name, (_, library, _) in FORMATS.items() if library is None or features.check(library))
     try:
         import pillow_heif
     except ImportError:
@@ -105,11 +101,11 @@ def formats() -> tuple[str, ...]:
 
 
 def read_picture(raw: bytes, least_side: int | None = None) -> Array:
-    """A picture as uint8 RGB, (height, width, 3), as a viewer would show it on white.
+    """A picture as uint8 RGB, (height, width, 3).
 
-    EXIF rotation is applied. Transparency is laid on white. 16-bit grey is scaled to 8 bits. The first frame of an
-    animation is taken. Colour profiles are ignored. With `least_side`, a JPEG may be decoded at 1/2, 1/4 or 1/8
-    as long as no side falls below it, which is faster. What cannot be read raises `UnreadableInput`.
+    EXIF rotation is applied. Transparent pictures are composited on white. 16-bit grey is scaled to 8 bits. The first
+    frame of an animation is used. Colour profiles are ignored. With `least_side`, a JPEG may be decoded at 1/2, 1/4 or
+    1/8 of its size, which is faster, as long as no side becomes shorter. Other bytes raise `UnreadableInput`.
     """
     with _decoding(), io.BytesIO(raw) as file, _open(file) as image:
         _shrink(image, file, least_side)
@@ -146,7 +142,7 @@ def _open(file: BinaryIO) -> "PilImage":
 
 
 def _shrink(image: "PilImage", file: BinaryIO, least_side: int | None) -> None:
-    """Let the JPEG decoder scale down if needed or allowed; refuse a picture that is still too large."""
+    """Let the JPEG decoder scale the picture down if needed or allowed; refuse a picture that is still too large."""
     width, height = image.size
     huge = width * height > MOST_PIXELS
     scale = 1
@@ -154,7 +150,7 @@ def _shrink(image: "PilImage", file: BinaryIO, least_side: int | None) -> None:
         scale *= 2
     while least_side is not None and scale < 8 and min(width, height) // (2 * scale) >= least_side:
         scale *= 2
-    if 1 < scale <= 8 and image.format == "JPEG" and (not huge or _in_one_scan(file)):
+    if 1 < scale <= 8 and image.format == "JPEG" and (not huge or _in_one_scan(image, file)):
         image.draft(None, (width // scale, height // scale))
     if max(image.size) > LONGEST_SIDE:
         raise refused(f"{width} x {height} pixels; the limit of a side is {LONGEST_SIDE:,}")
@@ -162,28 +158,20 @@ def _shrink(image: "PilImage", file: BinaryIO, least_side: int | None) -> None:
         raise refused(f"{width} x {height} pixels; the limit is {MOST_PIXELS:,}, except for sequential JPEGs")
 
 
-def _in_one_scan(file: BinaryIO) -> bool:
-    """Whether a JPEG is decoded row by row; progressive ones keep all coefficients in memory."""
-    position = file.tell()
-    try:
-        file.seek(2)
-        components = 0
-        while (marker := file.read(4)) and len(marker) == 4:
-            kind, length = marker[1], int.from_bytes(marker[2:], "big")
-            body = file.read(length - 2)
-            if kind in (0xC0, 0xC1):
-                components = body[5]
-            elif kind == 0xDA:
-                return components == body[0]
-            elif 0xC2 <= kind <= 0xCF and kind not in (0xC4, 0xC8, 0xCC):
-                return False
-        return False
-    finally:
-        file.seek(position)
+def _in_one_scan(image: Any, file: BinaryIO) -> bool:
+    """Whether a JPEG is decoded row by row; otherwise all coefficients are kept in memory.
+
+    Pillow has read the file up to the end of the header of the first scan. That scan must hold all components.
+    """
+    length, end = 6 + 2 * image.layers, file.tell()
+    file.seek(max(end - length - 2, 0))
+    header = file.read(5)
+    file.seek(end)
+    return "progressive" not in image.info and header == b"\xff\xda\0" + bytes([length, image.layers])
 
 
 def _rgb(image: "PilImage") -> Array:
-    """The decoded pixels, converted in strips so that a large picture needs little more than its own size."""
+    """The pixels as RGB, converted in strips: a large picture then needs little more memory than its own size."""
     from PIL import ImageOps
 
     image.load()
@@ -211,9 +199,9 @@ def _convert(image: "PilImage") -> Array:
 
 
 def _grey(image: "PilImage") -> Array:
-    """Grey values of 16 bits as the nearest of 8 bits: 65535 is white."""
+    """The nearest 8-bit values of 16-bit grey: 65535 becomes 255."""
     values = np.asarray(image)
     if image.mode == "F" or values.min() < 0 or values.max() > 65535:
         raise refused("its samples of 32 bits have no stated range")
-    table: Array = np.rint(np.arange(65536) / 257).astype(np.uint8)
-    return np.take(table, values)
+    nearest: Array = np.add(values, 128, dtype=np.int32) // 257
+    return nearest.astype(np.uint8)

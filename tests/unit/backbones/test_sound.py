@@ -13,7 +13,7 @@ from imprint.backbones import load, record
 from imprint.backbones.adapters.sound import RATE, resampled
 from imprint.cli import main
 from imprint.core.errors import ParameterError, UnreadableInput
-from imprint.modalities.sound import read_sound
+from imprint.modalities import modality
 
 SHARED = Path(os.environ.get("IMPRINT_SHARED", Path(__file__).resolve().parents[3].parent / "shared"))
 FRAME = 15_600
@@ -36,7 +36,7 @@ def write(path, samples, rate=RATE, channels=1, bits=16):
 
 @pytest.mark.parametrize(("rate", "channels", "bits"), [(16000, 1, 16), (44100, 2, 16), (8000, 1, 8), (48000, 1, 32)])
 def test_a_wav_file_becomes_samples_at_the_networks_rate(tmp_path, rate, channels, bits):
-    sound = read_sound(write(tmp_path / "a.wav", tone(0.5, rate), rate, channels, bits).read_bytes())
+    sound = modality("sound").read(write(tmp_path / "a.wav", tone(0.5, rate), rate, channels, bits).read_bytes())
     found = resampled(*sound)
     assert (found.dtype, len(found)) == (np.dtype(np.float32), RATE // 2)
     middle = slice(RATE // 8, RATE // 2 - RATE // 8)  # the filter of a resampling blurs the ends
@@ -122,7 +122,7 @@ def test_a_folder_of_recordings_is_learnt_and_new_ones_are_told(yamnet, tmp_path
     assert (model.modality, model.embedder.spec) == ("sound", "yamnet")
     new = [tmp_path / "new" / name / "2.wav" for name in kinds]
     assert model.predict(new).tolist() == list(kinds)
-    assert model.predict([read_sound(path.read_bytes()) for path in new]).tolist() == list(kinds)
+    assert model.predict([modality("sound").read(path.read_bytes()) for path in new]).tolist() == list(kinds)
     assert model.predict([tone(1.2, RATE).astype(np.float32)]).tolist() == ["low"]
     with pytest.raises(UnreadableInput, match=r"broken\.wav: not a WAV file"):
         model.predict([tmp_path / "sounds/low/broken.wav"])

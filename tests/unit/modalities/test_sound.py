@@ -8,8 +8,9 @@ from scipy.io import wavfile
 
 from imprint.core.errors import FileError
 from imprint.datasets import UnreadableInput, load, load_files
-from imprint.modalities.sound import read_sound
+from imprint.modalities import modality
 
+read_sound = modality("sound").read
 WAVE = np.sin(np.arange(800) / 7)
 
 
