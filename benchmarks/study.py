@@ -34,7 +34,7 @@ from imprint.kernels.cpu import available_cpus
 from imprint.paper.run import grouped, planned_studies
 from imprint.paper.setting import discover
 from imprint.study import Grid, Packs, Study, plan, run
-from imprint.study.decide import PlainDecisions, _groups_in_memory
+from imprint.study.evaluate import _decide_plainly, groups_in_memory
 from imprint.study.grid import PARTS
 from imprint.study.kernel_decisions import KernelDecisions
 from imprint.study.proxies import UnitProxies
@@ -118,17 +118,16 @@ def sample(table, folder, size):
 
 
 def kernel_units(folder, backbone, dataset):
-    """The work graph, the proxies, the test rows and the decisions by `kernel` of each unit of a pack."""
+    """The name of each unit of a pack, what computes its decisions by `kernel`, and these decisions."""
     setting = discover(folder, [backbone], [dataset], beside="kernel")
     for _, studies in grouped(planned_studies("all", setting)):
         for unit in plan(studies, Packs(str(folder))).units:
             data = unit.source.open(backbone, dataset)
             graph = build(unit, data.y, data.y_test)
-            numbers = [i for i, decision in enumerate(graph.decisions) if type(decision.aggregator) is Kernel]
-            if numbers:
-                proxies, queries = UnitProxies(graph, np.asarray(data.X)), np.asarray(data.X_test)
-                decisions = KernelDecisions(graph, proxies, queries)
-                yield str(unit), decisions, [i for i in numbers if decisions.can_decide(i)]
+            decisions = [d for d in graph.decisions if type(d.aggregator) is Kernel]
+            if decisions:
+                kernel = KernelDecisions(UnitProxies(graph, np.asarray(data.X)), np.asarray(data.X_test))
+                yield str(unit), kernel, [d for d in decisions if kernel.can_decide(d)]
 
 
 def timed(function, *arguments):
@@ -137,31 +136,33 @@ def timed(function, *arguments):
     return function(*arguments), time.process_time() - start
 
 
-def shared_decisions(decisions, numbers):
-    counts = {}
-    for group in _groups_in_memory(decisions.graph, decisions.proxies, numbers):
-        counts |= decisions.count(group)
-        decisions.proxies.forget_finished()
-    return counts
+def shared_decisions(kernel, decisions):
+    counted = []
+    for group in groups_in_memory(kernel.proxies, decisions):
+        counted += kernel.decide(group)
+        kernel.proxies.forget_finished()
+    return {c.decisions[0].number: c for c in counted}
 
 
-def arithmetic(decisions, numbers):
+def plain_decisions(kernel, decisions):
+    return [c for d in decisions for c in _decide_plainly(kernel.proxies, kernel.queries, d)]
+
+
+def arithmetic(kernel, decisions):
     """CPU seconds of the arithmetic of some decisions, each alone and computed once."""
-    graph, width = decisions.graph, decisions.queries.shape[1] + 2
-    systems = decisions._solve(numbers)
+    width, systems = kernel.queries.shape[1] + 2, list(kernel._solve(decisions))
     spent = dict.fromkeys(ARITHMETIC, 0.0)
     compared = defaultdict(dict)
-    for size in (len(s.by_class.T) for s in {id(s): s for s in systems.values()}.values()):
+    for size in (len(s.by_class.T) for s in {id(s): s for _, s in systems}.values()):
         about, Y = np.ones((width - 2, size), order="F"), np.zeros((size, 10), order="F")
         spent["products of proxies"] += timed(dsyrk, 1.0, about, 0.0, None, True)[1]
         spent["factors"] += timed(dposv, np.asfortranarray(2 * np.eye(size)), Y, 0, True, True)[1]
-    for i, system in systems.items():
-        decision = graph.decisions[i]
-        rows = len(graph.splits[decision.split].rows)
+    for decision, system in systems:
+        rows = len(decision.split.rows)
         by_block = compared[decision.norm_inf, system.dtype]
         for part in system.classes:  # for all of the test rows that some task compares with it
-            before = by_block.get((part.block, part.unit), (0, 0))
-            by_block[part.block, part.unit] = max(before[0], part.size), max(before[1], rows)
+            before = by_block.get((part.block, part.is_unit), (0, 0))
+            by_block[part.block, part.is_unit] = max(before[0], part.size), max(before[1], rows)
         for step in (min(1024, rows - start) for start in range(0, rows, 1024)):
             K = np.full((len(system.by_class.T), step), -0.5, dtype=system.dtype)
             K, seconds = timed(np.exp, K, K)
@@ -180,15 +181,15 @@ def compare_kernel(folder, backbone, dataset):
     """CPU seconds of the decisions by `kernel` of a pack, shared and plain, and decisions that differ."""
     found = dict.fromkeys(("decisions", "shared", "plain", "differ", *ARITHMETIC), 0.0)
     with threadpool_limits(1):
-        for name, decisions, numbers in kernel_units(folder, backbone, dataset):
-            plain_path = PlainDecisions(decisions.graph, decisions.proxies, decisions.queries)
+        for name, kernel, decisions in kernel_units(folder, backbone, dataset):
             np.ones(2**26)  # memory that the system has handed out before costs both the same
-            counts, shared = timed(shared_decisions, decisions, numbers)
-            results, plain = timed(list, map(plain_path.decide, numbers))
-            for i, result in zip(numbers, results):
-                apart = abs(counts[i].right.sum() - result.right.sum())
-                found["differ"] += apart > result.near or counts[i].proxies != result.proxies
-            seconds = {"decisions": len(numbers), "shared": shared, "plain": plain, **arithmetic(decisions, numbers)}
+            together, shared = timed(shared_decisions, kernel, decisions)
+            one_by_one, plain = timed(plain_decisions, kernel, decisions)
+            for one in one_by_one:
+                other = together[one.decisions[0].number]
+                apart = abs(other.counts.right.sum() - one.counts.right.sum())
+                found["differ"] += apart > one.counts.near[0] or other.proxies != one.proxies
+            seconds = {"decisions": len(decisions), "shared": shared, "plain": plain, **arithmetic(kernel, decisions)}
             print(name, {key: round(value, 2) for key, value in seconds.items()}, flush=True)
             found |= {key: found[key] + value for key, value in seconds.items()}
     least = sum(found[part] for part in ARITHMETIC)

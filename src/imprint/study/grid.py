@@ -71,6 +71,10 @@ class Methods:
         j = PARTS.index(part)
         return np.array([function(c) for c in self.components[j].values()])[self.codes[:, j]]
 
+    def has_type(self, part: str, *types: type) -> Array:
+        """Whether one part of every method is of one of these types, and not of a subclass.  # (n,)"""
+        return self.map_part(part, lambda component: type(component) in types)
+
     def texts(self, convert: Callable[[str], Any] = str) -> Array:
         """The texts of all methods, as `str` or, with `str.encode`, as bytes.  # (n,)"""
         first, *others = (np.array([convert(text) for text in part], dtype=object) for part in self.components)

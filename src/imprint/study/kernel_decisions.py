@@ -26,7 +26,7 @@ from imprint.kernels.rows import squared_norms
 from imprint.normalisers._base import Normaliser
 from imprint.study.proxies import ClassProxies, UnitProxies
 from imprint.study.sharing import KERNEL_ROUNDING, NESTED
-from imprint.study.work_graph import DecisionCounts, WorkGraph
+from imprint.study.work_graph import Counted, Decision, TaskSplit
 
 LARGEST = 8192
 """Proxies up to which a matrix of products is held; `Head` solves larger systems."""
@@ -44,80 +44,51 @@ class KernelSystem(NamedTuple):
 
 
 class KernelDecisions:
-    """The decisions by `kernel` of a work graph."""
+    """Decisions by `kernel` of one unit."""
 
-    def __init__(self, graph: WorkGraph, proxies: UnitProxies, queries: Array) -> None:
-        self.graph, self.proxies, self.queries = graph, proxies, queries
+    def __init__(self, proxies: UnitProxies, queries: Array) -> None:
+        self.proxies, self.queries = proxies, queries
         self._sums: dict[object, State] = {}
-        self._lifted, self._hosts, self._rows = cache(self._lift), cache(self._find_hosts), cache(self._find_rows)
+        self._lifted, self._rows = cache(self._lift), cache(_rows_of)
 
-    def can_decide(self, number: int) -> bool:
+    def can_decide(self, decision: Decision) -> bool:
         """Whether a system is small enough to be held whole, and its rate far from the limits of floats."""
-        decision = self.graph.decisions[number]
         if self.proxies.count(decision) > LARGEST:
             return False
         with np.errstate(over="ignore", divide="ignore"):
-            rate = np.float64(cast(Kernel, decision.aggregator).gamma) / self._scale(number)
+            rate = np.float64(cast(Kernel, decision.aggregator).gamma) / self._scale(decision)
         return bool(1 / MODERATE < rate < MODERATE)
 
-    def _scale(self, number: int) -> float:
+    def _scale(self, decision: Decision) -> float:
         """The scale of distances, as `Kernel.prepare` computes it."""
-        decision = self.graph.decisions[number]
-        key = self.graph.specs[decision.spec].norm_pre, decision.split
+        key = decision.spec.norm_pre, decision.split
         if key not in self._sums:
-            method, classes = self.graph.methods[number], self.graph.splits[decision.split].classes
-            self._sums[key] = decision.aggregator.merge([self.proxies.row_statistics(method, c) for c in classes])
+            method = decision.method
+            statistics = [self.proxies.row_statistics(method, c) for c in decision.split.classes]
+            self._sums[key] = decision.aggregator.merge(statistics)
         return scale_for(self._sums[key], self.proxies.count(decision))
 
-    def count(self, numbers: Sequence[int]) -> dict[int, DecisionCounts]:
-        """The results of some decisions."""
-        same_rows: dict[object, list[int]] = defaultdict(list)
-        for i in numbers:
-            decision = self.graph.decisions[i]
-            norm_pre, generator, seed = self.graph.specs[decision.spec]
-            key = (norm_pre, seed) if type(generator) in NESTED else decision.spec
-            same_rows[key, decision.norm_post].append(i)
-        results = {}
-        for group in (group for alike in same_rows.values() for group in self._by_task(alike)):
-            systems = self._solve(group)
-            compared: dict[tuple[Normaliser, type], dict[int, KernelSystem]] = defaultdict(dict)
-            for i in group:
-                compared[self.graph.decisions[i].norm_inf, systems[i].dtype][i] = systems[i]
-            for (norm_inf, dtype), members in compared.items():
-                for i, scores in self._scores(norm_inf, dtype, members):
-                    counts, truth = Counts.of(1, len(scores)), self.graph.splits[self.graph.decisions[i].split].truth
-                    count_decisions(scores.astype(self.queries.dtype), truth, KERNEL_ROUNDING, counts)
-                    results[i] = DecisionCounts.of(counts, 0, systems[i].by_class.shape[1])
-        return results
+    def decide(self, decisions: Sequence[Decision]) -> Iterator[Counted]:
+        """Compute decisions together: those with the same or nested proxies, about tasks with common classes."""
+        same_rows: dict[object, list[Decision]] = defaultdict(list)
+        for d in decisions:
+            key = (d.spec.norm_pre, d.spec.seed) if type(d.spec.generator) in NESTED else d.spec
+            same_rows[key, d.norm_post].append(d)
+        for group in (group for alike in same_rows.values() for group in _by_host(alike)):
+            compared: dict[tuple[Normaliser, type], list[tuple[Decision, KernelSystem]]] = defaultdict(list)
+            for decision, system in self._solve(group):
+                compared[decision.norm_inf, system.dtype].append((decision, system))
+            for (norm_inf, dtype), solved in compared.items():
+                for (decision, system), scores in zip(solved, self._scores(norm_inf, dtype, solved)):
+                    counts = Counts.of(1, len(scores))
+                    count_decisions(scores.astype(self.queries.dtype), decision.split.truth, KERNEL_ROUNDING, counts)
+                    yield Counted([decision], counts, [system.by_class.shape[1]])
 
-    def _by_task(self, numbers: Sequence[int]) -> Iterable[list[int]]:
-        """Groups of decisions: a task and those with some of its classes."""
-        hosts = self._hosts(frozenset(self.graph.decisions[i].split for i in numbers))
-        groups: dict[int, list[int]] = defaultdict(list)
-        for i in numbers:
-            groups[hosts[self.graph.decisions[i].split]].append(i)
-        return groups.values()
-
-    def _find_hosts(self, splits: frozenset[int]) -> dict[int, int]:
-        """For each split, the one with the most classes that has all of its classes."""
-        classes = {i: {*self.graph.splits[i].classes} for i in sorted(splits)}
-        return {
-            i: max((j for j in classes if classes[i] <= classes[j]), key=lambda j: len(classes[j])) for i in classes
-        }
-
-    def _find_rows(self, splits: frozenset[int]) -> tuple[Array, dict[int, Array]]:
-        """The test rows of some splits, and for each split the positions of its rows among them."""
-        by_split = {i: self.graph.splits[i].rows for i in splits}
-        rows = np.unique(np.concatenate([*by_split.values()]))
-        return rows, {i: np.searchsorted(rows, of_split) for i, of_split in by_split.items()}
-
-    def _solve(self, numbers: Sequence[int]) -> dict[int, KernelSystem]:
-        """The solved system of each decision."""
-        by_proxies: dict[object, dict[Kernel, list[int]]] = defaultdict(lambda: defaultdict(list))
-        for i in numbers:
-            spec, norm_post, _, aggregator, split = self.graph.decisions[i]
-            by_proxies[spec, norm_post, split][cast(Kernel, aggregator)].append(i)
-        systems = {}
+    def _solve(self, decisions: Sequence[Decision]) -> Iterator[tuple[Decision, KernelSystem]]:
+        """Decisions with their solved systems."""
+        by_proxies: dict[object, dict[Kernel, list[Decision]]] = defaultdict(lambda: defaultdict(list))
+        for d in decisions:
+            by_proxies[d.spec, d.norm_post, d.split][cast(Kernel, d.aggregator)].append(d)
         for by_aggregator in by_proxies.values():
             (first, *_), *_ = by_aggregator.values()
             parts, proxies = self._proxies(first)
@@ -134,14 +105,12 @@ class KernelDecisions:
                 by_class = _solved(K, proxies.labels, str(aggregator)).T * weights[:, None]
                 narrow = self.queries.dtype == np.float32 and _precise_in_float32(rate * lengths.max(), by_class)
                 system = KernelSystem(parts, rate, by_class, np.float32 if narrow else np.float64)
-                systems.update(dict.fromkeys(same, system))
-        return systems
+                yield from ((decision, system) for decision in same)
 
-    def _proxies(self, number: int) -> tuple[list[ClassProxies], Proxies]:
+    def _proxies(self, d: Decision) -> tuple[list[ClassProxies], Proxies]:
         """The proxies of a decision."""
-        decision = self.graph.decisions[number]
-        parts = self.proxies.parts(decision.spec, decision.split, decision.norm_post)
-        states = [self.proxies.states[c, decision.spec] for c in self.graph.splits[decision.split].classes]
+        parts = self.proxies.parts(d.spec, d.split, d.norm_post)
+        states = [self.proxies.states[c, d.spec] for c in d.split.classes]
         labels = np.repeat(np.arange(len(parts)), [part.size for part in parts])
         mass, spread = (
             np.concatenate([s[name] if name in s else np.full(part.size, default) for s, part in zip(states, parts)])
@@ -156,37 +125,56 @@ class KernelDecisions:
         return lift_queries(Q, centre, dtype), centre
 
     def _scores(
-        self, norm_inf: Normaliser, dtype: type, systems: dict[int, KernelSystem]
-    ) -> Iterator[tuple[int, Array]]:
+        self, norm_inf: Normaliser, dtype: type, solved: Sequence[tuple[Decision, KernelSystem]]
+    ) -> Iterator[Array]:
         """The scores of the test rows of each decision of a group.  # (classes, rows)"""
         queries, centre = self._lifted(norm_inf, dtype)
-        rows, positions = _stacked([system.classes for system in systems.values()])
+        rows, positions = _stacked([system.classes for _, system in solved])
         proxies = lift_proxies(rows, centre, 1.0, dtype)
-        split = {i: self.graph.decisions[i].split for i in systems}
-        used, columns = self._rows(frozenset(split.values()))
+        used, columns = self._rows(frozenset(decision.split for decision, _ in solved))
         queries = queries if len(used) == len(queries) else queries[used]
-        scores: dict[int, list[Array]] = {i: [] for i in systems}
+        scores: list[list[Array]] = [[] for _ in solved]
         step = max(16, DISTANCES // len(proxies))
         for start in range(0, len(used), step):
             D = proxies @ queries[start : start + step].T  # -|q - w|^2
-            for (i, system), position in zip(systems.items(), positions):
-                first, last = np.searchsorted(columns[split[i]], (start, start + step)).tolist()
+            for (decision, system), position, blocks in zip(solved, positions, scores):
+                of_split = columns[decision.split]
+                first, last = np.searchsorted(of_split, (start, start + step)).tolist()
                 K = D[position]
                 if last - first < D.shape[1]:
-                    K = np.take(K, columns[split[i]][first:last] - start, axis=1)
+                    K = np.take(K, of_split[first:last] - start, axis=1)
                 K *= dtype(system.rate)
-                scores[i].append(system.by_class @ np.exp(K, out=K).astype(np.float64, copy=False))
-        return ((i, np.concatenate(blocks, axis=1)) for i, blocks in scores.items())
+                blocks.append(system.by_class @ np.exp(K, out=K).astype(np.float64, copy=False))
+        return (np.concatenate(blocks, axis=1) for blocks in scores)
+
+
+def _by_host(decisions: Sequence[Decision]) -> Iterable[list[Decision]]:
+    """Groups of decisions: a task and those with some of its classes."""
+    classes = {d.split: {*d.split.classes} for d in sorted(decisions, key=lambda d: d.split.number)}
+    groups: dict[TaskSplit, list[Decision]] = defaultdict(list)
+    hosts = {
+        split: max((host for host in classes if own <= classes[host]), key=lambda host: len(classes[host]))
+        for split, own in classes.items()
+    }
+    for d in decisions:
+        groups[hosts[d.split]].append(d)
+    return groups.values()
+
+
+def _rows_of(splits: frozenset[TaskSplit]) -> tuple[Array, dict[TaskSplit, Array]]:
+    """The test rows of some splits, and for each split the positions of its rows among them."""
+    rows = np.unique(np.concatenate([split.rows for split in splits]))
+    return rows, {split: np.searchsorted(rows, split.rows) for split in splits}
 
 
 def _stacked(sets: Sequence[list[ClassProxies]]) -> tuple[Array, list[Array]]:
     """The rows of several sets of proxies, each once, and the positions of every set among them."""
     by_size = sorted((part for parts in sets for part in parts), key=lambda part: part.size)
-    largest = {(part.block, part.unit): part for part in by_size}  # the others from this block are its first rows
+    largest = {(part.block, part.is_unit): part for part in by_size}  # the others from this block are its first rows
     ends = np.cumsum([part.size for part in largest.values()]).tolist()
     spans = {key: np.arange(end - part.size, end) for (key, part), end in zip(largest.items(), ends)}
     rows = np.concatenate([part.rows for part in largest.values()])
-    return rows, [np.concatenate([spans[p.block, p.unit][: p.size] for p in parts]) for parts in sets]
+    return rows, [np.concatenate([spans[p.block, p.is_unit][: p.size] for p in parts]) for parts in sets]
 
 
 def _products(X: Array) -> Array:

@@ -1,7 +1,6 @@
 """The proxies of a unit: each class is summarised once, each set of proxies normalised once."""
 
 import time
-from collections.abc import Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -10,14 +9,16 @@ import numpy as np
 from imprint.core.types import Array, State
 from imprint.generators._base import PerClassGenerator
 from imprint.generators.all import AllRows
+from imprint.head import Head
 from imprint.kernels.quantiles import ranks, targets_in_turn, values_at
 from imprint.kernels.rows import lengths, unit_rows
-from imprint.method import Method
+from imprint.method import ClassState, Method
 from imprint.normalisers._base import Normaliser
 from imprint.normalisers.none import NoNorm
 from imprint.normalisers.quantile import Quantile
 from imprint.study import sharing
-from imprint.study.work_graph import Decision, WorkGraph
+from imprint.study.sharing import ProxySpec
+from imprint.study.work_graph import ClassRows, Decision, TaskSplit, WorkGraph
 
 
 class ProxyRows:
@@ -25,7 +26,6 @@ class ProxyRows:
 
     def __init__(self, rows: Array) -> None:
         self.rows = np.ascontiguousarray(rows)
-        self._ranks: dict[bool, Array] = {}
 
     @cached_property
     def divisors(self) -> Array | None:
@@ -33,15 +33,14 @@ class ProxyRows:
         return lengths(self.rows)
 
     @cached_property
-    def unit(self) -> Array:
+    def unit(self) -> "ProxyRows":
         """The rows after `l2`."""
-        return unit_rows(self.rows) if self.divisors is None else self.rows / self.divisors[:, None]
+        return ProxyRows(unit_rows(self.rows) if self.divisors is None else self.rows / self.divisors[:, None])
 
-    def ranks(self, unit: bool) -> Array:
-        """The ranks of the values within each row, before or after `l2`."""
-        if unit not in self._ranks:
-            self._ranks[unit] = ranks(self.unit if unit else self.rows)
-        return self._ranks[unit]
+    @cached_property
+    def ranks(self) -> Array:
+        """The ranks of the values within each row."""
+        return ranks(self.rows)
 
 
 class ClassProxies(NamedTuple):
@@ -49,97 +48,99 @@ class ClassProxies(NamedTuple):
 
     block: ProxyRows
     size: int
-    unit: bool = False
+    is_unit: bool = False
+
+    @property
+    def source(self) -> ProxyRows:
+        """The block, before or after `l2`."""
+        return self.block.unit if self.is_unit else self.block
 
     @property
     def rows(self) -> Array:
         """The proxies themselves."""
-        return (self.block.unit if self.unit else self.block.rows)[: self.size]
+        return self.source.rows[: self.size]
+
+    def after(self, norm: Normaliser) -> "ClassProxies":
+        """The proxies after `none` or `l2`."""
+        if type(norm) is NoNorm:
+            return self
+        return ClassProxies(self.block.unit, self.size) if self.block.divisors is None else self._replace(is_unit=True)
 
 
 class UnitProxies:
     """The states of all classes of a work graph, and their proxies."""
 
     def __init__(self, graph: WorkGraph, X: Array) -> None:
-        self.graph, self.X = graph, X
-        self.states: dict[tuple[int, int], State] = {}
-        """By class and spec."""
+        self.X = X
+        self.states: dict[tuple[ClassRows, ProxySpec], State] = {}
         self.seconds = np.zeros(len(graph.specs))
         """The processor time of each spec, with an equal part of shared work."""
-        self._raw: dict[tuple[int, int], ClassProxies] = {}
-        self._class_blocks: dict[int, ProxyRows] = {}
+        self._raw: dict[tuple[ClassRows, ProxySpec], ClassProxies] = {}
+        self._class_blocks: dict[ClassRows, ProxyRows] = {}
         self._finished: dict[object, Any] = {}
         self._statistics: dict[object, State] = {}
-        for (c, norm_pre), requests in graph.requests().items():
+        for (c, norm_pre), specs in graph.specs_by_class().items():
             start = time.process_time()
-            scaled = norm_pre.apply(X[graph.classes[c].rows])
-            self._store(c, norm_pre, list(requests), *sharing.summarise(scaled, list(requests.values())))
-            self.seconds[list(requests)] += (time.process_time() - start) / len(requests)
+            self._summarise(c, norm_pre, specs)
+            self.seconds[[spec.number for spec in specs]] += (time.process_time() - start) / len(specs)
 
-    def _store(self, c: int, norm_pre: Normaliser, specs: list[int], states: list[State], serving: list[int]) -> None:
-        """Store the states of a class, and the proxies of generators that treat each class separately."""
-        blocks: dict[int, ProxyRows] = {}
-        for m, position in zip(specs, serving):
-            generator = self.graph.specs[m].generator
-            self.states[c, m] = sharing.prefix(generator, states[position])
-            if type(generator) is AllRows and type(norm_pre) in sharing.ROW_SCALINGS:
-                block = self._class_blocks.setdefault(c, ProxyRows(self.X[self.graph.classes[c].rows]))
-                self._raw[c, m] = self._divided(ClassProxies(block, len(block.rows)), norm_pre)
-            elif isinstance(generator, PerClassGenerator):
-                if position not in blocks:
-                    blocks[position] = self._block(states[position]["rows"])
-                self._raw[c, m] = ClassProxies(blocks[position], len(self.states[c, m]["rows"]))
+    def _summarise(self, c: ClassRows, norm_pre: Normaliser, specs: list[ProxySpec]) -> None:
+        """Compute the states of a class, and the proxies of generators that treat each class separately."""
+        serving = sharing.serving_specs(specs)
+        states = sharing.summarise(norm_pre.apply(self.X[c.rows]), c.label, serving.values())
+        blocks: dict[ProxySpec, ProxyRows] = {}
+        for spec, largest in serving.items():
+            self.states[c, spec] = sharing.prefix(spec.generator, states[largest])
+            if type(spec.generator) is AllRows and type(norm_pre) in sharing.ROW_SCALINGS:
+                block = self._class_blocks.setdefault(c, ProxyRows(self.X[c.rows]))
+                self._raw[c, spec] = ClassProxies(block, len(block.rows)).after(norm_pre)
+            elif isinstance(spec.generator, PerClassGenerator):
+                block = blocks.setdefault(largest, self._block(states[largest]["rows"]))
+                self._raw[c, spec] = ClassProxies(block, len(self.states[c, spec]["rows"]))
 
-    def parts(self, spec: int, split: int, norm_post: Normaliser) -> list[ClassProxies]:
+    def _block(self, rows: Array) -> ProxyRows:
+        return ProxyRows(np.asarray(rows, dtype=self.X.dtype))
+
+    def parts(self, spec: ProxySpec, split: TaskSplit, norm_post: Normaliser) -> list[ClassProxies]:
         """The normalised proxies of the classes of a task split; only for shareable methods."""
         key = spec, split, norm_post
         if key not in self._finished:
             raw, quantile = self._raw_parts(spec, split), type(norm_post) is Quantile
-            self._finished[key] = self._after_quantile(raw) if quantile else [self._divided(p, norm_post) for p in raw]
+            self._finished[key] = self._after_quantile(raw) if quantile else [part.after(norm_post) for part in raw]
         return self._finished[key]
-
-    def row_statistics(self, method: Method, c: int) -> State:
-        """The statistics of the training rows of a class for the aggregator of a method."""
-        key = method.aggregator, method.norm_pre, method.norm_inf, c
-        if key not in self._statistics:
-            X = self.X[self.graph.classes[c].rows]
-            self._statistics[key] = method.sums(X, method.norm_pre.apply(X))
-        return self._statistics[key]
-
-    def count(self, decision: Decision) -> int:
-        """The number of proxies of a decision whose generator treats each class separately."""
-        return sum(self._raw[c, decision.spec].size for c in self.graph.splits[decision.split].classes)
 
     def forget_finished(self) -> None:
         """Free the memory of normalised proxies, which can be computed again."""
         self._finished.clear()
 
-    def _block(self, rows: Array) -> ProxyRows:
-        return ProxyRows(np.asarray(rows, dtype=self.X.dtype))
+    def count(self, decision: Decision) -> int:
+        """The number of proxies of a decision whose generator treats each class separately."""
+        return sum(self._raw[c, decision.spec].size for c in decision.split.classes)
 
-    def _raw_parts(self, spec: int, split: int) -> list[ClassProxies]:
+    def row_statistics(self, method: Method, c: ClassRows) -> State:
+        """The statistics of the training rows of a class for the aggregator of a method."""
+        key = method.aggregator, method.norm_pre, method.norm_inf, c
+        if key not in self._statistics:
+            X = self.X[c.rows]
+            self._statistics[key] = method.sums(X, method.norm_pre.apply(X))
+        return self._statistics[key]
+
+    def head(self, decision: Decision) -> Head:
+        """The head of one decision, from the class states."""
+        method, spec, classes = decision.method, decision.spec, decision.split.classes
+        states = tuple(ClassState(self.states[c, spec], self.row_statistics(method, c)) for c in classes)
+        return Head(method, spec.seed or 0, self.X.dtype, tuple(c.label for c in classes), states)
+
+    def _raw_parts(self, spec: ProxySpec, split: TaskSplit) -> list[ClassProxies]:
         """Proxies before normalisation."""
-        classes = self.graph.splits[split].classes
-        generator = self.graph.specs[spec].generator
-        if isinstance(generator, PerClassGenerator):
-            return [self._raw[c, spec] for c in classes]
-        keys = [(spec, split, c) for c in classes]
-        if keys[0] not in self._finished:
-            joint = generator.proxies([self.states[c, spec] for c in classes])
-            self._finished.update((key, ClassProxies(self._block(rows), len(rows))) for key, rows in zip(keys, joint))
-        return [self._finished[key] for key in keys]
+        if isinstance(spec.generator, PerClassGenerator):
+            return [self._raw[c, spec] for c in split.classes]
+        if (spec, split) not in self._finished:
+            joint = spec.generator.proxies([self.states[c, spec] for c in split.classes])
+            self._finished[spec, split] = [ClassProxies(self._block(rows), len(rows)) for rows in joint]
+        return self._finished[spec, split]
 
-    def _divided(self, part: ClassProxies, norm: Normaliser) -> ClassProxies:
-        """Proxies after `none` or `l2`."""
-        if type(norm) is NoNorm:
-            return part
-        if part.block.divisors is not None:
-            return part._replace(unit=True)
-        if (norm, part) not in self._finished:
-            self._finished[norm, part] = ClassProxies(ProxyRows(part.block.unit[: part.size]), part.size)
-        return self._finished[norm, part]
-
-    def _after_quantile(self, raw: Sequence[ClassProxies]) -> list[ClassProxies]:
+    def _after_quantile(self, raw: list[ClassProxies]) -> list[ClassProxies]:
         """Proxies after `quantile`; task splits that begin with the same classes share their proxies.
 
         The first class does not change. The values of the others become the quantiles of its values.
@@ -151,6 +152,6 @@ class UnitProxies:
             for key, part, target in zip(keys[1:], raw[1:], targets):
                 if key not in self._finished:
                     rows = np.empty((part.size, len(target)), dtype=target.dtype)
-                    values_at(part.block.ranks(part.unit)[: part.size], target, rows)
+                    values_at(part.source.ranks[: part.size], target, rows)
                     self._finished[key] = ClassProxies(ProxyRows(rows), part.size)
         return [self._finished[key] for key in keys]

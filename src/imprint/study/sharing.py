@@ -4,8 +4,10 @@ A component of another type shares class states only with experiments that need 
 is computed for each experiment separately, by `Head`.
 """
 
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -13,6 +15,7 @@ from imprint.aggregators._base import Aggregator
 from imprint.aggregators.kernel import Kernel
 from imprint.aggregators.max import Max
 from imprint.aggregators.nearest import Nearest
+from imprint.core.digest import class_entropy, class_rng
 from imprint.core.types import Array, State
 from imprint.gaussian_process.gaussian import ERROR
 from imprint.generators._base import Generator
@@ -29,6 +32,7 @@ from imprint.kernels.cpu import one_blas_thread
 from imprint.kernels.kmeans import Problem, kmeans_many
 from imprint.kernels.medoids import Pairwise
 from imprint.kernels.ridge import moments
+from imprint.normalisers._base import Normaliser
 from imprint.normalisers.l2 import L2
 from imprint.normalisers.none import NoNorm
 from imprint.normalisers.quantile import Quantile
@@ -42,35 +46,31 @@ SELECTED_ROWS = (AllRows, Random, FPS, CovMax, KMedoids)
 """The proxies are rows of the class."""
 ROW_SCALINGS = (NoNorm, L2)
 """Norms that do not change the direction of a row."""
-PROXY_NORMS = (*ROW_SCALINGS, Quantile)
-GENERATORS = (*SELECTED_ROWS, Mean, KMeans, LeastSquares, KLeastSquares)
+SHAREABLE = {
+    "norm_pre": ROW_SCALINGS,
+    "generator": (*SELECTED_ROWS, Mean, KMeans, LeastSquares, KLeastSquares),
+    "norm_post": (*ROW_SCALINGS, Quantile),
+    "norm_inf": ROW_SCALINGS,
+    "aggregator": (Max, Nearest, Kernel),
+}
+"""The types of each part whose decisions can be computed together, except those by the Manhattan distance."""
+
+
+@dataclass(frozen=True, eq=False)
+class ProxySpec:
+    """How the proxies of a class are computed; the seed is None if the proxies do not depend on it."""
+
+    number: int
+    norm_pre: Normaliser
+    generator: Generator
+    seed: int | None
 
 
 def is_shareable(methods: Methods) -> Array:
     """Whether the decisions of each method can be computed together; `Head` computes the others.  # (methods,)"""
-    return (
-        methods.map_part("norm_pre", lambda norm: type(norm) in ROW_SCALINGS)
-        & methods.map_part("generator", lambda g: type(g) in GENERATORS)
-        & methods.map_part("norm_post", lambda norm: type(norm) in PROXY_NORMS)
-        & methods.map_part("norm_inf", lambda norm: type(norm) in ROW_SCALINGS)
-        & methods.map_part("aggregator", _is_shareable_aggregator)
-    )
-
-
-def _is_shareable_aggregator(aggregator: Aggregator) -> bool:
-    return type(aggregator) in (Max, Kernel) or (type(aggregator) is Nearest and aggregator.metric != "manhattan")
-
-
-def rounding_of(aggregator: Aggregator) -> float:
-    """The relative difference below which rounding can swap the two best scores."""
-    return KERNEL_ROUNDING if type(aggregator) is Kernel else ROUNDING
-
-
-class StateRequest(NamedTuple):
-    """A generator and the seed of its random numbers; empty if it draws none."""
-
-    generator: Generator
-    entropy: tuple[int, ...]
+    known = [methods.has_type(part, *types) for part, types in SHAREABLE.items()]
+    manhattan = methods.map_part("aggregator", lambda a: type(a) is Nearest and a.metric == "manhattan")
+    return np.asarray(np.all(known, axis=0) & ~manhattan)
 
 
 def uses_seed(generator: Generator) -> bool:
@@ -86,14 +86,14 @@ def canonical(methods: Methods) -> Methods:
     Decisions by `max` do not depend on the lengths of queries or on its temperature, those by cosine on no lengths at
     all. Rows that are L2-normalised before they are selected as proxies need no second normalisation.
     """
-    by_max = methods.map_part("aggregator", lambda a: type(a) is Max)
-    cosine = methods.map_part("aggregator", lambda a: type(a) is Nearest and a.metric == "cosine")
-    division = methods.map_part("norm_inf", lambda norm: type(norm) in ROW_SCALINGS)
-    selected = methods.map_part("generator", lambda g: type(g) in SELECTED_ROWS)
-    l2_before, l2_after = (methods.map_part(part, lambda norm: type(norm) is L2) for part in ("norm_pre", "norm_post"))
+    by_max = methods.has_type("aggregator", Max)
+    by_cosine = methods.map_part("aggregator", lambda a: type(a) is Nearest and a.metric == "cosine")
+    scales_queries = methods.has_type("norm_inf", *ROW_SCALINGS)
+    unit_rows = methods.has_type("norm_pre", L2) & methods.has_type("generator", *SELECTED_ROWS)
+    l2_after = methods.has_type("norm_post", L2)
     methods = methods.with_part("aggregator", Max(), by_max)
-    methods = methods.with_part("norm_inf", NoNorm(), (by_max | cosine) & division)
-    return methods.with_part("norm_post", NoNorm(), l2_after & (cosine | (l2_before & selected)))
+    methods = methods.with_part("norm_inf", NoNorm(), (by_max | by_cosine) & scales_queries)
+    return methods.with_part("norm_post", NoNorm(), l2_after & (by_cosine | unit_rows))
 
 
 def proxies_needed(aggregator: Aggregator) -> int:
@@ -103,50 +103,42 @@ def proxies_needed(aggregator: Aggregator) -> int:
 
 def most_proxies(generator: Generator, sizes: Array) -> float:
     """The maximum number of proxies of classes of these sizes; infinity if unknown."""
-    if type(generator) in (Mean, LeastSquares):
-        return len(sizes)
-    if type(generator) is AllRows:
-        return float(sizes.sum())
-    if type(generator) in (*NESTED, KMeans, KMedoids, KLeastSquares):
-        return float(np.minimum(sizes, generator.k).sum())  # type: ignore[attr-defined]
-    return float("inf")
+    if type(generator) not in SHAREABLE["generator"]:
+        return np.inf
+    k = np.inf if type(generator) is AllRows else getattr(generator, "k", 1)
+    return float(np.minimum(sizes, k).sum())
 
 
-def serving_requests(requests: Sequence[StateRequest]) -> list[StateRequest]:
-    """For each request, the one whose state contains its state: the largest k of nested generators, any ridge."""
-    largest: dict[object, StateRequest] = {}
-    keys = []
-    for request in requests:
-        g, entropy = request
-        key: object = request
-        if type(g) in NESTED:
-            key = type(g), entropy
-        elif type(g) is LeastSquares:
-            key = LeastSquares
-        elif type(g) is KLeastSquares:
-            key = KLeastSquares, g.k, entropy
-        if key not in largest or getattr(g, "k", 0) > getattr(largest[key].generator, "k", 0):
-            largest[key] = request
-        keys.append(key)
-    return [largest[key] for key in keys]
+def serving_specs(specs: Sequence[ProxySpec]) -> dict[ProxySpec, ProxySpec]:
+    """For each spec of a class, the one whose state contains its state: the largest k if nested, any ridge."""
+    by_k = sorted(specs, key=lambda spec: getattr(spec.generator, "k", 0))
+    largest = {_state_key(spec): spec for spec in by_k}
+    return {spec: largest[_state_key(spec)] for spec in specs}
 
 
-def summarise(X: Array, requests: Sequence[StateRequest]) -> tuple[list[State], list[int]]:
-    """States of a class, and for each request the index of the state that contains its own.
+def _state_key(spec: ProxySpec) -> object:
+    """Equal for specs of a class of which one state can serve all."""
+    kind = type(spec.generator)
+    if kind in NESTED:
+        return kind, spec.seed
+    if kind in (LeastSquares, KLeastSquares):
+        return kind, getattr(spec.generator, "k", 1), spec.seed
+    return spec
+
+
+def summarise(X: Array, label: object, specs: Iterable[ProxySpec]) -> dict[ProxySpec, State]:
+    """The states of a class for several specs.
 
     Generators of one type share work: k-means its seeding and the products of rows, k-medoids the distances between
     rows, ridges the sums of outer products.
     """
-    serving = serving_requests(requests)
-    positions = {request: i for i, request in enumerate(dict.fromkeys(serving))}
-    by_type: dict[type, list[StateRequest]] = {}
-    for request in positions:
-        by_type.setdefault(type(request.generator), []).append(request)
-    states: list[State] = [{}] * len(positions)
+    by_type: dict[type, list[ProxySpec]] = defaultdict(list)
+    for spec in dict.fromkeys(specs):
+        by_type[type(spec.generator)].append(spec)
+    states: dict[ProxySpec, State] = {}
     for kind, same_type in by_type.items():
-        for request, state in zip(same_type, TOGETHER.get(kind, _one_by_one)(X, same_type)):
-            states[positions[request]] = state
-    return states, [positions[request] for request in serving]
+        states.update(zip(same_type, TOGETHER.get(kind, _one_by_one)(X, label, same_type)))
+    return states
 
 
 def prefix(generator: Generator, state: State) -> State:
@@ -156,34 +148,33 @@ def prefix(generator: Generator, state: State) -> State:
     return state
 
 
-def _one_by_one(X: Array, requests: Sequence[StateRequest]) -> list[State]:
-    return [r.generator.summarise(X, np.random.default_rng(r.entropy)) for r in requests]
+def _one_by_one(X: Array, label: object, specs: Sequence[ProxySpec]) -> list[State]:
+    return [spec.generator.summarise(X, class_rng(spec.seed or 0, label)) for spec in specs]
 
 
-def _clusterings(X: Array, requests: Sequence[StateRequest]) -> Any:
-    return kmeans_many([X], [Problem(0, r.generator.k, r.entropy) for r in requests])  # type: ignore[attr-defined]
+def _clusterings(X: Array, label: object, specs: Sequence[ProxySpec]) -> Any:
+    problems = [Problem(0, s.generator.k, class_entropy(s.seed or 0, label)) for s in specs]  # type: ignore[attr-defined]
+    return kmeans_many([X], problems)
 
 
-def _kmeans(X: Array, requests: Sequence[StateRequest]) -> list[State]:
-    return [{"rows": f.centres, "mass": f.mass, "spread": f.spread} for f in _clusterings(X, requests)]
+def _kmeans(X: Array, label: object, specs: Sequence[ProxySpec]) -> list[State]:
+    return [{"rows": f.centres, "mass": f.mass, "spread": f.spread} for f in _clusterings(X, label, specs)]
 
 
-def _k_least_squares(X: Array, requests: Sequence[StateRequest]) -> list[State]:
+def _k_least_squares(X: Array, label: object, specs: Sequence[ProxySpec]) -> list[State]:
     shared, mass = moments(X), np.ones(len(X))
-    return [{**cluster_means(X, mass, f.labels), **shared} for f in _clusterings(X, requests)]
+    return [{**cluster_means(X, mass, f.labels), **shared} for f in _clusterings(X, label, specs)]
 
 
-def _kmedoids(X: Array, requests: Sequence[StateRequest]) -> list[State]:
-    one, none, states = np.ones(len(X)), np.zeros(len(X)), []
+def _kmedoids(X: Array, label: object, specs: Sequence[ProxySpec]) -> list[State]:
+    one, none = np.ones(len(X)), np.zeros(len(X))
     with one_blas_thread():
         pairs = Pairwise(X)
-        for generator, entropy in requests:
-            medoids = generator.search(pairs, one, np.random.default_rng(entropy))  # type: ignore[attr-defined]
-            states.append(medoid_state(X, one, none, medoids))
-    return states
+        medoids = [s.generator.search(pairs, one, class_rng(s.seed or 0, label)) for s in specs]  # type: ignore[attr-defined]
+        return [medoid_state(X, one, none, m) for m in medoids]
 
 
-TOGETHER: dict[type, Callable[[Array, Sequence[StateRequest]], list[State]]] = {
+TOGETHER: dict[type, Callable[[Array, object, Sequence[ProxySpec]], list[State]]] = {
     KMeans: _kmeans,
     KLeastSquares: _k_least_squares,
     KMedoids: _kmedoids,
@@ -196,8 +187,3 @@ def work(generator: Generator, n: int, d: int) -> float:
     if type(generator) is KMedoids:
         return n * n / 10.0 * (d + 4 * k)
     return float(n * d * k) * (40 if type(generator) in (KMeans, KLeastSquares) else 1)
-
-
-def deciding_work(methods: Methods, queries: int) -> Array:
-    """The approximate number of multiplications for one decision of each method."""
-    return queries * np.where(is_shareable(methods), 1e4, 3e5)

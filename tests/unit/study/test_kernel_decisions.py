@@ -6,7 +6,7 @@ import pytest
 from imprint import ImprintClassifier, tasks
 from imprint.core.component import PARTS
 from imprint.core.errors import ImprintError
-from imprint.study import Grid, Held, Study, decide, kernel_decisions, run
+from imprint.study import Grid, Held, Study, evaluate, kernel_decisions, run
 from imprint.study.evaluate import MEASUREMENTS
 
 KERNELS = ("kernel", "kernel(gamma=3.0)", "kernel(noise=0.02, spread=0.5)", "kernel(balance=0.0)")
@@ -40,7 +40,7 @@ def test_every_experiment_is_that_of_a_fresh_classifier(tmp_path, monkeypatch, d
     def forbidden(*_):
         raise AssertionError("the plain path decided")
 
-    monkeypatch.setattr(decide.PlainDecisions, "decide", forbidden)
+    monkeypatch.setattr(evaluate, "_decide_plainly", forbidden)
     monkeypatch.setattr(kernel_decisions, "DISTANCES", 1)  # a few test rows at a time
     monkeypatch.setattr(kernel_decisions, "BLOCK", 5)  # and a few proxies
     norms = {"norm_pre": ["l2", "none"], "norm_post": ["none", "l2", "quantile"], "norm_inf": ["l2", "none"]}

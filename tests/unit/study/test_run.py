@@ -124,7 +124,7 @@ def test_a_failing_unit_is_recorded_and_the_rest_goes_on(tmp_path, deadly, undis
 
 
 def test_a_failing_generator_takes_no_other_along(tmp_path, monkeypatch, undisturbed):
-    def fail(X, requests):
+    def fail(X, label, specs):
         raise ArithmeticError("no centres today")
 
     with monkeypatch.context() as patch:

@@ -7,7 +7,7 @@ from sklearn.metrics import accuracy_score, f1_score
 from imprint import ImprintClassifier, aggregators, generators, normalisers, tasks
 from imprint.core.component import PARTS
 from imprint.kernels import cpu
-from imprint.study import Grid, Held, Study, decide, plan, run
+from imprint.study import Grid, Held, Study, evaluate, plan, run, vote_decisions
 from imprint.study.proxies import UnitProxies
 from imprint.study.sharing import is_shareable
 from imprint.study.work_graph import build
@@ -115,14 +115,11 @@ def test_shared_proxies_are_those_of_a_head(source):
         data = source.open("a", "one")
         graph = build(unit, data.y, data.y_test)
         proxies = UnitProxies(graph, data.X)
-        plain_path = decide.PlainDecisions(graph, proxies, data.X_test)
-        proxies_of: dict[object, int] = {}
-        for i in np.flatnonzero(is_shareable(graph.methods)).tolist():
-            d = graph.decisions[i]
-            if proxies_of.setdefault((d.spec, d.split, d.norm_post), i) == i:
-                shared = np.concatenate([part.rows for part in proxies.parts(d.spec, d.split, d.norm_post)])
-                np.testing.assert_allclose(shared, plain_path.head(i).proxies.weights, rtol=1e-5, atol=1e-7)
-                known += 1
+        shareable = [graph.decisions[i] for i in np.flatnonzero(is_shareable(graph.methods)).tolist()]
+        for d in {(d.spec, d.split, d.norm_post): d for d in shareable}.values():
+            shared = np.concatenate([part.rows for part in proxies.parts(d.spec, d.split, d.norm_post)])
+            np.testing.assert_allclose(shared, proxies.head(d).proxies.weights, rtol=1e-5, atol=1e-7)
+            known += 1
     assert known > 300
 
 
@@ -146,8 +143,9 @@ def test_components_from_outside_run_plainly(source, tmp_path):
 @pytest.mark.parametrize("held", [1, 2**25], ids=["little memory", "much memory"])
 def test_engines_and_memory_change_nothing(source, tmp_path, monkeypatch, compiled, held):
     monkeypatch.setattr(cpu, "policy", cpu.Policy(compiled_from=compiled))
-    monkeypatch.setattr(decide, "PROXY_NUMBERS", held)
-    monkeypatch.setattr(decide, "SCORES", 2000 if held == 1 else 2**22)
+    monkeypatch.setattr(evaluate, "PROXY_NUMBERS", held)
+    for module in (evaluate, vote_decisions):
+        monkeypatch.setattr(module, "SCORES", 2000 if held == 1 else 2**22)
     grid = Grid(
         norm_pre=["none", "l2"],
         generator=["all", "kmeans", "fps"],
