@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from imprint import backbones, datasets, recipes
-from imprint.cli._run import application
+from imprint.cli._run import SUMMARIES, application, load_command
 from imprint.core.component import rule
 from imprint.core.family import Family
 
@@ -120,7 +120,7 @@ def names(p: Any) -> str:
 
 def option(p: Any) -> list[str]:
     default = p.opts[0] if p.default is True else p.default
-    shown = "needed" if p.required else "" if default in (None, False) else f"`{default}`"
+    shown = "needed" if p.required else "" if default in (None, False, "") else f"`{default}`"
     return [names(p), getattr(p, "help", "") or "", shown]
 
 
@@ -141,7 +141,8 @@ def commands() -> str:
     lines = ["# Commands", "", NOTE, "", *prose(whole.help)]
     lines += table("option, meaning, default", [option(p) for p in whole.params if not p.name.endswith("_completion")])
     lines += ["[The command line](../cli.md) explains them with examples, JSON shapes and exit codes.", ""]
-    lines += command_section("imprint", whole)
+    for name in SUMMARIES:
+        lines += command_section(f"imprint {name}", load_command(name))
     return "\n".join(lines).rstrip() + "\n"
 
 

@@ -8,10 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from imprint.core.errors import FileError, ParameterError
-from imprint.core.files import container
 from imprint.core.files.atomic import home
-from imprint.imprinter import Imprinter
-from imprint.modalities import Modality
 
 
 def quoted(*command: object) -> str:
@@ -27,11 +24,12 @@ def check_csv(command: str, arguments: Sequence[str]) -> None:
             raise ParameterError(f"--csv takes no file name: imprint {command} ... --csv > {word}.")
 
 
-def check_model(path: Path) -> None:
+def check_model(path: Path | None) -> Path | None:
     """Refuse a model file that does not exist, and name the command that writes one."""
-    if not path.exists():
+    if path is not None and not path.exists():
         command = quoted("imprint", "fit", "FOLDER", "-o", path)
         raise FileError(f"{path}: no such file; to fit a model: {command}.")
+    return path
 
 
 def check_writable(path: Path, replaceable: Callable[[Path], bool] | None = None, otherwise: str = "") -> None:
@@ -49,31 +47,16 @@ def check_writable(path: Path, replaceable: Callable[[Path], bool] | None = None
         raise FileError(f"Cannot write {path}: it exists and {otherwise}; choose another name.")
 
 
-def check_page(path: Path | None) -> None:
+def check_page(path: Path | None) -> Path | None:
     """Refuse to write a page over anything but a page of imprint."""
-    from imprint.evaluation.page.document import is_page
-
     if path is not None:
+        from imprint.evaluation.page.document import is_page
+
         check_writable(path, is_page, "is not a page of imprint")
+    return path
 
 
-def is_model(path: Path) -> bool:
-    """Whether a file is a model."""
-    try:
-        container.read(path)
-    except FileError:
-        return False
-    return True
-
-
-def choose_backbone(model: Imprinter, kind: Modality) -> None:
-    """Choose the default backbone for some data if none was named; refuse a cache that cannot be written."""
-    model.embedder.choose(kind)
-    if model.embedder.cache and kind.needs_backbone:
-        check_home()
-
-
-def check_home(optional: bool = True) -> None:
+def check_home(advice: str = ", or disable the cache with --no-cache") -> None:
     """Refuse a cache folder that cannot be written to, and say what to do instead."""
     folder = home()
     try:
@@ -81,6 +64,5 @@ def check_home(optional: bool = True) -> None:
         with tempfile.TemporaryFile(dir=folder):
             return
     except OSError as e:
-        instead = ", or disable the cache with --no-cache" if optional else ""
-        reason = f"{e.strerror}; set IMPRINT_HOME to another folder{instead}"
+        reason = f"{e.strerror}; set IMPRINT_HOME to another folder{advice}"
         raise FileError(f"Cannot cache embeddings in {folder}: {reason}.") from None

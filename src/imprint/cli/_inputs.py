@@ -29,24 +29,18 @@ def inputs(given: Sequence[str], kind: Modality, text_column: str | None = None,
         values += _standard_input(kind) if word == STANDARD_INPUT else [word if texts else _value(word, kind)]
     if not values:
         raise ParameterError("predict: standard input has no lines.")
-    tables = [value for value in values if isinstance(value, Path) and is_table(value)]
-    if not kind.needs_backbone or (kind.typed and tables):
-        return read_table(values, kind, text_column)
-    if kind.typed or any(isinstance(value, bytes) for value in values):
-        return _of_values(values, kind)
-    return datasets.load_files(values, kind.name)
-
-
-def read_table(values: Sequence[Any], kind: Modality, text_column: str | None) -> Split:
-    """All rows of one table, of any split."""
-    if len(values) > 1:
-        raise ParameterError(f"predict: give one table at a time, not {len(values)} arguments.")
-    path = Path(values[0])
-    if not path.exists():
-        raise FileError(f"There is no file {path}; a model of {kind.plural} reads a table, a .npz or a .npy file.")
-    if table_suffix(path) is not None:
-        return load_table(path, None, labelled=False, text_column=text_column)
-    return datasets.load(path, "train", labelled=False, text_column=text_column)
+    paths = [value for value in values if isinstance(value, Path)]
+    if not kind.needs_backbone or (kind.typed and any(map(table_suffix, paths))):
+        return _table(values, kind, text_column)
+    if not kind.typed and len(paths) == len(values):
+        return datasets.load_files(paths, kind.name)
+    items: list[Any] = []
+    for value in values:
+        is_folder = isinstance(value, Path) and value.is_dir()
+        items += map(Path, datasets.load_files([value], kind.name).names) if is_folder else [value]
+    names = ["standard input" if isinstance(item, bytes) else str(item) for item in items]
+    names = [name if name.strip() else kind.name_of(name, i) for i, name in enumerate(names)]
+    return Split(GivenInputs(kind, items), NO_LABELS, names, (), kind.name)
 
 
 def relative_names(names: Sequence[str], given: Sequence[str]) -> Sequence[str]:
@@ -56,6 +50,18 @@ def relative_names(names: Sequence[str], given: Sequence[str]) -> Sequence[str]:
         return names
     root = os.path.commonpath(folders) + os.sep
     return [name.removeprefix(root) for name in names]
+
+
+def _table(values: Sequence[Any], kind: Modality, text_column: str | None) -> Split:
+    """All rows of one table, of any split."""
+    if len(values) > 1:
+        raise ParameterError(f"predict: give one table at a time, not {len(values)} arguments.")
+    path = Path(values[0])
+    if not path.exists():
+        raise FileError(f"There is no file {path}; a model of {kind.plural} reads a table, a .npz or a .npy file.")
+    if table_suffix(path):
+        return load_table(path, None, labelled=False, text_column=text_column)
+    return datasets.load(path, labelled=False, text_column=text_column)
 
 
 def _value(word: str, kind: Modality) -> str | Path:
@@ -69,24 +75,9 @@ def _value(word: str, kind: Modality) -> str | Path:
         exists = path.exists()
     except OSError:  # longer than any file name
         return word
-    if not exists and (is_table(path) or of_file(word) is not None):
+    if not exists and (table_suffix(path) or of_file(word)):
         raise FileError(f"There is no file {word}; to classify these words as a text, add --text.")
     return path if exists else word
-
-
-def is_table(path: str | Path) -> bool:
-    return table_suffix(path) is not None
-
-
-def _of_values(values: Sequence[Any], kind: Modality) -> Split:
-    """Texts, files and the bytes of standard input, one input each; a folder stands for the files below it."""
-    items: list[Any] = []
-    for value in values:
-        folder = isinstance(value, Path) and value.is_dir()
-        items += [Path(name) for name in datasets.load_files([value], kind.name).names] if folder else [value]
-    names = ["standard input" if isinstance(item, bytes) else str(item) for item in items]
-    names = [name if name.strip() else kind.name_of(name, i) for i, name in enumerate(names)]
-    return Split(GivenInputs(kind, items), NO_LABELS, names, (), kind.name)
 
 
 def _standard_input(kind: Modality) -> list[Any]:

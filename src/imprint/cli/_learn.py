@@ -1,4 +1,4 @@
-"""What `fit`, `add` and `forget` share: embedding with progress, and the report on the model."""
+"""What commands about models share: embedding with progress, evaluation, and the report on a model."""
 
 from pathlib import Path
 from typing import Any
@@ -7,75 +7,80 @@ import numpy as np
 
 from imprint import datasets
 from imprint.cli import _terminal as terminal
-from imprint.cli._files import choose_backbone, quoted
-from imprint.cli._progress import progress_bars
+from imprint.cli._files import check_home, quoted
+from imprint.cli._options import TagColumns
 from imprint.core.label_sets import indicator
 from imprint.evaluation.evaluation import Evaluation, describe_expected, evaluation
-from imprint.evaluation.labelled_rows import all_splits, gather
+from imprint.evaluation.labelled_rows import LabelledRows
 from imprint.evaluation.tags import TagEvaluation, tag_evaluation
 from imprint.imprinter import Embedded, Imprinter
+from imprint.modalities import Modality
 from imprint.tags import TagHead
 
 
-def embed(model: Imprinter, spec: str, **columns: Any) -> tuple[Embedded, tuple[str, ...]]:
-    """The embeddings of labelled data, with progress, and the names of the parts of the data (`train`, `test`).
+def choose_backbone(model: Imprinter, kind: Modality) -> None:
+    """Choose the default backbone for some data if none was named; refuse a cache that cannot be written."""
+    model.embedder.choose(kind)
+    if model.embedder.cache and kind.needs_backbone:
+        check_home()
 
-    Prints a description of the data, and names inputs that cannot be read.
+
+def embed(model: Imprinter, data: str, columns: TagColumns) -> tuple[Embedded, bool]:
+    """The embeddings of labelled data, with progress, and whether the data have a test part.
+
+    Prints a description of the data.
     """
-    with progress_bars() as bars:
+    with terminal.progress_bars() as bars:
         nesting = model.embedder.nesting(model.classes_.tolist() if model.fitted else ())
-        split = datasets.load(spec, "train", progress=bars.download, tree=nesting, **columns)
+        split = datasets.load(data, "train", progress=bars.download, tree=nesting, **vars(columns))
         choose_backbone(model, split.kind)
         by = f", by {model.embedder.spec}" if split.kind.needs_backbone else ""
         terminal.note(f"{split.found}{by}.")
-        if "test" in split.parts:
+        if has_test := "test" in split.parts:
             terminal.note("The data have a train and a test part: this uses train; test is for evaluation.")
         rows = model.embedder.labelled(split, progress=bars.embedding())
     for line in rows.notices:
         terminal.note(line)
-    terminal.skipped(rows.skipped)
-    return rows, split.parts
+    return rows, has_test
 
 
-def evaluate_on_test(model: Imprinter, spec: str, columns: dict[str, Any]) -> Evaluation | TagEvaluation:
-    """The accuracy of the model on the test part of the data."""
-    with progress_bars() as bars:
-        tree = model.embedder.nesting(model.classes_.tolist())
-        rows = gather(model, all_splits(spec, tree=tree, **columns)[-1:], bars.embedding("Testing"))
+def evaluate(model: Imprinter, rows: LabelledRows) -> Evaluation | TagEvaluation:
+    """The results of a model on labelled rows."""
     if isinstance(head := model.state.head, TagHead):
         return tag_evaluation(head, rows.X, rows.y, rows.paths, rows.skipped)
-    return evaluation(model.predict_proba(rows.embedded()), model.classes_, rows.y, rows.paths, rows.skipped)
+    P = model.predict_proba(rows.embedded())
+    return evaluation(P, model.classes_, rows.y, rows.paths, rows.skipped, tree=model.tree)
 
 
 def report(
     model: Imprinter,
     path: Path,
-    rows: Embedded | None,
     json: bool,
+    rows: Embedded | None = None,
     tested: Evaluation | TagEvaluation | None = None,
 ) -> None:
     """Print the content of the model file, and a next command."""
-    rows_per_class = {} if rows is None else _rows_per_class(rows)
-    if json:
-        facts = {
-            "model": str(path),
-            "classes": model.classes_.tolist(),
-            "proxies": len(model.state.head.proxies.labels),
-            "rows": rows_per_class,
-            **_expected(model),
-            **({"test": _test_figures(tested)} if tested else {}),
-            "skipped": [{"path": s.name, "reason": s.reason} for s in rows.skipped] if rows else [],
-        }
-        terminal.emit(facts)
-        return
     head, kind, classes = model.state.head, model.embedder.kind, model.classes_
+    rows_per_class = {} if rows is None else _rows_per_class(rows)
+    proxies = len(head.proxies.labels)
+    if json:
+        facts = {"model": str(path), "classes": classes.tolist(), "proxies": proxies, "rows": rows_per_class}
+        if model.calibrated:
+            values = [model.expected_accuracy_, *model.expected_interval_]
+            accuracy, *interval = (round(v, 6) if np.isfinite(v) else None for v in values)
+            facts |= {"expected_accuracy": accuracy, "expected_interval": interval}
+        if tested is not None:
+            figures = ("mean_average_precision", "macro_f1", "micro_f1") if isinstance(tested, TagEvaluation) else ()
+            facts["test"] = {name: getattr(tested, name) for name in ("accuracy", *figures, "rows")}
+        terminal.emit(facts | {"skipped": [{"path": s.name, "reason": s.reason} for s in rows.skipped] if rows else []})
+        return
     noun = "label" if head.tags else "class"
     if rows is not None:
         imprinted = 0 if rows.y is None else len(rows.y)
         terminal.note(f"Imprinted {kind.count(imprinted)} of {terminal.count(len(rows_per_class), noun)}.")
         if model.state.named:
             terminal.note("The class names serve as one more example each (--no-names leaves them out).")
-    size = f"{terminal.count(len(classes), noun)}, {terminal.count(len(head.proxies.labels), 'proxy')}"
+    size = f"{terminal.count(len(classes), noun)}, {terminal.count(proxies, 'proxy')}"
     terminal.note(f"{path}: {size}, {terminal.bytes_of(path)}.")
     for line in describe_expected(head, kind.plural):
         terminal.note(line)
@@ -92,22 +97,8 @@ def report(
         terminal.note(f"Next: {quoted('imprint', 'predict', path, example)}")
 
 
-def _expected(model: Imprinter) -> dict[str, Any]:
-    """The expected accuracy of a calibrated model and its interval; null if unknown."""
-    if not model.calibrated:
-        return {}
-    values = [model.expected_accuracy_, *model.expected_interval_]
-    accuracy, low, high = (round(v, 6) if np.isfinite(v) else None for v in values)
-    return {"expected_accuracy": accuracy, "expected_interval": [low, high]}
-
-
-def _test_figures(tested: Evaluation | TagEvaluation) -> dict[str, Any]:
-    figures = ("mean_average_precision", "macro_f1", "micro_f1") if isinstance(tested, TagEvaluation) else ()
-    return {name: getattr(tested, name) for name in ("accuracy", *figures, "rows")}
-
-
-def _rows_per_class(rows: Embedded) -> dict[str, int]:
-    if rows.tags is not None and rows.y is not None:
-        return dict(zip(map(str, rows.tags), indicator(rows.y.tolist(), rows.tags).sum(axis=0).tolist()))
+def _rows_per_class(rows: Embedded) -> dict[str, Any]:
     labels, counts = np.unique(np.asarray(rows.y), return_counts=True)
+    if rows.tags is not None and rows.y is not None:
+        labels, counts = np.asarray(rows.tags), indicator(rows.y.tolist(), rows.tags).sum(axis=0)
     return dict(zip(map(str, labels.tolist()), counts.tolist()))

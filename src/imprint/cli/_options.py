@@ -1,20 +1,16 @@
-"""Options that several commands share."""
+"""Options that several commands share: single ones, and groups that a command receives as one value."""
 
-from enum import StrEnum
+from collections.abc import Callable
+from dataclasses import dataclass, fields, is_dataclass
+from functools import wraps
+from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import Annotated, get_args
+from typing import Any
 
-import typer
+from typer import Argument, Option
 
 from imprint import recipes
-
-
-class Way(StrEnum):
-    """How pre-trained and new classes compete."""
-
-    margin = "margin"
-    qi = "qi"
-    done = "done"
+from imprint.cli._files import check_model, check_page
 
 
 def _backbones() -> list[str]:
@@ -23,112 +19,108 @@ def _backbones() -> list[str]:
     return backbones.names()
 
 
-Model = Annotated[Path, typer.Argument(metavar="FILE", help="A model that `imprint fit` wrote.", show_default=False)]
-Data = Annotated[
-    str,
-    typer.Argument(
-        metavar="DATA",
-        help="A folder with one sub-folder of pictures or sounds per class; a table of texts or embeddings (.csv .tsv "
-        ".jsonl .parquet); embeddings as .npz, or .npy with --labels; or a data set, see `imprint list datasets`.",
-        show_default=False,
-    ),
-]
-OptionalData = Annotated[str | None, *get_args(Data)[1:]]
-Names = Annotated[
-    bool | None,
-    typer.Option(
-        "--names/--no-names",
-        help="Use the name of each class as one more example. [default: for texts, if names and examples agree]",
-        show_default=False,
-    ),
-]
-Classes = Annotated[
-    str | None,
-    typer.Option(metavar="NAMES", help="Classes without examples: their names, separated by commas."),
-]
-Tree = Annotated[
-    bool | None,
-    typer.Option(
-        "--tree/--flat",
-        help="Read sub-folders of classes, and labels such as animal/cat, as a tree of classes, or each top folder as "
-        "one class. [default: a tree, unless the sub-folders have numbers as names]",
-        show_default=False,
-    ),
-]
-Labels = Annotated[
-    Path | None, typer.Option("--labels", metavar="FILE", help="One label per row, for a .npy file of embeddings.")
-]
-LabelColumn = Annotated[
-    str | None,
-    typer.Option(metavar="NAME", help="The column of labels in a table; several, as NAME,NAME: tags. [default: label]"),
-]
-Separator = Annotated[
-    str | None,
-    typer.Option(
+MODEL = Argument(metavar="FILE", help="A model that `imprint fit` wrote.", callback=check_model)
+DATA_HELP = (
+    "A folder with one sub-folder of pictures or sounds per class; a table of texts or embeddings (.csv .tsv .jsonl "
+    ".parquet); embeddings as .npz, or .npy with --labels; or a data set, see `imprint list datasets`."
+)
+DATA = Argument(metavar="DATA", help=DATA_HELP)
+TREE = Option(
+    None,
+    "--tree/--flat",
+    help="Read sub-folders of classes, and labels such as animal/cat, as a tree of classes, or each top folder as one "
+    "class. [default: a tree, unless the sub-folders have numbers as names]",
+)
+TEXT_COLUMN = Option(None, metavar="NAME", help="The column of texts in a table. [default: text]")
+BACKBONE = Option(
+    None,
+    "--backbone",
+    "-b",
+    help="Network, see `imprint list backbones`. [default: efficientnet_lite0 for pictures, minilm for texts, yamnet "
+    "for sounds]",
+    autocompletion=_backbones,
+)
+MOVED_BACKBONE = Option(
+    None, "--backbone", "-b", help="New path of the model's backbone (onnx:FILE), if its file has moved."
+)
+RECIPE = Option(
+    None,
+    "--recipe",
+    "-r",
+    help="A method by name, see `imprint list recipes`. [default: kernel]",
+    autocompletion=recipes.names,
+)
+DEVICE = Option("cpu", help="Device of the backbone: cpu or cuda.")
+THREADS = Option(None, min=1, help="Maximum number of cores for the backbone. [default: all]")
+ENGINE = Option("local", help="local, or ray: the cluster at RAY_ADDRESS.")
+CACHE = Option(True, "--cache/--no-cache", help="Cache embeddings, so that repeated runs are fast.")
+JSON = Option(False, "--json", help="JSON on standard output, for programs.")
+PAGE = Option(None, metavar="FILE", help="Write the result as one HTML page.", callback=check_page)
+
+
+@dataclass
+class DataColumns:
+    """Where the labels and the texts of data are."""
+
+    labels: Path | None = Option(None, metavar="FILE", help="One label per row, for a .npy file of embeddings.")
+    label_column: str | None = Option(
+        None, metavar="NAME", help="The column of labels in a table; several, as NAME,NAME: tags. [default: label]"
+    )
+    text_column: str | None = TEXT_COLUMN
+
+
+@dataclass
+class TagColumns(DataColumns):
+    """The same for data whose inputs may have several labels."""
+
+    separator: str | None = Option(
+        None,
         metavar="TEXT",
         help="Inputs may have several labels (tags): cells of a table are split at TEXT, such as '|', and equal files "
         "in several folders are one input.",
-    ),
-]
-TextColumn = Annotated[str | None, typer.Option(metavar="NAME", help="The column of texts in a table. [default: text]")]
-Backbone = Annotated[
-    str | None,
-    typer.Option(
-        "--backbone",
-        "-b",
-        help="Network, see `imprint list backbones`. [default: efficientnet_lite0 for pictures, minilm for texts, "
-        "yamnet for sounds]",
-        autocompletion=_backbones,
-    ),
-]
-MovedBackbone = Annotated[
-    str | None,
-    typer.Option("--backbone", "-b", help="New path of the model's backbone (onnx:FILE), if its file has moved."),
-]
-Recipe = Annotated[
-    str | None,
-    typer.Option(
-        "--recipe",
-        "-r",
-        help="A method by name, see `imprint list recipes`. [default: kernel]",
-        autocompletion=recipes.names,
-    ),
-]
-KeepHead = Annotated[
-    bool,
-    typer.Option("--keep-head", help="Keep the classes that the network was pre-trained on, such as ImageNet's."),
-]
-KeepBy = Annotated[
-    Way | None,
-    typer.Option(help="How pre-trained and new classes compete. Implies --keep-head. [default: margin]"),
-]
-Generator = Annotated[
-    str | None, typer.Option(help="How proxies are computed, such as 'kmeans(k=5)'. [default: that of the recipe]")
-]
-Proxies = Annotated[
-    int | None,
-    typer.Option(min=1, help="Maximum number of proxies per class, a budget of memory and time. [default: 50]"),
-]
-Aggregator = Annotated[
-    str | None, typer.Option(help="How proxies score classes, such as 'nearest(m=3)'. [default: that of the recipe]")
-]
-Centres = Annotated[
-    int | None,
-    typer.Option(
-        min=1,
-        help="Maximum number of proxies in the linear system of kernel (Nystroem centres). [default: 4096]",
-    ),
-]
-NormPre = Annotated[str | None, typer.Option(help="Normalisation of training embeddings: none or l2.")]
-NormPost = Annotated[str | None, typer.Option(help="Normalisation of proxies: none, l2 or quantile.")]
-NormInf = Annotated[str | None, typer.Option(help="Normalisation of the embeddings of new inputs: none or l2.")]
-Calibrate = Annotated[
-    bool, typer.Option("--calibrate/--no-calibrate", help="Calibrate probabilities, and estimate accuracy and `known`.")
-]
-Seed = Annotated[int, typer.Option(help="Random seed; the same data and seed give the same model.", min=0)]
-Device = Annotated[str, typer.Option(help="Device of the backbone: cpu or cuda.")]
-Threads = Annotated[int | None, typer.Option(help="Maximum number of cores for the backbone. [default: all]", min=1)]
-Engine = Annotated[str, typer.Option(help="local, or ray: the cluster at RAY_ADDRESS.")]
-Cache = Annotated[bool, typer.Option("--cache/--no-cache", help="Cache embeddings, so that repeated runs are fast.")]
-Json = Annotated[bool, typer.Option("--json", help="JSON on standard output, for programs.")]
-Page = Annotated[Path | None, typer.Option(metavar="FILE", help="Write the result as one HTML page.")]
+    )
+
+
+@dataclass
+class Network:
+    """A backbone and what it runs on."""
+
+    backbone: str | None = BACKBONE
+    device: str = DEVICE
+    threads: int | None = THREADS
+
+
+@dataclass
+class CachedNetwork(Network):
+    """A backbone whose embeddings may be cached."""
+
+    cache: bool = CACHE
+
+
+@dataclass
+class NetworkOfModel(CachedNetwork):
+    """The backbone of a model file."""
+
+    backbone: str | None = MOVED_BACKBONE
+
+
+def expanded(command: Callable[..., Any]) -> Callable[..., Any]:
+    """A command as typer takes it: each group, a dataclass, is replaced by its options as single parameters."""
+    groups: dict[str, Any] = {
+        name: p.annotation for name, p in signature(command).parameters.items() if is_dataclass(p.annotation)
+    }
+
+    @wraps(command)
+    def call(**values: Any) -> Any:
+        for name, group in groups.items():
+            values[name] = group(**{field.name: values.pop(field.name) for field in fields(group)})
+        return command(**values)
+
+    parameters = []
+    for name, p in signature(command).parameters.items():
+        options = fields(groups[name]) if name in groups else ()
+        parameters += [p.replace(name=o.name, annotation=o.type, default=o.default) for o in options] or [p]
+    keywords = [p.replace(kind=Parameter.KEYWORD_ONLY) for p in parameters]
+    call.__signature__ = Signature(keywords)  # type: ignore[attr-defined]
+    call.__annotations__ = {p.name: p.annotation for p in keywords}
+    return call

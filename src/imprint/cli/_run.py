@@ -4,12 +4,13 @@ import io
 import os
 import re
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from importlib import import_module
 from types import TracebackType
-from typing import Annotated, Any
+from typing import Any
 
 import typer
+from typer import Option
 from typer.core import TyperGroup
 from typer.main import get_command
 
@@ -37,7 +38,7 @@ SUMMARIES = {
     "suggest": "Choose which unlabelled inputs to label next.",
     "watch": "Classify new files in a folder, and report drift.",
 }
-"""Every command, a module of this folder, and the first sentence of its help."""
+"""Every command, a module of this folder, and the first sentence of its docstring, which is its help."""
 FAILED, REFUSED = 1, 2
 """Exit codes in addition to 0 and `cli.STOPPED`: some inputs failed; invalid usage or input."""
 DEBUG = "--debug"
@@ -48,7 +49,9 @@ UsageError: Any = typer.BadParameter.__base__  # typer does not export it
 def run(args: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
     words, debug = _without_debug(sys.argv[1:] if args is None else args)
-    _escape_unknown_characters()
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # characters that the terminal's encoding does not have
     if not debug:
         sys.excepthook = _print_one_line
     try:
@@ -60,6 +63,14 @@ def run(args: Sequence[str] | None = None) -> int:
         return FAILED if isinstance(e, UnreadableInput) else REFUSED
 
 
+def _without_debug(args: Sequence[str]) -> tuple[list[str], bool]:
+    """Remove `--debug`, which may be anywhere before a `--`."""
+    words = list(args)
+    end = words.index("--") if "--" in words else len(words)
+    others = [w for w in words[:end] if w != DEBUG]
+    return others + words[end:], len(others) < end
+
+
 def _call(words: list[str]) -> int:
     try:  # calling a Typer would set its own excepthook
         result = application().main(args=words, prog_name="imprint", standalone_mode=False)
@@ -67,19 +78,20 @@ def _call(words: list[str]) -> int:
     except SystemExit as e:
         code = e.code if isinstance(e.code, int) else FAILED
     except UsageError as e:
-        code = _refuse(e)
+        _explain(e)
+        code = REFUSED
     code = _flush(code)
     if code == cli.STOPPED:  # typer's exit code after Ctrl-C
         raise KeyboardInterrupt
     return code
 
 
-def _refuse(error: Any) -> int:
+def _explain(error: Any) -> None:
     """Print how a command is used and what is wrong with this use of it."""
     context, sentence = error.ctx, error.format_message()
     if type(error).__name__ == "NoArgsIsHelpError":
         sys.stderr.write(f"{context.get_help()}\n")
-        return REFUSED
+        return
     option: Any = getattr(error, "option_name", None)
     parameter: Any = getattr(error, "param", None)
     if context is not None:
@@ -92,7 +104,6 @@ def _refuse(error: Any) -> int:
         meaning = parameter.help.rstrip(".")
         sentence = f"{name} is missing: {meaning[:1].lower()}{meaning[1:]}"
     _terminal.fail(sentence if sentence.endswith("?") else f"{sentence.rstrip('.')}.")
-    return REFUSED
 
 
 def _is_option(parameter: Any) -> bool:
@@ -102,8 +113,8 @@ def _is_option(parameter: Any) -> bool:
 
 def _with_options(sentence: str, words: Sequence[str]) -> str:
     """An error in the terms of the command line: `--label-column` for `label_column`, `--level 3` for `level=3`."""
-    command: Any = LazyCommands().get(next((word for word in words if word in SUMMARIES), ""))
-    options = [p.name for p in getattr(command, "params", ()) if _is_option(p)]
+    name = next((word for word in words if word in SUMMARIES), None)
+    options = [p.name for p in getattr(load_command(name), "params", ()) if _is_option(p)] if name else []
     sentence = re.sub(rf"^({'|'.join(options) or '-'})=(\w+): ", r"--\1 \2: ", sentence)
     names = [name for name in options if "_" in name]
     if not names:
@@ -113,30 +124,26 @@ def _with_options(sentence: str, words: Sequence[str]) -> str:
     return parameters.sub(lambda match: f"--{match[1].replace('_', '-')}", rule) + known + listed
 
 
-class LazyCommands(Mapping[str, Any]):
-    """The commands by name. A command is imported when it is used, so that others start fast."""
+def load_command(name: str) -> Any:
+    """A command, or a group of commands, for typer."""
+    from imprint.cli._options import expanded  # loads recipes
 
-    def __getitem__(self, name: str) -> Any:
-        if name not in SUMMARIES:
-            raise KeyError(name)
-        module = import_module(f"imprint.cli.{name}")
-        if not (app := getattr(module, "app", None)):  # `app` is a group of commands
-            app = typer.Typer(add_completion=False, rich_markup_mode=None)
-            app.command(name)(module.command)
-        command = get_command(app)
-        command.name = name
-        return command
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(SUMMARIES)
-
-    def __len__(self) -> int:
-        return len(SUMMARIES)
+    module = import_module(f"imprint.cli.{name}")
+    app = typer.Typer(add_completion=False, rich_markup_mode=None, no_args_is_help=True, help=module.__doc__)
+    for function in getattr(module, "COMMANDS", None) or [module.command]:
+        app.command(help=function.__doc__ or module.__doc__)(expanded(function))
+    command = get_command(app)
+    command.name = name
+    return command
 
 
 class _Group(TyperGroup):
+    """All commands. A command is imported when it is used, so that others start fast."""
+
+    def get_command(self, ctx: Any, name: str) -> Any:
+        return load_command(name) if name in SUMMARIES else None
+
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """List the commands without importing them."""
         with formatter.section("Commands"):
             formatter.write_dl(list(SUMMARIES.items()))
 
@@ -146,17 +153,15 @@ def application() -> Any:
     app = typer.Typer(cls=_Group, no_args_is_help=True, rich_markup_mode=None, context_settings=CONTEXT)
     app.callback(invoke_without_command=True)(_main)
     group: Any = get_command(app)
-    group.commands = LazyCommands()
+    group.commands = dict.fromkeys(SUMMARIES)
     return group
 
 
 def _main(
     context: typer.Context,
-    version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
-    verbose: Annotated[
-        bool, typer.Option("--verbose", help="With --version: print what a bug report needs.", show_default=False)
-    ] = False,
-    debug: Annotated[bool, typer.Option(DEBUG, help="Show where an error comes from.")] = False,
+    version: bool = Option(False, "--version", help="Print the version."),
+    verbose: bool = Option(False, "--verbose", help="With --version: print what a bug report needs."),
+    debug: bool = Option(False, DEBUG, help="Show where an error comes from."),
 ) -> None:
     """Make classifiers from pictures, texts, sounds or embeddings, without training.
 
@@ -175,21 +180,6 @@ def _main(
         raise typer.BadParameter("it goes with --version.", context, param_hint="--verbose")
     if context.invoked_subcommand is None:
         raise typer.BadParameter("name a command; `imprint --help` lists them.", context, param_hint="COMMAND")
-
-
-def _without_debug(args: Sequence[str]) -> tuple[list[str], bool]:
-    """Remove `--debug`, which may be anywhere before a `--`."""
-    words = list(args)
-    end = words.index("--") if "--" in words else len(words)
-    others = [w for w in words[:end] if w != DEBUG]
-    return others + words[end:], len(others) < end
-
-
-def _escape_unknown_characters() -> None:
-    """Escape characters that the terminal's encoding does not have, instead of failing."""
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")
 
 
 def _flush(code: int) -> int:

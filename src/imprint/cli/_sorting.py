@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from itertools import count
 from pathlib import Path
 
-from imprint.core.errors import FileError
+from imprint.core.errors import reporting
 from imprint.core.tree import path_of
 
 
@@ -18,11 +18,9 @@ def copy_files(files: Iterable[tuple[str, Path]], link: bool = False) -> int:
     """
     new = 0
     for name, folder in files:
-        try:
+        with reporting("write", folder):
             folder.mkdir(parents=True, exist_ok=True)
             new += _put(Path(name), folder, link)
-        except OSError as e:
-            raise FileError(f"Cannot write {folder}: {e.strerror or e}.") from None
     return new
 
 
@@ -42,18 +40,14 @@ def folder_name(label: str) -> str:
 
 
 def _put(source: Path, folder: Path, link: bool) -> bool:
-    """Whether the file was not in the folder yet."""
-    names = (source.name if n == 0 else f"{source.stem}-{n}{source.suffix}" for n in count())
-    for target in (folder / name for name in names):
-        if target.is_symlink() or target.exists():
-            if target.exists() and filecmp.cmp(source, target, shallow=False):
-                return False
-        elif link:
-            os.symlink(source.resolve(), target)
+    """Copy or link a file under its name, or the first numbered one that is free; whether it was not there yet."""
+    targets = (folder / (f"{source.stem}-{n}{source.suffix}" if n else source.name) for n in count())
+    for target in targets:
+        if not os.path.lexists(target):
+            os.symlink(source.resolve(), target) if link else _copy(source, target)
             return True
-        else:
-            _copy(source, target)
-            return True
+        if target.exists() and filecmp.cmp(source, target, shallow=False):
+            break
     return False
 
 

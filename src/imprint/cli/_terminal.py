@@ -1,19 +1,20 @@
-"""Data to standard output, messages to standard error; colours only on a terminal."""
+"""Data to standard output, messages and progress to standard error; colours only on a terminal."""
 
+import io
 import json
 import os
 import sys
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from rich.console import Console
     from rich.text import Text
 
-    from imprint.embeddings import Skipped
+    from imprint.embeddings import EmbeddingProgress, Skipped
 
 MOST_NAMED = 10
 JOINERS = "\u200c\u200d"  # part of words and emoji
@@ -29,11 +30,11 @@ def printable(text: object, keep: str = "") -> str:
     >>> printable("cat\\x1b[2J\\n")
     'cat\\\\x1b[2J\\\\n'
     """
-    return "".join(c if c in keep or not _control(c) else c.encode("unicode_escape").decode() for c in str(text))
 
+    def is_control(c: str) -> bool:
+        return unicodedata.category(c) in ("Cc", "Cf", "Zl", "Zp") and c not in JOINERS + keep
 
-def _control(c: str) -> bool:
-    return unicodedata.category(c) in ("Cc", "Cf", "Zl", "Zp") and c not in JOINERS
+    return "".join(c.encode("unicode_escape").decode() if is_control(c) else c for c in str(text))
 
 
 def write(text: str) -> None:
@@ -46,20 +47,19 @@ def emit(value: Any) -> None:
     write(json.dumps(value, indent=2) + "\n")
 
 
-def write_csv(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """Rows as CSV under a line of columns; without columns, the rows alone."""
+def write_csv(rows: Iterable[Sequence[object]]) -> None:
+    """Rows as CSV; the first is the header."""
     import csv
-    import io
 
     text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows([columns, *rows] if columns else rows)
+    csv.writer(text, lineterminator="\n").writerows(rows)
     write(text.getvalue())
 
 
-def note(text: str) -> None:
-    """A message to standard error."""
-    shown = printable(text, keep="\n")
-    console(sys.stderr).print(shown, soft_wrap=True, markup=False, emoji=False, highlight=False)
+def note(text: str | None) -> None:
+    """A message to standard error; nothing for None."""
+    if text is not None:
+        console(sys.stderr).out(printable(text, keep="\n"), highlight=False)
 
 
 def fail(text: str) -> None:
@@ -102,26 +102,25 @@ def _column_widths(
 ) -> dict[str, int]:
     """The widths of the columns that are shown. The widest text becomes narrower first, down to its longest word.
 
-    If that is not enough, the first and the last text become narrower than that, and at the end all of them.
+    Short texts between the first and the last column become narrower only if words do not fit either.
     """
     from rich.cells import cell_len
 
     widths = {name: max(cell.cell_len for cell in column) for name, column in cells.items()}
     words = {name: max(map(cell_len, " ".join(c.plain for c in column).split())) for name, column in cells.items()}
-    first = next(iter(cells))
     least = {name: width if width <= SHORT or name in right else words[name] for name, width in widths.items()}
-    least[first] = min(widths[first], SHORT)
+    texts = [name for name in cells if name not in right]
+    least |= {texts[-1]: max(words[texts[-1]], NARROWEST), texts[0]: NAME}
+    least = {name: min(width, widths[name]) for name, width in least.items()}
     for name in reversed(optional):
         if sum(least.values()) + GAP * (len(least) - 1) > room:
             del widths[name], least[name]
-    texts = [name for name in widths if name not in right]
-    for limit in (least, {**least, first: NAME, texts[-1]: NARROWEST}, dict.fromkeys(texts, NARROWEST)):
-        while sum(widths.values()) + GAP * (len(widths) - 1) > room:
-            wide = [name for name in texts if widths[name] > limit[name]]
-            if not wide:
-                break
-            widths[max(wide, key=widths.__getitem__)] -= 1
-    return widths
+    for lowest in (least, dict.fromkeys(widths, NARROWEST)):
+        for limit in range(room, NARROWEST - 1, -1):
+            fitted = {name: w if name in right else min(w, max(limit, lowest[name])) for name, w in widths.items()}
+            if sum(fitted.values()) + GAP * (len(fitted) - 1) <= room:
+                return fitted
+    return fitted
 
 
 def shortened(text: str, width: int) -> str:
@@ -160,35 +159,16 @@ def marked(value: object) -> "Text":
 
 def heading(text: str) -> None:
     """A line above a table, in bold on a terminal."""
-    console(sys.stdout).print(f"\n{printable(text)}", style="bold", markup=False, emoji=False, highlight=False)
+    console(sys.stdout).out(f"\n{printable(text)}", style="bold", highlight=False)
 
 
-def skipped(inputs: Sequence["Skipped"]) -> None:
-    """Name the inputs that cannot be read, the first ten of them."""
+def skipped(inputs: Sequence["Skipped"]) -> int:
+    """Name the inputs that cannot be read, the first ten of them; return the exit code, 1 if there are any."""
     for one in inputs[:MOST_NAMED]:
         note(f"Skipped {one.name}: {one.reason}.")
     if len(inputs) > MOST_NAMED:
         note(f"Skipped {len(inputs) - MOST_NAMED:,} more that cannot be read.")
-
-
-def end(failed: Sequence[object]) -> None:
-    """Exit with code 1 if some inputs failed."""
-    import typer
-
-    if failed:
-        raise typer.Exit(1)
-
-
-def finish(inputs: Sequence["Skipped"]) -> None:
-    """Name the inputs that cannot be read, and exit with code 1 if there are any."""
-    skipped(inputs)
-    end(inputs)
-
-
-def name_page(path: "Path | None") -> None:
-    """Name the page that was written, if any."""
-    if path is not None:
-        note(f"The page: {path}, {bytes_of(path)}.")
+    return 1 if inputs else 0
 
 
 def percent(share: float | None) -> str:
@@ -206,7 +186,7 @@ def count(n: int, noun: str) -> str:
     return f"{n:,} {noun if n == 1 else plural}"
 
 
-def bytes_of(path: "Path") -> str:
+def bytes_of(path: Path) -> str:
     """The size of a file: `732 bytes`, `12 kB`, `1.3 MB`."""
     size = path.stat().st_size
     return f"{size} bytes" if size < 1000 else f"{size / 1e3:.0f} kB" if size < 1e6 else f"{size / 1e6:.1f} MB"
@@ -218,3 +198,40 @@ def console(stream: Any) -> "Console":
 
     colours: Any = {"color_system": None} if os.environ.get("NO_COLOR") else {}
     return Console(file=stream, width=None if stream.isatty() else UNLIMITED, **colours)
+
+
+class Bars:
+    """Progress bars on standard error, or nothing if that is not a terminal."""
+
+    def __init__(self, show: Any | None):
+        self._show = show
+        self._tasks: dict[str, Any] = {}
+
+    def step(self, title: str, done: int, total: int | None, bar: str = "") -> None:
+        """Show how much of some work is done, in a new bar or an earlier one; its title may change."""
+        if self._show is not None:
+            if bar not in self._tasks:
+                self._tasks[bar] = self._show.add_task(printable(title), total=total)
+            self._show.update(self._tasks[bar], description=printable(title), completed=done, total=total)
+
+    def download(self, file: str, done: int, total: int | None) -> None:
+        """What `datasets.load` reports: a bar for each file."""
+        self.step(f"Downloading {file}", done, total, file)
+
+    def embedding(self, title: str = "Embedding") -> "Callable[[EmbeddingProgress], None]":
+        """What embedding reports: a bar for each title, which is there from the start."""
+        self.step(title, 0, None, title)
+        return lambda p: self.step("Waiting for another process" if p.waiting else title, p.done, p.total, title)
+
+
+@contextmanager
+def progress_bars() -> Iterator[Bars]:
+    """Progress bars while the block runs; they are removed afterwards."""
+    if not sys.stderr.isatty():
+        yield Bars(None)
+        return
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
+    with Progress(*columns, console=console(sys.stderr), transient=True) as show:
+        yield Bars(show)

@@ -1,32 +1,29 @@
-"""`imprint card`."""
+"""Write the model card of a model.
+
+It states data, classes, expected accuracy, backbone, licence, use and limits. The Markdown has the front matter that
+the Hugging Face hub reads.
+"""
 
 from pathlib import Path
-from typing import Annotated
 
-import typer
+from typer import Option
 
 from imprint.cli import _options as options
 from imprint.cli import _terminal as terminal
-from imprint.cli._files import check_model, check_writable
+from imprint.cli._files import check_writable
 from imprint.core.files.atomic import atomic_write
 from imprint.head.card import HEADING
 from imprint.imprinter import Imprinter
 
 
 def command(
-    file: options.Model,
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write the Markdown here, such as README.md.")
-    ] = None,
-    json: options.Json = False,
-    backbone: options.MovedBackbone = None,
+    file: Path = options.MODEL,
+    output: Path | None = Option(
+        None, "--output", "-o", metavar="FILE", help="Write the Markdown here, such as README.md."
+    ),
+    json: bool = options.JSON,
+    backbone: str | None = options.MOVED_BACKBONE,
 ) -> None:
-    """Write the model card of a model.
-
-    It states data, classes, expected accuracy, backbone, licence, use and limits. The Markdown has the front matter
-    that the Hugging Face hub reads.
-    """
-    check_model(file)
     if output is not None:
         check_writable(output, _is_card, "is not a model card")
     card = Imprinter.load(file, backbone=backbone).card()

@@ -1,11 +1,17 @@
-"""`imprint collapse`."""
+"""Measure the neural collapse of a data set's embeddings.
+
+That is how close the embeddings of each class are to their mean, and how evenly the means are spread.
+"""
 
 from dataclasses import asdict
 
+from imprint import datasets
 from imprint.cli import _options as options
 from imprint.cli import _terminal as terminal
-from imprint.cli.embed import embed_splits
+from imprint.cli._files import check_home
+from imprint.cli.embed import embed_split
 from imprint.collapse import cdnv, nc1, nc2, vci
+from imprint.imprinter.embedder import BackboneEmbedder
 
 MEANINGS = {
     "nc1": "variance within classes relative to that between classes; 0 when collapsed",
@@ -18,34 +24,27 @@ MEANINGS = {
 
 
 def command(
-    data: options.Data,
-    labels: options.Labels = None,
-    label_column: options.LabelColumn = None,
-    text_column: options.TextColumn = None,
-    backbone: options.Backbone = None,
-    device: options.Device = "cpu",
-    threads: options.Threads = None,
-    json: options.Json = False,
-) -> None:
-    """Measure the neural collapse of a data set's embeddings.
-
-    That is how close the embeddings of each class are to their mean, and how evenly the means are spread.
-    """
-    columns = {"labels": labels, "label_column": label_column, "text_column": text_column}
-    rows = embed_splits(data, backbone, device, threads, tests=False, columns=columns)["train"]
-    n, d = rows.X.shape
-    metrics: dict[str, float | None] = {"nc1": nc1(rows.X, rows.y), "cdnv": cdnv(rows.X, rows.y)}
-    metrics["vci"] = vci(rows.X, rows.y) if n > d else None  # with no more rows than columns it is always 0
-    metrics |= asdict(nc2(rows.X, rows.y))
+    data: str = options.DATA,
+    *,
+    columns: options.DataColumns,
+    network: options.Network,
+    json: bool = options.JSON,
+) -> int:
+    check_home(advice="")
+    with terminal.progress_bars() as bars:
+        split = datasets.load(data, progress=bars.download, **vars(columns))
+        embedder = BackboneEmbedder(network.backbone, True, network.device, network.threads)
+        rows = embed_split(embedder, split, bars.embedding())
+    (n, d), X, y = rows.X.shape, rows.X, rows.y
+    metrics: dict[str, float | None] = {"nc1": nc1(X, y), "cdnv": cdnv(X, y)}
+    metrics["vci"] = vci(X, y) if n > d else None  # with no more rows than columns it is always 0
+    metrics |= asdict(nc2(X, y))
     if json:
-        terminal.emit({"data": data, "backbone": backbone, "rows": n, **metrics})
+        terminal.emit({"data": data, "backbone": network.backbone, "rows": n, **metrics})
     else:
-        lines = [(name, _shown(value), MEANINGS[name]) for name, value in metrics.items()]
+        shown = {name: "-" if value is None else f"{round(value, 4) + 0.0:.4f}" for name, value in metrics.items()}
+        lines = [(name, shown[name], meaning) for name, meaning in MEANINGS.items()]
         terminal.table(["metric", "value", "meaning"], lines, right=["value"])
         if metrics["vci"] is None:
             terminal.note(f"vci cannot be computed: it needs more rows than columns, and there are {n:,} and {d:,}.")
-    terminal.finish(rows.skipped)
-
-
-def _shown(value: float | None) -> str:
-    return "-" if value is None else f"{round(value, 4) + 0.0:.4f}"
+    return terminal.skipped(rows.skipped)

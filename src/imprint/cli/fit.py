@@ -1,99 +1,132 @@
-"""`imprint fit`."""
+"""Fit a model to pictures, texts, sounds or embeddings.
 
+A folder has one sub-folder per class, whose name is the label, or a tree of them; a table has a column `label`. If the
+data have a `train` and a `test` part, the model is fitted on the first and evaluated on the second. A recipe is a
+complete method; options replace single parts of it.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-import typer
+from typer import Argument, Option
 
 from imprint import aggregators, generators, recipes
-from imprint.aggregators.kernel import Kernel
 from imprint.cli import _options as options
 from imprint.cli import _terminal as terminal
-from imprint.cli._files import check_writable, is_model
-from imprint.cli._learn import embed, evaluate_on_test, report
+from imprint.cli._files import check_writable
+from imprint.cli._learn import embed, evaluate, report
 from imprint.cli.suggest import label_next
-from imprint.core.errors import ParameterError
+from imprint.core.errors import FileError, ParameterError
+from imprint.core.family import Family
+from imprint.core.files import container
 from imprint.datasets.folder import UNLABELLED
+from imprint.evaluation.labelled_rows import all_splits, gather
 from imprint.imprinter import Imprinter
 from imprint.imprinter.model import DEFAULT
 
+Strategy = StrEnum("Strategy", ["margin", "qi", "done"])
+EXAMPLES = {"k": "kmeans", "centres": "kernel"}
+"""Components that have the parameters which options set."""
+
+
+@dataclass
+class Parts:
+    """Components that replace those of the recipe."""
+
+    generator: str | None = Option(
+        None, help="How proxies are computed, such as 'kmeans(k=5)'. [default: that of the recipe]"
+    )
+    aggregator: str | None = Option(
+        None, help="How proxies score classes, such as 'nearest(m=3)'. [default: that of the recipe]"
+    )
+    norm_pre: str | None = Option(None, help="Normalisation of training embeddings: none or l2.")
+    norm_post: str | None = Option(None, help="Normalisation of proxies: none, l2 or quantile.")
+    norm_inf: str | None = Option(None, help="Normalisation of the embeddings of new inputs: none or l2.")
+
 
 def command(
-    data: options.OptionalData = None,
+    data: str | None = Argument(None, metavar="DATA", help=options.DATA_HELP),
+    output: Path = Option(..., "--output", "-o", metavar="FILE", help="The model file to write."),
+    pool: Path | None = Option(None, metavar="DIR", help="Unlabelled inputs; lists which of them to label next."),
     *,
-    output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="The model file to write.")],
-    pool: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", help="Unlabelled inputs; lists which of them to label next."),
-    ] = None,
-    labels: options.Labels = None,
-    label_column: options.LabelColumn = None,
-    separator: options.Separator = None,
-    text_column: options.TextColumn = None,
-    backbone: options.Backbone = None,
-    recipe: options.Recipe = None,
-    proxies: options.Proxies = None,
-    generator: options.Generator = None,
-    aggregator: options.Aggregator = None,
-    centres: options.Centres = None,
-    norm_pre: options.NormPre = None,
-    norm_post: options.NormPost = None,
-    norm_inf: options.NormInf = None,
-    calibrate: options.Calibrate = True,
-    keep_head: options.KeepHead = False,
-    keep_by: options.KeepBy = None,
-    names: options.Names = None,
-    classes: options.Classes = None,
-    tree: options.Tree = None,
-    seed: options.Seed = 0,
-    device: options.Device = "cpu",
-    threads: options.Threads = None,
-    cache: options.Cache = True,
-    json: options.Json = False,
-) -> None:
-    """Fit a model to pictures, texts, sounds or embeddings.
-
-    A folder has one sub-folder per class, whose name is the label, or a tree of them; a table has a column `label`. If
-    the data have a `train` and a `test` part, the model is fitted on the first and evaluated on the second. A recipe is
-    a complete method; options replace single parts of it.
-    """
-    check_writable(output, is_model, "is not an imprint model")
-    given = {"generator": generator, "aggregator": aggregator}
-    given |= {"norm_pre": norm_pre, "norm_post": norm_post, "norm_inf": norm_inf}
-    parts: dict[str, Any] = {name: text for name, text in given.items() if text is not None}
-    method = recipes.describe(recipe or DEFAULT)
+    columns: options.TagColumns,
+    network: options.CachedNetwork,
+    recipe: str | None = options.RECIPE,
+    proxies: int | None = Option(
+        None, min=1, help="Maximum number of proxies per class, a budget of memory and time. [default: 50]"
+    ),
+    parts: Parts,
+    centres: int | None = Option(
+        None,
+        min=1,
+        help="Maximum number of proxies in the linear system of kernel (Nystroem centres). [default: 4096]",
+    ),
+    calibrate: bool = Option(
+        True, "--calibrate/--no-calibrate", help="Calibrate probabilities, and estimate accuracy and `known`."
+    ),
+    keep_head: bool = Option(
+        False, "--keep-head", help="Keep the classes that the network was pre-trained on, such as ImageNet's."
+    ),
+    keep_by: Strategy | None = Option(
+        None, help="How pre-trained and new classes compete. Implies --keep-head. [default: margin]"
+    ),
+    names: bool | None = Option(
+        None,
+        "--names/--no-names",
+        help="Use the name of each class as one more example. [default: for texts, if names and examples agree]",
+    ),
+    classes: str | None = Option(
+        None, metavar="NAMES", help="Classes without examples: their names, separated by commas."
+    ),
+    tree: bool | None = options.TREE,
+    seed: int = Option(0, min=0, help="Random seed; the same data and seed give the same model."),
+    json: bool = options.JSON,
+) -> int:
+    check_writable(output, _is_model, "is not an imprint model")
+    chosen = {name: text for name, text in vars(parts).items() if text is not None}
+    method = {**recipes.describe(recipe or DEFAULT).parts(), **chosen}
     if proxies is not None:
-        parts["generator"] = _with_budget(generator or method.generator, proxies)
+        chosen["generator"] = _changed("--proxies", generators.family, method["generator"], k=proxies)
     if centres is not None:
-        parts["aggregator"] = _with_centres(aggregator or method.aggregator, centres)
+        chosen["aggregator"] = _changed("--centres", aggregators.family, method["aggregator"], centres=centres)
     model = Imprinter(
-        backbone,
+        **vars(network),
         recipe=recipe,
-        cache=cache,
-        device=device,
-        threads=threads,
         keep_head=str(keep_by) if keep_by else keep_head,
         names=names,
         tree=tree,
         calibrate=calibrate,
         random_state=seed,
-        **parts,
+        **chosen,
     )
     if (data is None) == (classes is None):
         raise ParameterError("fit: give DATA, or the names of classes without examples: --classes 'NAME, NAME'.")
     if data is None:
         model.fit_names(_class_names(classes or "")).save(output)
-        report(model, output, None, json)
-        return
-    columns = {"labels": labels, "label_column": label_column, "text_column": text_column, "separator": separator}
-    rows, parts_of_data = embed(model, data, **columns)
+        report(model, output, json)
+        return 0
+    rows, has_test = embed(model, data, columns)
     model.fit(rows).save(output)
-    tested = evaluate_on_test(model, data, columns) if "test" in parts_of_data else None
-    report(model, output, rows, json, tested)
+    tested = None
+    if has_test:
+        with terminal.progress_bars() as bars:
+            nesting = model.embedder.nesting(model.classes_.tolist())
+            test = all_splits(data, tree=nesting, **vars(columns))[-1:]
+            tested = evaluate(model, gather(model, test, bars.embedding("Testing")))
+    report(model, output, json, rows, tested)
     unlabelled = pool or Path(data).expanduser() / UNLABELLED
-    if pool is not None or unlabelled.is_dir():
-        label_next(model, unlabelled)
-    terminal.end([*rows.skipped, *(tested.unreadable if tested else [])])
+    skipped = label_next(model, unlabelled) if pool is not None or unlabelled.is_dir() else ()
+    return terminal.skipped([*rows.skipped, *skipped]) or (1 if tested and tested.unreadable else 0)
+
+
+def _is_model(path: Path) -> bool:
+    try:
+        container.read(path)
+    except FileError:
+        return False
+    return True
 
 
 def _class_names(text: str) -> list[str]:
@@ -103,13 +136,11 @@ def _class_names(text: str) -> list[str]:
     return names
 
 
-def _with_budget(generator: str, proxies: int) -> str:
-    if not hasattr(generators.family.resolve(generator), "k"):
-        raise ParameterError(f"--proxies: {generator} has no k, a number of proxies per class, that could be set.")
-    return str(generators.family.changed(generator, {"k": proxies}))
-
-
-def _with_centres(aggregator: str, centres: int) -> str:
-    if not isinstance(aggregators.family.resolve(aggregator), Kernel):
-        raise ParameterError(f"--centres: {aggregator} has no centres; use --aggregator kernel.")
-    return str(aggregators.family.changed(aggregator, {"centres": centres}))
+def _changed(option: str, family: Family[Any], component: str, **parameter: int) -> str:
+    """A component with another value of a parameter, which an option sets."""
+    (name,) = parameter
+    if not hasattr(family.resolve(component), name):
+        raise ParameterError(
+            f"{option}: {component} has no {name}; use a component that has it, such as {EXAMPLES[name]}."
+        )
+    return str(family.changed(component, parameter))

@@ -1,31 +1,28 @@
-"""`imprint forget`."""
+"""Remove a class from a model.
 
-from typing import Annotated
+The result is identical to a model that never saw the class. In a tree of classes, `animal` removes all classes below
+it.
+"""
 
-import typer
+from pathlib import Path
+
+from typer import Argument
 
 from imprint.cli import _options as options
-from imprint.cli._files import check_model
 from imprint.cli._learn import report
 from imprint.core.family import unknown
 from imprint.imprinter import Imprinter
 
 
 def command(
-    file: options.Model,
-    label: Annotated[str, typer.Argument(metavar="LABEL", help="The class, or a node of a tree.", show_default=False)],
-    backbone: options.MovedBackbone = None,
-    json: options.Json = False,
+    file: Path = options.MODEL,
+    label: str = Argument(metavar="LABEL", help="The class, or a node of a tree."),
+    backbone: str | None = options.MOVED_BACKBONE,
+    json: bool = options.JSON,
 ) -> None:
-    """Remove a class from a model.
-
-    The result is identical to a model that never saw the class. In a tree of classes, `animal` removes all classes
-    below it.
-    """
-    check_model(file)
     with Imprinter.change(file, backbone=backbone) as model:
         known = {str(c): c for c in model.classes_.tolist()}
         if label not in known and not model.tree.leaves(label):
             raise unknown("class", label, known)
         model.forget(known.get(label, label))
-    report(model, file, None, json)
+    report(model, file, json)

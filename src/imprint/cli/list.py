@@ -1,13 +1,14 @@
-"""`imprint list`."""
+"""List backbones, data sets, recipes and other components."""
 
 import inspect
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, fields
+from functools import partial
 from importlib import import_module
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-import typer
+from typer import Argument, Option
 
 from imprint.cli import _options as options
 from imprint.cli import _terminal as terminal
@@ -24,32 +25,37 @@ class Inventory(NamedTuple):
 
     objects: list[dict[str, Any]]
     columns: Sequence[str]
-    right: Sequence[str] = ()
     footnote: str = ""
     optional: Sequence[str] = ()
     """Columns that a narrow terminal leaves out, the last first."""
 
     def print(self) -> None:
-        """Print the table and the footnote."""
+        """Print the table and the footnote; columns of numbers are right-aligned."""
         rows = [[_text(column, o[column]) for column in self.columns] for o in self.objects]
         heads = ["here" if column == "installed" else column for column in self.columns]
-        terminal.table(heads, rows, right=self.right, optional=self.optional)
+        numbers = [c for c in self.columns if {type(o[c]) for o in self.objects} <= {int, float, type(None)}]
+        terminal.table(heads, rows, right=numbers, optional=self.optional)
         if self.footnote:
             terminal.note(self.footnote)
 
 
-def _text(column: str, value: object) -> str:
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if column == "size" and isinstance(value, int):
+def _text(column: str, value: Any) -> str:
+    if column == "size" and value is not None:
         return f"{value / 1e6:.0f} MB"
-    if column == "top1" and isinstance(value, float):
-        return f"{value:.1f}"
-    if isinstance(value, list):
-        return ", ".join(value)
     if column == "licence":
         return re.split(r"[ ;]|-Clause", str(value))[0]
-    return "" if value is None else f"{value:,}" if isinstance(value, int) else str(value)
+    match value:
+        case None:
+            return ""
+        case bool():
+            return "yes" if value else "no"
+        case list():
+            return ", ".join(value)
+        case int():
+            return f"{value:,}"
+        case float():
+            return f"{value:.1f}"
+    return str(value)
 
 
 def list_backbones() -> Inventory:
@@ -73,8 +79,7 @@ def list_backbones() -> Inventory:
     also = ", ".join(f"{prefix}:{what}" for prefix, what in backbones.PREFIXES.items())
     notes = [f"Defaults: {', '.join(defaults)}. Also: {also}.", *_not_installed(records)]
     columns = ["name", "modality", "width", "input", "size", "top1", "licence", "installed"]
-    optional = ["modality", "top1", "input", "licence"]
-    return Inventory(objects, columns, ["width", "size", "top1"], "\n".join(notes), optional)
+    return Inventory(objects, columns, "\n".join(notes), optional=["modality", "top1", "input", "licence"])
 
 
 def _input(record: "Record") -> str:
@@ -89,20 +94,19 @@ def _not_installed(records: Sequence["Record"]) -> list[str]:
     """Sentences about backbones that are not installed: the extra to install, or where to put the weights."""
     from imprint.backbones.record import EXTRAS, lacks_extra, lacks_weights, location
 
+    def names(chosen: Iterable["Record"]) -> str:
+        return ", ".join(r.name for r in chosen)
+
     notes = []
     for extra in sorted({e for r in records if (e := lacks_extra(r))}):
-        notes.append(f"{_names(r for r in records if EXTRAS.get(r.adapter) == extra)}: {install_hint(extra)}.")
+        notes.append(f"{names(r for r in records if EXTRAS.get(r.adapter) == extra)}: {install_hint(extra)}.")
     missing = [r for r in records if lacks_weights(r)]
     if downloaded := [r for r in missing if r.adapter == "torchvision"]:
-        notes.append(f"{_names(downloaded)}: the weights are downloaded on first use.")
+        notes.append(f"{names(downloaded)}: the weights are downloaded on first use.")
     if manual := [r for r in missing if r.adapter != "torchvision"]:
         folder = location(manual[0]).parent
-        notes.append(f"{_names(manual)}: put the weights into {folder}; --json names files, sources.")
+        notes.append(f"{names(manual)}: put the weights into {folder}; --json names files, sources.")
     return notes
-
-
-def _names(records: Iterable["Record"]) -> str:
-    return ", ".join(r.name for r in records)
 
 
 def _measured(listed: Inventory) -> Inventory:
@@ -110,21 +114,23 @@ def _measured(listed: Inventory) -> Inventory:
     from imprint import backbones
     from imprint.backbones.backbone import inputs_per_second
 
-    installed = [o for o in listed.objects if o["installed"]]
-    rate = {o["name"]: round(inputs_per_second(backbones.load(o["name"])), 1) for o in installed}
-    shown = [c for c in listed.columns if c not in ("licence", "installed")]
+    objects = [
+        o | {"per_second": round(inputs_per_second(backbones.load(o["name"])), 1)}
+        for o in listed.objects
+        if o["installed"]
+    ]
+    columns = [c for c in listed.columns if c not in ("licence", "installed")]
     note = "per_second: pictures of 500 x 375 pixels, texts of 3 to 16 words, sounds of 5 seconds; all cores."
-    objects = [o | {"per_second": rate[o["name"]]} for o in installed]
-    return Inventory(objects, [*shown, "per_second"], [*listed.right, "per_second"], note)
+    return Inventory(objects, [*columns, "per_second"], note)
 
 
 def list_datasets() -> Inventory:
     from imprint import datasets
 
     objects = [{"name": name, **asdict(datasets.record(name))} for name in datasets.names()]
-    numbers = ["classes", "train", "test"]
     also = "Also: a folder with one sub-folder per class, a .npz pack, a .csv or .jsonl file of texts."
-    return Inventory(objects, ["name", "modality", *numbers, "title"], numbers, also, ["modality", "train", "test"])
+    columns = ["name", "modality", "classes", "train", "test", "title"]
+    return Inventory(objects, columns, also, optional=["modality", "train", "test"])
 
 
 def list_components(package: str) -> Inventory:
@@ -134,7 +140,7 @@ def list_components(package: str) -> Inventory:
         {
             "name": name,
             "text": str(cls()),
-            "meaning": next(iter(inspect.cleandoc(cls.__doc__ or "").splitlines()), ""),
+            "meaning": inspect.cleandoc(cls.__doc__ or "").partition("\n")[0],
             "parameters": {f.name: f.default for f in fields(cls)},
         }
         for name, cls in zip(family.names(), family)
@@ -159,9 +165,7 @@ def list_studies() -> Inventory:
 LISTS: dict[str, Callable[[], Inventory]] = {
     "backbones": list_backbones,
     "datasets": list_datasets,
-    "generators": lambda: list_components("generators"),
-    "normalisers": lambda: list_components("normalisers"),
-    "aggregators": lambda: list_components("aggregators"),
+    **{family: partial(list_components, family) for family in ("generators", "normalisers", "aggregators")},
     "recipes": list_recipes,
     "studies": list_studies,
 }
@@ -169,30 +173,21 @@ LISTS: dict[str, Callable[[], Inventory]] = {
 
 def list_all() -> Inventory:
     """The names of everything that can be listed, except studies."""
-    objects = [
-        {"name": kind, "members": [o["name"] for o in listed().objects]}
-        for kind, listed in LISTS.items()
-        if kind != "studies"
-    ]
-    footnote = "Details: `imprint list NAME`; also `imprint list studies`."
-    return Inventory(objects, ["name", "members"], footnote=footnote)
+    kinds = [kind for kind in LISTS if kind != "studies"]
+    objects = [{"name": kind, "members": [o["name"] for o in LISTS[kind]().objects]} for kind in kinds]
+    return Inventory(objects, ["name", "members"], "Details: `imprint list NAME`; also `imprint list studies`.")
 
 
 def command(
-    what: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="WHAT",
-            help=f"What to list: {', '.join(LISTS)}. [default: the names of everything]",
-            autocompletion=lambda: list(LISTS),
-        ),
-    ] = None,
-    measure: Annotated[
-        bool, typer.Option("--measure", help="With backbones: measure the speed of each installed one.")
-    ] = False,
-    json: options.Json = False,
+    what: str | None = Argument(
+        None,
+        metavar="WHAT",
+        help=f"What to list: {', '.join(LISTS)}. [default: the names of everything]",
+        autocompletion=lambda: list(LISTS),
+    ),
+    measure: bool = Option(False, "--measure", help="With backbones: measure the speed of each installed one."),
+    json: bool = options.JSON,
 ) -> None:
-    """List backbones, data sets, recipes and other components."""
     if what is not None and what not in LISTS:
         raise unknown("list", what, LISTS)
     if measure and what != "backbones":

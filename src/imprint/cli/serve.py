@@ -1,89 +1,73 @@
-"""`imprint serve`."""
+"""Label examples and test a model on a page in the browser.
+
+Nothing leaves this machine. Every change is saved at once, and the next start continues from there.
+"""
 
 import sys
 import webbrowser
 from pathlib import Path
-from typing import Annotated
 
-import typer
+from typer import Argument, Option
 
 from imprint.cli import _options as options
 from imprint.cli import _terminal as terminal
 from imprint.cli._files import check_model
-from imprint.cli._progress import progress_bars
 from imprint.core.extras import installed, missing
 
 
 def command(
-    model: Annotated[
-        Path | None,
-        typer.Argument(
-            metavar="MODEL",
-            help="A model that `imprint fit` wrote, or a folder with one sub-folder of pictures per class.",
-            show_default=False,
-        ),
-    ] = None,
-    port: Annotated[
-        int | None, typer.Option(help="The port. [default: the first free one from 8470 on]", min=0, max=65535)
-    ] = None,
-    open_browser: Annotated[bool, typer.Option("--open/--no-open", help="Open the page in a browser.")] = True,
-    folder: Annotated[
-        Path | None, typer.Option(help="The folder of the project. [default: one below IMPRINT_HOME]")
-    ] = None,
-    backbone: options.Backbone = None,
-    recipe: options.Recipe = None,
-    label_studio: Annotated[
-        bool,
-        typer.Option(
-            "--label-studio",
-            help="Also serve as a machine-learning backend of Label Studio (LABEL_STUDIO_URL, LABEL_STUDIO_API_KEY).",
-        ),
-    ] = False,
-    tree: options.Tree = None,
-    threads: options.Threads = None,
-    host: Annotated[str, typer.Option(help="Address to listen on; other machines need TLS.")] = "127.0.0.1",
-    certificate: Annotated[Path | None, typer.Option(metavar="FILE", help="TLS certificate, PEM.")] = None,
-    key: Annotated[Path | None, typer.Option(metavar="FILE", help="Its private key, PEM.")] = None,
+    model: Path | None = Argument(
+        None,
+        metavar="MODEL",
+        help="A model that `imprint fit` wrote, or a folder with one sub-folder of pictures per class.",
+        callback=check_model,
+    ),
+    port: int | None = Option(None, help="The port. [default: the first free one from 8470 on]", min=0, max=65535),
+    open_browser: bool = Option(True, "--open/--no-open", help="Open the page in a browser."),
+    folder: Path | None = Option(None, help="The folder of the project. [default: one below IMPRINT_HOME]"),
+    backbone: str | None = options.BACKBONE,
+    recipe: str | None = options.RECIPE,
+    label_studio: bool = Option(
+        False,
+        "--label-studio",
+        help="Also serve as a machine-learning backend of Label Studio (LABEL_STUDIO_URL, LABEL_STUDIO_API_KEY).",
+    ),
+    tree: bool | None = options.TREE,
+    threads: int | None = options.THREADS,
+    host: str = Option("127.0.0.1", help="Address to listen on; other machines need TLS."),
+    certificate: Path | None = Option(None, metavar="FILE", help="TLS certificate, PEM."),
+    key: Path | None = Option(None, metavar="FILE", help="Its private key, PEM."),
 ) -> None:
-    """Label examples and test a model on a page in the browser.
-
-    Nothing leaves this machine. Every change is saved at once, and the next start continues from there.
-    """
     if not installed("serve"):
         raise missing("serve", "imprint serve needs starlette and uvicorn")
     from imprint.serve.security import is_loopback
     from imprint.serve.server import bound, serve
     from imprint.serve.start import started
 
-    if model is not None:
-        check_model(model)
     listening = bound(host, port)
     if not is_loopback(host) and certificate is None:
         terminal.note(
             f"Warning: {host} can be reached from other machines, and without --certificate and --key everything, "
             f"including the token, is sent unencrypted."
         )
-    with progress_bars() as bars:
+    with terminal.progress_bars() as bars:
         project, sentences = started(
             model, folder, backbone, recipe, threads, tree, lambda done, total: bars.step("Importing", done, total)
         )
     for sentence in sentences[: terminal.MOST_NAMED]:
         terminal.note(sentence)
+
+    def ready(address: str) -> None:
+        _announce(address, project.folder, open_browser and not label_studio, label_studio)
+
     try:
-        serve(
-            project,
-            listening,
-            host,
-            lambda address: _ready(address, project.folder, open_browser and not label_studio, label_studio),
-            certificate,
-            key,
-            label_studio,
-        )
+        serve(project, listening, host, ready, certificate, key, label_studio)
     finally:
         project.close()
 
 
-def _ready(address: str, folder: Path, open_browser: bool, label_studio: bool) -> None:
+def _announce(address: str, folder: Path, open_browser: bool, label_studio: bool) -> None:
+    """Print the address of the page, and open it; its token does not appear in the command line of the browser."""
     from imprint.serve.security import redirect_file
 
     terminal.write(f"{address}\n")

@@ -1,18 +1,20 @@
-"""`imprint study run`, `imprint study report` and `imprint study export`."""
+"""Run many experiments at once, and report on them."""
 
+from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-import typer
+from typer import Argument, Option
 
 from imprint.cli import _options as options
-from imprint.cli import _studies as studies
 from imprint.cli import _terminal as terminal
 from imprint.cli._files import check_writable
-from imprint.cli._progress import progress_bars
 from imprint.core.errors import FileError, ParameterError
+from imprint.kernels.cpu import available_cpus
 from imprint.paper import chosen
 from imprint.paper.artefact import is_run
+from imprint.paper.page import read_runs, sections, write_page
 from imprint.paper.run import planned_studies
 from imprint.paper.run import run as run_paper
 from imprint.paper.setting import discover
@@ -20,50 +22,38 @@ from imprint.report.forms import as_json, as_text
 from imprint.report.page import write_report
 from imprint.report.results_file import MEANINGS, check_own
 from imprint.report.results_file import export as write
+from imprint.report.sections import Run, claim_rows, claims_table, sections_by_artefact, tally
 from imprint.report.tables import tabulate
-from imprint.study import Study
+from imprint.report.text_table import TextTable
+from imprint.study import Progress, Study, Summary, plan
 from imprint.study import run as run_study
+from imprint.study.plan import Estimate, check_size, estimate
+from imprint.study.run import source_of
 from imprint.study.store import Store
 
-app = typer.Typer(
-    no_args_is_help=True,
-    help="Run many experiments at once, and report on them.",
-    add_completion=False,
-    rich_markup_mode=None,
-)
 
-
-@app.command()
 def run(
-    study: Annotated[
-        str,
-        typer.Argument(
-            metavar="FILE|NAME",
-            help="A .yaml or .py file; or a study of the paper, see `imprint list studies`.",
-            show_default=False,
-        ),
-    ],
-    out: Annotated[Path | None, typer.Option("--out", "-o", metavar="DIR", help="The folder of the results.")] = None,
-    embeddings: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Packs BACKBONE-DATASET.npz. [default: that of the study]")
-    ] = None,
-    workers: Annotated[
-        int | None,
-        typer.Option(help="Number of processes. [default: one per core, or one for little work]", min=1),
-    ] = None,
-    engine: options.Engine = "local",
-    limit: Annotated[int, typer.Option(help="Maximum number of experiments that a study may name.", min=1)] = 2_000_000,
-    dry: Annotated[bool, typer.Option("--dry", help="Print the plan without running it.")] = False,
-    backbones: Annotated[str, typer.Option(help="For paper/...: only these, separated by commas.")] = "",
-    datasets: Annotated[str, typer.Option(help="For paper/...: only these, separated by commas.")] = "",
-    maps: Annotated[
-        int, typer.Option(help='For paper/...: number of the ten label maps of "d in 1".', min=1, max=10)
-    ] = 10,
-    beside: Annotated[
-        str, typer.Option(help="For paper/...: repeat the studies with another aggregator than max, such as kernel.")
-    ] = "",
-    json: options.Json = False,
-) -> None:
+    study: str = Argument(
+        metavar="FILE|NAME", help="A .yaml or .py file; or a study of the paper, see `imprint list studies`."
+    ),
+    out: Path | None = Option(None, "--out", "-o", metavar="DIR", help="The folder of the results."),
+    embeddings: Path | None = Option(
+        None, metavar="DIR", help="Packs BACKBONE-DATASET.npz. [default: that of the study]"
+    ),
+    workers: int | None = Option(
+        None, min=1, help="Number of processes. [default: one per core, or one for little work]"
+    ),
+    engine: str = options.ENGINE,
+    limit: int = Option(2_000_000, min=1, help="Maximum number of experiments that a study may name."),
+    dry: bool = Option(False, "--dry", help="Print the plan without running it."),
+    backbones: str = Option("", help="For paper/...: only these, separated by commas."),
+    datasets: str = Option("", help="For paper/...: only these, separated by commas."),
+    maps: int = Option(10, min=1, max=10, help='For paper/...: number of the ten label maps of "d in 1".'),
+    beside: str = Option(
+        "", help="For paper/...: repeat the studies with another aggregator than max, such as kernel."
+    ),
+    json: bool = options.JSON,
+) -> int:
     """Run a study, or resume it.
 
     Finished results are stored in DIR, one file per unit of work. After an interruption, the same command resumes. The
@@ -82,38 +72,36 @@ def run(
     else:
         planned = [(Study.read(study) if embeddings is None else Study.read(study).at(embeddings), out)]
     if dry:
-        studies.show_plan(planned, workers, limit, json)
-        return
+        _show_plan(planned, workers or available_cpus(), limit, json)
+        return 0
     if out is None:
         raise ParameterError("study run: name the folder of the results: --out DIR.")
-    how: dict[str, Any] = {"workers": workers, "engine": engine, "limit": limit}
-    with progress_bars() as bars:
-        how["progress"] = studies.progress(bars)
+    with terminal.progress_bars() as bars:
+
+        def progress(p: Progress) -> None:
+            failed = f", {p.failed:,} failed" if p.failed else ""
+            bars.step(f"{p.rate:,.0f} experiments/s{failed}" if p.done else "Experiments", p.done + p.failed, p.total)
+
+        how: dict[str, Any] = {"workers": workers, "engine": engine, "limit": limit, "progress": progress}
         if setting is None:
             summary = run_study(planned[0][0], out, **how)
         else:
             summary = run_paper(study, setting, out, measuring=bars.step, **how)
     if setting is not None and not json:
-        studies.show_results(out, list(chosen(study)), setting.beside)
-    studies.show_summary(summary, out, json)
+        _show_results(out, list(chosen(study)), setting.beside)
+    return _show_summary(summary, out, json)
 
 
-@app.command()
 def report(
-    folders: Annotated[
-        list[Path],
-        typer.Argument(
-            metavar="DIR",
-            help="The results of a study; for studies of the paper, several folders are compared.",
-            show_default=False,
-        ),
-    ],
-    metric: Annotated[str, typer.Option(help="accuracy, macro_f1 or weighted_f1.")] = "accuracy",
-    best: Annotated[int, typer.Option(help="Number of methods that the diagram compares.", min=2, max=50)] = 10,
-    to: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="The folder of the report. [default: `report` in the first DIR]")
-    ] = None,
-    json: options.Json = False,
+    folders: list[Path] = Argument(
+        metavar="DIR", help="The results of a study; for studies of the paper, several folders are compared."
+    ),
+    metric: str = Option("accuracy", help="accuracy, macro_f1 or weighted_f1."),
+    best: int = Option(10, min=2, max=50, help="Number of methods that the diagram compares."),
+    to: Path | None = Option(
+        None, metavar="DIR", help="The folder of the report. [default: `report` in the first DIR]"
+    ),
+    json: bool = options.JSON,
 ) -> None:
     """Report on a study.
 
@@ -122,17 +110,18 @@ def report(
     several, next to the published results.
     """
     folder = folders[0]
+    target = to or folder / "report"
     if len({f.resolve() for f in folders}) < len(folders):
         raise ParameterError("study report: a folder is given twice.")
     if is_run(folder):
-        studies.report_paper(folders, to or folder / "report", json)
+        _report_paper(folders, target, json)
         return
     if len(folders) > 1:
         raise ParameterError(f"study report {folder} ...: several folders go together only for studies of the paper.")
     store = Store(folder)
     study = store.study()
     tables = tabulate(study.results(folder), metric, best, study.recipes)
-    files = write_report(to or folder / "report", tables, store.manifest(), store.failures())
+    files = write_report(target, tables, store.manifest(), store.failures())
     if json:
         terminal.emit({"experiments": tables.experiments, "files": [str(f) for f in files], **as_json(tables)})
     else:
@@ -141,16 +130,16 @@ def report(
         terminal.note(f"Also written: {next(f for f in files if f.suffix == '.html')}; next to it {others}.")
 
 
-@app.command()
 def export(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="The results of studies.", show_default=False)],
-    output: Annotated[
-        Path | None,
-        typer.Option(
-            "--output", "-o", metavar="FILE", help="A .parquet or .csv file. [default: `results.parquet` in DIR]"
-        ),
-    ] = None,
-    json: options.Json = False,
+    folder: Path = Argument(metavar="DIR", help="The results of studies."),
+    output: Path | None = Option(
+        None,
+        "--output",
+        "-o",
+        metavar="FILE",
+        help="A .parquet or .csv file. [default: `results.parquet` in DIR]",
+    ),
+    json: bool = options.JSON,
 ) -> None:
     """Write every result to one Parquet or CSV file.
 
@@ -170,5 +159,87 @@ def export(
         terminal.note(f"{path}: {size}.")
 
 
+COMMANDS = (run, report, export)
+
+
 def _names(text: str) -> list[str]:
     return [name.strip() for name in text.split(",") if name.strip()]
+
+
+def _show_plan(studies: Sequence[tuple[Study, Path | None]], workers: int, limit: int, json: bool) -> None:
+    """Print the plan of some studies, given the folders of their results."""
+    parts = []
+    for study, out in studies:
+        terminal.note(f"{study.name}: maximum {study.points:,} experiments.")
+        check_size(study, limit)
+        done = Store(out).done() if out is not None else set()
+        parts.append(estimate(plan(study, source_of(study), done, limit), workers))
+    sums = {name: sum(getattr(part, name) for part in parts) for name in Estimate._fields}
+    total = Estimate(**{**sums, "memory": max((part.memory for part in parts), default=0.0)})
+    if json:
+        terminal.emit(total._asdict())
+        return
+    lines = [
+        ("experiments named", f"{total.experiments:,}"),
+        ("left out by rules", f"{total.left_out:,}"),
+        ("not finished yet", f"{total.to_do:,}"),
+        ("distinct computations", f"{total.computations:,}"),
+        ("units of work", f"{total.units:,}"),
+        ("time, roughly", f"{total.seconds:,.0f} s"),
+        ("memory of a worker, roughly", f"{total.memory / 1e6:,.0f} MB"),
+    ]
+    terminal.table(["what", "how much"], lines, right=["how much"])
+
+
+def _show_summary(summary: Summary, out: Path, json: bool) -> int:
+    """Print the summary of a run, and return its exit code."""
+    for line in summary.failures:
+        terminal.note(f"Failed: {line}")
+    if json:
+        terminal.emit({**vars(summary), "folder": str(out)})
+    else:
+        reused = summary.experiments - summary.computed - summary.failed
+        terminal.note(
+            f"{out}: {terminal.count(summary.computed, 'experiment')} computed in {summary.seconds:.1f} s, "
+            f"{reused:,} computed earlier, {summary.failed:,} failed."
+        )
+        terminal.note(f"Next: imprint study report {out}")
+    return 1 if summary.failures else 0
+
+
+def _report_paper(folders: Sequence[Path], to: Path, json: bool) -> None:
+    """Write one page about all runs in some folders."""
+    runs = read_runs(folders)
+    files = write_page(runs, to)
+    if json:
+        claims = [{"run": r.name, "study": s.name, **asdict(c)} for r in runs for s in r.sections for c in s.claims]
+        terminal.emit({"files": [str(f) for f in files], "claims": claims})
+        return
+    _show_claims(runs)
+    terminal.note(f"Written: {files[0]}, {files[1]} and {terminal.count(len(files) - 2, 'picture')}.")
+
+
+def _show_results(out: Path, names: Sequence[str], beside: str) -> None:
+    """Print the results of studies of the paper: the tables of a single one, and the claims of all."""
+    runs = [Run("here", "", tuple(sections(out, names)))]
+    if beside and (again := sections(out, names, beside)):
+        runs.append(Run(f"here, {beside}", "", tuple(again)))
+    for one in (section for each in runs if len(names) == 1 for section in each.sections):
+        terminal.note(f"{one.where}: {one.title}. {one.text} {one.note}".strip())
+        for part in one.parts:
+            if isinstance(part, TextTable):
+                _show_table(part)
+    _show_claims(runs)
+
+
+def _show_table(cells: TextTable) -> None:
+    terminal.table(cells.head, cells.rows, right=[h for j, h in enumerate(cells.head) if cells.right_aligned(j)])
+    if cells.caption:
+        terminal.note(cells.caption)
+
+
+def _show_claims(runs: Sequence[Run]) -> None:
+    claims, names = claim_rows(sections_by_artefact(runs)), [run.name for run in runs]
+    if claims:
+        _show_table(claims_table(claims, names))
+        terminal.note(tally(claims, names))

@@ -1,24 +1,30 @@
-"""`imprint suggest`."""
+"""Choose which unlabelled inputs to label next.
+
+The inputs are listed with the most useful first, and a reason for each. Near-duplicates are suggested once. Inputs that
+cannot be read are named, and the exit code is 1.
+"""
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
 
 import numpy as np
 import typer
+from typer import Argument, Option
 
 from imprint import datasets
 from imprint.active import Suggestions, suggest
 from imprint.active.suggestions import PreparedPool
 from imprint.cli import _options as options
 from imprint.cli import _terminal as terminal
-from imprint.cli._files import check_csv, check_model, check_page, choose_backbone
+from imprint.cli._files import check_csv, check_model
 from imprint.cli._inputs import relative_names
-from imprint.cli._progress import progress_bars
+from imprint.cli._learn import choose_backbone
 from imprint.cli._sorting import copy_files, folder_of
 from imprint.core.errors import ParameterError, UnreadableInput
 from imprint.datasets import Split
 from imprint.datasets.files import FileInputs
+from imprint.embeddings import Skipped
 from imprint.evaluation.page import write_suggestions
 from imprint.imprinter import Embedded, Imprinter
 
@@ -27,84 +33,62 @@ UPDATE_EVERY = 10
 
 
 def command(
-    arguments: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="[FILE] POOL",
-            help="A model that `imprint fit` wrote, and the unlabelled inputs: a folder of pictures or sounds, a table "
-            "of texts or embeddings, .npz or .npy. Without a model, the suggestions are for the first labels.",
-            show_default=False,
-        ),
-    ],
-    n: Annotated[int, typer.Option("-n", help="How many inputs to suggest.", min=1)] = 10,
-    ask: Annotated[
-        bool,
-        typer.Option(
-            "--ask", help="Ask for the class of each input and write the answers as CSV; Ctrl-C keeps those given."
-        ),
-    ] = False,
-    copy_into: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", help="Copy the files there (with --ask: into a sub-folder per class)."),
-    ] = None,
-    page: options.Page = None,
-    csv: Annotated[bool, typer.Option("--csv", help="CSV on standard output, for spreadsheets.")] = False,
-    json: options.Json = False,
-    text_column: options.TextColumn = None,
-    backbone: options.Backbone = None,
-    device: options.Device = "cpu",
-    threads: options.Threads = None,
-    cache: options.Cache = True,
-) -> None:
-    """Choose which unlabelled inputs to label next.
-
-    The inputs are listed with the most useful first, and a reason for each. Near-duplicates are suggested once. Inputs
-    that cannot be read are named, and the exit code is 1.
-    """
+    arguments: list[str] = Argument(
+        metavar="[FILE] POOL",
+        help="A model that `imprint fit` wrote, and the unlabelled inputs: a folder of pictures or sounds, a table of "
+        "texts or embeddings, .npz or .npy. Without a model, the suggestions are for the first labels.",
+    ),
+    n: int = Option(10, "-n", min=1, help="How many inputs to suggest."),
+    ask: bool = Option(
+        False, "--ask", help="Ask for the class of each input and write the answers as CSV; Ctrl-C keeps those given."
+    ),
+    copy_into: Path | None = Option(
+        None, metavar="DIR", help="Copy the files there (with --ask: into a sub-folder per class)."
+    ),
+    page: Path | None = options.PAGE,
+    csv: bool = Option(False, "--csv", help="CSV on standard output, for spreadsheets."),
+    json: bool = options.JSON,
+    text_column: str | None = options.TEXT_COLUMN,
+    *,
+    network: options.CachedNetwork,
+) -> int:
     if csv:
         check_csv("suggest", arguments)
     if len(arguments) > 2:
         raise ParameterError(f"suggest: {len(arguments)} arguments; give [FILE] POOL, a model and one pool.")
-    check_page(page)
-    network: dict[str, Any] = {"backbone": backbone, "device": device, "threads": threads, "cache": cache}
+    path = arguments[-1]
     if len(arguments) == 2:
         check_model(Path(arguments[0]))
-        model = Imprinter.load(arguments[0], **network)
+        model = Imprinter.load(arguments[0], **vars(network))
     else:
-        model = Imprinter(**network)
-    pool, embedded = _embed(model, arguments[-1], text_column)
+        model = Imprinter(**vars(network))
+    pool, embedded = _embed(model, path, text_column)
     if not len(embedded.X):
         raise UnreadableInput(embedded.skipped[0].name, embedded.skipped[0].reason)
     if copy_into is not None and not isinstance(pool.inputs, FileInputs):
-        raise ParameterError("suggest(--copy-into): the inputs of a table are not files that can be copied.")
+        raise ParameterError("--copy-into: the inputs of a table are not files that can be copied.")
     if ask:
-        _ask_for_labels(model, pool, embedded, n, copy_into)
+        _Questions(model, pool, embedded, copy_into).ask(n)
+        return terminal.skipped(embedded.skipped)
+    suggestions = _suggest(model, embedded, n)
+    numbers, reasons = suggestions.tolist(), suggestions.reasons
+    if json:
+        terminal.emit([{"path": pool.names[i], "row": i, "reason": reason} for i, reason in zip(numbers, reasons)])
+    elif csv:
+        header = ["path", "row", "reason", *(["text", "label"] if pool.kind.typed else [])]
+        texts = [[pool.inputs[i], ""] if pool.kind.typed else [] for i in numbers]
+        lines = [[pool.names[i], i, reason, *text] for i, reason, text in zip(numbers, reasons, texts)]
+        terminal.write_csv([header, *lines])
     else:
-        suggestions = _suggest(model, embedded, n)
-        _write(pool, suggestions, arguments[-1], json, csv)
-        if page is not None:
-            write_suggestions(page, f"Label these of {arguments[-1]} next", pool, suggestions)
-        terminal.name_page(page)
-        if copy_into is not None:
-            copied = copy_files((pool.names[i], copy_into) for i in suggestions.tolist())
-            terminal.note(f"{copy_into}: {terminal.count(copied, 'file')} copied.")
-    terminal.finish(embedded.skipped)
-
-
-def _suggest(model: Imprinter, embedded: Embedded, n: int) -> Suggestions:
-    """The indices of inputs of a pool; without a fitted model, of those to label first."""
-    head = model.state.head if model.fitted else None
-    return suggest(embedded.X, n, head=head).among(len(embedded.X), embedded.skipped)
-
-
-def label_next(model: Imprinter, folder: Path, n: int = 10) -> None:
-    """The inputs of a pool that `imprint fit` suggests to label next."""
-    pool, embedded = _embed(model, str(folder), None)
-    if len(embedded.X):
-        suggestions = _suggest(model, embedded, n)
-        terminal.note("Label these next:")
-        for i, reason in zip(suggestions.tolist(), suggestions.reasons):
-            terminal.note(f"  {pool.names[i]}  ({reason})")
+        captions = pool.captions if pool.kind.typed else relative_names(pool.names, [path])
+        terminal.table(["name", "reason"], [(captions[i], reason) for i, reason in zip(numbers, reasons)])
+    if page is not None:
+        write_suggestions(page, f"Label these of {path} next", pool, suggestions)
+        terminal.note(f"The page: {page}, {terminal.bytes_of(page)}.")
+    if copy_into is not None:
+        copied = copy_files((pool.names[i], copy_into) for i in numbers)
+        terminal.note(f"{copy_into}: {terminal.count(copied, 'file')} copied.")
+    return terminal.skipped(embedded.skipped)
 
 
 def _embed(model: Imprinter, path: str, text_column: str | None) -> tuple[Split, Embedded]:
@@ -114,112 +98,99 @@ def _embed(model: Imprinter, path: str, text_column: str | None) -> tuple[Split,
         pool = datasets.load_files([folder])
     else:
         pool = datasets.load(path, "train", labelled=False, text_column=text_column)
-    with progress_bars() as bars:
+    with terminal.progress_bars() as bars:
         choose_backbone(model, pool.kind)
         return pool, model.look(pool, bars.embedding())
 
 
-def _write(pool: Split, suggestions: Suggestions, path: str, json: bool, csv: bool) -> None:
-    numbers = suggestions.tolist()
-    entries = [{"path": pool.names[i], "row": i, "reason": reason} for i, reason in zip(numbers, suggestions.reasons)]
-    if json:
-        terminal.emit(entries)
-    elif csv:
-        texts = {"text": [pool.inputs[i] for i in numbers], "label": [""] * len(numbers)}
-        columns: dict[str, list[Any]] = {name: [e[name] for e in entries] for name in ("path", "row", "reason")}
-        columns |= texts if pool.kind.typed else {}
-        terminal.write_csv(list(columns), zip(*columns.values()))
-    else:
-        captions = pool.captions if pool.kind.typed else relative_names(pool.names, [path])
-        terminal.table(["name", "reason"], [(captions[i], reason) for i, reason in zip(numbers, suggestions.reasons)])
+def _suggest(model: Imprinter, embedded: Embedded, n: int) -> Suggestions:
+    """The indices of inputs of a pool; without a fitted model, of those to label first."""
+    head = model.state.head if model.fitted else None
+    return suggest(embedded.X, n, head=head).among(len(embedded.X), embedded.skipped)
 
 
-def _ask_for_labels(model: Imprinter, pool: Split, embedded: Embedded, n: int, folder: Path | None) -> None:
-    """Ask for the class of n inputs and write each answer at once, as a line of CSV and as a copy in `folder`.
+def label_next(model: Imprinter, folder: Path, n: int = 10) -> Sequence[Skipped]:
+    """Print the inputs of a pool that `imprint fit` suggests to label next; return those that cannot be read."""
+    pool, embedded = _embed(model, str(folder), None)
+    if len(embedded.X):
+        suggestions = _suggest(model, embedded, n)
+        terminal.note("Label these next:")
+        for i, reason in zip(suggestions.tolist(), suggestions.reasons):
+            terminal.note(f"  {pool.names[i]}  ({reason})")
+    return embedded.skipped
 
-    The model in memory learns the answers, so that suggestions improve after every tenth one; its file does not change.
-    An empty answer skips the input; the end of standard input, or Ctrl-C, ends the questions.
+
+class _Questions:
+    """Questions for the classes of inputs, whose answers are written at once, as CSV and as copies in a folder.
+
+    A model in memory learns the answers, so that suggestions improve after every tenth one; its file does not change.
     """
-    column = "text" if pool.kind.typed else "path"
-    terminal.write_csv([column, "label", "row"], [])
-    terminal.note("Type a class, or its number; Enter skips; Ctrl-C ends and keeps the answers.")
-    session = _LabellingSession(model, embedded)
-    try:
-        while session.asked.sum() < n and (batch := session.suggest(min(UPDATE_EVERY, n - session.asked.sum()))):
-            for row, reason in batch:
-                number = session.readable[row]
-                text = pool.inputs[number] if pool.kind.typed else pool.names[number]
-                _show_input(session, text, reason, pool.kind.typed)
-                label = _read_label(session)
-                session.asked[row] = True
-                if label is not None:
-                    session.labels[row] = label
-                    terminal.write_csv([], [[text, label, number]])
-                    sys.stdout.flush()
-                    if folder is not None:
-                        copy_files([(text, folder_of(folder, label))])
-    except (EOFError, KeyboardInterrupt):
-        terminal.note("")
-    terminal.note(f"{terminal.count(len(session.labels), 'answer')} written.")
 
+    def __init__(self, model: Imprinter, pool: Split, embedded: Embedded, folder: Path | None):
+        self.model, self.pool, self.embedded, self.folder = model, pool, embedded, folder
+        self.distances, self.asked = PreparedPool(embedded.X), np.zeros(len(embedded.X), bool)
+        self.numbers = np.delete(np.arange(len(pool)), [s.index for s in embedded.skipped]).tolist()
+        self.classes = [str(label) for label in model.classes_.tolist()] if model.fitted else []
+        self.integers = model.fitted and model.classes_.dtype.kind in "iu"
+        self.answers = 0
 
-class _LabellingSession:
-    """The answers so far and the model that learns them."""
+    def ask(self, n: int) -> None:
+        """Ask for the class of n inputs. The end of standard input, or Ctrl-C, ends the questions."""
+        terminal.write_csv([["text" if self.pool.kind.typed else "path", "label", "row"]])
+        terminal.note("Type a class, or its number; Enter skips; Ctrl-C ends and keeps the answers.")
+        labels: dict[int, str] = {}
+        try:
+            while (left := n - int(self.asked.sum())) and (rows := self._suggest(min(UPDATE_EVERY, left), labels)):
+                labels = {}
+                for row, reason in rows:
+                    if label := self._ask_for(row, reason):
+                        labels[row] = label
+        except (EOFError, KeyboardInterrupt):
+            terminal.note("")
+        terminal.note(f"{terminal.count(self.answers, 'answer')} written.")
 
-    def __init__(self, model: Imprinter, embedded: Embedded):
-        self.model, self.embedded = model, embedded
-        self.pool, self.asked = PreparedPool(embedded.X), np.zeros(len(embedded.X), bool)
-        self.readable = np.delete(
-            np.arange(len(embedded.X) + len(embedded.skipped)), [s.index for s in embedded.skipped]
-        ).tolist()
-        self.labels: dict[int, Any] = {}
-        self._learnt: set[int] = set()
-
-    @property
-    def classes(self) -> list[str]:
-        """The classes of the model and of the answers; a user may type the number of a class, counted from 1."""
-        known = map(str, self.model.classes_.tolist()) if self.model.fitted else ()
-        return list(dict.fromkeys([*known, *self.labels.values()]))
-
-    @property
-    def numeric(self) -> bool:
-        """Whether the labels of the model are integers."""
-        return self.model.fitted and self.model.classes_.dtype.kind in "iu"
-
-    def suggest(self, n: int) -> list[tuple[int, str]]:
-        """The next rows to ask about, and the reasons; empty at the end of the pool."""
-        self._learn()
-        head = self.model.state.head if self.model.fitted else None
-        suggestions = self.pool.suggest(n, head, self.asked)
-        return list(zip(suggestions.tolist(), suggestions.reasons))
-
-    def _learn(self) -> None:
-        rows = [row for row in self.labels if row not in self._learnt]
-        if rows:
-            y = np.array([self.labels[row] for row in rows])
-            y = y.astype(np.int64) if self.numeric else y
+    def _suggest(self, n: int, labels: dict[int, str]) -> list[tuple[int, str]]:
+        """Learn the last answers, by row; then the next rows to ask about, and the reasons. Empty without any left."""
+        if labels:
+            rows, y = list(labels), np.array(list(labels.values()), np.int64 if self.integers else None)
             labelled = Embedded(self.embedded.X[rows], [self.embedded.names[row] for row in rows], (), y)
             self.model.add(labelled) if self.model.fitted else self.model.fit(labelled)
-            self._learnt.update(rows)
+        head = self.model.state.head if self.model.fitted else None
+        suggestions = self.distances.suggest(n, head, self.asked)
+        return list(zip(suggestions.tolist(), suggestions.reasons))
+
+    def _ask_for(self, row: int, reason: str) -> str:
+        """Ask for the class of one input, and write the answer; empty if the input is skipped."""
+        number, typed = self.numbers[row], self.pool.kind.typed
+        text = self.pool.inputs[number] if typed else self.pool.names[number]
+        terminal.note(f"\n{self.asked.sum() + 1}. {text}\n   {reason}")
+        if not typed and sys.stdin.isatty():
+            typer.launch(text)
+        choices = "  ".join(f"{i} {label}" for i, label in enumerate(self.classes[:9], start=1))
+        _prompt(f"   {terminal.printable(choices)}\n   class: ")
+        label = self._read_label()
+        self.asked[row] = True
+        if label:
+            self.answers += 1
+            self.classes += [label] if label not in self.classes else []
+            terminal.write_csv([[text, label, number]])
+            sys.stdout.flush()
+            if self.folder is not None:
+                copy_files([(text, folder_of(self.folder, label))])
+        return label
+
+    def _read_label(self) -> str:
+        """The class that a line names, itself or by its number, counted from 1; empty for an empty line."""
+        while line := sys.stdin.readline():
+            word = line.strip()
+            if word.isdecimal() and word not in self.classes and 1 <= int(word) <= len(self.classes):
+                return self.classes[int(word) - 1]
+            if not self.integers or not word or word.isdecimal():
+                return word
+            _prompt("   The classes of this model are integers; type one: ")
+        raise EOFError
 
 
-def _show_input(session: _LabellingSession, text: str, reason: str, typed: bool) -> None:
-    terminal.note(f"\n{session.asked.sum() + 1}. {text}\n   {reason}")
-    if not typed and sys.stdin.isatty():
-        typer.launch(text)
-    choices = "  ".join(f"{i} {label}" for i, label in enumerate(session.classes[:9], start=1))
-    sys.stderr.write(f"   {terminal.printable(choices)}\n   class: ")
+def _prompt(text: str) -> None:
+    sys.stderr.write(text)
     sys.stderr.flush()
-
-
-def _read_label(session: _LabellingSession) -> str | None:
-    """The class that a line names, itself or by its number; None for an empty line."""
-    while line := sys.stdin.readline():
-        word = line.strip()
-        if word.isdecimal() and word not in session.classes and 1 <= int(word) <= len(session.classes):
-            return session.classes[int(word) - 1]
-        if not session.numeric or not word or word.isdecimal():
-            return word or None
-        sys.stderr.write("   The classes of this model are integers; type one: ")
-        sys.stderr.flush()
-    raise EOFError

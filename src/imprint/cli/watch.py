@@ -1,18 +1,21 @@
-"""`imprint watch`."""
+"""Classify new files in a folder, and report drift.
+
+Each file is classified when it has stopped growing: one line on standard output. An alarm on standard error states
+since when the inputs look unlike the training data, how strong the evidence is, and which inputs provide it.
+"""
 
 import json as json_format
 import sys
 import time
 from contextlib import suppress
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-import typer
+from typer import Argument, Option
 
 from imprint.active.drift import DriftMonitor, spoken_time
 from imprint.cli import _options as options
 from imprint.cli import _terminal as terminal
-from imprint.cli._files import check_model
 from imprint.core.errors import FileError, ParameterError
 from imprint.imprinter import Imprinter
 from imprint.imprinter.predictions import predictions
@@ -23,23 +26,15 @@ MAX_NAMED = 5
 
 
 def command(
-    file: options.Model,
-    folder: Annotated[
-        Path, typer.Argument(metavar="DIR", help="A folder to which inputs are added.", show_default=False)
-    ],
-    every: Annotated[float, typer.Option(metavar="SECONDS", help="Pause between two scans.", min=0.1)] = 2.0,
-    once: Annotated[bool, typer.Option("--once", help="Classify the present files, then exit.")] = False,
-    json: Annotated[bool, typer.Option("--json", help="One JSON object per line, for programs.")] = False,
-    backbone: options.MovedBackbone = None,
-    device: options.Device = "cpu",
-    threads: options.Threads = None,
-) -> None:
-    """Classify new files in a folder, and report drift.
-
-    Each file is classified when it has stopped growing: one line on standard output. An alarm on standard error states
-    since when the inputs look unlike the training data, how strong the evidence is, and which inputs provide it.
-    """
-    check_model(file)
+    file: Path = options.MODEL,
+    folder: Path = Argument(metavar="DIR", help="A folder to which inputs are added."),
+    every: float = Option(2.0, metavar="SECONDS", min=0.1, help="Pause between two scans."),
+    once: bool = Option(False, "--once", help="Classify the present files, then exit."),
+    json: bool = Option(False, "--json", help="One JSON object per line, for programs."),
+    backbone: str | None = options.MOVED_BACKBONE,
+    device: str = options.DEVICE,
+    threads: int | None = options.THREADS,
+) -> int:
     if not folder.is_dir():
         raise FileError(f"{folder} is not a folder; name the one to watch.")
     model = Imprinter.load(file, backbone=backbone, device=device, threads=threads, cache=False)
@@ -53,7 +48,7 @@ def command(
     while not once:
         time.sleep(every)
         watcher.classify(settled=True)
-    terminal.end(watcher.unreadable)
+    return 1 if watcher.unreadable else 0
 
 
 class _Watcher:
@@ -61,7 +56,7 @@ class _Watcher:
 
     def __init__(self, model: Imprinter, monitor: DriftMonitor, folder: Path, json: bool):
         self.model, self.monitor, self.folder, self.json = model, monitor, folder, json
-        self.unreadable: list[Any] = []
+        self.unreadable = False
         self._done: set[Path] = set()
         self._scan: dict[Path, tuple[float, int]] = {}  # time of the last change, and size, of the files not yet done
 
@@ -74,8 +69,7 @@ class _Watcher:
             batch = new[first : first + BATCH]
             self._done.update(batch)
             seen = self.model.look([str(path) for path in batch])
-            terminal.skipped(seen.skipped)
-            self.unreadable += seen.skipped
+            self.unreadable |= bool(terminal.skipped(seen.skipped))
             if len(seen.X):
                 for answer in predictions(self.model.state.head, self.model.tree, seen, top=1):
                     self._report(answer)
@@ -90,18 +84,18 @@ class _Watcher:
         return files
 
     def _report(self, answer: dict[str, Any]) -> None:
-        name, label, probability, known = (answer[key] for key in ("path", "label", "probability", "known"))
+        name, known = answer["path"], answer["known"]
         if self.json:
-            facts = {"path": name, "label": label, "probability": probability, "known": known}
+            facts = {key: answer[key] for key in ("path", "label", "probability", "known")}
             terminal.write(json_format.dumps(facts) + "\n")
         else:
-            terminal.write(f"{name}\t{label}\t{terminal.percent(probability)}\t{known:.3f}\n")
+            terminal.write(f"{name}\t{answer['label']}\t{terminal.percent(answer['probability'])}\t{known:.3f}\n")
         sys.stdout.flush()
         if alarm := self.monitor.observe(known, name, spoken_time(self._scan[Path(name)][0])):
-            report_drift(alarm, self.monitor)
+            _report_drift(alarm, self.monitor)
 
 
-def report_drift(alarm: str, monitor: DriftMonitor) -> None:
+def _report_drift(alarm: str, monitor: DriftMonitor) -> None:
     """An alarm and the inputs that are its evidence, on standard error."""
     names = ", ".join(one.name for one in monitor.unfamiliar[:MAX_NAMED])
     terminal.note(f"Drift: {alarm}. The least familiar: {names}.")
@@ -114,4 +108,4 @@ def monitor_stream(model: Imprinter, answers: list[dict[str, Any]]) -> None:
         for answer in answers:
             monitor.observe(answer["known"], answer["path"])
         if monitor.alarm:
-            report_drift(monitor.alarm, monitor)
+            _report_drift(monitor.alarm, monitor)

@@ -40,6 +40,7 @@ def test_texts_with_dots_and_files_are_told_apart(imprint, texts, tmp_path):
     imprint("predict", texts, "new.csv").refused("There is no file new.csv", "add --text")
     imprint("predict", texts, "lines.txt").refused("There is no file lines.txt")
     assert answers(imprint("predict", texts, "my card.csv", "--text", "--json")) == [("my card.csv", "card")]
+    assert "\nmy card.csv,card," in imprint("predict", texts, "my card.csv", "--text", "--csv").out
     (tmp_path / "note.txt").write_text("the money was charged twice")
     assert answers(imprint("predict", texts, "note.txt", "--json")) == [("note.txt", "money")]
     (tmp_path / "inbox").mkdir()

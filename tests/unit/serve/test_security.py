@@ -195,7 +195,7 @@ def test_the_browser_is_opened_without_the_token_in_its_command_line(client, tmp
 
     opened = []
     monkeypatch.setattr("webbrowser.open", opened.append)
-    command._ready("http://127.0.0.1:8470/?token=secret", tmp_path, True, False)
+    command._announce("http://127.0.0.1:8470/?token=secret", tmp_path, True, False)
     assert opened == [(tmp_path / "open.html").as_uri()]
     assert "secret" in (tmp_path / "open.html").read_text()
     assert os.stat(redirect_file(tmp_path, "x")).st_mode & 0o777 == 0o600
