@@ -192,6 +192,7 @@ def requests(folder: Path):
 
     from imprint import backbones
     from imprint.serve.project import Project
+    from imprint.serve.projects import Projects
     from imprint.serve.server import application, bound, configured
 
     library = module("serve_conftest", HERE / "unit" / "serve" / "conftest.py")
@@ -200,7 +201,7 @@ def requests(folder: Path):
         bound("127.0.0.1", 0),
     )
     port = listening.getsockname()[1]
-    server = uvicorn.Server(configured(application(project, "secret", port)))
+    server = uvicorn.Server(configured(application(Projects(project), "secret", port)))
     threading.Thread(target=server.run, args=([listening],), daemon=True).start()
     while not server.started:
         time.sleep(0.01)

@@ -5,6 +5,7 @@ Nothing leaves this machine. Every change is saved at once, and the next start c
 
 import sys
 import webbrowser
+from functools import partial
 from pathlib import Path
 
 from typer import Argument, Option
@@ -40,6 +41,7 @@ def command(
 ) -> None:
     if not installed("serve"):
         raise missing("serve", "imprint serve needs starlette and uvicorn")
+    from imprint.serve.projects import Projects
     from imprint.serve.security import is_loopback
     from imprint.serve.server import bound, serve
     from imprint.serve.start import started
@@ -56,14 +58,8 @@ def command(
         )
     for sentence in sentences[: terminal.MOST_NAMED]:
         terminal.note(sentence)
-
-    def ready(address: str) -> None:
-        _announce(address, project.folder, open_browser and not label_studio, label_studio)
-
-    try:
-        serve(project, listening, host, ready, certificate, key, label_studio)
-    finally:
-        project.close()
+    announce = partial(_announce, folder=project.folder, open_browser=open_browser, label_studio=label_studio)
+    serve(Projects(project, label_studio), listening, host, announce, certificate, key)
 
 
 def _announce(address: str, folder: Path, open_browser: bool, label_studio: bool) -> None:
@@ -75,5 +71,5 @@ def _announce(address: str, folder: Path, open_browser: bool, label_studio: bool
     terminal.note(f"Open that address in a browser; the project is saved in {folder}. Ctrl-C stops.")
     if label_studio:
         terminal.note(f"Backend URL for Label Studio: {address.replace('?token=', 'label-studio/')}")
-    if open_browser:
+    elif open_browser:
         webbrowser.open(redirect_file(folder, address).resolve().as_uri())

@@ -11,8 +11,7 @@ from imprint.calibration import Calibration
 
 SUSPICIOUS = 0.05
 """P-value below which an input is stored, to be shown if there is an alarm."""
-MAX_KEPT = 200
-MAX_SHOWN = 24
+MAX_STORED, MAX_SHOWN = 200, 24
 LOG = logging.getLogger("imprint.serve")
 
 
@@ -24,33 +23,32 @@ class ServedDrift:
 
     def __init__(self) -> None:
         self._lock = Lock()
-        self._calibration: Calibration | None = None
-        self._monitor = DriftMonitor(0)
-        self._suspicious: dict[str, dict[str, str]] = {}  # the name and the preview, a data URL or a text
+        self._restart(None)
 
     def observe(self, calibration: Calibration, known: float, name: str, preview: Callable[[], str]) -> None:
         """Add the p-value of one input to the evidence; `preview` is called only if the input may be shown."""
         with self._lock:
             if calibration is not self._calibration:
-                self._calibration = calibration
-                self._start()
+                self._restart(calibration)
             key = str(self._monitor.inputs + 1)
             if known < SUSPICIOUS:
                 self._suspicious[key] = {"name": name, "preview": preview()}
-                for old in list(self._suspicious)[:-MAX_KEPT]:
+                for old in list(self._suspicious)[:-MAX_STORED]:
                     del self._suspicious[old]
             alarm = self._monitor.observe(known, key, spoken_time(time.time()))
         if alarm:
             LOG.warning("Drift: %s.", alarm)
 
-    def restart(self) -> None:
-        """Discard the evidence."""
+    def restart(self) -> dict[str, Any]:
+        """Discard the evidence; returns the state after that, as JSON."""
         with self._lock:
-            self._start()
+            self._restart(self._calibration)
+        return self.as_json()
 
-    def _start(self) -> None:
-        self._monitor = DriftMonitor.of_calibration(self._calibration) if self._calibration else DriftMonitor(0)
-        self._suspicious = {}
+    def _restart(self, calibration: Calibration | None) -> None:
+        self._calibration = calibration
+        self._monitor = DriftMonitor.of_calibration(calibration) if calibration else DriftMonitor(0)
+        self._suspicious: dict[str, dict[str, str]] = {}  # the name and the preview, a data URL or a text
 
     @property
     def alarm(self) -> str | None:

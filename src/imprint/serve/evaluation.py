@@ -15,13 +15,12 @@ from imprint.evaluation import Evaluation
 from imprint.evaluation import evaluation as evaluation_of
 from imprint.evaluation.inspection import duplicates
 from imprint.kernels.softmax import keep_winners
-from imprint.serve.history import History
-from imprint.serve.labelled import LabelledItem, LabelledSet, changed_labels
-from imprint.serve.model import EmbeddingTable, ServedModel, in_order, refitted_folds
+from imprint.serve.labelled import History, LabelledItem, changed_labels
+from imprint.serve.model import EmbeddingTable, ServedModel, fitted_items, refitted_folds, rows_of
 from imprint.serve.workers import SupervisedThread
 
-QUIET = 0.25  # seconds without a change before an evaluation starts
-LATEST = 2.0  # seconds after which it starts in any case
+PAUSE = 0.25  # seconds from a change to its evaluation, so that changes in quick succession are evaluated together
+REST = 1.0  # minimum number of seconds between two evaluations
 NOT_IMPORTED = "The imported model was fitted without calibration, and it has no examples to calibrate it from."
 TOO_FEW = "Two classes with two examples each are needed."
 
@@ -65,6 +64,12 @@ class ModelEvaluation(NamedTuple):
         return self.folds.calibration if self.folds is not None and self.predictions is not None else None
 
     @property
+    def why_uncalibrated(self) -> str:
+        """The reason why there is no calibration, as a sentence."""
+        model = self.model
+        return NOT_IMPORTED if model and model.history.labelled.model and model.basis.folds is None else TOO_FEW
+
+    @property
     def tree(self) -> LabelTree:
         """The tree of the model's classes."""
         labels = self.model.head.classes.tolist() if self.model and self.model.head else ()
@@ -89,11 +94,6 @@ def calibrated(model: ServedModel, evaluation: ModelEvaluation) -> ServedModel:
     return model if head is None or folds is None else model._replace(head=head.with_folds(folds))
 
 
-def why_uncalibrated(labelled: LabelledSet, basis_folds: CrossValidation | None) -> str:
-    """The reason why there is no calibration, as a sentence."""
-    return NOT_IMPORTED if labelled.model is not None and basis_folds is None else TOO_FEW
-
-
 def evaluate(model: ServedModel, before: ModelEvaluation, rows: EmbeddingTable) -> ModelEvaluation:
     """Predict every item by a model that was fitted without it: fitted ones by cross-validation, then held-out ones."""
     evaluation = _cross_validated(model, before, rows)
@@ -101,8 +101,8 @@ def evaluate(model: ServedModel, before: ModelEvaluation, rows: EmbeddingTable) 
     head = calibrated(model, evaluation).head
     if not items or head is None or model.tags is not None:
         return evaluation
-    X = np.stack([rows[i.digest] for i in items]).astype(head.dtype)
-    P, y = head.probabilities(head.scores(X)), np.array([i.label for i in items])
+    X, y = rows_of(items, rows)
+    P = head.probabilities(head.scores(X.astype(head.dtype)))
     return evaluation._replace(held_out=PredictedItems(items, y, P, head.classes))
 
 
@@ -111,22 +111,20 @@ def _cross_validated(model: ServedModel, before: ModelEvaluation, rows: Embeddin
     labelled, basis = model.history.labelled, model.basis
     if labelled.model is not None and basis.folds is None:
         return ModelEvaluation(model)
-    folds, same = model.folds, before.model is not None and before.model.basis is basis and before.folds is not None
-    if folds is None:
-        labels = changed_labels(before.history.labelled, labelled) if same else set(labelled.classes)
-        folds = refitted_folds(before.folds if same else None, basis, labelled, rows, labels)
-    by_class = in_order(labelled, labelled.classes, rows)
-    items = tuple(item for items in by_class.values() for item in items)
-    X = np.stack([rows[i.digest] for i in items]) if items else np.empty((0, 0), np.float32)
+    folds = model.folds
+    if folds is None and before.model is not None and before.model.basis is basis and before.folds is not None:
+        folds = refitted_folds(before.folds, model, rows, changed_labels(before.history.labelled, labelled))
+    folds = folds or refitted_folds(None, model, rows, labelled.classes)
+    items = fitted_items(labelled, labelled.classes, rows)
+    X, y = rows_of(items, rows)
     groups = tuple(tuple(items[n].id for n in group) for group in duplicates(X))
     if labelled.model is not None:
         return ModelEvaluation(model, folds, (), folds.answers if folds.held else None, groups)
     if len(folds.held) < 2 or len(items) <= len(folds.held):
         return ModelEvaluation(model, folds, duplicates=groups)
-    y = np.array([i.label for i in items])
     classes, index = np.unique(y, return_inverse=True)
     predictions = predict_out_of_fold(folds.heads, X, index, folds.folds_of(X, y), classes, np.ones(len(items)))
-    return ModelEvaluation(model, folds, items, predictions, groups)
+    return ModelEvaluation(model, folds, tuple(items), predictions, groups)
 
 
 class Evaluator:
@@ -135,13 +133,11 @@ class Evaluator:
     def __init__(self, rows: EmbeddingTable, model: Callable[[], ServedModel]):
         self.evaluation = ModelEvaluation()
         self._rows, self._model = rows, model
-        self._changed_at = self._rested_at = 0.0
-        self._hurry, self._closing = Event(), False
+        self._next_at, self._hurry, self._closing = 0.0, Event(), False
         self.thread: SupervisedThread[bool, ModelEvaluation] = SupervisedThread("evaluate", self._evaluate, 10_000)
 
     def look(self) -> None:
         """Evaluate soon, because something changed."""
-        self._changed_at = time.monotonic()
         self.thread.submit(False)
 
     def now(self) -> "Future[ModelEvaluation]":
@@ -157,23 +153,13 @@ class Evaluator:
 
     def _evaluate(self, urgent: list[bool]) -> list[ModelEvaluation | Exception]:
         if not any(urgent):
-            self._pause()
-        if self._closing:
-            return [self.evaluation] * len(urgent)
-        self._hurry.clear()
-        model, started = self._model(), time.monotonic()
-        if self.evaluation.model is not model:
-            evaluation = evaluate(model, self.evaluation, self._rows)
-            evaluation.calibration  # noqa: B018 - computed here, not when the first answer needs it
-            self.evaluation = evaluation
-            self._rested_at = 2 * time.monotonic() - started
+            self._hurry.wait(max(PAUSE, self._next_at - time.monotonic()))
+        if not self._closing:
+            self._hurry.clear()
+            model, started = self._model(), time.monotonic()
+            if self.evaluation.model is not model:
+                evaluation = evaluate(model, self.evaluation, self._rows)
+                evaluation.calibration  # noqa: B018 - computed here, not when the first answer needs it
+                self.evaluation, finished = evaluation, time.monotonic()
+                self._next_at = finished + max(REST, finished - started)
         return [self.evaluation] * len(urgent)
-
-    def _pause(self) -> None:
-        """Wait until there has been no change for a moment, or a request needs the evaluation now."""
-        latest = time.monotonic() + LATEST
-        while not self._hurry.is_set():
-            wait = max(min(self._changed_at + QUIET, latest), self._rested_at) - time.monotonic()
-            if wait <= 0:
-                return
-            self._hurry.wait(wait)

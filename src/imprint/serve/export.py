@@ -8,8 +8,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from imprint.backbones import Backbone
 from imprint.core.errors import FileError, NotFittedError
 from imprint.evaluation import evaluation as evaluation_of
@@ -19,11 +17,10 @@ from imprint.evaluation.projection import project as projected
 from imprint.imprinter import Imprinter
 from imprint.serve.evaluation import ModelEvaluation, calibrated
 from imprint.serve.labelled import LabelledItem
-from imprint.serve.model import IMPORTED, item_number
+from imprint.serve.model import IMPORTED, item_of, rows_of
 from imprint.serve.project import Project
 
 STAMP = (2000, 1, 1, 0, 0, 0)  # the time of all files in the archive, so that equal projects give equal bytes
-DAMAGED = "damaged.txt"
 
 
 def picture_input(backbone: Backbone) -> dict[str, Any] | None:
@@ -38,9 +35,13 @@ def exported(project: Project, evaluation: ModelEvaluation) -> Imprinter:
     head = model.decider if model else None
     if model is None or head is None:
         raise NotFittedError("There is no model to export yet: add examples of a class first.")
-    items = model.history.labelled.items
+
+    def path(exemplar: str) -> str:
+        item = item_of(exemplar, model.history.labelled)
+        return f"{item.label}/{item.file}" if item else exemplar.removeprefix(IMPORTED)
+
     exemplars = {
-        label: of_class._replace(names=tuple(_path(items, name) for name in of_class.names))
+        label: of_class._replace(names=tuple(map(path, of_class.names)))
         for label, of_class in model.exemplars.items()
         if not head.tags  # the exemplars of the page are those of its label sets
     }
@@ -51,7 +52,7 @@ def exported(project: Project, evaluation: ModelEvaluation) -> Imprinter:
 
 def model_file(project: Project, evaluation: ModelEvaluation) -> bytes:
     """The model as `imprint fit` writes it."""
-    return _written(exported(project, evaluation).save, "model.imprint")
+    return _written("model.imprint", exported(project, evaluation).save)
 
 
 def onnx_file(project: Project, evaluation: ModelEvaluation) -> bytes:
@@ -60,10 +61,10 @@ def onnx_file(project: Project, evaluation: ModelEvaluation) -> bytes:
 
     model = exported(project, evaluation)
     head_only = picture_input(model.backbone) is None
-    return _written(lambda path: export(model, path, "onnx", head_only=head_only), "model.onnx")
+    return _written("model.onnx", lambda path: export(model, path, "onnx", head_only=head_only))
 
 
-def _written(write: Callable[[Path], object], name: str) -> bytes:
+def _written(name: str, write: Callable[[Path], object]) -> bytes:
     """The content of a file that a function writes."""
     with tempfile.TemporaryDirectory(prefix="imprint-") as folder:
         path = Path(folder) / name
@@ -77,7 +78,7 @@ def evaluation_file(project: Project, evaluation: ModelEvaluation) -> bytes:
     if predicted is None or not predicted.items:
         raise NotFittedError("There is nothing to evaluate yet: add two examples of each of two classes.")
     items, y, P, classes = predicted
-    X, paths = np.stack([project.rows[i.digest] for i in items]), [f"{i.label}/{i.file}" for i in items]
+    (X, _), paths = rows_of(items, project.rows), [f"{i.label}/{i.file}" for i in items]
 
     def content(n: int) -> Any:
         return project.modality.read(project.content(items[n]))
@@ -118,7 +119,7 @@ def archive(project: Project) -> Iterator[bytes]:
                 damaged.append(path)
             yield out.taken()
         if damaged:
-            add(DAMAGED, "\n".join(["These pictures are damaged:", *damaged, ""]))
+            add("damaged.txt", "\n".join(["These pictures are damaged:", *damaged, ""]))
     yield out.taken()
 
 
@@ -128,24 +129,15 @@ def _table(items: list[LabelledItem]) -> str:
     return text.getvalue()
 
 
-def _path(items: dict[int, LabelledItem], exemplar: str) -> str:
-    item = items.get(item_number(exemplar) or 0)
-    return f"{item.label}/{item.file}" if item else exemplar.removeprefix(IMPORTED)
-
-
-class _ZipStream:
+class _ZipStream(io.RawIOBase):
     """A file that can only be written, and that is emptied as it is sent."""
 
     def __init__(self) -> None:
         self._parts: list[bytes] = []
 
-    def write(self, raw: bytes, /) -> int:
+    def write(self, raw: Any, /) -> int:
         self._parts.append(bytes(raw))
         return len(raw)
-
-    def flush(self) -> None: ...
-
-    def close(self) -> None: ...
 
     def taken(self) -> bytes:
         """The bytes that were written since the last call."""

@@ -1,7 +1,6 @@
 """Model files that are imported into a project: their classes, exemplars and cross-validation."""
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -9,68 +8,64 @@ from imprint.backbones import Backbone
 from imprint.calibration import CrossValidation
 from imprint.core.errors import FileError, ParameterError
 from imprint.core.files import container
-from imprint.head import Head
 from imprint.imprinter import exemplars
-from imprint.imprinter.exemplars import Exemplars
 from imprint.persistence import head_from_parts
 from imprint.serve.labels import clean_label
 from imprint.serve.model import IMPORTED, ModelBasis, page_label
 from imprint.tags import TagHead
 
+WITHOUT_BACKBONE = "is a classifier of embeddings, without a backbone; the page needs a model with one."
 
-def check_import(raw: bytes, name: str, backbone: Backbone) -> list[str]:
-    """The classes of a model file; refused if it is not one, or was fitted with another backbone."""
-    document, head, _ = _read(raw, name)
-    stated = document["backbone"]
+
+def imported_basis(raw: bytes, name: str, backbone: Backbone) -> tuple[ModelBasis, list[str]]:
+    """What a model file brings, with labels as texts, and its classes in order. Other files are refused."""
+    document, arrays = container.parse(raw, name)
+    stated = document.get("backbone")
+    if not isinstance(stated, dict):
+        raise FileError(f"{name} {WITHOUT_BACKBONE}")
+    if "kept" in document:
+        raise FileError(
+            f"{name} keeps the pre-trained classes of its backbone, which the page does not show; use imprint predict, "
+            f"or fit it without --keep-head."
+        )
     if stated.get("fingerprint") != backbone.fingerprint:
         raise FileError(
             f"{name} was fitted with the backbone {stated.get('spec')}, and this page runs with "
             f"{backbone.record.name}; start another page with it: imprint serve {name}."
         )
-    if head.imprinted.dtype != np.float32:
-        raise FileError(f"{name} was fitted with double-precision embeddings, which this page does not compute.")
-    labels = [page_label(label, head.tags) for label in head.owners.tolist()]
-    for label in labels:
-        try:
-            usable = clean_label(label) == label
-        except ParameterError:
-            usable = False
-        if not usable:
-            raise FileError(
-                f"{name} has a class {label!r}, which cannot name a folder, as a class of the page must; fit the model "
-                f"again with another name for it, or remove it: imprint forget {name} {label!r}."
-            )
-    return labels
-
-
-def imported_basis(raw: bytes) -> ModelBasis:
-    """The classes of an imported model, with labels as texts."""
-    document, decider, exemplars_of = _read(raw, "the imported model")
+    decider = head_from_parts(document, arrays, name)
     head, tags = decider.imprinted, decider if isinstance(decider, TagHead) else None
-    states = {page_label(label, decider.tags): state for label, state in zip(head.labels, head.states)}
+    if head.dtype != np.float32:
+        raise FileError(f"{name} was fitted with double-precision embeddings, which this page does not compute.")
+    try:
+        stored = exemplars.from_parts(head, document["pictures"], arrays)
+    except (KeyError, TypeError, ValueError):
+        raise container.foreign(name) from None
+    text_of = {label: page_label(label, decider.tags) for label in decider.owners.tolist()}
+    for text in text_of.values():
+        _check_class(text, name)
+    states = {text_of[label]: state for label, state in zip(head.labels, head.states)}
     named = {
-        page_label(label, decider.tags): of_class._replace(names=tuple(f"{IMPORTED}{n}" for n in of_class.names))
-        for label, of_class in exemplars_of.items()
+        text_of[label]: of_class._replace(names=tuple(f"{IMPORTED}{n}" for n in of_class.names))
+        for label, of_class in stored.items()
     }
     folds = head.folds if isinstance(head.folds, CrossValidation) else None
     if folds is not None and not all(isinstance(label, str) for label in head.labels):
         empty = CrossValidation.new(head.method, head.seed, head.dtype)
         renamed = empty.with_classes(folds, {str(label): label for label in head.labels})
         folds = replace(renamed, stored=folds.calibration)
-    return ModelBasis(head.method, head.seed, head.width, states, named, folds, document.get("flat") is True, tags)
+    flat = document.get("flat") is True
+    basis = ModelBasis(head.method, head.seed, head.width, states, named, folds, flat, tags)
+    return basis, list(text_of.values())
 
 
-def _read(raw: bytes, name: str) -> tuple[dict[str, Any], Head | TagHead, dict[Any, Exemplars]]:
-    document, arrays = container.parse(raw, name)
-    if not isinstance(document.get("backbone"), dict):
-        raise FileError(f"{name} is a classifier of embeddings, without a backbone; the page needs a model with one.")
-    if "kept" in document:
-        raise FileError(
-            f"{name} keeps the pre-trained classes of its backbone, which the page does not show; use imprint predict, "
-            f"or fit it without --keep-head."
-        )
-    head = head_from_parts(document, arrays, name)
+def _check_class(label: str, name: str) -> None:
     try:
-        return document, head, exemplars.from_parts(head.imprinted, document["pictures"], arrays)
-    except (KeyError, TypeError, ValueError):
-        raise container.foreign(name) from None
+        if clean_label(label) == label:
+            return
+    except ParameterError:
+        pass
+    raise FileError(
+        f"{name} has a class {label!r}, which cannot name a folder, as a class of the page must; fit the model "
+        f"again with another name for it, or remove it: imprint forget {name} {label!r}."
+    )

@@ -5,29 +5,28 @@ position of its task in the order of labelling, scaled to 0..1, because the *unc
 the task with the smallest score first.
 """
 
-import asyncio
 import base64
 import binascii
 import os
 import urllib.error
 import urllib.request
+from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import unquote_to_bytes, urljoin, urlsplit
 from xml.etree import ElementTree
 
-from starlette.requests import Request
 from starlette.routing import Route
 
 from imprint.core.errors import ParameterError, UnreadableInput
 from imprint.core.types import Array
-from imprint.serve.label import LabellingPool
 from imprint.serve.model import answer
-from imprint.serve.requests import guarded, json_body
+from imprint.serve.pool import LabellingPool
+from imprint.serve.project import Project
+from imprint.serve.requests import Endpoints, json_object
 
-if TYPE_CHECKING:
-    from imprint.serve.project import Project
+Json = dict[str, Any]
 
 URL = "http://localhost:8080"
 """The default address of Label Studio; LABEL_STUDIO_URL replaces it."""
@@ -65,50 +64,43 @@ class LabelConfig(NamedTuple):
 class LabelStudio:
     """Predictions, training and the order of tasks for one project of Label Studio. Any thread may call it."""
 
-    def __init__(self, project: "Project", token: str, url: str = URL, key: str = ""):
-        self.project, self.prefix, self.url, self.key = project, f"/label-studio/{token}", url.rstrip("/"), key
+    def __init__(self, project: Project, url: str = URL, key: str = ""):
+        self.project, self.url, self.key = project, url.rstrip("/"), key
         self._pool = LabellingPool(project)
         self._digests: dict[int, str] = {}  # task -> digest of its input
         self._items: dict[int, int] = {}  # annotation -> item
         self._config: LabelConfig | None = None
 
     @classmethod
-    def from_environment(cls, project: "Project", token: str) -> "LabelStudio":
+    def from_environment(cls, project: Project) -> "LabelStudio":
         """With the address and the key in LABEL_STUDIO_URL and LABEL_STUDIO_API_KEY."""
-        return cls(project, token, os.environ.get("LABEL_STUDIO_URL", URL), os.environ.get("LABEL_STUDIO_API_KEY", ""))
+        return cls(project, os.environ.get("LABEL_STUDIO_URL", URL), os.environ.get("LABEL_STUDIO_API_KEY", ""))
 
-    def routes(self) -> list[Route]:
+    def routes(self, endpoints: Endpoints, prefix: str) -> list[Route]:
         """The addresses of the protocol below `/label-studio/TOKEN`."""
+        alive = {"status": "UP", "model_class": "imprint"}
 
-        def route(path: str, call: Any, method: str = "POST") -> Route:
-            async def respond(request: Request) -> Any:
-                arguments = (await json_body(request, "model"),) if method == "POST" else ()
-                return await asyncio.to_thread(call, *arguments)
+        def post(call: Callable[[Json], Json]) -> Route:
+            return endpoints.route(
+                "POST", f"{prefix}/{call.__name__}", lambda _, __, content: call(json_object(content)), "tasks"
+            )
 
-            return Route(self.prefix + path, guarded(respond), methods=[method])
-
-        return [
-            *(route(path, self.health, "GET") for path in ("", "/", "/health")),
-            *(route(f"/{call.__name__}", call) for call in (self.setup, self.predict, self.webhook)),
-        ]
+        health = [endpoints.route("GET", prefix + path, lambda *_: alive) for path in ("", "/", "/health")]
+        return [*health, *map(post, (self.setup, self.predict, self.webhook))]
 
     @property
     def version(self) -> str:
         """The version of the model, which changes with every label."""
         return f"imprint-{self.project.history.revision}"
 
-    def health(self) -> dict[str, Any]:
-        """The answer to Label Studio's health check."""
-        return {"status": "UP", "model_class": "imprint"}
-
-    def setup(self, given: dict[str, Any]) -> dict[str, Any]:
+    def setup(self, given: Json) -> Json:
         """Store the labelling configuration, and the key for fetching pictures unless one was set."""
         self._config = LabelConfig.parse(given.get("schema"))
         if not self.key and str(given.get("hostname", "")).rstrip("/") in ("", self.url):
             self.key = str(given.get("access_token") or "")
         return {"model_version": self.version}
 
-    def predict(self, given: dict[str, Any]) -> dict[str, Any]:
+    def predict(self, given: Json) -> Json:
         """For each task the most probable class, and as its score the position in the order of labelling."""
         tasks = given.get("tasks")
         if not isinstance(tasks, list):
@@ -121,7 +113,7 @@ class LabelStudio:
         scores = {digest: position / (2 * len(suggested)) for position, digest in enumerate(suggested)}
         return {"results": [self._prediction(task, config, scores) for task in tasks]}
 
-    def webhook(self, given: dict[str, Any]) -> dict[str, Any]:
+    def webhook(self, given: Json) -> Json:
         """Learn an annotation that was created or changed, and forget one that was deleted."""
         action = given.get("action")
         if action in CREATED:
@@ -132,7 +124,7 @@ class LabelStudio:
             self._delete([i for i in ids if i in self.project.history.labelled.items])
         return {"status": "ok", "model_version": self.version}
 
-    def _learn(self, annotation: dict[str, Any], task: dict[str, Any]) -> None:
+    def _learn(self, annotation: Json, task: Json) -> None:
         config = self._configured()
         regions = [r for r in annotation.get("result") or [] if r.get("from_name") == config.from_name]
         chosen = regions[0].get("value", {}).get("choices") if regions else None
@@ -164,21 +156,20 @@ class LabelStudio:
                     raw = self._content(task, config)
                     waiting[int(task["id"])] = raw, self.project.embed(raw, _name(task))
         for number, (raw, future) in waiting.items():
-            with suppress(UnreadableInput):
-                self._digests[number] = self._pool.add(raw, future.result())
+            self._digests[number] = self._pool.add(raw, future.result())
 
-    def _prediction(self, task: dict[str, Any], config: LabelConfig, scores: dict[str, float]) -> dict[str, Any]:
+    def _prediction(self, task: Json, config: LabelConfig, scores: dict[str, float]) -> Json:
         digest, model = self._digests.get(int(task["id"])), self.project.calibrated_model()
-        if digest is None or model.head is None:
-            score = 1.0 if digest is None else scores.get(digest, 0.5)
-            return {"result": [], "score": score, "model_version": self.version}
-        best = answer(model, self.project.rows[digest], _name(task), top=1)["top"][0]
-        region = {"from_name": config.from_name, "to_name": config.to_name, "type": "choices"}
-        result = [{**region, "value": {"choices": [best["label"]]}, "score": best["probability"]}]
-        score = scores.get(digest, 0.5 + best["probability"] / 2)
+        result: list[Json] = []
+        score = 1.0 if digest is None else scores.get(digest, 0.5)
+        if digest is not None and model.head is not None:
+            best = answer(model, self.project.rows[digest], _name(task), top=1)["top"][0]
+            region = {"from_name": config.from_name, "to_name": config.to_name, "type": "choices"}
+            result = [{**region, "value": {"choices": [best["label"]]}, "score": best["probability"]}]
+            score = scores.get(digest, 0.5 + best["probability"] / 2)
         return {"result": result, "score": score, "model_version": self.version}
 
-    def _content(self, task: dict[str, Any], config: LabelConfig) -> bytes:
+    def _content(self, task: Json, config: LabelConfig) -> bytes:
         value = (task.get("data") or {}).get(config.field)
         if not isinstance(value, str):
             raise UnreadableInput(_name(task), f"its data have no {config.field!r}")
@@ -216,5 +207,5 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
         return None
 
 
-def _name(task: dict[str, Any]) -> str:
+def _name(task: Json) -> str:
     return f"task {task.get('id')}"

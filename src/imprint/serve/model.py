@@ -3,7 +3,8 @@
 In a model of tags, a class of the page is a label set, such as `joy + love`.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,8 +18,7 @@ from imprint.imprinter import Embedded, exemplars
 from imprint.imprinter.exemplars import Exemplars
 from imprint.imprinter.predictions import predictions
 from imprint.method import ClassState, Method
-from imprint.serve.history import History
-from imprint.serve.labelled import LabelledItem, LabelledSet, changed_labels
+from imprint.serve.labelled import History, LabelledItem, LabelledSet, changed_labels
 from imprint.tags import TagHead
 from imprint.tags.head import with_label_sets
 
@@ -59,7 +59,7 @@ class ServedModel(NamedTuple):
     @property
     def decider(self) -> Head | TagHead | None:
         """The head that answers; None if there is no model yet."""
-        return self.head if self.tags is None else self.tags
+        return self.tags or self.head
 
     @property
     def calibration(self) -> Calibration | None:
@@ -88,23 +88,26 @@ def refitted(before: ServedModel, history: History, basis: ModelBasis, rows: Emb
     labelled = history.labelled
     if basis is not before.basis:
         before = ServedModel(History(), basis)
-    by_class = in_order(labelled, changed_labels(before.history.labelled, labelled), rows)
-    if not by_class:
+    changed, head = changed_labels(before.history.labelled, labelled), before.head
+    if not changed:
         return before._replace(history=history)
-    origins, empty = _origins(labelled, by_class, basis), Head(basis.method, basis.seed, np.float32)
-    head = _without(before.head, by_class)
+    for label in changed:
+        if head is not None and label in head:
+            head = head.forget(label) if len(head) > 1 else None
+    head, origins = head or Head(basis.method, basis.seed, np.float32), _origins(labelled, changed, basis)
     if origins:
-        head = _with_states(head or empty, {k: basis.states[origin] for k, origin in origins.items()}, basis.width)
-    X, y = _rows(by_class, rows)
-    head = (head or empty).learn(X, y) if len(y) else head
-    if head is None:
+        labels, states = (*head.labels, *origins), (*head.states, *(basis.states[k] for k in origins.values()))
+        head = replace(head, labels=labels, states=states, label_type=np.dtype("U1"), width=basis.width)
+    items = fitted_items(labelled, changed, rows)
+    X, y = rows_of(items, rows)
+    head = head.learn(X, y) if len(y) else head
+    if not len(head):
         return ServedModel(history, basis)
-    stored = {k: of_class for k, of_class in before.exemplars.items() if k not in by_class}
+    stored = {k: of_class for k, of_class in before.exemplars.items() if k not in changed}
     stored |= {k: basis.exemplars[origin] for k, origin in origins.items() if origin in basis.exemplars}
-    names = [f"{ITEM}{item.id}" for items in by_class.values() for item in items]
-    X = X if len(y) else np.empty((0, head.proxies.weights.shape[1]), np.float32)
-    chosen = exemplars.choose_exemplars(head, stored, Embedded(X, names, (), y))
-    model = ServedModel(history, basis, head, chosen)
+    names, width = [f"{ITEM}{item.id}" for item in items], head.proxies.weights.shape[1]
+    new = Embedded(X.reshape(len(items), width), names, (), y)
+    model = ServedModel(history, basis, head, exemplars.choose_exemplars(head, stored, new))
     return model if basis.tags is None else model._replace(tags=_tag_head(head, basis.tags, model.unchanged))
 
 
@@ -127,34 +130,27 @@ def _tag_head(sets: Head, imported: TagHead, unchanged: bool) -> TagHead:
 
 
 def refitted_folds(
-    folds: CrossValidation | None,
-    basis: ModelBasis,
-    labelled: LabelledSet,
-    rows: EmbeddingTable,
-    labels: Collection[str],
+    folds: CrossValidation | None, model: ServedModel, rows: EmbeddingTable, labels: Collection[str]
 ) -> CrossValidation:
     """The cross-validation after these classes are fitted again, each from its items and its imported rows."""
+    labelled, basis = model.history.labelled, model.basis
     folds = folds or CrossValidation.new(basis.method, basis.seed, np.float32)
     for label in labels:
         folds = folds.forget(label) if label in folds.held else folds
-    by_class = in_order(labelled, labels, rows)
     if basis.folds is not None:
-        folds = folds.with_classes(basis.folds, _origins(labelled, by_class, basis))
-    X, y = _rows(by_class, rows)
+        folds = folds.with_classes(basis.folds, _origins(labelled, labels, basis))
+    X, y = rows_of(fitted_items(labelled, labels, rows), rows)
     return folds.learn(X, y) if len(y) else folds
 
 
-def in_order(labelled: LabelledSet, labels: Iterable[str], rows: EmbeddingTable) -> dict[str, list[LabelledItem]]:
-    """The items to fit, by class and in order; without those that are held out or have lost file and embedding."""
-    items_of: dict[str, list[LabelledItem]] = {label: [] for label in sorted(labels)}
-    for item in labelled.items.values():
-        if item.label in items_of and item.digest in rows and not item.held_out:
-            items_of[item.label].append(item)
-    return {label: sorted(items, key=lambda i: i.file) for label, items in items_of.items()}
+def fitted_items(labelled: LabelledSet, labels: Collection[str], rows: EmbeddingTable) -> list[LabelledItem]:
+    """The items of these classes to fit, by class and file; without those that are held out or have no embedding."""
+    items = (i for i in labelled.items.values() if i.label in labels and i.digest in rows and not i.held_out)
+    return sorted(items, key=lambda item: (item.label, item.file))
 
 
-def _rows(by_class: Mapping[str, list[LabelledItem]], rows: EmbeddingTable) -> tuple[Array, Array]:
-    items = [item for items in by_class.values() for item in items]
+def rows_of(items: Sequence[LabelledItem], rows: EmbeddingTable) -> tuple[Array, Array]:
+    """The embeddings and labels of items.  # (n, d), (n,)"""
     X = np.stack([rows[item.digest] for item in items]) if items else np.empty((0, 0), np.float32)
     return X, np.array([item.label for item in items], dtype=str)
 
@@ -164,20 +160,6 @@ def _origins(labelled: LabelledSet, labels: Collection[str], basis: ModelBasis) 
     position = {origin: i for i, origin in enumerate(basis.states)}
     imported = {k: origin for k in labels if (origin := labelled.classes.get(k)) is not None}
     return dict(sorted(imported.items(), key=lambda pair: position[pair[1]]))
-
-
-def _without(head: Head | None, labels: Collection[str]) -> Head | None:
-    if head is None or all(label in labels for label in head.labels):
-        return None
-    for label in head.labels:
-        head = head.forget(label) if label in labels else head
-    return head
-
-
-def _with_states(head: Head, states: Mapping[str, ClassState], width: int | None) -> Head:
-    """A head with more classes, whose states are known."""
-    labels, all_states = (*head.labels, *states), (*head.states, *states.values())
-    return Head(head.method, head.seed, head.dtype, labels, all_states, np.dtype("U1"), width)
 
 
 def answer(
@@ -205,9 +187,9 @@ def answer(
     return predicted
 
 
-def item_number(exemplar: str) -> int | None:
-    """The number of the project's item that an exemplar names, None for one of an imported file."""
-    return int(exemplar.removeprefix(ITEM)) if exemplar.startswith(ITEM) else None
+def item_of(exemplar: str, labelled: LabelledSet) -> LabelledItem | None:
+    """The item that an exemplar is; None if it is of an imported file, or the item was deleted."""
+    return labelled.items.get(int(exemplar.removeprefix(ITEM))) if exemplar.startswith(ITEM) else None
 
 
 def _reasons(model: ServedModel, row: Array) -> list[dict[str, Any]]:
@@ -216,7 +198,7 @@ def _reasons(model: ServedModel, row: Array) -> list[dict[str, Any]]:
     reasons = []
     for reason in exemplars.reasons(model.head, model.exemplars, row, REASONS):
         exemplar = reason.picture or ""
-        item = model.history.labelled.items.get(item_number(exemplar) or 0)
+        item = item_of(exemplar, model.history.labelled)
         name = item.name if item else exemplar.removeprefix(IMPORTED) or None
         reasons.append({"id": item.id if item else None, "name": name, "label": reason.label, "value": reason.value})
     return reasons

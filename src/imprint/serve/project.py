@@ -1,7 +1,7 @@
 """A project of the page: its folder, its labelled items and the newest model."""
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Future
 from contextlib import ExitStack, suppress
 from pathlib import Path
@@ -9,20 +9,21 @@ from threading import Lock
 from typing import Any, NamedTuple
 
 from imprint.backbones import Backbone
-from imprint.core.errors import FileError, ImprintError, UnreadableInput
+from imprint.core.errors import FileError, ImprintError, UnreadableInput, reporting
 from imprint.core.files.atomic import exclusive
 from imprint.core.types import Array
 from imprint.embeddings.pipeline import BATCH_SIZE
 from imprint.imprinter.names import words_of
 from imprint.method import Method
 from imprint.modalities import Modality, modality
+from imprint.serve.drift import ServedDrift
 from imprint.serve.evaluation import Evaluator, ModelEvaluation, calibrated
-from imprint.serve.history import History, replayed
-from imprint.serve.imported import check_import, imported_basis
-from imprint.serve.labelled import Entry, LabelledItem
+from imprint.serve.imported import imported_basis
+from imprint.serve.labelled import Entry, History, LabelledItem, replayed
 from imprint.serve.labels import clean_description, clean_label, clean_name
 from imprint.serve.model import ModelBasis, ServedModel, refitted
-from imprint.serve.store import PROJECT, ProjectCache, ProjectStore, digest_of, project_name
+from imprint.serve.pool import LabellingPool
+from imprint.serve.store import PROJECT, ProjectCache, ProjectStore, digest_of
 from imprint.serve.workers import BatchingEmbedder, SupervisedThread
 
 MOST = 256
@@ -49,56 +50,42 @@ class Project:
     def __init__(self, folder: Path, spec: str, backbone: Backbone, method: Method, seed: int = 0):
         self.folder, self.spec, self.backbone = folder, spec, backbone
         self.modality: Modality = modality(backbone.modality)
-        self._plain = ModelBasis(method, seed)
-        self._resources = ExitStack()
-        try:
-            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-            self._resources.enter_context(exclusive(folder / "lock", lambda: in_use(folder)))
-            self._open()
-        except BaseException as e:
-            self._resources.close()
-            if isinstance(e, OSError) and not isinstance(e, FileError):
-                raise FileError(f"Cannot write {folder}: {e.strerror}.") from None
-            raise
-
-    def _open(self) -> None:
-        if (self.folder / "journal").exists() and not (self.folder / PROJECT).exists():
-            raise FileError(
-                f"{self.folder} was written by an earlier version: save pictures.zip on its page with that version, "
-                f"unpack it, and start imprint serve with the unpacked folder and another --folder."
-            )
-        self.store = ProjectStore(self.folder)
-        self._resources.callback(self.store.close)
-        self.rows = ProjectCache(self.folder, self.backbone.fingerprint, self.backbone.width)
-        self._resources.callback(self.rows.close)
-        self.history = replayed(self.store.entries)
-        self._fitting = Lock()
+        self.drift, self.pool = ServedDrift(), LabellingPool(self)
+        self.closed, self._fitting, self._plain = False, Lock(), ModelBasis(method, seed)
         self._model = ServedModel(History(), self._plain)
-        self.closed = False
-        self._embedder = BatchingEmbedder(self.backbone)
-        self._resources.callback(self._embedder.thread.close)
-        self._embed_missing()
-        self._evaluator = Evaluator(self.rows, self.model)
-        self._resources.callback(self._evaluator.close)
-        self._committer: SupervisedThread[tuple[Entry, bytes | None], CommitOutcome] = SupervisedThread(
-            "commit", self._commit, MOST
-        )
-        self._resources.callback(self._committer.close)
-        self._evaluator.look()
+        with ExitStack() as resources, reporting("write", folder):
+            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            resources.enter_context(exclusive(folder / "lock", lambda: in_use(folder)))
+            if (folder / "journal").exists() and not (folder / PROJECT).exists():
+                raise FileError(
+                    f"{folder} was written by an earlier version: save pictures.zip on its page with that version, "
+                    f"unpack it, and start imprint serve with the unpacked folder and another --folder."
+                )
+            self.store = ProjectStore(folder)
+            resources.callback(self.store.close)
+            self.rows = ProjectCache(folder, backbone.fingerprint, backbone.width)
+            resources.callback(self.rows.close)
+            self.history = replayed(self.store.entries())
+            self._embedder = BatchingEmbedder(backbone)
+            resources.callback(self._embedder.thread.close)
+            self._embed_missing()
+            self.evaluator = Evaluator(self.rows, self.model)
+            resources.callback(self.evaluator.close)
+            self._committer: SupervisedThread[tuple[Entry, bytes | None], CommitOutcome] = SupervisedThread(
+                "commit", self._commit, MOST
+            )
+            resources.callback(self._committer.close)
+            self._resources = resources.pop_all()
+        self.evaluator.look()
 
     def close(self) -> None:
         """Finish the running tasks and release the folder."""
         self.closed = True
         self._resources.close()
 
-    @property
-    def name(self) -> str:
-        """The stored name of the project, or else that of its folder without the digest."""
-        return project_name(self.folder, self.store.fact("name"))
-
     def threads(self) -> dict[str, dict[str, Any]]:
-        """The status of every thread by its name; a dead thread is restarted."""
-        return {t.name: t.status() for t in (self._committer, self._embedder.thread, self._evaluator.thread)}
+        """The status of every thread by its name."""
+        return {t.name: t.status() for t in (self._committer, self._embedder.thread, self.evaluator.thread)}
 
     # Changes
 
@@ -133,7 +120,7 @@ class Project:
 
     def import_model(self, raw: bytes, name: str) -> "Future[CommitOutcome]":
         """Replace the classes of the project by those of a model file."""
-        labels = check_import(raw, name, self.backbone)
+        _, labels = imported_basis(raw, name, self.backbone)
         return self.change({"do": "open", "model": digest_of(raw), "labels": labels}, raw)
 
     def _commit(self, batch: list[tuple[Entry, bytes | None]]) -> Sequence[CommitOutcome | Exception]:
@@ -155,7 +142,7 @@ class Project:
             self.store.commit(entries, files)
         if entries:
             self.history = history
-            self._evaluator.look()
+            self.evaluator.look()
         return outcomes
 
     # The model and its evaluation
@@ -165,39 +152,31 @@ class Project:
         with self._fitting:
             history, before = self.history, self._model
             if history is not before.history:
-                self._model = refitted(before, history, self._basis(history, before), self.rows)
+                basis, model = before.basis, history.labelled.model
+                if model is None:
+                    basis = self._plain
+                elif model != before.history.labelled.model:
+                    basis, _ = imported_basis(self.store.file(model), "the imported model", self.backbone)
+                self._model = refitted(before, history, basis, self.rows)
             return self._model
 
     def calibrated_model(self) -> ServedModel:
         """The newest model with the newest calibration that fits it."""
-        return calibrated(self.model(), self.evaluation())
-
-    def evaluation(self) -> ModelEvaluation:
-        """The newest evaluation, which may be some changes older than the newest state."""
-        return self._evaluator.evaluation
+        return calibrated(self.model(), self.evaluator.evaluation)
 
     def evaluated(self) -> "Future[ModelEvaluation]":
         """The evaluation of the newest state, which includes its model."""
-        return self._evaluator.now()
-
-    @property
-    def evaluation_error(self) -> str | None:
-        """Why the last evaluation failed; None if it succeeded."""
-        return self._evaluator.thread.error
+        return self.evaluator.now()
 
     def content(self, item: LabelledItem) -> bytes:
         """The bytes of an item as they were added."""
         return self.store.file(item.digest) if item.text is None else item.text.encode()
 
-    def _basis(self, history: History, before: ServedModel) -> ModelBasis:
-        model = history.labelled.model
-        if model == before.history.labelled.model:
-            return before.basis
-        return self._plain if model is None else imported_basis(self.store.file(model))
-
     def _embed_missing(self) -> None:
         """Embed the items that this backbone has not embedded yet. Items whose file is damaged are left out."""
-        missing = list({item.digest: item for item in self._all_items() if item.digest not in self.rows}.values())
+        adds = [change for change in (*self.history.done, *self.history.undone) if change.entry["do"] == "add"]
+        items = [LabelledItem.of_entry(id, entry) for entry, id in adds]  # also those that undo or redo may restore
+        missing = list({item.digest: item for item in items if item.digest not in self.rows}.values())
         for start in range(0, len(missing), BATCH_SIZE):
             futures = {}
             for item in missing[start : start + BATCH_SIZE]:
@@ -207,24 +186,17 @@ class Project:
             for digest, future in futures.items():
                 self.rows.keep(digest, future.result())
 
-    def _all_items(self) -> Iterator[LabelledItem]:
-        """Every item that was added and that undo or redo may restore."""
-        for entry, id in (*self.history.done, *self.history.undone):
-            if entry["do"] == "add":
-                yield LabelledItem.of_entry(id, entry)
-
 
 def _applied(history: History, entry: Entry) -> tuple[History, CommitOutcome]:
-    if entry.get("do") != "add":
-        after = history.after(entry)
-        return after, CommitOutcome(after.revision)
-    same = history.labelled.with_content(entry["digest"])
+    """The history after a change, and its outcome. An item whose content is in its class already is not added."""
+    is_add = entry.get("do") == "add"
+    same = [item for item in history.labelled.items.values() if is_add and item.digest == entry["digest"]]
     others = tuple(item for item in same if item.label != entry["label"])
     for item in same:
         if item.label == entry["label"]:
             return history, CommitOutcome(history.revision, item.id, new=False, others=others)
     after = history.after(entry)
-    return after, CommitOutcome(after.revision, history.next_id, others=others)
+    return after, CommitOutcome(after.revision, history.next_id if is_add else None, others=others)
 
 
 def in_use(folder: Path) -> None:

@@ -1,75 +1,103 @@
-"""Requests: reading a body within limits of size and time, errors as JSON, and the stream of events."""
+"""Requests: bodies within limits of size and time, handlers in threads with a deadline, and errors as JSON."""
 
 import asyncio
-import functools
-import inspect
 import json
-import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from typing import Any
 from urllib.parse import unquote_to_bytes
 
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
 
-from imprint.core.errors import FileError, ImprintError, NotFittedError, ParameterError
-from imprint.serve.drift import ServedDrift
+from imprint.core.errors import ImprintError, NotFittedError, ParameterError
 from imprint.serve.project import Project
+from imprint.serve.projects import Projects
 from imprint.serve.workers import TaskFailedError
 
-Handler = Callable[[Request], Any]
-"""Returns a response or data that becomes JSON. Runs in a thread if it is not a coroutine function."""
-
-MEGABYTE = 1 << 20
-LARGEST = {"file": 32 * MEGABYTE, "text": 256 * 1024, "change": MEGABYTE, "model": 512 * MEGABYTE}
-"""Maximum number of bytes in a request of each kind."""
+Handler = Callable[[Project, Request, bytes], Any]
+"""Takes the open project, a request and its body. Returns a response, or data that becomes JSON. Runs in a thread."""
+KILOBYTE, MEGABYTE = 1 << 10, 1 << 20
+LARGEST = {
+    "file": 32 * MEGABYTE,
+    "text": 256 * KILOBYTE,
+    "change": MEGABYTE,
+    "model": 512 * MEGABYTE,
+    "tasks": 512 * MEGABYTE,
+}
+"""Maximum size of a body of each kind, in bytes."""
+INPUT = "input"
+"""A body that is a file or a text, depending on the modality of the project."""
+AT_ONCE = 48  # maximum number of requests that hold an input in memory; the others wait
+THREADS = AT_ONCE + 16  # so that inputs, which wait for the backbone, leave threads to other requests
 IDLE = 10.0  # seconds without data after which an upload is aborted
 SLOWEST = 256 * 1024  # minimum average of bytes per second of an upload
 DEADLINE = 120.0  # seconds after which a request is answered with an error
-UPLOAD_DEADLINE = 3600.0  # of a model file; `body` limits the upload itself
-POLL = 0.05  # seconds between two looks for news
-HEARTBEAT = 15.0  # seconds after which an event is sent in any case, to notice closed connections
+UPLOAD_DEADLINE = 3600.0  # of a model file; `_body` limits the upload itself
+REASONS = {404: "There is nothing at this address.", 405: "This address does not accept that method."}
 
 
-class RequestError(ImprintError):
-    """A request that cannot be answered, with its HTTP status."""
+class Endpoints:
+    """Makes routes of handlers, for the project that is open when a request arrives."""
 
-    def __init__(self, status: int, sentence: str):
-        super().__init__(sentence)
-        self.status = status
+    def __init__(self, projects: Projects):
+        self.projects, self._inputs = projects, asyncio.Semaphore(AT_ONCE)
+        self._threads = ThreadPoolExecutor(THREADS, "request")
+
+    def route(self, method: str, path: str, handle: Handler, kind: str = "") -> Route:
+        """A route to a handler; `kind` is that of the body that requests carry."""
+
+        async def respond(request: Request) -> Response:
+            project = self.projects.project
+            carried = kind if kind != INPUT else "text" if project.modality.typed else "file"
+            deadline = UPLOAD_DEADLINE if kind == "model" else DEADLINE
+            try:
+                _check_address(request)
+                async with asyncio.timeout(deadline), self._inputs if kind == INPUT else nullcontext():
+                    content = await _body(request, carried) if kind else b""
+                    running = asyncio.get_running_loop().run_in_executor
+                    result = await running(self._threads, handle, project, request, content)
+                return result if isinstance(result, Response) else JSONResponse(result)
+            except Exception as e:  # the top level of a request
+                return refusal(e)
+
+        return Route(path, respond, methods=[method])
 
 
-async def body(request: Request, kind: str) -> bytes:
+async def _body(request: Request, kind: str) -> bytes:
     """The complete body; refused as soon as it is too large or too slow."""
-    limit, stated = LARGEST[kind], request.headers.get("content-length", "0")
+    limit, name = LARGEST[kind], request.query_params.get("name", "")[:120] or f"This {kind}"
+    shown = f"{limit // MEGABYTE} MB" if limit >= MEGABYTE else f"{limit // KILOBYTE} kB"
+    too_large = HTTPException(413, f"{name} is too large: the maximum size of a {kind} is {shown}.")
+    stated = request.headers.get("content-length", "0")
     if request.headers.get("content-type", "").startswith("multipart/"):
-        raise RequestError(
+        raise HTTPException(
             415, "A form cannot be read: send the file itself as the body, as with curl --data-binary @FILE (not -F)."
         )
     if not stated.isdecimal() or int(stated) > limit:
-        raise _too_large(request, kind)
+        raise too_large
     content, parts = bytearray(), request.stream()
     try:
         async with asyncio.timeout(IDLE + limit / SLOWEST):
             while (part := await asyncio.wait_for(anext(parts, None), IDLE)) is not None:
                 content += part
                 if len(content) > limit:
-                    raise _too_large(request, kind)
+                    raise too_large
     except TimeoutError:
-        raise RequestError(503, f"The upload stalled after {len(content):,} bytes; send it again.") from None
+        raise HTTPException(503, f"The upload stalled after {len(content):,} bytes; send it again.") from None
     except ClientDisconnect:
         raise ParameterError("The connection was closed before the request was complete.") from None
     return bytes(content)
 
 
-async def json_body(request: Request, kind: str = "change") -> dict[str, Any]:
-    """A JSON object."""
+def json_object(content: bytes) -> dict[str, Any]:
+    """The JSON object that a request carries."""
     try:
-        value = json.loads(await body(request, kind))
-    except (ValueError, RecursionError) as e:
-        if isinstance(e, ImprintError):
-            raise
+        value = json.loads(content)
+    except (ValueError, RecursionError):
         value = None
     if not isinstance(value, dict):
         raise ParameterError("The request must carry a JSON object.")
@@ -78,44 +106,31 @@ async def json_body(request: Request, kind: str = "change") -> dict[str, Any]:
 
 def number(request: Request, name: str, default: float, low: float, high: float) -> float:
     """A number among the parameters of the address."""
+    given = request.query_params.get(name, default)
     try:
-        value = float(request.query_params.get(name, default))
+        value = float(given)
     except ValueError:
         value = low - 1
     if not low <= value <= high:
-        raise ParameterError(
-            f"{name}={request.query_params.get(name)!r}: {name} must be a number from {low:g} to {high:g}."
-        )
+        raise ParameterError(f"{name}={given!r}: {name} must be a number from {low:g} to {high:g}.")
     return value
 
 
-def _too_large(request: Request, kind: str) -> RequestError:
-    size, name = LARGEST[kind], request.query_params.get("name", "")
-    limit = f"{size // MEGABYTE} MB" if size >= MEGABYTE else f"{size // 1024} kB"
-    return RequestError(413, f"{name[:120] or f'This {kind}'} is too large: the maximum size of a {kind} is {limit}.")
-
-
-def guarded(call: Handler) -> Callable[[Request], Awaitable[Response]]:
-    """A handler with a deadline, whose errors become one sentence with an HTTP status."""
-    upload = call.__name__ == "import_model"
-
-    @functools.wraps(call)
-    async def respond(request: Request) -> Response:
-        try:
-            _check_address(request)
-            running = call(request) if inspect.iscoroutinefunction(call) else asyncio.to_thread(call, request)
-            result = await asyncio.wait_for(running, UPLOAD_DEADLINE if upload else DEADLINE)
-            return result if isinstance(result, Response) else JSONResponse(result)
-        except HTTPException:
-            raise
-        except TimeoutError:
-            return _refusal(503, f"There was no answer within {DEADLINE:g} seconds; try again.")
-        except ImprintError as e:
-            return _refusal(_status(e), str(e))
-        except Exception as e:  # the top level of a request
-            return _refusal(500, f"The request failed: {type(e).__name__}: {e}.")
-
-    return respond
+def refusal(error: Exception) -> Response:
+    """The answer to a request that failed: a sentence, with the HTTP status for this kind of error."""
+    status, sentence = 400, str(error)
+    if isinstance(error, HTTPException):
+        status, sentence = error.status_code, error.detail
+        if not sentence.endswith("."):  # the phrase of the status
+            sentence = REASONS.get(status, "The request cannot be answered.")
+    elif isinstance(error, TimeoutError):
+        status, sentence = 503, f"There was no answer within {DEADLINE:g} seconds; try again."
+    elif not isinstance(error, ImprintError):
+        status, sentence = 500, f"The request failed: {type(error).__name__}: {error}."
+    elif isinstance(error, NotFittedError | TaskFailedError):
+        status = 409 if isinstance(error, NotFittedError) else 500
+    headers = {"connection": "close"} if status in (413, 503) else getattr(error, "headers", None)
+    return JSONResponse({"error": sentence}, status, headers=headers)
 
 
 def _check_address(request: Request) -> None:
@@ -125,32 +140,3 @@ def _check_address(request: Request) -> None:
     except UnicodeDecodeError:
         rule = "percent-encode names as UTF-8, such as label=caf%C3%A9"
         raise ParameterError(f"The parameters of the address are not UTF-8; {rule}.") from None
-
-
-def _status(error: ImprintError) -> int:
-    if isinstance(error, RequestError):
-        return error.status
-    if isinstance(error, NotFittedError):
-        return 409
-    return 500 if isinstance(error, TaskFailedError) or (isinstance(error, FileError) and error.errno) else 400
-
-
-def _refusal(status: int, sentence: str) -> Response:
-    headers = {"connection": "close"} if status in (413, 503) else None
-    return JSONResponse({"error": sentence}, status, headers=headers)
-
-
-async def events(project: Project, drift: ServedDrift) -> AsyncIterator[str]:
-    """Server-sent events: the newest revision, the newest one that was evaluated, and the drift alarm.
-
-    An event follows every change of these, and the page then requests what it shows. Polling needs no callbacks from
-    the threads of the project.
-    """
-    sent, sent_at = "", 0.0
-    while not project.closed:
-        revisions = {"revision": project.history.revision, "evaluated": project.evaluation().history.revision}
-        event = json.dumps({"project": project.folder.name, **revisions, "alarm": drift.alarm})
-        if event != sent or time.monotonic() > sent_at + HEARTBEAT:
-            sent, sent_at = event, time.monotonic()
-            yield f"data: {event}\n\n"
-        await asyncio.sleep(POLL)

@@ -6,17 +6,17 @@ import os
 import re
 import secrets
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
-from starlette.datastructures import Headers, MutableHeaders
+from starlette.datastructures import MutableHeaders
 from starlette.requests import HTTPConnection
 from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from imprint.core.errors import FileError, ParameterError
+from imprint.core.files.atomic import atomic_write
 
-LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
+LOOPBACK, ANY_HOST = ("127.0.0.1", "localhost", "[::1]"), ("0.0.0.0", "::")
 PUBLIC = ("/api/health",)
 """Addresses that need no token."""
 TOKEN = re.compile(r"[A-Za-z0-9_-]{20,100}")
@@ -31,7 +31,8 @@ HEADERS = {
     "cross-origin-resource-policy": "same-origin",
     "permissions-policy": "camera=(self), microphone=(), geolocation=()",
 }
-CONTINUE = '<!doctype html><meta http-equiv="refresh" content="0; url=/"><title>imprint</title><a href="/">Continue</a>'
+PAGE = '<!doctype html><meta http-equiv="refresh" content="0; url={0}"><title>imprint</title><a href="{0}">Continue</a>'
+"""A page that leads to an address."""
 
 
 def token_of(folder: Path) -> str:
@@ -50,22 +51,18 @@ def token_of(folder: Path) -> str:
 
 def write_private(path: Path, text: str) -> None:
     """Write a file that only its owner can read, completely or not at all."""
-    handle, partial = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")  # mode 0600
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as f:
-            f.write(text)
-            f.flush()
-            os.fsync(f.fileno())
-        os.replace(partial, path)
-    except BaseException:
-        os.unlink(partial)
-        raise
+    with tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{path.name}.") as folder:  # mode 0700
+        private = Path(folder) / path.name
+        private.touch(0o600)
+        with atomic_write(private) as f:  # keeps the mode
+            f.write(text.encode())
+        os.replace(private, path)
 
 
 def redirect_file(folder: Path, address: str) -> Path:
     """A private page that leads to an address, so that the token is not in the command line of the browser."""
     path = folder / "open.html"
-    write_private(path, f'<!doctype html><meta http-equiv="refresh" content="0; url={address}"><title>imprint</title>')
+    write_private(path, PAGE.format(address))
     return path
 
 
@@ -89,30 +86,31 @@ class Guard:
         if not token:
             raise ParameterError("Guard(token=''): the token must not be empty.")
         self.app, self.token, self.cookie = app, token, f"imprint-{port}"
-        self.scheme = "https" if tls else "http"
+        self.scheme, self.any_name = "https" if tls else "http", host in ANY_HOST
         names = LOOPBACK if is_loopback(host) else (*LOOPBACK, host)
-        self.any_name = host in ("0.0.0.0", "::")
         self.hosts = {f"{name}:{port}" for name in names} | ({"localhost"} if port in (80, 443) else set())
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
-                MutableHeaders(scope=message).update(HEADERS)
+                headers = MutableHeaders(scope=message)
+                headers.update(HEADERS)
+                headers.setdefault("cache-control", "no-cache")
             await send(message)
 
         app = self.app
         if scope["type"] == "http":
             request, path = HTTPConnection(scope), scope["path"]
-            if reason := self._refusal(request, path):
+            if reason := self._refusal(request):
                 closing = {"connection": "close"}
                 as_page = PlainTextResponse(f"{reason}\n", 403, closing)
                 app = as_page if path == "/" else JSONResponse({"error": reason}, 403, closing)
             elif path == "/" and "token" in request.query_params:
-                app = self._welcome(request.headers)
+                app = self._welcome(request)
         await app(scope, receive, send_with_headers)
 
-    def _refusal(self, request: HTTPConnection, path: str) -> str | None:
-        headers = request.headers
+    def _refusal(self, request: HTTPConnection) -> str | None:
+        headers, path = request.headers, request.scope["path"]
         host, origin, site = headers.get("host", ""), headers.get("origin"), headers.get("sec-fetch-site", "none")
         if host not in self.hosts and not self.any_name:
             return "This server does not answer under that name; use the address that imprint serve printed."
@@ -125,32 +123,23 @@ class Guard:
         return "The token is missing or wrong: open the address that imprint serve printed."
 
     def _has_token(self, request: HTTPConnection) -> bool:
-        return any(one and hmac.compare_digest(one.encode(), self.token.encode()) for one in self._tokens(request))
-
-    def _tokens(self, request: HTTPConnection) -> Iterator[str]:
-        """The tokens that a request carries: as a cookie, in a header, or in the address where that is allowed."""
-        path = request.scope["path"]
-        for part in request.headers.get("cookie", "").split(";"):
-            name, _, value = part.partition("=")
-            if name.strip() == self.cookie:
-                yield value.strip()
+        """Whether the token is in a cookie, in a header, or in the address where that is allowed."""
+        path, cookies = request.scope["path"], request.headers.get("cookie", "").split(";")
         scheme, _, bearer = request.headers.get("authorization", "").partition(" ")
-        if scheme == "Bearer":
-            yield bearer
-        if path.startswith("/label-studio/"):  # Label Studio sends no header with its webhooks
-            yield path.split("/")[2]
-        if path == "/":
-            yield from request.query_params.getlist("token")
+        tokens = [part.partition("=")[2].strip() for part in cookies if part.partition("=")[0].strip() == self.cookie]
+        tokens += [bearer] if scheme == "Bearer" else []
+        tokens += [path.split("/")[2]] if path.startswith("/label-studio/") else []  # its webhooks have no header
+        tokens += request.query_params.getlist("token") if path == "/" else []
+        return any(one and hmac.compare_digest(one.encode(), self.token.encode()) for one in tokens)
 
-    def _welcome(self, headers: Headers) -> Response:
+    def _welcome(self, request: HTTPConnection) -> Response:
         """Put the token into a cookie and remove it from the address.
 
         The browser does not send a new cookie along a redirect that began on another site or in a file, so a visit from
         there gets a page with a link.
         """
-        response: Response = RedirectResponse("/", 303)
-        if headers.get("sec-fetch-site") == "cross-site":
-            response = HTMLResponse(CONTINUE)
+        is_foreign = request.headers.get("sec-fetch-site") == "cross-site"
+        response = HTMLResponse(PAGE.format("/")) if is_foreign else RedirectResponse("/", 303)
         secure, year = self.scheme == "https", 31_536_000
         response.set_cookie(self.cookie, self.token, year, secure=secure, httponly=True, samesite="strict")
         response.headers["cache-control"] = "no-store"

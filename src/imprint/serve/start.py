@@ -3,34 +3,30 @@
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
-from typing import NamedTuple
 
 from imprint import backbones, recipes
 from imprint.backbones import Backbone
 from imprint.core.digest import digest
 from imprint.core.errors import FileError, ParameterError, UnreadableInput
 from imprint.core.files.atomic import home
+from imprint.datasets import Split
 from imprint.datasets.files import FileInputs
 from imprint.datasets.folder import load_folder
 from imprint.imprinter import Imprinter
 from imprint.imprinter.model import DEFAULT
 from imprint.method import Method
 from imprint.modalities import modality
-from imprint.serve.project import CommitOutcome, Project
+from imprint.serve.imported import WITHOUT_BACKBONE
+from imprint.serve.project import Project
 from imprint.serve.store import digest_of, facts_of
 
 AT_ONCE = 16
 """Number of inputs that are decoded and added at the same time."""
 IMPORT = "import"  # the fact that holds the progress of the first import
 UNFINISHED, FINISHED = "unfinished", "finished"
-
-
-class StartedProject(NamedTuple):
-    """A project, and sentences about the folder that was imported: how it was read, and unreadable files."""
-
-    project: Project
-    sentences: list[str]
+Report = Callable[[int, int], object]
 
 
 def started(
@@ -40,40 +36,43 @@ def started(
     recipe: str | None = None,
     threads: int | None = None,
     tree: bool | None = None,
-    progress: Callable[[int, int], object] = lambda done, total: None,
-) -> StartedProject:
+    progress: Report = lambda done, total: None,
+) -> tuple[Project, list[str]]:
     """The project of a model file, of a folder of pictures, or, without a `source`, the default one.
 
-    An existing project is continued, and so is an interrupted import.
+    An existing project is continued, and so is an interrupted import. Also returns sentences about the folder that was
+    imported: how it was read, and unreadable files.
     """
-    model = Imprinter.load(source, backbone=backbone, threads=threads) if source and not source.is_dir() else None
-    if model is not None and not modality(model.modality).needs_backbone:
-        raise FileError(f"{source} is a classifier of embeddings, without a backbone; the page needs a model with one.")
-    if model is None and backbone is None and source is not None:
-        backbone = backbones.default(load_folder(source, "train", tree=tree).modality)
-    network = model.backbone if model else backbones.load(backbone, threads=threads) if backbone else None
+    split = model = network = None
+    if source is not None and source.is_dir():
+        split = load_folder(source, "train", tree=tree)
+        backbone = backbone or backbones.default(split.modality)
+    elif source is not None:
+        model = Imprinter.load(source, backbone=backbone, threads=threads)
+        if not modality(model.modality).needs_backbone:
+            raise FileError(f"{source} {WITHOUT_BACKBONE}")
+        backbone, network = model.embedder.spec, model.backbone
+    load = partial(backbones.load, threads=threads)
+    if backbone is not None:
+        network = network or load(backbone)
     folder = folder or folder_for(source, network.modality if network else None)
-    project = opened(folder, model.embedder.spec if model else backbone, recipe, threads, network)
-    if source is not None and not project.store.fact("name"):
-        project.store.state("name", source.resolve().stem)
-    sentences: list[str] = []
+    project = opened(folder, backbone, recipe, (lambda _: network) if network else load)
     try:
-        if source is not None and model is not None and not project.history.revision:
+        facts, is_new = project.store.facts(), not project.history.revision
+        if source is not None and "name" not in facts:
+            project.store.state({"name": source.resolve().stem})
+        if source is not None and model is not None and is_new:
             project.import_model(source.read_bytes(), str(source)).result()
-        elif source is not None and model is None:
-            sentences = _import_folder(project, source, tree, progress)
+        if split is not None and (is_new or facts.get(IMPORT) == UNFINISHED):
+            return project, _import_folder(project, split, progress)
     except BaseException:
         project.close()
         raise
-    return StartedProject(project, sentences)
+    return project, []
 
 
 def opened(
-    folder: Path,
-    spec: str | None = None,
-    recipe: str | None = None,
-    threads: int | None = None,
-    network: Backbone | None = None,
+    folder: Path, spec: str | None = None, recipe: str | None = None, load: Callable[[str], Backbone] = backbones.load
 ) -> Project:
     """The project in a folder, with its stored backbone and recipe unless others are given."""
     facts = facts_of(folder)
@@ -86,10 +85,10 @@ def opened(
         )
     spec = spec or stated
     method = Method.of(**recipes.describe(recipe).parts())
-    project = Project(folder, spec, network or backbones.load(spec, threads=threads), method)
-    for name, value in (("backbone", spec), ("recipe", recipe), ("modality", project.modality.name)):
-        if project.store.fact(name) != value:
-            project.store.state(name, value)
+    project = Project(folder, spec, load(spec), method)
+    current = {"backbone": spec, "recipe": recipe, "modality": project.modality.name}
+    if not current.items() <= facts.items():
+        project.store.state(current)
     return project
 
 
@@ -102,33 +101,26 @@ def folder_for(source: Path | None, kind: str | None = None) -> Path:
     if source is None:
         former = base / "classroom"  # its name in earlier versions
         folder = former if former.is_dir() else base / "project"
-        return (
-            folder if facts_of(folder).get("modality", kind) in (kind, None) or not kind else base / f"project-{kind}"
-        )
+        is_other = kind and facts_of(folder).get("modality", kind) != kind
+        return base / f"project-{kind}" if is_other else folder
     if source.is_dir():
         return base / f"{source.resolve().name}-{digest([os.fsencode(source.resolve())])[:12]}"
     return base / f"{source.stem}-{digest_of(source.read_bytes())[:12]}"
 
 
-def _import_folder(
-    project: Project, folder: Path, tree: bool | None, progress: Callable[[int, int], object]
-) -> list[str]:
-    """Add every file of a folder per class, once; an interrupted import is continued."""
-    if project.store.fact(IMPORT) != UNFINISHED and project.history.revision:
-        return []
-    split = load_folder(folder, "train", tree=tree)
-    if split.modality != project.modality.name or not isinstance(split.inputs, FileInputs):
-        plural = modality(split.modality).plural
+def _import_folder(project: Project, split: Split, progress: Report) -> list[str]:
+    """Add every file of a folder per class; those that were added before an interruption are recognised."""
+    inputs, group, sentences = split.inputs, f"import {split.origin}", list(split.omissions)
+    if split.modality != project.modality.name or not isinstance(inputs, FileInputs):
         raise ParameterError(
-            f"{folder} holds {plural}, and {project.backbone.record.name} reads {project.modality.plural}; choose "
-            f"another backbone with --backbone."
+            f"{split.origin} holds {split.kind.plural}, and {project.backbone.record.name} reads "
+            f"{project.modality.plural}; choose another backbone with --backbone."
         )
-    project.store.state(IMPORT, UNFINISHED)
-    inputs, group, sentences = split.inputs, f"import {folder.name}", list(split.omissions)
+    project.store.state({IMPORT: UNFINISHED})
 
-    def add(i: int, label: str) -> CommitOutcome:
+    def add(i: int, label: str) -> None:
         raw, name = inputs.raw(i), Path(inputs.names[i]).name
-        return project.add(raw, project.embed(raw, name).result(), label, name, group).result()
+        project.add(raw, project.embed(raw, name).result(), label, name, group).result()
 
     for label in dict.fromkeys(split.labels.tolist()):  # creates the classes in order: threads add the files
         if label not in project.history.labelled.classes:
@@ -141,5 +133,5 @@ def _import_folder(
             except UnreadableInput as e:
                 sentences.append(str(e))
             progress(done, len(futures))
-    project.store.state(IMPORT, FINISHED)
+    project.store.state({IMPORT: FINISHED})
     return sentences

@@ -1,25 +1,18 @@
-"""The files of a project: a database of changes and files, and a cache of embeddings. Previews of files."""
+"""The files of a project: a database of changes and files, and a cache of embeddings."""
 
 import hashlib
-import io
 import json
-import os
 import re
-import wave
 from collections.abc import Mapping, Sequence
 from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from PIL import Image
 
 from imprint.core.errors import FileError
 from imprint.core.files.database import Database, checksum, is_intact, remove_database
 from imprint.core.types import Array
-from imprint.modalities import Modality
-from imprint.modalities.image import read_picture
-from imprint.modalities.sound import Recording
 from imprint.serve.labelled import Entry
 
 PROJECT = "project.sqlite"
@@ -33,7 +26,6 @@ PROJECT_TABLES = (
 CACHE_TABLES = (
     "CREATE TABLE embeddings (backbone TEXT, digest TEXT, row BLOB, checksum BLOB, PRIMARY KEY (backbone, digest))",
 )
-QUALITY = 85
 
 
 def digest_of(raw: bytes) -> str:
@@ -41,23 +33,17 @@ def digest_of(raw: bytes) -> str:
     return hashlib.sha256(raw).hexdigest()
 
 
-def project_name(folder: Path, stated: str | None) -> str:
-    """The name of a project if one is stored, else that of its folder without the digest."""
-    return stated or re.sub(r"-[0-9a-f]{12}$", "", folder.name)
-
-
 def facts_of(folder: Path) -> dict[str, str]:
-    """The stored facts (name, backbone, recipe ...) of a project, which may be open; empty if there is none."""
+    """The facts about the project in a folder, which may be open; empty if there is none."""
     if not (folder / PROJECT).is_file():
         return {}
-    with closing(Database(folder / PROJECT, PROJECT_TABLES, version=1)) as database:
-        return {str(row[0]): str(row[1]) for row in database.read("SELECT * FROM facts") if is_intact(row)}
+    with closing(ProjectStore(folder)) as store:
+        return store.facts()
 
 
-def state_fact(folder: Path, name: str, value: str) -> None:
-    """Store a fact about a project."""
-    with closing(Database(folder / PROJECT, PROJECT_TABLES, version=1)) as database, database.transaction():
-        database.insert("facts", name, value)
+def project_name(folder: Path, facts: Mapping[str, str]) -> str:
+    """The name of a project if one is stored, else that of its folder without the digest."""
+    return facts.get("name") or re.sub(r"-[0-9a-f]{12}$", "", folder.name)
 
 
 def copy_project(folder: Path, target: Path) -> None:
@@ -70,96 +56,82 @@ def copy_project(folder: Path, target: Path) -> None:
 
 
 class ProjectStore:
-    """Changes and files, durable before they are acknowledged.
+    """Changes and files, durable before they are acknowledged, and facts about the project (name, backbone, ...).
 
     Row r of `changes` is the r-th change, and the fact `revision` is their number, so that a lost row is noticed.
-    SQLite takes damage at the end of its log for a write that did not finish. So a third file states the last change
-    that was acknowledged.
+    SQLite takes damage at the end of its log for a write that did not finish. So a third file, the mark, states the
+    last change that was acknowledged.
     """
 
     def __init__(self, folder: Path):
-        self.path, self._mark = folder / PROJECT, folder / MARK
+        self.path, self._mark, self.revision = folder / PROJECT, folder / MARK, 0
         self._database = Database(self.path, PROJECT_TABLES, version=1)
-        try:
-            self.entries = self._entries()
-            self.revision = len(self.entries)
-            self._check_mark()
-        except BaseException:
-            self._database.close()
-            raise
+        self.close = self._database.close
 
-    def commit(self, entries: Sequence[Entry], files: Mapping[str, bytes]) -> None:
-        """Write changes and the files that they refer to. They are on the disk when this returns, all or none."""
-        after = self.revision + len(entries)
-        with self._database.transaction():
-            for digest, content in files.items():
-                self._keep(digest, content)
-            for revision, entry in enumerate(entries, self.revision + 1):
-                self._database.insert("changes", revision, json.dumps(entry, sort_keys=True))
-            self._database.insert("facts", "revision", str(after))
-        self.revision = after
-        self._acknowledge()
-
-    def file(self, digest: str) -> bytes:
-        """The content of a picture or a model file."""
-        rows = self._database.read("SELECT content FROM files WHERE digest = ?", digest)
-        content: Any = rows[0][0] if rows else b""
-        if not isinstance(content, bytes) or digest_of(content) != digest:
-            raise FileError(f"{self.path}: the file {digest[:12]} is damaged or missing; add it again to repair it.")
-        return content
-
-    def fact(self, name: str) -> str | None:
-        """A fact about the project; None if it is not stored."""
-        for row in self._database.read("SELECT * FROM facts WHERE name = ?", name):
-            if not is_intact(row):
-                raise self._database.damaged(f"the fact {name!r}")
-            return str(row[1])
-        return None
-
-    def state(self, name: str, value: str) -> None:
-        """Store a fact about the project."""
-        with self._database.transaction():
-            self._database.insert("facts", name, value)
-
-    def close(self) -> None:
-        """Close the database."""
-        self._database.close()
-
-    def _keep(self, digest: str, content: bytes) -> None:
-        rows = self._database.read("SELECT content FROM files WHERE digest = ?", digest)
-        if not rows or rows[0][0] != content:
-            self._database.insert("files", digest, content)
-
-    def _entries(self) -> list[Entry]:
-        stated = int(self.fact("revision") or 0)
+    def entries(self) -> list[Entry]:
+        """All changes; a lost or damaged one is refused. Needed once, before the first `commit`."""
+        stated = int(self.facts().get("revision", 0))
         rows = self._database.read("SELECT * FROM changes ORDER BY revision")
         for expected, row in enumerate(rows, 1):
             if row[0] != expected or not is_intact(row):
                 raise self._database.damaged(f"change {expected} of {stated}")
         if len(rows) != stated:
             raise self._database.damaged(f"the table of changes ({len(rows)} of {stated})")
+        if (missing := self._acknowledged() - stated) > 0:
+            raise FileError(
+                f"{self.path} is damaged: {missing} acknowledged changes are missing at its end; put back a copy of "
+                f"the folder, or delete {self._mark} to continue after change {stated}."
+            )
+        self.revision = stated
         return [json.loads(row[1]) for row in rows]
 
-    def _acknowledge(self) -> None:
-        """Write the number of the last change to its file, without fsync: it may be too low after a power failure."""
-        with suppress(OSError):
-            handle = os.open(self._mark, os.O_WRONLY | os.O_CREAT, 0o600)
-            try:
-                os.write(handle, b"%020d %s\n" % (self.revision, checksum(self.revision).hex().encode()))
-            finally:
-                os.close(handle)
+    def commit(self, entries: Sequence[Entry], files: Mapping[str, bytes]) -> None:
+        """Write changes and the files that they refer to. They are on the disk when this returns, all or none."""
+        after = self.revision + len(entries)
+        with self._database.transaction():
+            for digest, content in files.items():
+                if self._content(digest) != content:
+                    self._database.insert("files", digest, content)
+            for revision, entry in enumerate(entries, self.revision + 1):
+                self._database.insert("changes", revision, json.dumps(entry, sort_keys=True))
+            self._database.insert("facts", "revision", str(after))
+        self.revision = after
+        with suppress(OSError):  # in place and without fsync: after a power failure the number may be too low
+            self._mark.touch(0o600)
+            with open(self._mark, "r+b") as f:
+                f.write(b"%020d %s\n" % (after, checksum(after).hex().encode()))
 
-    def _check_mark(self) -> None:
-        try:
+    def _acknowledged(self) -> int:
+        """The number of the last acknowledged change; 0 if the mark is missing or damaged."""
+        with suppress(OSError, ValueError):
             number, _, check = self._mark.read_text("ascii").strip().partition(" ")
-            revision = int(number) if number.isdecimal() and checksum(int(number)).hex() == check else 0
-        except (OSError, UnicodeDecodeError):
-            revision = 0
-        if revision > self.revision:
-            raise FileError(
-                f"{self.path} is damaged: {revision - self.revision} acknowledged changes are missing at its end; put "
-                f"back a copy of the folder, or delete {self._mark} to continue after change {self.revision}."
-            )
+            return int(number) if checksum(int(number)).hex() == check else 0
+        return 0
+
+    def file(self, digest: str) -> bytes:
+        """The content of a picture or a model file."""
+        content = self._content(digest)
+        if not isinstance(content, bytes) or digest_of(content) != digest:
+            raise FileError(f"{self.path}: the file {digest[:12]} is damaged or missing; add it again to repair it.")
+        return content
+
+    def _content(self, digest: str) -> Any:
+        rows = self._database.read("SELECT content FROM files WHERE digest = ?", digest)
+        return rows[0][0] if rows else None
+
+    def facts(self) -> dict[str, str]:
+        """The stored facts about the project."""
+        rows = self._database.read("SELECT * FROM facts")
+        for row in rows:
+            if not is_intact(row):
+                raise self._database.damaged(f"the fact {row[0]!r}")
+        return {str(row[0]): str(row[1]) for row in rows}
+
+    def state(self, facts: Mapping[str, str]) -> None:
+        """Store facts about the project."""
+        with self._database.transaction():
+            for name, value in facts.items():
+                self._database.insert("facts", name, value)
 
 
 class ProjectCache(dict[str, Array]):
@@ -177,6 +149,7 @@ class ProjectCache(dict[str, Array]):
         except FileError:
             remove_database(self._path)
             self._database = self._read()
+        self.close = self._database.close
 
     def keep(self, digest: str, row: Array) -> None:
         """Store an embedding."""
@@ -184,10 +157,6 @@ class ProjectCache(dict[str, Array]):
             self[digest] = np.array(row, np.float32)
             with suppress(FileError), self._database.transaction():
                 self._database.insert("embeddings", self._backbone, digest, self[digest].astype("<f4").tobytes())
-
-    def close(self) -> None:
-        """Close the database."""
-        self._database.close()
 
     def _read(self) -> Database:
         database = Database(self._path, CACHE_TABLES, version=1, durable=False)
@@ -199,21 +168,3 @@ class ProjectCache(dict[str, Array]):
         intact = (row for row in rows if is_intact(row) and len(row[2]) == 4 * self._width)
         self.update({digest: np.frombuffer(raw, "<f4") for _, digest, raw, _ in intact})
         return database
-
-
-def preview(modality: Modality, raw: bytes, side: int) -> tuple[str, bytes]:
-    """The media type and bytes of an input for the page. It is decoded and encoded again, which removes all else."""
-    item = read_picture(raw, side) if modality.name == "image" else modality.read(raw)
-    shown = modality.show(item)
-    out = io.BytesIO()
-    if isinstance(item, Recording):
-        with wave.open(out, "wb") as sound:
-            sound.setparams((1, 2, item.rate, len(item.samples), "NONE", ""))
-            sound.writeframes((np.clip(item.samples, -1, 1) * 32767).astype("<i2").tobytes())
-        return "audio/wav", out.getvalue()
-    if not isinstance(shown, np.ndarray):
-        return "text/plain; charset=utf-8", str(shown or "").encode()
-    image: Image.Image = Image.fromarray(shown)
-    image.thumbnail((side, side))
-    image.save(out, "JPEG", quality=QUALITY)
-    return "image/jpeg", out.getvalue()

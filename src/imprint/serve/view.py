@@ -1,30 +1,38 @@
-"""What the page shows, as JSON: the state of a project, and the evaluation of its model."""
+"""What the page shows: the state of a project and the evaluation of its model, as JSON, and previews of inputs."""
 
+import io
+import wave
+from base64 import b64encode
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from PIL import Image
 
 from imprint.calibration import Calibration
 from imprint.calibration.calibration import wilson
 from imprint.calibration.caveats import caveats
 from imprint.evaluation import Evaluation
 from imprint.evaluation.label_errors import label_errors
-from imprint.serve.evaluation import ModelEvaluation, why_uncalibrated
+from imprint.modalities import Modality
+from imprint.modalities.image import read_picture
+from imprint.modalities.sound import Recording
+from imprint.serve.evaluation import ModelEvaluation
 from imprint.serve.export import picture_input
 from imprint.serve.labelled import LabelledSet
+from imprint.serve.project import Project
+from imprint.serve.store import project_name
 from imprint.tags import TagHead
-
-if TYPE_CHECKING:
-    from imprint.serve.project import Project
 
 MOST_LISTED = 60
 FEW = 5
 """Classes with fewer items are the first to need more."""
 GOOD_RECALL = 0.9
+SIDE = 480  # longest side, in pixels, of a picture that is classified
+QUALITY = 85
 
 
-def state(project: "Project") -> dict[str, Any]:
+def state(project: Project) -> dict[str, Any]:
     """The classes with their items, and what the page needs to know about the project."""
     history, modality = project.history, project.modality
     classes = [
@@ -37,7 +45,7 @@ def state(project: "Project") -> dict[str, Any]:
     ]
     return {
         "project": project.folder.name,
-        "name": project.name,
+        "name": project_name(project.folder, project.store.facts()),
         "input": picture_input(project.backbone),
         "revision": history.revision,
         "modality": modality.name,
@@ -64,9 +72,8 @@ def evaluated(evaluation: ModelEvaluation, labelled: LabelledSet) -> dict[str, A
     if model is not None and model.tags is not None:
         return {**common, **_tag_figures(model.tags, any(item.held_out for item in labelled.items.values()))}
     predicted = evaluation.cross_validated()
-    if predicted is None or calibration is None:
-        reason = why_uncalibrated(labelled, model.basis.folds if model else None)
-        return {**common, "ready": False, "reason": reason, "advice": _advice(labelled, None)}
+    if predicted is None or calibration is None or evaluation.folds is None:
+        return {**common, "ready": False, "reason": evaluation.why_uncalibrated, "advice": _advice(labelled, None)}
     result = predicted.evaluation(evaluation.tree)
     return {
         **common,
@@ -74,7 +81,7 @@ def evaluated(evaluation: ModelEvaluation, labelled: LabelledSet) -> dict[str, A
         "ready": True,
         "accuracy": calibration.expected_accuracy,
         "interval": list(calibration.expected_interval),
-        "caveats": caveats(evaluation.folds, "examples") if evaluation.folds else [],
+        "caveats": caveats(evaluation.folds, "examples"),
         "levels": [one._asdict() for one in result.levels],
         "mislabelled": _mislabelled(evaluation, calibration),
         "advice": _advice(labelled, result),
@@ -139,17 +146,38 @@ def _tag_figures(head: TagHead, any_held_out: bool) -> dict[str, Any]:
 
 def _advice(labelled: LabelledSet, result: Evaluation | None) -> list[dict[str, Any]]:
     """What would improve the model most, first things first: classes with few items, then classes with low recall."""
-    sizes = {
-        label: sum(not item.held_out for item in items)
-        for label, items in labelled.by_class().items()
-        if labelled.classes[label] is None
-    }
+    sizes = {label: 0 for label, origin in labelled.classes.items() if origin is None}
+    sizes |= Counter(item.label for item in labelled.items.values() if item.label in sizes and not item.held_out)
     advice: list[dict[str, Any]] = [] if len(labelled.classes) > 1 else [{"kind": "class"}]
     few = sorted((n, label) for label, n in sizes.items() if n < FEW)
     advice += [{"kind": "few", "label": label, "count": n} for n, label in few[:3]]
-    measured = [one for one in result.per_class if one.recall is not None] if result else []
-    for label, _, recall, _ in sorted(measured, key=lambda one: one.recall or 0):
+    for label, _, recall, _ in sorted(result.per_class, key=lambda one: one.recall or 0) if result else ():
         confused = Counter(m.predicted for m in result.mistakes if m.label == label).most_common(1) if result else []
         if recall is not None and recall < GOOD_RECALL and confused and sizes.get(label, 0) >= FEW:
             advice.append({"kind": "confused", "label": label, "with": confused[0][0], "recall": recall})
     return advice[:5]
+
+
+def preview(modality: Modality, raw: bytes, side: int) -> tuple[str, bytes]:
+    """The media type and bytes of an input for the page. It is decoded and encoded again, which removes all else."""
+    item = read_picture(raw, side) if modality.name == "image" else modality.read(raw)
+    shown, out = modality.show(item), io.BytesIO()
+    if isinstance(item, Recording):
+        with wave.open(out, "wb") as sound:
+            sound.setparams((1, 2, item.rate, len(item.samples), "NONE", ""))
+            sound.writeframes((np.clip(item.samples, -1, 1) * 32767).astype("<i2").tobytes())
+        return "audio/wav", out.getvalue()
+    if not isinstance(shown, np.ndarray):
+        return "text/plain; charset=utf-8", str(shown or "").encode()
+    image: Image.Image = Image.fromarray(shown)
+    image.thumbnail((side, side))
+    image.save(out, "JPEG", quality=QUALITY)
+    return "image/jpeg", out.getvalue()
+
+
+def inline_preview(modality: Modality, raw: bytes) -> str:
+    """An input that is classified, as the page shows it: a text, or a data URL."""
+    if modality.typed:
+        return raw.decode("utf-8", "replace")[:300]
+    media_type, content = preview(modality, raw, SIDE)
+    return f"data:{media_type};base64,{b64encode(content).decode()}"

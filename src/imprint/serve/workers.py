@@ -2,8 +2,8 @@
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from queue import Empty, SimpleQueue
-from threading import Lock, Thread
+from queue import SimpleQueue
+from threading import Thread
 from typing import Any, Generic, TypeVar
 
 from imprint.backbones import Backbone
@@ -25,7 +25,7 @@ class SupervisedThread(Generic[TaskT, ResultT]):
 
     `work` takes up to `most` tasks and returns a result or an error for each. It must have no effect if it raises: each
     task of the batch is then tried again alone, so that an error reaches only the task that caused it. If something
-    ends the thread, such as SystemExit, its tasks fail and it is started again.
+    ends the thread, such as SystemExit, its tasks fail and another thread takes its place.
 
     >>> thread = SupervisedThread("example", lambda numbers: [1 / n for n in numbers], most=2)
     >>> futures = [thread.submit(n) for n in (1, 0, 4)]
@@ -37,116 +37,87 @@ class SupervisedThread(Generic[TaskT, ResultT]):
     def __init__(self, name: str, work: Callable[[list[TaskT]], Sequence[ResultT | Exception]], most: int):
         self.name, self._work, self._most = name, work, most
         self._queue: SimpleQueue[tuple[TaskT, Future[ResultT]] | None] = SimpleQueue()  # None: stop
-        self._running: list[tuple[TaskT, Future[ResultT]]] = []
+        self._batch: list[tuple[TaskT, Future[ResultT]]] = []
         self._failures, self._restarts, self._closed = 0, 0, False
         self.error: str | None = None
         """The message of the last failure; None after a batch has succeeded."""
-        self._lock = Lock()
-        self._thread = self._started()
+        self._start()
 
     def submit(self, task: TaskT) -> "Future[ResultT]":
         """Queue a task; its future can be cancelled until it is started."""
         future: Future[ResultT] = Future()
         if self._closed:
             future.set_exception(TaskFailedError("This project was closed; reload the page."))
-            return future
-        self._queue.put((task, future))
-        self._revive()
+        else:
+            self._queue.put((task, future))
         return future
 
     def status(self) -> dict[str, Any]:
-        """Whether the thread is alive (a dead one is restarted first), and the numbers of failures and restarts."""
-        self._revive()
+        """Whether the thread is alive, and the numbers of failures and restarts."""
         return {"alive": self._thread.is_alive(), "failures": self._failures, "restarts": self._restarts}
 
     def close(self) -> None:
         """Finish the queued tasks, then stop."""
         self._closed = True
         self._queue.put(None)
-        self._thread.join()
+        while self._thread.is_alive():  # another thread may have taken its place
+            self._thread.join(1)
 
-    def _started(self) -> Thread:
-        thread = Thread(target=self._run, name=self.name, daemon=True)
-        thread.start()
-        return thread
-
-    def _revive(self) -> None:
-        with self._lock:
-            if not self._thread.is_alive() and not self._closed:
-                self._fail_running("stopped; try again.")
-                self._restarts += 1
-                self._thread = self._started()
+    def _start(self) -> None:
+        self._thread = Thread(target=self._run, name=self.name, daemon=True)
+        self._thread.start()
 
     def _run(self) -> None:
-        while not self._drained():
-            self._restarts += 1
-
-    def _drained(self) -> bool:
-        """Work until `close`; False if an error ended the work."""
         try:
-            while batch := self._taken():
-                self._running = batch
-                self._do(batch)
-                self._running = []
+            while self._take():
+                self._do(self._batch)
         except BaseException as e:  # the top level of a thread
-            self._fail_running(f"stopped ({_sentence(e)}); try again.")
-            return False
-        return True
+            failure = self._failure(f"stopped ({_sentence(e)}); try again.")
+            for _, future in self._batch:
+                if not future.done():
+                    future.set_exception(failure)
+            self._restarts += 1
+            self._start()
+
+    def _take(self) -> bool:
+        """Take the next batch from the queue, as soon as there is a task; False after `close`."""
+        self._batch = []
+        while len(self._batch) < self._most and not (self._batch and self._queue.empty()):
+            queued = self._queue.get()
+            if queued is None:
+                self._queue.put(None)  # for the next call
+                break
+            if queued[1].set_running_or_notify_cancel():  # from here on it cannot be cancelled
+                self._batch.append(queued)
+        return bool(self._batch)
 
     def _do(self, batch: list[tuple[TaskT, "Future[ResultT]"]]) -> None:
         outcomes: Sequence[ResultT | Exception]
         try:
             outcomes = self._work([task for task, _ in batch])
+            self.error = None
         except Exception as e:
             if len(batch) > 1:
                 for one in batch:
                     self._do([one])
                 return
             outcomes = [e if isinstance(e, ImprintError) else self._failure(f"failed: {_sentence(e)}.")]
-        else:
-            self.error = None
         for (_, future), outcome in zip(batch, outcomes, strict=True):
             if isinstance(outcome, Exception):
                 future.set_exception(outcome)
             else:
                 future.set_result(outcome)
 
-    def _fail_running(self, what: str) -> None:
-        failure = self._failure(what)
-        for _, future in self._running:
-            if not future.done():
-                future.set_exception(failure)
-        self._running = []
-
     def _failure(self, what: str) -> TaskFailedError:
         self._failures += 1
         self.error = f"The {self.name} thread {what}"
         return TaskFailedError(self.error)
-
-    def _taken(self) -> list[tuple[TaskT, "Future[ResultT]"]]:
-        """The queued tasks, at least one; empty after `close`."""
-        batch: list[tuple[TaskT, Future[ResultT]]] = []
-        while len(batch) < self._most:
-            try:
-                queued = self._queue.get(block=not batch)
-            except Empty:
-                break
-            if queued is None:
-                self._queue.put(None)  # for the next call
-                break
-            if queued[1].set_running_or_notify_cancel():  # from here on it cannot be cancelled
-                batch.append(queued)
-        return batch
 
 
 def _sentence(error: BaseException) -> str:
     """The first line of an error's message, or its type if there is none."""
     lines = str(error).strip().splitlines()
     return (lines[0].strip() if lines else type(error).__name__).rstrip(".")[:300]
-
-
-class ClassWords(str):
-    """The name or description of a class, among prepared inputs."""
 
 
 class BatchingEmbedder:
@@ -170,10 +141,10 @@ class BatchingEmbedder:
 
     def submit_name(self, words: str) -> "Future[Array]":
         """Queue the name or description of a class to be embedded.  # (d,)"""
-        return self.thread.submit((ClassWords(words), words))
+        return self.thread.submit((None, words))
 
     def _embed(self, batch: list[tuple[Any, str]]) -> Sequence[Array | Exception]:
-        rows = {i: self.backbone.embed_names([a])[0] for i, (a, _) in enumerate(batch) if isinstance(a, ClassWords)}
+        rows = {i: self.backbone.embed_names([words])[0] for i, (item, words) in enumerate(batch) if item is None}
         inputs = [i for i in range(len(batch)) if i not in rows]
         if inputs:
             prepared, names = zip(*(batch[i] for i in inputs))

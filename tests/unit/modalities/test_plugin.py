@@ -152,6 +152,7 @@ def test_it_is_served(swatches, tmp_path):
     pytest.importorskip("starlette")
     import uvicorn
 
+    from imprint.serve.projects import Projects
     from imprint.serve.server import application, bound, configured
     from imprint.serve.start import started
 
@@ -159,7 +160,7 @@ def test_it_is_served(swatches, tmp_path):
     project, unreadable = started(swatches, tmp_path / "project")
     listening = bound("127.0.0.1", 0)
     port = listening.getsockname()[1]
-    server = uvicorn.Server(configured(application(project, "secret", port)))
+    server = uvicorn.Server(configured(application(Projects(project), "secret", port)))
     thread = threading.Thread(target=server.run, args=([listening],), daemon=True)
     thread.start()
 

@@ -17,6 +17,7 @@ import uvicorn
 from imprint import backbones
 from imprint.method import Method
 from imprint.serve.project import Project
+from imprint.serve.projects import Projects
 from imprint.serve.server import application, bound, configured
 
 PARTS = {"norm_pre": "l2", "generator": "kmeans(k=3)", "norm_post": "none", "norm_inf": "l2", "aggregator": "kernel"}
@@ -74,11 +75,11 @@ def project(tmp_path):
 
 
 @contextmanager
-def serving(project, **options):
+def serving(project, label_studio=False):
     """Serve a project on a port of its own."""
     listening = bound("127.0.0.1", 0)
     port = listening.getsockname()[1]
-    server = uvicorn.Server(configured(application(project, "secret", port, **options)))
+    server = uvicorn.Server(configured(application(Projects(project, label_studio), "secret", port)))
     thread = threading.Thread(target=server.run, args=([listening],), daemon=True)
     thread.start()
     while not server.started:

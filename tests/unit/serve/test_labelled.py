@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from imprint.core.errors import ImprintError, ParameterError
 from imprint.head import Head
 from imprint.method import Method
-from imprint.serve.history import History, replayed
-from imprint.serve.labelled import changed_labels
+from imprint.serve.labelled import History, changed_labels, replayed
 from imprint.serve.model import ModelBasis, ServedModel, refitted
 from imprint.serve.start import started
 
@@ -43,7 +42,7 @@ def walked(entries):
     history, model, done, seen = History(), ServedModel(History(), BASIS), [], [History()]
     for entry in entries:
         if entry["do"] == "add" and any(
-            item.label == entry["label"] for item in history.labelled.with_content(entry["digest"])
+            (item.label, item.digest) == (entry["label"], entry["digest"]) for item in history.labelled.items.values()
         ):
             continue
         try:

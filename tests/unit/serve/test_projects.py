@@ -110,7 +110,7 @@ def test_a_project_names_no_network_that_must_be_downloaded(tmp_path):
     folder = tmp_path / "foreign"
     folder.mkdir()
     store = ProjectStore(folder)
-    store.state("backbone", "timm:vit")
+    store.state({"backbone": "timm:vit"})
     store.close()
     with pytest.raises(start.FileError, match="--backbone timm:vit"):
         start.opened(folder)

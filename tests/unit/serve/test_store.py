@@ -12,7 +12,8 @@ import pytest
 from imprint import backbones
 from imprint.core.errors import FileError
 from imprint.serve.project import Project
-from imprint.serve.store import CACHE, MARK, PROJECT, ProjectCache, ProjectStore, digest_of, preview
+from imprint.serve.store import CACHE, MARK, PROJECT, ProjectCache, ProjectStore, digest_of
+from imprint.serve.view import preview
 
 from .conftest import METHOD, picture
 
@@ -46,7 +47,7 @@ def largest_file(size):
 def live(tmp_path):
     """A folder as a killed server leaves it: the last changes are in the log of the database only."""
     (tmp_path / "live").mkdir()
-    store = ProjectStore(tmp_path / "live")
+    store = opened(tmp_path / "live")
     store.commit(ENTRIES[:50], PICTURES)
     for entry in ENTRIES[50:]:
         store.commit([entry], {})
@@ -55,13 +56,24 @@ def live(tmp_path):
     return tmp_path / "killed"
 
 
-def entries_of(folder):
+def opened(folder):
+    """A store after its changes were checked."""
     store = ProjectStore(folder)
+    try:
+        store.entries()
+    except BaseException:
+        store.close()
+        raise
+    return store
+
+
+def entries_of(folder):
+    store = opened(folder)
     try:
         for digest, content in PICTURES.items():
             with suppress(FileError):
                 assert store.file(digest) == content
-        return store.entries
+        return store.entries()
     finally:
         store.close()
 
@@ -97,7 +109,7 @@ def test_zeros_at_the_end_of_the_log_are_noticed(live):
     raw = log.read_bytes()
     log.write_bytes(raw[: len(raw) // 2] + bytes(len(raw) // 2))
     with pytest.raises(FileError, match=r"\d+ acknowledged changes are missing at its end; put back a copy"):
-        ProjectStore(live)
+        opened(live)
     (live / MARK).unlink()
     assert ENTRIES[:50] <= entries_of(live) < ENTRIES
 
@@ -105,7 +117,7 @@ def test_zeros_at_the_end_of_the_log_are_noticed(live):
 def test_a_lost_log_is_noticed(live):
     (live / f"{PROJECT}-wal").unlink()
     with pytest.raises(FileError):
-        ProjectStore(live)
+        opened(live)
 
 
 def test_a_damaged_mark_does_no_harm(live):
@@ -116,7 +128,7 @@ def test_a_damaged_mark_does_no_harm(live):
 
 @pytest.mark.skipif(os.name != "posix", reason="POSIX limits the size of files")
 def test_a_full_disk_is_one_sentence_and_what_was_written_stays(tmp_path):
-    store = ProjectStore(tmp_path)
+    store = opened(tmp_path)
     store.commit(ENTRIES[:1], {})
     with largest_file(60_000), pytest.raises(FileError, match=r"^Cannot write .*project\.sqlite: .*\.$"):
         store.commit(ENTRIES[1:2], {digest_of(bytes(10**6)): bytes(10**6)})

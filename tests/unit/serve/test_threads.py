@@ -38,7 +38,7 @@ def failing(error, times=1):
 
 
 def thread_of(project, name):
-    threads = {"commit": project._committer, "embed": project._embedder.thread, "evaluate": project._evaluator.thread}
+    threads = {"commit": project._committer, "embed": project._embedder.thread, "evaluate": project.evaluator.thread}
     return threads[name]
 
 
@@ -94,13 +94,11 @@ def test_an_error_in_a_thread_fails_one_request_with_a_sentence(ready, project, 
 def test_a_thread_that_is_gone_is_replaced(ready, project, name):
     supervised = thread_of(project, name)
     thread = supervised._thread
-    supervised._drained = lambda: True  # once interrupted, it ends for good
     interrupted = ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_long(thread.ident), ctypes.py_object(SystemExit))
     assert interrupted == 1
     supervised._queue.put((None, Future()))  # wakes it
     thread.join(20)
     assert not thread.is_alive()
-    del supervised._drained
     assert request_of(ready, name)[0] in (200, 201)
     health = ready.json("GET", "/api/health")[1]["threads"][name]
     assert health["alive"]

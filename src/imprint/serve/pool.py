@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 GROWTH = 1.2
 """Distances are computed again when the pool has grown by this factor."""
-MAX_NEXT = 200
 
 
 class LabellingPool:
@@ -30,7 +29,8 @@ class LabellingPool:
         self.project = project
         self._rows: dict[str, Array] = {}
         self._skipped: set[str] = set()
-        self._prepared: tuple[list[str], PreparedPool] | None = None
+        self._digests: list[str] = []  # the inputs whose distances are prepared, in order
+        self._prepared: PreparedPool | None = None
         self._lock = Lock()
 
     def add(self, raw: bytes, row: Array) -> str:
@@ -47,9 +47,7 @@ class LabellingPool:
             raise ParameterError("skip: there is no such input in the pool; drop its folder again.")
         (self._skipped.add if skipped else self._skipped.discard)(digest)
 
-    @property
-    def size(self) -> int:
-        """The number of inputs in the pool."""
+    def __len__(self) -> int:
         return len(self._rows)
 
     def left(self) -> list[str]:
@@ -63,32 +61,23 @@ class LabellingPool:
         if not left:
             return []
         with self._lock:
-            digests, pool = self._pool(left)
-            excluded = np.array([digest not in left for digest in digests])
-            if excluded.all():
-                return []
-            chosen = pool.suggest(n, self.project.model().head, excluded)
-        entries = [{"digest": digests[i], "reason": reason} for i, reason in zip(chosen.tolist(), chosen.reasons)]
-        best = self._best([entry["digest"] for entry in entries], 2)
-        return [{**entry, "top": top} for entry, top in zip(entries, best)]
+            grown = len(self._rows) > GROWTH * len(self._digests)
+            if self._prepared is None or grown or left.isdisjoint(self._digests):
+                self._digests, self._prepared = list(self._rows), PreparedPool(np.stack(list(self._rows.values())))
+            digests, excluded = self._digests, np.array([digest not in left for digest in self._digests])
+            chosen = self._prepared.suggest(n, self.project.model().head, excluded)
+        best = self._best([digests[i] for i in chosen], 2)
+        return [{"digest": digest, "reason": reason, "top": top} for (digest, top), reason in zip(best, chosen.reasons)]
 
     def confident(self, probability: float) -> list[dict[str, Any]]:
         """The inputs whose most probable class has at least this probability, the least probable first."""
-        left = self.left()
-        best = [{"digest": digest, **top[0]} for digest, top in zip(left, self._best(left, 1)) if top]
+        best = [{"digest": digest, **top[0]} for digest, top in self._best(self.left(), 1) if top]
         return sorted((one for one in best if one["probability"] >= probability), key=lambda one: one["probability"])
 
-    def _best(self, digests: list[str], n: int) -> list[list[dict[str, Any]]]:
-        """For each input the `n` most probable classes; none if there is no model."""
+    def _best(self, digests: list[str], n: int) -> list[tuple[str, list[dict[str, Any]]]]:
+        """Each input with its `n` most probable classes; none if there is no model."""
         head = self.project.calibrated_model().head
         if head is None or not digests:
-            return [[] for _ in digests]
+            return [(digest, []) for digest in digests]
         rows = Embedded(np.stack([self._rows[digest] for digest in digests]), digests, ())
-        return [one["top"] for one in predictions(head, head.tree(), rows, top=n)]
-
-    def _pool(self, left: set[str]) -> tuple[list[str], PreparedPool]:
-        known = self._prepared[0] if self._prepared else []
-        if self._prepared is None or len(self._rows) > GROWTH * len(known) or left.isdisjoint(known):
-            digests = list(self._rows)
-            self._prepared = digests, PreparedPool(np.stack([self._rows[digest] for digest in digests]))
-        return self._prepared
+        return [(one["path"], one["top"]) for one in predictions(head, head.tree(), rows, top=n)]
