@@ -6,9 +6,10 @@ the states of the folds. Proxies that are such rows are stored only once, as row
 """
 
 import os
+import re
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
@@ -24,10 +25,10 @@ from imprint.calibration.stored import (
     unshare_rows,
 )
 from imprint.core.component import PARTS
-from imprint.core.errors import FileError, ParameterError
-from imprint.core.files.container import foreign, require
+from imprint.core.errors import FileError, ParameterError, require
+from imprint.core.files.container import foreign
 from imprint.core.label_sets import indicator
-from imprint.core.layout import LARGEST_AXIS, states_fit, to_arrays, to_stacks, to_states
+from imprint.core.layout import LARGEST_AXIS, Stack, checked_stacks, to_arrays, to_states
 from imprint.core.types import Array
 from imprint.generators._base import PerClassGenerator
 from imprint.head import Head
@@ -35,7 +36,6 @@ from imprint.method import FAMILIES, ClassState, Method
 from imprint.tags import TagHead
 from imprint.tags import calibration as tags
 
-AnyHead: TypeAlias = Head | TagHead
 LABELS = {"U": (str,), "b": (bool,), "i": (int,), "u": (int,), "f": (int, float)}
 """The Python types of labels for each kind of NumPy type."""
 LARGEST_LABELS = 2**28
@@ -43,12 +43,11 @@ LARGEST_LABELS = 2**28
 HEAD_KEYS = ("parts", "seed", "dtype", "width", "labels", "calibration", "tags")
 OTHER_KEYS = ("kind", "written_by", "features", "backbone", "pictures", "kept", "card", "names", "flat", "class_weight")
 """The keys of a document: those of a head, and those of models that contain a head."""
-PICTURES = "pictures."
-"""The prefix of the names of arrays that belong to exemplar pictures."""
+PICTURES = "pictures."  # the prefix of the names of arrays that belong to exemplar pictures
 ENDS = ("values", "shapes")
 
 
-def head_to_parts(head: AnyHead) -> tuple[dict[str, Any], dict[str, Array]]:
+def head_to_parts(head: Head | TagHead) -> tuple[dict[str, Any], dict[str, Array]]:
     """A head as a JSON document and named arrays; refused if it could not be read again."""
     if isinstance(head, TagHead):
         document, arrays = head_to_parts(head.sets)
@@ -72,16 +71,13 @@ def head_to_parts(head: AnyHead) -> tuple[dict[str, Any], dict[str, Array]]:
 
 def _states_to_arrays(head: Head, states: Sequence[ClassState], prefix: str = "") -> dict[str, Array]:
     """The states of classes as arrays whose names start with `prefix`."""
-    kinds = (
-        (f"{prefix}state", head.method.generator, [s.summary for s in states]),
-        (f"{prefix}sums", head.method.aggregator, [s.sums for s in states]),
-    )
-    arrays: dict[str, Array] = {}
-    for kind, component, of_kind in kinds:
-        arrays |= (stacked := to_arrays(kind, of_kind))
-        if not states_fit(stacked, kind, component.layout, len(states), head.width or 0):
-            rule = "finite numbers of the shapes and ranges that its layout declares"
-            raise ParameterError(f"save: the state of {component} must be {rule}.")
+    arrays = to_arrays(f"{prefix}state", [s.summary for s in states])
+    arrays |= to_arrays(f"{prefix}sums", [s.sums for s in states])
+    try:
+        _stacks(head, arrays, len(states), prefix)
+    except (KeyError, ValueError):
+        rule = "finite numbers of the shapes and ranges that its layout declares"
+        raise ParameterError(f"save: each part of the state of {head.method} must be {rule}.") from None
     return arrays
 
 
@@ -122,19 +118,18 @@ def head_from_parts(
 
 def _unread_names(method: Method, document: dict[str, Any], arrays: dict[str, Array]) -> list[str]:
     """The unknown names in a file, in order."""
-    calibrated = "calibration" in document
-    folds = [f"fold{f}/" for f in range(FOLDS)] if calibrated else []
-    kinds = [f"{prefix}{kind}/" for prefix in ("", *folds) for kind in ("state", "sums")]
-    kinds += ["held/", f"{SHARED}/"] * calibrated
-    single = {f"{fold}classes" for fold in folds} | ({*ARRAYS, *EARLIER_ARRAYS} if calibrated else set())
-    single |= set() if method.per_class else {"weights", "sizes"}
-    single |= set(tags.ARRAYS) if "tags" in document else set()
+    stacks, single = "state|sums", set() if method.per_class else {"weights", "sizes"}
+    if "calibration" in document:
+        stacks = rf"(fold[0-{FOLDS - 1}]/)?(state|sums)|held|{SHARED}"
+        single |= {*ARRAYS, *EARLIER_ARRAYS, *(f"fold{f}/classes" for f in range(FOLDS))}
+    if "tags" in document:
+        single |= set(tags.ARRAYS)
 
     def is_known(name: str) -> bool:
-        if name in single or (name.startswith(PICTURES) and "pictures" in document):
-            return True
         array, _, end = name.rpartition("/")
-        return name.startswith(tuple(kinds)) and end in ENDS and all(f"{array}/{e}" in arrays for e in ENDS)
+        is_paired = end in ENDS and all(f"{array}/{e}" in arrays for e in ENDS)
+        is_stack = is_paired and re.match(rf"({stacks})/", name) is not None
+        return is_stack or name in single or (name.startswith(PICTURES) and "pictures" in document)
 
     tables = [(document, (*HEAD_KEYS, *OTHER_KEYS)), (document["parts"], PARTS)]
     unread = [key for table, known in tables if isinstance(table, dict) for key in table if key not in known]
@@ -167,30 +162,29 @@ def _tag_head(sets: Head, numbers: dict[str, Any], arrays: dict[str, Array]) -> 
     return TagHead(sets, tuple(labels), tags.calibration_from_parts(numbers, arrays, len(labels)))
 
 
+def _stacks(head: Head, arrays: dict[str, Array], count: int, prefix: str) -> list[dict[str, Stack]]:
+    """The stacked states of classes, checked against the layouts of the generator and the aggregator."""
+    layouts = {"state": head.method.generator.layout, "sums": head.method.aggregator.layout}
+    return [checked_stacks(arrays, f"{prefix}{kind}", layouts[kind], count, head.width or 0) for kind in layouts]
+
+
 def _states(empty: Head, arrays: dict[str, Array], count: int, prefix: str = "") -> tuple[ClassState, ...]:
-    """The states of classes, checked against the layouts of the components."""
-    method, width = empty.method, empty.width or 0
-    require(states_fit(arrays, f"{prefix}state", method.generator.layout, count, width))
-    require(states_fit(arrays, f"{prefix}sums", method.aggregator.layout, count, width))
-    kinds = (to_states(to_stacks(arrays, f"{prefix}{kind}"), count) for kind in ("state", "sums"))
-    return tuple(map(ClassState, *kinds))
+    return tuple(map(ClassState, *(to_states(stacks, count) for stacks in _stacks(empty, arrays, count, prefix))))
 
 
 def _folds(empty: Head, labels: tuple[Any, ...], arrays: dict[str, Array]) -> CrossValidation:
-    stacks, count = to_stacks(arrays, "held"), len(labels)
-    earlier = "seen" in stacks
-    require(states_fit(arrays, "held", EARLIER_LAYOUT if earlier else LAYOUT, count, empty.width or 0))
-    require(stacks["rows"].values.dtype == empty.dtype)
-    require(not earlier or int(stacks["seen"].values.sum()) <= EARLIER_ROWS)
-    states = zip(labels, to_states(stacks, count))
-    held = {label: from_state(state, empty.seed, label) for label, state in states}
+    count, seen = len(labels), arrays.get("held/seen/values")
+    require(arrays["held/rows/values"].dtype == empty.dtype and (seen is None or seen.sum() <= EARLIER_ROWS))
+    layout = LAYOUT if seen is None else EARLIER_LAYOUT
+    states = to_states(checked_stacks(arrays, "held", layout, count, empty.width or 0), count)
+    held = {label: from_state(state, empty.seed, label) for label, state in zip(labels, states)}
     fitted: dict[Any, list[ClassState]] = {label: [] for label in labels if not held[label].complete}
     for f in range(FOLDS):
         classes = arrays[f"fold{f}/classes"]
-        require(classes.dtype == np.int64 and classes.ndim == 1)
-        require(len(set(classes.tolist())) == len(classes) and bool(((classes >= 0) & (classes < count)).all()))
+        require(classes.dtype == np.int64 and classes.ndim == 1 and ((classes >= 0) & (classes < count)).all())
         known = [labels[i] for i in classes.tolist()]
-        require(set(fitted) <= set(known) and (earlier or len(fitted) == len(known)))
+        require(len(set(known)) == len(known) and set(fitted) <= set(known))
+        require(seen is not None or len(fitted) == len(known))
         for label, state in zip(known, _states(empty, arrays, len(known), f"fold{f}/") if known else ()):
             if label in fitted:
                 fitted[label].append(state)

@@ -6,8 +6,8 @@ import numpy as np
 
 from imprint.calibration.calibration import Calibration
 from imprint.calibration.conformal import SMALLEST_SPREAD, ConformalScore
-from imprint.core.files.container import require
-from imprint.core.layout import split, to_arrays, to_stacks
+from imprint.core.errors import require
+from imprint.core.layout import to_arrays, to_stacks
 from imprint.core.types import Array
 from imprint.kernels.rows import lengths
 
@@ -74,7 +74,7 @@ def share_rows(arrays: dict[str, Array]) -> dict[str, Array]:
     """
     if STATE_ROWS + "/values" not in arrays:
         return arrays
-    proxies, held = (split(to_stacks(arrays, kind)["rows"]) for kind in ("state", "held"))
+    proxies, held = (to_stacks(arrays, kind)["rows"].by_class() for kind in ("state", "held"))
     states: dict[int, dict[str, Array]] = {}
     for c, rows in proxies.items():
         if rows.dtype == held[c].dtype and (state := _reference(rows, held[c])):
@@ -89,9 +89,9 @@ def unshare_rows(arrays: dict[str, Array]) -> dict[str, Array]:
     shared = to_stacks(arrays, SHARED)
     if not shared:
         return arrays
-    indices, divisors, held = split(shared["index"]), split(shared["length"]), split(to_stacks(arrays, "held")["rows"])
-    stored = to_stacks(arrays, "state")
-    proxies = split(stored["rows"]) if "rows" in stored else {}
+    indices, divisors = (shared[name].by_class() for name in ("index", "length"))
+    held, stored = to_stacks(arrays, "held")["rows"].by_class(), to_stacks(arrays, "state")
+    proxies = stored["rows"].by_class() if "rows" in stored else {}
     require(not {*proxies} & {*indices} and {*indices} == {*divisors})
     for c, index in indices.items():
         rows, length = held[c], divisors[c]

@@ -24,14 +24,14 @@ def joined(cores: int) -> Iterator[Any]:
         import ray
     except ImportError:
         raise missing("ray", "The ray engine needs ray") from None
-    started_here = not ray.is_initialized()
-    if started_here:
-        _join(ray, cores)
+    if ray.is_initialized():
+        yield ray
+        return
+    _join(ray, cores)
     try:
         yield ray
     finally:
-        if started_here:
-            ray.shutdown()
+        ray.shutdown()
 
 
 def _join(ray: Any, cores: int) -> None:
@@ -58,24 +58,21 @@ class Slots:
         self._ray, self._known, self._time = ray, 0, -math.inf
 
     def count(self) -> int:
-        """The number of slots, at most `REFRESH` seconds old."""
-        if not self._known or time.monotonic() - self._time > REFRESH:
-            self._known, self._time = room(self._ray, self.cores, self.gpus), time.monotonic()
-        return self._known
+        """The number of slots, at most `REFRESH` seconds old.
 
-
-def room(ray: Any, cores: int = 1, gpus: int = 0) -> int:
-    """The number of tasks that the cluster can run at a time.
-
-    Where no node can run one, wait one minute for a node to join, then fail with a message.
-    """
-    deadline = time.monotonic() + WAIT
-    while True:
-        nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
-        if slots := int(sum(min(n.get("CPU", 0) // cores, n.get("GPU", 0) if gpus else math.inf) for n in nodes)):
-            return slots
-        if time.monotonic() > deadline:
-            most = max((int(n.get("CPU", 0)) for n in nodes), default=0)
-            needs = f"{cores} core(s){' and a GPU' * gpus}"
-            raise ImprintError(f"No node of the Ray cluster has {needs}; the largest has {most} core(s).")
-        time.sleep(PAUSE)
+        Where no node can run a task, wait one minute for a node to join, then fail with a message.
+        """
+        if self._known and time.monotonic() - self._time < REFRESH:
+            return self._known
+        deadline = time.monotonic() + WAIT
+        while True:
+            nodes = [node["Resources"] for node in self._ray.nodes() if node["Alive"]]
+            per_node = (min(n.get("CPU", 0) // self.cores, n.get("GPU", 0) if self.gpus else math.inf) for n in nodes)
+            self._known, self._time = int(sum(per_node)), time.monotonic()
+            if self._known:
+                return self._known
+            if time.monotonic() > deadline:
+                most = max((int(node.get("CPU", 0)) for node in nodes), default=0)
+                needs = f"{self.cores} core(s){' and a GPU' * self.gpus}"
+                raise ImprintError(f"No node of the Ray cluster has {needs}; the largest has {most} core(s).")
+            time.sleep(PAUSE)

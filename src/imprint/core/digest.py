@@ -5,6 +5,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from imprint.core.arrays import plain
 from imprint.core.types import Array
 
 
@@ -26,19 +27,18 @@ def digest(parts: Iterable[bytes | str | Array]) -> str:
     return h.hexdigest()
 
 
-def class_rng(seed: int, label: object) -> "np.random.Generator":  # quoted: numpy.random is imported on first use
-    """The random number generator of a class; it depends only on the seed and on the value of the label.
+def class_entropy(seed: int, label: object) -> tuple[int, int]:
+    """The seed of a class for `numpy.random.default_rng`; it depends only on the seed and on the value of the label.
 
-    >>> import numpy as np
-    >>> class_rng(0, np.uint8(3)).random() == class_rng(0, 3).random() == class_rng(0, 3.0).random()
+    >>> class_entropy(0, np.uint8(3)) == class_entropy(0, 3) == class_entropy(0, 3.0)
     True
     """
+    value = plain(label)
+    if isinstance(value, bool | float) and float(value).is_integer():
+        value = int(value)
+    return seed, int(digest([type(value).__name__, repr(value)])[:32], 16)
+
+
+def class_rng(seed: int, label: object) -> "np.random.Generator":  # quoted: numpy.random is imported on first use
+    """The random number generator of a class."""
     return np.random.default_rng(class_entropy(seed, label))
-
-
-def class_entropy(seed: int, label: object) -> tuple[int, int]:
-    """The seed of `class_rng`, for `numpy.random.default_rng`."""
-    plain = label.item() if isinstance(label, np.generic) else label
-    if isinstance(plain, bool | float) and float(plain).is_integer():
-        plain = int(plain)
-    return seed, int(digest([type(plain).__name__, repr(plain)])[:32], 16)

@@ -44,6 +44,12 @@ def reporting(action: str, path: object) -> Iterator[None]:
         raise FileError(f"Cannot {action} {path}: {e.strerror or e}.") from None
 
 
+def require(sound: object) -> None:
+    """Raise ValueError where something that was read is not as it must be."""
+    if not sound:
+        raise ValueError
+
+
 class NotFittedError(ImprintError, ValueError, AttributeError):
     """A model is used before it was fitted."""
 

@@ -3,9 +3,9 @@
 from contextlib import suppress
 from functools import cache
 from importlib.util import find_spec
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from imprint.core.errors import MissingExtraError
+from imprint.core.errors import MissingExtraError, ParameterError
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -45,18 +45,22 @@ def missing(extra: str | None, what: str, *options: str) -> MissingExtraError:
     return MissingExtraError(f"{what}: {install_hint(extra, *options)}.")
 
 
+def _version(distribution: str) -> str | None:
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version(distribution)
+    except PackageNotFoundError:
+        return None
+
+
 def clash() -> str | None:
     """A warning if the other project that is called `imprint` is installed too, else None.
 
     Both install a package `imprint`, so each overwrites files of the other.
     """
-    from importlib.metadata import PackageNotFoundError, version
-
-    try:
-        other = version(OTHER)
-    except PackageNotFoundError:
-        return None
-    return (
+    other = _version(OTHER)
+    return other and (
         f"Another project's {OTHER} {other} is installed next to {DISTRIBUTION}, and both are imported as imprint: "
         f"pip uninstall {OTHER}, then {install_hint(None, '--force-reinstall', '--no-deps')}."
     )
@@ -75,12 +79,21 @@ def registered(group: str) -> dict[str, "EntryPoint"]:
     return {point.name: point for point in entry_points(group=group)}
 
 
+def load_plugin(group: str, name: str) -> Any:
+    """The object that a registered entry point names."""
+    point = registered(group)[name]
+    try:
+        return point.load()
+    except (ImportError, AttributeError) as e:
+        raise ParameterError(f"The entry point {name} = {point.value} of {group} cannot be loaded: {e}.") from e
+
+
 def registered_name(cls: type, group: str) -> str | None:
     """The name of a class in a group of entry points; only those of the package that defines the class are loaded."""
     package = cls.__module__.partition(".")[0]
     for name, point in registered(group).items():
-        with suppress(ImportError, AttributeError):  # a broken plug-in is reported when it is used
-            if point.module.split(".")[0] == package and point.load() is cls:
+        with suppress(ParameterError):  # a broken plug-in is reported when it is used
+            if point.module.split(".")[0] == package and load_plugin(group, name) is cls:
                 return name
     return None
 
@@ -89,26 +102,19 @@ def environment() -> str:
     """What a bug report needs: Python, the platform, cores, versions of dependencies and extras, the cache folder."""
     import os
     import platform
+    import re
     import sys
-    from importlib.metadata import PackageNotFoundError, requires, version
+    from importlib.metadata import requires
 
     from imprint.core.files.atomic import home
 
-    def version_of(name: str) -> str:
-        try:
-            return version(name)
-        except PackageNotFoundError:
-            return "not installed"
-
-    try:
-        required = [line.split(";")[0].split(">=")[0].split("[")[0].strip() for line in requires(DISTRIBUTION) or []]
-    except PackageNotFoundError:  # imported from a source tree that is not installed
-        required = []
-    lines = [
-        f"python        {platform.python_version()} ({sys.executable})",
-        f"platform      {platform.platform()}",
-        f"cores         {os.cpu_count()}",
-        f"cache folder  {home()}",
-        *(f"{name:<13} {version_of(name)}" for name in dict.fromkeys(required) if name != DISTRIBUTION),
-    ]
-    return "\n".join(lines) + "\n"
+    requirements = requires(DISTRIBUTION) or [] if _version(DISTRIBUTION) else []  # none in a source tree
+    names = dict.fromkeys(re.split(r"[^\w-]", requirement)[0] for requirement in requirements)
+    facts = {
+        "python": f"{platform.python_version()} ({sys.executable})",
+        "platform": platform.platform(),
+        "cores": os.cpu_count(),
+        "cache folder": home(),
+        **{name: _version(name) or "not installed" for name in names if name != DISTRIBUTION},
+    }
+    return "".join(f"{name:<13} {fact}\n" for name, fact in facts.items())

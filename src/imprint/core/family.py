@@ -3,15 +3,16 @@
 import ast
 import difflib
 from collections.abc import Iterable, Iterator
-from dataclasses import fields, replace
+from contextlib import suppress
+from dataclasses import fields
 from functools import cache
 from importlib import import_module
 from pkgutil import iter_modules
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeGuard, TypeVar
 
 from imprint.core.component import Component
 from imprint.core.errors import ParameterError
-from imprint.core.extras import registered
+from imprint.core.extras import load_plugin, registered
 
 C = TypeVar("C", bound=Component)
 LISTED = 40  # names that an error lists
@@ -47,58 +48,46 @@ class Family(Generic[C]):
         return map(self.load, self.names())
 
     def _load(self, name: str) -> type[C]:
-        if name not in self.builtin():  # plug-ins are looked up only here, because that takes longer
-            return self._plugin(name)
-        module = import_module(f"{self.package}.{name}")
-        (cls,) = (
-            c
-            for c in vars(module).values()
-            if isinstance(c, type) and issubclass(c, self.base) and c.__module__ == module.__name__
-        )
+        if name in self.builtin():  # plug-ins are looked up only if needed, because that takes longer
+            module = import_module(f"{self.package}.{name}")
+            (cls,) = (c for c in vars(module).values() if self._is_member(c) and c.__module__ == module.__name__)
+            return cls
+        if name not in registered(self.package):
+            raise unknown(self.kind, name, self.names())
+        cls = load_plugin(self.package, name)
+        if not self._is_member(cls):
+            value = registered(self.package)[name].value
+            raise ParameterError(f"The entry point {name} = {value} of {self.package} is not a {self.base.__name__}.")
         return cls
 
-    def _plugin(self, name: str) -> type[C]:
-        if name not in self.names():
-            raise unknown(self.kind, name, self.names())
-        point = registered(self.package)[name]
-        try:
-            cls = point.load()
-        except (ImportError, AttributeError) as e:
-            raise ParameterError(
-                f"The entry point {name} = {point.value} of {self.package} cannot be loaded: {e}."
-            ) from e
-        if not (isinstance(cls, type) and issubclass(cls, self.base)):
-            raise ParameterError(
-                f"The entry point {name} = {point.value} of {self.package} is not a {self.base.__name__}."
-            )
-        return cls
+    def _is_member(self, cls: Any) -> TypeGuard[type[C]]:
+        return isinstance(cls, type) and issubclass(cls, self.base)
 
     def stored_text(self, component: C) -> str:
         """The text of a component in a file; refuses a component that this text does not build again."""
-        try:
-            back = self.resolve(str(component)) if component.public_name() else None
-        except ParameterError:
-            back = None
-        if back != component:
-            cls = type(component)
-            raise ParameterError(
-                f"save: {cls.__qualname__} is not a registered {self.kind}, so a file cannot name it; give its package "
-                f'the entry point [project.entry-points."{self.package}"] name = "{cls.__module__}:{cls.__qualname__}" '
-                f"with a name that is not taken."
-            )
-        return str(component)
+        with suppress(ParameterError):
+            if component.public_name() and self.resolve(str(component)) == component:
+                return str(component)
+        cls = type(component)
+        raise ParameterError(
+            f"save: {cls.__qualname__} is not a registered {self.kind}, so a file cannot name it; give its package "
+            f'the entry point [project.entry-points."{self.package}"] name = "{cls.__module__}:{cls.__qualname__}" '
+            f"with a name that is not taken."
+        )
 
     def resolve(self, spec: str | C) -> C:
-        """A component, 'kmeans' or 'kmeans(k=20)' becomes a component."""
-        if isinstance(spec, self.base):
-            return spec
-        cls, given = self._parse(spec)
-        return cls(**given)
+        """The component of a text such as 'kmeans' or 'kmeans(k=20)'; a component is returned unchanged."""
+        return spec if isinstance(spec, self.base) else _build(*self._parse(spec))
 
     def restore(self, text: str) -> C:
         """The component of a text from a file; parameters newer than the file get their `absent` values."""
         cls, given = self._parse(text)
-        return cls(**{**cls.absent, **given})
+        return _build(cls, {**cls.absent, **given})
+
+    def changed(self, spec: str | C, changes: dict[str, Any]) -> C:
+        """A component with other parameters."""
+        component = self.resolve(spec)
+        return _build(type(component), {**vars(component), **changes})
 
     def _parse(self, text: object) -> tuple[type[C], dict[str, Any]]:
         """The class and the parameters that a text names."""
@@ -111,22 +100,14 @@ class Family(Generic[C]):
             given = {str(k.arg): ast.literal_eval(k.value) for k in call.keywords}
         except (TypeError, SyntaxError, ValueError, RecursionError, MemoryError):
             shown = repr(text) if len(repr(text)) <= LONGEST_TEXT else f"{repr(text)[:60]}..."
-            raise ParameterError(
-                f"Cannot read {shown} as a {self.kind}. Write a name or a call, such as 'name(k=20)'."
-            ) from None
-        cls = self.load(call.func.id)
-        _check_names(cls, given)
-        return cls, given
-
-    def changed(self, spec: str | C, changes: dict[str, Any]) -> C:
-        """A component with other parameters."""
-        component = self.resolve(spec)
-        _check_names(type(component), changes)
-        return replace(component, **changes)
+            rule = "Write a name or a call, such as 'name(k=20)'"
+            raise ParameterError(f"Cannot read {shown} as a {self.kind}. {rule}.") from None
+        return self.load(call.func.id), given
 
 
-def _check_names(cls: type[Component], given: Iterable[str]) -> None:
+def _build(cls: type[C], values: dict[str, Any]) -> C:
     takes = [f.name for f in fields(cls)]
-    for key in given:
+    for key in values:
         if key not in takes:
             raise ParameterError(f"{cls.__name__} has no parameter {key!r}. It takes: {', '.join(takes) or 'none'}.")
+    return cls(**values)

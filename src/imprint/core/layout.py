@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from imprint.core.errors import ParameterError
+from imprint.core.errors import ParameterError, require
 from imprint.core.types import Array, State
 
 
@@ -18,10 +18,10 @@ class Entry(NamedTuple):
     """
 
     shape: str
-    least: float | None = None
-    most: float | None = None
+    least: float = -np.inf
+    most: float = np.inf
     whole: bool = False
-    instead_of: str | None = None
+    instead_of: str = ""
     optional: bool = False
 
 
@@ -29,71 +29,23 @@ COUNTED = 2.0**53
 """Counts of rows above this are not exact in float64."""
 SMALLEST_MASS = float(np.finfo(np.float64).tiny)
 """The smallest total weight of rows: positive, with a finite inverse."""
-
+LARGEST_AXIS = 2**31
 Layout = Mapping[str, Entry]
 
 
 class Stack(NamedTuple):
-    """Arrays of the same name, type and number of axes, of many classes: concatenated values, classes and shapes."""
+    """Arrays of the same name, type and number of axes, of many classes."""
 
-    values: Array  # one axis
+    values: Array  # of all classes, concatenated
     classes: Array  # (n,) ascending
     shapes: Array  # (n, axes)
 
-
-def fits(stacks: Mapping[str, Stack], layout: Layout, count: int, width: int) -> bool:
-    """Whether the arrays of `count` classes have the names, shapes, types and ranges of a layout.
-
-    >>> layout = {"rows": Entry("p d"), "mass": Entry("p", least=1)}
-    >>> rows = Stack(np.ones(6), np.array([0]), np.array([[2, 3]]))
-    >>> fits({"rows": rows, "mass": Stack(np.array([1.0, 4.0]), np.array([0]), np.array([[2]]))}, layout, 1, 3)
-    True
-    >>> fits({"rows": rows, "mass": Stack(np.array([1.0, -4.0]), np.array([0]), np.array([[2]]))}, layout, 1, 3)
-    False
-    """
-    if not set(stacks) <= set(layout):
-        return False
-    lengths: dict[str, Array] = {}
-    for name, entry in layout.items():
-        alternatives = (entry.instead_of, name) if entry.instead_of else (name,)
-        holders = [stacks[n].classes for n in alternatives if n in stacks]
-        each_once = bool(holders) and np.array_equal(np.sort(np.concatenate(holders)), np.arange(count))
-        if not (each_once or entry.optional):
-            return False
-        if name in stacks and not (
-            _in_range(stacks[name].values, entry) and _in_shape(stacks[name], entry, count, width, lengths)
-        ):
-            return False
-    return True
-
-
-def _in_range(values: Array, entry: Entry) -> bool:
-    return (
-        values.dtype.kind in ("iu" if entry.whole else "f")
-        and bool(np.isfinite(values).all())
-        and (entry.least is None or bool((values >= entry.least).all()))
-        and (entry.most is None or bool((values <= entry.most).all()))
-    )
-
-
-def _in_shape(stack: Stack, entry: Entry, count: int, width: int, lengths: dict[str, Array]) -> bool:
-    axes, (_, classes, shapes) = entry.shape.split(), stack
-    if shapes.shape[1] != len(axes):
-        return False
-    fixed = {"d": width, "t": width * (width + 1) // 2}
-    for axis, length in zip(axes, shapes.T):
-        if axis.isdigit() or axis in fixed:
-            expected = np.full(len(length), int(axis) if axis.isdigit() else fixed[axis])
-        else:
-            of_class = lengths.setdefault(axis, np.zeros(count, dtype=np.int64))
-            of_class[classes] = np.where(of_class[classes] == 0, length, of_class[classes])
-            expected = of_class[classes]
-        if (length < 1).any() or not np.array_equal(length, expected):
-            return False
-    return True
-
-
-LARGEST_AXIS = 2**31
+    def by_class(self) -> dict[int, Array]:
+        """The array of each class, as a view."""
+        if len(self.shapes) and (self.shapes == self.shapes[0]).all():  # the same result, without a step per class
+            return dict(zip(self.classes.tolist(), self.values.reshape(len(self.shapes), *self.shapes[0])))
+        parts = np.split(self.values, np.cumsum(self.shapes.prod(axis=1))[:-1])
+        return {c: part.reshape(shape) for c, part, shape in zip(self.classes.tolist(), parts, self.shapes.tolist())}
 
 
 def to_arrays(kind: str, states: Sequence[State]) -> dict[str, Array]:
@@ -114,15 +66,12 @@ def to_stacks(arrays: Mapping[str, Array], kind: str) -> dict[str, Stack]:
     stacks: dict[str, Stack] = {}
     for key, values in arrays.items():
         if key.startswith(f"{kind}/") and key.endswith("/values"):
-            name = key.removeprefix(f"{kind}/").removesuffix("/values")
-            shapes = arrays[key.removesuffix("values") + "shapes"]
-            if values.ndim != 1 or shapes.ndim != 2 or shapes.dtype != np.int64 or not shapes.shape[1]:
-                raise ValueError
-            if bool((shapes < 0).any()) or bool((shapes >= LARGEST_AXIS).any()):
-                raise ValueError
-            if int(shapes[:, 1:].prod(axis=1).sum()) != len(values) or not bool((np.diff(shapes[:, 0]) > 0).all()):
-                raise ValueError
-            stacks[name] = Stack(values, shapes[:, 0], shapes[:, 1:])
+            array = key.removesuffix("/values")
+            shapes = arrays[f"{array}/shapes"]
+            require(values.ndim == 1 and shapes.ndim == 2 and shapes.dtype == np.int64 and shapes.shape[1] > 0)
+            require(bool(((shapes >= 0) & (shapes < LARGEST_AXIS)).all()) and bool((np.diff(shapes[:, 0]) > 0).all()))
+            require(int(shapes[:, 1:].prod(axis=1).sum()) == len(values))
+            stacks[array.removeprefix(f"{kind}/")] = Stack(values, shapes[:, 0], shapes[:, 1:])
     return stacks
 
 
@@ -130,27 +79,47 @@ def to_states(stacks: Mapping[str, Stack], count: int) -> list[State]:
     """The states of `count` classes, as views of the stacks."""
     states: list[State] = [{} for _ in range(count)]
     for name, stack in stacks.items():
-        for c, part in split(stack).items():
-            states[c][name] = part
+        for c, array in stack.by_class().items():
+            states[c][name] = array
     return states
 
 
-def split(stack: Stack) -> dict[int, Array]:
-    """The array of each class."""
-    values, classes, shapes = stack
-    if len(shapes) and (shapes == shapes[0]).all():
-        return dict(zip(classes.tolist(), values.reshape(len(shapes), *shapes[0])))
-    ends = np.cumsum(shapes.prod(axis=1))[:-1]
-    parts = (part.reshape(shape) for part, shape in zip(np.split(values, ends), shapes.tolist()))
-    return dict(zip(classes.tolist(), parts))
+def checked_stacks(
+    arrays: Mapping[str, Array], kind: str, layout: Layout | None, count: int, width: int
+) -> dict[str, Stack]:
+    """The stacks of `count` classes; raises KeyError or ValueError unless they have the layout.
 
+    The layout declares names, shapes, types and ranges. Without one, all values must be finite numbers.
 
-def states_fit(arrays: Mapping[str, Array], kind: str, layout: Layout | None, count: int, width: int) -> bool:
-    """Whether stacked states have the layout; without one, whether all values are finite numbers."""
-    try:
-        stacks = to_stacks(arrays, kind)
-    except (KeyError, ValueError):
-        return False
-    if layout is not None:
-        return fits(stacks, layout, count, width)
-    return all(s.values.dtype.kind in "biuf" and bool(np.isfinite(s.values).all()) for s in stacks.values())
+    >>> layout, rows = {"rows": Entry("p d"), "mass": Entry("p", least=1)}, np.ones((2, 3))
+    >>> list(checked_stacks(to_arrays("s", [{"rows": rows, "mass": np.ones(2)}]), "s", layout, 1, 3))
+    ['mass', 'rows']
+    >>> checked_stacks(to_arrays("s", [{"rows": rows, "mass": np.zeros(2)}]), "s", layout, 1, 3)
+    Traceback (most recent call last):
+    ValueError
+    """
+    stacks = to_stacks(arrays, kind)
+    for stack in stacks.values():
+        require(stack.values.dtype.kind in "biuf" and np.isfinite(stack.values).all())
+    if layout is None:
+        return stacks
+    require(set(stacks) <= set(layout))
+    lengths = {"d": np.full(count, width), "t": np.full(count, width * (width + 1) // 2)}  # by axis, of every class
+    for name, entry in layout.items():
+        holders = [stacks[n].classes for n in (entry.instead_of, name) if n in stacks]
+        each_once = bool(holders) and np.array_equal(np.sort(np.concatenate(holders)), np.arange(count))
+        require(each_once or entry.optional)
+        if name in stacks:
+            values, classes, shapes = stacks[name]
+            require(values.dtype.kind in ("iu" if entry.whole else "f"))
+            require(entry.least <= values.min() and values.max() <= entry.most)
+            axes = entry.shape.split()
+            require(shapes.shape[1] == len(axes) and (shapes >= 1).all())
+            for axis, length in zip(axes, shapes.T):
+                if axis.isdigit():
+                    require((length == int(axis)).all())
+                else:
+                    of_class = lengths.setdefault(axis, np.zeros(count, dtype=np.int64))
+                    of_class[classes] = np.where(of_class[classes] == 0, length, of_class[classes])
+                    require((length == of_class[classes]).all())
+    return stacks

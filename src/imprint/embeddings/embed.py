@@ -131,7 +131,7 @@ class EmbeddingCache:
             for first in range(0, len(keys), AT_ONCE):
                 part = keys[first : first + AT_ONCE]
                 marks = ", ".join("?" * len(part))
-                for row in database.read(f"SELECT * FROM embeddings WHERE key IN ({marks})", *part):
+                for row in database.execute(f"SELECT * FROM embeddings WHERE key IN ({marks})", *part):
                     if is_intact(row) and len(row[1]) == 4 * self.width:
                         rows[row[0]] = np.frombuffer(row[1], "<f4")
         for i, key in enumerate(keys):

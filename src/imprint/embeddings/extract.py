@@ -185,7 +185,7 @@ def _read_journal(path: Path) -> tuple[Database, list[Any]]:
     database = None
     try:
         database = Database(path, TABLES, VERSION, durable=False)
-        stored = database.read("SELECT * FROM batches ORDER BY number")
+        stored = database.execute("SELECT * FROM batches ORDER BY number")
     except DamagedDatabaseError:
         if database is not None:
             database.close()

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from imprint.backbones import Backbone
-from imprint.core.cluster import AHEAD, RETRIES, Slots, joined, room
+from imprint.core.cluster import AHEAD, RETRIES, Slots, joined
 from imprint.core.errors import ImprintError, ParameterError
 from imprint.embeddings.pipeline import Advance, Batches, EmbeddedBatch, EmbeddingJob, local_batches
 from imprint.kernels.cpu import available_cpus
@@ -72,7 +72,7 @@ def _wait(ray: Any, running: dict[Any, None], slots: Slots) -> dict[Any, None]:
     some = max(1, len(running) // 8)  # polling thousands of tasks after each one is slow
     finished, rest = ray.wait(list(running), num_returns=some, timeout=PATIENCE)
     if not finished:
-        room(ray, slots.cores, slots.gpus)  # raises if no node is left
+        slots.count()  # raises if no node is left
     return dict.fromkeys(rest)
 
 

@@ -71,7 +71,7 @@ class ProjectStore:
     def entries(self) -> list[Entry]:
         """All changes; a lost or damaged one is refused. Needed once, before the first `commit`."""
         stated = int(self.facts().get("revision", 0))
-        rows = self._database.read("SELECT * FROM changes ORDER BY revision")
+        rows = self._database.execute("SELECT * FROM changes ORDER BY revision")
         for expected, row in enumerate(rows, 1):
             if row[0] != expected or not is_intact(row):
                 raise self._database.damaged(f"change {expected} of {stated}")
@@ -116,12 +116,12 @@ class ProjectStore:
         return content
 
     def _content(self, digest: str) -> Any:
-        rows = self._database.read("SELECT content FROM files WHERE digest = ?", digest)
+        rows = self._database.execute("SELECT content FROM files WHERE digest = ?", digest)
         return rows[0][0] if rows else None
 
     def facts(self) -> dict[str, str]:
         """The stored facts about the project."""
-        rows = self._database.read("SELECT * FROM facts")
+        rows = self._database.execute("SELECT * FROM facts")
         for row in rows:
             if not is_intact(row):
                 raise self._database.damaged(f"the fact {row[0]!r}")
@@ -161,7 +161,7 @@ class ProjectCache(dict[str, Array]):
     def _read(self) -> Database:
         database = Database(self._path, CACHE_TABLES, version=1, durable=False)
         try:
-            rows = database.read("SELECT * FROM embeddings WHERE backbone = ?", self._backbone)
+            rows = database.execute("SELECT * FROM embeddings WHERE backbone = ?", self._backbone)
         except FileError:
             database.close()
             raise

@@ -15,7 +15,7 @@ from imprint.calibration.calibration import wilson
 from imprint.calibration.conformal import SMALLEST_SPREAD, ConformalScore, conformal_score
 from imprint.calibration.stored import check_reference
 from imprint.core.arrays import is_torch, like, to_numpy
-from imprint.core.files.container import require
+from imprint.core.errors import require
 from imprint.core.types import Array, Proxies
 from imprint.gaussian_process.cholesky import SLICE
 from imprint.gaussian_process.gaussian import kernel_rows, lift_queries

@@ -7,6 +7,7 @@ from contextlib import suppress
 
 import pytest
 
+from imprint.core.errors import FileError
 from imprint.core.files.atomic import atomic_write
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no umask")
@@ -49,12 +50,13 @@ def test_a_replaced_file_keeps_its_permissions_also_while_it_is_written(umask, t
 
 
 def test_a_name_that_is_taken_is_not_overwritten(tmp_path, monkeypatch):
-    names = iter(["taken", "taken", "free"])
-    monkeypatch.setattr("imprint.core.files.atomic.token_hex", lambda _: next(names))
-    with atomic_write(tmp_path / "a") as first, atomic_write(tmp_path / "a") as second:
+    monkeypatch.setattr("imprint.core.files.atomic.token_hex", lambda _: "taken")
+    with atomic_write(tmp_path / "a") as first:
+        with pytest.raises(FileError, match=r"^Cannot write .*a: File exists\.$"), atomic_write(tmp_path / "a"):
+            pass
         first.write(b"first")
-        second.write(b"second")
-    assert (tmp_path / "a").read_bytes() == b"first"  # it ends last
+    assert (tmp_path / "a").read_bytes() == b"first"
+    assert os.listdir(tmp_path) == ["a"]
 
 
 def test_a_failed_write_leaves_the_old_file_and_no_other(tmp_path):

@@ -26,7 +26,7 @@ def contents(path, **options):
     """The rows that pass their checksum, and whether some did not."""
     database = opened(path, **options)
     try:
-        rows = database.read("SELECT * FROM rows ORDER BY key")
+        rows = database.execute("SELECT * FROM rows ORDER BY key")
     finally:
         database.close()
     return [row[:-1] for row in rows if is_intact(row)], not all(map(is_intact, rows))
@@ -123,12 +123,13 @@ def test_a_folder_that_does_not_exist_is_one_sentence(tmp_path):
         opened(tmp_path / "nowhere" / "a.sqlite")
 
 
-def test_whoever_waits_too_long_for_another_is_told(path):
-    first, second = opened(path), opened(path, wait=0.05)
+def test_whoever_waits_too_long_for_another_is_told(path, monkeypatch):
+    monkeypatch.setattr("imprint.core.files.database.WAIT", 0.05)
+    first, second = opened(path), opened(path)
     with first.transaction():
         with pytest.raises(FileError, match="in use by another process"), second.transaction():
             pass
-        assert len(second.read("SELECT * FROM rows")) == len(ROWS)  # readers do not wait
+        assert len(second.execute("SELECT * FROM rows")) == len(ROWS)  # readers do not wait
     first.close()
     second.close()
 

@@ -77,19 +77,19 @@ def test_a_cluster_without_room_is_said_and_not_waited_for_in_vain(monkeypatch):
     def ray(*resources, alive=True):
         return SimpleNamespace(nodes=lambda: [{"Alive": alive, "Resources": r} for r in resources])
 
-    assert cluster.room(ray({"CPU": 4.0}, {"CPU": 3.0, "GPU": 1.0}, {})) == 7
-    assert cluster.room(ray({"CPU": 4.0}, {"CPU": 3.0}), cores=2) == 3
-    assert cluster.room(ray({"CPU": 4.0}, {"CPU": 4.0, "GPU": 1.0}), cores=2, gpus=1) == 1
+    assert cluster.Slots(ray({"CPU": 4.0}, {"CPU": 3.0, "GPU": 1.0}, {})).count() == 7
+    assert cluster.Slots(ray({"CPU": 4.0}, {"CPU": 3.0}), cores=2).count() == 3
+    assert cluster.Slots(ray({"CPU": 4.0}, {"CPU": 4.0, "GPU": 1.0}), cores=2, gpus=1).count() == 1
     monkeypatch.setattr(cluster, "WAIT", 0.01)
     monkeypatch.setattr(cluster, "PAUSE", 0.01)
     with pytest.raises(
         ImprintError, match=r"No node of the Ray cluster has 8 core\(s\); the largest has 4 core\(s\)\."
     ):
-        cluster.room(ray({"CPU": 4.0}), cores=8)
+        cluster.Slots(ray({"CPU": 4.0}), cores=8).count()
     with pytest.raises(ImprintError, match=r"has 1 core\(s\) and a GPU; the largest has 4"):
-        cluster.room(ray({"CPU": 4.0}), gpus=1)
+        cluster.Slots(ray({"CPU": 4.0}), gpus=1).count()
     with pytest.raises(ImprintError, match="the largest has 0"):
-        cluster.room(ray({"CPU": 4.0}, alive=False))
+        cluster.Slots(ray({"CPU": 4.0}, alive=False)).count()
 
 
 class BatchSizes:

@@ -76,7 +76,7 @@ def test_what_cannot_be_read_again_does_not_replace_the_old_file(tmp_path, monke
     ImprintClassifier().fit(X, y).save(tmp_path / "m")
     before = (tmp_path / "m").read_bytes()
     good = container._header
-    monkeypatch.setattr(container, "_header", lambda *args: good(*args).replace(b"float", b"flout").replace(b"F", b"G"))
+    monkeypatch.setattr(container, "_header", lambda *args: good(*args).replace(b'"F64"', b'"G64"'))
     with pytest.raises(FileError, match=r"^Cannot write .*: it could not be read again"):
         ImprintClassifier().fit(X, y + 1).save(tmp_path / "m")
     assert (tmp_path / "m").read_bytes() == before

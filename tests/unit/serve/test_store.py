@@ -217,7 +217,7 @@ def test_a_project_starts_without_a_picture_that_is_damaged_and_not_embedded(pro
 def test_refused_labels_leave_nothing_behind(client, project):
     for i in range(20):
         assert client.json("POST", "/api/items?label=a%3Ab", picture(i))[0] == 400
-    assert project.store._database.read("SELECT count(*) FROM files") == [(0,)]
+    assert project.store._database.execute("SELECT count(*) FROM files") == [(0,)]
 
 
 def test_the_folder_of_an_earlier_version_is_refused_with_the_way_to_migrate_it(tmp_path):

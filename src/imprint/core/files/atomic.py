@@ -10,13 +10,13 @@ from typing import IO
 
 from imprint.core.errors import FileError, reporting
 
-PARTIAL = ".imprint-partial"
-"""The suffix of temporary files; no other file is mistaken for one."""
+PARTIAL = ".imprint-partial"  # the suffix of temporary files; no other file is mistaken for one
+PAUSE = 0.1  # seconds between two attempts to lock a file
 
 
 @contextmanager
 def atomic_write(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
-    """Open a temporary file next to `path`; it is renamed to `path` once the block ends without an error.
+    """Open a new file next to `path` for writing and reading; it is renamed to `path` if the block ends without error.
 
     A crash, a full disk or Ctrl-C leaves the old file intact. A new file has the permissions of the process's umask, a
     replaced one keeps its own. If `path` is a link, its target is replaced.
@@ -26,18 +26,22 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
         raise FileError(f"Cannot write {path}: it is a folder.")
     if target.exists() and not target.is_file():
         raise FileError(f"Cannot write {path}: it is not an ordinary file.")
+    partial = target.with_name(f".{target.name[:40]}.{token_hex(8)}{PARTIAL}")
     with reporting("write", path):
-        handle, name = _temporary(target)
+        mode = target.stat().st_mode & 0o777 if target.exists() else None
+        flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+        handle = os.open(partial, flags, 0o666 if mode is None else mode | 0o600)
         try:
-            with os.fdopen(handle, "wb") as f:
+            with os.fdopen(handle, "w+b") as f:
+                if mode is not None:
+                    os.chmod(partial, mode)
                 yield f
                 f.flush()
                 os.fsync(f.fileno())
-            os.replace(name, target)
+            os.replace(partial, target)
             _sync_folder(target.parent)
         finally:
-            with suppress(FileNotFoundError):
-                os.unlink(name)
+            partial.unlink(missing_ok=True)
 
 
 def make_folder(folder: Path) -> Path:
@@ -54,19 +58,6 @@ def remove_partials(folder: Path) -> None:
             partial.unlink()
 
 
-def _temporary(target: Path) -> tuple[int, Path]:
-    """A new, open file next to `target`, created with the umask of the process."""
-    flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0) | getattr(os, "O_NOFOLLOW", 0)
-    replaced_mode = target.stat().st_mode & 0o777 if target.exists() else None
-    while True:
-        path = target.with_name(f".{target.name[:40]}.{token_hex(8)}{PARTIAL}")
-        with suppress(FileExistsError):
-            handle = os.open(path, flags, 0o666 if replaced_mode is None else replaced_mode | 0o600)
-            if replaced_mode is not None:
-                os.chmod(path, replaced_mode)
-            return handle, path
-
-
 def _sync_folder(folder: Path) -> None:
     if os.name == "posix":
         handle = os.open(folder, os.O_RDONLY)
@@ -74,9 +65,6 @@ def _sync_folder(folder: Path) -> None:
             os.fsync(handle)
         finally:
             os.close(handle)
-
-
-PAUSE = 0.1  # seconds between two tries
 
 
 @contextmanager
@@ -93,7 +81,7 @@ def exclusive(path: Path, waiting: Callable[[], object] = lambda: None, *, remov
     """
     if not path.parent.is_dir():
         raise FileError(f"Cannot lock {path}: there is no folder {path.parent}.")
-    from filelock import FileLock, Timeout  # imported here: it takes ten milliseconds
+    from filelock import FileLock, Timeout  # importing it takes ten milliseconds
 
     lock = FileLock(path)
     while True:
@@ -105,8 +93,8 @@ def exclusive(path: Path, waiting: Callable[[], object] = lambda: None, *, remov
     try:
         yield
     finally:
-        if remove:
-            with suppress(OSError):  # Windows does not delete an open file; it may stay
+        with suppress(OSError):  # Windows does not delete an open file; it may stay
+            if remove:
                 path.unlink()
         lock.release()
 

@@ -7,7 +7,6 @@ stores elsewhere how far it has written.
 """
 
 import hashlib
-import os
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -58,33 +57,29 @@ class Database:
     ...     database = Database(Path(folder) / "a.sqlite", ["CREATE TABLE words (word TEXT, n INT, checksum BLOB)"], 1)
     ...     with database.transaction():
     ...         database.insert("words", "ant", 3)
-    ...     rows = database.read("SELECT * FROM words WHERE n > ?", 2)
+    ...     rows = database.execute("SELECT * FROM words WHERE n > ?", 2)
     ...     database.close()
     >>> [(word, n) for word, n, _ in rows], all(map(is_intact, rows))
     ([('ant', 3)], True)
     """
 
-    def __init__(
-        self, path: Path, tables: Sequence[str], version: int, *, durable: bool = True, wait: float = WAIT
-    ) -> None:
-        self.path = path
-        self._lock = RLock()
+    def __init__(self, path: Path, tables: Sequence[str], version: int, *, durable: bool = True) -> None:
+        self.path, self._lock = path, RLock()
         with self._explained():
-            self._connection = sqlite3.connect(path, timeout=wait, isolation_level=None, check_same_thread=False)
+            self._connection = sqlite3.connect(path, timeout=WAIT, isolation_level=None, check_same_thread=False)
         try:
-            with self._explained():
-                for pragma in ("journal_mode = WAL", f"synchronous = {'FULL' if durable else 'NORMAL'}"):
-                    self._connection.execute(f"PRAGMA {pragma}").fetchall()
-                self._connection.execute("PRAGMA cell_size_check = ON")
+            self.execute("PRAGMA journal_mode = WAL")
+            self.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
+            self.execute("PRAGMA cell_size_check = ON")
             self._create(tables, version)
         except BaseException:
             self._connection.close()
             raise
 
-    def read(self, query: str, *values: Value) -> list[tuple[Any, ...]]:
-        """All rows of a query."""
+    def execute(self, statement: str, *values: Value) -> list[tuple[Any, ...]]:
+        """Run a statement; the rows that it returns."""
         with self._lock, self._explained():
-            return self._connection.execute(query, values).fetchall()
+            return self._connection.execute(statement, values).fetchall()
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
@@ -104,11 +99,6 @@ class Database:
         marks = ", ".join("?" * (len(values) + 1))
         self.execute(f"INSERT OR REPLACE INTO {table} VALUES ({marks})", *values, checksum(*values))
 
-    def execute(self, statement: str, *values: Value) -> None:
-        """Run a statement that returns nothing."""
-        with self._lock, self._explained():
-            self._connection.execute(statement, values)
-
     def damaged(self, what: str) -> FileError:
         """The error for content that is not what was written; `what` names it."""
         return FileError(f"{self.path}: {what} is damaged; put back a copy of the file.")
@@ -123,7 +113,7 @@ class Database:
             return
         with self.transaction():  # alone: another process may have created the tables meanwhile
             stated = self._stated()
-            if stated == (0, 0) and self.read("SELECT count(*) FROM sqlite_master") == [(0,)]:
+            if stated == (0, 0) and self.execute("SELECT count(*) FROM sqlite_master") == [(0,)]:
                 pragmas = (f"PRAGMA user_version = {version}", f"PRAGMA application_id = {APPLICATION}")
                 for statement in (*tables, *pragmas):
                     self.execute(statement)
@@ -134,7 +124,7 @@ class Database:
                 )
 
     def _stated(self) -> tuple[int, int]:
-        ((application,),), ((version,),) = self.read("PRAGMA application_id"), self.read("PRAGMA user_version")
+        ((application, version),) = self.execute("SELECT * FROM pragma_application_id, pragma_user_version")
         return application, version
 
     @contextmanager
@@ -145,8 +135,8 @@ class Database:
         except (sqlite3.Error, UnicodeDecodeError) as e:  # the latter where an error quotes damaged bytes
             code = getattr(e, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF  # without: a value cannot be decoded
             if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-                problem = "is in use by another process; try again when that one has finished"
-                raise FileError(f"{self.path} {problem}.") from None
+                rule = "try again when that one has finished"
+                raise FileError(f"{self.path} is in use by another process; {rule}.") from None
             if code in CANNOT_WRITE:
                 reason = "No space left on device" if code == sqlite3.SQLITE_FULL else e
                 raise FileError(f"Cannot write {self.path}: {reason}.") from None
@@ -155,6 +145,5 @@ class Database:
 
 def remove_database(path: Path) -> None:
     """Delete a database and its log, for content that can be computed again."""
-    for name in (path, Path(f"{path}-wal"), Path(f"{path}-shm")):
-        with suppress(FileNotFoundError):
-            os.unlink(name)
+    for suffix in ("", "-wal", "-shm"):
+        Path(f"{path}{suffix}").unlink(missing_ok=True)

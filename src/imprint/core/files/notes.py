@@ -12,6 +12,7 @@ from imprint.core.errors import FileError
 from imprint.core.files.atomic import atomic_write, make_folder
 
 CHECKSUM = "sha256"  # the key of the checksum
+WRITTEN = ".imprint-files.json"  # in a folder of reports: the names and digests of the files that were written there
 
 
 def write_note(path: str | os.PathLike[str], values: dict[str, Any], key: str = CHECKSUM) -> None:
@@ -30,30 +31,21 @@ def read_note(path: str | os.PathLike[str], holds: Mapping[str, type], key: str 
     {'b': [1, 2]}
     """
     try:
-        values = json.loads(Path(path).read_text(encoding="utf-8"))
-        checksum = values.pop(key, None)
+        values: dict[str, Any] = json.loads(Path(path).read_text(encoding="utf-8"))
+        if values.pop(key, None) != _checksum(values):
+            raise ValueError
     except FileNotFoundError:
         raise
     except (OSError, ValueError, RecursionError, AttributeError, TypeError):
-        raise _damaged(path) from None
-    if checksum != _checksum(values):
-        raise _damaged(path)
+        raise FileError(f"{path}: it is damaged or was altered; its checksum does not match.") from None
     for name, kind in holds.items():
         if type(values.get(name)) is not kind:
             raise FileError(f"{path}: its {name!r} is missing or not what this imprint writes there.")
-    return dict(values)
+    return values
 
 
 def _checksum(values: dict[str, Any]) -> str:
     return digest([json.dumps(values, sort_keys=True)])
-
-
-def _damaged(path: str | os.PathLike[str]) -> FileError:
-    return FileError(f"{path}: it is damaged or was altered; its checksum does not match.")
-
-
-WRITTEN = ".imprint-files.json"
-"""In a folder of reports: the names of the files that were written there and digests of their content."""
 
 
 def write_outputs(folder: Path, files: Mapping[str, bytes]) -> list[Path]:
@@ -62,21 +54,18 @@ def write_outputs(folder: Path, files: Mapping[str, bytes]) -> list[Path]:
     A file that exists is replaced only if an earlier call wrote it and nobody has changed it since.
     """
     try:
-        written = dict(read_note(folder / WRITTEN, {"files": dict})["files"])
+        written = read_note(folder / WRITTEN, {"files": dict})["files"]
     except FileNotFoundError:
         written = {}
-    for name, content in files.items():
+    digests = {name: hashlib.sha256(content).hexdigest() for name, content in files.items()}
+    for name, sha256 in digests.items():
         path = folder / name
-        if path.exists() and path.read_bytes() != content and written.get(name) != _digest(path.read_bytes()):
+        if path.exists() and hashlib.sha256(path.read_bytes()).hexdigest() not in (sha256, written.get(name)):
             rule = "it exists, and imprint did not write it or it was changed since; move it or choose another folder"
             raise FileError(f"Cannot write {path}: {rule}.")
     for name, content in files.items():
         make_folder((folder / name).parent)
         with atomic_write(folder / name) as f:
             f.write(content)
-    write_note(folder / WRITTEN, {"files": written | {name: _digest(content) for name, content in files.items()}})
+    write_note(folder / WRITTEN, {"files": written | digests})
     return [folder / name for name in files]
-
-
-def _digest(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()
