@@ -110,12 +110,16 @@ def test_disk_full(imprint, model, paint, tmp_path, monkeypatch):
 
 
 def test_unwritable_folder(imprint, model, photos, monkeypatch):
-    def denied(*args, **options):
-        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+    real = os.open
+
+    def denied(path, *args, **options):
+        if str(path).endswith(atomic.PARTIAL):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+        return real(path, *args, **options)
 
     before = model.read_bytes()
     assert imprint("embed", photos, "-b", "raw", "-o", "warm.npz").code == 0  # the embeddings are there already
-    monkeypatch.setattr(atomic, "_temporary", denied)
+    monkeypatch.setattr(os, "open", denied)
     imprint("fit", photos, "-o", "new.imprint", *RAW).refused("Cannot write new.imprint: Permission denied")
     imprint("forget", model, "dark").refused("Cannot write", "Permission denied")
     assert model.read_bytes() == before
