@@ -21,8 +21,7 @@ from imprint.cli._sorting import copy_files, folder_of
 from imprint.cli._terminal import percent
 from imprint.cli.watch import monitor_stream
 from imprint.core.errors import ParameterError, UnreadableInput
-from imprint.datasets.tables import table_suffix
-from imprint.datasets.tables.reading import read_rows
+from imprint.datasets.tables import read_rows, table_suffix
 from imprint.imprinter import Imprinter
 from imprint.imprinter.predictions import predictions
 

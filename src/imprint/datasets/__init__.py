@@ -13,7 +13,7 @@ from imprint.datasets.folder_labels import Nesting
 from imprint.datasets.named import DatasetRecord, DownloadProgress, PublishedFile, load_named, record, records
 from imprint.datasets.numpy_files import load_matrix, load_pack
 from imprint.datasets.split import NO_LABELS, SPLITS, Label, Split, UnreadableInput
-from imprint.datasets.tables import SUFFIXES, has_tables, load_table, load_table_folder, table_suffix
+from imprint.datasets.tables import SUFFIXES, load_table, load_table_folder, table_in, table_suffix
 from imprint.datasets.tags import with_tags
 
 __all__ = [
@@ -92,7 +92,7 @@ def load(
     is_named = isinstance(data, str) and data in names()
     if not is_named and not path.exists():
         raise _no_such_data(data)
-    is_table = not is_named and bool(has_tables(path) if path.is_dir() else table_suffix(path))
+    is_table = not is_named and bool(table_in(path, "train") if path.is_dir() else table_suffix(path))
     for name in ("label_column", "text_column"):
         if (column := table.get(name)) is not None and not is_table and (suffix, name) != (".npy", "label_column"):
             raise ParameterError(f"load({os.fspath(data)!r}, {name}={column!r}): columns go with a table.")

@@ -21,8 +21,8 @@ from imprint.core.errors import FileError, ParameterError, reporting
 from imprint.core.label_sets import read_tags
 from imprint.core.types import Array
 from imprint.datasets.split import NO_LABELS, SPLITS, RowNames, Split, classes_of, plain_labels
+from imprint.datasets.tables import first_row, read_batches, table_suffix
 from imprint.datasets.tables.layout import LABEL_COLUMNS
-from imprint.datasets.tables.reading import first_row, read_batches, table_suffix
 from imprint.datasets.tables.values import LabelColumn, quote_names
 
 DAMAGE: tuple[type[Exception], ...] = (OSError, ValueError, EOFError, LookupError, TypeError, SyntaxError)

@@ -12,9 +12,8 @@ import pytest
 from pyarrow import feather
 
 from imprint.core.errors import FileError, MissingExtraError, ParameterError
-from imprint.datasets import load
-from imprint.datasets.tables import layout, reading
-from imprint.datasets.tables.reading import read_rows
+from imprint.datasets import load, tables
+from imprint.datasets.tables import formats, layout, read_rows
 
 X = np.random.default_rng(0).normal(size=(7, 3)).astype(np.float32)
 Y = [2, 0, 1, 1, 2, 0, 0]
@@ -90,16 +89,17 @@ def test_labels_are_not_needed_and_never_taken_for_numbers(tmp_path, name):
 def test_the_fast_way_is_taken_and_agrees_with_the_careful_one(tmp_path, name, monkeypatch):
     WRITERS[name](tmp_path / name)
     with monkeypatch.context() as m:
-        m.setattr(layout, "Cell", None)
+        m.setattr(layout, "to_number", None)
+        m.setattr(layout, "to_numbers", None)
         fast = load(tmp_path / name)
     monkeypatch.setattr(layout, "_from_arrow", lambda *_: None)
     assert load(tmp_path / name).fingerprint == fast.fingerprint
 
 
 def test_blocks_join_without_a_seam(tmp_path, monkeypatch):
-    monkeypatch.setattr(reading, "BATCH_CELLS", 512)
-    monkeypatch.setattr(reading, "BATCH_BYTES", 4096)
-    monkeypatch.setattr(reading, "BATCH_ROWS", 100)
+    monkeypatch.setattr(formats, "BATCH_CELLS", 512)
+    monkeypatch.setattr(formats, "BATCH_BYTES", 4096)
+    monkeypatch.setattr(tables, "BATCH_ROWS", 100)
     many = np.random.default_rng(1).normal(size=(1000, 4)).astype(np.float32)
     columns = {f"x{i}": many[:, i] for i in range(4)} | {"label": [f"c{i % 7}" for i in range(1000)]}
     columns |= {"split": np.where(np.arange(1000) % 3, "train", "test"), "id": [f"row {i}" for i in range(1000)]}
@@ -173,7 +173,7 @@ WRONG = [
     (
         "a.jsonl",
         as_json({"text": "x", "label": 1}, {"text": "y", "label": "z"}),
-        r"row 2, column 'label': 'z' is a text, but row 1 has a whole number, 1\.$",
+        r"row 2, column 'label': 'z' and 1 in row 1: labels must be all texts or all whole numbers\.$",
     ),
     (
         "a.jsonl",
@@ -226,7 +226,7 @@ def test_wrong_parquet_is_named_by_row_and_column(tmp_path, columns, rule):
 
 @pytest.mark.parametrize("before", [64, 70])  # a block has 64 rows
 def test_lists_of_other_widths_in_a_later_block_are_found(tmp_path, monkeypatch, before):
-    monkeypatch.setattr(reading, "BATCH_CELLS", 1)
+    monkeypatch.setattr(formats, "BATCH_CELLS", 1)
     path = parquet(tmp_path / "a.parquet", e=[[1.0, 2.0]] * before + [[1.0]] * 70, label=[1] * (before + 70))
     with pytest.raises(
         FileError, match=rf"row {before + 1}, column 'e': a list of 1 numbers, but the rows before have 2"
@@ -266,7 +266,7 @@ def test_damaged_feather_and_gzip_are_refused(tmp_path):
 
 
 def test_a_quotation_mark_that_is_never_closed_is_named_by_its_row(tmp_path, monkeypatch):
-    monkeypatch.setattr(reading, "BATCH_BYTES", 4096)
+    monkeypatch.setattr(formats, "BATCH_BYTES", 4096)
     (tmp_path / "a.csv").write_text("text,label\n" + "hello,x\n" * 10 + 'hello,"x\n' + "hello,x\n" * 5000)
     with pytest.raises(FileError, match=r"row \d+ or later: it is longer than .*; is a quotation mark not closed\?$"):
         load(tmp_path / "a.csv")

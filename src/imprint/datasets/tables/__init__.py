@@ -1,9 +1,17 @@
-"""Tables of texts or of embeddings, and folders that hold `train` and `test` as tables."""
+"""Tables of texts or of embeddings, and folders that hold `train` and `test` as tables.
 
+Rows are numbered as a spreadsheet shows them: in `.csv`, `.tsv` and `.xlsx` the header is row 1; in `.jsonl` a row is a
+line; in other tables the first row is 1.
+"""
+
+import codecs
 import json
+import zlib
 from array import array
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
-from itertools import compress
+from itertools import compress, islice
 from pathlib import Path
 from typing import Any
 
@@ -12,14 +20,46 @@ import numpy as np
 from imprint.core.errors import FileError
 from imprint.core.label_sets import SEPARATOR
 from imprint.datasets.split import NO_LABELS, SPLITS, RowNames, Split, classes_of
-from imprint.datasets.tables.layout import TableLayout, choose_layout, matrix_of
-from imprint.datasets.tables.reading import SUFFIXES, TableBatch, first_row, read_batches, table_suffix
-from imprint.datasets.tables.values import Cell, LabelColumn, is_missing, quote
+from imprint.datasets.tables.formats import (
+    ROW_READERS,
+    NumberedRow,
+    TableBatch,
+    delimited_batches,
+    feather_batches,
+    open_text,
+    parquet_batches,
+)
+from imprint.datasets.tables.layout import TableLayout, choose_layout, to_matrix
+from imprint.datasets.tables.values import LabelColumn, cell_error, is_missing, quote
 from imprint.datasets.tags import holds_lists, list_cell, with_tags
 
+SUFFIXES = (".csv", ".tsv", ".jsonl", ".parquet", ".csv.gz", ".tsv.gz", ".jsonl.gz", ".feather", ".json", ".xlsx")
+BATCH_ROWS = 1024  # of a table that is read row by row
 NAMED = 10  # rows in one message
 
-__all__ = ["SUFFIXES", "has_tables", "load_table", "load_table_folder", "table_suffix"]
+
+def table_suffix(path: str | Path) -> str | None:
+    """The suffix in `SUFFIXES` that a path ends in.
+
+    >>> table_suffix("mails.CSV.gz"), table_suffix("photo.jpg")
+    ('.csv.gz', None)
+    """
+    name = Path(path).name.lower()
+    return max((s for s in SUFFIXES if name.endswith(s)), key=len, default=None)
+
+
+def table_in(folder: Path, split: str) -> Path | None:
+    """The table in a folder that is called `train` or `test`."""
+    return next((path for suffix in SUFFIXES if (path := folder / f"{split}{suffix}").is_file()), None)
+
+
+def load_table_folder(folder: Path, split: str, **options: Any) -> Split:
+    """One split of a folder that holds `train.csv` and `test.csv`, or tables in other formats."""
+    path = table_in(folder, split)
+    if path is None:
+        raise FileError(f"{folder} has no test split; put it there as test.csv or test.jsonl.")
+    parts = tuple(part for part in SPLITS if table_in(folder, part) is not None)
+    return replace(load_table(path, None, **options), origin=folder.resolve().name, parts=parts)
 
 
 def load_table(
@@ -38,107 +78,136 @@ def load_table(
     """
     first = first_row(path)
     layout = choose_layout(path, first, labelled=labelled, label_column=label_column, text_column=text_column)
-    table = _TableRows(path, layout)
+    labels = LabelColumn(path, layout.label) if layout.label is not None else None
+    parts: set[str] = set()
+    names: list[str] = []
+    rows, unlabelled = array("q"), array("q")  # by number
+    texts: list[str] = []
+    numbers = array("f")  # grows in place, so that there is one copy of the embeddings
+    width: int | None = None
     for batch in read_batches(path, layout.columns):
-        table.add(batch, split)
-    if not table.rows and table.unlabelled:
-        raise FileError(f"{path}: no row has a label in the column {layout.label!r}.")
-    if not table.rows:
-        raise FileError(f"{path} has no {split} split; its rows are {' and '.join(sorted(table.parts))}.")
-    rows = table.as_split()
-    return with_tags(rows, separator or SEPARATOR) if separator or layout.tags or holds_lists(rows) else rows
-
-
-class _TableRows:
-    """The rows of one split, collected from batches."""
-
-    def __init__(self, path: Path, layout: TableLayout):
-        self.path, self.layout = path, layout
-        self.labels = LabelColumn(path, layout.label) if layout.label is not None else None
-        self.names: list[str] = []
-        self.rows = array("q")
-        self.unlabelled: list[int] = []
-        self.parts: set[str] = set()
-        self.texts: list[str] = []
-        self.embeddings = array("f")  # grows in place, so that there is one copy of the rows
-        self.width: int | None = None
-
-    def add(self, batch: TableBatch, split: str | None) -> None:
-        """Append the rows of a batch that belong to a split and have a label."""
-        parts = ["train"] * len(batch.rows)
-        if self.layout.split is not None:
-            parts = [str(part) for part in batch.values(self.layout.split)]
-        self.parts.update(parts)
-        selected = [split in (None, part) for part in parts]
-        if self.labels is not None:
-            cells = self._label_cells(batch)
-            labelled = [not is_missing(value) for value in cells]
-            self.unlabelled += compress(batch.rows, (s and not has for s, has in zip(selected, labelled)))
-            selected = [s and has for s, has in zip(selected, labelled)]
-        rows = list(compress(batch.rows, selected))
-        if self.layout.kind == "text":
-            self._add_texts(rows, list(compress(batch.values(self.layout.inputs[0]), selected)))
+        part_of_row = ["train"] * len(batch.rows) if layout.split is None else [*map(str, batch.values(layout.split))]
+        parts.update(part_of_row)
+        batch = batch.select([split in (None, part) for part in part_of_row])
+        if labels is not None:
+            cells = _label_cells(batch, layout)
+            missing = [is_missing(cell) for cell in cells]
+            unlabelled.extend(compress(batch.rows, missing))
+            batch = batch.select([not m for m in missing])
+            labels.extend((cell for cell, m in zip(cells, missing) if not m), batch.rows)
+        if not batch.rows:
+            continue
+        rows.extend(batch.rows)
+        if layout.name is not None:
+            names += map(str, batch.values(layout.name))
+        if layout.kind == "text":
+            texts += _texts(path, batch, layout.inputs[0])
         else:
-            X = matrix_of(self.path, batch, self.layout, self.width)
-            self.width = X.shape[1] if len(X) else self.width
-            if rows:
-                X = np.ascontiguousarray(X if len(rows) == len(X) else X[selected])
-                self.embeddings.frombytes(X.data.cast("B"))
-        self.rows.extend(rows)
-        if self.labels is not None:
-            self.labels.extend(list(compress(cells, selected)), rows)
-        if self.layout.name is not None:
-            self.names += map(str, compress(batch.values(self.layout.name), selected))
-
-    def _add_texts(self, rows: list[int], values: list[Any]) -> None:
-        for row, value in zip(rows, values):
-            if not isinstance(value, str):
-                problem = "there is no text" if value is None else f"{quote(value)} is not a text"
-                raise Cell(self.path, row, self.layout.inputs[0]).error(problem)
-        self.texts += values
-
-    def _label_cells(self, batch: TableBatch) -> list[Any]:
-        """The cells of the labels; a list of labels as JSON."""
-        if self.layout.tags:
-            columns = [batch.values(column) for column in self.layout.tags]
-            return [list_cell(self.layout.tags, row) for row in zip(*columns)]
-        values = batch.values(str(self.layout.label))
-        return [json.dumps(value) if isinstance(value, list) else value for value in values]
-
-    def as_split(self) -> Split:
-        """The collected rows."""
-        inputs: Any = tuple(self.texts)
-        if self.layout.kind != "text":
-            inputs = np.frombuffer(self.embeddings, dtype=np.float32).reshape(len(self.rows), -1)
-            inputs.flags.writeable = False
-        labels = self.labels.array() if self.labels is not None else NO_LABELS
-        more = f" and {len(self.unlabelled) - NAMED:,} more" if len(self.unlabelled) > NAMED else ""
-        rows = f"({len(self.unlabelled):,}): {', '.join(map(str, self.unlabelled[:NAMED]))}{more}"
-        return Split(
-            inputs,
-            labels,
-            tuple(self.names) or RowNames(f"{self.path.name}, row ", self.rows),
-            classes_of(labels),
-            "text" if self.layout.kind == "text" else "embedding",
-            origin=self.path.name,
-            parts=tuple(part for part in SPLITS if part in self.parts),
-            omissions=(f"Left out rows of {self.path.name} without a label {rows}.",) if self.unlabelled else (),
-        )
+            X = to_matrix(path, batch, layout, width)
+            width = X.shape[1]
+            numbers.frombytes(np.ascontiguousarray(X).data.cast("B"))
+    if not rows and unlabelled:
+        raise FileError(f"{path}: no row has a label in the column {layout.label!r}.")
+    if not rows:
+        raise FileError(f"{path} has no {split} split; its rows are {' and '.join(sorted(parts))}.")
+    inputs: Any = tuple(texts)
+    if layout.kind != "text":
+        inputs = np.frombuffer(numbers, dtype=np.float32).reshape(len(rows), -1)
+        inputs.flags.writeable = False
+    y = labels.array() if labels is not None else NO_LABELS
+    more = f" and {len(unlabelled) - NAMED:,} more" if len(unlabelled) > NAMED else ""
+    left_out = f"({len(unlabelled):,}): {', '.join(map(str, unlabelled[:NAMED]))}{more}"
+    table = Split(
+        inputs,
+        y,
+        tuple(names) or RowNames(f"{path.name}, row ", rows),
+        classes_of(y),
+        "text" if layout.kind == "text" else "embedding",
+        origin=path.name,
+        parts=tuple(part for part in SPLITS if part in parts),
+        omissions=(f"Left out rows of {path.name} without a label {left_out}.",) if unlabelled else (),
+    )
+    return with_tags(table, separator or SEPARATOR) if separator or layout.tags or holds_lists(table) else table
 
 
-def has_tables(folder: Path) -> bool:
-    """Whether a folder holds a table called `train`."""
-    return _table(folder, "train") is not None
+def _label_cells(batch: TableBatch, layout: TableLayout) -> list[Any]:
+    """The cells of the labels; a list of labels as JSON."""
+    if layout.tags:
+        return [list_cell(layout.tags, row) for row in zip(*map(batch.values, layout.tags))]
+    return [json.dumps(cell) if isinstance(cell, list) else cell for cell in batch.values(str(layout.label))]
 
 
-def load_table_folder(folder: Path, split: str, **options: Any) -> Split:
-    """One split of a folder that holds `train.csv` and `test.csv`, or the same as another kind of table."""
-    path = _table(folder, split)
-    if path is None:
-        raise FileError(f"{folder} has no test split; put it there as test.csv or test.jsonl.")
-    parts = tuple(part for part in SPLITS if _table(folder, part) is not None)
-    return replace(load_table(path, None, **options), origin=folder.resolve().name, parts=parts)
+def _texts(path: Path, batch: TableBatch, column: str) -> list[str]:
+    values = batch.values(column)
+    for row, value in zip(batch.rows, values):
+        if not isinstance(value, str):
+            problem = "there is no text" if value is None else f"{quote(value)} is not a text"
+            raise cell_error(path, row, column, problem)
+    return values
 
 
-def _table(folder: Path, split: str) -> Path | None:
-    return next((p for s in SUFFIXES if (p := folder / f"{split}{s}").is_file()), None)
+def read_batches(path: Path, columns: Sequence[str] | None = None) -> Iterator[TableBatch]:
+    """The batches of a table; only the given `columns` are decoded."""
+    suffix = table_suffix(path) or ""
+    with _explained(path):
+        if suffix in ROW_READERS:
+            rows = ROW_READERS[suffix](path)
+            while some := list(islice(rows, BATCH_ROWS)):
+                names = dict.fromkeys(name for _, values in some for name in values)
+                yield TableBatch([n for n, _ in some], {c: [v.get(c) for _, v in some] for c in names})
+        elif suffix.startswith((".csv", ".tsv")):
+            yield from delimited_batches(path, columns)
+        else:
+            first = 1
+            for arrow in (parquet_batches if suffix == ".parquet" else feather_batches)(path, columns):
+                arrow.validate(full=True)  # Arrow does not check the indices and offsets of a damaged file
+                yield TableBatch(range(first, first + len(arrow)), dict(zip(arrow.schema.names, arrow.columns)))
+                first += len(arrow)
+
+
+def read_rows(path: Path) -> Iterator[NumberedRow]:
+    """The rows of a table one by one: their numbers, and their values by column."""
+    for batch in read_batches(path):
+        values = {name: batch.values(name) for name in batch.columns}
+        for i, number in enumerate(batch.rows):
+            yield number, {name: column[i] for name, column in values.items()}
+
+
+def first_row(path: Path) -> NumberedRow:
+    """The first row, with exactly the columns that it has."""
+    with _explained(path):
+        row = next(ROW_READERS.get(table_suffix(path) or "", read_rows)(path), None)
+    if row is None:
+        raise FileError(f"{path} has no rows.")
+    return row
+
+
+@contextmanager
+def _explained(path: Path) -> Iterator[None]:
+    """Report the errors of readers in one sentence."""
+    import pyarrow as pa
+
+    try:
+        yield
+    except FileError:
+        raise
+    except (pa.ArrowException, ValueError, OSError, EOFError, zlib.error) as e:
+        if isinstance(e, UnicodeDecodeError) or "UTF8" in str(e):
+            raise _not_utf8(path) from None
+        if isinstance(e, OSError) and e.errno:
+            raise FileError(f"Cannot read {path}: {e.strerror or e}.") from None
+        reason = (str(e).splitlines() or [""])[0].rstrip(".")[:120]
+        raise FileError(f"{path} is not a readable table ({reason}).") from None
+
+
+def _not_utf8(path: Path) -> FileError:
+    """The error for another encoding; it names the line and the byte."""
+    with open_text(path) as text:
+        for number, line in enumerate(text.buffer, 1):
+            if number == 1 and line.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+                return FileError(f"{path} is in UTF-16: save it as UTF-8.")
+            try:
+                line.decode()
+            except UnicodeDecodeError as e:
+                return FileError(f"{path}, line {number}: not UTF-8 (byte 0x{line[e.start]:02x}); save it as UTF-8.")
+    return FileError(f"{path} is not UTF-8: save it as UTF-8.")

@@ -1,21 +1,59 @@
-"""Tables that are read row by row: JSON Lines, JSON and Excel.
+"""The formats of tables: CSV, Parquet and Feather in Arrow batches of bounded size, JSON and Excel row by row.
 
-pyarrow's JSON reader infers one type per column, such as a date for the label '2024-01-01', and refuses columns of
-mixed types without naming the value; here each line is parsed alone.
+pyarrow's JSON reader is not used: it infers one type per column, such as a date for the label '2024-01-01', and refuses
+columns of mixed types without naming the value.
 """
 
+import csv
 import gzip
 import json
+import re
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from functools import reduce
+from itertools import chain, compress
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from imprint.core.errors import FileError
 from imprint.core.extras import missing
-from imprint.datasets.tables.values import check_distinct
+from imprint.datasets.tables.values import check_distinct, is_number
 
+BATCH_BYTES = 1 << 23  # of CSV; a row must fit
+BATCH_CELLS = 1 << 21  # of Parquet
+LIST_ROWS = 64  # of Parquet with lists, whose lengths are not known before they are read
+SMALL, EXPANSION = 1 << 28, 1000  # bytes; a Parquet file may unpack to SMALL, or to EXPANSION times its size
 NumberedRow: TypeAlias = tuple[int, dict[str, Any]]
+
+
+class TableBatch(NamedTuple):
+    """Consecutive rows: their numbers in the file, and their values by column."""
+
+    rows: Sequence[int]
+    columns: dict[str, Any]  # Arrow arrays, or lists
+
+    def values(self, column: str) -> list[Any]:
+        """The values of a column as Python objects; None for a column that the batch does not have."""
+        array = self.columns.get(column)
+        if array is None or isinstance(array, list):
+            return [None] * len(self.rows) if array is None else array
+        if not hasattr(array, "dictionary"):
+            return list(array.to_pylist())
+        distinct = array.dictionary.to_pylist()  # equal values share one object
+        return [None if i is None else distinct[i] for i in array.indices.to_pylist()]
+
+    def select(self, selected: Sequence[bool]) -> "TableBatch":
+        """The rows for which `selected` is true."""
+        import pyarrow as pa
+
+        if all(selected):
+            return self
+        mask = pa.array(selected)
+        columns = {
+            name: list(compress(column, selected)) if isinstance(column, list) else column.filter(mask)
+            for name, column in self.columns.items()
+        }
+        return TableBatch(list(compress(self.rows, selected)), columns)
 
 
 def open_text(path: Path) -> Any:
@@ -24,7 +62,7 @@ def open_text(path: Path) -> Any:
     return opener(path, "rt", encoding="utf-8-sig", newline="")
 
 
-def _json_rows(path: Path) -> Iterator[NumberedRow]:
+def _json_lines(path: Path) -> Iterator[NumberedRow]:
     with open_text(path) as f:
         for number, line in enumerate(f, 1):
             if not line.strip():
@@ -40,7 +78,7 @@ def _json_rows(path: Path) -> Iterator[NumberedRow]:
 
 
 def _json_array(path: Path) -> Iterator[NumberedRow]:
-    """The objects of a JSON array, or the columns of one object; the first row is 1."""
+    """The objects of a JSON array, or the columns of one object."""
     with open_text(path) as f:
         content = json.load(f)
     if isinstance(content, dict) and content and all(isinstance(column, list) for column in content.values()):
@@ -74,8 +112,99 @@ def _excel_rows(path: Path) -> Iterator[NumberedRow]:
 
 
 ROW_READERS: dict[str, Callable[[Path], Iterator[NumberedRow]]] = {
-    ".jsonl": _json_rows,
-    ".jsonl.gz": _json_rows,
+    ".jsonl": _json_lines,
+    ".jsonl.gz": _json_lines,
     ".json": _json_array,
     ".xlsx": _excel_rows,
 }
+
+
+def delimited_batches(path: Path, columns: Sequence[str] | None) -> Iterator[TableBatch]:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+    from pyarrow import csv as arrow_csv
+
+    header, delimiter = _header(path)
+    read = list(columns or header)
+    parse = arrow_csv.ParseOptions(delimiter=delimiter, newlines_in_values=True, ignore_empty_lines=False)
+    convert = arrow_csv.ConvertOptions(
+        column_types=dict.fromkeys(header, pa.string()), include_columns=read, null_values=[]
+    )
+    options = arrow_csv.ReadOptions(block_size=BATCH_BYTES, use_threads=False)
+    first = 2
+    try:
+        with arrow_csv.open_csv(path, options, parse, convert) as reader:
+            for arrow in reader:
+                batch = TableBatch(range(first, first + len(arrow)), dict(zip(read, arrow.columns)))
+                filled = reduce(pc.or_, (pc.not_equal(column, "") for column in arrow.columns))
+                yield batch.select(filled.to_pylist())  # without blank rows
+                first += len(arrow)
+    except pa.ArrowInvalid as e:
+        unclosed = "is a quotation mark not closed?"
+        if match := re.search(r"Row #(\d+): Expected (\d+) columns, got (\d+): (.*)", str(e), re.DOTALL):
+            row, expected, fields, text = match.groups()
+            hint = f"; {unclosed}" if text.count('"') % 2 else "."
+            raise FileError(
+                f"{path}, row {row}: {fields} fields, but the header has {expected} columns{hint}"
+            ) from None
+        if "straddl" in str(e):
+            limit = f"{BATCH_BYTES >> 20} MB"
+            raise FileError(f"{path}, row {first} or later: it is longer than {limit}; {unclosed}") from None
+        raise
+
+
+def _header(path: Path) -> tuple[list[str], str]:
+    """The column names of a delimited file, and the delimiter: a tab, a comma, or a semicolon."""
+    with open_text(path) as f:
+        line = f.readline(BATCH_BYTES)
+        delimiter = ";" if ";" in line and "," not in line else ","
+        delimiter = "\t" if path.name.lower().removesuffix(".gz").endswith(".tsv") else delimiter
+        try:
+            header = next(csv.reader(chain([line], f), delimiter=delimiter), [])
+        except csv.Error as e:
+            raise FileError(f"{path}, row 1: not readable as a table ({e}).") from None
+    if not any(name.strip() for name in header):
+        raise FileError(f"{path} has no rows: its first line must name the columns.")
+    if all(map(is_number, header)):
+        raise FileError(f"{path} has no header: its first row must name the columns, and it holds numbers.")
+    check_distinct(path, header)
+    return header, delimiter
+
+
+def parquet_batches(path: Path, columns: Sequence[str] | None) -> Iterator[Any]:
+    """Texts stay dictionary-encoded, so that equal ones are in memory once.
+
+    One encoded value may stand for millions: a file that unpacks to far more than its size is refused.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    limit, size = max(SMALL, EXPANSION * path.stat().st_size), 0
+    ratio = f"{EXPANSION:,} times its size" if limit > SMALL else "the limit for a small file"
+    too_large = FileError(f"{path} unpacks to over {limit / 1e9:.1f} GB, {ratio}; it is not read.")
+    with open(path, "rb") as f:
+        schema = pq.read_schema(f)
+        check_distinct(path, schema.names)
+        texts = [field.name for field in schema if pa.types.is_string(field.type)]
+        fields = [field for field in schema if columns is None or field.name in columns]
+        has_lists = any(field.type.num_fields for field in fields)
+        rows = LIST_ROWS if has_lists else max(LIST_ROWS, BATCH_CELLS // max(len(fields), 512))
+        with pq.ParquetFile(f, pre_buffer=False, read_dictionary=texts) as table:
+            if 8 * table.metadata.num_rows * len(fields) > limit:
+                raise too_large
+            for batch in table.iter_batches(rows, columns=list(columns) if columns is not None else None):
+                size += sum(getattr(column, "indices", column).nbytes for column in batch.columns)
+                if size > limit:
+                    raise too_large
+                yield batch
+
+
+def feather_batches(path: Path, columns: Sequence[str] | None) -> Iterator[Any]:
+    """The batches of an Arrow file, as large as they were written."""
+    import pyarrow as pa
+
+    with pa.memory_map(str(path)) as f, pa.ipc.open_file(f) as table:
+        check_distinct(path, table.schema.names)
+        for i in range(table.num_record_batches):
+            batch = table.get_batch(i)
+            yield batch.select(list(columns)) if columns is not None else batch

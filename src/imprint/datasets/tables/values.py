@@ -1,14 +1,14 @@
-"""Single values of tables as numbers, texts and labels; an error names row and column."""
+"""Single values of tables: numbers, labels and missing cells, and the errors that name a row and a column."""
 
 import json
 import math
 import re
 from array import array
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -38,20 +38,13 @@ def quote_names(names: Sequence[str]) -> str:
 
 def check_distinct(path: Path, columns: Sequence[str]) -> None:
     """Refuse two columns of one name."""
-    repeated = [name for name, times in Counter(columns).items() if times > 1]
-    if repeated:
+    if repeated := [name for name, times in Counter(columns).items() if times > 1]:
         raise FileError(f"{path} has more than one column called {quote_names(repeated)}.")
 
 
-def is_number(value: Any) -> bool:
-    """Whether a value is a number, or a text that reads as one."""
-    if isinstance(value, str):
-        try:
-            float(value)
-        except ValueError:
-            return False
-        return True
-    return isinstance(value, int | float | Decimal) and not isinstance(value, bool)
+def cell_error(path: Path, row: int, column: str, problem: object) -> FileError:
+    """The error for a cell of a table."""
+    return FileError(f"{path}, row {row}, column {quote(column)}: {problem}.")
 
 
 def is_missing(value: Any) -> bool:
@@ -63,50 +56,53 @@ def is_missing(value: Any) -> bool:
     return value is None or (isinstance(value, str) and not value.strip()) or value != value
 
 
-class Cell(NamedTuple):
-    """A cell of a table, for errors."""
-
-    path: Path
-    row: int
-    column: str
-
-    def error(self, problem: str) -> FileError:
-        """The error for this cell."""
-        return FileError(f"{self.path}, row {self.row}, column {quote(self.column)}: {problem}.")
+def is_number(value: Any) -> bool:
+    """Whether a value is a number, or a text that reads as one."""
+    if isinstance(value, str):
+        try:
+            float(value)
+        except ValueError:
+            return False
+    return isinstance(value, int | float | Decimal | str) and not isinstance(value, bool)
 
 
-def number_of(value: Any, cell: Cell) -> float:
-    """A finite number that float32 can hold."""
-    if value is None or value == "":
-        raise cell.error("there is no number")
-    if isinstance(value, bool) or not isinstance(value, int | float | str | Decimal) or not is_number(value):
-        raise cell.error(f"{quote(value)} is not a number")
+def not_a_number(value: Any) -> str:
+    """Why a value is not a number."""
+    if isinstance(value, dict):
+        return "it is nested; a column must hold numbers, lists of numbers, or texts"
+    return "there is no number" if value is None or value == "" else f"{quote(value)} is not a number"
+
+
+def to_number(value: Any) -> float:
+    """A finite number that float32 can hold; other values raise ValueError."""
+    if not is_number(value):
+        raise ValueError(not_a_number(value))
     number = float(value) if not isinstance(value, int) or abs(value) < 1e300 else math.inf
     if not abs(number) <= LARGEST:
-        raise cell.error(f"{quote(value)} is {'not finite' if not math.isfinite(number) else 'too large'}")
+        raise ValueError(f"{quote(value)} is {'not finite' if not math.isfinite(number) else 'too large'}")
     return number
 
 
-def numbers_of(value: Any, cell: Cell, width: int | None) -> list[float]:
-    """A list of `width` finite numbers; a text may hold it as JSON."""
+def to_numbers(value: Any, width: int | None) -> list[float]:
+    """A list of `width` finite numbers, perhaps as JSON in a text; other values raise ValueError."""
     items = value
     if isinstance(value, str):
         try:
             items = json.loads(value)
         except (ValueError, RecursionError):
-            raise cell.error(f"{quote(value)} is not a list of numbers, such as [0.5, 1]") from None
+            raise ValueError(f"{quote(value)} is not a list of numbers, such as [0.5, 1]") from None
     if not isinstance(items, list) or not items:
-        raise cell.error(f"{quote(items)} is not a list of numbers")
+        raise ValueError(f"{quote(items)} is not a list of numbers")
     if width is not None and len(items) != width:
-        raise cell.error(f"a list of {len(items)} numbers, but the rows before have {width}")
-    return [number_of(item, cell) for item in items]
+        raise ValueError(f"a list of {len(items)} numbers, but the rows before have {width}")
+    return list(map(to_number, items))
 
 
 class LabelColumn:
-    """Labels as they are read: all text, or all integers.
+    """The labels of a table as they are read: all texts, or all integers.
 
-    Files that are not `typed` hold texts only: spaces around a label are stripped, and labels that are all integers
-    become integers.
+    Files that are not `typed` hold texts only. Spaces around their labels are stripped, and labels that are all
+    integers become integers.
     """
 
     def __init__(self, path: Path, column: str):
@@ -116,12 +112,19 @@ class LabelColumn:
         self._first_rows: list[int] = []  # the first row of each distinct label
         self._labels = array("q")  # of all rows, by index
 
-    def extend(self, values: Sequence[Any], rows: Sequence[int]) -> None:
+    def extend(self, values: Iterable[Any], rows: Iterable[int]) -> None:
         """Append labels; the error of an invalid one names its row."""
         for value, row in zip(values, rows):
             label = value.strip() if isinstance(value, str) and not self.typed else value
-            index = self._index.get(label) if type(label) in (str, int) else None
-            self._labels.append(self._add(label, row) if index is None else index)
+            if type(label) not in (str, int) or label not in self._index:
+                try:
+                    label = self._checked(label)
+                except ValueError as e:
+                    raise cell_error(self.path, row, self.column, e) from None
+                if label not in self._index:
+                    self._index[label] = len(self._index)
+                    self._first_rows.append(row)
+            self._labels.append(self._index[label])
 
     def array(self) -> Array:
         """The labels, int64 or text."""
@@ -131,30 +134,24 @@ class LabelColumn:
         elif not self.typed and all(map(is_number, labels)):
             for label, row in zip(labels, self._first_rows):
                 if not float(label).is_integer():
-                    raise Cell(self.path, row, self.column).error(_not_a_label(label))
+                    raise cell_error(self.path, row, self.column, _not_a_label(label))
         distinct: Array = np.array(labels, dtype=np.int64 if isinstance(labels[0], int) else np.str_)
         return distinct[np.frombuffer(self._labels, dtype=np.int64)]
 
-    def _add(self, value: Any, row: int) -> int:
-        """The index of a label that is new, or a float."""
-        cell = Cell(self.path, row, self.column)
-        if value is None or value == "":
-            raise cell.error("there is no label")
-        if isinstance(value, str) and len(value) > LONGEST_LABEL:
-            raise cell.error(f"the label has {len(value):,} characters; the limit is {LONGEST_LABEL:,}")
+    def _checked(self, value: Any) -> Label:
+        """A text or an integer, of the same type as the labels before."""
         label = int(value) if isinstance(value, float) and value.is_integer() else value
-        whole = isinstance(label, int) and not isinstance(label, bool) and abs(label) < 1 << 63
-        if not whole and not isinstance(label, str):
-            raise cell.error(_not_a_label(value))
+        if label is None or label == "":
+            raise ValueError("there is no label")
+        if type(label) is not str and (type(label) is not int or abs(label) >= 1 << 63):
+            raise ValueError(_not_a_label(value))
+        if len(str(label)) > LONGEST_LABEL:
+            raise ValueError(f"the label has {len(str(label)):,} characters; the limit is {LONGEST_LABEL:,}")
         first = next(iter(self._index), label)
-        if isinstance(first, str) is not isinstance(label, str):
-            kinds = ("a text", "a whole number")[:: 1 if isinstance(label, str) else -1]
-            before = f"row {self._first_rows[0]} has {kinds[1]}, {quote(first)}"
-            raise cell.error(f"{quote(label)} is {kinds[0]}, but {before}")
-        if label not in self._index:
-            self._index[label] = len(self._index)
-            self._first_rows.append(row)
-        return self._index[label]
+        if type(label) is not type(first):
+            rule = "labels must be all texts or all whole numbers"
+            raise ValueError(f"{quote(label)} and {quote(first)} in row {self._first_rows[0]}: {rule}")
+        return label
 
 
 def _not_a_label(value: Any) -> str:
