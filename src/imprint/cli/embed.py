@@ -19,7 +19,7 @@ from imprint.cli._files import check_home, check_writable
 from imprint.core.errors import FileError, ParameterError
 from imprint.core.files.atomic import atomic_write
 from imprint.datasets import SPLITS, Split
-from imprint.datasets.numpy_files import DAMAGE
+from imprint.datasets.numpy_files import open_pack
 from imprint.embeddings import EmbeddingProgress, Embeddings, Skipped, extract
 from imprint.embeddings.extract import check_engine
 from imprint.evaluation.labelled_rows import all_splits
@@ -69,9 +69,9 @@ def command(
 def _is_pack(path: Path) -> bool:
     """Whether a file holds the arrays that this command writes, and no others."""
     try:
-        with np.load(path, allow_pickle=False) as pack:
+        with open_pack(path) as pack:
             return {"train", "train_names"} <= set(pack.files) <= ARRAYS
-    except DAMAGE:
+    except FileError:
         return False
 
 

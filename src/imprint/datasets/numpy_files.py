@@ -20,7 +20,7 @@ import numpy as np
 from imprint.core.errors import FileError, ParameterError, reporting
 from imprint.core.label_sets import read_tags
 from imprint.core.types import Array
-from imprint.datasets.split import NO_LABELS, SPLITS, RowNames, Split, classes_of, plain_labels
+from imprint.datasets.split import NO_LABELS, SPLITS, Label, RowNames, Split, classes_of, plain_labels
 from imprint.datasets.tables import first_row, read_batches, table_suffix
 from imprint.datasets.tables.layout import LABEL_COLUMNS
 from imprint.datasets.tables.values import LabelColumn, quote_names
@@ -41,26 +41,21 @@ def load_matrix(path: Path, labels: Path | None, *, labelled: bool = True, label
     """The rows of a `.npy` file: float32 is memory-mapped, other types are converted to float32."""
     if labelled and labels is None:
         raise ParameterError(f"load({str(path)!r}): a .npy file has no labels; give a file with one per row as labels.")
-    X = float_rows(_read_npy(path, mapped=True), str(path))
+    X = _float_rows(_read_npy(path, mapped=True), str(path))
     y = _read_labels(labels, len(X), label_column) if labels is not None and labelled else NO_LABELS
     names = RowNames(f"{path.name}, row ", range(1, len(X) + 1))
     return Split(X, y, names, classes_of(y), "embedding", origin=path.name)
 
 
 def _read_npy(path: Path, *, mapped: bool = False) -> Array:
-    try:
-        with reporting("read", path):
-            array = np.load(path, mmap_mode="r" if mapped else None, allow_pickle=False)
-    except FileError:
-        raise
-    except DAMAGE:
-        raise FileError(f"Cannot read {path}: it is damaged or not a .npy file of plain numbers or texts.") from None
-    if not isinstance(array, np.ndarray):
-        raise FileError(f"Cannot read {path}: it is not a .npy file.")
+    with _reporting_damage(path, ".npy file of numbers or texts"):
+        array = np.load(path, mmap_mode="r" if mapped else None, allow_pickle=False)
+        if not isinstance(array, np.ndarray):
+            raise ValueError("it holds several arrays")
     return array
 
 
-def float_rows(rows: Array, what: str) -> Array:
+def _float_rows(rows: Array, what: str) -> Array:
     """Embeddings as float32; raises if they are not rows of finite numbers."""
     if rows.ndim != 2 or rows.dtype.kind not in "iuf" or not rows.size:
         raise FileError(f"{what}: embeddings must be rows of numbers, not {rows.dtype} of shape {rows.shape}.")
@@ -70,24 +65,18 @@ def float_rows(rows: Array, what: str) -> Array:
     for first in range(0, len(X), step):
         finite = np.isfinite(X[first : first + step])
         if not finite.all():
-            row, column = np.argwhere(~finite)[0]
-            value = rows[first + row, column]
-            cell = f"{what}, row {first + row + 1}, column {column + 1}"
-            raise FileError(f"{cell}: {value} is not a finite float32 number.")
+            row, column = np.argwhere(~finite)[0] + (first, 0)
+            cell = f"{what}, row {row + 1}, column {column + 1}"
+            raise FileError(f"{cell}: {rows[row, column]} is not a finite float32 number.")
     return X
 
 
 def _read_labels(path: Path, rows: int, column: str | None) -> Array:
-    """`rows` labels, whole numbers or texts.
-
-    A `.txt` file has one per line. A table has a column `label` (or `column`), or only one column.
-    """
+    """`rows` labels, whole numbers or texts, from a `.npy` file, the lines of a `.txt` file, or a column of a table."""
     if path.suffix.lower() == ".npy":
         labels = _checked_labels(_read_npy(path), str(path))
-    elif path.suffix.lower() == ".txt":
-        labels = _labels_in_lines(path)
-    elif table_suffix(path):
-        labels = _labels_in_table(path, column)
+    elif path.suffix.lower() == ".txt" or table_suffix(path):
+        labels = _label_column(path, column).array()
     else:
         raise FileError(f"Cannot read labels from {path}: give a .npy, .txt or .csv file with one per row.")
     if len(labels) != rows:
@@ -102,18 +91,17 @@ def _checked_labels(labels: Array, what: str) -> Array:
         raise FileError(f"{what}: {e}") from None
 
 
-def _labels_in_lines(path: Path) -> Array:
-    try:
-        with reporting("read", path):
-            lines = path.read_text("utf-8-sig").removesuffix("\n").split("\n")
-    except UnicodeDecodeError as e:
-        raise FileError(f"{path} is not UTF-8: {e.reason} at byte {e.start}.") from None
-    labels = LabelColumn(path, "label")
-    labels.extend(lines, range(1, len(lines) + 1))
-    return labels.array()
-
-
-def _labels_in_table(path: Path, column: str | None) -> Array:
+def _label_column(path: Path, column: str | None) -> LabelColumn:
+    """The lines of a `.txt` file, or a column of a table: `column`, one called `label`, or the only one."""
+    if path.suffix.lower() == ".txt":
+        try:
+            with reporting("read", path):
+                lines = path.read_text("utf-8-sig").removesuffix("\n").split("\n")
+        except UnicodeDecodeError as e:
+            raise FileError(f"{path} is not UTF-8: {e.reason} at byte {e.start}.") from None
+        labels = LabelColumn(path, "label")
+        labels.extend(lines, range(1, len(lines) + 1))
+        return labels
     columns = list(first_row(path)[1])
     names = [column] if column else [c for c in LABEL_COLUMNS if c in columns] or columns[: len(columns) == 1]
     if not names or names[0] not in columns:
@@ -121,55 +109,48 @@ def _labels_in_table(path: Path, column: str | None) -> Array:
     labels = LabelColumn(path, names[0])
     for batch in read_batches(path, names[:1]):
         labels.extend(batch.values(names[0]), batch.rows)
-    return labels.array()
+    return labels
 
 
 def load_pack(path: Path, split: str, name: str | None = None, *, labelled: bool = True) -> Split:
-    """One split of a pack of pictures or of embeddings; labels are integers, strings, or an indicator matrix."""
+    """One split of a pack of pictures or of embeddings; labels are integers, texts, or an indicator matrix."""
     with open_pack(path) as pack:
-        stored = list(pack.files)
-    parts = tuple(s for s in SPLITS if _key(stored, INPUTS, s))
-    key, label_key = _key(stored, INPUTS, split), _key(stored, LABELS, split)
-    if key is None or (labelled and label_key is None):
-        legal = _names_of(INPUTS if key is None else LABELS, split)
-        raise FileError(f"{path} has no {' or '.join(legal)}; it holds: {', '.join(stored[:6]) or 'nothing'}.")
-    names_key = f"{split}_names"
-    optional = {names_key, *FACTORS, *((label_key, LABEL_NAMES) if labelled else ())}
-    with open_pack(path) as pack:
-        arrays = {name: np.asarray(pack[name]) for name in {key} | (optional & set(stored))}
-    inputs, rows = arrays[key], len(np.atleast_1d(arrays[key]))
-    images = inputs.dtype == np.uint8 and inputs.ndim > 2
-    if images or key.endswith("_images"):
-        _check_pictures(f"{path}: {key}", inputs)
-    else:
-        inputs = _embeddings(f"{path}: {key}", inputs, {f: arrays[f] for f in FACTORS if f in arrays})
-    labels, classes = _pack_labels(path, str(label_key), arrays, key, rows) if labelled else (NO_LABELS, ())
+        key, label_key = _array_name(pack.files, INPUTS, split), _array_name(pack.files, LABELS, split)
+        if not key or (labelled and not label_key):
+            legal = " or ".join(_possible_names(LABELS if key else INPUTS, split))
+            raise FileError(f"{path} has no {legal}; it holds: {', '.join(pack.files[:6]) or 'nothing'}.")
+        parts = tuple(s for s in SPLITS if _array_name(pack.files, INPUTS, s))
+        names_key = f"{split}_names"
+        optional = (names_key, *FACTORS, *((label_key, LABEL_NAMES) if labelled else ()))
+        arrays = {n: np.asarray(pack[n]) for n in (key, *optional) if n in pack.files}
+    inputs, count, what = arrays[key], len(np.atleast_1d(arrays[key])), f"{path}: {key}"
+    is_picture = (inputs.dtype == np.uint8 and inputs.ndim > 2) or key.endswith("_images")
+    if not is_picture:
+        inputs = _embeddings(what, inputs, {f: arrays[f] for f in FACTORS if f in arrays})
+    elif inputs.dtype != np.uint8 or inputs.ndim not in (3, 4) or inputs.shape[3:] not in ((), (3,)):
+        raise FileError(f"{what} must be uint8 of shape (n, h, w) or (n, h, w, 3), not {inputs.dtype} {inputs.shape}.")
+    labels, classes = _pack_labels(path, label_key, arrays, key, count) if labelled else (NO_LABELS, ())
     for array in (inputs, labels):
         array.flags.writeable = False
-    names: Sequence[str] = RowNames(f"{name}/{split}/", range(rows))
-    if name is None:
-        part = f" ({split})" if len(parts) > 1 else ""
-        names = RowNames(f"{path.name}{part}, row ", range(1, rows + 1))
-    if names_key in arrays and not images:
-        if arrays[names_key].shape != (rows,) or arrays[names_key].dtype.kind != "U":
+    part = f" ({split})" if len(parts) > 1 else ""
+    names: Sequence[str] = RowNames(f"{path.name}{part}, row ", range(1, count + 1))
+    if name is not None:
+        names = RowNames(f"{name}/{split}/", range(count))
+    if names_key in arrays and not is_picture:
+        if arrays[names_key].shape != (count,) or arrays[names_key].dtype.kind != "U":
             raise FileError(f"{path}: {names_key} must be one text per row.")
         names = tuple(arrays[names_key].tolist())
-    tags = labelled and arrays[str(label_key)].ndim == 2
-    modality = "image" if images else "embedding"
+    modality, tags = "image" if is_picture else "embedding", labelled and arrays[label_key].ndim == 2
     return Split(inputs, labels, names, classes, modality, origin=name or path.name, parts=parts, tags=tags)
 
 
-def _key(stored: Sequence[str], forms: Sequence[str], split: str) -> str | None:
-    return next((name for name in _names_of(forms, split) if name in stored), None)
+def _array_name(stored: Sequence[str], forms: Sequence[str], split: str) -> str:
+    """The name of the array of a split; empty if there is none."""
+    return next((name for name in _possible_names(forms, split) if name in stored), "")
 
 
-def _names_of(forms: Sequence[str], split: str) -> list[str]:
+def _possible_names(forms: Sequence[str], split: str) -> list[str]:
     return [form.format(split) for form in forms if "{}" in form or split == "train"]
-
-
-def _check_pictures(what: str, images: Array) -> None:
-    if images.dtype != np.uint8 or images.ndim not in (3, 4) or (images.ndim == 4 and images.shape[3] != 3):
-        raise FileError(f"{what} must be uint8 of shape (n, h, w) or (n, h, w, 3), not {images.dtype} {images.shape}.")
 
 
 def _embeddings(what: str, rows: Array, factors: Mapping[str, Array]) -> Array:
@@ -177,7 +158,7 @@ def _embeddings(what: str, rows: Array, factors: Mapping[str, Array]) -> Array:
         raise FileError(f"{what} must be floating point, or unsigned bytes with a scale.")
     if any(f.shape not in ((), rows.shape[1:]) or f.dtype.kind != "f" for f in factors.values()):
         raise FileError(f"{what}: scale and offset must be one number or one per column.")
-    return float_rows(to_float(rows, factors) if factors else rows, what)
+    return _float_rows(to_float(rows, factors) if factors else rows, what)
 
 
 def to_float(rows: Array, factors: Mapping[str, Array]) -> Array:
@@ -190,7 +171,9 @@ def to_float(rows: Array, factors: Mapping[str, Array]) -> Array:
     return X
 
 
-def _pack_labels(path: Path, key: str, arrays: Mapping[str, Array], rows: str, count: int) -> tuple[Array, Any]:
+def _pack_labels(
+    path: Path, key: str, arrays: Mapping[str, Array], rows: str, count: int
+) -> tuple[Array, tuple[Label, ...]]:
     """The label or label set of each of the `count` rows in the array `rows`, and the classes."""
     labels = arrays[key]
     if len(np.atleast_1d(labels)) != count or not count:
@@ -208,32 +191,33 @@ def _pack_labels(path: Path, key: str, arrays: Mapping[str, Array], rows: str, c
 
 @contextmanager
 def open_pack(path: Path) -> Iterator[Any]:
-    """A `.npz` file; raises `FileError` if it is missing or damaged, also while an array is read."""
+    """A `.npz` file; raises `FileError` if it is missing or damaged, also while an array is read.
+
+    A pack whose two lists of arrays differ, in number or in names, is refused: otherwise one flipped bit could hide an
+    optional array such as `offset`.
+    """
+    with _reporting_damage(path, "pack"), open(path, "rb") as f:
+        pack: Any = np.load(f, allow_pickle=False)
+        if not isinstance(pack, np.lib.npyio.NpzFile):
+            raise FileError(f"{path} is not a pack: it holds one array.")
+        entries = pack.zip.infolist()
+        for entry in entries:
+            pack.zip.open(entry).close()  # compares the name with that in the central directory
+        f.seek(-min(END_RECORD, f.seek(0, os.SEEK_END)), os.SEEK_END)
+        if len(entries) != int.from_bytes(f.read().rpartition(b"PK\5\6")[2][6:8], "little"):
+            raise zipfile.BadZipFile("it has lost an array")
+        yield pack
+
+
+@contextmanager
+def _reporting_damage(path: Path, kind: str) -> Iterator[None]:
+    """Report what NumPy raises on a missing or damaged file in one sentence."""
     try:
-        with open(path, "rb") as f:
-            pack = np.load(f, allow_pickle=False)
-            if not isinstance(pack, np.lib.npyio.NpzFile):
-                raise FileError(f"{path} is not a pack: it holds one array.")
-            _check_entries(pack)
-            yield pack
+        yield
     except FileError:
         raise
     except DAMAGE as e:
         if isinstance(e, OSError) and e.errno:
             raise FileError(f"Cannot read {path}: {e.strerror}.") from None
         reason = (str(e).splitlines() or ["it is damaged"])[0][:100].rstrip(".")
-        raise FileError(f"{path} is not a readable pack: {reason}.") from None
-
-
-def _check_entries(pack: Any) -> None:
-    """Refuse a pack whose two lists of arrays differ, in number or in names.
-
-    Otherwise one flipped bit could hide an optional array such as `offset`.
-    """
-    entries, file = pack.zip.infolist(), pack.zip.fp
-    for entry in entries:
-        pack.zip.open(entry).close()  # compares the name with that in the central directory
-    file.seek(-min(END_RECORD, file.seek(0, os.SEEK_END)), os.SEEK_END)
-    end = file.read().rpartition(b"PK\5\6")[2]
-    if len(entries) != int.from_bytes(end[6:8], "little"):
-        raise zipfile.BadZipFile("it has lost an array")
+        raise FileError(f"{path} is not a readable {kind}: {reason}.") from None
