@@ -8,8 +8,7 @@ from typing import TypedDict, Unpack
 
 from imprint.core.errors import FileError, ParameterError
 from imprint.core.family import unknown
-from imprint.datasets.folder import load_files, load_folder, load_zip
-from imprint.datasets.folder_labels import Nesting
+from imprint.datasets.folder import Nesting, load_files, load_folder, load_zip
 from imprint.datasets.named import DatasetRecord, DownloadProgress, PublishedFile, load_named, record, records
 from imprint.datasets.numpy_files import load_matrix, load_pack
 from imprint.datasets.split import NO_LABELS, SPLITS, Label, Split, UnreadableInput

@@ -5,8 +5,9 @@ import os
 import time
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
+from copy import copy
 from functools import cached_property
 from itertools import chain, repeat
 from pathlib import Path
@@ -31,45 +32,39 @@ ZIP_DAMAGE = (OSError, zipfile.BadZipFile, zlib.error, EOFError, NotImplementedE
 class FileInputs:
     """The inputs in files `root/name`, decoded on access. A slice of them is `FileInputs` too.
 
-    After the fingerprint was computed, every file must still have the same content, on every machine.
+    After the digests were computed, every file must keep its content, and must have it on every machine.
     """
 
-    def __init__(self, root: str | Path, names: Sequence[str], decode: Decode, digests: Sequence[str] = ()):
-        self.root, self.names, self._decode, self._digests = os.fspath(root), names, decode, digests
+    def __init__(self, root: str | Path, names: Sequence[str], decode: Decode):
+        self.root, self.names, self._decode = os.fspath(root), names, decode
+        self._digests: Sequence[str] = ()
 
     def __len__(self) -> int:
         return len(self.names)
 
     def __getitem__(self, i: int | slice) -> Any:
-        if isinstance(i, slice):
-            return self._part(self.names[i], self._digests[i])
-        return self.decode(i, self.raw(i))
+        return self.part(range(len(self))[i]) if isinstance(i, slice) else self.decode(i, self.raw(i))
 
-    def _part(self, names: Sequence[str], digests: Sequence[str]) -> "FileInputs":
-        return FileInputs(os.path.abspath(self.root), names, self._decode, digests)
-
-    def part(self, index: Sequence[int]) -> "FileInputs":
+    def part(self, index: Iterable[int]) -> "FileInputs":
         """Some of the inputs."""
-        return self._part([self.names[i] for i in index], [self._digests[i] for i in index] if self._digests else ())
-
-    def equal(self) -> list[list[int]]:
-        """The inputs in groups of equal bytes; a file that cannot be read equals no other."""
-        self.fingerprint()
-        groups: dict[str, list[int]] = {}
-        for i, digest_ in enumerate(self._digests):
-            groups.setdefault(f"{digest_} {i}" if digest_ == UNREADABLE else digest_, []).append(i)
-        return list(groups.values())
+        part, index = copy(self), list(index)
+        part.root, part.names = os.path.abspath(self.root), [self.names[i] for i in index]
+        part._digests = [self._digests[i] for i in index] if self._digests else ()
+        return part
 
     def raw(self, i: int) -> bytes:
         """The bytes of a file."""
         name, known = self.names[i], self._digests[i] if self._digests else None
-        path = self._path(name)
+        reason, content = "", b""
         try:
             content = self._content(name)
         except UnreadableInput as e:
-            raise UnreadableInput(name, e.reason) if known in (None, UNREADABLE) else _changed(path) from None
-        if known is not None and hashlib.sha256(content).hexdigest() != known:
-            raise _changed(path)
+            reason = e.reason
+        if known not in (None, UNREADABLE if reason else hashlib.sha256(content).hexdigest()):
+            path = os.path.join(self.root, name)
+            raise FileError(f"{path} has changed since its fingerprint was computed, or differs on this machine.")
+        if reason:
+            raise UnreadableInput(name, reason)
         return content
 
     def decode(self, i: int, raw: bytes) -> Any:
@@ -79,32 +74,34 @@ class FileInputs:
         except UnreadableInput as e:
             raise UnreadableInput(self.names[i], e.reason) from None
 
-    def _path(self, name: str) -> str:
-        return os.path.join(self.root, name)
-
-    def _content(self, name: str) -> bytes:
-        return read_file(self._path(name))
-
     def fingerprint(self) -> str:
-        """The digest of the files' bytes in order.
+        """The digest of the files' bytes in order."""
+        return digest(self.digests())
 
-        The digests are cached by names, sizes and times, so an unchanged folder is not read again.
+    def digests(self) -> Sequence[str]:
+        """The SHA-256 of every file, or `UNREADABLE`.
+
+        They are cached by names, sizes and times, so an unchanged folder is not read again.
         """
-        note = home() / "fingerprints" / digest(self._marks())
-        cached, started = _recall(note), time.time()
-        self._digests = cached or [self._digest(name) for name in self.names]
-        last_change = max((max(s.st_mtime, s.st_ctime) for s in self._stats() if s), default=0.0)
-        if not cached and last_change < started - SETTLED:
-            with suppress(OSError):  # a read-only home costs time, not correctness
-                write_note(make_folder(note.parent) / note.name, {"digests": self._digests})
-        return digest(self._digests)
+        note, started = home() / "fingerprints" / digest(self._marks()), time.time()
+        try:
+            self._digests = read_note(note, {"digests": list})["digests"]
+        except OSError:  # it is missing or damaged
+            self._digests = [self._digest(name) for name in self.names]
+            last_change = max((max(s.st_mtime, s.st_ctime) for s in self._stats() if s), default=0.0)
+            if last_change < started - SETTLED:
+                with suppress(OSError):  # a read-only home costs time, not correctness
+                    write_note(make_folder(note.parent) / note.name, {"digests": self._digests})
+        return self._digests
 
     def _digest(self, name: str) -> str:
-        """The SHA-256 of a file's bytes, or `UNREADABLE`."""
         try:
             return hashlib.sha256(self._content(name)).hexdigest()
         except UnreadableInput:
             return UNREADABLE
+
+    def _content(self, name: str) -> bytes:
+        return read_file(os.path.join(self.root, name))
 
     def _marks(self) -> Iterator[str | bytes]:
         """What changes when a file is renamed or written to."""
@@ -116,77 +113,55 @@ class FileInputs:
     def _stats(self) -> Iterator[os.stat_result | None]:
         for name in self.names:
             try:
-                yield os.stat(self._path(name))
+                yield os.stat(os.path.join(self.root, name))
             except OSError:
                 yield None
 
 
 class ZipInputs(FileInputs):
-    """The inputs in the members of a `.zip` file, decoded on access."""
+    """The inputs in the files `prefix + name` of a `.zip` file, decoded on access."""
 
-    def __init__(self, path: str | Path, members: Mapping[str, str], *files: Any):
+    def __init__(self, path: str | Path, prefix: str, *files: Any):
         super().__init__(path, *files)
-        self._members = members
-
-    @staticmethod
-    def members(path: Path) -> dict[str, str]:
-        """The visible files of a `.zip` by relative path; a name that leads out of the archive is refused."""
-        with _opened(path) as archive:
-            names = [info.filename for info in archive.infolist() if not info.is_dir()]
-        shown = {name: name.replace("\\", "/") for name in names}
-        if outside := [name for name, path in shown.items() if path.startswith("/") or ".." in path.split("/")]:
-            raise FileError(f"{path}: {outside[0]!r} is not a relative path inside the archive.")
-        return {path: name for name, path in shown.items() if not any(map(is_hidden, path.split("/")))}
+        self._prefix = prefix
 
     def __getstate__(self) -> dict[str, Any]:
         return {key: value for key, value in vars(self).items() if key != "_archive"}
 
-    def _part(self, names: Sequence[str], digests: Sequence[str]) -> "ZipInputs":
-        return ZipInputs(os.path.abspath(self.root), self._members, names, self._decode, digests)
-
     @cached_property
-    def _archive(self) -> zipfile.ZipFile:
-        return _opened(Path(self.root))
+    def _archive(self) -> tuple[zipfile.ZipFile, dict[str, zipfile.ZipInfo]]:
+        return open_zip(self.root)
 
     def _content(self, name: str) -> bytes:
+        archive, members = self._archive
         try:
-            info = self._archive.getinfo(self._members[name])
+            info = members[self._prefix + name]
             if info.file_size > LARGEST_FILE:
                 raise UnreadableInput(name, f"{info.file_size:,} bytes; the limit is {LARGEST_FILE:,}")
-            with self._archive.open(info) as member:
+            with archive.open(info) as member:
                 return member.read(LARGEST_FILE + 1)
         except ZIP_DAMAGE as e:
             raise UnreadableInput(name, str(e) or "the archive is damaged") from None
 
     def _marks(self) -> Iterator[str | bytes]:
-        """The files of two splits may have the same names, so their paths in the archive count too."""
-        return chain(super()._marks(), (self._members[name].encode("utf-8", "surrogateescape") for name in self.names))
+        return chain([self._prefix], super()._marks())
 
     def _stats(self) -> Iterator[os.stat_result | None]:
         return repeat(os.stat(self.root), len(self.names))
 
 
-def is_hidden(name: str) -> bool:
-    """Whether a file or folder is hidden, or was made by a file manager."""
-    return name.startswith(".") or name.lower() in SYSTEM_FILES
-
-
-def _opened(path: Path) -> zipfile.ZipFile:
+def open_zip(path: str | Path) -> tuple[zipfile.ZipFile, dict[str, zipfile.ZipInfo]]:
+    """A `.zip` file and its visible files by relative path; a name that leads out of the archive is refused."""
     try:
-        return zipfile.ZipFile(path)
+        archive = zipfile.ZipFile(path)
     except ZIP_DAMAGE as e:
         raise FileError(f"Cannot read {path}: {getattr(e, 'strerror', None) or e}.") from None
+    members = {info.filename.replace("\\", "/"): info for info in archive.infolist() if not info.is_dir()}
+    if outside := [name for name in members if name.startswith("/") or ".." in name.split("/")]:
+        raise FileError(f"{path}: {outside[0]!r} is not a relative path inside the archive.")
+    return archive, {name: info for name, info in members.items() if not any(map(is_hidden, name.split("/")))}
 
 
-def _changed(path: str) -> FileError:
-    return FileError(
-        f"{path} is not the file whose fingerprint was taken: it has changed, or is another on this machine."
-    )
-
-
-def _recall(note: Path) -> list[str]:
-    """The digests in a note, or an empty list if it is missing or damaged."""
-    try:
-        return list(read_note(note, {"digests": list})["digests"])
-    except OSError:
-        return []
+def is_hidden(name: str) -> bool:
+    """Whether a file or folder is hidden, or was created by a file manager."""
+    return name.startswith(".") or name.lower() in SYSTEM_FILES

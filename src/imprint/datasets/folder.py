@@ -1,42 +1,46 @@
 """Folders and `.zip` files with one sub-folder per class; each input is a file that is decoded when it is used."""
 
 import os
+import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import partial
+from itertools import accumulate
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from imprint.core.errors import FileError, reporting
-from imprint.datasets.files import Decode, FileInputs, ZipInputs, is_hidden
-from imprint.datasets.folder_labels import Nesting, folder_labels
-from imprint.datasets.split import NO_LABELS, Split
+from imprint.datasets.files import Decode, FileInputs, ZipInputs, is_hidden, open_zip
+from imprint.datasets.split import NO_LABELS, SPLITS, Split, first_names
 from imprint.modalities import Modality, modality, of_file
 
 TEST_NAMES = ("test", "val", "validation")
-UNLABELLED = "unlabelled"
-"""The sub-folder that is not a class but holds inputs to label; see `imprint suggest`."""
+UNLABELLED = "unlabelled"  # the sub-folder that is not a class but holds inputs to label; see `imprint suggest`
 NAMED = 20  # files that one message names
+NUMBER = re.compile(r"[\W\d_]+")  # names without letters, such as 2023-05-01: sub-folders that sort a class
+Nesting: TypeAlias = bool | Collection[str] | None
+"""How nested folders are read: as a tree of classes (True), as one class per top folder (False), by their names (None),
+or by the classes of a model."""
 
 
 class Listing(NamedTuple):
-    """A folder, or one inside a `.zip`: its files by their relative paths, and its sub-folders, even empty ones."""
+    """A folder, or one inside a `.zip`."""
 
     where: Path
-    files: Iterable[str]
-    folders: set[str]
+    files: Iterable[str]  # relative paths
+    folders: set[str]  # the names of all sub-folders, even empty ones
     open: Callable[[Sequence[str], Decode], FileInputs]
 
 
 def load_folder(root: Path, split: str, *, labelled: bool = True, tree: Nesting = None) -> Split:
     """One split of a folder of pictures, sounds or texts.
 
-    Either the folder has `train` and `test` (or `val`) below it, with one sub-folder per class in each, or it has
-    one sub-folder per class itself and is all `train`. A sub-folder `unlabelled` is not a class. Without labels, the
-    split is everything below the folder. `folder_labels` explains how nested folders are read; those of `test` are read
-    as those of `train`.
+    Either the folder has `train` and `test` (or `val`) below it, with one sub-folder per class in each, or it has one
+    sub-folder per class itself and is all `train`. A sub-folder `unlabelled` is not a class. Without labels, the split
+    is everything below the folder. `folder_labels` explains how nested folders are read; those of `test` are read as
+    those of `train`.
     """
 
     def list_part(part: str) -> Listing:
@@ -49,15 +53,17 @@ def load_folder(root: Path, split: str, *, labelled: bool = True, tree: Nesting 
 
 def load_zip(path: Path, split: str, *, labelled: bool = True, tree: Nesting = None) -> Split:
     """One split of a `.zip` of folders, laid out as `load_folder` expects; a single folder around them is skipped."""
-    members = ZipInputs.members(path)
-    while len({name.split("/", 1)[0] for name in members}) == 1 and all(name.count("/") > 1 for name in members):
-        members = {name.split("/", 1)[1]: member for name, member in members.items()}
+    archive, members = open_zip(path)
+    archive.close()
+    names, root = sorted(name.split("/") for name in members), ""
+    while len({name[0] for name in names}) == 1 and all(len(name) > 2 for name in names):
+        root, names = f"{root}{names[0][0]}/", [name[1:] for name in names]
 
     def list_part(part: str) -> Listing:
-        prefix = f"{part}/" if part else ""
-        names = {n.removeprefix(prefix): member for n, member in sorted(members.items()) if n.startswith(prefix)}
-        folders = {name.split("/", 1)[0] for name in names if "/" in name}
-        return Listing(path, names, folders, partial(ZipInputs, path, names))
+        below = [name[1:] for name in names if name[0] == part and len(name) > 1] if part else names
+        folders = {name[0] for name in below if len(name) > 1}
+        prefix = f"{root}{part}/" if part else root
+        return Listing(path, map("/".join, below), folders, partial(ZipInputs, path, prefix))
 
     return _load(list_part, split, path.name, labelled, tree)
 
@@ -66,7 +72,7 @@ def load_files(paths: Iterable[str | os.PathLike[str]], kind: str | None = None)
     """Files given one by one, without labels; a folder stands for everything below it.
 
     They are read as the modality `kind`, by default that of their suffixes, or else as pictures. A missing file is
-    refused; one that cannot be read raises `UnreadableInput` when it is used.
+    refused. A file that cannot be read raises `UnreadableInput` when it is used.
     """
     names: list[str] = []
     ignored: Counter[str] = Counter()
@@ -85,9 +91,9 @@ def load_files(paths: Iterable[str | os.PathLike[str]], kind: str | None = None)
     if not names:
         raise FileError("No files are given.")
     if len(kinds) != 1:
-        raise FileError(f"{_listed([modality(k).plural for k in sorted(kinds)])} cannot be read together.")
+        raise FileError(f"{' and '.join(modality(k).plural for k in sorted(kinds))} cannot be read together.")
     only = modality(kinds.pop())
-    return Split(FileInputs("", names, only.read), NO_LABELS, names, (), only.name, ignored=dict(ignored))
+    return Split(FileInputs("", names, only.read), NO_LABELS, names, (), only.name, ignored=ignored)
 
 
 def _load(list_part: Callable[[str], Listing], split: str, origin: str, labelled: bool, tree: Nesting = None) -> Split:
@@ -99,21 +105,18 @@ def _load(list_part: Callable[[str], Listing], split: str, origin: str, labelled
         listing = list_part(part) if part else listing
         if split == "test" and tree is None:
             tree = [str(label) for label in _load(list_part, "train", origin, labelled).classes]
+        if not listing.folders - {UNLABELLED}:
+            raise FileError(f"{listing.where} has no sub-folders; make one per class and put its inputs there.")
     files = [name for name in listing.files if not (labelled and name.startswith(f"{UNLABELLED}/"))]
-    folders = listing.folders - {UNLABELLED} if labelled else set()
-    if labelled and not folders:
-        raise FileError(f"{listing.where} has no sub-folders; make one per class and put its inputs there.")
-    inside = [name for name in files if "/" in name or not labelled]
-    kind = _modality(listing.where, inside)
-    names = tuple(name for name in inside if of_file(name) == kind)
-    labels, sentences = folder_labels(names, tree) if labelled else ([], ())
-    stray = [name for name in files if labelled and "/" not in name and of_file(name) == kind]
-    empty = sorted(folders - {name.split("/", 1)[0] for name in names})
-    omissions = [
-        *sentences,
-        *_omitted(stray, f"{kind.count(len(stray))} outside any class folder"),
-        *_omitted(empty, f"{len(empty):,} folder{'s' * (len(empty) != 1)} without {kind.plural}"),
-    ]
+    kind = _modality(listing.where, [name for name in files if "/" in name or not labelled])
+    of_kind = [name for name in files if of_file(name) == kind]
+    names = tuple(name for name in of_kind if "/" in name or not labelled)
+    labels, omissions = folder_labels(names, tree) if labelled else ([], ())
+    if stray := [name for name in of_kind if labelled and "/" not in name]:
+        omissions += (f"Ignored {kind.count(len(stray))} outside any class folder: {first_names(stray, NAMED)}.",)
+    if labelled and (empty := sorted(listing.folders - {UNLABELLED} - {name.split("/", 1)[0] for name in names})):
+        what = f"{len(empty):,} folder{'s' * (len(empty) != 1)} without {kind.plural}"
+        omissions += (f"Ignored {what}: {first_names(empty, NAMED)}.",)
     return Split(
         listing.open(names, kind.read),
         np.array(labels) if labelled else NO_LABELS,
@@ -122,8 +125,8 @@ def _load(list_part: Callable[[str], Listing], split: str, origin: str, labelled
         kind.name,
         origin=origin,
         parts=parts,
-        ignored=_suffixes([name for name in files if of_file(name) != kind]),
-        omissions=tuple(omissions),
+        ignored=_suffixes(name for name in files if of_file(name) != kind),
+        omissions=omissions,
     )
 
 
@@ -138,30 +141,20 @@ def _modality(where: Path, names: Sequence[str], given: str | None = None) -> Mo
         lacks = f"{modality(given).plural}, which" if given else "pictures, sounds or texts; pictures"
         raise FileError(f"{where} has no {lacks} end in {suffixes}{'; it has ' * bool(others)}{others}.")
     if len(kinds) > 1:
-        raise FileError(f"{where} has {_listed([kind.count(counts[kind]) for kind in kinds])}; keep one kind.")
+        raise FileError(f"{where} has {' and '.join(kind.count(counts[kind]) for kind in kinds)}; keep one kind.")
     return kinds[0]
 
 
-def _omitted(names: Sequence[str], what: str) -> list[str]:
-    more = f" and {len(names) - NAMED:,} more" if len(names) > NAMED else ""
-    return [f"Ignored {what}: {', '.join(names[:NAMED])}{more}."] if names else []
-
-
-def _listed(phrases: Sequence[str]) -> str:
-    return " and ".join([", ".join(phrases[:-1]), phrases[-1]] if len(phrases) > 1 else phrases)
-
-
-def _suffixes(names: Iterable[str]) -> dict[str, int]:
-    return dict(Counter(os.path.splitext(name)[1].lower() for name in names))
+def _suffixes(names: Iterable[str]) -> Counter[str]:
+    return Counter(os.path.splitext(name)[1].lower() for name in names)
 
 
 def _part_of(root: Path, below: set[str], split: str) -> tuple[str, tuple[str, ...]]:
     """The sub-folder that holds the classes of one split, if there is one, and the splits there are."""
     tests = [name for name in TEST_NAMES if name in below]
     if "train" in below and (tests or below - {UNLABELLED} == {"train"}):
-        chosen = "train" if split == "train" else next(iter(tests), "test")
-        if chosen in below:
-            return chosen, ("train", "test") if tests else ("train",)
+        if split == "train" or tests:
+            return "train" if split == "train" else tests[0], SPLITS if tests else ("train",)
     elif split == "train":
         return "", ("train",)
     raise FileError(f"{root} has no test split; put its classes below {root / 'train'} and {root / 'test'}.")
@@ -183,7 +176,53 @@ def _files(folder: Path | str, *, follow_links: bool = False) -> Iterator[str]:
 
 
 def _is_folder(entry: Any) -> bool:
-    try:
-        return bool(entry.is_dir())
-    except OSError:  # a link that leads round in a circle
-        return False
+    """Whether an entry is a folder or a link to one; a link that leads in a circle is not."""
+    return bool(entry.is_dir(follow_symlinks=False) or (entry.is_symlink() and os.path.isdir(entry)))
+
+
+def folder_labels(names: Sequence[str], tree: Nesting = None) -> tuple[list[str], tuple[str, ...]]:
+    """The label of each file by its relative path, and sentences about how nested folders were read.
+
+    A folder that holds files is a class, and so is everything below it. By default, sub-folders whose names have no
+    letters belong to the folder above them, and folders of which none has two sub-folders are read as flat.
+    `tree=True` reads all of these as classes, and `tree=False` makes each top folder one class. Where `tree` holds the
+    classes of a model, folders below one of them belong to it, folders below a node of its tree are new classes there,
+    and the others are read by default. If classes of the model are numbers below a node, so may these be.
+
+    >>> folder_labels(["animal/cat/1.png", "animal/dog/1.png", "sky/2023/1.png"])[0]
+    ['animal/cat', 'animal/dog', 'sky']
+    >>> folder_labels(["cat/2023/1.png", "cat/2024/1.png", "dog/old/1.png"])[1]
+    ('Sub-folders such as cat/2023 belong to their class cat; --tree (tree=True) makes each a class.',)
+    """
+    folders, known = [name.rpartition("/")[0] for name in names], set() if isinstance(tree, bool | None) else {*tree}
+    with_files, by_default = set(folders), not isinstance(tree, bool)
+    paths = {folder: list(accumulate(folder.split("/"), "{}/{}".format)) for folder in with_files}
+    labels = {folder: next(above for above in path if above in with_files) for folder, path in paths.items()}
+    if by_default and not any(_without_numbers(label) != label for label in known):
+        labels = {folder: _without_numbers(label) for folder, label in labels.items()}
+    parents = Counter(label.rpartition("/")[0] for label in {*labels.values()} if "/" in label)
+    if tree is False or (by_default and max(parents.values(), default=0) < 2):
+        nodes = {label.split("/", 1)[0] for label in known if "/" in label}
+        labels = {folder: label if paths[folder][0] in nodes else paths[folder][0] for folder, label in labels.items()}
+    known_above = {folder: [above for above in path if above in known] for folder, path in paths.items()}
+    labels = {folder: [label, *known_above[folder]][-1] for folder, label in labels.items()}
+    return [labels[folder] for folder in folders], _sentences(labels, known) if by_default else ()
+
+
+def _without_numbers(label: str) -> str:
+    """The label without folders at its end whose names have no letters."""
+    while "/" in label and NUMBER.fullmatch(label.rpartition("/")[2]):
+        label = label.rpartition("/")[0]
+    return label
+
+
+def _sentences(labels: dict[str, str], classes: Collection[str]) -> tuple[str, ...]:
+    new = {folder: label for folder, label in labels.items() if label not in classes}
+    sentences = []
+    if nested := sorted({label for label in new.values() if "/" in label}):
+        kinds = f"Nested folders are a tree of classes: {first_names(nested, 3)}"
+        sentences.append(f"{kinds}; --flat (tree=False) makes each top folder one class.")
+    if merged := sorted(folder for folder, label in new.items() if folder != label):
+        example = f"{merged[0]} belong to their class {new[merged[0]]}"
+        sentences.append(f"Sub-folders such as {example}; --tree (tree=True) makes each a class.")
+    return tuple(sentences)

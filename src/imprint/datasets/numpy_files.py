@@ -197,12 +197,13 @@ def open_pack(path: Path) -> Iterator[Any]:
     optional array such as `offset`.
     """
     with _reporting_damage(path, "pack"), open(path, "rb") as f:
-        pack: Any = np.load(f, allow_pickle=False)
+        pack = np.load(f, allow_pickle=False)
         if not isinstance(pack, np.lib.npyio.NpzFile):
             raise FileError(f"{path} is not a pack: it holds one array.")
-        entries = pack.zip.infolist()
+        archive: Any = pack.zip
+        entries = archive.infolist()
         for entry in entries:
-            pack.zip.open(entry).close()  # compares the name with that in the central directory
+            archive.open(entry).close()  # compares the name with that in the central directory
         f.seek(-min(END_RECORD, f.seek(0, os.SEEK_END)), os.SEEK_END)
         if len(entries) != int.from_bytes(f.read().rpartition(b"PK\5\6")[2][6:8], "little"):
             raise zipfile.BadZipFile("it has lost an array")

@@ -157,6 +157,16 @@ def inputs_digest(inputs: Inputs) -> str:
     return digest(inputs[i] for i in range(len(inputs)))
 
 
+def first_names(names: Sequence[object], most: int) -> str:
+    """The first names, and how many more there are.
+
+    >>> first_names(["a", "b", "c", "d"], 2)
+    'a, b and 2 more'
+    """
+    more = f" and {len(names) - most:,} more" if len(names) > most else ""
+    return ", ".join(map(str, names[:most])) + more
+
+
 def plain_labels(values: Any) -> Array:
     """Labels as int64 or as strings; anything else is refused."""
     labels = np.asarray(values)

@@ -7,7 +7,7 @@ from typing import Any
 
 from imprint.core.errors import FileError
 from imprint.core.label_sets import from_lists
-from imprint.datasets.files import FileInputs
+from imprint.datasets.files import UNREADABLE, FileInputs
 from imprint.datasets.split import Split
 from imprint.datasets.tables.values import INTEGER, is_missing, quote
 
@@ -37,9 +37,11 @@ def with_tags(split: Split, separator: str) -> Split:
     by_cell = {label: _split_cell(str(label), separator, split.origin) for label in split.classes}
     cells = [by_cell[label] for label in split.labels.tolist()]
     if isinstance(split.inputs, FileInputs):
-        groups = split.inputs.equal()
-        cells = [sorted({label for i in group for label in cells[i]}) for group in groups]
-        first = [group[0] for group in groups]
+        groups: dict[str, list[int]] = {}
+        for i, digest in enumerate(split.inputs.digests()):  # an unreadable file equals no other
+            groups.setdefault(f"{digest} {i}" if digest == UNREADABLE else digest, []).append(i)
+        cells = [sorted({label for i in group for label in cells[i]}) for group in groups.values()]
+        first = [group[0] for group in groups.values()]
         inputs, names = split.inputs.part(first), [split.names[i] for i in first]
         split = replace(split, inputs=inputs, names=names, labels=split.labels[first])
     texts = {label for cell in cells for label in cell}

@@ -13,7 +13,7 @@ from imprint import backbones, datasets
 from imprint.core.errors import FileError, ImprintError, ParameterError, UnreadableInput
 from imprint.datasets import Split
 from imprint.datasets.files import FileInputs
-from imprint.datasets.folder_labels import Nesting
+from imprint.datasets.folder import Nesting
 from imprint.datasets.split import Inputs
 from imprint.embeddings import EmbeddingProgress, Skipped, embed
 from imprint.imprinter.items import Embedded, GivenInputs, given_split

@@ -149,6 +149,21 @@ def test_a_zip_of_folders_is_read_like_the_folder(photos, tmp_path):
     assert len(load(whole, labelled=False)) == 6
 
 
+def test_a_zip_has_the_order_of_the_folder(tmp_path):
+    """By level: the characters of `cat big` and `cat-2` after `cat` come before a slash."""
+    for i, name in enumerate(
+        ["cat/1.png", "cat big/1.png", "cat-2/1.png", "dog/1.png", "dog/0/2.png", "dog/0.5/2.png"]
+    ):
+        picture(tmp_path / "photos" / name, i)
+    folder, zipped = (
+        load(tmp_path / "photos"),
+        load(shutil.make_archive(str(tmp_path / "a"), "zip", tmp_path / "photos")),
+    )
+    assert zipped.names == folder.names
+    assert zipped.classes == folder.classes == ("cat", "cat big", "cat-2", "dog")
+    assert zipped.fingerprint == folder.fingerprint
+
+
 def test_a_damaged_or_dangerous_zip_is_refused(photos, tmp_path):
     path = tmp_path / "a.zip"
     with zipfile.ZipFile(path, "w") as archive:

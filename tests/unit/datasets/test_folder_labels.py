@@ -4,7 +4,7 @@ import pytest
 from PIL import Image
 
 from imprint.datasets import load
-from imprint.datasets.folder_labels import folder_labels
+from imprint.datasets.folder import folder_labels
 
 
 def files(*folders):

@@ -51,7 +51,7 @@ def test_a_node_says_who_it_is_and_what_it_lacks(photos, tmp_path):
     ):
         compute(raw, photos, 0, 8, fingerprint="another")
     (tmp_path / "photos" / photos.names[3]).unlink()  # as where a folder is not the same on all nodes
-    with pytest.raises(ImprintError, match=r"^On the node .*06\.png is not the file whose fing"):
+    with pytest.raises(ImprintError, match=r"^On the node .*06\.png has changed since its fingerprint was computed"):
         compute(raw, photos, 0, 8)
 
 

@@ -19,7 +19,7 @@ import numpy as np
 
 from imprint.core.errors import FileError
 from imprint.core.label_sets import SEPARATOR
-from imprint.datasets.split import NO_LABELS, SPLITS, RowNames, Split, classes_of
+from imprint.datasets.split import NO_LABELS, SPLITS, RowNames, Split, classes_of, first_names
 from imprint.datasets.tables.formats import (
     ROW_READERS,
     NumberedRow,
@@ -115,8 +115,7 @@ def load_table(
         inputs = np.frombuffer(numbers, dtype=np.float32).reshape(len(rows), -1)
         inputs.flags.writeable = False
     y = labels.array() if labels is not None else NO_LABELS
-    more = f" and {len(unlabelled) - NAMED:,} more" if len(unlabelled) > NAMED else ""
-    left_out = f"({len(unlabelled):,}): {', '.join(map(str, unlabelled[:NAMED]))}{more}"
+    left_out = f"({len(unlabelled):,}): {first_names(unlabelled, NAMED)}"
     table = Split(
         inputs,
         y,

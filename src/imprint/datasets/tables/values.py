@@ -14,7 +14,7 @@ import numpy as np
 
 from imprint.core.errors import FileError
 from imprint.core.types import Array
-from imprint.datasets.split import LONGEST_LABEL, Label
+from imprint.datasets.split import LONGEST_LABEL, Label, first_names
 
 LARGEST = float(np.finfo(np.float32).max)
 INTEGER = re.compile(r"-?(0|[1-9][0-9]{0,17})")  # 007 is a text, and so is a number beyond int64
@@ -27,13 +27,8 @@ def quote(value: object) -> str:
 
 
 def quote_names(names: Sequence[str]) -> str:
-    """At most six names, and how many more there are.
-
-    >>> quote_names([f"x{i}" for i in range(100)])
-    "'x0', 'x1', 'x2', 'x3', 'x4', 'x5' ... and 94 more"
-    """
-    more = f" ... and {len(names) - 6} more" if len(names) > 6 else ""
-    return ", ".join(map(quote, names[:6])) + more
+    """The first six names, quoted."""
+    return first_names([quote(name) for name in names], 6)
 
 
 def check_distinct(path: Path, columns: Sequence[str]) -> None:
