@@ -24,23 +24,22 @@ from imprint.datasets.named import DownloadProgress, PublishedFile
 ATTEMPTS = 4  # in a row without a new byte
 TIMEOUT = 30.0  # seconds without an answer
 PAUSE = 1.0  # seconds before the next attempt
-PATIENCE, SLOWEST = 600.0, 50_000  # the deadline of a file: seconds, plus one for so many bytes
-LARGEST = 1 << 33  # bytes of a file, where no size is published
+PATIENCE, SLOWEST = 600.0, 50_000  # the deadline of a file: so many seconds, plus one for so many bytes
+LARGEST = 1 << 33  # bytes of a file whose size is not published
 BLOCK = 1 << 18  # bytes that are read at once
+BROKEN = (urllib.error.URLError, http.client.HTTPException, TimeoutError, ConnectionError, ssl.SSLError)
+"""What urllib raises if a server does not answer, or stops."""
 
 
 class _RefusedError(Exception):
-    """This address does not send the file; another may."""
-
-
-_BROKEN = (urllib.error.URLError, http.client.HTTPException, TimeoutError, ConnectionError, ssl.SSLError)
+    """This address does not send the file, for the given reason; another may."""
 
 
 def fetch(source: PublishedFile, folder: Path, progress: DownloadProgress | None = None, hint: str = "") -> Path:
     """The published file, from `folder` or from the network, checked against its digest.
 
     An unfinished download is next to it as `.part` and is resumed. Processes that need the same file wait for one
-    another. The addresses are tried in turn until one gives the right file.
+    another. The addresses are tried in turn until one sends the right file.
     """
     target = folder / source.file
     with reporting("write", target):
@@ -68,46 +67,44 @@ def _download(source: PublishedFile, target: Path, progress: DownloadProgress | 
             failures.append(f"what {url} sends {problem} and was discarded")
         except _RefusedError as e:
             failures.append(f"{url} {e}")
-        except _BROKEN as e:
+        except BROKEN as e:
             reason = str(getattr(e, "reason", "") or e or type(e).__name__)
             failures.append(f"{url} does not answer ({' '.join(reason.split())})")
     raise FileError(f"Cannot download {target.name}: {'; '.join(failures)}; put the file into {target.parent}{hint}.")
 
 
+def _problem(source: PublishedFile, path: Path) -> str | None:
+    """Why this is not the published file, if it is not."""
+    algorithm, published = ("sha256", source.sha256) if source.sha256 else ("md5", source.md5)
+    with open(path, "rb") as f:
+        digest = hashlib.file_digest(f, lambda: hashlib.new(algorithm, usedforsecurity=False)).hexdigest()
+    problem = f"({path.stat().st_size} bytes) has {algorithm} {digest}, but must have {published}"
+    return None if digest == published else problem
+
+
 def _resume(url: str, part: Path, source: PublishedFile, progress: DownloadProgress | None) -> None:
-    """Append to `part` until the server has no more; an attempt that receives a byte resets their count."""
-    left = ATTEMPTS
-    deadline = time.monotonic() + PATIENCE + (source.size or 0) / SLOWEST
+    """Append to `part` until the server has no more; an attempt that receives a byte resets the count of attempts."""
+    left, deadline = ATTEMPTS, time.monotonic() + PATIENCE + (source.size or 0) / SLOWEST
     while True:
-        have = _size(part)
+        size = part.stat().st_size if part.exists() else 0
         try:
-            return _request(url, part, have, source, progress, deadline)
-        except urllib.error.HTTPError as e:
-            e.close()
-            if e.code == 416:  # there are no more bytes; the digest tells whether the file is right
+            return _request(url, part, size, source, progress, deadline)
+        except BROKEN as e:
+            status = e.code if isinstance(e, urllib.error.HTTPError) else None
+            if isinstance(e, urllib.error.HTTPError):
+                e.close()
+            if status == 416:  # there are no more bytes; the digest tells whether the file is right
                 return None
-            if e.code < 500:
+            left = ATTEMPTS if part.exists() and part.stat().st_size > size else left - 1
+            if not left or (status is not None and status < 500):
                 raise
-            failure: Exception = e
-        except _TooLateError:
-            raise _RefusedError(
-                f"is too slow ({_size(part):,} bytes so far; the same call goes on after them)"
-            ) from None
-        except _BROKEN as e:
-            failure = e
-        left = ATTEMPTS if _size(part) > have else left - 1
-        if not left:
-            raise failure
         time.sleep(PAUSE)
-
-
-def _size(part: Path) -> int:
-    return part.stat().st_size if part.exists() else 0
 
 
 def _request(
     url: str, part: Path, have: int, source: PublishedFile, progress: DownloadProgress | None, deadline: float
 ) -> None:
+    """Append what the server sends to `part`, which has `have` bytes."""
     headers = {"User-Agent": "imprint", "Accept-Encoding": "identity"}
     if have:
         headers["Range"] = f"bytes={have}-"
@@ -130,19 +127,6 @@ def _request(
         raise ConnectionError(f"it ended after {have} of {total} bytes")
 
 
-def _problem(source: PublishedFile, path: Path) -> str | None:
-    """Why this is not the published file, if it is not."""
-    algorithm, published = ("sha256", source.sha256) if source.sha256 else ("md5", source.md5)
-    with open(path, "rb") as f:
-        digest = hashlib.file_digest(f, lambda: hashlib.new(algorithm, usedforsecurity=False)).hexdigest()
-    problem = f"({path.stat().st_size} bytes) has {algorithm} {digest}, but must have {published}"
-    return None if digest == published else problem
-
-
-class _TooLateError(Exception):
-    """The deadline has passed."""
-
-
 def _open_address(url: str, headers: dict[str, str], deadline: float) -> Any:
     """The response of an HTTP or HTTPS address; no read starts after the deadline (`time.monotonic`)."""
     opener = urllib.request.OpenerDirector()
@@ -161,32 +145,6 @@ def _open_address(url: str, headers: dict[str, str], deadline: float) -> Any:
         raise
     except ValueError as e:  # from urllib or the codec of host names
         raise _RefusedError(f"leads to an address that is not valid ({e})") from None
-
-
-class _UntilDeadline(io.RawIOBase):
-    """The bytes of a connection until the deadline."""
-
-    def __init__(self, connection: Any, deadline: float) -> None:
-        self._connection, self._deadline = connection, deadline
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int | None:
-        if time.monotonic() > self._deadline:
-            raise _TooLateError
-        count: int | None = self._connection.readinto(buffer)
-        return count
-
-    def close(self) -> None:
-        self._connection.close()
-        super().close()
-
-
-class _Response(http.client.HTTPResponse):
-    def __init__(self, *args: Any, deadline: float, **options: Any) -> None:
-        super().__init__(*args, **options)
-        self.fp = io.BufferedReader(_UntilDeadline(self.fp.detach(), deadline))
 
 
 class _HttpHandler(urllib.request.HTTPSHandler):
@@ -208,6 +166,32 @@ class _HttpHandler(urllib.request.HTTPSHandler):
         connection = kind(host, **options)
         connection.response_class = self._response
         return connection
+
+
+class _Response(http.client.HTTPResponse):
+    def __init__(self, *args: Any, deadline: float, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.fp = io.BufferedReader(_UntilDeadline(self.fp.detach(), deadline))
+
+
+class _UntilDeadline(io.RawIOBase):
+    """The bytes of a connection until the deadline."""
+
+    def __init__(self, connection: Any, deadline: float) -> None:
+        self._connection, self._deadline = connection, deadline
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int | None:
+        if time.monotonic() > self._deadline:
+            raise _RefusedError("is too slow; the same call resumes the download")
+        count: int | None = self._connection.readinto(buffer)
+        return count
+
+    def close(self) -> None:
+        self._connection.close()
+        super().close()
 
 
 class _Redirects(urllib.request.HTTPRedirectHandler):
