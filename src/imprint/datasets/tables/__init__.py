@@ -9,7 +9,7 @@ import json
 import zlib
 from array import array
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from itertools import compress, islice
 from pathlib import Path
@@ -201,7 +201,7 @@ def _explained(path: Path) -> Iterator[None]:
 
 def _not_utf8(path: Path) -> FileError:
     """The error for another encoding; it names the line and the byte."""
-    with open_text(path) as text:
+    with suppress(OSError, EOFError, zlib.error), open_text(path) as text:  # a compressed file may be damaged too
         for number, line in enumerate(text.buffer, 1):
             if number == 1 and line.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
                 return FileError(f"{path} is in UTF-16: save it as UTF-8.")

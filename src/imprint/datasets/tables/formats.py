@@ -8,7 +8,6 @@ import csv
 import gzip
 import json
 import re
-import zipfile
 from collections.abc import Callable, Iterator, Sequence
 from functools import reduce
 from itertools import chain, compress
@@ -94,21 +93,23 @@ def _excel_rows(path: Path) -> Iterator[NumberedRow]:
     """The rows of the first sheet of a workbook, whose first row names the columns."""
     try:
         from openpyxl import load_workbook
-        from openpyxl.utils.exceptions import InvalidFileException
     except ImportError:
         raise missing("excel", f"{path.name}: .xlsx files need openpyxl") from None
     try:
-        book = load_workbook(path, read_only=True, data_only=True)
-    except (InvalidFileException, zipfile.BadZipFile, KeyError) as e:
-        raise FileError(f"{path} is not a readable workbook ({str(e).rstrip('.')}).") from None
-    rows = book.worksheets[0].iter_rows(values_only=True)
-    header = ["" if name is None else str(name) for name in next(rows, ())]
-    while header and not header[-1]:
-        header.pop()
-    check_distinct(path, header)
-    for number, values in enumerate(rows, 2):
-        if any(value is not None for value in values):
-            yield number, dict(zip(header, values))
+        with open(path, "rb") as f:
+            rows = load_workbook(f, read_only=True, data_only=True).worksheets[0].iter_rows(values_only=True)
+            header = ["" if name is None else str(name) for name in next(rows, ())]
+            while header and not header[-1]:
+                header.pop()
+            check_distinct(path, header)
+            for number, values in enumerate(rows, 2):
+                if any(value is not None for value in values):
+                    yield number, dict(zip(header, values))
+    except OSError:
+        raise
+    except Exception as e:  # openpyxl raises any exception on a damaged workbook
+        reason = (str(e).splitlines() or [type(e).__name__])[0].rstrip(".")[:120]
+        raise FileError(f"{path} is not a readable workbook ({reason}).") from None
 
 
 ROW_READERS: dict[str, Callable[[Path], Iterator[NumberedRow]]] = {
