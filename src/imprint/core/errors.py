@@ -44,6 +44,20 @@ def reporting(action: str, path: object) -> Iterator[None]:
         raise FileError(f"Cannot {action} {path}: {e.strerror or e}.") from None
 
 
+@contextmanager
+def reporting_damage(path: object, kind: str, advice: str = "") -> Iterator[None]:
+    """Report a missing or damaged file in one sentence; on damage, other libraries raise exceptions of any type."""
+    try:
+        yield
+    except ImprintError:
+        raise
+    except Exception as e:
+        if isinstance(e, OSError) and e.errno:
+            raise FileError(f"Cannot read {path}: {e.strerror or e}.") from None
+        reason = (str(e).splitlines() or [type(e).__name__])[0].rstrip(".:")[:120]
+        raise FileError(f"{path} is not a readable {kind} ({reason}){advice}.") from None
+
+
 def require(sound: object) -> None:
     """Raise ValueError where something that was read is not as it must be."""
     if not sound:

@@ -12,15 +12,16 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from imprint.core.errors import FileError
+from imprint.core.errors import FileError, reporting_damage
 from imprint.core.family import unknown
 from imprint.core.files.atomic import atomic_write, home
 from imprint.datasets.numpy_files import load_pack
-from imprint.datasets.split import Joined, RowNames, Split, classes_of, plain_labels
+from imprint.datasets.split import SPLITS, Joined, RowNames, Split, classes_of, plain_labels
 
 DownloadProgress: TypeAlias = Callable[[str, int, int | None], None]
 """Called as `progress(file, bytes_so_far, bytes_in_total)`; the last is None if the server does not state it."""
 COMBIDIGITS = ("mnist", "mnistm", "svhn", "usps")
+ADVICE = "; delete it to download it again"
 EVERY = 5  # within each class of `digits`, every fifth row is `test`
 
 
@@ -93,24 +94,24 @@ def load_named(name: str, split: str, progress: DownloadProgress | None = None) 
         return _load_imagenet(split)
     if name == "combidigits":
         return _load_combidigits(split, progress)
-    load = _load_texts if record(name).modality == "text" else _load_pictures
-    return load(name, split, progress)
+    return (_load_texts if record(name).modality == "text" else _load_pictures)(name, split, progress)
 
 
 def _load_pictures(name: str, split: str, progress: DownloadProgress | None) -> Split:
     from imprint.datasets.download import fetch
-    from imprint.datasets.published import PICTURES, read_files
+    from imprint.datasets.published import READERS
 
     pack = home() / "data" / f"{name}.npz"
     if not pack.exists():
         folder = pack.parent / "raw" / name
         hint = f", or the whole pack at {pack}"
-        files = {s.file: fetch(s, folder, progress, hint=hint) for s in record(name).sources}
-        arrays: dict[str, Any] = {
-            f"{part}_{kind}": array.astype(np.uint8, casting="same_kind" if kind == "images" else "unsafe")
-            for part, pair in read_files(PICTURES[name], files, folder).items()
-            for kind, array in zip(("images", "labels"), pair)
-        }
+        files = {source.file: fetch(source, folder, progress, hint=hint) for source in record(name).sources}
+        arrays: dict[str, Any] = {}
+        with reporting_damage(folder, f"copy of {name}", ADVICE):
+            for part in SPLITS:
+                images, labels = READERS[name](files, part)
+                arrays[f"{part}_images"] = images.astype(np.uint8, casting="same_kind")
+                arrays[f"{part}_labels"] = labels.astype(np.uint8)
         with atomic_write(pack) as f:
             np.savez_compressed(f, **arrays)
     return load_pack(pack, split, name=name)
@@ -118,16 +119,17 @@ def _load_pictures(name: str, split: str, progress: DownloadProgress | None) -> 
 
 def _load_texts(name: str, split: str, progress: DownloadProgress | None) -> Split:
     from imprint.datasets.download import fetch
-    from imprint.datasets.published import TEXTS, read_files
+    from imprint.datasets.published import READERS
 
     folder = home() / "data" / "text" / name
-    files = {s.file: folder / s.file for s in record(name).sources}
+    files = {source.file: folder / source.file for source in record(name).sources}
     for source in record(name).sources:
         if not files[source.file].exists():
             fetch(source, folder, progress)
-    texts, labels = read_files(lambda paths: TEXTS[name](paths, split), files, folder)
-    values = plain_labels(labels)
-    return Split(tuple(texts), values, RowNames(f"{name}/{split}/", range(len(texts))), classes_of(values), "text")
+    with reporting_damage(folder, f"copy of {name}", ADVICE):
+        texts, labels = READERS[name](files, split)
+    y = plain_labels(labels)
+    return Split(tuple(texts), y, RowNames(f"{name}/{split}/", range(len(texts))), classes_of(y), "text")
 
 
 def _load_digits(split: str) -> Split:

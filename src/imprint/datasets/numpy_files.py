@@ -7,9 +7,6 @@ an `offset`. Tags are an indicator matrix of labels, (rows, labels), with the na
 """
 
 import os
-import tokenize
-import zipfile
-import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from imprint.core.errors import FileError, ParameterError, reporting
+from imprint.core.errors import FileError, ParameterError, reporting, reporting_damage
 from imprint.core.label_sets import read_tags
 from imprint.core.types import Array
 from imprint.datasets.split import NO_LABELS, SPLITS, Label, RowNames, Split, classes_of, plain_labels
@@ -25,9 +22,6 @@ from imprint.datasets.tables import first_row, read_batches, table_suffix
 from imprint.datasets.tables.layout import LABEL_COLUMNS
 from imprint.datasets.tables.values import LabelColumn, quote_names
 
-DAMAGE: tuple[type[Exception], ...] = (OSError, ValueError, EOFError, LookupError, TypeError, SyntaxError)
-DAMAGE += (ArithmeticError, MemoryError, RuntimeError, tokenize.TokenError, zipfile.BadZipFile, zlib.error)
-"""What NumPy raises on damaged `.npy` and `.npz` files; RuntimeError is that of zipfile for encrypted archives."""
 BLOCK = 1 << 22  # numbers that are checked at once
 INPUTS = ("{}", "{}_images", "X_{}", "x_{}", "X", "embeddings", "features", "images")
 LABELS = ("{}_labels", "y_{}", "y", "labels")
@@ -48,7 +42,7 @@ def load_matrix(path: Path, labels: Path | None, *, labelled: bool = True, label
 
 
 def _read_npy(path: Path, *, mapped: bool = False) -> Array:
-    with _reporting_damage(path, ".npy file of numbers or texts"):
+    with reporting_damage(path, ".npy file of numbers or texts"):
         array = np.load(path, mmap_mode="r" if mapped else None, allow_pickle=False)
         if not isinstance(array, np.ndarray):
             raise ValueError("it holds several arrays")
@@ -196,7 +190,7 @@ def open_pack(path: Path) -> Iterator[Any]:
     A pack whose two lists of arrays differ, in number or in names, is refused: otherwise one flipped bit could hide an
     optional array such as `offset`.
     """
-    with _reporting_damage(path, "pack"), open(path, "rb") as f:
+    with reporting_damage(path, "pack"), open(path, "rb") as f:
         pack = np.load(f, allow_pickle=False)
         if not isinstance(pack, np.lib.npyio.NpzFile):
             raise FileError(f"{path} is not a pack: it holds one array.")
@@ -206,19 +200,5 @@ def open_pack(path: Path) -> Iterator[Any]:
             archive.open(entry).close()  # compares the name with that in the central directory
         f.seek(-min(END_RECORD, f.seek(0, os.SEEK_END)), os.SEEK_END)
         if len(entries) != int.from_bytes(f.read().rpartition(b"PK\5\6")[2][6:8], "little"):
-            raise zipfile.BadZipFile("it has lost an array")
+            raise ValueError("it has lost an array")
         yield pack
-
-
-@contextmanager
-def _reporting_damage(path: Path, kind: str) -> Iterator[None]:
-    """Report what NumPy raises on a missing or damaged file in one sentence."""
-    try:
-        yield
-    except FileError:
-        raise
-    except DAMAGE as e:
-        if isinstance(e, OSError) and e.errno:
-            raise FileError(f"Cannot read {path}: {e.strerror}.") from None
-        reason = (str(e).splitlines() or ["it is damaged"])[0][:100].rstrip(".")
-        raise FileError(f"{path} is not a readable {kind}: {reason}.") from None

@@ -15,7 +15,7 @@ from scipy.io import savemat
 from imprint import datasets
 from imprint.core.errors import FileError
 from imprint.datasets.named import records
-from imprint.datasets.published import PICTURES, read_idx
+from imprint.datasets.published import READERS, read_idx
 
 RNG = np.random.default_rng(0)
 
@@ -89,7 +89,7 @@ def published(name):
     return files, {"train": train, "test": test}
 
 
-PACKED = sorted(PICTURES)
+PACKED = sorted(name for name in READERS if datasets.record(name).modality == "image")
 
 
 def written(folder, files):
@@ -103,10 +103,11 @@ def written(folder, files):
 def test_published_files_become_images_and_labels(name, tmp_path):
     files, wanted = published(name)
     assert set(files) == {s.file for s in datasets.record(name).sources}
-    found = PICTURES[name](written(tmp_path, files))
+    paths = written(tmp_path, files)
     for split, (images, labels) in wanted.items():
-        np.testing.assert_array_equal(found[split][0], images)
-        np.testing.assert_array_equal(found[split][1], labels)
+        read = READERS[name](paths, split)
+        np.testing.assert_array_equal(read[0], images)
+        np.testing.assert_array_equal(read[1], labels)
 
 
 def trusted(name, files, monkeypatch):
@@ -166,10 +167,16 @@ def test_idx_of_another_length_or_kind_is_refused(raw, tmp_path):
         read_idx(tmp_path / "x.gz")
 
 
-def test_cifar_records_of_another_length_are_refused(tmp_path):
+def test_cifar_records_of_another_length_are_refused(tmp_path, monkeypatch):
+    monkeypatch.setenv("IMPRINT_HOME", str(tmp_path))
     content = tar_of({f"cifar-10-batches-bin/data_batch_{i}.bin": bytes(3072) for i in range(1, 6)})
-    with pytest.raises(FileError, match="does not consist of records of 3073 bytes"):
-        PICTURES["cifar10"](written(tmp_path, {"cifar-10-binary.tar.gz": content}))
+    files = {"cifar-10-binary.tar.gz": content}
+    trusted("cifar10", files, monkeypatch)
+    written(tmp_path / "data" / "raw" / "cifar10", files)
+    with pytest.raises(
+        FileError, match=r"cifar10 is not a readable copy of cifar10 \(.*3073\)\); delete it to download"
+    ):
+        datasets.load("cifar10")
 
 
 def test_usps_values_out_of_range_are_refused(tmp_path):
@@ -177,7 +184,7 @@ def test_usps_values_out_of_range_are_refused(tmp_path):
     for line in (["11", *cells], ["1", "1:1.5", *cells[1:]], ["1", *cells[1:], cells[0]]):
         files = written(tmp_path, {"usps.bz2": bz2.compress(" ".join(line).encode())})
         with pytest.raises(FileError, match=r"256 numbered values|values from -1 to 1 and labels"):
-            PICTURES["usps"](files)
+            READERS["usps"](files, "train")
 
 
 def test_a_pickle_that_is_not_tensors_is_not_run(tmp_path, monkeypatch):
@@ -194,6 +201,6 @@ def test_a_pickle_that_is_not_tensors_is_not_run(tmp_path, monkeypatch):
     monkeypatch.setenv("IMPRINT_HOME", str(tmp_path))
     trusted("mnistm", files, monkeypatch)
     written(tmp_path / "data" / "raw" / "mnistm", files)
-    with pytest.raises(FileError, match=r"^Cannot read the files in [^\n]+\.$"):
+    with pytest.raises(FileError, match=r"is not a readable copy of mnistm \([^\n]+\); delete it to download it ag"):
         datasets.load("mnistm")
     assert not (tmp_path / "ran").exists()

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from imprint.core.errors import FileError
+from imprint.core.errors import FileError, reporting_damage
 from imprint.core.label_sets import SEPARATOR
 from imprint.datasets.split import NO_LABELS, SPLITS, RowNames, Split, classes_of, first_names
 from imprint.datasets.tables.formats import (
@@ -184,19 +184,13 @@ def first_row(path: Path) -> NumberedRow:
 @contextmanager
 def _explained(path: Path) -> Iterator[None]:
     """Report the errors of readers in one sentence."""
-    import pyarrow as pa
-
-    try:
-        yield
-    except FileError:
-        raise
-    except (pa.ArrowException, ValueError, OSError, EOFError, zlib.error) as e:
-        if isinstance(e, UnicodeDecodeError) or "UTF8" in str(e):
-            raise _not_utf8(path) from None
-        if isinstance(e, OSError) and e.errno:
-            raise FileError(f"Cannot read {path}: {e.strerror or e}.") from None
-        reason = (str(e).splitlines() or [""])[0].rstrip(".")[:120]
-        raise FileError(f"{path} is not a readable table ({reason}).") from None
+    with reporting_damage(path, "table"):
+        try:
+            yield
+        except ValueError as e:  # of Python or of Arrow
+            if isinstance(e, UnicodeDecodeError) or "UTF8" in str(e):
+                raise _not_utf8(path) from None
+            raise
 
 
 def _not_utf8(path: Path) -> FileError:

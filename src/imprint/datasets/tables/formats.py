@@ -14,7 +14,7 @@ from itertools import chain, compress
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
-from imprint.core.errors import FileError
+from imprint.core.errors import FileError, reporting_damage
 from imprint.core.extras import missing
 from imprint.datasets.tables.values import check_distinct, is_number
 
@@ -95,21 +95,15 @@ def _excel_rows(path: Path) -> Iterator[NumberedRow]:
         from openpyxl import load_workbook
     except ImportError:
         raise missing("excel", f"{path.name}: .xlsx files need openpyxl") from None
-    try:
-        with open(path, "rb") as f:
-            rows = load_workbook(f, read_only=True, data_only=True).worksheets[0].iter_rows(values_only=True)
-            header = ["" if name is None else str(name) for name in next(rows, ())]
-            while header and not header[-1]:
-                header.pop()
-            check_distinct(path, header)
-            for number, values in enumerate(rows, 2):
-                if any(value is not None for value in values):
-                    yield number, dict(zip(header, values))
-    except OSError:
-        raise
-    except Exception as e:  # openpyxl raises any exception on a damaged workbook
-        reason = (str(e).splitlines() or [type(e).__name__])[0].rstrip(".")[:120]
-        raise FileError(f"{path} is not a readable workbook ({reason}).") from None
+    with reporting_damage(path, "workbook"), open(path, "rb") as f:
+        rows = load_workbook(f, read_only=True, data_only=True).worksheets[0].iter_rows(values_only=True)
+        header = ["" if name is None else str(name) for name in next(rows, ())]
+        while header and not header[-1]:
+            header.pop()
+        check_distinct(path, header)
+        for number, values in enumerate(rows, 2):
+            if any(value is not None for value in values):
+                yield number, dict(zip(header, values))
 
 
 ROW_READERS: dict[str, Callable[[Path], Iterator[NumberedRow]]] = {
