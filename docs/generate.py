@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from imprint import backbones, datasets, recipes
-from imprint.cli._run import SUMMARIES, application, load_command
+from imprint.cli.run import SUMMARIES, application, load_command
 from imprint.core.component import rule
 from imprint.core.family import Family
 

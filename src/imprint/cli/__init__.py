@@ -16,7 +16,7 @@ def main(args: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code: 0 done, 1 some inputs failed, 2 wrong usage or input, 130 stopped."""
     gc.set_threshold(GC_THRESHOLD)
     try:
-        from imprint.cli._run import run
+        from imprint.cli.run import run
 
         return run(args)
     except KeyboardInterrupt:  # also while libraries are imported

@@ -90,7 +90,7 @@ def test_a_budget_of_proxies_replaces_the_recipes_own(imprint, photos):
     assert "kmeans(k=3)" in repr(Imprinter.load("m.imprint"))
     imprint("fit", photos, "-o", "n.imprint", "-b", "raw", "--generator", "kmedoids(k=9)", "--proxies", "2")
     assert "kmedoids(k=2)" in repr(Imprinter.load("n.imprint"))
-    imprint("fit", photos, "-o", "x.imprint", "-b", "raw", "-r", "qi2018", "--proxies", "2").refused("mean has no k")
+    imprint("fit", photos, "-o", "x.imprint", "-b", "raw", "-r", "qi2018", "--proxies", "2").refused("mean has no parameter k")
 
 
 def test_embed_writes_both_splits(imprint):

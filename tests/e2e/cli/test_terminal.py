@@ -8,7 +8,7 @@ import pytest
 from PIL import Image
 
 from imprint import Imprinter
-from imprint.cli import _terminal
+from imprint.cli import terminal
 
 EVIL = "cat\x1b[2J\x1b]0;owned\x07\x9b31m\u202e\r\n"
 OBEYED = "\x1b\x07\x9b\u202e\r"
@@ -50,10 +50,10 @@ def test_data_are_escaped_for_people_and_exact_for_programs(monkeypatch):
 
     for stream, expected in ((Terminal(), "a\\x1b[2J\tb\n"), (io.StringIO(), "a\x1b[2J\tb\n")):
         monkeypatch.setattr(sys, "stdout", stream)
-        _terminal.write("a\x1b[2J\tb\n")
+        terminal.write("a\x1b[2J\tb\n")
         assert stream.getvalue() == expected
 
 
 def test_ordinary_text_is_shown_as_it_is():
     for text in ("Größe 猫 🐝 café", "👩‍👩‍👧", "क्‍ष", "naïve [red] :cat:"):
-        assert _terminal.printable(text) == text
+        assert terminal.printable(text) == text

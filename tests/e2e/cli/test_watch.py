@@ -14,7 +14,7 @@ from PIL import Image
 
 from imprint import Imprinter
 from imprint.active.drift import DriftMonitor
-from imprint.cli.watch import _Watcher
+from imprint.cli.commands.watch import _Watcher
 
 CODE = "import sys; from imprint.cli import main; sys.exit(main(sys.argv[1:]))"
 

@@ -7,8 +7,8 @@ import sys
 import pytest
 from rich.cells import cell_len
 
-from imprint.cli import _terminal
-from imprint.cli import list as listing
+from imprint.cli import terminal
+from imprint.cli.commands import list as listing
 
 WIDTHS = (60, 80, 120)
 LONG = "photographs/of a long holiday/2024/" + "a" * 60 + "/IMG_20240101_123456.jpeg"
@@ -30,7 +30,7 @@ def printed(request, monkeypatch):
             patch.setattr(sys, "stdout", stream)
             for name, value in (("COLUMNS", str(request.param)), ("TERM", "xterm"), ("NO_COLOR", "1")):
                 patch.setenv(name, value)
-            _terminal.table(*args, **options)
+            terminal.table(*args, **options)
         found = stream.getvalue().splitlines()
         assert max(cell_len(line.rstrip()) for line in found) <= request.param
         assert "\x1b" not in stream.getvalue()
@@ -57,12 +57,12 @@ def test_lists_of_paths_lose_the_middle_on_a_terminal(monkeypatch):
         monkeypatch.setenv("COLUMNS", str(width))
         stream = Screen()
         monkeypatch.setattr(sys, "stdout", stream)
-        _terminal.write_paths([LONG, WIDE, "a.jpg"])
+        terminal.write_paths([LONG, WIDE, "a.jpg"])
         lines = stream.getvalue().splitlines()
         assert max(map(cell_len, lines)) <= width
         assert [line[-4:] for line in lines] == [LONG[-4:], WIDE[-4:], ".jpg"]
     monkeypatch.setattr(sys, "stdout", stream := io.StringIO())
-    _terminal.write_paths([LONG])
+    terminal.write_paths([LONG])
     assert stream.getvalue() == f"  {LONG}\n"  # a pipe gets the whole path
 
 
@@ -103,23 +103,26 @@ def test_colours_need_a_terminal_without_no_color(monkeypatch):
         monkeypatch.delenv("NO_COLOR", raising=False)
         for name, value in environment.items():
             monkeypatch.setenv(name, value)
-        _terminal.heading("Labels to check: 1")
-        _terminal.table(["name", "label"], [["a.jpg", _terminal.marked("cat")]])
+        terminal.heading("Labels to check: 1")
+        terminal.table(["name", "label"], [["a.jpg", terminal.marked("cat")]])
         assert ("\x1b[" in stream.getvalue()) is coloured
 
 
 def test_a_pipe_gets_everything(monkeypatch):
     stream = io.StringIO()
     monkeypatch.setattr(sys, "stdout", stream)
-    _terminal.table(["name", "class"], [[LONG, "llama"]])
+    terminal.table(["name", "class"], [[LONG, "llama"]])
     assert LONG in stream.getvalue()
 
 
-def test_errors_name_options(imprint, tmp_path):
+def test_errors_name_options(imprint, tmp_path, photos):
     (tmp_path / "t.csv").write_text("text,kind\nhello,a\n")
     done = imprint("fit", "t.csv", "-o", "m.imprint")
     assert "--label-column" in done.err
     assert "label_column" not in done.err
+    done = imprint("fit", photos, "-o", "m.imprint", "--label-column", "kind")
+    done.refused("Error: --label-column kind: columns go with a table.")
+    assert imprint("forget", "no-model", "a").err.startswith("Error: no-model: no such file")
 
 
 def test_a_missing_option_says_what_to_write(imprint, model):
@@ -141,5 +144,5 @@ def test_the_progress_bar_is_there_from_the_start():
 
         def update(self, *_, **__): ...
 
-    _terminal.Bars(Shown()).embedding()
+    terminal.Bars(Shown()).embedding()
     assert Shown.tasks == [("Embedding", None)]

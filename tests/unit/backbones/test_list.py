@@ -7,8 +7,8 @@ import sys
 import pytest
 
 from imprint.backbones import backbone, names
-from imprint.cli import _terminal
-from imprint.cli import list as listing
+from imprint.cli import terminal
+from imprint.cli.commands import list as listing
 
 WANTED = {"name", "modality", "width", "input", "size", "top1", "licence", "installed", "needs", "download", "default"}
 
@@ -37,7 +37,7 @@ def test_listing_imports_nothing_heavy():
 
 
 def test_the_table_fits_eighty_columns(capsys, monkeypatch):
-    monkeypatch.setattr(_terminal, "UNLIMITED", 80)
+    monkeypatch.setattr(terminal, "UNLIMITED", 80)
     listing.list_backbones().print()
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == len(names()) + 2  # no row is wrapped

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from imprint import Imprinter, backbones, datasets, modalities
-from imprint.cli._run import run
+from imprint.cli.run import run
 from imprint.core import extras
 
 SWATCHES = {"red": (210, 30, 40), "green": (30, 200, 50), "blue": (20, 40, 220)}

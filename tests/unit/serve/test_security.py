@@ -191,7 +191,7 @@ def test_a_missing_credential_matches_nothing(client):
 
 
 def test_the_browser_is_opened_without_the_token_in_its_command_line(client, tmp_path, monkeypatch):
-    from imprint.cli import serve as command
+    from imprint.cli.commands import serve as command
 
     opened = []
     monkeypatch.setattr("webbrowser.open", opened.append)

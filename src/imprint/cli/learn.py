@@ -1,14 +1,12 @@
 """What commands about models share: embedding with progress, evaluation, and the report on a model."""
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from imprint import datasets
-from imprint.cli import _terminal as terminal
-from imprint.cli._files import check_home, quoted
-from imprint.cli._options import TagColumns
+from imprint.cli import files, terminal
+from imprint.cli.options import TagColumns
 from imprint.core.label_sets import indicator
 from imprint.evaluation.evaluation import Evaluation, describe_expected, evaluation
 from imprint.evaluation.labelled_rows import LabelledRows
@@ -22,7 +20,7 @@ def choose_backbone(model: Imprinter, kind: Modality) -> None:
     """Choose the default backbone for some data if none was named; refuse a cache that cannot be written."""
     model.embedder.choose(kind)
     if model.embedder.cache and kind.needs_backbone:
-        check_home()
+        files.check_home()
 
 
 def embed(model: Imprinter, data: str, columns: TagColumns) -> tuple[Embedded, bool]:
@@ -61,7 +59,12 @@ def report(
 ) -> None:
     """Print the content of the model file, and a next command."""
     head, kind, classes = model.state.head, model.embedder.kind, model.classes_
-    rows_per_class = {} if rows is None else _rows_per_class(rows)
+    rows_per_class: dict[str, int] = {}
+    if rows is not None and rows.y is not None:
+        labels, counts = np.unique(rows.y, return_counts=True)
+        if rows.tags is not None:
+            labels, counts = np.asarray(rows.tags), indicator(rows.y.tolist(), rows.tags).sum(axis=0)
+        rows_per_class = dict(zip(map(str, labels.tolist()), counts.tolist()))
     proxies = len(head.proxies.labels)
     if json:
         facts = {"model": str(path), "classes": classes.tolist(), "proxies": proxies, "rows": rows_per_class}
@@ -76,8 +79,7 @@ def report(
         return
     noun = "label" if head.tags else "class"
     if rows is not None:
-        imprinted = 0 if rows.y is None else len(rows.y)
-        terminal.note(f"Imprinted {kind.count(imprinted)} of {terminal.count(len(rows_per_class), noun)}.")
+        terminal.note(f"Imprinted {kind.count(len(rows.X))} of {terminal.count(len(rows_per_class), noun)}.")
         if model.state.named:
             terminal.note("The class names serve as one more example each (--no-names leaves them out).")
     size = f"{terminal.count(len(classes), noun)}, {terminal.count(proxies, 'proxy')}"
@@ -91,14 +93,7 @@ def report(
         terminal.note(f"On the test part: {terminal.percent(tested.accuracy)} correct, {correct:,} of {tested.rows:,}.")
     if len(classes) == 1 and not head.tags:
         terminal.note(f"The model has one class: every input is classified as {str(classes[0])!r}.")
-        terminal.note(f"Next: {quoted('imprint', 'add', path, 'DATA')}")
+        terminal.note(f"Next: {files.quoted('imprint', 'add', path, 'DATA')}")
     else:
         example = kind.noun.upper() if kind.needs_backbone else "TABLE"
-        terminal.note(f"Next: {quoted('imprint', 'predict', path, example)}")
-
-
-def _rows_per_class(rows: Embedded) -> dict[str, Any]:
-    labels, counts = np.unique(np.asarray(rows.y), return_counts=True)
-    if rows.tags is not None and rows.y is not None:
-        labels, counts = np.asarray(rows.tags), indicator(rows.y.tolist(), rows.tags).sum(axis=0)
-    return dict(zip(map(str, labels.tolist()), counts.tolist()))
+        terminal.note(f"Next: {files.quoted('imprint', 'predict', path, example)}")

@@ -7,9 +7,7 @@ test splits of the data are checked together.
 from collections.abc import Sequence
 from pathlib import Path
 
-from imprint.cli import _options as options
-from imprint.cli import _terminal as terminal
-from imprint.cli._learn import choose_backbone
+from imprint.cli import learn, options, terminal
 from imprint.evaluation import Inspection, inspect_rows
 from imprint.evaluation.labelled_rows import LabelledRows, all_splits, gather
 from imprint.evaluation.page import write_inspection
@@ -30,7 +28,7 @@ def command(
     model = Imprinter(**vars(network))
     with terminal.progress_bars() as bars:
         splits = all_splits(data, progress=bars.download, tree=tree, **vars(columns))
-        choose_backbone(model, splits[0].kind)
+        learn.choose_backbone(model, splits[0].kind)
         parts = [f"{part}: {split.found}" for part, split in zip(splits[0].parts, splits)]
         terminal.note(f"{'; '.join(parts) if len(splits) > 1 else splits[0].found}.")
         rows = gather(model, splits, bars.embedding(), root=data)

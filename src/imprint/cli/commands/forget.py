@@ -8,8 +8,7 @@ from pathlib import Path
 
 from typer import Argument
 
-from imprint.cli import _options as options
-from imprint.cli._learn import report
+from imprint.cli import learn, options
 from imprint.core.family import unknown
 from imprint.imprinter import Imprinter
 
@@ -25,4 +24,4 @@ def command(
         if label not in known and not model.tree.leaves(label):
             raise unknown("class", label, known)
         model.forget(known.get(label, label))
-    report(model, file, json)
+    learn.report(model, file, json)

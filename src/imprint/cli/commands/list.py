@@ -2,7 +2,7 @@
 
 import inspect
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, fields
 from functools import partial
 from importlib import import_module
@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from typer import Argument, Option
 
-from imprint.cli import _options as options
-from imprint.cli import _terminal as terminal
+from imprint.cli import options, terminal
 from imprint.core.errors import ParameterError
 from imprint.core.extras import install_hint
 from imprint.core.family import unknown
@@ -25,7 +24,7 @@ class Inventory(NamedTuple):
 
     objects: list[dict[str, Any]]
     columns: Sequence[str]
-    footnote: str = ""
+    footnote: str | None = None
     optional: Sequence[str] = ()
     """Columns that a narrow terminal leaves out, the last first."""
 
@@ -35,27 +34,19 @@ class Inventory(NamedTuple):
         heads = ["here" if column == "installed" else column for column in self.columns]
         numbers = [c for c in self.columns if {type(o[c]) for o in self.objects} <= {int, float, type(None)}]
         terminal.table(heads, rows, right=numbers, optional=self.optional)
-        if self.footnote:
-            terminal.note(self.footnote)
+        terminal.note(self.footnote)
 
 
 def _text(column: str, value: Any) -> str:
-    if column == "size" and value is not None:
+    if value is None or isinstance(value, bool):
+        return {None: "", True: "yes", False: "no"}[value]
+    if column == "size":
         return f"{value / 1e6:.0f} MB"
     if column == "licence":
-        return re.split(r"[ ;]|-Clause", str(value))[0]
-    match value:
-        case None:
-            return ""
-        case bool():
-            return "yes" if value else "no"
-        case list():
-            return ", ".join(value)
-        case int():
-            return f"{value:,}"
-        case float():
-            return f"{value:.1f}"
-    return str(value)
+        return re.split(r"[ ;]|-Clause", value)[0]
+    if isinstance(value, int | float):
+        return f"{value:,}" if isinstance(value, int) else f"{value:.1f}"
+    return ", ".join(value) if isinstance(value, list) else str(value)
 
 
 def list_backbones() -> Inventory:
@@ -65,48 +56,29 @@ def list_backbones() -> Inventory:
 
     defaults = [kind.backbone for kind in modalities.family if kind.backbone]
     records = [backbones.record(name) for name in backbones.names()]
-    objects = [
-        {
-            **r.as_json(),
-            "input": _input(r),
-            "default": r.name in defaults,
-            "installed": is_installed(r),
-            "needs": lacks_extra(r),
-            "download": r.download,
-        }
-        for r in records
-    ]
+    objects = []
+    for r in records:
+        duration = f"{r.tokens} tokens" if r.tokens else f"{r.seconds} s" if r.seconds else ""
+        size = f"{r.input_size[0]} px" if r.input_size else duration
+        facts = {"input": size, "default": r.name in defaults, "installed": is_installed(r), "needs": lacks_extra(r)}
+        objects.append({**r.as_json(), **facts, "download": r.download})
     also = ", ".join(f"{prefix}:{what}" for prefix, what in backbones.PREFIXES.items())
     notes = [f"Defaults: {', '.join(defaults)}. Also: {also}.", *_not_installed(records)]
     columns = ["name", "modality", "width", "input", "size", "top1", "licence", "installed"]
-    return Inventory(objects, columns, "\n".join(notes), optional=["modality", "top1", "input", "licence"])
-
-
-def _input(record: "Record") -> str:
-    if record.tokens is not None:
-        return f"{record.tokens} tokens"
-    if record.seconds is not None:
-        return f"{record.seconds} s"
-    return f"{record.input_size[0]} px" if record.input_size else ""
+    return Inventory(objects, columns, "\n".join(notes), ["modality", "top1", "input", "licence"])
 
 
 def _not_installed(records: Sequence["Record"]) -> list[str]:
     """Sentences about backbones that are not installed: the extra to install, or where to put the weights."""
     from imprint.backbones.record import EXTRAS, lacks_extra, lacks_weights, location
 
-    def names(chosen: Iterable["Record"]) -> str:
-        return ", ".join(r.name for r in chosen)
-
-    notes = []
-    for extra in sorted({e for r in records if (e := lacks_extra(r))}):
-        notes.append(f"{names(r for r in records if EXTRAS.get(r.adapter) == extra)}: {install_hint(extra)}.")
+    extras = sorted({extra for r in records if (extra := lacks_extra(r))})
+    advice = {f"{install_hint(extra)}.": [r for r in records if EXTRAS.get(r.adapter) == extra] for extra in extras}
     missing = [r for r in records if lacks_weights(r)]
-    if downloaded := [r for r in missing if r.adapter == "torchvision"]:
-        notes.append(f"{names(downloaded)}: the weights are downloaded on first use.")
+    advice["the weights are downloaded on first use."] = [r for r in missing if r.adapter == "torchvision"]
     if manual := [r for r in missing if r.adapter != "torchvision"]:
-        folder = location(manual[0]).parent
-        notes.append(f"{names(manual)}: put the weights into {folder}; --json names files, sources.")
-    return notes
+        advice[f"put the weights into {location(manual[0]).parent}; --json names files, sources."] = manual
+    return [f"{', '.join(r.name for r in some)}: {what}" for what, some in advice.items() if some]
 
 
 def _measured(listed: Inventory) -> Inventory:
@@ -114,11 +86,9 @@ def _measured(listed: Inventory) -> Inventory:
     from imprint import backbones
     from imprint.backbones.backbone import inputs_per_second
 
-    objects = [
-        o | {"per_second": round(inputs_per_second(backbones.load(o["name"])), 1)}
-        for o in listed.objects
-        if o["installed"]
-    ]
+    objects = [dict(o) for o in listed.objects if o["installed"]]
+    for o in objects:
+        o["per_second"] = round(inputs_per_second(backbones.load(o["name"])), 1)
     columns = [c for c in listed.columns if c not in ("licence", "installed")]
     note = "per_second: pictures of 500 x 375 pixels, texts of 3 to 16 words, sounds of 5 seconds; all cores."
     return Inventory(objects, [*columns, "per_second"], note)
@@ -130,7 +100,7 @@ def list_datasets() -> Inventory:
     objects = [{"name": name, **asdict(datasets.record(name))} for name in datasets.names()]
     also = "Also: a folder with one sub-folder per class, a .npz pack, a .csv or .jsonl file of texts."
     columns = ["name", "modality", "classes", "train", "test", "title"]
-    return Inventory(objects, columns, also, optional=["modality", "train", "test"])
+    return Inventory(objects, columns, also, ["modality", "train", "test"])
 
 
 def list_components(package: str) -> Inventory:
@@ -151,7 +121,7 @@ def list_components(package: str) -> Inventory:
 def list_recipes() -> Inventory:
     from imprint import recipes
 
-    described = [recipes.describe(name) for name in recipes.names()]
+    described = map(recipes.describe, recipes.names())
     objects = [{**asdict(recipe), "parts": " / ".join(recipe.parts().values())} for recipe in described]
     return Inventory(objects, ["name", "parts", "title"])
 
@@ -193,6 +163,5 @@ def command(
     if measure and what != "backbones":
         raise ParameterError(f"list {what or ''} --measure: only backbones can be measured.")
     listed = LISTS[what]() if what else list_all()
-    if measure:
-        listed = _measured(listed)
+    listed = _measured(listed) if measure else listed
     terminal.emit(listed.objects) if json else listed.print()

@@ -30,11 +30,8 @@ def printable(text: object, keep: str = "") -> str:
     >>> printable("cat\\x1b[2J\\n")
     'cat\\\\x1b[2J\\\\n'
     """
-
-    def is_control(c: str) -> bool:
-        return unicodedata.category(c) in ("Cc", "Cf", "Zl", "Zp") and c not in JOINERS + keep
-
-    return "".join(c.encode("unicode_escape").decode() if is_control(c) else c for c in str(text))
+    controls = {c for c in str(text) if unicodedata.category(c) in ("Cc", "Cf", "Zl", "Zp")} - {*JOINERS, *keep}
+    return "".join(c.encode("unicode_escape").decode() if c in controls else c for c in str(text))
 
 
 def write(text: str) -> None:
@@ -56,10 +53,10 @@ def write_csv(rows: Iterable[Sequence[object]]) -> None:
     write(text.getvalue())
 
 
-def note(text: str | None) -> None:
+def note(text: str | None, end: str = "\n") -> None:
     """A message to standard error; nothing for None."""
     if text is not None:
-        console(sys.stderr).out(printable(text, keep="\n"), highlight=False)
+        console(sys.stderr).out(printable(text, keep="\n"), end=end, highlight=False)
 
 
 def fail(text: str) -> None:

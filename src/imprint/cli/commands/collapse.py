@@ -6,10 +6,8 @@ That is how close the embeddings of each class are to their mean, and how evenly
 from dataclasses import asdict
 
 from imprint import datasets
-from imprint.cli import _options as options
-from imprint.cli import _terminal as terminal
-from imprint.cli._files import check_home
-from imprint.cli.embed import embed_split
+from imprint.cli import files, options, terminal
+from imprint.cli.commands.embed import embed_split
 from imprint.collapse import cdnv, nc1, nc2, vci
 from imprint.imprinter.embedder import BackboneEmbedder
 
@@ -30,7 +28,7 @@ def command(
     network: options.Network,
     json: bool = options.JSON,
 ) -> int:
-    check_home(advice="")
+    files.check_home(advice="")
     with terminal.progress_bars() as bars:
         split = datasets.load(data, progress=bars.download, **vars(columns))
         embedder = BackboneEmbedder(network.backbone, True, network.device, network.threads)

@@ -14,8 +14,7 @@ from typing import Any
 from typer import Argument, Option
 
 from imprint.active.drift import DriftMonitor, spoken_time
-from imprint.cli import _options as options
-from imprint.cli import _terminal as terminal
+from imprint.cli import options, terminal
 from imprint.core.errors import FileError, ParameterError
 from imprint.imprinter import Imprinter
 from imprint.imprinter.predictions import predictions

@@ -17,7 +17,7 @@ from imprint.modalities import Modality, of_file
 STANDARD_INPUT = "-"
 
 
-def inputs(given: Sequence[str], kind: Modality, text_column: str | None = None, texts: bool = False) -> Split:
+def read_inputs(given: Sequence[str], kind: Modality, text_column: str | None = None, texts: bool = False) -> Split:
     """The inputs of a model, without labels; with `texts` every argument is a text.
 
     Otherwise an argument that exists as a file, or ends like one, is a file.
@@ -71,10 +71,7 @@ def _value(word: str, kind: Modality) -> str | Path:
         return path
     if not word.strip():  # the path "" is the current folder
         return word
-    try:
-        exists = path.exists()
-    except OSError:  # longer than any file name
-        return word
+    exists = os.path.exists(path)  # False if it is longer than any file name
     if not exists and (table_suffix(path) or of_file(word)):
         raise FileError(f"There is no file {word}; to classify these words as a text, add --text.")
     return path if exists else word

@@ -6,9 +6,7 @@ change one model, the second waits for the first, and the model has both changes
 
 from pathlib import Path
 
-from imprint.cli import _options as options
-from imprint.cli import _terminal as terminal
-from imprint.cli._learn import embed, report
+from imprint.cli import learn, options, terminal
 from imprint.imprinter import Imprinter
 
 
@@ -20,11 +18,11 @@ def command(
     network: options.NetworkOfModel,
     json: bool = options.JSON,
 ) -> int:
-    rows, _ = embed(Imprinter.load(file, **vars(network)), data, columns)
+    rows, _ = learn.embed(Imprinter.load(file, **vars(network)), data, columns)
     with Imprinter.change(file, **vars(network)) as model:
         copies = model.state.count_known(rows)
         model.add(rows)
     if copies:
         terminal.note(f"Already in the model: {model.embedder.kind.count(copies)}.")
-    report(model, file, json, rows)
+    learn.report(model, file, json, rows)
     return terminal.skipped(rows.skipped)

@@ -15,12 +15,7 @@ from typer import Argument, Option
 from imprint import datasets
 from imprint.active import Suggestions, suggest
 from imprint.active.suggestions import PreparedPool
-from imprint.cli import _options as options
-from imprint.cli import _terminal as terminal
-from imprint.cli._files import check_csv, check_model
-from imprint.cli._inputs import relative_names
-from imprint.cli._learn import choose_backbone
-from imprint.cli._sorting import copy_files, folder_of
+from imprint.cli import files, inputs, learn, options, sorting, terminal
 from imprint.core.errors import ParameterError, UnreadableInput
 from imprint.datasets import Split
 from imprint.datasets.files import FileInputs
@@ -39,11 +34,9 @@ def command(
         "texts or embeddings, .npz or .npy. Without a model, the suggestions are for the first labels.",
     ),
     n: int = Option(10, "-n", min=1, help="How many inputs to suggest."),
-    ask: bool = Option(
-        False, "--ask", help="Ask for the class of each input and write the answers as CSV; Ctrl-C keeps those given."
-    ),
+    ask: bool = Option(False, "--ask", help="Ask for the class of each input; write the answers as CSV at once."),
     copy_into: Path | None = Option(
-        None, metavar="DIR", help="Copy the files there (with --ask: into a sub-folder per class)."
+        None, metavar="DIR", help="Copy the files there; with --ask, into a folder per class."
     ),
     page: Path | None = options.PAGE,
     csv: bool = Option(False, "--csv", help="CSV on standard output, for spreadsheets."),
@@ -53,12 +46,12 @@ def command(
     network: options.CachedNetwork,
 ) -> int:
     if csv:
-        check_csv("suggest", arguments)
+        files.check_csv("suggest", arguments)
     if len(arguments) > 2:
         raise ParameterError(f"suggest: {len(arguments)} arguments; give [FILE] POOL, a model and one pool.")
     path = arguments[-1]
     if len(arguments) == 2:
-        check_model(Path(arguments[0]))
+        files.check_model(Path(arguments[0]))
         model = Imprinter.load(arguments[0], **vars(network))
     else:
         model = Imprinter(**vars(network))
@@ -80,13 +73,13 @@ def command(
         lines = [[pool.names[i], i, reason, *text] for i, reason, text in zip(numbers, reasons, texts)]
         terminal.write_csv([header, *lines])
     else:
-        captions = pool.captions if pool.kind.typed else relative_names(pool.names, [path])
+        captions = pool.captions if pool.kind.typed else inputs.relative_names(pool.names, [path])
         terminal.table(["name", "reason"], [(captions[i], reason) for i, reason in zip(numbers, reasons)])
     if page is not None:
         write_suggestions(page, f"Label these of {path} next", pool, suggestions)
         terminal.note(f"The page: {page}, {terminal.bytes_of(page)}.")
     if copy_into is not None:
-        copied = copy_files((pool.names[i], copy_into) for i in numbers)
+        copied = sorting.copy_files((pool.names[i], copy_into) for i in numbers)
         terminal.note(f"{copy_into}: {terminal.count(copied, 'file')} copied.")
     return terminal.skipped(embedded.skipped)
 
@@ -99,7 +92,7 @@ def _embed(model: Imprinter, path: str, text_column: str | None) -> tuple[Split,
     else:
         pool = datasets.load(path, "train", labelled=False, text_column=text_column)
     with terminal.progress_bars() as bars:
-        choose_backbone(model, pool.kind)
+        learn.choose_backbone(model, pool.kind)
         return pool, model.look(pool, bars.embedding())
 
 
@@ -163,11 +156,10 @@ class _Questions:
         """Ask for the class of one input, and write the answer; empty if the input is skipped."""
         number, typed = self.numbers[row], self.pool.kind.typed
         text = self.pool.inputs[number] if typed else self.pool.names[number]
-        terminal.note(f"\n{self.asked.sum() + 1}. {text}\n   {reason}")
+        choices = "  ".join(f"{i} {name}" for i, name in enumerate(self.classes[:9], start=1))
+        terminal.note(f"\n{self.asked.sum() + 1}. {text}\n   {reason}\n   {choices}\n   class: ", end="")
         if not typed and sys.stdin.isatty():
             typer.launch(text)
-        choices = "  ".join(f"{i} {label}" for i, label in enumerate(self.classes[:9], start=1))
-        _prompt(f"   {terminal.printable(choices)}\n   class: ")
         label = self._read_label()
         self.asked[row] = True
         if label:
@@ -176,7 +168,7 @@ class _Questions:
             terminal.write_csv([[text, label, number]])
             sys.stdout.flush()
             if self.folder is not None:
-                copy_files([(text, folder_of(self.folder, label))])
+                sorting.copy_files([(text, sorting.folder_of(self.folder, label))])
         return label
 
     def _read_label(self) -> str:
@@ -187,10 +179,5 @@ class _Questions:
                 return self.classes[int(word) - 1]
             if not self.integers or not word or word.isdecimal():
                 return word
-            _prompt("   The classes of this model are integers; type one: ")
+            terminal.note("   The classes of this model are integers; type one: ", end="")
         raise EOFError
-
-
-def _prompt(text: str) -> None:
-    sys.stderr.write(text)
-    sys.stderr.flush()

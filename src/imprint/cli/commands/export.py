@@ -9,9 +9,7 @@ from pathlib import Path
 
 from typer import Option
 
-from imprint.cli import _options as options
-from imprint.cli import _terminal as terminal
-from imprint.cli._files import check_writable
+from imprint.cli import files, options, terminal
 from imprint.export import SUFFIXES, check_target, export_file
 
 ExportFormat = StrEnum("ExportFormat", ["onnx", "torch", "numpy"])
@@ -20,15 +18,13 @@ ExportFormat = StrEnum("ExportFormat", ["onnx", "torch", "numpy"])
 def command(
     file: Path = options.MODEL,
     to: ExportFormat = Option(..., "--to", help="The format."),
-    output: Path | None = Option(
-        None, "--output", "-o", metavar="FILE", help="The file to write. [default: next to the model]"
-    ),
+    output: Path | None = options.output("The file to write. [default: next to the model]", None),
     head_only: bool = Option(False, "--head-only", help="Export the head without the backbone."),
     backbone: str | None = options.MOVED_BACKBONE,
     json: bool = options.JSON,
 ) -> None:
     target = output or file.with_suffix(SUFFIXES[to])
-    check_writable(target)
+    files.check_writable(target)
     check_target(target, to)
     exported = export_file(file, target, to, head_only=head_only, backbone=backbone)
     head = exported.model.head

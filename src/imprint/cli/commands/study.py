@@ -7,9 +7,8 @@ from typing import Any
 
 from typer import Argument, Option
 
-from imprint.cli import _options as options
-from imprint.cli import _terminal as terminal
-from imprint.cli._files import check_writable
+from imprint.cli import options, terminal
+from imprint.cli.files import check_writable
 from imprint.core.errors import FileError, ParameterError
 from imprint.kernels.cpu import available_cpus
 from imprint.paper import chosen
@@ -31,18 +30,24 @@ from imprint.study.plan import Estimate, check_size, estimate
 from imprint.study.run import source_of
 from imprint.study.store import Store
 
+PLAN = {
+    "experiments named": "{experiments:,}",
+    "left out by rules": "{left_out:,}",
+    "not finished yet": "{to_do:,}",
+    "distinct computations": "{computations:,}",
+    "units of work": "{units:,}",
+    "time, roughly": "{seconds:,.0f} s",
+    "memory of a worker, roughly": "{megabytes:,.0f} MB",
+}
+
 
 def run(
     study: str = Argument(
         metavar="FILE|NAME", help="A .yaml or .py file; or a study of the paper, see `imprint list studies`."
     ),
     out: Path | None = Option(None, "--out", "-o", metavar="DIR", help="The folder of the results."),
-    embeddings: Path | None = Option(
-        None, metavar="DIR", help="Packs BACKBONE-DATASET.npz. [default: that of the study]"
-    ),
-    workers: int | None = Option(
-        None, min=1, help="Number of processes. [default: one per core, or one for little work]"
-    ),
+    embeddings: Path | None = Option(None, metavar="DIR", help="Packs BACKBONE-DATASET.npz. [default: the study's]"),
+    workers: int | None = Option(None, min=1, help="Number of processes. [default: one per core; one for little work]"),
     engine: str = options.ENGINE,
     limit: int = Option(2_000_000, min=1, help="Maximum number of experiments that a study may name."),
     dry: bool = Option(False, "--dry", help="Print the plan without running it."),
@@ -98,9 +103,7 @@ def report(
     ),
     metric: str = Option("accuracy", help="accuracy, macro_f1 or weighted_f1."),
     best: int = Option(10, min=2, max=50, help="Number of methods that the diagram compares."),
-    to: Path | None = Option(
-        None, metavar="DIR", help="The folder of the report. [default: `report` in the first DIR]"
-    ),
+    to: Path | None = Option(None, metavar="DIR", help="The folder of the report. [default: `report` in DIR]"),
     json: bool = options.JSON,
 ) -> None:
     """Report on a study.
@@ -132,13 +135,7 @@ def report(
 
 def export(
     folder: Path = Argument(metavar="DIR", help="The results of studies."),
-    output: Path | None = Option(
-        None,
-        "--output",
-        "-o",
-        metavar="FILE",
-        help="A .parquet or .csv file. [default: `results.parquet` in DIR]",
-    ),
+    output: Path | None = options.output("A .parquet or .csv file. [default: `results.parquet` in DIR]", None),
     json: bool = options.JSON,
 ) -> None:
     """Write every result to one Parquet or CSV file.
@@ -174,20 +171,11 @@ def _show_plan(studies: Sequence[tuple[Study, Path | None]], workers: int, limit
         check_size(study, limit)
         done = Store(out).done() if out is not None else set()
         parts.append(estimate(plan(study, source_of(study), done, limit), workers))
-    sums = {name: sum(getattr(part, name) for part in parts) for name in Estimate._fields}
-    total = Estimate(**{**sums, "memory": max((part.memory for part in parts), default=0.0)})
+    total = {name: sum(getattr(part, name) for part in parts) for name in Estimate._fields}
+    total["memory"] = max((part.memory for part in parts), default=0.0)
     if json:
-        terminal.emit(total._asdict())
-        return
-    lines = [
-        ("experiments named", f"{total.experiments:,}"),
-        ("left out by rules", f"{total.left_out:,}"),
-        ("not finished yet", f"{total.to_do:,}"),
-        ("distinct computations", f"{total.computations:,}"),
-        ("units of work", f"{total.units:,}"),
-        ("time, roughly", f"{total.seconds:,.0f} s"),
-        ("memory of a worker, roughly", f"{total.memory / 1e6:,.0f} MB"),
-    ]
+        return terminal.emit(total)
+    lines = [(what, text.format(**total, megabytes=total["memory"] / 1e6)) for what, text in PLAN.items()]
     terminal.table(["what", "how much"], lines, right=["how much"])
 
 
@@ -213,8 +201,7 @@ def _report_paper(folders: Sequence[Path], to: Path, json: bool) -> None:
     files = write_page(runs, to)
     if json:
         claims = [{"run": r.name, "study": s.name, **asdict(c)} for r in runs for s in r.sections for c in s.claims]
-        terminal.emit({"files": [str(f) for f in files], "claims": claims})
-        return
+        return terminal.emit({"files": [str(f) for f in files], "claims": claims})
     _show_claims(runs)
     terminal.note(f"Written: {files[0]}, {files[1]} and {terminal.count(len(files) - 2, 'picture')}.")
 
@@ -234,8 +221,7 @@ def _show_results(out: Path, names: Sequence[str], beside: str) -> None:
 
 def _show_table(cells: TextTable) -> None:
     terminal.table(cells.head, cells.rows, right=[h for j, h in enumerate(cells.head) if cells.right_aligned(j)])
-    if cells.caption:
-        terminal.note(cells.caption)
+    terminal.note(cells.caption or None)
 
 
 def _show_claims(runs: Sequence[Run]) -> None:

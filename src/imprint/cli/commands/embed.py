@@ -11,11 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from typer import Option
 
-from imprint.cli import _options as options
-from imprint.cli import _terminal as terminal
-from imprint.cli._files import check_home, check_writable
+from imprint.cli import files, options, terminal
 from imprint.core.errors import FileError, ParameterError
 from imprint.core.files.atomic import atomic_write
 from imprint.datasets import SPLITS, Split
@@ -31,7 +28,7 @@ ARRAYS = {f"{split}{what}" for split in SPLITS for what in ("", "_labels", "_nam
 
 def command(
     data: str = options.DATA,
-    output: Path = Option(..., "--output", "-o", metavar="FILE", help="The .npz file to write."),
+    output: Path = options.output("The .npz file to write."),
     tree: bool | None = options.TREE,
     *,
     columns: options.DataColumns,
@@ -39,10 +36,10 @@ def command(
     engine: str = options.ENGINE,
     json: bool = options.JSON,
 ) -> int:
-    check_writable(output, _is_pack, "imprint embed did not write it")
+    files.check_writable(output, _is_pack, "imprint embed did not write it")
     if output.suffix != ".npz":
         raise FileError(f"Cannot write {output}: its name must end in .npz.")
-    check_home(advice="")
+    files.check_home(advice="")
     check_engine(engine)
     cores = (network.threads or 1) if engine == "ray" else network.threads  # Ray starts one process per core of a node
     embedder = BackboneEmbedder(network.backbone, True, network.device, cores)

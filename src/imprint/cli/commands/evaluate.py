@@ -9,10 +9,8 @@ from pathlib import Path
 from typer import Option
 
 from imprint import datasets
-from imprint.cli import _learn
-from imprint.cli import _options as options
-from imprint.cli import _terminal as terminal
-from imprint.cli._terminal import percent
+from imprint.cli import learn, options, terminal
+from imprint.cli.terminal import percent
 from imprint.core.files.atomic import atomic_write
 from imprint.evaluation import Evaluation
 from imprint.evaluation.labelled_rows import all_splits, count_training_rows, gather
@@ -28,9 +26,7 @@ def command(
     file: Path = options.MODEL,
     data: str = options.DATA,
     page: Path | None = options.PAGE,
-    train: str | None = Option(
-        None, metavar="DATA", help="The training data, so that the page can show the closest training inputs."
-    ),
+    train: str | None = Option(None, metavar="DATA", help="The training data, whose closest inputs the page shows."),
     *,
     columns: options.TagColumns,
     network: options.NetworkOfModel,
@@ -48,7 +44,7 @@ def command(
     if known:
         count = f"{known:,}" if exact else f"At least {known:,}"
         terminal.note(f"{count} of these rows are training data; use held-out data.")
-    result, title = _learn.evaluate(model, rows), f"{file.name} on {rows.title}"
+    result, title = learn.evaluate(model, rows), f"{file.name} on {rows.title}"
     if json:
         terminal.emit(result.as_json())
     elif isinstance(result, TagEvaluation):

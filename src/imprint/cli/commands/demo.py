@@ -9,9 +9,7 @@ from statistics import fmean
 
 from typer import Option
 
-from imprint.cli import _options as options
-from imprint.cli import _terminal as terminal
-from imprint.cli._files import check_home
+from imprint.cli import files, options, terminal
 from imprint.core.files.atomic import make_folder
 from imprint.demo import Findings, explore, write_page
 from imprint.demo.findings import CURVES, SHOTS, TASKS
@@ -26,7 +24,7 @@ def command(
 ) -> None:
     make_folder(out)
     if cache:
-        check_home()
+        files.check_home()
     with terminal.progress_bars() as bars:
         findings = explore(seeds, cache, bars.embedding(), bars.step)
     page, c = write_page(findings, out), findings.comparison

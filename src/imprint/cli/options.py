@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, fields, is_dataclass
 from functools import wraps
+from importlib import import_module
 from inspect import Parameter, Signature, signature
 from pathlib import Path
 from typing import Any
@@ -10,14 +11,7 @@ from typing import Any
 from typer import Argument, Option
 
 from imprint import recipes
-from imprint.cli._files import check_model, check_page
-
-
-def _backbones() -> list[str]:
-    from imprint import backbones  # loads NumPy
-
-    return backbones.names()
-
+from imprint.cli.files import check_model, check_page
 
 MODEL = Argument(metavar="FILE", help="A model that `imprint fit` wrote.", callback=check_model)
 DATA_HELP = (
@@ -38,24 +32,24 @@ BACKBONE = Option(
     "-b",
     help="Network, see `imprint list backbones`. [default: efficientnet_lite0 for pictures, minilm for texts, yamnet "
     "for sounds]",
-    autocompletion=_backbones,
+    autocompletion=lambda: import_module("imprint.backbones").names(),  # loads NumPy
 )
 MOVED_BACKBONE = Option(
     None, "--backbone", "-b", help="New path of the model's backbone (onnx:FILE), if its file has moved."
 )
-RECIPE = Option(
-    None,
-    "--recipe",
-    "-r",
-    help="A method by name, see `imprint list recipes`. [default: kernel]",
-    autocompletion=recipes.names,
-)
+RECIPE_HELP = "A method by name, see `imprint list recipes`. [default: kernel]"
+RECIPE = Option(None, "--recipe", "-r", help=RECIPE_HELP, autocompletion=recipes.names)
 DEVICE = Option("cpu", help="Device of the backbone: cpu or cuda.")
 THREADS = Option(None, min=1, help="Maximum number of cores for the backbone. [default: all]")
 ENGINE = Option("local", help="local, or ray: the cluster at RAY_ADDRESS.")
-CACHE = Option(True, "--cache/--no-cache", help="Cache embeddings, so that repeated runs are fast.")
+CACHE = Option(True, help="Cache embeddings, so that repeated runs are fast.")
 JSON = Option(False, "--json", help="JSON on standard output, for programs.")
 PAGE = Option(None, metavar="FILE", help="Write the result as one HTML page.", callback=check_page)
+
+
+def output(help: str, default: Any = ...) -> Any:
+    """The option `--output`, which is required if it has no default."""
+    return Option(default, "--output", "-o", metavar="FILE", help=help)
 
 
 @dataclass
@@ -64,7 +58,7 @@ class DataColumns:
 
     labels: Path | None = Option(None, metavar="FILE", help="One label per row, for a .npy file of embeddings.")
     label_column: str | None = Option(
-        None, metavar="NAME", help="The column of labels in a table; several, as NAME,NAME: tags. [default: label]"
+        None, metavar="NAME", help="The column of labels in a table; several (tags) as NAME,NAME. [default: label]"
     )
     text_column: str | None = TEXT_COLUMN
 

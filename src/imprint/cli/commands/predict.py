@@ -12,14 +12,9 @@ from typer import Argument, Option
 
 from imprint.calibration import CrossValidation
 from imprint.calibration.caveats import p_value_caveat
-from imprint.cli import _options as options
-from imprint.cli import _terminal as terminal
-from imprint.cli._files import check_csv
-from imprint.cli._inputs import STANDARD_INPUT, relative_names
-from imprint.cli._inputs import inputs as read_inputs
-from imprint.cli._sorting import copy_files, folder_of
-from imprint.cli._terminal import percent
-from imprint.cli.watch import monitor_stream
+from imprint.cli import files, inputs, options, sorting, terminal
+from imprint.cli.commands.watch import monitor_stream
+from imprint.cli.terminal import percent
 from imprint.core.errors import ParameterError, UnreadableInput
 from imprint.datasets.tables import read_rows, table_suffix
 from imprint.imprinter import Imprinter
@@ -38,7 +33,7 @@ KNOWN = "known: conformal p-value of belonging to one of the classes; below {0:g
 
 def command(
     file: Path = options.MODEL,
-    inputs: list[str] = Argument(
+    arguments: list[str] = Argument(
         metavar="INPUT",
         help="Files or folders of them; texts, or a table of them; a table of embeddings; - reads standard input: one "
         "text or path per line, or one picture. A word that exists as a file, or ends like one, is a file.",
@@ -53,12 +48,12 @@ def command(
     ),
     top: int = Option(3, min=1, help="Number of classes to show for each input."),
     level: int | None = Option(
-        None, metavar="N", min=1, help="Answer with the node at level N of a tree of classes; 1 is the top."
+        None, metavar="N", min=1, help="Answer with the node at level N of a tree; 1 is the top."
     ),
     why: bool = Option(False, "--why", help="Show the proxies that contribute most, and a training input of each."),
     csv: bool = Option(False, "--csv", help="CSV on standard output; to the rows of a table, columns are appended."),
     sort_into: Path | None = Option(
-        None, metavar="DIR", help="Copy every file into the sub-folder of its class; overwrites nothing."
+        None, metavar="DIR", help="Copy each file into a folder per class; never overwrite."
     ),
     link: bool = Option(False, "--link", help="With --sort-into: link instead of copying."),
     text: bool = Option(False, "--text", help="Every INPUT is a text, even if it looks like a file."),
@@ -68,7 +63,7 @@ def command(
     network: options.NetworkOfModel,
 ) -> int:
     if csv and not text:
-        check_csv("predict", inputs)
+        files.check_csv("predict", arguments)
     model = Imprinter.load(file, **vars(network))
     head, kind = model.state.head, model.embedder.kind
     if sort_into is not None and head.tags:
@@ -78,7 +73,7 @@ def command(
     if level is not None:
         model.tree.level(level)  # raises before the work if the tree has no such level
     with terminal.progress_bars() as bars:
-        split = read_inputs(inputs, kind, text_column, text)
+        split = inputs.read_inputs(arguments, kind, text_column, text)
         embedded = model.look(split, bars.embedding())
     if not len(embedded.X):
         raise UnreadableInput(embedded.skipped[0].name, embedded.skipped[0].reason)
@@ -90,20 +85,20 @@ def command(
             answer["why"] = [{"label": r.label, model.measure: r.value, "picture": r.picture} for r in reasons]
     if json:
         terminal.emit(answers)
-    elif csv and not text and table_suffix(inputs[0]):
-        _write_csv(answers, Path(inputs[0]), readable)
+    elif csv and not text and table_suffix(arguments[0]):
+        _write_csv(answers, [values for _, values in read_rows(Path(arguments[0]))], readable)
     elif csv:
-        _write_csv(answers)
+        _write_csv(answers, [{"path": answer["path"]} for answer in answers], range(len(answers)))
     else:
-        captions = split.captions if kind.typed else relative_names(split.names, inputs)
+        captions = split.captions if kind.typed else inputs.relative_names(split.names, arguments)
         _show(answers, [captions[i] for i in readable], model.measure, unknown)
     if sort_into is not None:
-        copied = copy_files(((a["path"], folder_of(sort_into, _class_of(a))) for a in answers), link)
+        copied = sorting.copy_files(((a["path"], sorting.folder_of(sort_into, _class_of(a))) for a in answers), link)
         terminal.note(f"{sort_into}: {terminal.count(copied, 'file')} {'linked' if link else 'copied'}.")
     folds = head.imprinted.folds
     if unknown is not None and isinstance(folds, CrossValidation):
         terminal.note(p_value_caveat(folds, unknown, kind.plural, "use --unknown"))
-    if STANDARD_INPUT in inputs and model.calibrated:
+    if inputs.STANDARD_INPUT in arguments and model.calibrated:
         monitor_stream(model, answers)
     return terminal.skipped(embedded.skipped)
 
@@ -150,25 +145,23 @@ def _described(answer: dict[str, Any]) -> tuple[str, str, str]:
     return label, probability, ", ".join(shown)
 
 
-def _write_csv(answers: list[dict[str, Any]], table: Path | None = None, readable: Sequence[int] = ()) -> None:
-    """The answers as CSV: next to their paths, or as further columns of the readable rows of the user's table."""
-    added = ["label", "probability", "known", *(["node"] if "node" in answers[0] else [])]
-    cells = [_csv_cells(answer) for answer in answers]
-    if table is None:
-        terminal.write_csv([["path", *added], *([answer["path"], *row] for answer, row in zip(answers, cells))])
-        return
-    rows, cells_of = [values for _, values in read_rows(table)], dict(zip(readable, cells))
-    columns = list(dict.fromkeys(name for values in rows for name in values))
+def _write_csv(answers: list[dict[str, Any]], rows: list[dict[str, Any]], numbers: Sequence[int]) -> None:
+    """Rows, such as those of a user's table, as CSV, with the answers for some of them, by number, appended."""
+    cells = dict(zip(numbers, map(_csv_cells, answers)))
+    columns = list(dict.fromkeys(name for row in rows for name in row))
+    added = list(cells[numbers[0]])
     header = [*columns, *(f"predicted_{name}" if name in columns else name for name in added)]
-    empty = [None] * len(added)
-    lines = [[*map(values.get, columns), *cells_of.get(i, empty)] for i, values in enumerate(rows)]
+    lines = [[*map(row.get, columns), *map(cells.get(i, {}).get, added)] for i, row in enumerate(rows)]
     terminal.write_csv([header, *lines])
 
 
-def _csv_cells(answer: dict[str, Any]) -> list[Any]:
+def _csv_cells(answer: dict[str, Any]) -> dict[str, Any]:
     """The label, probability and p-value of an answer, and the node of a rejected one; None where there is none."""
-    probability = None if answer["label"] is None else answer["probability"]
-    if answer["label"] is not None and "labels" in answer:
-        probability = "|".join(str(guess["probability"]) for guess in answer["labels"])
-    node = [answer["node"] and answer["node"]["label"]] if "node" in answer else []
-    return [answer["label"], probability, answer["known"], *node]
+    cells = {name: answer[name] for name in ("label", "probability", "known")}
+    if "labels" in answer:
+        cells["probability"] = "|".join(str(guess["probability"]) for guess in answer["labels"])
+    if answer["label"] is None:
+        cells["probability"] = None
+    if "node" in answer:
+        cells["node"] = answer["node"] and answer["node"]["label"]
+    return cells

@@ -10,9 +10,7 @@ from pathlib import Path
 
 from typer import Argument, Option
 
-from imprint.cli import _options as options
-from imprint.cli import _terminal as terminal
-from imprint.cli._files import check_model
+from imprint.cli import files, options, terminal
 from imprint.core.extras import installed, missing
 
 
@@ -21,7 +19,7 @@ def command(
         None,
         metavar="MODEL",
         help="A model that `imprint fit` wrote, or a folder with one sub-folder of pictures per class.",
-        callback=check_model,
+        callback=files.check_model,
     ),
     port: int | None = Option(None, help="The port. [default: the first free one from 8470 on]", min=0, max=65535),
     open_browser: bool = Option(True, "--open/--no-open", help="Open the page in a browser."),
@@ -29,9 +27,7 @@ def command(
     backbone: str | None = options.BACKBONE,
     recipe: str | None = options.RECIPE,
     label_studio: bool = Option(
-        False,
-        "--label-studio",
-        help="Also serve as a machine-learning backend of Label Studio (LABEL_STUDIO_URL, LABEL_STUDIO_API_KEY).",
+        False, "--label-studio", help="Also be an ML backend of Label Studio (LABEL_STUDIO_URL, LABEL_STUDIO_API_KEY)."
     ),
     tree: bool | None = options.TREE,
     threads: int | None = options.THREADS,

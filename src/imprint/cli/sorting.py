@@ -17,11 +17,19 @@ def copy_files(files: Iterable[tuple[str, Path]], link: bool = False) -> int:
     A file whose folder has an identical one is left out; if a different one has its name, a number is appended.
     """
     new = 0
-    for name, folder in files:
+    for source, folder in ((Path(name), folder) for name, folder in files):
         with reporting("write", folder):
             folder.mkdir(parents=True, exist_ok=True)
-            new += _put(Path(name), folder, link)
+            targets = (folder / (f"{source.stem}-{n}{source.suffix}" if n else source.name) for n in count())
+            target = next(path for path in targets if not os.path.lexists(path) or _identical(source, path))
+            if not os.path.lexists(target):
+                os.symlink(source.resolve(), target) if link else _copy(source, target)
+                new += 1
     return new
+
+
+def _identical(source: Path, path: Path) -> bool:
+    return path.exists() and filecmp.cmp(source, path, shallow=False)
 
 
 def folder_of(root: Path, label: object) -> Path:
@@ -37,18 +45,6 @@ def folder_name(label: str) -> str:
     """
     name = "".join("_" if c in '/\\\\:*?"<>|' or not c.isprintable() else c for c in label).strip() or "_"
     return "_" * len(name) if set(name) == {"."} else name[:200]
-
-
-def _put(source: Path, folder: Path, link: bool) -> bool:
-    """Copy or link a file under its name, or the first numbered one that is free; whether it was not there yet."""
-    targets = (folder / (f"{source.stem}-{n}{source.suffix}" if n else source.name) for n in count())
-    for target in targets:
-        if not os.path.lexists(target):
-            os.symlink(source.resolve(), target) if link else _copy(source, target)
-            return True
-        if target.exists() and filecmp.cmp(source, target, shallow=False):
-            break
-    return False
 
 
 def _copy(source: Path, target: Path) -> None:
