@@ -90,7 +90,9 @@ def test_a_budget_of_proxies_replaces_the_recipes_own(imprint, photos):
     assert "kmeans(k=3)" in repr(Imprinter.load("m.imprint"))
     imprint("fit", photos, "-o", "n.imprint", "-b", "raw", "--generator", "kmedoids(k=9)", "--proxies", "2")
     assert "kmedoids(k=2)" in repr(Imprinter.load("n.imprint"))
-    imprint("fit", photos, "-o", "x.imprint", "-b", "raw", "-r", "qi2018", "--proxies", "2").refused("mean has no parameter k")
+    imprint("fit", photos, "-o", "x.imprint", "-b", "raw", "-r", "qi2018", "--proxies", "2").refused(
+        "mean has no parameter k"
+    )
 
 
 def test_embed_writes_both_splits(imprint):
@@ -220,3 +222,14 @@ def test_fit_announces_the_train_and_test_parts_before_it_starts(imprint, photos
     assert first.endswith("(both), by raw.")
     assert second == "The data have a train and a test part: this uses train; test is for evaluation."
     assert any(line.startswith("On the test part: ") for line in rest)
+
+
+def test_fit_names_the_inputs_of_the_test_part_that_cannot_be_read(imprint, photos, tmp_path):
+    for part in ("train", "test"):
+        shutil.copytree(photos, tmp_path / "both" / part)
+    bad = tmp_path / "both" / "test" / "dark" / "bad.png"
+    bad.write_bytes(b"nothing")
+    done = imprint("fit", tmp_path / "both", "-o", tmp_path / "m.imprint", *RAW)
+    assert done.code == 1
+    assert f"Skipped {bad}: " in done.err
+    assert "On the test part: 100.0 % correct, 15 of 15." in done.err

@@ -32,7 +32,7 @@ class Parts:
         None, help="How proxies are computed, such as 'kmeans(k=5)'. [default: the recipe's]"
     )
     aggregator: str | None = Option(
-        None, help="How classes are scored, such as 'nearest(m=3)'. [default: the recipe's]"
+        None, help="How proxies score classes, such as 'nearest(m=3)'. [default: the recipe's]"
     )
     norm_pre: str | None = Option(None, help="Normalisation of training embeddings: none or l2.")
     norm_post: str | None = Option(None, help="Normalisation of proxies: none, l2 or quantile.")
