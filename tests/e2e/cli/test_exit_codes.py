@@ -9,8 +9,8 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from imprint.cli.run import SUMMARIES, load_command
 from imprint.cli.commands.study import _show_summary
+from imprint.cli.run import SUMMARIES, load_command
 from imprint.embeddings import write_pack
 
 RAW = ("--backbone", "raw")
