@@ -30,20 +30,9 @@ class ClassState(NamedTuple):
     sums: State
 
 
-def _normaliser(spec: Any, position: str) -> Normaliser:
-    norm = normalisers.family.resolve(spec)
-    if position not in norm.positions:
-        usable = [n for n in normalisers.family.names() if position in normalisers.family.load(n).positions]
-        raise ParameterError(
-            f"norm_{position}={str(norm)!r}: {norm} works only as "
-            f"{' or '.join('norm_' + p for p in norm.positions)}; norm_{position} takes {', '.join(usable)}."
-        )
-    return norm
-
-
 @dataclass(frozen=True, kw_only=True)
 class Method:
-    """A method of the framework. `Method.of` constructs it from texts or components."""
+    """Five components that work together; `Method.of` also accepts their texts."""
 
     norm_pre: Normaliser
     generator: Generator
@@ -52,22 +41,27 @@ class Method:
     aggregator: Aggregator
 
     def __post_init__(self) -> None:
+        for position in POSITIONS:
+            norm = getattr(self, f"norm_{position}")
+            if position not in norm.positions:
+                family = normalisers.family
+                usable = [n for n, cls in zip(family.names(), family) if position in cls.positions]
+                raise ParameterError(
+                    f"norm_{position}={str(norm)!r}: {norm} works only as "
+                    f"{' or '.join('norm_' + p for p in norm.positions)}; norm_{position} takes {', '.join(usable)}."
+                )
         if self.aggregator.needs_points and not self.generator.points:
             rule = "decides by distances, but these proxies are directions, not points; use a generator of points"
             raise ParameterError(f"{self.generator} with {self.aggregator}: {self.aggregator} {rule}.")
 
     @classmethod
-    def of(cls, *, generator: Any, aggregator: Any, **norms: Any) -> "Method":
+    def of(cls, **parts: Any) -> "Method":
         """The method of five components, each given as a component or as text such as `kmeans(k=20)`.
 
         >>> print(Method.of(norm_pre="l2", generator="mean", norm_post="l2", norm_inf="l2", aggregator="max"))
         l2 / mean / l2 / l2 / max
         """
-        return cls(
-            generator=generators.family.resolve(generator),
-            aggregator=aggregators.family.resolve(aggregator),
-            **{f"norm_{p}": _normaliser(norms[f"norm_{p}"], p) for p in POSITIONS},
-        )
+        return cls(**{part: FAMILIES[part].resolve(component) for part, component in parts.items()})
 
     def __str__(self) -> str:
         return " / ".join(str(getattr(self, part)) for part in PARTS)
@@ -84,36 +78,31 @@ class Method:
     def summarise(
         self, parts: Sequence[Array], seed: int, labels: Sequence[object], weights: Sequence[Array] | None = None
     ) -> list[ClassState]:
-        """The states of new classes, each from its rows, their weights and the random numbers of (seed, label)."""
+        """The state of each new class, from its rows, their weights and the random numbers of (seed, label)."""
         if not parts:
             return []
         if is_torch(parts[0]) and not self.generator.takes_tensors:
             raise ParameterError(f"{self.generator}: it does not compute on tensors of this device; give X.cpu().")
         scaled, rngs = [self.norm_pre.apply(X) for X in parts], [class_rng(seed, label) for label in labels]
-        if weights is not None:
-            self._check_takes_weights()
-        summaries = self.generator.summarise_all(scaled, rngs, *([] if weights is None else [weights]))
-        each = zip(parts, scaled, summaries, [None] * len(parts) if weights is None else weights)
-        return [ClassState(self._finite(s), self.sums(X, N, weight)) for X, N, s, weight in each]
+        given = self._optional(weights)
+        summaries = map(self._finite, self.generator.summarise_all(scaled, rngs, *given))
+        return list(map(ClassState, summaries, map(self.sums, parts, scaled, *given)))
 
     def extend(self, state: ClassState, X: Array, seed: int, label: object, weight: Array | None = None) -> ClassState:
         """The state of a class after more rows."""
-        if weight is not None:
-            self._check_takes_weights()
         X = to_numpy(X)  # the stored rows are NumPy arrays
-        scaled = self.norm_pre.apply(X)
-        more, rng = self.sums(X, scaled, weight), class_rng(seed, label)
-        extended = self.generator.extend(state.summary, scaled, rng, *([] if weight is None else [weight]))
-        return ClassState(self._finite(extended), self._finite(self.aggregator.merge([state.sums, more])))
+        scaled, generator = self.norm_pre.apply(X), self.generator
+        summary = generator.extend(state.summary, scaled, class_rng(seed, label), *self._optional(weight))
+        sums = self.aggregator.merge([state.sums, self.sums(X, scaled, weight)])
+        return ClassState(self._finite(summary), self._finite(sums))
 
     def weights(self, states: Sequence[State], arrival: Sequence[int], dtype: Any) -> tuple[Array, list[int]]:
         """The normalised proxies, sorted by class, and their number in each class.  # (p, d), (C,)
 
         `arrival` lists the classes in the order in which they were imprinted.
         """
-        raw = self.generator.proxies(states)
-        sizes = [len(w) for w in raw]
-        W = np.concatenate(raw)
+        parts = self.generator.proxies(states)
+        sizes, W = [len(part) for part in parts], np.concatenate(parts)
         if W.dtype != dtype or not isinstance(self.generator, PerClassGenerator):  # else the states were checked
             with np.errstate(over="ignore"):
                 W = self._finite({"": W.astype(dtype, copy=False)})[""]
@@ -133,11 +122,15 @@ class Method:
             raise ParameterError(f"{self.generator}: the rows are too large to calculate with; scale them down.")
         return arrays
 
-    def _check_takes_weights(self) -> None:
+    def _optional(self, weights: Any) -> tuple[Any, ...]:
+        """The weights as one argument, if there are any; refused if the generator has no such parameter."""
+        if weights is None:
+            return ()
         if not self.generator.takes_weights:
             raise ParameterError(f"{self.generator}: it does not take row weights; leave sample_weight out.")
+        return (weights,)
 
     def sums(self, X: Array, scaled: Array, weight: Array | None = None) -> State:
         """The aggregator's statistics of the rows of a class, given before and after `norm_pre`."""
         queries = scaled if self.norm_inf == self.norm_pre else self.norm_inf.apply(X)
-        return self.aggregator.sums(scaled, queries, *([] if weight is None else [weight]))
+        return self.aggregator.sums(scaled, queries, *self._optional(weight))

@@ -134,7 +134,7 @@ def test_normaliser_is_pure_and_treats_rows_alone_where_it_says_so(n, dtype, awk
 def test_the_graph_of_a_normaliser_is_right(n, dtype, awkward):
     g, X = Graph(), awkward[0].astype(dtype)
     result = n.graph(g, "x", dtype)
-    assert (n.in_words() == "") <= np.array_equal(n.apply(X), X), "without a word nothing is done"
+    assert (n.use == "") <= np.array_equal(n.apply(X), X), "without a word nothing is done"
     if result is not None:
         (found,) = run(g, {"x": X}, [result])
         np.testing.assert_allclose(found, n.apply(X), rtol=1e-5, atol=1e-6)

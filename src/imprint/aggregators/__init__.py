@@ -1,4 +1,4 @@
-"""How proxies decide: from queries to one score per class."""
+"""Aggregators: from queries and proxies to one score per class."""
 
 from imprint.aggregators._base import Aggregator
 from imprint.core.family import Family

@@ -57,7 +57,7 @@ class Portable(NamedTuple):
 def portable(head: Decider, origin: Origin | None) -> Portable:
     """A head for other programs; refused if one of its components does not describe itself as arrays."""
     aggregator, norm, dtype = head.aggregator, head.norm_inf, head.proxies.weights.dtype
-    facts, first = aggregator.facts(head.proxies, head.prepared), norm.in_words()
+    facts, first = aggregator.facts(head.proxies, head.prepared), norm.use
     if facts is None or first is None:
         part = aggregator if facts is None else norm
         raise ParameterError(f"export: {part} does not describe itself as arrays, so it cannot be exported.")

@@ -1,6 +1,7 @@
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from inspect import signature
 from typing import ClassVar
 
 import numpy as np
@@ -9,65 +10,72 @@ from imprint.core.component import Component
 from imprint.core.layout import COUNTED, SMALLEST_MASS, Entry, Layout
 from imprint.core.types import Array, State
 
-ROWS = Entry("p d")
-MASS = Entry("p", least=SMALLEST_MASS, most=COUNTED)
-SPREAD = Entry("p", least=0)
+ROWS = {"rows": Entry("p d")}
+
+
+def clusters(count: str = "p") -> dict[str, Entry]:
+    """The layout of a state with this number of proxies, which represent clusters of rows."""
+    mass, spread = Entry(count, least=SMALLEST_MASS, most=COUNTED), Entry(count, least=0)
+    return {"rows": Entry(f"{count} d"), "mass": mass, "spread": spread}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Generator(Component):
-    """Turn the embeddings of classes into proxies, in two steps.
+    """Computes proxies (prototypes) from the embeddings of classes, in two steps.
 
-    `summarise` reduces the rows of one class to a state; `proxies` turns the states of all classes of a task into
-    weights. A state may hold `mass` and `spread`, one number for each proxy: how many rows it
-    represents and their mean squared distance to it. Without them a proxy represents one row, itself. `weight` holds
-    one positive number per row: a row of weight 2 counts as two equal rows.
+    `summarise` reduces the rows of one class to a state. `proxies` turns the states of all classes into proxies. A
+    state may hold `mass` and `spread`, one number per proxy: the number of rows that the proxy represents, and their
+    mean squared distance to it. Without them, each proxy represents one row, itself.
+
+    A generator that supports row weights has the additional parameter `weight: Array | None = None` in `summarise` and
+    `extend`, with one positive number per row. A row of weight 2 counts as two equal rows.
     """
 
     family: ClassVar[str] = "imprint.generators"
     points: ClassVar[bool] = True
-    """Whether proxies are points of the embedding space, so that distances to them mean something."""
-    exact_extension: ClassVar[bool] = False
-    """Whether extending a class gives what all its rows at once would give, up to rounding."""
+    """Whether proxies are points of the embedding space, to which distances can be measured; else directions."""
     takes_tensors: ClassVar[bool] = False
-    """Whether `summarise` computes on torch tensors where they lie; states are always NumPy arrays."""
-    takes_weights: ClassVar[bool] = False
-    """Whether `summarise` and `extend` accept `weight`."""
+    """Whether `summarise` computes on torch tensors, on their device; states are always NumPy arrays."""
     layout: ClassVar[Layout | None] = None
-    """What a state looks like; a saved one that does not fit is refused. None: any finite arrays."""
+    """The arrays of a state; a file whose states differ is refused. None accepts any finite arrays."""
+
+    @property
+    def takes_weights(self) -> bool:
+        """Whether rows may have weights."""
+        return "weight" in signature(self.summarise).parameters
 
     @abstractmethod
-    def summarise(self, X: Array, rng: "np.random.Generator", weight: Array | None = None) -> State:
-        """The state of one class.  # X: (n, d), n >= 1; weight: (n,)"""
+    def summarise(self, X: Array, rng: "np.random.Generator") -> State:
+        """The state of one class.  # X: (n, d), n >= 1"""
 
     @abstractmethod
-    def extend(self, state: State, X: Array, rng: "np.random.Generator", weight: Array | None = None) -> State:
-        """The state after more rows of the same class; `rng` starts as it did for `summarise`."""
+    def extend(self, state: State, X: Array, rng: "np.random.Generator") -> State:
+        """The state after more rows of the class; `rng` starts from the same seed as for `summarise`."""
 
     @abstractmethod
     def proxies(self, states: Sequence[State]) -> list[Array]:
-        """The proxies of every class, each (p_c, d) with p_c >= 1."""
+        """The proxies of each class, (p_c, d) with p_c >= 1."""
 
     def summarise_all(
-        self,
-        parts: Sequence[Array],
-        rngs: "Sequence[np.random.Generator]",
-        weights: Sequence[Array] | None = None,
+        self, parts: Sequence[Array], rngs: "Sequence[np.random.Generator]", *weights: Sequence[Array]
     ) -> list[State]:
-        """The states of several classes: those of `summarise`, bit for bit, computed together where that is faster."""
-        if weights is None:
-            return [self.summarise(X, rng) for X, rng in zip(parts, rngs)]
-        return [self.summarise(X, rng, weight) for X, rng, weight in zip(parts, rngs, weights)]
-
-
-def masses(X: Array, weight: Array | None) -> Array:
-    """How many rows each row counts as: its weight, or one.  # (n,) float64"""
-    return np.ones(len(X)) if weight is None else np.asarray(weight, dtype=np.float64)
+        """The states of several classes, identical to those of `summarise`; override it to compute them together."""
+        return [self.summarise(*arguments) for arguments in zip(parts, rngs, *weights)]
 
 
 @dataclass(frozen=True, kw_only=True)
 class PerClassGenerator(Generator):
-    """A generator that treats every class alone: the state already holds the proxies, as `rows`."""
+    """A generator whose proxies of a class depend only on that class: they are the `rows` of its state."""
 
     def proxies(self, states: Sequence[State]) -> list[Array]:
         return [state["rows"] for state in states]
+
+
+def masses(X: Array, weight: Array | None) -> Array:
+    """The weights of rows, by default one.  # (n,) float64"""
+    return np.ones(len(X)) if weight is None else np.asarray(weight, dtype=np.float64)
+
+
+def append(rows: Array, mass: Array, X: Array, weight: Array | None) -> tuple[Array, Array]:
+    """Rows and their masses, followed by new rows and their weights.  # (n, d), (n,)"""
+    return np.concatenate([rows, X]), np.concatenate([mass, masses(X, weight)])

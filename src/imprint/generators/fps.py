@@ -1,10 +1,8 @@
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
 from imprint.core.component import param
-from imprint.core.layout import Layout
 from imprint.core.types import Array, State
 from imprint.generators._base import ROWS, PerClassGenerator
 from imprint.kernels.medoids import farthest_points
@@ -12,15 +10,16 @@ from imprint.kernels.medoids import farthest_points
 
 @dataclass(frozen=True, kw_only=True)
 class FPS(PerClassGenerator):
-    """Farthest-point sampling: from a random row on, always the row farthest from those picked so far.
+    """k embeddings by farthest-point sampling: a random row, then repeatedly the row farthest from those chosen so far.
 
-    More rows of a known class: the search starts again from its first row among the rows picked before and the new.
-    Weights change nothing: equal rows are never both picked.
+    This is Gonzalez's greedy algorithm for the k-centre problem. Weights have no effect, because equal rows are never
+    chosen twice.
+
+    Adding rows to a class: sampling starts again from its first proxy, among its proxies and the new rows.
     """
 
-    k: int = param(20, "proxies per class, at most", ge=1)
-    takes_weights: ClassVar[bool] = True
-    layout: ClassVar[Layout | None] = {"rows": ROWS}
+    k: int = param(20, "maximum number of proxies per class", ge=1)
+    layout = ROWS
 
     def summarise(self, X: Array, rng: np.random.Generator, weight: Array | None = None) -> State:
         return {"rows": X[farthest_points(X, self.k, first=int(rng.integers(len(X))))]}

@@ -1,51 +1,46 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
 from imprint.core.arrays import to_numpy
 from imprint.core.component import param
-from imprint.core.layout import Layout
 from imprint.core.types import Array, State
-from imprint.generators._base import MASS, ROWS, SPREAD, PerClassGenerator, masses
+from imprint.generators._base import PerClassGenerator, append, clusters
 from imprint.kernels.kmeans import KMeansResult, Problem, kmeans, kmeans_many
 
 
 @dataclass(frozen=True, kw_only=True)
 class KMeans(PerClassGenerator):
-    """Centres of k clusters of the class (Lloyd's algorithm from one k-means++ start); k = 1 is the mean.
+    """The centres of k clusters of the class (k-means), a local minimum of sum_i a_i min_j |x_i - w_j|^2.
 
-    More rows of a known class: the old centres represent their rows, weighted by their number, and
-    are clustered again together with the new rows. That is close to, but not the same as, clustering all rows.
-    Weighted rows of a GPU are clustered on the host.
+    x_i are the rows, a_i their weights and w_j the centres. Lloyd's algorithm starts once, from a greedy k-means++
+    seeding. With k = 1 this is `mean`. Weighted rows on a GPU are clustered on the CPU.
+
+    Adding rows to a class: its centres, weighted by their mass, are clustered again with the new rows. This is an
+    approximation of clustering all rows.
     """
 
-    k: int = param(20, "proxies per class, at most", ge=1)
-    takes_tensors: ClassVar[bool] = True
-    takes_weights: ClassVar[bool] = True
-    layout: ClassVar[Layout | None] = {"rows": ROWS, "mass": MASS, "spread": SPREAD}
+    k: int = param(20, "maximum number of proxies per class", ge=1)
+    takes_tensors = True
+    layout = clusters()
 
     def summarise(self, X: Array, rng: np.random.Generator, weight: Array | None = None) -> State:
         return _state(kmeans(X if weight is None else to_numpy(X), self.k, rng, mass=weight))
 
     def summarise_all(
-        self,
-        parts: Sequence[Array],
-        rngs: Sequence[np.random.Generator],
-        weights: Sequence[Array] | None = None,
+        self, parts: Sequence[Array], rngs: Sequence[np.random.Generator], *weights: Sequence[Array]
     ) -> list[State]:
-        if weights is not None:
-            return super().summarise_all(parts, rngs, weights)
+        if weights:
+            return super().summarise_all(parts, rngs, *weights)
         problems = [Problem(i, self.k, rng) for i, rng in enumerate(rngs)]
         return [_state(result) for result in kmeans_many(parts, problems)]
 
     def extend(self, state: State, X: Array, rng: np.random.Generator, weight: Array | None = None) -> State:
-        rows = np.concatenate([state["rows"], X])
-        mass = np.concatenate([state["mass"], masses(X, weight)])
+        rows, mass = append(state["rows"], state["mass"], X, weight)
         result = kmeans(rows, self.k, rng, mass=mass)
-        old = np.arange(len(state["rows"]))
-        inner = np.bincount(result.labels[old], state["mass"] * state["spread"], minlength=len(result.centres))
+        cluster_of_old = result.labels[: len(state["rows"])]
+        inner = np.bincount(cluster_of_old, state["mass"] * state["spread"], minlength=len(result.centres))
         return _state(result._replace(spread=result.spread + inner / result.mass))
 
 

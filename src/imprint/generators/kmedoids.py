@@ -1,12 +1,10 @@
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
 from imprint.core.component import param
-from imprint.core.layout import Layout
 from imprint.core.types import Array, State
-from imprint.generators._base import MASS, ROWS, SPREAD, PerClassGenerator, masses
+from imprint.generators._base import PerClassGenerator, append, clusters, masses
 from imprint.kernels.cpu import one_blas_thread
 from imprint.kernels.medoids import Medoids, Pairwise, alternate, fasterpam
 
@@ -15,39 +13,38 @@ METHODS = ("fasterpam", "alternate")
 
 @dataclass(frozen=True, kw_only=True)
 class KMedoids(PerClassGenerator):
-    """k embeddings of the class with the least sum of Euclidean distances from every row to its nearest one.
+    """k embeddings of the class (medoids), a local minimum of sum_i a_i min_j |x_i - w_j|, with Euclidean distances.
 
-    `fasterpam` (Schubert and Rousseeuw 2021) swaps until no swap lowers the cost; `alternate` (Park and Jun 2009) is
-    the published study's: faster steps, worse optima. Up to 8,192 rows the distances are held (256 MiB at most);
-    above that they are recomputed block by block within the same bound: the same result, more arithmetic.
+    x_i are the rows, a_i their weights and w_j the medoids. `fasterpam` (Schubert and Rousseeuw 2021) swaps medoids
+    until no swap lowers the sum. `alternate` (Park and Jun 2009) is the algorithm of the published study: its steps are
+    faster and its optima worse. Distances are stored for up to 8,192 rows (256 MiB). With more rows they are computed
+    again in blocks; the result is the same.
 
-    More rows of a known class: the old medoids, weighted by the rows they stand for, compete with the new rows.
+    Adding rows to a class: its medoids, weighted by their mass, compete with the new rows.
     """
 
-    k: int = param(20, "proxies per class, at most", ge=1)
-    method: str = param("fasterpam", "how the medoids are searched", choices=METHODS, detail=True)
-    takes_weights: ClassVar[bool] = True
-    layout: ClassVar[Layout | None] = {"rows": ROWS, "mass": MASS, "spread": SPREAD}
+    k: int = param(20, "maximum number of proxies per class", ge=1)
+    method: str = param("fasterpam", "search algorithm", choices=METHODS, detail=True)
+    layout = clusters()
 
     def summarise(self, X: Array, rng: np.random.Generator, weight: Array | None = None) -> State:
-        return self._keep(X, masses(X, weight), np.zeros(len(X)), rng)
+        return self._state(X, masses(X, weight), np.zeros(len(X)), rng)
 
     def extend(self, state: State, X: Array, rng: np.random.Generator, weight: Array | None = None) -> State:
-        rows = np.concatenate([state["rows"], X])
-        mass = np.concatenate([state["mass"], masses(X, weight)])
-        return self._keep(rows, mass, np.concatenate([state["spread"], np.zeros(len(X))]), rng)
+        rows, mass = append(state["rows"], state["mass"], X, weight)
+        return self._state(rows, mass, np.concatenate([state["spread"], np.zeros(len(X))]), rng)
 
     def search(self, pairs: Pairwise, mass: Array, rng: np.random.Generator) -> Medoids:
-        """The medoids among rows whose distances are at hand."""
+        """The medoids of rows, given their pairwise distances."""
         return alternate(pairs, self.k, mass) if self.method == "alternate" else fasterpam(pairs, self.k, rng, mass)
 
-    def _keep(self, rows: Array, mass: Array, spread: Array, rng: np.random.Generator) -> State:
+    def _state(self, rows: Array, mass: Array, spread: Array, rng: np.random.Generator) -> State:
         with one_blas_thread():
             return medoid_state(rows, mass, spread, self.search(Pairwise(rows), mass, rng))
 
 
 def medoid_state(rows: Array, mass: Array, spread: Array, medoids: Medoids) -> State:
-    """The medoids of rows that stand for `mass` rows each, and what the medoids stand for in turn."""
+    """The state of medoids; each row may itself represent `mass` rows with a `spread` around it."""
     apart = mass * (medoids.distances**2 + spread)
     total, scatter = (np.bincount(medoids.labels, w, minlength=len(medoids.rows)) for w in (mass, apart))
     return {"rows": rows[medoids.rows], "mass": total, "spread": scatter / total}

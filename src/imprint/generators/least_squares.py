@@ -1,40 +1,34 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
 from imprint.core.component import param
 from imprint.core.errors import ParameterError
-from imprint.core.layout import COUNTED, SMALLEST_MASS, Entry, Layout
+from imprint.core.layout import Entry
 from imprint.core.types import Array, State
-from imprint.generators._base import Generator, masses
+from imprint.generators._base import Generator, clusters, masses
 from imprint.kernels.ridge import add_moments, moments, solve_ridge, total_gram
 from imprint.kernels.rows import weighted_means, weighted_rows
 
 WEIGHTINGS = ("classes", "samples")
-MOMENTS: Layout = {"data": Entry("n d", instead_of="gram"), "gram": Entry("t", instead_of="data")}
+MOMENTS = {"data": Entry("n d", instead_of="gram"), "gram": Entry("t", instead_of="data")}
 
 
 @dataclass(frozen=True, kw_only=True)
 class LeastSquares(Generator):
-    """The oracle: weights that solve a regularised least-squares problem over all classes at once.
+    """One weight vector per class from regularised least squares over all classes jointly (the oracle of the paper).
 
-    W = M^T (G / N + reg I)^-1 / C with the class means M and the sum of outer products G of all N embeddings.
-    `weighting="samples"` uses n_c / N instead of 1 / C, which is true ridge regression on one-hot targets; with
-    classes of equal size both are the same. It uses statistics across classes, so it is not an imprinting method.
+    W = M^T (G / N + reg I)^-1 / C, with the means M of C classes and the sum G of the outer products of all N rows.
+    `weighting="samples"` replaces 1 / C by n_c / N, which is ridge regression on one-hot labels; with classes of equal
+    size both are the same. This is not imprinting, because a weight vector depends on all classes. Adding rows to a
+    class is exact up to rounding.
     """
 
-    reg: float = param(1e-4, "weight decay", gt=0)
-    weighting: str = param("classes", "whether classes or samples weigh equally", choices=WEIGHTINGS, detail=True)
-    points: ClassVar[bool] = False
-    exact_extension: ClassVar[bool] = True
-    takes_weights: ClassVar[bool] = True
-    layout: ClassVar[Layout | None] = {
-        "means": Entry("1 d"),
-        "mass": Entry("1", least=SMALLEST_MASS, most=COUNTED),
-        **MOMENTS,
-    }
+    reg: float = param(1e-4, "regularisation (weight decay)", gt=0)
+    weighting: str = param("classes", "whether classes or rows have equal weights", choices=WEIGHTINGS, detail=True)
+    points = False
+    layout = MOMENTS | {"means": Entry("1 d"), "mass": clusters("1")["mass"]}
 
     def summarise(self, X: Array, rng: np.random.Generator, weight: Array | None = None) -> State:
         mass, means = masses(X, weight).sum(keepdims=True), weighted_means(X, weight)[None, :]
@@ -47,11 +41,10 @@ class LeastSquares(Generator):
         return {"means": mean[None, :], "mass": np.array([before + now]), **more}
 
     def proxies(self, states: Sequence[State]) -> list[Array]:
-        means = np.concatenate([s["means"] for s in states])  # (groups, d)
-        mass = np.concatenate([s["mass"] for s in states])  # (groups,)
+        means, mass = (np.concatenate([state[name] for state in states]) for name in ("means", "mass"))  # (p, d), (p,)
         share = np.full(len(mass), 1 / len(mass)) if self.weighting == "classes" else mass / mass.sum()
         W = solve_ridge(total_gram(states) / mass.sum(), means * share[:, None], self.reg)
         if W is None:
-            rule = "the embeddings are too large, or too close to dependent for this reg; use a larger one"
+            rule = "the embeddings are too large, or too close to linearly dependent for this reg; use a larger one"
             raise ParameterError(f"{self}: {rule}.")
-        return np.split(W, np.cumsum([len(s["means"]) for s in states])[:-1])
+        return np.split(W, np.cumsum([len(state["means"]) for state in states])[:-1])

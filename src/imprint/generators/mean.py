@@ -1,35 +1,29 @@
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
-from imprint.core.layout import COUNTED, SMALLEST_MASS, Entry, Layout
 from imprint.core.types import Array, State
-from imprint.generators._base import PerClassGenerator
-from imprint.kernels.rows import column_means, squared_distances, weighted_means
+from imprint.generators._base import PerClassGenerator, clusters
+from imprint.kernels.rows import squared_distances, weighted_means
 
 
 @dataclass(frozen=True, kw_only=True)
 class Mean(PerClassGenerator):
-    """The mean, or weighted mean, of the class's embeddings. More rows of a known class move it exactly."""
+    """The mean of the embeddings of the class: w = sum_i a_i x_i / sum_i a_i for the rows x_i with weights a_i.
 
-    takes_tensors: ClassVar[bool] = True
-    exact_extension: ClassVar[bool] = True
-    takes_weights: ClassVar[bool] = True
-    layout: ClassVar[Layout | None] = {
-        "rows": Entry("1 d"),
-        "mass": Entry("1", least=SMALLEST_MASS, most=COUNTED),
-        "spread": Entry("1", least=0),
-    }
+    Adding rows to a class is exact up to rounding.
+    """
+
+    takes_tensors = True
+    layout = clusters("1")
 
     def summarise(self, X: Array, rng: np.random.Generator, weight: Array | None = None) -> State:
+        mean = weighted_means(X, weight)
+        apart = squared_distances(X, mean)
         if weight is None:
-            mean = column_means(X)
-            spread = squared_distances(X, mean).mean(keepdims=True)
-            return {"rows": mean[None, :], "mass": np.array([float(len(X))]), "spread": spread}
-        mass, mean = weight.sum(dtype=np.float64), weighted_means(X, weight)
-        spread = np.array([weight @ squared_distances(X, mean) / mass])
-        return {"rows": mean[None, :], "mass": np.array([mass]), "spread": spread}
+            return {"rows": mean[None, :], "mass": np.array([float(len(X))]), "spread": apart.mean(keepdims=True)}
+        mass = weight.sum(dtype=np.float64)
+        return {"rows": mean[None, :], "mass": np.array([mass]), "spread": np.array([weight @ apart / mass])}
 
     def extend(self, state: State, X: Array, rng: np.random.Generator, weight: Array | None = None) -> State:
         more = self.summarise(X, rng, weight)

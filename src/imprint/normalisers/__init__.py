@@ -1,4 +1,4 @@
-"""How embeddings and proxies are scaled: before generation, after it, and at inference."""
+"""Normalisers: how training rows, proxies and queries are scaled."""
 
 from imprint.core.family import Family
 from imprint.normalisers._base import Normaliser

@@ -10,25 +10,20 @@ POSITIONS = ("pre", "post", "inf")
 
 @dataclass(frozen=True, kw_only=True)
 class Normaliser(Component):
-    """Scale rows. Never changes its input; without a reference every row is treated alone."""
+    """Scales rows, each independently of the others. It never modifies its input."""
 
     family: ClassVar[str] = "imprint.normalisers"
     positions: ClassVar[tuple[str, ...]] = POSITIONS
-    """Where it may stand: before generation, on the proxies, on queries."""
+    """Where it can be used: on training rows (`pre`), on proxies (`post`), on queries (`inf`)."""
     uses_reference: ClassVar[bool] = False
-    """Whether the result depends on the proxies imprinted before."""
+    """Whether the result depends on the proxies of the classes that were imprinted before."""
+    use: ClassVar[str | None] = None
+    """The instruction for users of exported arrays, empty if there is nothing to do. None: it cannot be exported."""
 
     @abstractmethod
     def apply(self, X: Array, reference: Array | None = None) -> Array:
-        """Rows in, rows out. `reference` holds the proxies imprinted so far, None before the first class."""
+        """The normalised rows. `reference` holds the proxies imprinted before, None for the first class."""
 
     def graph(self, g: Any, x: str, dtype: Any) -> str | None:
-        """The same as nodes of an ONNX graph `g` (`export.graph.Graph`) after the value `x`; None where it has none."""
-        return None
-
-    def in_words(self) -> str | None:
-        """What someone who uses the exported numbers alone does to an embedding first; empty for nothing.
-
-        None where it does not say, so that it cannot be exported as a query's normaliser.
-        """
+        """The name of the normalised value `x` in an ONNX graph `g` (`export.graph.Graph`); None: not exportable."""
         return None

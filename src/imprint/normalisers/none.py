@@ -7,13 +7,12 @@ from imprint.normalisers._base import Normaliser
 
 @dataclass(frozen=True, kw_only=True)
 class NoNorm(Normaliser):
-    """Leave every row as it is."""
+    """Leave each row unchanged."""
+
+    use = ""
 
     def apply(self, X: Array, reference: Array | None = None) -> Array:
         return X
 
     def graph(self, g: Any, x: str, dtype: Any) -> str | None:
         return x
-
-    def in_words(self) -> str | None:
-        return ""

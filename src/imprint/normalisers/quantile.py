@@ -1,5 +1,4 @@
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
@@ -10,15 +9,15 @@ from imprint.normalisers._base import Normaliser
 
 @dataclass(frozen=True, kw_only=True)
 class Quantile(Normaliser):
-    """Give every proxy the distribution of values that all proxies imprinted before it have.
+    """Match the values of each proxy to the quantiles of all proxies that were imprinted before it.
 
-    The d values of a proxy, from smallest to largest, become the quantiles (i + 1/2) / d of the reference pool,
-    interpolated linearly; equal values keep their order. The first class has no reference and stays as it is.
-    So the result depends on the order in which classes were imprinted.
+    The i-th smallest of the d values of a proxy, i = 0, ..., d - 1, becomes the quantile (i + 1/2) / d of all values of
+    the earlier proxies, interpolated linearly. Equal values keep their order. The first class has no reference and does
+    not change, so the result depends on the order in which classes are imprinted.
     """
 
-    positions: ClassVar[tuple[str, ...]] = ("post",)
-    uses_reference: ClassVar[bool] = True
+    positions = ("post",)
+    uses_reference = True
 
     def apply(self, X: Array, reference: Array | None = None) -> Array:
         if reference is None or len(reference) == 0:
