@@ -245,4 +245,4 @@ def test_an_aggregator_sees_rows_as_queries_will_be():
         head = Head(method, 0, X.dtype).learn(X, y)
         lengths = np.linalg.norm(X, axis=1).mean() if inf == "none" else 1
         longest = np.linalg.norm(head.proxies.weights, axis=1).max()
-        assert head.prepared.reach == pytest.approx(lengths * longest)
+        assert head.prepared.scale == pytest.approx(lengths * longest)

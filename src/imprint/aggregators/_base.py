@@ -14,81 +14,80 @@ from imprint.kernels.rows import squared_distances
 class Change(NamedTuple):
     """How the classes of a model differ from those of an earlier one; a class with more rows is removed and added."""
 
-    prepared: Any  # for the earlier model
-    removed: Array  # classes of the earlier model that are gone, by index
-    added: Proxies | None  # the proxies of new classes; their labels are indices into all classes now
-    labels: Array  # (p,) of all proxies now
-    mass: Array  # (p,) of all proxies now
+    prepared: Any  # the result of `prepare` for the earlier model
+    removed: Array  # the indices of the classes of the earlier model that were removed
+    added: Proxies | None  # the proxies of new classes; their labels are indices into all present classes
+    labels: Array  # (p,) of all present proxies
+    mass: Array  # (p,) of all present proxies
 
 
 class Facts(NamedTuple):
-    """What another program needs in order to decide from plain numbers, without this library."""
+    """What another program needs to classify normalised embeddings, without this library."""
 
-    use: str
-    """In words what to do with the proxies, given a normalised embedding."""
+    use: str  # the instruction, in words
     numbers: dict[str, float] = {}  # noqa: RUF012 - a tuple's default, never changed
     tensors: dict[str, Array] = {}  # noqa: RUF012
 
 
 @dataclass(frozen=True, kw_only=True)
 class Aggregator(Component):
-    """Turn queries and proxies into one score per class; the largest score wins, the first class on ties."""
+    """Computes one score per class from queries and proxies. The largest score wins; on a tie, the first class."""
 
     family: ClassVar[str] = "imprint.aggregators"
     needs_points: ClassVar[bool] = False
     """Whether proxies must be points of the embedding space."""
     takes_tensors: ClassVar[bool] = False
-    """Whether `prepare` computes on proxies whose weights are a torch tensor, where they lie."""
+    """Whether `prepare` accepts proxies whose weights are a torch tensor, and computes on its device."""
     measure: ClassVar[str] = "distance"
-    """What `evidence` is: a `distance` (less counts more), a `similarity`, or a signed `weight`."""
+    """The meaning of `evidence`: a `distance` (smaller is nearer), a `similarity`, or a signed `weight`."""
     temperature_deviation: ClassVar[float] = 1.0
-    """How far the temperature that calibrates `probabilities` is from 1 a priori: the standard deviation of its log."""
+    """The prior standard deviation of the logarithm of the temperature that calibrates `probabilities`."""
     layout: ClassVar[Layout] = {}
-    """The format of `sums`; a stored one that does not fit is refused."""
+    """The arrays of `sums`; a file whose arrays differ is refused."""
 
     def sums(self, X: Array, Q: Array, weight: Array | None = None) -> State:
-        """Statistics of training rows: of X as generators see them, of Q as queries; a row counts as its weight.
+        """Statistics of training rows, given normalised as for the generator (X) and as queries (Q).
 
-        `merge` joins those of parts of a class and of classes, in any grouping.
+        `merge` joins the statistics of parts of a class, and of classes, in any grouping.
         """
         return {}
 
     def merge(self, parts: Sequence[State]) -> State:
-        """The statistics of all rows from those of disjoint parts; by default their sum."""
+        """The statistics of all rows from those of disjoint parts; by default the sum."""
         return {name: np.sum([part[name] for part in parts], axis=0) for name in parts[0]}
 
     def prepare(self, proxies: Proxies, sums: State) -> Any:
-        """What `scores` needs and can be computed once from the proxies; by default the proxies themselves."""
+        """Everything that `scores` needs and that does not depend on queries; by default the proxies."""
         return proxies
 
     def update(self, change: Change, sums: State) -> Any | None:
-        """The same from what was prepared for an earlier model; None where `prepare` is as good."""
+        """The result of `prepare` from that of an earlier model; None if `prepare` is as fast."""
         return None
 
     @abstractmethod
     def scores(self, Q: Array, prepared: Any) -> Array:
-        """Class scores of every query.  # (q, n_classes)"""
+        """The score of each class for each query.  # (q, n_classes)"""
 
     @abstractmethod
     def probabilities(self, S: Array, prepared: Any) -> Array:
-        """Scores as probabilities: rows sum to one and keep their order.  # (q, n_classes)"""
+        """Scores as probabilities, which sum to one and keep the order.  # (q, n_classes)"""
 
     def doubt(self, Q: Array, prepared: Any) -> Array | None:
-        """How far queries are from what the proxies represent, from 0 to 1; None where it cannot tell.  # (q,)"""
+        """How little the proxies determine the scores of each query, from 0 to 1; None: not available.  # (q,)"""
         return None
 
     def evidence(self, q: Array, proxies: Proxies, prepared: Any, winner: int) -> Array:
-        """The contribution of every proxy to the winning class of one query, in terms of `measure`.  # (p,)"""
+        """The contribution of each proxy to the score of class `winner` for one query; see `measure`.  # (p,)"""
         return squared_distances(proxies.weights, q) ** 0.5
 
     def facts(self, proxies: Proxies, prepared: Any) -> Facts | None:
-        """The numbers for a file that other programs read; None where plain numbers would not do."""
-        return None
-
-    def graph_doubt(self, g: Any, x: str, proxies: Proxies, prepared: Any) -> str | None:
-        """The doubt of the value `x` as nodes of an ONNX graph `g`; None where it has none."""
+        """The contents of an exported file of arrays; None: not exportable."""
         return None
 
     def graph(self, g: Any, x: str, proxies: Proxies, prepared: Any) -> tuple[str, str] | None:
-        """Scores and probabilities of the value `x` as nodes of an ONNX graph `g`; None where it has none."""
+        """The names of the scores and probabilities of queries `x` in an ONNX graph `g`; None: not exportable."""
+        return None
+
+    def graph_doubt(self, g: Any, x: str, proxies: Proxies, prepared: Any) -> str | None:
+        """The name of the doubt of queries `x` in an ONNX graph `g` that has `graph`; None: not exportable."""
         return None

@@ -1,7 +1,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple, TypeAlias
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -21,80 +21,72 @@ from imprint.kernels.cpu import one_blas_thread
 from imprint.kernels.rows import squared_norms
 from imprint.kernels.softmax import softmax
 
-LARGEST_DOUBT_GRAPH = 2048
-"""The maximum number of proxies whose doubt is exported: it takes a square matrix of float64."""
-EXACT_ROWS = 24_576
-"""Proxies up to which the CPU solves the whole system: 2.4 GB, under two minutes on two cores."""
-EXACT_COEFFICIENTS, EXACT_PRODUCTS = 2**27, 2**39
-"""Coefficients, and multiplications to solve for them, up to which the CPU solves the whole system."""
-COUNTED_ROWS = 4  # for each proxy, by `balance`
+LARGEST_DOUBT_GRAPH = 2048  # proxies up to which the doubt is exported, which takes a square matrix of float64
+EXACT_ROWS = 24_576  # proxies up to which the CPU solves the whole system: 2.4 GB, under two minutes on two cores
+EXACT_COEFFICIENTS, EXACT_PRODUCTS = 2**27, 2**39  # and coefficients, and multiplications to solve for them
+MANY_CLASSES = 340  # above, a system too large to be solved whole is solved locally, for each query
+LARGEST_MEMORY = 2**32  # bytes of coefficients and factors up to which a system is solved through centres
+LARGEST_PRODUCTS = 2**48  # and multiplications: about an hour on two cores
+COUNTED_ROWS = 4  # rows per proxy that count for `balance`
 SMALLEST_VARIANCE = 1e-280  # below, squares of distances underflow
-MANY_CLASSES = 340
-"""Classes above which the nearest classes decide where the system is too large to be solved whole."""
-LARGEST_MEMORY = 2**32
-"""Bytes of coefficients up to which a model is solved through centres."""
-LARGEST_PRODUCTS = 2**48
-"""Multiplications up to which it is: about an hour on two cores."""
-
-System: TypeAlias = Posterior | Nystroem | LocalProcess
 
 
 class SolvedKernel(NamedTuple):
-    """The solved system, the scale of distances it was solved for, the class of every proxy and the class weights."""
+    """The solved linear system of a `Kernel`."""
 
-    system: System
-    scale: float
-    labels: Array
+    system: Any  # Posterior, Nystroem or LocalProcess
+    scale: float  # the s of the docstring of `Kernel`
+    labels: Array  # (p,) the class of each proxy
     class_weights: Array  # (classes,) factors of the scores
 
     @property
-    def deciding(self) -> Array:
-        """The proxies that have a coefficient: all, or the centres among very many."""
+    def centres(self) -> Array:
+        """The indices of the proxies that have coefficients: all, or some of very many."""
         return self.system.rows if isinstance(self.system, Nystroem) else np.arange(len(self.labels))
 
     @property
     def coefficients(self) -> Array:
-        """Coefficients of the balanced scores, one row for each proxy in `deciding`.  # (p, classes)"""
-        if isinstance(self.system, LocalProcess):
-            raise TypeError("every query has coefficients of its own")
+        """The coefficients of the scores, one row for each of `centres`.  # (p, classes)"""
         return self.system.coefficients * self.class_weights
 
 
 @dataclass(frozen=True, kw_only=True)
 class Kernel(Aggregator):
-    """All proxies decide together, by one small linear system: a Gaussian process whose observations are clusters.
+    """Kernel ridge regression on the proxies: the posterior mean of a Gaussian process that observes clusters of rows.
 
-    A proxy observes its class with a noise that falls with its mass m and grows with its spread v:
-    K_ij = exp(-gamma |w_i - w_j|^2 / s), N = diag(noise / m + spread v / s), A = (K + N)^-1 Y, scores k(q) A, where s
-    is twice the variance of all training rows. With `all` rows as proxies this is kernel ridge regression. Above 4,096
-    proxies s is rounded to steps of 2^(1/4), so that classes are added and removed without solving everything again;
-    above 24,576 the system is solved through `centres` of them. For very many classes every query solves the system of
-    some 256 proxies of the classes with the nearest means. On a GPU the system is solved whole while its factor fits
-    into half of the free memory.
+    Proxy w_i observes its class with a noise that falls with its mass m_i and grows with its spread v_i. With
+    K_ij = exp(-gamma |w_i - w_j|^2 / s), N = diag(noise / m_i + spread v_i / s) and one-hot labels Y, the scores of a
+    query q are k(q) A, where A = (K + N)^-1 Y and s is twice the variance of all training rows. With the generator
+    `all` this is kernel ridge regression on the rows. The posterior standard deviation is the doubt.
 
-    The score of a class is multiplied by (mean rows per class / rows of this class)^balance: a class of few rows would
-    otherwise seldom win against classes of many. The rows of a class are the mass of its proxies, counted up to four
-    times the largest number of proxies of a class. With classes of equal size this changes nothing.
+    Above 4,096 proxies, s is rounded to powers of 2^(1/4), so that adding or removing a class updates the solution.
+    Above 24,576 proxies, the system is solved through a subset of them, the `centres` (Nystroem, FALKON). With very
+    many classes, each query instead solves a system of about 256 proxies, those of the classes with the nearest means.
+    On a GPU the system is solved whole while its factor fits into half of the free memory.
 
-    Probabilities are the softmax of the scores over a temperature; `calibrate` calibrates them.
+    Classes with few rows would seldom win against classes with many. The scores of a class of n rows are therefore
+    multiplied by (mean of n over classes / n)^balance, which is 1 for classes of equal size. n is the mass of the
+    proxies of the class, and at most four times the largest number of proxies of a class.
+
+    Probabilities are the softmax of the scores divided by `temperature`; `calibrate` calibrates them.
     """
 
     gamma: float = param(1.0, "how fast similarity falls with squared distance", gt=0)
-    noise: float = param(0.1, "noise of a proxy that stands for one row", gt=0)
-    spread: float = param(0.2, "how much the spread of a proxy's rows adds to its noise", ge=0)
-    balance: float = param(0.35, "how much the scores of classes with few rows are raised, 0 for not at all", ge=0)
-    temperature: float = param(0.12, "divides the scores before their softmax", gt=0, detail=True)
-    centres: int = param(4096, "proxies that decide where there are too many to solve for all", ge=1, detail=True)
-    needs_points: ClassVar[bool] = True
-    takes_tensors: ClassVar[bool] = True
-    measure: ClassVar[str] = "weight"
-    temperature_deviation: ClassVar[float] = 0.12  # `temperature` suits tens of classes
+    noise: float = param(0.1, "noise variance of a proxy that represents one row", gt=0)
+    spread: float = param(0.2, "noise variance added per unit of spread", ge=0)
+    balance: float = param(0.35, "exponent that raises the scores of classes with few rows; 0 for none", ge=0)
+    temperature: float = param(0.12, "divides the scores before the softmax", gt=0, detail=True)
+    centres: int = param(4096, "maximum number of centres where there are too many proxies", ge=1, detail=True)
+    needs_points = True
+    takes_tensors = True
+    measure = "weight"
+    temperature_deviation = 0.12  # the default temperature suits tens of classes
     absent: ClassVar[Mapping[str, Any]] = {"balance": 0.0}
     layout: ClassVar[Layout] = {
         "mean": Entry("d", instead_of="total"),
         "scatter": Entry("1", least=0, instead_of="square"),
         "rows": Entry("1", least=SMALLEST_MASS, most=COUNTED),
-        "total": Entry("d", instead_of="mean"),  # of files written before rows were centred: sums of rows
+        "total": Entry("d", instead_of="mean"),  # in earlier files: the sum of rows
         "square": Entry("1", least=0, instead_of="scatter"),  # and of their squared lengths
     }
 
@@ -105,28 +97,35 @@ class Kernel(Aggregator):
         return merge_moments(parts)
 
     def prepare(self, proxies: Proxies, sums: State, targets: Array | None = None) -> SolvedKernel:
-        """The solved system; with `targets` (p, labels), it scores labels in the place of classes, not balanced."""
+        """The solved system. With `targets` (p, labels), it scores these labels instead of classes, not balanced."""
         s = scale_for(sums, len(proxies.labels))
         noise = self.noise_of(proxies, s)
-        is_lost = variance(sums) < SMALLEST_VARIANCE and differ(proxies.weights)
-        if is_lost or not (np.isfinite(s) and np.isfinite(noise).all() and 0 < self.gamma / s < np.inf):
+        underflow = variance(sums) < SMALLEST_VARIANCE and differ(proxies.weights)
+        if underflow or not (np.isfinite(s) and np.isfinite(noise).all() and 0 < self.gamma / s < np.inf):
             rule = "the squares of the rows overflow or underflow; scale them or use norm_pre='l2'"
             raise ParameterError(f"{self}: {rule}.")
-        with self._enough_noise():
-            system = self._system(proxies, noise, s, targets)
         weights = class_weights(proxies, self.balance) if targets is None else np.ones(targets.shape[1])
+        problem = proxies.weights, proxies.labels, noise, self.gamma / s
+        with self._solving():
+            if _is_exact(proxies.weights, len(proxies.labels), len(weights)):
+                system: Any = solve(*problem, targets)
+            elif targets is None and len(weights) > MANY_CLASSES:
+                system = solve_locally(*problem)
+            else:
+                self._check_size(len(proxies.labels), len(weights))
+                system = solve_by_centres(*problem, self.centres, targets)
         return SolvedKernel(system, s, proxies.labels, weights)
 
     def update(self, change: Change, sums: State) -> SolvedKernel | None:
-        """An exact solution at the same scale, on the same device, is corrected by the classes that changed."""
-        count, new, system = len(change.labels), change.added, change.prepared.system
-        s = scale_for(sums, count)
-        if not (isinstance(system, Posterior) and s == change.prepared.scale and count > RESOLVED_ROWS):
+        """An exact solution on the same device is updated by the classes that changed, while s stays the same."""
+        count, new, (system, s, _, _) = len(change.labels), change.added, change.prepared
+        if not isinstance(system, Posterior) or s != scale_for(sums, count) or count <= RESOLVED_ROWS:
             return None
-        is_there = new is None or new.weights.device == system.weights.device
-        if not (is_there and _is_exact(system.weights, count, int(change.labels[-1]) + 1)):
+        if not _is_exact(system.weights, count, int(change.labels[-1]) + 1):
             return None
-        with self._enough_noise():
+        if new is not None and new.weights.device != system.weights.device:
+            return None
+        with self._solving():
             if len(change.removed):
                 system = removed(system, change.removed)
             if new is not None:
@@ -134,8 +133,8 @@ class Kernel(Aggregator):
         return SolvedKernel(system, s, change.labels, class_weights(change, self.balance))
 
     @contextmanager
-    def _enough_noise(self) -> Iterator[None]:
-        """One thread of BLAS, and our error where proxies are too close together for their noise."""
+    def _solving(self) -> Iterator[None]:
+        """One thread of BLAS; a system that is singular in floating point is refused."""
         try:
             with one_blas_thread():
                 yield
@@ -143,30 +142,20 @@ class Kernel(Aggregator):
             raise ParameterError(f"{self}: proxies lie too close together for this noise; use a larger one.") from None
 
     def noise_of(self, proxies: Proxies, s: float) -> Array:
-        """The noise of every proxy at the scale s of distances.  # (p,)"""
+        """The noise variance of each proxy.  # (p,)"""
         return np.asarray(self.noise / proxies.mass + self.spread * proxies.spread / s)
 
-    def _system(self, proxies: Proxies, noise: Array, s: float, targets: Array | None) -> System:
-        n_classes = proxies.n_classes if targets is None else targets.shape[1]
-        problem = proxies.weights, proxies.labels, noise, self.gamma / s
-        if not _is_exact(proxies.weights, len(proxies.labels), n_classes):
-            if targets is None and n_classes > MANY_CLASSES:
-                return solve_locally(*problem)
-            self._check_size(len(proxies.labels), n_classes)
-            return solve_by_centres(*problem, self.centres, targets)
-        return solve(*problem, targets)
-
     def _check_size(self, count: int, n_classes: int) -> None:
-        """Refuse what would take too much memory or time, before it is spent."""
+        """Refuse a system that would take too much memory or time."""
         centres = min(self.centres, count)
-        coefficients, factors = 4 * n_classes * centres, 32 * centres**2
+        size, products = 4 * n_classes * centres + 32 * centres**2, 4 * count * centres**2
         limit = min(LARGEST_MEMORY, (physical_memory() or 2 * LARGEST_MEMORY) // 2)
-        if coefficients + factors > limit or 4 * count * centres**2 > LARGEST_PRODUCTS:
+        if size > limit or products > LARGEST_PRODUCTS:
             raise ParameterError(
                 f"{self}: {count:,} proxies of {n_classes:,} classes through {centres:,} centres need "
-                f"{(coefficients + factors) / 2**30:.1f} GiB (at most {limit / 2**30:.1f}) and "
-                f"{4 * count * centres**2:.1e} multiplications (at most {LARGEST_PRODUCTS:.1e}); use fewer centres, "
-                f"such as kernel(centres={max(1, centres // 4)}), fewer proxies, or --recipe imprint2025."
+                f"{size / 2**30:.1f} GiB (at most {limit / 2**30:.1f}) and {products:.1e} multiplications (at most "
+                f"{LARGEST_PRODUCTS:.1e}); use fewer centres, such as kernel(centres={max(1, centres // 4)}), fewer "
+                "proxies, or --recipe imprint2025."
             )
 
     def scores(self, Q: Array, prepared: SolvedKernel) -> Array:
@@ -181,7 +170,7 @@ class Kernel(Aggregator):
 
     def evidence(self, q: Array, proxies: Proxies, prepared: SolvedKernel, winner: int) -> Array:
         contributions = np.zeros(len(prepared.labels))
-        contributions[prepared.deciding] = prepared.system.contributions(q[None, :], np.array([winner]))[0]
+        contributions[prepared.centres] = prepared.system.contributions(q[None, :], np.array([winner]))[0]
         return contributions * prepared.class_weights[winner]
 
     def facts(self, proxies: Proxies, prepared: SolvedKernel) -> Facts | None:
@@ -189,7 +178,7 @@ class Kernel(Aggregator):
             return None
         rate = self.gamma / prepared.scale
         coefficients = np.zeros((len(proxies.labels), len(prepared.class_weights)))
-        coefficients[prepared.deciding] = prepared.coefficients
+        coefficients[prepared.centres] = prepared.coefficients
         return Facts(
             f"With k_i = exp(-{rate!r} |q - w_i|^2) for every row w_i of the weights, the scores are k times the "
             f"coefficients; the largest wins. Probabilities are the softmax of the scores over {self.temperature!r}.",
@@ -201,12 +190,13 @@ class Kernel(Aggregator):
         if isinstance(prepared.system, LocalProcess):
             return None
         dtype, double = proxies.weights.dtype, np.float64
-        k = self._graph_kernel(g, x, proxies.weights[prepared.deciding], prepared)
+        k = self._graph_kernel(g, x, proxies.weights[prepared.centres], prepared)
         S = g.add("MatMul", k, g.constant(prepared.coefficients, double))
         P = g.add("Softmax", g.add("Div", S, g.constant(self.temperature, double)), axis=1)
         return g.cast(S, dtype), g.cast(P, dtype)
 
     def graph_doubt(self, g: Any, x: str, proxies: Proxies, prepared: SolvedKernel) -> str | None:
+        """The square root of 1 - |L^-1 k(q)|^2, where K + N = L L^T."""
         system = prepared.system
         if not isinstance(system, Posterior) or len(system.removed_rows) or len(system.weights) > LARGEST_DOUBT_GRAPH:
             return None
@@ -217,7 +207,7 @@ class Kernel(Aggregator):
         return str(g.add("Sqrt", g.add("Max", left, g.constant(0, np.float64))))
 
     def _graph_kernel(self, g: Any, x: str, weights: Array, prepared: SolvedKernel) -> str:
-        """The kernel of queries and proxies.  # (n, p)"""
+        """The kernels of queries and proxies, exp(-rate |q - w|^2).  # (n, p)"""
         double, rate = np.float64, self.gamma / prepared.scale
         centre = to_numpy(prepared.system.centre).astype(double)
         W = weights.astype(double) - centre
@@ -229,9 +219,9 @@ class Kernel(Aggregator):
 
 
 def class_weights(proxies: Proxies | Change, balance: float) -> Array:
-    """(mean rows per class / rows of this class)^balance; exactly 1 for classes of equal size.  # (classes,)
+    """(mean of n over classes / n)^balance for the rows n of each class; 1 for classes of equal size.  # (classes,)
 
-    Rows beyond four times the largest number of proxies of a class hardly raise its scores; they do not count.
+    Rows beyond four times the largest number of proxies of a class hardly raise its scores and do not count.
     """
     counts = np.bincount(proxies.labels)
     rows = np.add.reduceat(proxies.mass, np.cumsum(counts) - counts)
@@ -240,11 +230,10 @@ def class_weights(proxies: Proxies | Change, balance: float) -> Array:
 
 
 def _is_exact(weights: Any, count: int, n_classes: int) -> bool:
-    """Whether the whole system is solved: while it fits into half of a GPU's free memory, or the limits of the CPU."""
+    """Whether the whole system is solved: it fits into half of the free memory of a GPU, or the limits of the CPU."""
     if on_gpu(weights):
         import torch
 
-        free = torch.cuda.mem_get_info(weights.device)[0]
-        return 4 * count**2 + 24 * count * n_classes <= free // 2
+        return 4 * count**2 + 24 * count * n_classes <= torch.cuda.mem_get_info(weights.device)[0] // 2
     few_classes = count * n_classes <= EXACT_COEFFICIENTS and count**2 * n_classes <= EXACT_PRODUCTS
     return count <= EXACT_ROWS and few_classes

@@ -15,27 +15,23 @@ from imprint.kernels.softmax import softmax
 
 
 class SortedProxies(NamedTuple):
-    """Proxies sorted by class, and the score that stands for certainty."""
+    """Proxies sorted by class."""
 
-    resident: Resident
-    starts: Array
-    reach: float
-
-    @property
-    def weights(self) -> Array:
-        return self.resident.array
+    resident: Resident  # the weights (p, d)
+    starts: Array  # (C,) the first proxy of each class
+    scale: float  # the score of a query of mean length in the direction of the longest proxy
 
 
 @dataclass(frozen=True, kw_only=True)
 class Max(Aggregator):
-    """The class whose best proxy has the largest inner product with the query.
+    """Nearest prototype: a class scores the largest inner product of the query with a proxy, max_j q . w_j.
 
-    Probabilities are the softmax of the scores over a temperature, in units of the score that a query of usual length
-    along the longest proxy gets (1 where everything is L2-normalised). They rank and compare; they are not calibrated.
+    Probabilities are the softmax of the scores divided by `temperature` and by a scale: the score of a query of mean
+    length in the direction of the longest proxy, which is 1 for rows at unit length. `calibrate` calibrates them.
     """
 
-    temperature: float = param(0.01, "divides the scores before their softmax", gt=0, detail=True)
-    measure: ClassVar[str] = "similarity"
+    temperature: float = param(0.01, "divides the scores before the softmax", gt=0, detail=True)
+    measure = "similarity"
     layout: ClassVar[Layout] = {"length": Entry("1", least=0), "rows": Entry("1", least=SMALLEST_MASS, most=COUNTED)}
 
     def sums(self, X: Array, Q: Array, weight: Array | None = None) -> State:
@@ -49,44 +45,55 @@ class Max(Aggregator):
 
     def prepare(self, proxies: Proxies, sums: State) -> SortedProxies:
         longest = np.sqrt(squared_norms(proxies.weights).max())
-        reach = float(sums["length"][0] / sums["rows"][0] * longest) or 1.0
-        if not np.isfinite(reach):
-            raise ParameterError(
-                f"{self}: the lengths of the proxies overflow; scale the rows down or use norm_post='l2'."
-            )
-        return SortedProxies(Resident(proxies.weights), proxies.starts, reach)
+        scale = float(sums["length"][0] / sums["rows"][0] * longest) or 1.0
+        if not np.isfinite(scale):
+            rule = "the lengths of the proxies overflow; scale the rows down or use norm_post='l2'"
+            raise ParameterError(f"{self}: {rule}.")
+        return SortedProxies(Resident(proxies.weights), proxies.starts, scale)
 
     def scores(self, Q: Array, prepared: SortedProxies) -> Array:
         S = class_maxima(Q, prepared.resident.near(Q), prepared.starts)
-        if _underflow(S, Q, prepared.weights):
+        if _underflow(S, Q, prepared.resident.array):
             rule = "scale the rows up or use norm_inf='l2' and norm_post='l2'"
             raise ParameterError(f"{self}: the scores underflow {dtype_name(S)}; {rule}.")
         return S
 
     def probabilities(self, S: Array, prepared: SortedProxies) -> Array:
-        return softmax(S, self.temperature * prepared.reach)
+        return softmax(S, self.temperature * prepared.scale)
 
     def evidence(self, q: Array, proxies: Proxies, prepared: SortedProxies, winner: int) -> Array:
-        return np.asarray(prepared.weights @ q)
+        return np.asarray(proxies.weights @ q)
 
     def facts(self, proxies: Proxies, prepared: SortedProxies) -> Facts:
-        return Facts(
-            "A class scores the largest inner product of the embedding with its rows of the weights; the largest score "
-            "wins, the first class on a tie. Probabilities are the softmax of the scores over the scale "
-            f"{self.temperature * prepared.reach!r}.",
-            {"scale": self.temperature * prepared.reach},
-        )
+        return facts_of_maxima(self.temperature * prepared.scale)
 
     def graph(self, g: Any, x: str, proxies: Proxies, prepared: SortedProxies) -> tuple[str, str]:
-        dtype = prepared.weights.dtype
-        products = g.add("Gemm", x, g.constant(prepared.weights, dtype), transB=1)
-        if len(prepared.weights) > len(prepared.starts):
-            by_class = g.add(
-                "Gather", products, g.constant(own_proxies(proxies.labels), np.int64), axis=1
-            )  # (n, C, most)
-            products = g.reduce("ReduceMax", by_class, 2)
-        scaled = g.add("Div", products, g.constant(self.temperature * prepared.reach, dtype))
-        return products, g.add("Softmax", scaled, axis=1)
+        S = graph_of_maxima(g, x, proxies)
+        scaled = g.add("Div", S, g.constant(self.temperature * prepared.scale, proxies.weights.dtype))
+        return S, g.add("Softmax", scaled, axis=1)
+
+
+def facts_of_maxima(scale: float, bias: Array | None = None) -> Facts:
+    """The facts of scores that are maxima of inner products, plus a bias of each class if there is one."""
+    plus_bias = "" if bias is None else ", plus its bias"
+    return Facts(
+        f"A class scores the largest inner product of the embedding with its rows of the weights{plus_bias}; the "
+        "largest score wins, the first class on a tie. Probabilities are the softmax of the scores over the scale "
+        f"{scale!r}.",
+        {"scale": scale},
+        {} if bias is None else {"bias": bias},
+    )
+
+
+def graph_of_maxima(g: Any, x: str, proxies: Proxies) -> str:
+    """The largest inner product of queries `x` with the proxies of each class, in an ONNX graph `g`.  # (n, C)"""
+    products = g.add("Gemm", x, g.constant(proxies.weights, proxies.weights.dtype), transB=1)
+    counts = np.bincount(proxies.labels)
+    steps = np.arange(counts.max())
+    of_class = proxies.starts[:, None] + np.where(steps < counts[:, None], steps, 0)  # a small class repeats its first
+    if len(steps) == 1:
+        return str(products)
+    return str(g.reduce("ReduceMax", g.add("Gather", products, g.constant(of_class, np.int64), axis=1), 2))
 
 
 def _underflow(S: Any, Q: Any, W: Array) -> bool:
@@ -98,11 +105,3 @@ def _underflow(S: Any, Q: Any, W: Array) -> bool:
     queries = [x.astype(np.float64) / (np.abs(x).max() or 1) for x in to_numpy(Q)[faint]]
     scaled = np.array(queries) @ (W.astype(np.float64) / (np.abs(W).max() or 1)).T
     return bool((np.abs(scaled) > limits.eps).any())
-
-
-def own_proxies(labels: Array) -> Array:
-    """The proxies of every class by index; a class with fewer than others repeats its first.  # (C, most)"""
-    counts = np.bincount(labels)
-    starts = np.cumsum(counts) - counts
-    steps = np.arange(counts.max())[None, :]
-    return np.asarray(starts[:, None] + np.where(steps < counts[:, None], steps, 0))

@@ -6,7 +6,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from imprint.aggregators._base import Aggregator, Facts
-from imprint.aggregators.max import own_proxies
+from imprint.aggregators.max import facts_of_maxima, graph_of_maxima
 from imprint.calibration import CrossValidation
 from imprint.core.component import param
 from imprint.core.errors import ParameterError
@@ -57,20 +57,11 @@ class Logits(Aggregator):
         return np.asarray(proxies.weights @ q + prepared.bias[proxies.labels])
 
     def facts(self, proxies: Proxies, prepared: LinearLayer) -> Facts | None:
-        return Facts(
-            "A class scores the largest inner product of the embedding with its rows of the weights, plus its bias; "
-            "the largest score wins, the first class on a tie. Probabilities are the softmax of the scores over the "
-            f"scale {self.temperature!r}.",
-            {"scale": self.temperature},
-            {"bias": prepared.bias},
-        )
+        return facts_of_maxima(self.temperature, prepared.bias)
 
     def graph(self, g: Any, x: str, proxies: Proxies, prepared: LinearLayer) -> tuple[str, str] | None:
-        dtype = prepared.weights.dtype
-        S = g.add("Gemm", x, g.constant(prepared.weights, dtype), transB=1)
-        if len(prepared.weights) > len(prepared.starts):
-            S = g.reduce("ReduceMax", g.add("Gather", S, g.constant(own_proxies(proxies.labels), np.int64), axis=1), 2)
-        S = g.add("Add", S, g.constant(prepared.bias, dtype))
+        dtype = proxies.weights.dtype
+        S = g.add("Add", graph_of_maxima(g, x, proxies), g.constant(prepared.bias, dtype))
         return S, g.add("Softmax", g.add("Div", S, g.constant(self.temperature, dtype)), axis=1)
 
 

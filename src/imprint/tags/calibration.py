@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from imprint.aggregators.kernel import Kernel, SolvedKernel, System
+from imprint.aggregators.kernel import Kernel, SolvedKernel
 from imprint.calibration.calibration import wilson
 from imprint.calibration.conformal import SMALLEST_SPREAD, ConformalScore, conformal_score
 from imprint.calibration.stored import check_reference
@@ -108,7 +108,7 @@ def _posterior(
     return f[rows], np.maximum(v[rows], 0)
 
 
-def _variance(system: System, W: Array) -> Array:
+def _variance(system: Any, W: Array) -> Array:
     """The variance of the fitted function; through centres it is that of their sum alone.  # (n,)"""
     if not isinstance(system, Nystroem) or is_torch(system.lifted):
         return np.square(to_numpy(system.doubt(W)))
