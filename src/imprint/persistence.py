@@ -50,7 +50,7 @@ ENDS = ("values", "shapes")
 def head_to_parts(head: Head | TagHead) -> tuple[dict[str, Any], dict[str, Array]]:
     """A head as a JSON document and named arrays; refused if it could not be read again."""
     if isinstance(head, TagHead):
-        document, arrays = head_to_parts(head.sets)
+        document, arrays = head_to_parts(head.imprinted)
         numbers, calibration = tags.calibration_to_parts(head.calibration)
         return {**document, "tags": {"labels": list(head.labels), **numbers}}, {**arrays, **calibration}
     document = {
@@ -141,16 +141,19 @@ def _head(method: Method, document: dict[str, Any], arrays: dict[str, Array]) ->
     imprinted = labels["imprinted"]
     require(type(seed) is int and seed >= 0 and dtype in ("float32", "float64"))
     require(type(width) is int and 1 <= width < LARGEST_AXIS and type(labels["type"]) is str)
-    require(_are_labels(imprinted, np.dtype(labels["type"])))
-    empty = Head(method, seed, dtype, (), (), labels["type"], width)
+    label_type = np.dtype(labels["type"])
+    require(_are_labels(imprinted, label_type))
+    empty = Head(method, seed, dtype, (), (), label_type, width)
     head = replace(empty, labels=tuple(imprinted), states=_states(empty, arrays, len(imprinted)))
     head = head if method.per_class else _with_weights(head, arrays["weights"], arrays["sizes"])
     with np.errstate(over="ignore"):
         weights = head.proxies.weights
     require(weights.dtype.name == dtype and weights.shape[1:] == (width,) and bool(np.isfinite(weights).all()))
     if "calibration" in document:
-        calibration = calibration_from_parts(document["calibration"], arrays)
-        head = replace(head, folds=replace(_folds(empty, head.labels, arrays), stored=calibration))
+        folds, calibration = _folds(empty, head.labels, arrays), calibration_from_parts(document["calibration"], arrays)
+        if calibration is not None:
+            folds.derived.put("calibration", calibration)
+        head = head.with_folds(folds)
     return head
 
 
@@ -159,7 +162,9 @@ def _tag_head(sets: Head, numbers: dict[str, Any], arrays: dict[str, Array]) -> 
     require(_are_labels(labels, np.dtype(str if isinstance(labels[0], str) else np.int64)) and labels == sorted(labels))
     require(sets.folds is None and "" not in labels)
     indicator(sets.classes.tolist(), labels)  # refuses sets of other labels
-    return TagHead(sets, tuple(labels), tags.calibration_from_parts(numbers, arrays, len(labels)))
+    head = TagHead(sets, tuple(labels))
+    head.derived.put("calibration", tags.calibration_from_parts(numbers, arrays, len(labels)))
+    return head
 
 
 def _stacks(head: Head, arrays: dict[str, Array], count: int, prefix: str) -> list[dict[str, Stack]]:

@@ -19,7 +19,7 @@ from imprint.calibration.held import (
 )
 from imprint.core.arrays import all_finite, as_labels, dtype_name, rows_at, to_numpy
 from imprint.core.errors import ParameterError
-from imprint.core.threads import Lazy
+from imprint.core.threads import Lazy, lazy
 from imprint.core.types import Array
 from imprint.head import Head
 from imprint.method import ClassState, Method
@@ -42,19 +42,12 @@ class CrossValidation:
     held: Mapping[Any, HeldRows]
     fitted: Mapping[Any, tuple[ClassState, ...]]
     """For each class of which not every row is held, its states without each fold."""
-    stored: Calibration | None = None
-    """The calibration, if it was computed before, for example read from a file."""
     derived: Lazy = field(default_factory=Lazy, init=False, repr=False)
 
     @classmethod
     def new(cls, method: Method, seed: int, dtype: Any) -> "CrossValidation":
         """A cross-validation without rows."""
         return cls(Head(method, seed, dtype), {}, {})
-
-    def __getstate__(self) -> dict[str, Any]:
-        """What is pickled; it includes the calibration, if it was computed."""
-        known = self.calibration if "calibration" in self.derived else self.stored
-        return {**self.__dict__, "stored": known}
 
     def learn(self, X: Array, y: Array, weight: Array | None = None) -> "CrossValidation":
         """The cross-validation after new classes and more rows of known ones."""
@@ -150,17 +143,14 @@ class CrossValidation:
         labels = tuple(label for label in self.held if label in states)
         return replace(self.empty, labels=labels, states=tuple(states[label] for label in labels))
 
-    @property
+    @lazy
     def heads(self) -> tuple[Head, ...]:
         """The five heads, each without one fold."""
-        return self.derived.get("heads", lambda: tuple(map(self.head_without, range(FOLDS))))
+        return tuple(map(self.head_without, range(FOLDS)))
 
-    @property
+    @lazy
     def answers(self) -> OutOfFold:
         """Out-of-fold predictions of held rows; the more classes, the fewer rows of each."""
-        return self.derived.get("answers", self._answers)
-
-    def _answers(self) -> OutOfFold:
         labels = sorted(self.held)
         most = max(1, ASSESSED // len(labels))
         parts, folds = [self.held[label] for label in labels], 1
@@ -175,10 +165,10 @@ class CrossValidation:
         answers = predict_out_of_fold(heads, X, columns, fold, classes, np.concatenate(weight))
         return answers._replace(near_copy=near_copies(parts, taken, self.empty.method.norm_inf.apply))
 
-    @property
+    @lazy
     def calibration(self) -> Calibration:
         """The calibration from the out-of-fold predictions."""
-        return self.stored or self.derived.get("calibration", lambda: calibrate(self.answers))
+        return calibrate(self.answers)
 
 
 def out_of_fold(method: Method, seed: int, X: Array, y: Array, folds: int = FOLDS) -> OutOfFold:

@@ -2,15 +2,16 @@
 
 from collections.abc import Callable
 from threading import Lock
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 T = TypeVar("T")
+PICKLED = "calibration"  # the entry that copies and pickles of a `Lazy` keep: it is small and slow to compute
 
 
 class Lazy:
     """Entries derived from an immutable value, computed on first use; the only part of the value that is written later.
 
-    Two threads may compute the same entry; both results are equal, and one is stored. A copy starts empty.
+    Two threads may compute the same entry; both results are equal, and one is stored.
 
     >>> cell = Lazy()
     >>> cell.get("answer", lambda: 42), "answer" in cell
@@ -19,13 +20,13 @@ class Lazy:
 
     __slots__ = ("_entries", "source")
 
-    def __init__(self, source: Any = None) -> None:
-        self.source = source
+    def __init__(self, **entries: Any) -> None:
+        self._entries = entries
+        self.source: Any = None
         """What entries are computed from; set it to None to free its memory once it is no longer needed."""
-        self._entries: dict[str, Any] = {}
 
     def __reduce__(self) -> Any:
-        return Lazy, ()
+        return _lazy, ({PICKLED: self._entries[PICKLED]} if PICKLED in self else {},)
 
     def __contains__(self, name: str) -> bool:
         return name in self._entries
@@ -44,6 +45,20 @@ class Lazy:
     def share(self, other: "Lazy") -> None:
         """Use the entries of another one, present and later; both must derive from the same values."""
         self._entries, self.source = other._entries, other.source
+
+
+def _lazy(entries: dict[str, Any]) -> Lazy:
+    return Lazy(**entries)
+
+
+if TYPE_CHECKING:
+    lazy = property
+else:
+
+    def lazy(compute: Callable[[Any], T]) -> property:
+        """A property that is computed on first use and stored in `self.derived`, a `Lazy`, under its name."""
+        name = compute.__name__
+        return property(lambda self: self.derived.get(name, lambda: compute(self)), doc=compute.__doc__)
 
 
 _COMPARING = Lock()  # held for one comparison, never while `step` runs

@@ -88,7 +88,7 @@ def tag_evaluation(
     known = set(map(str, head.labels))
     unknown = sorted({text for one in np.unique(y).tolist() for text in texts_of(one)} - known)
     labels, extra = [*head.labels, *unknown], ((0, 0), (0, len(unknown)))
-    S = np.asarray(head.scores(X.astype(head.sets.dtype, copy=False)))
+    S = np.asarray(head.scores(X.astype(head.imprinted.dtype, copy=False)))
     Y, P = indicator(y.tolist(), labels), np.pad(head.probabilities(S), extra)
     predicted = np.pad(head.calibration.thresholds <= S, extra)
     precisions, f1, present = average_precision(P, Y), f1_scores(predicted, Y), Y.any(axis=0)
@@ -156,7 +156,7 @@ def describe_tags(head: TagHead, inputs: str) -> list[str]:
 def tag_suspects(X: Array, y: Array, labels: tuple[Any, ...], names: Sequence[str]) -> list[Suspect]:
     """Rows with a label whose leave-one-out probability is tiny, or without one that is all but certain."""
     head = TagHead(Head(default_method(), 0, X.dtype), labels).learn(X, y)
-    order = np.argsort(np.searchsorted(head.sets.classes, y), kind="stable")  # of the proxies
+    order = np.argsort(np.searchsorted(head.imprinted.classes, y), kind="stable")  # of the proxies
     predictions = leave_one_out(head.aggregator, head.proxies, head.prepared, head.targets)
     P, Y = head.probabilities(predictions.scores), predictions.targets
     stated = np.where(Y == 1, P, 1 - P)

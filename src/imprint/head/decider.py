@@ -1,12 +1,15 @@
-"""`Decider`: the interface of every fitted head, and how scores become predictions."""
+"""`Decider`: the base of every fitted head, and how scores become predictions."""
 
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
 from imprint.aggregators._base import Aggregator
-from imprint.core.arrays import all_finite, dtype_name, joined, to_numpy
+from imprint.core.arrays import all_finite, as_labels, dtype_name, joined, to_numpy
 from imprint.core.errors import ParameterError
+from imprint.core.threads import Lazy, lazy
 from imprint.core.tree import LabelTree
 from imprint.core.types import Array, Proxies
 from imprint.kernels.softmax import keep_winners
@@ -15,31 +18,11 @@ from imprint.normalisers._base import Normaliser
 if TYPE_CHECKING:
     from imprint.head.head import Head
 
-SCORES_AT_ONCE = 2**24
-"""The maximum number of scores in memory if only the winners are needed."""
+SCORES_AT_ONCE = 2**24  # the maximum number of scores in memory if only the winners are needed
 
 
-class Calibrated(Protocol):
-    """The calibration of a model, which `imprint.calibration` computes."""
-
-    @property
-    def expected_accuracy(self) -> float: ...
-    @property
-    def expected_interval(self) -> tuple[float, float]: ...
-    def probabilities(self, P: Any) -> Any: ...
-    def p_values(self, S: Array, doubt: Array | None) -> Array: ...
-
-
-class Assessor(Protocol):
-    """A cross-validation that is updated together with a head: `imprint.calibration.CrossValidation`."""
-
-    @property
-    def calibration(self) -> Calibrated: ...
-    def learn(self, X: Array, y: Array, weight: Array | None = None) -> Self: ...
-    def forget(self, label: Any) -> Self: ...
-
-
-class Decider(Protocol):
+@dataclass(frozen=True, eq=False)
+class Decider:
     """Classifies embeddings: `Head`, `TagHead` for tags, and `PretrainedHead` for pre-trained and new classes.
 
     The aggregator computes scores from normalised queries and from what it prepared once from the proxies.
@@ -47,21 +30,38 @@ class Decider(Protocol):
 
     tags: ClassVar[bool] = False
     """Whether an input may have several of the classes, or none."""
+    derived: Lazy = field(default_factory=Lazy, init=False, repr=False)
 
-    @property
-    def imprinted(self) -> "Head":
-        """The head of the imprinted classes."""
-        ...
+    if TYPE_CHECKING:  # provided by each head, as fields or properties
 
-    @property
+        @property
+        def imprinted(self) -> "Head": ...  # the head of the imprinted classes, for a `Head` itself
+        @property
+        def labels(self) -> tuple[Any, ...]: ...  # of all classes, in any order
+        @property
+        def label_type(self) -> Any: ...  # the data type of `classes`; None: text
+        @property
+        def proxies(self) -> Proxies: ...  # sorted by class
+        @property
+        def prepared(self) -> Any: ...  # what the aggregator computed once from the proxies
+        @property
+        def calibrated(self) -> bool: ...
+        @property
+        def calibration(self) -> Any: ...  # raises `NotFittedError` if there is none
+
+        def learn(self, X: Array, y: Array, weight: Array | None = None) -> Self: ...
+        def forget(self, label: Any) -> Self: ...
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def __contains__(self, label: Any) -> bool:
+        return isinstance(label, Hashable) and label in self.labels
+
+    @lazy
     def classes(self) -> Array:
         """The labels, sorted."""
-        ...
-
-    @property
-    def proxies(self) -> Proxies:
-        """The finished proxies, sorted by class."""
-        ...
+        return as_labels(sorted(self.labels), self.label_type)
 
     @property
     def owners(self) -> Array:
@@ -70,36 +70,23 @@ class Decider(Protocol):
 
     @property
     def rows_per_class(self) -> Array:
-        """The number of training rows of each class that was imprinted, in their order."""
+        """The number of training rows of each imprinted class."""
         return np.bincount(self.imprinted.proxies.labels, self.imprinted.proxies.mass)
 
     @property
     def norm_inf(self) -> Normaliser:
-        """How queries are normalised."""
-        ...
+        """The normaliser of queries."""
+        return self.imprinted.method.norm_inf
 
     @property
     def aggregator(self) -> Aggregator:
-        """How proxies score classes."""
-        ...
+        """The aggregator that scores the classes."""
+        return self.imprinted.method.aggregator
 
     @property
-    def prepared(self) -> Any:
-        """What the aggregator computes once from the proxies."""
-        ...
-
-    @property
-    def calibration(self) -> Calibrated:
-        """The calibration; raises `NotFittedError` if there is none."""
-        ...
-
-    def learn(self, X: Array, y: Array, weight: Array | None = None) -> Self:
-        """This head after new classes and more rows of known ones; a row of weight 2 counts as two equal rows."""
-        ...
-
-    def forget(self, label: Any) -> Self:
-        """This head without a class, identical to one that never saw it."""
-        ...
+    def description(self) -> str:
+        """The method in one line."""
+        return str(self.imprinted.method)
 
     def tree(self, flat: bool = False) -> LabelTree:
         """The classes as the leaves of a tree; with `flat`, a tree of one level."""
@@ -107,69 +94,52 @@ class Decider(Protocol):
 
     def without(self, label: Any) -> Self:
         """This head without a class or, if no class has this label, without the classes below this node of the tree."""
-        labels = self.classes.tolist()
         head = self
-        for leaf in [label] if label in labels else self.tree().leaves(label) or [label]:
+        for leaf in [label] if label in self else self.tree().leaves(label) or [label]:
             head = head.forget(leaf)
         return head
-
-    def __len__(self) -> int:
-        """The number of classes."""
-        return len(self.classes)
-
-    @property
-    def calibrated(self) -> bool:
-        """Whether there is a calibration."""
-        return False
-
-    @property
-    def description(self) -> str:
-        """The method in one line."""
-        return str(self.imprinted.method)
 
     def scores(self, Q: Array) -> Array:
         """Class scores of raw queries.  # (q, C)"""
         return self.aggregator.scores(self._normalised(Q), self.prepared)
 
+    def doubt(self, Q: Array) -> Array | None:
+        """How little the proxies determine the scores of queries; None if the aggregator has no doubt.  # (q,)"""
+        return self.aggregator.doubt(self._normalised(Q), self.prepared)
+
     def _normalised(self, Q: Array) -> Array:
-        """Normalised queries; refused if they are not as wide as the training rows."""
         width = self.imprinted.width or self.proxies.weights.shape[1]
         if Q.shape[1] != width:
             raise ParameterError(f"X has {Q.shape[1]} columns; the model was fitted on {width}.")
         return self.norm_inf.apply(Q)
-
-    def winners(self, Q: Any) -> Any:
-        """The index in `classes` of the largest score of every query; on a tie the first.  # (q,)"""
-        rows = max(1, SCORES_AT_ONCE // len(self))
-        return joined([largest(self.scores(Q[i : i + rows])) for i in range(0, len(Q), rows)])
-
-    def predict(self, Q: Any) -> Array:
-        """The label of every raw query; of tags, an indicator matrix.  # (q,) or (q, labels)"""
-        return np.asarray(self.classes[self.winners(Q)])
 
     def probabilities(self, S: Array) -> Array:
         """Class scores as probabilities, calibrated where possible; the winner's is the largest.  # (q, C)"""
         P = self.aggregator.probabilities(S, self.prepared)
         return keep_winners(self.calibration.probabilities(P) if self.calibrated else P, S)
 
-    def doubt(self, Q: Array) -> Array | None:
-        """How little the proxies determine the scores of queries; None if the aggregator has no doubt.  # (q,)"""
-        return self.aggregator.doubt(self._normalised(Q), self.prepared)
+    def winners(self, Q: Any) -> Any:
+        """The index in `classes` of the largest score of every query; on a tie the first.  # (q,)"""
+        return self._in_blocks(Q, lambda block: largest(self.scores(block)))
+
+    def predict(self, Q: Any) -> Array:
+        """The label of every raw query; of tags, an indicator matrix.  # (q,) or (q, labels)"""
+        return np.asarray(self.classes[self.winners(Q)])
 
     def known(self, Q: Array) -> Array:
         """The conformal p-value that each query belongs to one of the classes, in (0, 1].  # (q,) float64"""
-        calibration, rows = self.calibration, max(1, SCORES_AT_ONCE // len(self))
-        parts = []
-        for i in range(0, len(Q), rows):
-            S, doubt = self.scores(Q[i : i + rows]), self.doubt(Q[i : i + rows])
-            largest(S)  # refuses scores that overflow
-            parts.append(calibration.p_values(to_numpy(S), None if doubt is None else to_numpy(doubt)))
-        return np.concatenate(parts)
+        calibration = self.calibration
 
-    @property
-    def measure(self) -> str:
-        """What `evidence` is; see `Aggregator.measure`."""
-        return self.aggregator.measure
+        def p_values(block: Array) -> Array:
+            S, doubt = self.scores(block), self.doubt(block)
+            largest(S)  # refuses scores that overflow
+            return calibration.p_values(to_numpy(S), None if doubt is None else to_numpy(doubt))
+
+        return self._in_blocks(Q, p_values)
+
+    def _in_blocks(self, Q: Any, answer: Callable[[Any], Any]) -> Any:
+        rows = max(1, SCORES_AT_ONCE // len(self))
+        return joined([answer(Q[i : i + rows]) for i in range(0, len(Q), rows)])
 
     def evidence(self, x: Array) -> Array:
         """The contribution of every proxy to the class that wins one raw query; see `Aggregator.evidence`.  # (p,)"""

@@ -1,23 +1,21 @@
 """`Head`: the fitted state, as one immutable value that any thread may read."""
 
-from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from imprint.aggregators._base import Aggregator, Change
-from imprint.core.arrays import as_labels, cut, on_gpu, rows_at, to_device
+from imprint.aggregators._base import Change
+from imprint.core.arrays import cut, on_gpu, rows_at, to_device
 from imprint.core.errors import NotFittedError, ParameterError
 from imprint.core.family import unknown
-from imprint.core.threads import Lazy
+from imprint.core.threads import lazy
 from imprint.core.types import Array, Proxies, State
-from imprint.head.decider import Assessor, Calibrated, Decider
+from imprint.head.decider import Decider
 from imprint.method import ClassState, Method
-from imprint.normalisers._base import Normaliser
 
-PROXY_DEFAULTS = (("mass", 1.0), ("spread", 0.0))
-"""What a proxy represents where its state does not say: one row, itself."""
+PROXY_DEFAULTS = {"mass": 1.0, "spread": 0.0}  # without these in its state, a proxy represents one row, itself
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,38 +40,18 @@ class Head(Decider):
     states: tuple[ClassState, ...] = ()
     label_type: Any = None
     width: int | None = None
-    folds: Assessor | None = None
+    folds: Any = None  # the `imprint.calibration.CrossValidation` of a calibrated model
     device: Any = None  # the GPU of the rows learnt last, where the aggregator computes too
-    derived: Lazy = field(default_factory=Lazy, init=False, repr=False)
 
     def __post_init__(self) -> None:
-        plain = {"dtype": np.dtype(self.dtype), "labels": tuple(self.labels), "states": tuple(self.states)}
-        if self.label_type is not None:
-            plain["label_type"] = np.dtype(self.label_type)
-        for name, value in plain.items():
-            object.__setattr__(self, name, value)
-
-    def __len__(self) -> int:
-        return len(self.labels)
-
-    def __contains__(self, label: Any) -> bool:
-        return isinstance(label, Hashable) and label in self.labels
+        object.__setattr__(self, "dtype", np.dtype(self.dtype))
 
     @property
     def imprinted(self) -> "Head":
         return self
 
-    @property
-    def norm_inf(self) -> Normaliser:
-        return self.method.norm_inf
-
-    @property
-    def aggregator(self) -> Aggregator:
-        return self.method.aggregator
-
-    # Learning
-
     def learn(self, X: Array, y: Array, weight: Array | None = None) -> "Head":
+        """This head after new classes and more rows of known ones; a row of weight 2 counts as two equal rows."""
         if self.width not in (None, X.shape[1]):
             raise ParameterError(f"learn(X, y): X has {X.shape[1]} columns, the classes known so far {self.width}.")
         present, index = np.unique(y, return_inverse=True)
@@ -83,20 +61,18 @@ class Head(Decider):
         weights = {} if weight is None else dict(zip(rows, cut(np.asarray(weight)[order], sizes)))
         known = set(rows).intersection(self.labels)
         new = [label for label in rows if label not in known]
-        states = self.states
-        if known:
-            states = tuple(
-                self.method.extend(state, rows[label], self.seed, label, weights.get(label))
-                if label in known
-                else state
-                for label, state in zip(self.labels, states)
-            )
+
+        def extended(label: Any, state: ClassState) -> ClassState:
+            if label not in known:
+                return state
+            return self.method.extend(state, rows[label], self.seed, label, weights.get(label))
+
         new_weights = None if weight is None else [weights[label] for label in new]
         added = self.method.summarise([rows[label] for label in new], self.seed, new, new_weights)
         child = replace(
             self,
             labels=self.labels + tuple(new),
-            states=states + tuple(added),
+            states=(tuple(map(extended, self.labels, self.states)) if known else self.states) + tuple(added),
             label_type=present.dtype if self.label_type is None else np.result_type(self.label_type, present.dtype),
             width=X.shape[1],
             device=X.device if on_gpu(X) else None,
@@ -105,6 +81,7 @@ class Head(Decider):
         return self._with_ancestor(child)
 
     def forget(self, label: Any) -> "Head":
+        """This head without a class, identical to one that never saw it."""
         if label not in self:
             raise unknown("class", label, map(str, self.labels))
         if len(self) == 1:
@@ -124,48 +101,38 @@ class Head(Decider):
             child.derived.source = self if "prepared" in self.derived else self.derived.source
         return child
 
-    # What follows from the states
-
-    @property
-    def classes(self) -> Array:
-        return self.derived.get("classes", lambda: as_labels(sorted(self.labels), self.label_type))
-
-    @property
+    @lazy
     def proxies(self) -> Proxies:
-        return self.derived.get("proxies", self._proxies)
-
-    def _proxies(self) -> Proxies:
+        """The normalised proxies, sorted by class."""
         order = sorted(range(len(self)), key=self.labels.__getitem__)
         summaries = [self.states[i].summary for i in order]
         return _with_mass(summaries, *self.method.weights(summaries, np.argsort(order).tolist(), self.dtype))
 
     def with_weights(self, weights: Array, sizes: Array) -> "Head":
-        """The same with finished weights that were computed before and stored, so many for each class."""
+        """The same head with the normalised proxies from a file, sorted by class, and their number in each class."""
         other = replace(self)
         summaries = [state.summary for state in self._sorted_states()]
         other.derived.put("proxies", _with_mass(summaries, weights, sizes.tolist()))
         return other
 
-    def with_folds(self, folds: Assessor) -> "Head":
-        """The same head with a calibration that was computed elsewhere; everything derived is shared."""
+    def with_folds(self, folds: Any) -> "Head":
+        """The same head with another cross-validation; everything derived is shared."""
         other = replace(self, folds=folds)
         other.derived.share(self.derived)
         return other
 
-    @property
+    @lazy
     def prepared(self) -> Any:
-        return self.derived.get("prepared", self._prepared)
-
-    def _prepared(self) -> Any:
+        """What the aggregator computes once from the proxies."""
         sums, ancestor = self.sums(), self.derived.source
         prepared = None if ancestor is None else self.aggregator.update(self._change(ancestor), sums)
         if prepared is None:
-            prepared = self.aggregator.prepare(self._on_device(self.proxies), sums)
+            prepared = self.aggregator.prepare(self.on_device(self.proxies), sums)
         self.derived.source = None  # frees the memory of the ancestor
         return prepared
 
-    def _on_device(self, proxies: Proxies) -> Proxies:
-        """The proxies where the aggregator computes on them."""
+    def on_device(self, proxies: Proxies) -> Proxies:
+        """The proxies on the device on which the aggregator computes."""
         if self.device is None or not self.aggregator.takes_tensors:
             return proxies
         return proxies._replace(weights=to_device(proxies.weights, self.device))
@@ -178,9 +145,9 @@ class Head(Decider):
         return self.aggregator.merge([state.sums for state in self._sorted_states()])
 
     def _change(self, ancestor: "Head") -> Change:
-        """How the classes differ from those of an ancestor; the same are those whose states are the very same objects.
+        """How the classes differ from those of an ancestor; a class is unchanged if its state is the same object.
 
-        Only the proxies of new classes are computed, which is possible because every class is imprinted alone.
+        Only the proxies of new classes are computed, because the proxies of a class depend only on that class.
         """
         then = dict(zip(ancestor.labels, ancestor.states))
         same = {label for label, state in zip(self.labels, self.states) if then.get(label) is state}
@@ -191,33 +158,31 @@ class Head(Decider):
         new, proxies = [summaries[i] for i in added], None
         if new:
             alone = _with_mass(new, *self.method.weights(new, range(len(new)), self.dtype))
-            proxies = self._on_device(alone._replace(labels=np.array(added)[alone.labels]))
+            proxies = self.on_device(alone._replace(labels=np.array(added)[alone.labels]))
         labels = np.repeat(np.arange(len(sizes)), sizes)
-        mass = _per_proxy(summaries, sizes, *PROXY_DEFAULTS[0])
+        mass = _per_proxy(summaries, sizes, "mass")
         return Change(ancestor.prepared, np.array(removed, dtype=np.intp), proxies, labels, mass)
-
-    # Calibration
 
     @property
     def calibrated(self) -> bool:
         return self.folds is not None
 
     @property
-    def calibration(self) -> Calibrated:
+    def calibration(self) -> Any:
         if self.folds is None:
             raise NotFittedError("This model was not calibrated: fit it with calibrate=True.")
         return self.folds.calibration
 
 
 def _with_mass(summaries: Sequence[State], weights: Array, sizes: Sequence[int]) -> Proxies:
-    """Finished weights, so many for each class, with the number of rows that each represents and their spread."""
-    mass, spread = (_per_proxy(summaries, sizes, name, default) for name, default in PROXY_DEFAULTS)
+    """Proxies from their weights and the number of proxies of each class."""
+    mass, spread = (_per_proxy(summaries, sizes, name) for name in PROXY_DEFAULTS)
     return Proxies(weights, np.repeat(np.arange(len(sizes)), sizes), mass, spread)
 
 
-def _per_proxy(summaries: Sequence[State], sizes: Sequence[int], name: str, default: float) -> Array:
-    """One number for every proxy, from the states that have it."""
-    parts = [s[name] if name in s else np.full(n, default) for s, n in zip(summaries, sizes)]
+def _per_proxy(summaries: Sequence[State], sizes: Sequence[int], name: str) -> Array:
+    """The mass or spread of all proxies.  # (p,)"""
+    parts = [s[name] if name in s else np.full(n, PROXY_DEFAULTS[name]) for s, n in zip(summaries, sizes)]
     if [len(part) for part in parts] != list(sizes):
         raise ParameterError(f"A state's {name} must hold one number for each proxy of its class.")
     return np.concatenate(parts)

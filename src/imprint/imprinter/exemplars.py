@@ -81,7 +81,7 @@ def reasons(head: Decider, exemplars: ExemplarsByClass, x: Array, n: int) -> lis
 
     # x: (d,)
     """
-    proxies, measure = head.proxies, head.measure
+    proxies, measure = head.proxies, head.aggregator.measure
     values = head.evidence(x.astype(proxies.weights.dtype))
     strength = -values if measure == "distance" else values if measure == "similarity" else np.abs(values)
     against = (values <= 0) & (measure == "weight")

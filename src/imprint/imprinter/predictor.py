@@ -101,7 +101,7 @@ class Predictor:
     def measure(self) -> str:
         """What the values of `why` are: a `similarity` (more is nearer), a `distance` (less is nearer), or a `weight`
         (the contribution of a proxy to the score of the predicted class)."""
-        return self.state.head.measure
+        return self.state.head.aggregator.measure
 
     def look(self, items: Any, progress: Report | None = None) -> Embedded:
         """Pictures (paths, or uint8 arrays) or texts as embeddings, which `predict` and related methods also accept.

@@ -1,8 +1,8 @@
 """`PretrainedHead`: the classes that a network was pre-trained on next to imprinted ones, as one immutable value."""
 
 from collections import Counter
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -10,9 +10,9 @@ from imprint import backbones, normalisers
 from imprint.aggregators._base import Aggregator
 from imprint.core.errors import NotFittedError, ParameterError
 from imprint.core.family import unknown
-from imprint.core.threads import Lazy
+from imprint.core.threads import lazy
 from imprint.core.types import Array, Proxies
-from imprint.head import Calibrated, Decider, Head
+from imprint.head import Decider, Head
 from imprint.kernels.rows import unit_rows
 from imprint.normalisers._base import Normaliser
 from imprint.pretrained_classes.strategy import (
@@ -63,22 +63,15 @@ class PretrainedHead(Decider):
     ['cat', 'dog', 'emu', 'emu']
     """
 
+    label_type: ClassVar[None] = None
+    calibrated: ClassVar[bool] = False
     strategy: str
     pretrained: PretrainedClasses
-    new: Head
-    derived: Lazy = field(default_factory=Lazy, init=False, repr=False)
-
-    def __len__(self) -> int:
-        return len(self.pretrained.labels) + len(self.imprinted)
-
-    def __contains__(self, label: Any) -> bool:
-        return label in self.pretrained.labels or label in self.imprinted
+    imprinted: Head
 
     @property
-    def imprinted(self) -> Head:
-        return self.new
-
-    # Learning
+    def labels(self) -> tuple[Any, ...]:
+        return *self.pretrained.labels, *self.imprinted.labels
 
     def learn(self, X: Array, y: Array, weight: Array | None = None) -> "PretrainedHead":
         """This head after new classes and more rows of imprinted ones; pre-trained classes take no pictures."""
@@ -104,8 +97,6 @@ class PretrainedHead(Decider):
             return PretrainedHead(self.strategy, self.pretrained.without({label}), self.imprinted)
         return PretrainedHead(self.strategy, self.pretrained, self.imprinted.forget(label))
 
-    # How all classes decide
-
     @property
     def norm_inf(self) -> Normaliser:
         return self.imprinted.norm_inf if self.strategy == "qi" else normalisers.family.resolve("none")
@@ -120,23 +111,14 @@ class PretrainedHead(Decider):
     def description(self) -> str:
         return f"{self.imprinted.method}, next to {len(self.pretrained.labels)} pre-trained classes ({self.strategy})"
 
-    @property
-    def classes(self) -> Array:
-        return self.derived.get("classes", lambda: np.sort([*self.pretrained.labels, *self.imprinted.labels]))
-
-    @property
+    @lazy
     def margin(self) -> float:
         """By how much a new class must exceed the pre-trained ones; 0 unless the strategy is `margin`."""
-        if self.strategy != "margin":
-            return 0.0
-        return self.derived.get("margin", lambda: margin(self._pretrained_layer(), self.imprinted))
+        return margin(self._pretrained_layer(), self.imprinted) if self.strategy == "margin" else 0.0
 
-    @property
+    @lazy
     def proxies(self) -> Proxies:
         """The network's rows and the finished new proxies, sorted by class."""
-        return self.derived.get("proxies", self._proxies)
-
-    def _proxies(self) -> Proxies:
         new, n = self.imprinted.proxies, len(self.pretrained.labels)
         W = new.weights if self.strategy == "qi" else match_quantiles(self.pretrained.weights, new.weights)
         mass, spread = np.concatenate([np.ones(n), new.mass]), np.concatenate([np.zeros(n), new.spread])
@@ -145,12 +127,10 @@ class PretrainedHead(Decider):
         weights = np.concatenate([self._pretrained_layer().weights, W.astype(self.imprinted.dtype, copy=False)])
         return Proxies(weights[order], labels[order], mass[order], spread[order])
 
-    @property
+    @lazy
     def prepared(self) -> Any:
-        return self.derived.get("prepared", self._prepared)
-
-    def _prepared(self) -> Any:
-        layer, new, indices = self._pretrained_layer(), self.new, self._indices()
+        """The linear layer of all classes or, for the strategy `margin`, two layers and the head of the new classes."""
+        layer, new, indices = self._pretrained_layer(), self.imprinted, self._indices()
         new_bias = 0.0 if self.strategy == "qi" else float(np.median(self.pretrained.bias)) - self.margin
         bias = np.full(len(self), new_bias, dtype=new.dtype)
         bias[indices[: len(self.pretrained.labels)]] = layer.bias
@@ -171,6 +151,6 @@ class PretrainedHead(Decider):
         return np.searchsorted(self.classes, [*self.pretrained.labels, *self.imprinted.classes.tolist()])
 
     @property
-    def calibration(self) -> Calibrated:
+    def calibration(self) -> Any:
         """Refused: it would need pictures of the pre-trained classes."""
         raise NotFittedError("With keep_head a model has no pictures of the network's own classes to calibrate with.")

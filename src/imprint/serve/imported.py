@@ -1,6 +1,5 @@
 """Model files that are imported into a project: their classes, exemplars and cross-validation."""
 
-from dataclasses import replace
 
 import numpy as np
 
@@ -53,7 +52,8 @@ def imported_basis(raw: bytes, name: str, backbone: Backbone) -> tuple[ModelBasi
     if folds is not None and not all(isinstance(label, str) for label in head.labels):
         empty = CrossValidation.new(head.method, head.seed, head.dtype)
         renamed = empty.with_classes(folds, {str(label): label for label in head.labels})
-        folds = replace(renamed, stored=folds.calibration)
+        renamed.derived.put("calibration", folds.calibration)
+        folds = renamed
     flat = document.get("flat") is True
     basis = ModelBasis(head.method, head.seed, head.width, states, named, folds, flat, tags)
     return basis, list(text_of.values())

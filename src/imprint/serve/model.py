@@ -183,7 +183,7 @@ def answer(
     if predicted["label"] is not None and "labels" in predicted:
         predicted["label"] = AND.join(str(one["label"]) for one in predicted["labels"]) or "no label"
     elif why and not head.tags:
-        predicted |= {"why": _reasons(model, row), "measure": head.measure}
+        predicted |= {"why": _reasons(model, row), "measure": head.aggregator.measure}
     return predicted
 
 

@@ -1,26 +1,25 @@
 """`TagHead`: a head over label sets that scores single labels, as one immutable value."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
 
 from imprint.aggregators.kernel import Kernel, SolvedKernel
 from imprint.calibration import CrossValidation
-from imprint.core.arrays import as_labels, to_device, to_numpy
+from imprint.core.arrays import to_numpy
 from imprint.core.component import DEFAULT
 from imprint.core.digest import class_rng
 from imprint.core.errors import ParameterError
 from imprint.core.family import unknown
 from imprint.core.label_sets import Tagged, as_text, indicator, texts_of
-from imprint.core.threads import Lazy
+from imprint.core.threads import lazy
 from imprint.core.tree import LabelTree
 from imprint.core.types import Array, Proxies, State
 from imprint.generators._base import Generator, masses
 from imprint.head import Decider, Head
 from imprint.method import ClassState, Method
-from imprint.normalisers._base import Normaliser
 from imprint.tags.calibration import TagCalibration, calibrate_tags
 
 
@@ -28,9 +27,9 @@ from imprint.tags.calibration import TagCalibration, calibrate_tags
 class TagHead(Decider):
     """Labels of which an input may have several. `learn` and `forget` return another head.
 
-    `sets` is a head whose classes are the label sets of the training rows, as texts (see `core.label_sets`). The kernel
-    is solved for the labels: the target of a proxy is 1 for every label of its set. Each label has a threshold and a
-    calibration of its own, from leave-one-out predictions, which follow from the solved system.
+    The classes of the head `imprinted` are the label sets of the training rows, as texts (see `core.label_sets`). The
+    kernel is solved for the labels: the target of a proxy is 1 for every label of its set. Each label has its own
+    threshold and calibration, from leave-one-out predictions, which follow from the solved system.
 
     >>> method = Method.of(norm_pre="l2", generator="all", norm_post="none", norm_inf="l2", aggregator="kernel")
     >>> rows = np.array([[1, 0], [0, 1], [1, 1], [-1, 0]], dtype="float32")
@@ -40,54 +39,31 @@ class TagHead(Decider):
     """
 
     tags: ClassVar[bool] = True
-
-    sets: Head
-    labels: tuple[Any, ...]
-    stored: TagCalibration | None = None
-    """The calibration, if it was computed before, for example read from a file."""
-    derived: Lazy = field(default_factory=Lazy, init=False, repr=False)
+    calibrated: ClassVar[bool] = True
+    imprinted: Head
+    labels: tuple[Any, ...]  # sorted
 
     def __post_init__(self) -> None:
-        check_method(self.sets.method)
-
-    def __getstate__(self) -> dict[str, Any]:
-        """What is pickled; it includes the calibration, if it was computed."""
-        return {**self.__dict__, "stored": self.calibration if "calibration" in self.derived else self.stored}
-
-    def __len__(self) -> int:
-        return len(self.labels)
-
-    def __contains__(self, label: Any) -> bool:
-        return label in self.labels
-
-    @property
-    def imprinted(self) -> Head:
-        return self.sets
-
-    @property
-    def norm_inf(self) -> Normaliser:
-        return self.sets.norm_inf
+        check_method(self.imprinted.method)
 
     @property
     def aggregator(self) -> Kernel:
-        kernel = self.sets.aggregator
+        kernel = self.imprinted.aggregator
         assert isinstance(kernel, Kernel)
         return kernel
-
-    # Learning
 
     def learn(self, X: Array, y: Array, weight: Array | None = None) -> "TagHead":
         """This head after more rows; `y` are label sets as texts."""
         texts = {text for one in np.unique(y).tolist() for text in texts_of(one)} - set(map(str, self.labels))
         try:
-            new = texts if self.is_text else set(map(int, texts))
+            new = texts if self.label_type is None else set(map(int, texts))
         except ValueError:
             raise ParameterError("The labels of the model are numbers, and the new ones are texts.") from None
-        return TagHead(self.sets.learn(X, y, weight), tuple(sorted({*self.labels, *new})))
+        return TagHead(self.imprinted.learn(X, y, weight), tuple(sorted({*self.labels, *new})))
 
     def forget(self, label: Any) -> "TagHead":
         """This head without a label and the rows that have no other label; the others lose the label."""
-        sets, labels = self.sets, tuple(one for one in self.labels if one != label)
+        sets, labels = self.imprinted, tuple(one for one in self.labels if one != label)
         if label not in self:
             raise unknown("label", label, map(str, self.labels))
         after = [renamed(before, label) for before in sets.labels]
@@ -95,25 +71,18 @@ class TagHead(Decider):
             raise ParameterError(f"forget({label!r}): no row has another label; a model needs at least one.")
         return TagHead(with_label_sets(sets, after), labels)
 
-    # How labels are scored
-
     @property
-    def classes(self) -> Array:
-        return self.derived.get("classes", lambda: as_labels(self.labels, None if self.is_text else np.int64))
-
-    @property
-    def is_text(self) -> bool:
-        """Whether labels are texts; else they are whole numbers."""
-        return isinstance(self.labels[0], str)
+    def label_type(self) -> Any:
+        return None if isinstance(self.labels[0], str) else np.dtype(np.int64)
 
     @property
     def proxies(self) -> Proxies:
         """The proxies; their labels are indices into the label sets."""
-        return self.sets.proxies
+        return self.imprinted.proxies
 
     @property
     def owners(self) -> Array:
-        return self.sets.classes
+        return self.imprinted.classes
 
     @property
     def rows_per_class(self) -> Array:
@@ -122,30 +91,22 @@ class TagHead(Decider):
     @property
     def targets(self) -> Array:
         """Which label belongs to which proxy.  # (p, labels)"""
-        return indicator(self.sets.classes.tolist(), self.labels)[self.proxies.labels]
+        return indicator(self.imprinted.classes.tolist(), self.labels)[self.proxies.labels]
 
-    @property
+    @lazy
     def prepared(self) -> SolvedKernel:
-        return self.derived.get("prepared", self._prepared)
-
-    def _prepared(self) -> SolvedKernel:
-        proxies = self.proxies
-        if self.sets.device is not None:
-            proxies = proxies._replace(weights=to_device(proxies.weights, self.sets.device))
-        return self.aggregator.prepare(proxies, self.sets.sums(), targets=self.targets)
+        """The system, solved for the labels."""
+        head = self.imprinted
+        return self.aggregator.prepare(head.on_device(head.proxies), head.sums(), targets=self.targets)
 
     def tree(self, flat: bool = False) -> LabelTree:
         """Always flat: probabilities of tags do not add up to those of a node."""
         return super().tree(flat=True)
 
-    @property
-    def calibrated(self) -> bool:
-        return True
-
-    @property
+    @lazy
     def calibration(self) -> TagCalibration:
-        compute = lambda: calibrate_tags(self.aggregator, self.proxies, self.prepared, self.targets)  # noqa: E731
-        return self.stored or self.derived.get("calibration", compute)
+        """The calibration of each label, from leave-one-out predictions."""
+        return calibrate_tags(self.aggregator, self.proxies, self.prepared, self.targets)
 
     def probabilities(self, S: Array) -> Array:
         """The calibrated probability of each label, in (0, 1).  # (q, labels)"""

@@ -194,7 +194,7 @@ def test_a_saved_model_goes_on_knowing(parts, tmp_path):
     back = ImprintClassifier.load(tmp_path / "m")
     assert back.calibrate
     assert "answers" not in back.head_.folds.derived  # it is not asked again
-    again = replace(back.head_.folds, stored=None).calibration
+    again = replace(back.head_.folds).calibration
     assert again.temperature == back.head_.calibration.temperature
     for c in (clf, back, pickle.loads(pickle.dumps(clf))):
         same(c, clf, Q)

@@ -19,8 +19,10 @@ def known(classes: int, width: int = WIDTH) -> ImprintClassifier:
     """A model of many classes, put together without learning them one by one."""
     means = np.random.default_rng(0).normal(size=(classes, 1, width))
     one, two = np.array([5.0]), np.array([0.5])
-    states = [ClassState({"rows": m, "mass": one, "spread": two}, {"length": one, "rows": one}) for m in means]
-    return ImprintClassifier.of_head(Head(Method.of(**PARTS), 0, "float32", range(classes), states, "int64", width))
+    sums = {"length": one, "rows": one}
+    states = tuple(ClassState({"rows": m, "mass": one, "spread": two}, sums) for m in means)
+    labels, method = tuple(range(classes)), Method.of(**PARTS)
+    return ImprintClassifier.of_head(Head(method, 0, "float32", labels, states, np.dtype("int64"), width))
 
 
 def operations(call) -> int:

@@ -10,6 +10,7 @@ import pytest
 from imprint import ImprintClassifier
 from imprint.core.errors import FileError, ParameterError
 from imprint.core.files import container
+from imprint.generators.least_squares import LeastSquares
 
 RNG = np.random.default_rng(0)
 X, Y = RNG.normal(size=(30, 5)).astype(np.float32), np.repeat(["ant", "bee", "ünïcode 🐝"], 10)
@@ -209,6 +210,16 @@ def test_a_file_holds_nothing_twice(tmp_path):
     for generator, stored in (("mean", False), ("kmeans(k=2)", False), ("least_squares", True)):
         ImprintClassifier(generator=generator, aggregator="max").fit(X, Y).save(tmp_path / "m")
         assert ("weights" in container.read(tmp_path / "m")[1]) is stored
+
+
+@pytest.mark.parametrize("calibrate", [False, True])
+def test_stored_proxies_are_not_computed_again(tmp_path, calibrate, monkeypatch):
+    """They could differ in the last bit on another machine."""
+    clf = ImprintClassifier(generator="least_squares", aggregator="max", calibrate=calibrate).fit(X, Y)
+    clf.save(tmp_path / "m")
+    back = ImprintClassifier.load(tmp_path / "m")
+    monkeypatch.setattr(LeastSquares, "proxies", lambda *_: pytest.fail("computed again"))
+    assert np.array_equal(back.predict_proba(X), clf.predict_proba(X))
 
 
 def test_a_document_that_is_no_document_is_refused(tmp_path):

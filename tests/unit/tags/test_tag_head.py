@@ -84,7 +84,7 @@ def test_a_label_is_forgotten_with_the_rows_that_have_no_other(model):
     rest = ~((Y[:, 1] == 1) & (Y.sum(axis=1) == 1))
     never = ImprintClassifier(**ALL).fit(X[rest], sets(np.delete(Y, 1, axis=1)[rest], np.delete(LABELS, 1)))
     assert forgotten.classes_.tolist() == never.classes_.tolist() == ["fear", "love", "other"]
-    assert not any("joy" in key for key in forgotten.head_.sets.labels)
+    assert not any("joy" in key for key in forgotten.head_.imprinted.labels)
     assert len(forgotten.proxies_.labels) == rest.sum()
     assert np.allclose(forgotten.decision_function(Q), never.decision_function(Q), atol=1e-5)
     assert np.allclose(forgotten.predict_proba(Q), never.predict_proba(Q), atol=1e-4)
