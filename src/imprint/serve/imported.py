@@ -1,6 +1,5 @@
 """Model files that are imported into a project: their classes, exemplars and cross-validation."""
 
-
 import numpy as np
 
 from imprint.backbones import Backbone
