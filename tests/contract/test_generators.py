@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from imprint import generators
-from imprint.core.layout import fits, to_arrays, to_stacks
+from imprint.core.layout import checked_stacks, to_arrays
 from imprint.generators._base import PerClassGenerator
 from tests.contract.found import GENERATORS
 
@@ -60,14 +60,17 @@ def test_every_state_is_as_the_layout_says(g, dtype, awkward):
     states = [g.summarise(X, fresh()) for X in parts]
     states += [g.extend(s, X[:1], fresh()) for s, X in zip(states, parts)]
     states += [g.extend(s, np.concatenate([X] * 4), fresh()) for s, X in zip(states[3:], parts)]
-    stacks = to_stacks(to_arrays("state", states), "state")
-    assert all(stack.values.dtype.kind in "biuf" and np.isfinite(stack.values).all() for stack in stacks.values())
+    arrays, shape = to_arrays("state", states), (g.layout, len(states), 7)
+    stacks = checked_stacks(arrays, "state", *shape)
     if g.layout is not None:
-        assert fits(stacks, g.layout, len(states), 7)
-        for name in g.layout:
-            kept = {k: v for k, v in stacks.items() if k != name}
-            assert not fits(kept, g.layout, len(states), 7) or name not in stacks, f"{name} may be left out"
-            assert not fits({**stacks, "more": stacks[next(iter(stacks))]}, g.layout, len(states), 7)
+        one_more = {
+            **arrays,
+            **{f"state/more/{end}": arrays[f"state/{min(stacks)}/{end}"] for end in ("values", "shapes")},
+        }
+        one_less = [{k: v for k, v in arrays.items() if not k.startswith(f"state/{name}/")} for name in stacks]
+        for other in (one_more, *one_less):
+            with pytest.raises((KeyError, ValueError)):
+                checked_stacks(other, "state", *shape)
 
 
 @pytest.mark.parametrize("g", GENERATORS, ids=str)
