@@ -63,10 +63,7 @@ class LabelTree:
 
     def level(self, level: int) -> list[Any]:
         """The nodes at a level, sorted."""
-        if isinstance(level, bool) or not isinstance(level, int) or not 1 <= level <= self.depth:
-            levels = "one level" if self.depth == 1 else f"levels 1 to {self.depth}"
-            raise ParameterError(f"level={level!r}: the classes of this model have {levels}.")
-        return sorted({self.node(label, level) for label in self.classes})
+        return self._nodes(level)[0]
 
     def at(self, P: Array, level: int) -> tuple[list[Any], Array]:
         """The nodes at a level, sorted, and their probabilities from those of the classes.  # (n, C) -> (n, nodes)"""
@@ -77,15 +74,17 @@ class LabelTree:
 
     def _nodes(self, level: int) -> tuple[list[Any], Array]:
         """The nodes at a level, sorted, and which of them each class is, or is below.  # (C,)"""
-        nodes = self.level(level)
-        index = {node: i for i, node in enumerate(nodes)}
-        return nodes, np.array([index[self.node(label, level)] for label in self.classes])
+        if isinstance(level, bool) or not isinstance(level, int) or not 1 <= level <= self.depth:
+            levels = "one level" if self.depth == 1 else f"levels 1 to {self.depth}"
+            raise ParameterError(f"level={level!r}: the classes of this model have {levels}.")
+        nodes, index = np.unique([self.node(label, level) for label in self.classes], return_inverse=True)
+        return nodes.tolist(), index
 
     def leaves(self, node: Any) -> list[Any]:
         """The classes below a node; empty where there is no such node."""
         path = path_of(node)
-        below = [len(other) > len(path) and other[: len(path)] == path for other in self.paths]
-        return [label for label, is_below in zip(self.classes, below) if is_below]
+        deeper = ((label, other) for label, other in zip(self.classes, self.paths) if len(other) > len(path))
+        return [label for label, other in deeper if other[: len(path)] == path]
 
     def instead(self, P: Array, known: Array, unknown: float, level: int | None = None) -> list[Node | None]:
         """The nodes that replace 'none of these' for rows whose p-value `known` is below `unknown`; None elsewhere.
