@@ -73,14 +73,14 @@ class ClassifierHead(NamedTuple):
     names: tuple[str, ...]
 
 
-def _split(spec: object) -> tuple[str, str]:
-    """'onnx:FILE' becomes ('onnx', 'FILE'), 'tinynet' becomes ('', 'tinynet')."""
+def _source(spec: object) -> Record | str:
+    """The record of a backbone, or its name in another library if the loaded model describes itself."""
     prefix, colon, rest = spec.partition(":") if isinstance(spec, str) else ("", "", "")
     if isinstance(spec, str) and not colon and (spec in builtin_names() or spec in names()):
-        return "", spec
-    if prefix in PREFIXES and rest:
-        return prefix, rest
-    raise unknown("backbone", spec, [*names(), *(f"{p}:{what}" for p, what in PREFIXES.items())])
+        return named(spec)
+    if prefix not in PREFIXES or not rest:
+        raise unknown("backbone", spec, [*names(), *(f"{p}:{what}" for p, what in PREFIXES.items())])
+    return of_file(Path(rest).expanduser(), prefix) if PREFIXES[prefix] == "FILE" else rest
 
 
 def record(spec: str) -> Record:
@@ -89,11 +89,8 @@ def record(spec: str) -> Record:
     >>> record("tinynet").width, record("resnet50").reg
     (512, 0.0001)
     """
-    prefix, rest = _split(spec)
-    if not prefix:
-        return named(rest)
-    if PREFIXES[prefix] == "FILE":
-        return of_file(Path(rest).expanduser(), prefix)
+    if isinstance(source := _source(spec), Record):
+        return source
     raise ParameterError(f"record({spec!r}): its record comes with the model; use load({spec!r}).record.")
 
 
@@ -106,13 +103,11 @@ def stated_fingerprint(spec: str, device: str = "cpu") -> str | None:
     >>> stated_fingerprint("tinynet") == load("tinynet").fingerprint, stated_fingerprint("timm:vit")
     (True, None)
     """
-    prefix, _ = _split(spec)
-    if PREFIXES.get(prefix) == "NAME":
+    source = _source(spec)
+    if not isinstance(source, Record) or (weights := stated_weights(source)) is None:
         return None
-    known = record(spec)
-    weights = stated_weights(known)
-    arithmetic = precision(device) if known.adapter == "torchvision" else "float32"
-    return None if weights is None else known.fingerprint(weights, _adapter(known.adapter).VERSION, arithmetic)
+    arithmetic = precision(device) if source.adapter == "torchvision" else "float32"
+    return source.fingerprint(weights, _adapter(source.adapter).VERSION, arithmetic)
 
 
 def load(spec: str, device: str = "cpu", threads: int | None = None) -> Backbone:
@@ -127,9 +122,9 @@ def load(spec: str, device: str = "cpu", threads: int | None = None) -> Backbone
     >>> pixels.embed(picture[None]).shape
     (1, 784)
     """
-    prefix, rest = _split(spec)
+    source = _source(spec)
     thread_count(threads)
-    source = rest if PREFIXES.get(prefix) == "NAME" else record(spec)
+    prefix, _, rest = spec.partition(":")
     adapter = source.adapter if isinstance(source, Record) else prefix
     backbone: Backbone = _adapter(adapter).load(source, device, threads)
     absolute = f"{prefix}:{Path(rest).expanduser().absolute()}" if PREFIXES.get(prefix) == "FILE" else spec
@@ -138,9 +133,8 @@ def load(spec: str, device: str = "cpu", threads: int | None = None) -> Backbone
 
 
 def _adapter(name: str) -> Any:
-    if find_spec(f"imprint.backbones.adapters.{name}") is None:
-        return plugin(name)
-    return import_module(f"imprint.backbones.adapters.{name}")
+    is_builtin = find_spec(f"imprint.backbones.adapters.{name}") is not None
+    return import_module(f"imprint.backbones.adapters.{name}") if is_builtin else plugin(name)
 
 
 def head(name: str) -> ClassifierHead:

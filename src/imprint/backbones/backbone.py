@@ -1,7 +1,5 @@
 """A loaded backbone: it prepares single inputs and embeds batches of them; its speed."""
 
-import os
-import sys
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
@@ -22,33 +20,22 @@ MEASURED_BATCH = 32
 
 
 class Backbone(ABC):
-    """A frozen network with its record.
+    """A frozen network with its `record`, whose `width` and `modality` it has too.
 
-    `prepare` may be called from many threads at once; `embed` from one at a time.
+    `fingerprint` is a digest of everything that determines the embeddings. `prepare` may be called from many threads at
+    once; `embed` from one at a time.
     """
 
     device = "cpu"
-    slice_rows: int | None = None
-    """Inputs per pass of the network, if `embed` divides a batch; None: the whole batch."""
-    reload: Callable[[], "Backbone"]
-    """Loads the backbone again, in any process; this is what is pickled."""
+    slice_rows: int | None = None  # inputs per pass of the network, if `embed` divides a batch
+    reload: Callable[[], "Backbone"]  # loads the backbone again, in any process; this is what is pickled
 
     def __init__(self, record: Record, weights: str, version: int, precision: str = "float32"):
-        self.record = record
+        self.record, self.width, self.modality = record, record.width, record.modality
         self.fingerprint = record.fingerprint(weights, version, precision)
 
     def __reduce__(self) -> tuple[Any, tuple[()]]:
         return self.reload, ()
-
-    @property
-    def width(self) -> int:
-        """Numbers in one embedding."""
-        return self.record.width
-
-    @property
-    def modality(self) -> str:
-        """`image`, `text` or `sound`."""
-        return self.record.modality
 
     @abstractmethod
     def prepare(self, item: Any) -> Any:
@@ -103,8 +90,7 @@ class TextBackbone(Backbone):
 
     def prepare(self, item: str) -> str:
         """The text itself."""
-        text: str = modality("text").convert(item)
-        return text
+        return modality("text").convert(item)
 
 
 def extra(module: str, name: str, spec: str) -> Any:
@@ -137,7 +123,9 @@ def reason(error: BaseException) -> str:
 def thread_count(threads: int | None) -> int:
     """The given number, or all cores that this process may use."""
     if threads is None:
-        return len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
+        from imprint.kernels.cpu import available_cpus  # imports threadpoolctl
+
+        return available_cpus()
     if isinstance(threads, bool) or not isinstance(threads, int) or threads < 1:
         raise ParameterError(f"load(threads={threads!r}): threads must be None or int >= 1.")
     return threads
@@ -152,11 +140,10 @@ def only_cpu(spec: str, device: str) -> None:
 def inputs_per_second(backbone: Backbone, seconds: float = 1.0) -> float:
     """The speed on this machine, measured on artificial inputs (see `Modality.sample`) for about `seconds`."""
     items = modality(backbone.modality).sample(MEASURED_BATCH)
-    batches, start, passed = 0, 0.0, 0.0
+    times = [0.0]
     with ThreadPoolExecutor(thread_count(None)) as pool:
-        while passed < seconds:
+        while len(times) < 3 or times[-1] - times[1] < seconds:  # the first batch sets up and does not count
             prepared = list(pool.map(backbone.prepare, items))
             backbone.embed(np.stack(prepared) if isinstance(prepared[0], np.ndarray) else prepared)
-            batches, start = (batches + 1, start) if start else (0, time.perf_counter())  # the first call sets up
-            passed = time.perf_counter() - start
-    return batches * MEASURED_BATCH / passed
+            times.append(time.perf_counter())
+    return MEASURED_BATCH * (len(times) - 2) / (times[-1] - times[1])

@@ -13,12 +13,7 @@ LARGEST_STEP = 1 << 24  # pixels of an intermediate image; beyond, only the pixe
 LONGEST_SIDE = 1 << 18  # pixels; Pillow keeps a pointer for every row
 FILTERS = ("nearest", "lanczos", "bilinear", "bicubic", "box", "hamming")
 """Resampling filters, by their numbers in Pillow."""
-CHOICES = {
-    "filter": FILTERS,
-    "colour": ("rgb", "grey"),
-    "layout": ("NHWC", "NCHW"),
-    "dtype": ("uint8", "float32"),
-}
+CHOICES = {"filter": FILTERS, "colour": ("rgb", "grey"), "layout": ("NHWC", "NCHW"), "dtype": ("uint8", "float32")}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,8 +26,7 @@ class Preprocess:
     ((1, 4, 4, 3), (1, 3, 4, 4), 0.20000000298023224)
     """
 
-    size: tuple[int, int]
-    """Height and width of the network's input."""
+    size: tuple[int, int]  # height and width of the network's input
     resize: int | None = None
     """Shorter side before the centre is cropped to `size`; None resizes straight to `size` without a crop."""
     crop: float | None = None
@@ -47,27 +41,23 @@ class Preprocess:
 
     def __post_init__(self) -> None:
         for name, legal in CHOICES.items():
-            if getattr(self, name) not in legal:
-                raise self._refusal(name, f"one of {', '.join(map(repr, legal))}")
-        if len(self.size) != 2 or not all(_whole(s) for s in self.size):
-            raise self._refusal("size", "two ints >= 1, height and width")
-        if self.resize is not None and not (_whole(self.resize) and self.resize >= max(self.size)):
-            raise self._refusal("resize", "null or an int >= the larger side of size")
-        if self.crop is not None and not (0 < self.crop <= 1 and self.resize is None and len(set(self.size)) == 1):
-            raise self._refusal("crop", "null or a number in (0, 1], with a square size and without resize")
-        if not self.divide > 0:
-            raise self._refusal("divide", "a number > 0")
-        for name in ("mean", "std"):
-            value = getattr(self, name)
-            if value is not None and len(value) != self.channels:
-                raise self._refusal(name, f"null or {self.channels} numbers, one per channel")
-        if self.std is not None and not all(s > 0 for s in self.std):
-            raise self._refusal("std", "numbers > 0")
-        if self.dtype == "uint8" and (self.divide != 1 or self.mean or self.std):
-            raise self._refusal("dtype", "'float32' where divide, mean or std are given")
+            self._require(name, getattr(self, name) in legal, f"one of {', '.join(map(repr, legal))}")
+        self._require("size", len(self.size) == 2 and all(map(_whole, self.size)), "two ints >= 1, height and width")
+        fits = self.resize is None or (_whole(self.resize) and self.resize >= max(self.size))
+        self._require("resize", fits, "null or an int >= the larger side of size")
+        fits = self.crop is None or (0 < self.crop <= 1 and self.resize is None and len(set(self.size)) == 1)
+        self._require("crop", fits, "null or a number in (0, 1], with a square size and without resize")
+        self._require("divide", self.divide > 0, "a number > 0")
+        for name, values in (("mean", self.mean), ("std", self.std)):
+            fits = values is None or len(values) == self.channels
+            self._require(name, fits, f"null or {self.channels} numbers, one per channel")
+        self._require("std", self.std is None or all(s > 0 for s in self.std), "numbers > 0")
+        scaled = self.divide != 1 or self.mean or self.std
+        self._require("dtype", not (scaled and self.dtype == "uint8"), "'float32' where divide, mean or std are given")
 
-    def _refusal(self, name: str, rule: str) -> ParameterError:
-        return ParameterError(f"Preprocess({name}={getattr(self, name)!r}): {name} must be {rule}.")
+    def _require(self, name: str, sound: bool, rule: str) -> None:
+        if not sound:
+            raise ParameterError(f"Preprocess({name}={getattr(self, name)!r}): {name} must be {rule}.")
 
     @classmethod
     def from_json(cls, raw: Any) -> "Preprocess":
@@ -78,12 +68,9 @@ class Preprocess:
         for key in raw:
             if key not in known:
                 raise ParameterError(f"preprocess has no key {key!r}. It takes: {', '.join(known)}.")
-        given = dict(raw)
+        given: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in raw.items()}
         if _whole(given["size"]):
-            given["size"] = [given["size"]] * 2
-        for key in ("size", "mean", "std"):
-            if isinstance(given.get(key), list):
-                given[key] = tuple(given[key])
+            given["size"] = (given["size"], given["size"])
         try:
             return cls(**given)
         except TypeError:
@@ -94,8 +81,8 @@ class Preprocess:
 
         Fingerprints depend on this, so a key without effect must be absent.
         """
-        values = {k: list(v) if isinstance(v, tuple) else v for k, v in asdict(self).items()}
-        return values if self.crop is not None else {k: v for k, v in values.items() if k != "crop"}
+        given = {name: value for name, value in asdict(self).items() if (name, value) != ("crop", None)}
+        return {name: list(value) if isinstance(value, tuple) else value for name, value in given.items()}
 
     @classmethod
     def planes(cls, **rule: Any) -> "Preprocess":
@@ -118,11 +105,9 @@ class Preprocess:
         if max(item.shape) > LONGEST_SIDE:
             size = f"{item.shape[1]:,} x {item.shape[0]:,} pixels"
             raise UnreadableInput("a picture", f"{size}; the limit of a side is {LONGEST_SIDE:,}")
-        image: Image.Image = Image.fromarray(item)
-        if self.colour == "grey" and image.mode != "L":
-            image = image.convert("L")
-        image = self._sized(image)
-        if self.colour == "rgb" and image.mode != "RGB":  # equal channels are resized as one
+        image = Image.fromarray(item)
+        image = self._sized(image if self.colour == "rgb" else image.convert("L"))
+        if self.colour == "rgb":  # after resizing, because a grey picture is then resized as one channel
             image = image.convert("RGB")
         return np.asarray(image).reshape(*self.size, self.channels)
 

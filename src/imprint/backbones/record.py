@@ -1,6 +1,7 @@
 """Records of backbones, readable without importing the library that runs them."""
 
 import hashlib
+import io
 import json
 import os
 import re
@@ -12,15 +13,14 @@ from typing import Any, get_type_hints
 from imprint.backbones.preprocess import Preprocess
 from imprint.core.digest import digest
 from imprint.core.errors import FileError, ParameterError, reporting
-from imprint.core.extras import installed, registered
+from imprint.core.extras import installed, load_plugin, registered
 from imprint.core.family import unknown
 from imprint.core.files.atomic import home
 from imprint.modalities import modality
 
 PLUGINS = "imprint.backbones"  # the group of entry points
 RECORDS = Path(__file__).parent / "records"
-WHOLE_DIGEST = 64  # digits of a SHA-256
-NO_WEIGHTS = "no weights"  # in the place of a digest, for a backbone that has none
+NO_WEIGHTS = "no weights"  # instead of a digest, for a backbone that has none
 EXTRAS = {"torchvision": "torch", "tflite": "litert", "sound": "litert", "open_clip": "clip"}
 EXTRAS |= {name: name for name in ("timm", "sentence", "clip")}
 """The extra that an adapter needs; the others need none."""
@@ -31,35 +31,23 @@ class Record:
     """One backbone: how to run it, its training data and its source."""
 
     name: str
-    adapter: str
-    """The file in `adapters/` that runs it."""
-    modality: str = "image"
-    """`image`, `text`, `sound`, or the modality of a plug-in."""
+    adapter: str  # the file in `adapters/` that runs it
+    modality: str = "image"  # `image`, `text`, `sound`, or the modality of a plug-in
     width: int  # numbers in one embedding
-    preprocess: Preprocess | None = None
-    """None for texts, which the network's own tokeniser reads."""
-    tokens: int | None = None
-    """Tokens of a text that the network reads; the rest is cut off."""
-    language: str | None = None
-    """The language that a network of texts was trained on, such as `en`; None for several."""
-    seconds: float | None = None
-    """Length of a frame of sound; a recording is the average of its frames."""
-    layer: str | None = None
-    """The output or tensor that is the embedding."""
-    file: str | None = None
-    """The file of weights: `weights/...` is part of the package; for a bare name see `location`."""
+    preprocess: Preprocess | None = None  # None for texts and sounds
+    tokens: int | None = None  # maximum length of a text; the rest is cut off
+    language: str | None = None  # of the texts that it was trained on, such as `en`; None for several
+    seconds: float | None = None  # length of a frame of sound; a recording is the average of its frames
+    layer: str | None = None  # the output or tensor that is the embedding
+    file: str | None = None  # the weights: `weights/...` is part of the package; for a bare name see `location`
     size: int | None = None  # bytes of that file
-    head: str | None = None
-    """The pre-training classifier inside the package, relative to this folder."""
+    head: str | None = None  # the pre-training classifier inside the package, relative to this folder
     source: str | None = None
-    sha256: str | None = None
-    """Of the weights; the first eight digits or more."""
+    sha256: str | None = None  # of the weights; the first eight digits or more
     licence: str | None = None
     pretraining: str | None = None
-    top1: float | None = None
-    """Published top-1 accuracy on the pre-training data's validation set, in %."""
-    reg: float | None = None
-    """Least-squares regularisation: the weight decay of the pre-training, as in the paper."""
+    top1: float | None = None  # published top-1 accuracy on the pre-training data's validation set, in %
+    reg: float | None = None  # least-squares regularisation: the weight decay of the pre-training, as in the paper
     citation: str | None = None
 
     def __post_init__(self) -> None:
@@ -95,12 +83,11 @@ class Record:
         if not isinstance(raw, Mapping):
             raise ParameterError("A record must be a JSON object.")
         hints, given = get_type_hints(cls), dict(raw)
-        for key in given:
-            if key not in hints:
-                raise ParameterError(f"A record has no key {key!r}. It takes: {', '.join(hints)}.")
         if given.get("preprocess") is not None:
             given["preprocess"] = Preprocess.from_json(given["preprocess"])
         for key, value in given.items():
+            if key not in hints:
+                raise ParameterError(f"A record has no key {key!r}. It takes: {', '.join(hints)}.")
             legal = hints[key] | int if hints[key] == float | None else hints[key]
             if isinstance(value, bool) or not isinstance(value, legal):
                 raise ParameterError(f"Record({key}={value!r}): {key} has the wrong type.")
@@ -133,12 +120,9 @@ def named(name: str) -> Record:
 
 def plugin(name: str) -> Any:
     """The module of an installed entry point: it has `RECORD`, `VERSION` and `load(record, device, threads)`."""
-    try:
-        return registered(PLUGINS)[name].load()
-    except KeyError:
-        raise unknown("backbone", name, names()) from None
-    except (ImportError, AttributeError) as e:
-        raise ParameterError(f"The entry point {name} of {PLUGINS} cannot be loaded: {e}.") from e
+    if name not in registered(PLUGINS):
+        raise unknown("backbone", name, names())
+    return load_plugin(PLUGINS, name)
 
 
 def of_file(path: Path, adapter: str) -> Record:
@@ -146,16 +130,17 @@ def of_file(path: Path, adapter: str) -> Record:
     if not path.is_file():
         raise FileError(f"{adapter}:{path}: there is no such file; put the model there.")
     sidecar = path.with_name(f"{path.name}.json")
-    record = _read(sidecar, {"name": path.stem, "adapter": adapter}) if sidecar.is_file() else None
-    if record is None:
-        sha256, builtin = verified(path), map(named, builtin_names())
-        record = next((r for r in builtin if (r.adapter, r.sha256) == (adapter, sha256)), None)
-    if record is None:
-        example = '{"width": 192, "layer": "NAME OF THE OUTPUT", "preprocess": {"size": 224}}'
-        raise FileError(f"{path} has no record: write {sidecar}, such as {example}; docs/backbones.md has the keys.")
-    if record.adapter != adapter:
-        raise FileError(f"{sidecar}: adapter must be {adapter!r}, as in '{adapter}:{path.name}'.")
-    return replace(record, file=str(path.resolve()))
+    if sidecar.is_file():
+        record = _read(sidecar, {"name": path.stem, "adapter": adapter})
+        if record.adapter != adapter:
+            raise FileError(f"{sidecar}: adapter must be {adapter!r}, as in '{adapter}:{path.name}'.")
+        return replace(record, file=str(path.resolve()))
+    sha256 = verified(path)
+    for record in map(named, builtin_names()):
+        if (record.adapter, record.sha256) == (adapter, sha256):
+            return replace(record, file=str(path.resolve()))
+    example = '{"width": 192, "layer": "NAME OF THE OUTPUT", "preprocess": {"size": 224}}'
+    raise FileError(f"{path} has no record: write {sidecar}, such as {example}; docs/backbones.md has the keys.")
 
 
 def location(record: Record) -> Path:
@@ -174,19 +159,16 @@ def stated_weights(record: Record) -> str | None:
     """The digest of the weights, from the record or from the file; None if neither has it."""
     if record.file is None:
         return NO_WEIGHTS
-    if len(record.sha256 or "") == WHOLE_DIGEST:
+    if record.sha256 is not None and len(record.sha256) == 64:  # all digits of a SHA-256
         return record.sha256
     path = location(record)
     return verified(path, record.sha256) if path.is_file() else None
 
 
-def verified(path: Path, expected: str | None = None) -> str:
-    """The SHA-256 of a file, which must begin with `expected`."""
-    with reporting("read", path), path.open("rb") as f:
-        return _checked(path, hashlib.file_digest(f, "sha256").hexdigest(), expected)
-
-
-def _checked(path: Path, sha256: str, expected: str | None) -> str:
+def verified(path: Path, expected: str | None = None, content: bytes | None = None) -> str:
+    """The SHA-256 of a file, or of its content if that was read before; it must begin with `expected`."""
+    with reporting("read", path), path.open("rb") if content is None else io.BytesIO(content) as f:
+        sha256 = hashlib.file_digest(f, "sha256").hexdigest()
     if expected and not sha256.startswith(expected):
         raise FileError(f"{path} has SHA-256 {sha256}, its record says {expected}.")
     return sha256
@@ -201,7 +183,7 @@ def weights(record: Record) -> tuple[bytes, str]:
         raise FileError(f"The weights of {record.name} are not here: {origin}{size}; put the file at {path}.")
     with reporting("read", path):
         content = path.read_bytes()
-    return content, _checked(path, hashlib.sha256(content).hexdigest(), record.sha256)
+    return content, verified(path, record.sha256, content)
 
 
 def _read(path: Path, given: dict[str, Any]) -> Record:

@@ -1,7 +1,7 @@
-"""Bases of the torch adapters: a frozen module on a device, and one with a tower for pictures and one for texts."""
+"""The base of the torch adapters: a frozen module on a device that embeds pictures, and perhaps texts."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -14,33 +14,31 @@ from imprint.core.types import Array
 
 TEMPLATES = ("{}", "a photo of a {}.", "a photo of the {}.", "a close-up photo of a {}.", "a picture of {}.")
 """The sentences whose mean embedding stands for the name of a class."""
-Tower = Callable[[Any, Any], Any]
 
 
 class TorchBackbone(PictureBackbone):
-    """A module whose output is the embedding; single precision on CPU, automatic mixed precision on CUDA."""
+    """A module on a device; single precision on CPU, automatic mixed precision on CUDA.
 
-    def __init__(self, record: Record, module: Any, weights: str, version: int, device: str, threads: int | None):
+    The `towers` of a two-tower model such as CLIP are two functions that embed a batch of pictures and a list of texts
+    in one space. Such a model can also embed the names of classes.
+    """
+
+    def __init__(
+        self, record: Record, module: Any, weights: str, version: int, device: str, threads: int | None, *towers: Any
+    ):
         check_device(record.name, device)
-        self.device = device
+        self.device, self._mixed, torch = device, device != "cpu", torch_module()
         super().__init__(record, weights, version, precision(device))
-        layout = torch_module().channels_last if self._mixed else torch_module().contiguous_format
+        layout = torch.channels_last if self._mixed else torch.contiguous_format
         self._module = module.eval().requires_grad_(False).to(device=device, memory_format=layout)
+        self._embed_pictures, self._embed_texts = towers or (self._module, None)
         if threads is not None and not self._mixed:
-            torch_module().set_num_threads(thread_count(threads))
-
-    @property
-    def _mixed(self) -> bool:
-        return self.device != "cpu"
+            torch.set_num_threads(thread_count(threads))
 
     def _forward(self, batch: Array) -> Array:
         torch = torch_module()
         with torch.inference_mode(), torch.autocast(self.device.split(":")[0], enabled=self._mixed):
-            out: Array = self._embed_pictures(self._input(batch)).float().cpu().numpy()
-        return out
-
-    def _embed_pictures(self, pictures: Any) -> Any:
-        return self._module(pictures)
+            return self._embed_pictures(self._input(batch)).float().cpu().numpy()
 
     def _input(self, batch: Array) -> Any:
         """Like `Preprocess.arrange`, computed on the device."""
@@ -53,32 +51,20 @@ class TorchBackbone(PictureBackbone):
             x /= torch.tensor(rule.std, device=self.device).view(1, -1, 1, 1)
         return x if self._mixed else x.contiguous()
 
-
-class TwoTowerBackbone(TorchBackbone):
-    """A backbone of pictures that embeds class names by its text tower.
-
-    The first tower maps the model and a batch of pictures to embeddings, the second the model and a list of texts.
-    """
-
-    def __init__(self, record: Record, model: Any, towers: tuple[Tower, Tower], identity: str, *where: Any):
-        self._picture_tower, self._text_tower = towers
-        super().__init__(record, model, identity, *where)
-
-    def _embed_pictures(self, pictures: Any) -> Any:
-        return self._picture_tower(self._module, pictures)
-
     @property
     def embeds_names(self) -> bool:
-        return True
+        return self._embed_texts is not None
 
     def embed_names(self, names: Sequence[str]) -> Array:
         """Each name as the mean of its unit embeddings in a few sentences.  # (n, width)"""
+        if self._embed_texts is None:
+            return super().embed_names(names)
         return np.stack([self._unit_texts([t.format(name) for t in TEMPLATES]).mean(axis=0) for name in names])
 
     def _unit_texts(self, texts: list[str]) -> Array:
         torch = torch_module()
         with torch.inference_mode():
-            rows = self._text_tower(self._module, texts).float()
+            rows = self._embed_texts(texts).float()
             return np.asarray(torch.nn.functional.normalize(rows, dim=-1).cpu())
 
 

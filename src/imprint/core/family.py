@@ -22,10 +22,11 @@ LONGEST_TEXT = 200  # characters; a component's text is a short call, never a pr
 def unknown(kind: str, name: object, known: Iterable[str]) -> ParameterError:
     """The error for a name that does not exist, with a suggestion."""
     known = list(known)
-    similar = difflib.get_close_matches(str(name), known, 1)
+    similar = difflib.get_close_matches(str(name), known, LISTED)
     hint = f" Did you mean {similar[0]!r}?" if similar else ""
-    more = f" and {len(known) - LISTED} more" if len(known) > LISTED else ""
-    return ParameterError(f"Unknown {kind} {name!r}.{hint} Known: {', '.join(known[:LISTED])}{more}.")
+    listed = known if len(known) <= LISTED else (similar or known)[:LISTED]
+    more = f" and {len(known) - len(listed)} more" if len(known) > len(listed) else ""
+    return ParameterError(f"Unknown {kind} {name!r}.{hint} Known: {', '.join(listed)}{more}.")
 
 
 class Family(Generic[C]):

@@ -35,8 +35,7 @@ class Lazy:
         """The entry of this name, computed if absent."""
         if name not in self._entries:
             self._entries.setdefault(name, compute())
-        value: T = self._entries[name]
-        return value
+        return self._entries[name]
 
     def put(self, name: str, value: Any) -> None:
         """Store an entry that was computed elsewhere."""

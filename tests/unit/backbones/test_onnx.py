@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from imprint.backbones import load, record
+from imprint.backbones.adapters.onnx import has_external_data
 from imprint.backbones.record import RECORDS
 from imprint.core.errors import FileError, ParameterError
 
@@ -206,6 +207,39 @@ def test_weights_in_another_file_are_refused(tmp_path, monkeypatch, where):
     for location in ("w.bin", "../w.bin", str(tmp_path / "w.bin")):
         with pytest.raises(FileError, match=r"m keeps its weights in another file \(external data\), which its finger"):
             load(external_model(tmp_path, location, where))
+
+
+def field(number, content):
+    """A protobuf field of variable length; `content` has fewer than 128 bytes."""
+    tag = number << 3 | 2
+    return bytes([tag] if tag < 128 else [tag & 127 | 128, tag >> 7]) + bytes([len(content)]) + content
+
+
+EXTERNAL = field(13, field(1, b"location") + field(2, b"w.bin"))  # of a tensor
+INITIALISER = field(7, field(5, EXTERNAL))  # model, graph, initialiser
+
+
+@pytest.mark.parametrize(
+    ("content", "refused"),
+    [
+        (INITIALISER, True),
+        (field(7, b"") + INITIALISER, True),  # the last of two graphs; protobuf merges them
+        (b"\xba\x00" + INITIALISER[1:], True),  # a field number of two bytes where one would do
+        (INITIALISER[:1] + bytes([INITIALISER[1] | 128, 0]) + INITIALISER[2:], True),  # a length of two bytes
+        (b"\x3b" + field(5, EXTERNAL) + b"\x3c", True),  # the graph as a group
+        (b"\x38\x01" + field(1, b"location"), True),  # the graph as a number
+        (INITIALISER[:-3], True),  # truncated
+        (field(25, field(7, field(5, field(5, EXTERNAL)))), True),  # function, node, attribute
+        (field(7, field(1, field(5, field(6, field(1, field(5, field(10, EXTERNAL))))))), True),  # subgraph
+        (field(7, field(15, field(2, EXTERNAL))), True),  # the indices of a sparse initialiser
+        (field(14, field(1, b"location") + field(2, b"w.bin")), False),  # metadata of the model
+        (field(7, field(5, field(8, b"location"))), False),  # a tensor called location
+        (field(7, field(5, field(9, EXTERNAL))), False),  # the values of a tensor
+    ],
+    ids=range(13),
+)
+def test_external_data_is_found_however_it_is_encoded(content, refused):
+    assert has_external_data(content) is refused
 
 
 def test_a_tensor_called_location_is_not_external_data(tmp_path):

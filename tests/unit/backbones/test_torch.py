@@ -37,7 +37,7 @@ def random_state(network):
 def untrained(name):
     from imprint.backbones.adapters import torchvision as adapter
 
-    network = adapter.architecture(record(name))
+    network = adapter.architecture(name)
     network.load_state_dict(random_state(network), assign=True)
     return network
 
@@ -139,7 +139,7 @@ def test_any_network_of_torchvision_by_its_name(torchvision, hub, monkeypatch, r
 
     told = adapter.describe(name)
     monkeypatch.setattr(adapter, "describe", lambda name: replace(told, sha256=None))
-    network, seen = adapter.architecture(told), []
+    network, seen = adapter.architecture(told.name), []
     network.load_state_dict(random_state(network), assign=True)
     hub.mkdir(parents=True)
     torch.save(network.state_dict(), hub / told.file)
@@ -215,9 +215,9 @@ def timm(torchvision):
 
 @pytest.mark.parametrize("name", ["vit_tiny_patch16_224", "test_resnet", "mobilenetv3_small_050"])
 def test_a_timm_model_brings_its_width_and_its_transform(timm, rng, name):
-    from imprint.backbones.adapters.timm import _load
+    from imprint.backbones.adapters import timm as adapter
 
-    backbone, pictures = _load(name, "cpu", 1, pretrained=False), []
+    backbone, pictures = adapter.load(name, "cpu", 1, pretrained=False), []
     model = timm.create_model(name)
     transform = timm.data.create_transform(**timm.data.resolve_model_data_config(model), is_training=False)
     for shape in SHAPES:

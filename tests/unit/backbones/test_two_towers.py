@@ -148,6 +148,18 @@ def test_the_fingerprint_follows_the_weights(spec):
     assert stated_fingerprint(spec) is None
 
 
+def test_a_model_can_be_loaded_for_another_device(spec, monkeypatch):
+    """Its width is that of a first text, which must be on the device where the model is; `meta` replaces a GPU."""
+    from imprint.backbones import torch_backbone
+    from imprint.backbones.adapters import clip, open_clip
+
+    for module in (torch_backbone, clip, open_clip):
+        monkeypatch.setattr(module, "check_device", lambda name, device: None)
+    backbone = load(spec, device="meta")
+    assert (backbone.device, backbone.width) == ("meta", WIDTH)
+    assert {weights.device.type for weights in backbone._module.parameters()} == {"meta"}
+
+
 def test_a_model_from_class_names_alone_reads_pictures(spec, tmp_path):
     model = Imprinter(spec, cache=False).fit_names(["cat", "fire truck"])
     pictures = list(np.random.default_rng(0).integers(0, 255, (2, 40, 40, 3), np.uint8))

@@ -6,13 +6,13 @@ from typing import Any
 from imprint.backbones.backbone import creating, extra
 from imprint.backbones.preprocess import FILTERS, Preprocess
 from imprint.backbones.record import Record
-from imprint.backbones.torch_backbone import TwoTowerBackbone, check_device, state_digest
+from imprint.backbones.torch_backbone import TorchBackbone, check_device, state_digest
 from imprint.core.errors import ParameterError
 
 VERSION = 1
 
 
-def load(source: str, device: str, threads: int | None) -> TwoTowerBackbone:
+def load(source: str, device: str, threads: int | None) -> TorchBackbone:
     """Open the model, its tokeniser and its preprocessing; transformers fetches them into its own cache."""
     spec = f"clip:{source}"
     package = extra("transformers", "clip", spec)
@@ -25,21 +25,23 @@ def load(source: str, device: str, threads: int | None) -> TwoTowerBackbone:
         raise ParameterError(f"{spec} is a {type(model).__name__}, without a tower of pictures and one of texts.")
     length = model.config.text_config.max_position_embeddings
 
-    def embed_texts(model: Any, texts: list[str]) -> Any:
+    def embed_pictures(pictures: Any) -> Any:
+        return _pooled(model.get_image_features(pixel_values=pictures))
+
+    def embed_texts(texts: list[str]) -> Any:
         """Texts are padded to the longest length, as SigLIP was trained; to CLIP it makes no difference."""
         tokens = tokenizer(texts, padding="max_length", truncation=True, max_length=length, return_tensors="pt")
-        return _pooled(model.get_text_features(**tokens.to(device)))
+        return _pooled(model.get_text_features(**tokens.to(model.device)))
 
     record = Record(
         name=spec,
         adapter="clip",
-        width=int(embed_texts(model, ["a"]).shape[-1]),
+        width=int(embed_texts(["a"]).shape[-1]),
         preprocess=_preprocess(spec, rule),
         source=source if Path(source).is_dir() else f"https://huggingface.co/{source}",
     )
-    towers = (lambda model, pictures: _pooled(model.get_image_features(pixel_values=pictures)), embed_texts)
-    words = repr(sorted(tokenizer.get_vocab().items()))
-    return TwoTowerBackbone(record, model, towers, f"{state_digest(model)}\n{words}", VERSION, device, threads)
+    identity = f"{state_digest(model)}\n{sorted(tokenizer.get_vocab().items())!r}"
+    return TorchBackbone(record, model, identity, VERSION, device, threads, embed_pictures, embed_texts)
 
 
 def _pooled(output: Any) -> Any:

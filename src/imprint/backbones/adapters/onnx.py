@@ -2,7 +2,6 @@
 
 import math
 import re
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -102,42 +101,22 @@ def has_external_data(content: bytes) -> bool:
     """Whether any tensor of a model refers to another file; also True for bytes that cannot be parsed."""
     if b"location" not in content:  # the key under which a tensor names the other file
         return False
-    pending = [("Model", memoryview(content))]
+    from google.protobuf.empty_pb2 import Empty  # protobuf is installed with ONNX Runtime
+    from google.protobuf.message import DecodeError
+    from google.protobuf.unknown_fields import UnknownFieldSet
+
+    pending: list[tuple[str, Any]] = [("Model", content)]
     while pending:
         kind, message = pending.pop()
         try:
-            parts = [(MESSAGES[kind][n], part) for n, part in _fields(message) if n in MESSAGES[kind]]
-        except IndexError:
+            fields = UnknownFieldSet(Empty.FromString(message))
+        except (DecodeError, TypeError):  # TypeError: an integer where the message should be
             return True
+        parts = [(MESSAGES[kind][f.field_number], f.data) for f in fields if f.field_number in MESSAGES[kind]]
         if any(name == "External" for name, _ in parts):
             return True
         pending += parts
     return False
-
-
-def _fields(message: memoryview) -> Iterator[tuple[int, memoryview]]:
-    """The numbers and contents of a protobuf message's fields of variable length; IndexError where it is damaged."""
-    at = 0
-    while at < len(message):
-        tag, at = _varint(message, at)
-        if tag & 7 == 2:
-            length, at = _varint(message, at)
-            yield tag >> 3, message[at : at + length]
-        else:
-            length = {0: _varint(message, at)[1] - at, 1: 8, 5: 4}[tag & 7] if tag & 7 in (0, 1, 5) else len(message)
-        at += length
-    if at > len(message):
-        raise IndexError
-
-
-def _varint(message: memoryview, at: int) -> tuple[int, int]:
-    """An integer of variable length, and where it ends."""
-    value = shift = 0
-    while True:
-        value |= (message[at] & 127) << shift
-        at, shift = at + 1, shift + 7
-        if message[at - 1] < 128:
-            return value, at
 
 
 load = OnnxBackbone

@@ -1,20 +1,19 @@
 """CLIP models of OpenCLIP: `open_clip:NAME/WEIGHTS`, `open_clip:hf-hub:ORGANISATION/NAME`, or a folder."""
 
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
 from imprint.backbones.backbone import creating, extra
 from imprint.backbones.preprocess import Preprocess
 from imprint.backbones.record import Record
-from imprint.backbones.torch_backbone import TwoTowerBackbone, check_device, state_digest
+from imprint.backbones.torch_backbone import TorchBackbone, check_device, state_digest
 from imprint.core.errors import ParameterError
 from imprint.core.family import unknown
 
 VERSION = 1
 
 
-def load(source: str, device: str, threads: int | None) -> TwoTowerBackbone:
+def load(source: str, device: str, threads: int | None) -> TorchBackbone:
     """Create the model and its tokeniser; open_clip fetches the weights into Hugging Face's cache."""
     spec = f"open_clip:{source}"
     package = extra("open_clip", "clip", spec)
@@ -26,11 +25,11 @@ def load(source: str, device: str, threads: int | None) -> TwoTowerBackbone:
     preprocess = _preprocess(spec, package.get_model_preprocess_cfg(model))
     width = int(model.encode_text(tokenizer(["a"])).shape[-1])
     record = Record(name=spec, adapter="open_clip", width=width, preprocess=preprocess, source=source)
-    towers = (
-        lambda model, pictures: model.encode_image(pictures),
-        lambda model, texts: model.encode_text(tokenizer(texts).to(device)),
-    )
-    return TwoTowerBackbone(record, model, towers, state_digest(model), VERSION, device, threads)
+
+    def embed_texts(texts: list[str]) -> Any:
+        return model.encode_text(tokenizer(texts).to(device))
+
+    return TorchBackbone(record, model, state_digest(model), VERSION, device, threads, model.encode_image, embed_texts)
 
 
 def _model_and_weights(package: Any, source: str) -> tuple[str, str | None]:
@@ -40,9 +39,8 @@ def _model_and_weights(package: Any, source: str) -> tuple[str, str | None]:
     if Path(source).expanduser().is_dir():
         return f"local-dir:{Path(source).expanduser()}", None
     name, _, weights = source.partition("/")
-    known = package.list_models()
-    if name not in known:
-        raise unknown("open_clip model", name, get_close_matches(name, known, 8, 0.5) or ["open_clip.list_models()"])
+    if name not in package.list_models():
+        raise unknown("open_clip model", name, package.list_models())
     tags = package.list_pretrained_tags_by_model(name)
     if weights not in tags:
         raise ParameterError(
@@ -56,6 +54,5 @@ def _preprocess(spec: str, cfg: dict[str, Any]) -> Preprocess:
     mode = cfg.get("resize_mode") or "shortest"
     if mode not in ("shortest", "squash") or size[0] != size[1]:
         raise ParameterError(f"{spec} needs {tuple(size)} by '{mode}', which is not supported.")
-    scale = {"mean": list(cfg["mean"]), "std": list(cfg["std"])}
-    resize = size[0] if mode == "shortest" else None
-    return Preprocess.planes(size=size, resize=resize, filter=cfg.get("interpolation") or "bicubic", **scale)
+    scale = {"filter": cfg.get("interpolation") or "bicubic", "mean": cfg["mean"], "std": cfg["std"]}
+    return Preprocess.planes(size=size, resize=size[0] if mode == "shortest" else None, **scale)

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from imprint.backbones.adapters.tflite import dequantised, open_interpreter
-from imprint.backbones.backbone import Backbone, only_cpu
-from imprint.backbones.record import Record, weights
+from imprint.backbones.adapters.tflite import Interpreter
+from imprint.backbones.backbone import Backbone
+from imprint.backbones.record import Record
 from imprint.core.errors import ParameterError, UnreadableInput
 from imprint.core.types import Array
 
@@ -22,13 +22,9 @@ class SoundBackbone(Backbone):
     slice_rows = 1
 
     def __init__(self, record: Record, device: str, threads: int | None):
-        only_cpu(record.name, device)
-        content, digest = weights(record)
-        super().__init__(record, digest, VERSION)
-        self._interpreter = open_interpreter(record, content, threads)
-        details, output = self._interpreter.get_input_details()[0], self._interpreter.get_output_details()[0]
-        self._input, self._output, self._samples = details["index"], output["index"], int(details["shape"][-1])
-        self._quantisation = output["quantization"]
+        self._interpreter = Interpreter(record, device, threads)
+        super().__init__(record, self._interpreter.digest, VERSION)
+        self._samples = int(self._interpreter.inputs[0]["shape"][-1])
 
     def prepare(self, item: Array | tuple[Array, int]) -> tuple[Array, ...]:
         """A recording as frames of the network's length: samples in [-1, 1] with their rate, or at 16,000 a second.
@@ -50,12 +46,8 @@ class SoundBackbone(Backbone):
         return tuple(frames.reshape(count, self._samples))
 
     def _forward(self, batch: Sequence[tuple[Array, ...]]) -> Array:
-        return np.stack([np.mean([self._embed_frame(frame) for frame in frames], axis=0) for frames in batch])
-
-    def _embed_frame(self, frame: Array) -> Array:
-        self._interpreter.set_tensor(self._input, frame)
-        self._interpreter.invoke()
-        return dequantised(self._interpreter.get_tensor(self._output).reshape(-1), self._quantisation)
+        run = self._interpreter.run
+        return np.stack([np.mean([run(frame).reshape(-1) for frame in frames], axis=0) for frames in batch])
 
 
 def resampled(samples: Array, rate: int) -> Array:
@@ -67,8 +59,7 @@ def resampled(samples: Array, rate: int) -> Array:
     from scipy.signal import resample_poly
 
     shared = math.gcd(rate, RATE)
-    out: Array = resample_poly(samples.astype(np.float64), RATE // shared, rate // shared)
-    return out.astype(np.float32)
+    return resample_poly(samples.astype(np.float64), RATE // shared, rate // shared).astype(np.float32)
 
 
 load = SoundBackbone

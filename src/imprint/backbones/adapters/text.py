@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
 
 import numpy as np
 
@@ -24,11 +23,18 @@ class SentenceEncoder(TextBackbone):
     """
 
     def __init__(self, record: Record, device: str, threads: int | None):
+        from tokenizers import Tokenizer
+
         content, digest = weights(record)
         super().__init__(record, digest, VERSION)
         self.device, self._threads = device, thread_count(threads)
         self._session = session(record.name, content, device, 1)
-        self._tokenizer = _tokenizer(record, self._session)
+        tokenizer = self._session.get_modelmeta().custom_metadata_map.get("tokenizer")
+        if tokenizer is None or record.tokens is None:
+            raise FileError(f"{record.name} needs a tokeniser in its file and tokens in its record.")
+        self._tokenizer = Tokenizer.from_str(tokenizer)
+        self._tokenizer.no_padding()
+        self._tokenizer.enable_truncation(record.tokens)
 
     def _forward(self, batch: Sequence[str]) -> Array:
         tokens = [self._tokenizer.encode(text).ids for text in batch]
@@ -45,23 +51,10 @@ class SentenceEncoder(TextBackbone):
 
     def _run(self, ids: Array) -> Array:
         inputs = {"input_ids": ids, "attention_mask": np.ones_like(ids), "token_type_ids": np.zeros_like(ids)}
-        average: Array = self._session.run([self.record.layer], inputs)[0].mean(1)  # over the tokens
-        return average
+        return self._session.run([self.record.layer], inputs)[0].mean(1)  # over the tokens
 
     def count_truncated(self, texts: Sequence[str]) -> int:
         return sum(bool(encoding.overflowing) for encoding in self._tokenizer.encode_batch(list(texts)))
-
-
-def _tokenizer(record: Record, network: Any) -> Any:
-    from tokenizers import Tokenizer
-
-    stored = network.get_modelmeta().custom_metadata_map.get("tokenizer")
-    if stored is None or record.tokens is None:
-        raise FileError(f"{record.name} needs a tokeniser in its file and tokens in its record.")
-    tokenizer = Tokenizer.from_str(stored)
-    tokenizer.no_padding()
-    tokenizer.enable_truncation(record.tokens)
-    return tokenizer
 
 
 load = SentenceEncoder

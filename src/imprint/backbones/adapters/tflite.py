@@ -1,7 +1,6 @@
 """TFLite files through LiteRT."""
 
 import struct
-from typing import Any
 
 import numpy as np
 
@@ -14,51 +13,47 @@ from imprint.core.types import Array
 VERSION = 1
 
 
-class TfliteBackbone(PictureBackbone):
-    """A network that ends at the layer of its record; quantised embeddings come back as (byte - zero) x scale."""
+class Interpreter:
+    """LiteRT with the model of a record, which ends at the layer of the record; `digest` is that of its weights."""
 
     def __init__(self, record: Record, device: str, threads: int | None):
-        only_cpu(f"tflite:{record.name}", device)
-        content, digest = weights(record)
-        super().__init__(record, digest, VERSION)
-        self._interpreter = open_interpreter(record, content, threads)
-        details, dtype = self._interpreter.get_input_details(), self.preprocess.dtype
-        if len(details) != 1 or np.dtype(details[0]["dtype"]).name != dtype:
-            inputs = ", ".join(np.dtype(d["dtype"]).name for d in details)
-            raise ParameterError(f"The record of {record.name} feeds it {dtype}, but its inputs are: {inputs}.")
-        self._input = details[0]["index"]
-        output = self._interpreter.get_output_details()[0]
-        self._output, self._quantisation = output["index"], output["quantization"]
-        self._rows = 0
+        only_cpu(record.name, device)
+        content, self.digest = weights(record)
+        runtime, model = extra("ai_edge_litert.interpreter", "litert", record.name), truncated(content, record)
+        try:
+            self._runtime = runtime.Interpreter(model_content=model, num_threads=thread_count(threads))
+            self._runtime.allocate_tensors()
+        except (ValueError, RuntimeError) as e:
+            raise FileError(f"{record.name} is not a model LiteRT can run: {reason(e)}.") from None
+        self.inputs, self._output = self._runtime.get_input_details(), self._runtime.get_output_details()[0]
+        self._shape = tuple(self.inputs[0]["shape"])
+
+    def run(self, x: Array) -> Array:
+        """The output of the network; a quantised one comes back as (byte - zero) x scale."""
+        index, (scale, zero) = self.inputs[0]["index"], self._output["quantization"]
+        if x.shape != self._shape:
+            self._runtime.resize_tensor_input(index, x.shape, strict=False)
+            self._runtime.allocate_tensors()
+            self._shape = x.shape
+        self._runtime.set_tensor(index, x)
+        self._runtime.invoke()
+        values = self._runtime.get_tensor(self._output["index"])
+        return (values.astype(np.float32) - np.float32(zero)) * np.float32(scale) if scale else values
+
+
+class TfliteBackbone(PictureBackbone):
+    """A network of pictures."""
+
+    def __init__(self, record: Record, device: str, threads: int | None):
+        self._interpreter = Interpreter(record, device, threads)
+        super().__init__(record, self._interpreter.digest, VERSION)
+        types = [np.dtype(tensor["dtype"]).name for tensor in self._interpreter.inputs]
+        if types != [self.preprocess.dtype]:
+            says = f"feeds it {self.preprocess.dtype}, but its inputs are: {', '.join(types)}"
+            raise ParameterError(f"The record of {record.name} {says}.")
 
     def _forward(self, batch: Array) -> Array:
-        x = self.preprocess.arrange(np.ascontiguousarray(batch))
-        if len(x) != self._rows:
-            self._interpreter.resize_tensor_input(self._input, x.shape, strict=False)
-            self._interpreter.allocate_tensors()
-            self._rows = len(x)
-        self._interpreter.set_tensor(self._input, x)
-        self._interpreter.invoke()
-        out: Array = self._interpreter.get_tensor(self._output)
-        return dequantised(out, self._quantisation)
-
-
-def open_interpreter(record: Record, content: bytes, threads: int | None) -> Any:
-    """LiteRT with a model that ends at the layer of its record."""
-    runtime = extra("ai_edge_litert.interpreter", "litert", record.name)
-    model = truncated(content, record)
-    try:
-        interpreter = runtime.Interpreter(model_content=model, num_threads=thread_count(threads))
-        interpreter.allocate_tensors()
-    except (ValueError, RuntimeError) as e:
-        raise FileError(f"{record.name} is not a model LiteRT can run: {reason(e)}.") from None
-    return interpreter
-
-
-def dequantised(values: Array, quantisation: tuple[float, int]) -> Array:
-    """The values of a quantised tensor; other tensors, whose scale is 0, are returned unchanged."""
-    scale, zero = quantisation
-    return (values.astype(np.float32) - np.float32(zero)) * np.float32(scale) if scale else values
+        return self._interpreter.run(self.preprocess.arrange(np.ascontiguousarray(batch)))
 
 
 def truncated(content: bytes, record: Record) -> bytes:

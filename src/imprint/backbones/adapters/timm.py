@@ -1,6 +1,5 @@
 """Any picture model of timm, by its name there."""
 
-from difflib import get_close_matches
 from typing import Any
 
 from imprint.backbones.backbone import creating, extra
@@ -13,50 +12,36 @@ from imprint.core.family import unknown
 VERSION = 1
 
 
-def load(source: str, device: str, threads: int | None) -> TorchBackbone:
+def load(source: str, device: str, threads: int | None, *, pretrained: bool = True) -> TorchBackbone:
     """Create the model without its classifier; timm fetches the weights into its own cache."""
-    return _load(source, device, threads, pretrained=True)
-
-
-def _load(name: str, device: str, threads: int | None, pretrained: bool) -> TorchBackbone:
-    timm = extra("timm", "timm", f"timm:{name}")
-    if not timm.is_model(name):
-        raise unknown("timm model", name, get_close_matches(name, timm.list_models(), 8, 0.5) or ["timm.list_models()"])
-    check_device(f"timm:{name}", device)
-    with creating(f"timm:{name}", "its weights must be in Hugging Face's cache (HF_HOME)"):
-        module = timm.create_model(name, pretrained=pretrained, num_classes=0)
-    return TorchBackbone(describe(name, module), module, state_digest(module), VERSION, device, threads)
-
-
-def describe(name: str, module: Any) -> Record:
-    """The record, from the metadata of timm's weights."""
-    cfg = module.pretrained_cfg
-    hub = cfg.get("hf_hub_id")
-    return Record(
-        name=f"timm:{name}",
+    spec = f"timm:{source}"
+    timm = extra("timm", "timm", spec)
+    if not timm.is_model(source):
+        raise unknown("timm model", source, timm.list_models())
+    check_device(spec, device)
+    with creating(spec, "its weights must be in Hugging Face's cache (HF_HOME)"):
+        module = timm.create_model(source, pretrained=pretrained, num_classes=0)
+    about = module.pretrained_cfg
+    hub = about.get("hf_hub_id")
+    record = Record(
+        name=spec,
         adapter="timm",
         width=int(getattr(module, "head_hidden_size", module.num_features)),
-        preprocess=_preprocess(name, module),
-        source=f"https://huggingface.co/{hub}" if hub else cfg.get("url") or None,
-        licence=cfg.get("license"),
-        pretraining=cfg.get("tag"),
-        citation=cfg.get("paper_name"),
+        preprocess=_preprocess(spec, extra("timm.data", "timm", spec).resolve_model_data_config(module)),
+        source=f"https://huggingface.co/{hub}" if hub else about.get("url") or None,
+        licence=about.get("license"),
+        pretraining=about.get("tag"),
+        citation=about.get("paper_name"),
     )
+    return TorchBackbone(record, module, state_digest(module), VERSION, device, threads)
 
 
-def _preprocess(name: str, module: Any) -> Preprocess:
-    cfg = extra("timm.data", "timm", f"timm:{name}").resolve_model_data_config(module)
-    channels, height, width = cfg["input_size"]
-    if channels not in (1, 3) or cfg["crop_mode"] not in ("center", "squash") or height != width:
-        raise ParameterError(f"timm:{name} takes {cfg['input_size']} by '{cfg['crop_mode']}', which is not supported.")
-    scaled = int(height / cfg["crop_pct"])
-    if cfg["crop_mode"] == "squash" and scaled != height:
-        raise ParameterError(f"timm:{name} squashes to {scaled} and crops {height}, which is not supported.")
-    return Preprocess.planes(
-        size=height,
-        resize=None if cfg["crop_mode"] == "squash" else scaled,
-        filter=cfg["interpolation"],
-        colour="rgb" if channels == 3 else "grey",
-        mean=list(cfg["mean"]),
-        std=list(cfg["std"]),
-    )
+def _preprocess(spec: str, cfg: dict[str, Any]) -> Preprocess:
+    (channels, height, width), mode = cfg["input_size"], cfg["crop_mode"]
+    resize = int(height / cfg["crop_pct"])
+    fits = mode == "center" or (mode == "squash" and resize == height)
+    if channels not in (1, 3) or height != width or not fits:
+        raise ParameterError(f"{spec} takes {cfg['input_size']} by '{mode}' from {resize}, which is not supported.")
+    scale = {"filter": cfg["interpolation"], "mean": cfg["mean"], "std": cfg["std"]}
+    colour = "rgb" if channels == 3 else "grey"
+    return Preprocess.planes(size=height, resize=None if mode == "squash" else resize, colour=colour, **scale)

@@ -4,8 +4,6 @@ import os
 import pickle
 import re
 import sys
-from dataclasses import replace
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -24,9 +22,8 @@ CHANGE_INPUT = ("googlenet", "inception_v3")  # only with published weights, so 
 def load(source: Record | str, device: str, threads: int | None) -> TorchBackbone:
     """Build the network, read its weights from torch's cache (downloaded where missing) and drop the classifier."""
     record = source if isinstance(source, Record) else describe(source)
-    network = architecture(record)
+    network, path = architecture(record.name), location(record)
     check_device(record.name, device)
-    path = location(record)
     if not path.is_file():
         _download(record.download or "", path, record.sha256)
     weights = verified(path, record.sha256)
@@ -41,28 +38,23 @@ def load(source: Record | str, device: str, threads: int | None) -> TorchBackbon
 def describe(name: str) -> Record:
     """The record of a network without one here, from the metadata of torchvision's weights."""
     spec = PREFIX + name
-    models = _models(spec)
+    models = extra("torchvision.models", "torch", spec)
     known = models.list_models(module=models)
     if name not in known:
-        raise unknown("torchvision model", name, get_close_matches(name, known, 8, 0.5) or known)
+        raise unknown("torchvision model", name, known)
     weights = getattr(models.get_model_weights(name), "IMAGENET1K_V1", None)
     if weights is None:
         raise ParameterError(f"load({spec!r}): torchvision has no weights IMAGENET1K_V1 of it.")
     if name in CHANGE_INPUT:
         raise ParameterError(f"load({spec!r}): it transforms its input itself, which is not supported.")
-    rule, file = weights.transforms(), weights.url.rsplit("/", 1)[-1]
+    rule, file, network = weights.transforms(), weights.url.rsplit("/", 1)[-1], architecture(spec)
+    scale = {"filter": rule.interpolation.value, "mean": rule.mean, "std": rule.std}
     digits = re.search(r"-([0-9a-f]{8})\.pth$", file)
-    bare = Record(
+    return Record(
         name=spec,
         adapter="torchvision",
-        width=1,
-        preprocess=Preprocess.planes(
-            size=rule.crop_size[0],
-            resize=rule.resize_size[0],
-            filter=rule.interpolation.value,
-            mean=list(rule.mean),
-            std=list(rule.std),
-        ),
+        width=network.get_submodule(_classifier(spec, network)).in_features,
+        preprocess=Preprocess.planes(size=rule.crop_size[0], resize=rule.resize_size[0], **scale),
         file=file,
         source=weights.url,
         sha256=digits and digits[1],
@@ -70,15 +62,13 @@ def describe(name: str) -> Record:
         pretraining="ImageNet-1K (ILSVRC 2012), torchvision IMAGENET1K_V1",
         top1=weights.meta["_metrics"]["ImageNet-1K"]["acc@1"],
     )
-    network = architecture(bare)
-    return replace(bare, width=network.get_submodule(_classifier(spec, network)).in_features)
 
 
-def architecture(record: Record) -> Any:
+def architecture(name: str) -> Any:
     """The network with its classifier; its parameters have no memory yet."""
-    torch, models = extra("torch", "torch", record.name), _models(record.name)
+    torch, models = extra("torch", "torch", name), extra("torchvision.models", "torch", name)
     with torch.device("meta"):
-        return models.get_model(record.name.removeprefix(PREFIX), weights=None)
+        return models.get_model(name.removeprefix(PREFIX), weights=None)
 
 
 def without_classifier(network: Any) -> Any:
@@ -94,10 +84,6 @@ def _classifier(spec: str, network: Any) -> str:
     if not isinstance(last, torch_module().nn.Linear):
         raise ParameterError(f"load({spec!r}): its last layer is not linear, so it has no embedding.")
     return str(name)
-
-
-def _models(spec: str) -> Any:
-    return extra("torchvision.models", "torch", spec)
 
 
 def _download(url: str, path: Path, sha256: str | None) -> None:
