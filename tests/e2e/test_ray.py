@@ -1,5 +1,6 @@
 """A study on a Ray cluster of two nodes on this machine, one of them killed on the way: the same table."""
 
+import shutil
 import socket
 import sys
 import time
@@ -63,6 +64,19 @@ def test_a_node_killed_on_the_way_changes_nothing(packs, cluster, tmp_path):
     assert summary.failures == ()
     assert summary.computed == summary.experiments
     assert repeatable(tmp_path / "ray").equals(repeatable(tmp_path / "local"))
+
+
+@pytest.mark.filterwarnings("default")  # ray's own
+def test_a_failing_unit_is_recorded_with_its_reason(packs, cluster, tmp_path):
+    folder = shutil.copytree(packs.folder, tmp_path / "packs")
+
+    def progress(p):
+        (folder / "d-two.npz").unlink(missing_ok=True)  # planned, and gone when its units are evaluated
+
+    summary = run(STUDY, tmp_path / "ray", source=Packs(str(folder)), engine="ray", progress=progress)
+    assert (summary.computed, summary.failed) == (summary.experiments * 7 // 8, summary.experiments // 8)
+    assert len(summary.failures) == 4
+    assert all(": ParameterError: Unknown pack 'd-two.npz'." in line for line in summary.failures)
 
 
 def test_no_cluster_is_said_in_one_sentence(packs, tmp_path, monkeypatch):

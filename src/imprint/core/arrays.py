@@ -95,13 +95,16 @@ def all_finite(x: Any) -> bool:
     return bool(namespace(x).isfinite(x).all())
 
 
-def factorize(codes: Array) -> tuple[Array, Array]:
-    """Number distinct codes in order of appearance: the first index of each, and the number of every element.
+def factorize(*codes: Array) -> tuple[Array, Array]:
+    """Number distinct codes >= 0 in order of appearance: the first index of each, and the number of every element.
+
+    Several arrays are numbered by the combinations of their elements.
 
     >>> [part.tolist() for part in factorize(np.array([7, 7, 3, 7, 3]))]
     [[0, 2], [0, 0, 1, 0, 1]]
     """
-    _, first, sorted_number = np.unique(codes, return_index=True, return_inverse=True)
+    combined = np.ravel_multi_index(codes, [int(c.max(initial=0)) + 1 for c in codes])
+    _, first, sorted_number = np.unique(combined, return_index=True, return_inverse=True)
     number = np.argsort(np.argsort(first))
     return np.sort(first), number[sorted_number]
 

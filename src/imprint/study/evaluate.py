@@ -16,7 +16,7 @@ from imprint.kernels.rows import lengths
 from imprint.study.kernel_decisions import KernelDecisions
 from imprint.study.plan import Unit
 from imprint.study.proxies import ProxyRows, UnitProxies
-from imprint.study.sharing import KERNEL_ROUNDING, ROUNDING, ProxySpec, is_shareable
+from imprint.study.sharing import KERNEL_ROUNDING, ROUNDING, ProxySpec
 from imprint.study.vote_decisions import decide_by_votes
 from imprint.study.work_graph import Counted, Decision, TaskSplit, WorkGraph, build
 
@@ -45,14 +45,13 @@ def evaluate(unit: Unit) -> dict[str, Array]:
         raise ImprintError(f"{unit}: the embeddings have changed since the study was planned.")
     graph = build(unit, data.y, data.y_test)
     proxies = UnitProxies(graph, np.asarray(data.X))
-    results = {name: np.zeros(len(graph.spec), dtype) for name, dtype in COLUMNS.items()}  # of the decisions
+    results = {name: np.zeros(len(graph.decisions), dtype) for name, dtype in COLUMNS.items()}  # of the decisions
     for seconds, (decisions, counts, sizes) in _decide(graph, proxies, np.asarray(data.X_test)):
         scores = _scores(counts, decisions[0].split) | {"proxies": sizes, "seconds_evaluation": seconds}
         for name, values in scores.items():
             results[name][[d.number for d in decisions]] = values
-    experiments = np.bincount(graph.decided_by)
-    by_spec = proxies.seconds / np.bincount(graph.spec, experiments)
-    results["seconds_generation"][:] = by_spec[graph.spec]
+    experiments, spec = np.bincount(graph.decided_by), [d.spec.number for d in graph.decisions]
+    results["seconds_generation"][:] = (proxies.seconds / np.bincount(spec, experiments))[spec]
     results["seconds_evaluation"] /= experiments
     results["peak_memory"][:] = peak_memory()
     return {name: values[graph.decided_by] for name, values in results.items()}
@@ -77,11 +76,10 @@ def _decide(graph: WorkGraph, proxies: UnitProxies, queries: Array) -> Iterator[
 
     Shareable decisions are computed together, the others by a `Head` for each.
     """
-    shareable = is_shareable(graph.methods) if lengths(queries) is not None else np.zeros(len(graph.spec), dtype=bool)
-    kernel = KernelDecisions(proxies, queries)
+    kernel, extreme = KernelDecisions(proxies, queries), lengths(queries) is None
     plain, by_kernel, by_votes = list[Decision](), list[Decision](), list[Decision]()
-    for decision, shared in zip(graph.decisions, shareable.tolist()):
-        if not shared:
+    for decision in graph.decisions:
+        if extreme or not decision.is_shareable:
             plain.append(decision)
         elif type(decision.aggregator) is not Kernel:
             by_votes.append(decision)

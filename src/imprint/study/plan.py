@@ -5,7 +5,7 @@ from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import compress, product
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
@@ -23,6 +23,11 @@ SEMANTICS = "1"  # part of every key; changes if the same text means another com
 LIMIT = 2_000_000  # experiments of a study, by default
 SPEED = 2e10  # multiplications per second of one core, approximately
 BASE_MEMORY = 300e6  # bytes of a process that has loaded the libraries
+
+
+def short_digest(content: bytes) -> str:
+    """Half of the SHA-256 digest, for the names of files."""
+    return hashlib.sha256(content).hexdigest()[:32]
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +48,7 @@ class Unit:
     @property
     def key(self) -> str:
         """The name of the unit: a digest of its experiments."""
-        return hashlib.sha256(self.keys).hexdigest()[:32]
+        return short_digest(self.keys)
 
     def __str__(self) -> str:
         norms = " or ".join(dict.fromkeys(self.methods.map_part("norm_pre", str).tolist()))
@@ -68,14 +73,10 @@ class Plan:
         """The number of unfinished experiments."""
         return sum(len(u.experiments) for u in self.units)
 
-
-def check_size(study: Study, limit: int | None = LIMIT) -> None:
-    """Refuse a study of more experiments than the limit, without listing them."""
-    if limit is not None and study.points > limit:
-        raise ParameterError(
-            f"Study(name={study.name!r}): it names {study.points:,} experiments and the limit is {limit:,}; "
-            f"make it smaller, or raise the limit if you mean it."
-        )
+    @property
+    def work(self) -> float:
+        """The multiplications of all units, approximately."""
+        return sum(u.work for u in self.units)
 
 
 @without_collection()
@@ -88,9 +89,13 @@ def plan(
     """
     studies = [study] if isinstance(study, Study) else list(study)
     for one in studies:
-        check_size(one, limit)
+        if limit is not None and one.points > limit:
+            raise ParameterError(
+                f"Study(name={one.name!r}): it names {one.points:,} experiments and the limit is {limit:,}; "
+                f"make it smaller, or raise the limit if you mean it."
+            )
     methods, of_study = Methods.union([one.methods for one in studies])
-    texts, kind = methods.texts(str.encode).tolist(), methods.map_part("generator", type)
+    texts, kind = methods.encoded(), methods.map_part("generator", type)
     task_texts = tuple(dict.fromkeys(text for one in studies for text in one.task_texts))
     seeds = tuple(dict.fromkeys(seed for one in studies for seed in one.seeds))
     fingerprints, count, left_out, units = {}, 0, 0, []
@@ -104,8 +109,7 @@ def plan(
                 experiments.append(points[_possible(one, data, f"{backbone}, {dataset}")].reshape(-1, 3))
                 count, left_out = count + len(experiments[-1]), left_out + points.size // 3 - len(experiments[-1])
         distinct = np.concatenate(experiments)
-        shape = len(task_texts), len(methods), len(seeds)
-        distinct = distinct[factorize(np.ravel_multi_index(tuple(distinct.T), shape))[0]]
+        distinct = distinct[factorize(*distinct.T)[0]]
         for generator in dict.fromkeys(kind.tolist()):
             todo = distinct[kind[distinct[:, 1]] == generator]
             keys = experiment_keys(data.fingerprint, task_texts, texts, seeds, todo)
@@ -165,32 +169,28 @@ def _class_sizes(where: str, text: str, data: Data, seed: int) -> Array:
 def _work(methods: Methods, experiments: Array, data: Data) -> float:
     """An estimate of the multiplications for proxies and decisions, by which long units start first."""
     n, d = data.X.shape
-    pairs = np.ravel_multi_index(tuple(methods.codes[:, :2].T), [len(part) for part in methods.components[:2]])
-    generating = methods.take(factorize(pairs)[0]).map_part("generator", partial(sharing.work, n=n, d=d))
+    distinct = methods.take(factorize(*methods.codes[:, :2].T)[0])  # by norm_pre and generator
+    generating = distinct.map_part("generator", partial(sharing.work, n=n, d=d))
     deciding = len(data.X_test) * np.where(sharing.is_shareable(methods), 1e4, 3e5)[experiments[:, 1]]
     return float(generating.sum() + deciding.sum())
 
 
-class Estimate(NamedTuple):
-    """The size of a plan; `seconds` and `memory` (bytes, of one worker) are rough estimates."""
-
-    experiments: int
-    left_out: int
-    to_do: int  # unfinished experiments
-    computations: int  # distinct class states and decisions for them
-    units: int
-    seconds: float
-    memory: float
-
-
 @without_collection()
-def estimate(plan: Plan, workers: int) -> Estimate:
-    """Count the computations of a plan, and estimate their duration."""
+def estimate(plans: Sequence[Plan], workers: int) -> dict[str, float]:
+    """The size of plans that run one after another.
+
+    `computations` counts distinct class states and decisions. `seconds` and `memory` (bytes, of one worker) are rough.
+    """
+    units = [unit for one in plans for unit in one.units]
     computations, memory = 0, 0.0
-    for unit in plan.units:
+    for unit in units:
         data = unit.source.open(unit.backbone, unit.dataset)
         computations += build(unit, data.y, data.y_test).computations()
         memory = max(memory, BASE_MEMORY + 16 * (data.X.size + data.X_test.size))
-    work = sum(u.work for u in plan.units)
-    seconds = work / SPEED / max(1, min(workers, len(plan.units)))
-    return Estimate(plan.experiments, plan.left_out, plan.to_do, computations, len(plan.units), seconds, memory)
+    return {
+        **{name: sum(getattr(one, name) for one in plans) for name in ("experiments", "left_out", "to_do")},
+        "computations": computations,
+        "units": len(units),
+        "seconds": sum(one.work / SPEED / max(1, min(workers, len(one.units))) for one in plans),
+        "memory": memory,
+    }

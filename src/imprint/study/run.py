@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from imprint.core.errors import ParameterError
 from imprint.core.family import unknown
 from imprint.kernels import cpu
-from imprint.study.plan import LIMIT, Outcome, Plan, check_size, plan
-from imprint.study.study import Packs, Source, Study
+from imprint.study.plan import LIMIT, Outcome, Plan, plan
+from imprint.study.study import Source, Study
 
 if TYPE_CHECKING:
     from imprint.study.store import Store
@@ -67,15 +67,13 @@ def run(
     if engine not in RUNNERS:
         raise unknown("engine", engine, RUNNERS)
     studies = [study] if isinstance(study, Study) else list(study)
-    for one in studies:
-        check_size(one, limit)
     if workers is not None and (isinstance(workers, bool) or not isinstance(workers, int) or workers < 1):
         raise ParameterError(f"run(workers={workers!r}): workers must be int >= 1.")
     store = Store(out)
     with store.locked():
-        todo = plan(studies, source or source_of(studies[0]), store.done(), limit)
+        todo = plan(studies, source or studies[0].source(), store.done(), limit)
         store.describe(studies[0], todo)
-        default = 1 if sum(u.work for u in todo.units) < WORTH_PROCESSES else cpu.available_cpus()
+        default = 1 if todo.work < WORTH_PROCESSES else cpu.available_cpus()
         with RUNNERS[engine](todo.units, workers or default) as finished:
             return _store_results(store, todo, finished, progress)
 
@@ -85,12 +83,11 @@ def _store_results(
 ) -> Summary:
     """Store the results of units as they finish, and report progress."""
     start, done, failed, worked = time.monotonic(), 0, 0, 0.0
-    work = sum(u.work for u in todo.units)
     failures = []
 
     def report() -> None:
         seconds = time.monotonic() - start
-        left = seconds * (work - worked) / worked if worked else float("inf") if todo.units else 0.0
+        left = seconds * (todo.work - worked) / worked if worked else float("inf") if todo.units else 0.0
         progress(Progress(done, todo.to_do, failed, seconds, left))
 
     report()
@@ -105,12 +102,3 @@ def _store_results(
         worked += unit.work
         report()
     return Summary(todo.experiments, done, failed, time.monotonic() - start, tuple(failures))
-
-
-def source_of(study: Study) -> Source:
-    """The folder of packs of a study."""
-    if not study.embeddings:
-        raise ParameterError("Study(embeddings=''): say in which folder the embeddings lie.")
-    if not os.path.isdir(study.embeddings):
-        raise ParameterError(f"Study(embeddings={study.embeddings!r}): there is no such folder.")
-    return Packs(study.embeddings)

@@ -1,6 +1,5 @@
 """The folder of a study: one Parquet shard per finished unit, a manifest, the reasons for failures, a lock."""
 
-import hashlib
 import io
 import os
 import platform
@@ -18,12 +17,12 @@ import pyarrow.parquet as pq
 
 from imprint.core import __version__
 from imprint.core.component import PARTS
-from imprint.core.errors import FileError, ParameterError
+from imprint.core.errors import FileError, ParameterError, reporting
 from imprint.core.files.atomic import atomic_write, exclusive, remove_partials
 from imprint.core.files.notes import read_note, write_note
 from imprint.core.types import Array
 from imprint.study.evaluate import COLUMNS
-from imprint.study.plan import Plan, Unit, experiment_keys
+from imprint.study.plan import Plan, Unit, experiment_keys, short_digest
 from imprint.study.study import Study
 
 MANIFEST, SHARDS, FAILURES, LOCK = "manifest.json", "shards", "failures", ".lock"
@@ -49,27 +48,22 @@ class Store:
     def locked(self) -> Iterator[None]:
         """Lock the folder for one run; the lock ends with the process."""
         folders = self.folder, self.folder / SHARDS, self.folder / FAILURES
-        try:
+        with reporting("write", self.folder):
             for folder in folders:
                 folder.mkdir(parents=True, exist_ok=True)
+        try:
             with suppress(FileNotFoundError):
                 read_note(self.folder / MANIFEST, {"format": int})
         except FileError:
-            rule = "it is no manifest of a study, or is damaged; choose another folder, or delete the file"
+            rule = "it is not the manifest of a study, or is damaged; choose another folder, or delete the file"
             raise FileError(f"Cannot write {self.folder / MANIFEST}: {rule}.") from None
-        except OSError as e:
-            raise FileError(f"Cannot write {self.folder}: {e.strerror}.") from None
-        with exclusive(self.folder / LOCK, self._busy):
+        with exclusive(self.folder / LOCK, self._refuse):
             for folder in folders:
                 remove_partials(folder)
             yield
 
-    def _busy(self) -> None:
+    def _refuse(self) -> None:
         raise FileError(f"{self.folder}: another run is at work in this folder; wait for it or choose another folder.")
-
-    def done(self) -> set[bytes]:
-        """The keys of all finished experiments."""
-        return {key for path in self.shards() for key in _read(path)["key"].to_pylist()}
 
     def shards(self) -> list[Path]:
         """The finished shards, in a fixed order."""
@@ -80,12 +74,32 @@ class Store:
         tables = [_read(path) for path in self.shards()]
         return pa.concat_tables(tables).unify_dictionaries() if tables else schema().empty_table()
 
+    def done(self) -> set[bytes]:
+        """The keys of all finished experiments."""
+        return {key for path in self.shards() for key in _read(path)["key"].to_pylist()}
+
+    def results(self, study: Study) -> pa.Table:
+        """The finished experiments of a study, each once, in the study's order."""
+        fingerprints, table, keys = self.manifest()["embeddings"], self.table(), list[bytes]()
+        methods = study.methods.encoded()
+        experiments = np.indices((len(study.task_texts), len(methods), len(study.seeds))).reshape(3, -1).T
+        for pack in map("-".join, product(study.backbones, study.datasets)):
+            if pack in fingerprints:
+                keys += experiment_keys(fingerprints[pack], study.task_texts, methods, study.seeds, experiments)
+        keys_of_study = _array(pa.binary(16), np.frombuffer(b"".join(keys), dtype="V16"))
+        rows = pc.index_in(keys_of_study, value_set=table["key"].combine_chunks())
+        table = table.take(rows.drop_null())
+        for i, name in enumerate(table.column_names):  # dictionaries in order of appearance, whatever the shards' order
+            if pa.types.is_dictionary(table.schema.types[i]):
+                table = table.set_column(i, name, table[name].cast(pa.string()).combine_chunks().dictionary_encode())
+        return table
+
     def write(self, unit: Unit, columns: dict[str, Array]) -> None:
         """Store a finished unit."""
         raw = io.BytesIO()
         pq.write_table(to_table(unit, columns), raw, compression="zstd")
         content = raw.getvalue()
-        with atomic_write(self.folder / SHARDS / f"{unit.key}-{_digest(content)}.parquet") as f:
+        with atomic_write(self.folder / SHARDS / f"{unit.key}-{short_digest(content)}.parquet") as f:
             f.write(content)
         (self.folder / FAILURES / f"{unit.key}.json").unlink(missing_ok=True)
 
@@ -151,12 +165,10 @@ def to_table(unit: Unit, columns: dict[str, Array]) -> pa.Table:
     }
     for part, components, codes in zip(PARTS, unit.methods.components, unit.methods.codes.T):
         texts[part] = codes[methods], components
-    numbers = {**columns, "seed": np.array(unit.seeds, dtype=np.int64)[seeds]}
-    arrays = {
-        **{name: _encoded(codes, [*values]) for name, (codes, values) in texts.items()},
-        **{name: _array(pa.from_numpy_dtype(values.dtype), values) for name, values in numbers.items()},
-        "key": _array(pa.binary(16), np.frombuffer(unit.keys, dtype="V16")),
-    }
+    arrays = {name: _encoded(codes, [*values]) for name, (codes, values) in texts.items()}
+    for name, values in {**columns, "seed": np.array(unit.seeds, dtype=np.int64)[seeds]}.items():
+        arrays[name] = _array(pa.from_numpy_dtype(values.dtype), values)
+    arrays["key"] = _array(pa.binary(16), np.frombuffer(unit.keys, dtype="V16"))
     return pa.Table.from_arrays([arrays[name] for name in schema().names], schema=schema())
 
 
@@ -173,40 +185,12 @@ def _encoded(codes: Array, values: list[str]) -> pa.DictionaryArray:
     return pa.DictionaryArray.from_arrays(_array(pa.int32(), codes.astype(np.int32)), texts)
 
 
-def results(study: Study, folder: str | os.PathLike[str]) -> pa.Table:
-    """The finished experiments of a study, each once, in the study's order."""
-    store = Store(folder)
-    fingerprints, table, keys = store.manifest()["embeddings"], store.table(), list[bytes]()
-    methods = study.methods.texts(str.encode).tolist()
-    experiments = np.indices((len(study.task_texts), len(methods), len(study.seeds))).reshape(3, -1).T
-    for pack in map("-".join, product(study.backbones, study.datasets)):
-        if pack in fingerprints:
-            keys += experiment_keys(fingerprints[pack], study.task_texts, methods, study.seeds, experiments)
-    keys_of_study = _array(pa.binary(16), np.frombuffer(b"".join(keys), dtype="V16"))
-    rows = pc.index_in(keys_of_study, value_set=table["key"].combine_chunks())
-    return _in_order(table.take(rows.drop_null()))
-
-
-def _in_order(table: pa.Table) -> pa.Table:
-    """The table with dictionaries in order of appearance, which do not depend on the order of the shards."""
-    for i, name in enumerate(table.column_names):
-        if pa.types.is_dictionary(table.schema.types[i]):
-            table = table.set_column(i, name, table[name].cast(pa.string()).combine_chunks().dictionary_encode())
-    return table
-
-
-def _digest(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()[:32]
-
-
 def _read(path: Path) -> pa.Table:
     """The table of a shard; refused if its digest or its columns are wrong."""
-    try:
+    with reporting("read", path):
         content = path.read_bytes()
-    except OSError as e:
-        raise FileError(f"Cannot read {path}: {e.strerror}.") from None
     damaged = FileError(f"{path}: this shard is damaged; delete it and run the study again.")
-    if path.stem.rpartition("-")[2] != _digest(content):
+    if path.stem.rpartition("-")[2] != short_digest(content):
         raise damaged
     try:
         table = pq.ParquetFile(pa.BufferReader(content)).read(use_threads=False)

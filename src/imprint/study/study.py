@@ -2,55 +2,32 @@
 
 import os
 import runpy
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import chain, product
+from itertools import chain, product, starmap
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 
 from imprint import tasks
-from imprint.core.component import Component
+from imprint.core.component import PARTS
 from imprint.core.digest import digest
-from imprint.core.errors import FileError, ParameterError
+from imprint.core.errors import FileError, ParameterError, reporting
 from imprint.core.family import unknown
 from imprint.core.files.atomic import home
 from imprint.core.types import Array
-from imprint.embeddings.pack import open_unpacked
+from imprint.embeddings.pack import Pack, open_unpacked
 from imprint.method import Method
 from imprint.normalisers._base import Normaliser
-from imprint.study.grid import GRID_KEYS, RULES, TEXT, Grid, Holds, Methods, checked, known_keys, method_from_text
+from imprint.normalisers.none import NoNorm
+from imprint.study.grid import POSITIVE, Declaration, Grid, Key, Methods, method_from_text
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     import pyarrow
 
-KEYS = {
-    "name": TEXT._replace(one=True),
-    "embeddings": TEXT._replace(one=True),
-    "backbones": TEXT,
-    "datasets": TEXT,
-    "tasks": Holds((str, tasks.Task), "a text such as 'even | shots(n=5)'"),
-    "shots": Holds((int,), "int >= 1", least=1),
-    "recipes": TEXT,
-    "grid": Holds((Grid, dict), f"a mapping of {', '.join(GRID_KEYS)}"),
-    "seeds": Holds((int,), "int >= 0 and below 2**63", least=0),
-    "rules": TEXT,
-}
-"""The values of each key, from which all error messages are derived."""
-NEEDED = ("backbones", "datasets", "tasks", "seeds")
-
-
-class Data(NamedTuple):
-    """The embeddings of a data set, computed by a backbone; `fingerprint` is a digest of their content."""
-
-    X: Array  # (n, d) float32
-    y: Array  # (n,)
-    X_test: Array  # (t, d)
-    y_test: Array  # (t,)
-    fingerprint: str
+Data = Pack
+"""The embeddings of a data set, computed by a backbone."""
 
 
 class Source(Protocol):
@@ -75,8 +52,7 @@ class Packs:
             raise ParameterError(f"Packs({self.folder!r}): {backbone}-{dataset} cannot be a file in this folder.")
         if not path.is_file():
             raise unknown("pack", name, sorted(p.name for p in Path(self.folder).glob("*-*.npz")))
-        X, y, X_test, y_test, fingerprint = open_unpacked(path, Path(self.cache) if self.cache else home() / "packs")
-        return Data(X, y, X_test, y_test, fingerprint)
+        return open_unpacked(path, Path(self.cache) if self.cache else home() / "packs")
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,8 +80,22 @@ class Instance(NamedTuple):
     task: str
 
 
+TEXT = Key((str,), "text")
+RULES = ("matching_norms", "enough_proxies")
+"""`matching_norms` leaves out methods whose `norm_inf` is not their `norm_pre`, unless that is `none`.
+`enough_proxies` leaves out an aggregator where a task has fewer proxies than it looks at."""
+
+
+def _task_text(task: str | tasks.Task) -> str:
+    return str(tasks.resolve(task))
+
+
+def _match(norm_pre: Normaliser, norm_inf: Normaliser) -> bool:
+    return isinstance(norm_pre, NoNorm) or norm_pre == norm_inf
+
+
 @dataclass(frozen=True, kw_only=True)
-class Study:
+class Study(Declaration):
     """A study. The parameters are also the keys of a YAML file; a list of one may be written as a single value.
 
     `recipes` holds names of published methods or texts such as `l2 / mean / l2 / l2 / max`; `grid` holds grids of
@@ -117,6 +107,18 @@ class Study:
     (4, 1, 1)
     """
 
+    keys: ClassVar[dict[str, Key]] = {
+        "name": TEXT._replace(is_list=False),
+        "embeddings": TEXT._replace(is_list=False),
+        "backbones": TEXT._replace(is_needed=True),
+        "datasets": TEXT._replace(is_needed=True),
+        "tasks": Key((str, tasks.Task), "a text such as 'even | shots(n=5)'", is_needed=True, convert=_task_text),
+        "shots": POSITIVE,
+        "recipes": TEXT,
+        "grid": Key((Grid, dict), f"a mapping of {', '.join(Grid.keys)}", convert=Grid.of),
+        "seeds": Key((int,), "int >= 0 and below 2**63", least=0, is_needed=True),
+        "rules": TEXT,
+    }
     name: str = "study"
     embeddings: str = ""
     """Folder of packs `BACKBONE-DATASET.npz`; in a file, relative to that file."""
@@ -130,22 +132,14 @@ class Study:
     rules: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        for key, holds in KEYS.items():
-            value = checked("Study", key, getattr(self, key), holds)
-            if key == "tasks":
-                value = tuple(str(tasks.resolve(t)) for t in value)
-            if key == "grid":
-                value = tuple(g if isinstance(g, Grid) else Grid.of(g) for g in value)
-            if key in NEEDED and not value:
-                raise ParameterError(f"Study({key}=[]): {key} must name at least one.")
-            object.__setattr__(self, key, value if holds.one else tuple(dict.fromkeys(value)))
+        super().__post_init__()
         if not self.recipes and not self.grid:
             raise ParameterError("Study(recipes=[], grid=[]): a study needs at least one method.")
         for rule in self.rules:
             if rule not in RULES:
                 raise unknown("rule", rule, RULES)
-        norms = [(m.norm_pre, m.norm_inf) for m in self._named]
-        if not any(self._allows(*pair) for pair in chain(norms, *(g.norms() for g in self.grid))):
+        norms = chain(((m.norm_pre, m.norm_inf) for m in self._named), *(g.norms() for g in self.grid))
+        if "matching_norms" in self.rules and not any(starmap(_match, norms)):
             raise ParameterError(f"Study(rules={list(self.rules)}): the rules leave no method.")
 
     @property
@@ -157,52 +151,41 @@ class Study:
     @cached_property
     def methods(self) -> Methods:
         """The methods, each once: recipes first, then the grids."""
-        every = [*map(Methods.single, self._named), *(g.methods() for g in self.grid)]
-        methods, _ = Methods.union(every)
+        named = [Methods.product([[getattr(method, part)] for part in PARTS]) for method in self._named]
+        methods, _ = Methods.union([*named, *(g.methods() for g in self.grid)])
+        if "matching_norms" not in self.rules:
+            return methods
         pre, _, _, inf, _ = (part.values() for part in methods.components)
-        allowed = np.array([[self._allows(p, i) for i in inf] for p in pre])
+        allowed = np.array([[_match(p, i) for i in inf] for p in pre])
         return methods.take(allowed[methods.codes[:, 0], methods.codes[:, 3]])
 
     @property
     def method_texts(self) -> list[str]:
         """The texts of the methods."""
-        return list(self.methods.texts())
+        return [text.decode() for text in self.methods.encoded()]
 
     @cached_property
     def _named(self) -> list[Method]:
         return [method_from_text(text) for text in self.recipes]
 
-    def _allows(self, norm_pre: Normaliser, norm_inf: Normaliser) -> bool:
-        """Whether the rules allow methods with these norms, as far as that depends on the norms."""
-        rules = (RULES[name] for name in self.rules)
-        return all(rule is None or rule(norm_pre, norm_inf) for rule in rules)
-
     @property
     def instances(self) -> tuple[Instance, ...]:
         """All combinations of backbone, data set and task; the task varies fastest."""
-        return tuple(Instance(*point) for point in product(self.backbones, self.datasets, self.task_texts))
+        return tuple(starmap(Instance, product(self.backbones, self.datasets, self.task_texts)))
 
     @cached_property
     def task_texts(self) -> tuple[str, ...]:
         """The texts of the tasks, each with every number of shots."""
         cut = [f" | shots(n={n})" for n in self.shots] or [""]
-        return tuple(dict.fromkeys(str(tasks.resolve(f"{t}{c}")) for t, c in product(self.tasks, cut)))
-
-    @classmethod
-    def of(cls, values: "Mapping[str, Any]") -> "Study":
-        """The study of a mapping, such as that of a YAML file."""
-        return cls(**known_keys("study", values, KEYS))
+        return tuple(dict.fromkeys(_task_text(t + c) for t, c in product(self.tasks, cut)))
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> "Study":
         """Read a `.yaml` or `.json` file with these keys, or a `.py` file that defines `study`."""
         path = Path(path)
         try:
-            study = runpy.run_path(str(path)).get("study") if path.suffix == ".py" else cls.of(_parse(path))
-        except FileError:
-            raise
-        except OSError as e:
-            raise FileError(f"Cannot read {path}: {e.strerror or e}.") from None
+            with reporting("read", path):
+                study = runpy.run_path(str(path)).get("study") if path.suffix == ".py" else cls.of(_parse(path))
         except ParameterError as e:
             raise ParameterError(f"{path}: {e}") from None
         if not isinstance(study, Study):
@@ -213,23 +196,19 @@ class Study:
         """The same study with its embeddings in another folder."""
         return replace(self, embeddings=os.fspath(folder))
 
-    def to_json(self) -> dict[str, Any]:
-        """The study as JSON values, which `Study.of` reads."""
-        return {f.name: _plain(getattr(self, f.name)) for f in fields(self)}
+    def source(self) -> Packs:
+        """The folder of its embeddings."""
+        if not self.embeddings:
+            raise ParameterError("Study(embeddings=''): name the folder of the embeddings.")
+        if not os.path.isdir(self.embeddings):
+            raise ParameterError(f"Study(embeddings={self.embeddings!r}): there is no such folder.")
+        return Packs(self.embeddings)
 
     def results(self, folder: str | os.PathLike[str]) -> "pyarrow.Table":
         """The finished experiments of this study in the folder of a run, in the study's order."""
-        from imprint.study.store import results
+        from imprint.study.store import Store
 
-        return results(self, folder)
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, tuple):
-        return [_plain(v) for v in value]
-    if isinstance(value, Grid):
-        return {f.name: _plain(getattr(value, f.name)) for f in fields(value)}
-    return str(value) if isinstance(value, Component) else value
+        return Store(folder).results(self)
 
 
 def _parse(path: Path) -> Any:

@@ -1,7 +1,7 @@
 """The distinct computations behind the experiments of a unit: classes, task splits, proxies and decisions."""
 
+from collections import defaultdict
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -14,7 +14,6 @@ from imprint.kernels.decisions import Counts
 from imprint.method import Method
 from imprint.normalisers._base import Normaliser
 from imprint.study import sharing
-from imprint.study.grid import Methods
 from imprint.study.sharing import ProxySpec
 
 if TYPE_CHECKING:
@@ -48,10 +47,11 @@ class Decision(NamedTuple):
 
     number: int
     spec: ProxySpec
+    split: TaskSplit
     norm_post: Normaliser
     norm_inf: Normaliser
     aggregator: Aggregator
-    split: TaskSplit
+    is_shareable: bool  # whether it can be computed together with others
 
     @property
     def method(self) -> Method:
@@ -74,31 +74,21 @@ class WorkGraph:
 
     splits: list[TaskSplit]
     specs: list[ProxySpec]
-    methods: Methods  # of the decisions
-    spec: Array  # for each decision, the number of its spec
-    split: Array  # for each decision, the number of its task split
+    decisions: list[Decision]
     decided_by: Array  # for each experiment, the number of its decision
-
-    @cached_property
-    def decisions(self) -> list[Decision]:
-        """All decisions."""
-        specs, splits = [self.specs[i] for i in self.spec.tolist()], [self.splits[i] for i in self.split.tolist()]
-        parts = (self.methods.column(part) for part in ("norm_post", "norm_inf", "aggregator"))
-        return list(map(Decision, range(len(specs)), specs, *parts, splits))
 
     def specs_by_class(self) -> dict[tuple[ClassRows, Normaliser], list[ProxySpec]]:
         """For each class and norm before generation, the specs of its proxies."""
-        pairs, _ = factorize(self.spec * len(self.splits) + self.split)  # far fewer than decisions
-        by_class: dict[tuple[ClassRows, Normaliser], dict[ProxySpec, None]] = {}
-        for spec, split in zip(self.spec[pairs].tolist(), self.split[pairs].tolist()):
-            for c in self.splits[split].classes:
-                by_class.setdefault((c, self.specs[spec].norm_pre), {})[self.specs[spec]] = None
+        by_class: dict[tuple[ClassRows, Normaliser], dict[ProxySpec, None]] = defaultdict(dict)
+        for spec, split in dict.fromkeys((d.spec, d.split) for d in self.decisions):
+            for c in split.classes:
+                by_class[c, spec.norm_pre][spec] = None
         return {key: list(specs) for key, specs in by_class.items()}
 
     def computations(self) -> int:
         """The number of class states and decisions to compute."""
-        served = (sharing.serving_specs(specs) for specs in self.specs_by_class().values())
-        return sum(len(set(serving.values())) for serving in served) + len(self.spec)
+        serving = (sharing.serving_specs(specs).values() for specs in self.specs_by_class().values())
+        return sum(len(set(specs)) for specs in serving) + len(self.decisions)
 
 
 def build(unit: "Unit", y: Array, y_test: Array) -> WorkGraph:
@@ -107,18 +97,21 @@ def build(unit: "Unit", y: Array, y_test: Array) -> WorkGraph:
     splits, numbers = _task_splits(unit, y, y_test)
     split = numbers[task, s]
     methods = sharing.canonical(unit.methods)
-    pre, generator, post, inf, aggregator = methods.codes[m].T
-    sizes = [len(part) for part in methods.components]
+    pre, generator, *others = methods.codes[m].T
     seeded = methods.map_part("generator", sharing.uses_seed)[m]
-    seed = np.where(seeded, s, 0)
-    first, spec = factorize(np.ravel_multi_index((pre, generator, seed), (*sizes[:2], len(unit.seeds))))
-    seeds = [unit.seeds[i] if uses else None for i, uses in zip(seed[first].tolist(), seeded[first].tolist())]
+    first, spec = factorize(pre, generator, np.where(seeded, s, 0))
+    seeds = [unit.seeds[i] if uses else None for i, uses in zip(s[first].tolist(), seeded[first].tolist())]
     of_specs = methods.take(m[first])
-    columns = of_specs.column("norm_pre"), of_specs.column("generator"), seeds
-    specs = list(map(ProxySpec, range(len(first)), *columns))
-    shape = (len(specs), len(splits), *sizes[2:])
-    distinct, decided_by = factorize(np.ravel_multi_index((spec, split, post, inf, aggregator), shape))
-    return WorkGraph(splits, specs, methods.take(m[distinct]), spec[distinct], split[distinct], decided_by)
+    specs = list(map(ProxySpec, range(len(first)), of_specs.column("norm_pre"), of_specs.column("generator"), seeds))
+    first, decided_by = factorize(spec, split, *others)
+    of_decisions = methods.take(m[first])
+    columns = (
+        [specs[i] for i in spec[first].tolist()],
+        [splits[i] for i in split[first].tolist()],
+        *(of_decisions.column(part) for part in ("norm_post", "norm_inf", "aggregator")),
+        sharing.is_shareable(of_decisions).tolist(),
+    )
+    return WorkGraph(splits, specs, list(map(Decision, range(len(first)), *columns)), decided_by)
 
 
 def _task_splits(unit: "Unit", y: Array, y_test: Array) -> tuple[list[TaskSplit], Array]:
@@ -130,7 +123,7 @@ def _task_splits(unit: "Unit", y: Array, y_test: Array) -> tuple[list[TaskSplit]
     splits: dict[tuple[int, tuple[ClassRows, ...]], TaskSplit] = {}
     numbers = np.zeros((len(unit.tasks), len(unit.seeds)), dtype=np.int64)
     labels_of_data = np.unique(y).tolist()
-    first, _ = factorize(unit.experiments[:, 0] * len(unit.seeds) + unit.experiments[:, 2])
+    first, _ = factorize(unit.experiments[:, 0], unit.experiments[:, 2])
     for t, _, s in unit.experiments[first].tolist():
         task = tasks.resolve(unit.tasks[t])
         rows, labels = task.select(y, unit.seeds[s], labels_of_data)

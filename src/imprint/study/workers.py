@@ -5,12 +5,12 @@ import multiprocessing
 import os
 import signal
 import threading
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, ThreadPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from multiprocessing.connection import Connection
-from typing import Any
 
 from imprint.core.cluster import AHEAD, RETRIES, Slots, joined
 from imprint.core.types import Array
@@ -25,45 +25,53 @@ def local_runner(units: tuple[Unit, ...], workers: int) -> Iterator[Iterator[Out
 
     A single worker is this process itself, so that small studies start at once.
     """
-    if workers == 1:
-        with one_thread(), ThreadPoolExecutor(1) as pool:
-            yield (_outcome(unit, pool.submit(evaluate, unit)) for unit in units)
-        return
-    crew = [_Worker() for _ in range(min(workers, len(units)))]
-    try:
-        yield _local_outcomes(units, crew)
-    finally:
+    with one_thread(), ExitStack() as stack:
+        if workers == 1:
+            pool = stack.enter_context(ThreadPoolExecutor(1))
+            yield _outcomes(units, lambda unit: pool.submit(evaluate, unit), lambda: 1)
+            return
+        crew = [_Worker() for _ in range(min(workers, len(units)))]
         for worker in crew:
-            worker.stop()
+            stack.callback(worker.stop)
+        yield _outcomes(units, lambda unit: next(w for w in crew if w.is_idle()).submit(unit), lambda: len(crew))
 
 
-def _local_outcomes(units: tuple[Unit, ...], crew: "list[_Worker]") -> Iterator[Outcome]:
-    left = list(reversed(units))
-    busy: dict[Future[Any], tuple[_Worker, Unit]] = {}
-    idle = list(crew)
-    while left or busy:
-        while idle and left:
-            worker, unit = idle.pop(), left.pop()
-            busy[worker.submit(unit)] = worker, unit
-        finished, _ = wait(busy, return_when=FIRST_COMPLETED)
-        for future in finished:
-            worker, unit = busy.pop(future)
-            if isinstance(future.exception(), BrokenProcessPool):
-                worker.stop()
-                worker.start()
-            idle.append(worker)
-            yield _outcome(unit, future)
+@contextmanager
+def ray_runner(units: tuple[Unit, ...], workers: int) -> Iterator[Iterator[Outcome]]:
+    """Evaluate units on the cluster of RAY_ADDRESS, or on one with `workers` cores that is started here.
+
+    The nodes must have the embeddings at the same path. If a node dies, another one evaluates its unit.
+    """
+    with joined(workers) as ray:
+        task = ray.remote(num_cpus=1, max_retries=RETRIES, retry_exceptions=False)(_evaluate_on_node)
+        slots = Slots(ray)
+        yield _outcomes(units, lambda unit: task.remote(unit).future(), lambda: AHEAD * slots.count())
 
 
-def _outcome(unit: Unit, future: "Future[dict[str, Array]]") -> Outcome:
-    """A finished unit with its columns, or with the reason for its failure in one line."""
-    error = future.exception()
-    if isinstance(error, BrokenProcessPool):
-        return unit, "its process was killed, perhaps for want of memory"
-    return unit, future.result() if error is None else _reason(error)
+RUNNERS = {"local": local_runner, "ray": ray_runner}
+
+
+def _outcomes(
+    units: tuple[Unit, ...], submit: Callable[[Unit], Future[dict[str, Array]]], room: Callable[[], int]
+) -> Iterator[Outcome]:
+    """Submit units, up to `room()` at a time, and yield each with its columns or the reason for its failure."""
+    waiting, busy = deque(units), dict[Future[dict[str, Array]], Unit]()
+    while waiting or busy:
+        while waiting and len(busy) < room():
+            unit = waiting.popleft()
+            busy[submit(unit)] = unit
+        for future in wait(busy, return_when=FIRST_COMPLETED).done:
+            error = future.exception()
+            yield busy.pop(future), future.result() if error is None else _reason(error)
 
 
 def _reason(error: BaseException) -> str:
+    """The reason for a failure in one line."""
+    if isinstance(error, BrokenProcessPool):
+        return "its process was killed, perhaps because memory ran out"
+    error = getattr(error, "cause", error)  # of an error in a task of Ray
+    if type(error).__module__ == "ray.exceptions":
+        return f"lost by the cluster after {RETRIES} retries: {type(error).__name__}"
     return f"{type(error).__name__}: {error}".splitlines()[0]
 
 
@@ -71,29 +79,30 @@ class _Worker:
     """A process that evaluates one unit at a time, and ends when this end of its pipe is closed."""
 
     def __init__(self) -> None:
+        self._future: Future[dict[str, Array]] | None = None
         self.start()
 
     def start(self) -> None:
         context = multiprocessing.get_context("spawn")
         self._pipe, far = context.Pipe()
         self._pool = ProcessPoolExecutor(1, mp_context=context, initializer=_prepare, initargs=(far,))
-        with one_thread():
-            self._pool.submit(os.getpid)  # starts the process, which inherits the environment
+        self._pool.submit(os.getpid)  # starts the process, which inherits the environment
         far.close()
 
-    def submit(self, unit: Unit) -> "Future[dict[str, Array]]":
-        return self._pool.submit(_evaluate, unit)
+    def is_idle(self) -> bool:
+        return self._future is None or self._future.done()
+
+    def submit(self, unit: Unit) -> Future[dict[str, Array]]:
+        """Evaluate a unit; a process that was killed is replaced first."""
+        if self._future is not None and isinstance(self._future.exception(), BrokenProcessPool):
+            self.stop()
+            self.start()
+        self._future = self._pool.submit(_evaluate_in_process, unit)
+        return self._future
 
     def stop(self) -> None:
         self._pipe.close()
         self._pool.shutdown(wait=True, cancel_futures=True)
-
-
-def _evaluate(unit: Unit) -> dict[str, Array]:
-    """In the worker: collect cyclic garbage once after each unit, not during it."""
-    columns = evaluate(unit)
-    gc.collect(1)
-    return columns
 
 
 def _prepare(pipe: Connection) -> None:
@@ -111,42 +120,14 @@ def _end_with(pipe: Connection) -> None:
         os._exit(0)
 
 
-@contextmanager
-def ray_runner(units: tuple[Unit, ...], workers: int) -> Iterator[Iterator[Outcome]]:
-    """Evaluate units on the cluster of RAY_ADDRESS, or on one with `workers` cores that is started here.
-
-    The nodes must have the embeddings at the same path. If a node dies, another one evaluates its unit.
-    """
-    with joined(workers) as ray:
-        yield _ray_outcomes(ray, units)
-
-
-def _ray_outcomes(ray: Any, units: tuple[Unit, ...]) -> Iterator[Outcome]:
-    task = ray.remote(num_cpus=1, max_retries=RETRIES, retry_exceptions=False)(_evaluate_alone)
-    left, slots = list(reversed(units)), Slots(ray)
-    busy: dict[Any, Unit] = {}
-    while left or busy:
-        while left and len(busy) < AHEAD * slots.count():
-            unit = left.pop()
-            busy[task.remote(unit)] = unit
-        (reference,), _ = ray.wait(list(busy), num_returns=1)
-        yield busy.pop(reference), _ray_result(ray, reference)
-
-
-def _ray_result(ray: Any, reference: Any) -> dict[str, Array] | str:
-    try:
-        columns: dict[str, Array] = ray.get(reference)
-    except ray.exceptions.RayTaskError as e:
-        return _reason(e.cause)
-    except ray.exceptions.RayError as e:
-        return f"lost by the cluster after {RETRIES} retries: {type(e).__name__}"
+def _evaluate_in_process(unit: Unit) -> dict[str, Array]:
+    """In the worker: collect cyclic garbage once after each unit, not during it."""
+    columns = evaluate(unit)
+    gc.collect(1)
     return columns
 
 
-def _evaluate_alone(unit: Unit) -> dict[str, Array]:
+def _evaluate_on_node(unit: Unit) -> dict[str, Array]:
     """In the cluster: use one BLAS thread, because a unit has one core."""
     with one_thread():
         return evaluate(unit)
-
-
-RUNNERS = {"local": local_runner, "ray": ray_runner}

@@ -170,7 +170,7 @@ def test_a_sealed_manifest_with_a_bad_study_is_named(folder, study):
 @pytest.mark.parametrize("content", ['{"name": "a web page", "icons": []}', "", '{"format": 2}'])
 def test_somebody_elses_manifest_is_not_written_over(tmp_path, content):
     (tmp_path / "manifest.json").write_text(content)
-    with pytest.raises(FileError, match=r"Cannot write .*manifest\.json: it is no manifest of a study, or is damaged"):
+    with pytest.raises(FileError, match=r"Cannot write .*manifest\.json: it is not the manifest of a study"):
         run(STUDY, tmp_path, source=SOURCE, workers=1)
     assert (tmp_path / "manifest.json").read_text() == content
 

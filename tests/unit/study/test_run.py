@@ -113,7 +113,7 @@ def test_a_failing_unit_is_recorded_and_the_rest_goes_on(tmp_path, deadly, undis
     half = len(undisturbed) // 2
     assert (summary.computed, summary.failed) == (half, half)
     reasons = {f["reason"] for f in Store(tmp_path).failures()}
-    expected = "its process was killed, perhaps for want of memory" if deadly else "OSError: the disk is gone"
+    expected = "its process was killed, perhaps because memory ran out" if deadly else "OSError: the disk is gone"
     assert reasons == {expected}
     assert sum(f["experiments"] for f in Store(tmp_path).failures()) == half
     assert all("b, one, l2 / " in line for line in summary.failures)
@@ -168,7 +168,7 @@ def test_costs_are_divided_among_those_who_share(tmp_path):
     [
         ({"workers": 0}, "workers must be int >= 1"),
         ({"engine": "dask"}, "Unknown engine 'dask'"),
-        ({"source": None}, "say in which folder the embeddings lie"),
+        ({"source": None}, "name the folder of the embeddings"),
     ],
 )
 def test_bad_calls_are_refused(tmp_path, given, says):

@@ -100,13 +100,13 @@ def test_rules_leave_out_what_is_impossible():
 def test_estimate_counts_shared_computations():
     grid = Grid(norm_pre="none", generator="random", k=[1, 2], norm_post=["none", "l2"], norm_inf=["none", "l2"])
     study = Study(**WHERE, tasks=["all", "even"], seeds=[1, 2], grid=grid)
-    found = estimate(plan(study, SOURCE), 1)
-    assert found.experiments == 2 * 2 * 8
+    found = estimate([plan(study, SOURCE)], 1)
+    assert found["experiments"] == 2 * 2 * 8
     states = 3 * 2  # a class and a seed: the larger k serves the smaller, both tasks share
     decisions = 2 * 2 * 2 * 2  # task, seed, k, norm_post: max does not heed norm_inf
-    assert found.computations == states + decisions
-    assert found.seconds > 0
-    assert found.memory > X.nbytes
+    assert found["computations"] == states + decisions
+    assert found["seconds"] > 0
+    assert found["memory"] > X.nbytes
 
 
 def test_files_say_the_same(tmp_path):
@@ -190,7 +190,7 @@ def test_distinct_methods_are_planned_without_making_them(monkeypatch):
     monkeypatch.setattr(Method, "__post_init__", lambda self: made.append(1) or honest(self))
     todo = plan(study, SOURCE)
     assert len(study.methods) == todo.experiments + todo.left_out == 40_000
-    assert estimate(todo, 1).to_do == todo.to_do == 2 * (3 * sum(range(1, 20)) + 181 * 60)  # m <= 3 min(k, 20)
+    assert estimate([todo], 1)["to_do"] == todo.to_do == 2 * (3 * sum(range(1, 20)) + 181 * 60)  # m <= 3 min(k, 20)
     assert len(made) < 10
 
 

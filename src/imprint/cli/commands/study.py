@@ -26,8 +26,7 @@ from imprint.report.tables import tabulate
 from imprint.report.text_table import TextTable
 from imprint.study import Progress, Study, Summary, plan
 from imprint.study import run as run_study
-from imprint.study.plan import Estimate, check_size, estimate
-from imprint.study.run import source_of
+from imprint.study.plan import estimate
 from imprint.study.store import Store
 
 PLAN = {
@@ -165,14 +164,12 @@ def _names(text: str) -> list[str]:
 
 def _show_plan(studies: Sequence[tuple[Study, Path | None]], workers: int, limit: int, json: bool) -> None:
     """Print the plan of some studies, given the folders of their results."""
-    parts = []
+    plans = []
     for study, out in studies:
         terminal.note(f"{study.name}: maximum {study.points:,} experiments.")
-        check_size(study, limit)
         done = Store(out).done() if out is not None else set()
-        parts.append(estimate(plan(study, source_of(study), done, limit), workers))
-    total = {name: sum(getattr(part, name) for part in parts) for name in Estimate._fields}
-    total["memory"] = max((part.memory for part in parts), default=0.0)
+        plans.append(plan(study, study.source(), done, limit))
+    total = estimate(plans, workers)
     if json:
         return terminal.emit(total)
     lines = [(what, text.format(**total, megabytes=total["memory"] / 1e6)) for what, text in PLAN.items()]
