@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from imprint.core.errors import FileError, ParameterError, reporting, reporting_damage
+from imprint.core.errors import FileError, ParameterError, reporting_damage
 from imprint.core.label_sets import read_tags
 from imprint.core.types import Array
 from imprint.datasets.split import NO_LABELS, SPLITS, Label, RowNames, Split, classes_of, plain_labels
@@ -66,11 +66,21 @@ def _float_rows(rows: Array, what: str) -> Array:
 
 
 def _read_labels(path: Path, rows: int, column: str | None) -> Array:
-    """`rows` labels, whole numbers or texts, from a `.npy` file, the lines of a `.txt` file, or a column of a table."""
+    """`rows` labels, from a `.npy` file, from the lines of a `.txt` file, or from a table.
+
+    The column of a table is `column`, one called `label`, or the only one.
+    """
     if path.suffix.lower() == ".npy":
         labels = _checked_labels(_read_npy(path), str(path))
     elif path.suffix.lower() == ".txt" or table_suffix(path):
-        labels = _label_column(path, column).array()
+        columns = list(first_row(path)[1])
+        names = [column] if column else [c for c in LABEL_COLUMNS if c in columns] or columns[: len(columns) == 1]
+        if not names or names[0] not in columns:
+            raise FileError(f"{path} has no column {column or 'label'!r}; it has: {quote_names(columns)}.")
+        cells = LabelColumn(path, names[0])
+        for batch in read_batches(path, names[:1]):
+            cells.extend(batch.values(names[0]), batch.rows)
+        labels = cells.array()
     else:
         raise FileError(f"Cannot read labels from {path}: give a .npy, .txt or .csv file with one per row.")
     if len(labels) != rows:
@@ -83,27 +93,6 @@ def _checked_labels(labels: Array, what: str) -> Array:
         return plain_labels(labels)
     except ParameterError as e:
         raise FileError(f"{what}: {e}") from None
-
-
-def _label_column(path: Path, column: str | None) -> LabelColumn:
-    """The lines of a `.txt` file, or a column of a table: `column`, one called `label`, or the only one."""
-    if path.suffix.lower() == ".txt":
-        try:
-            with reporting("read", path):
-                lines = path.read_text("utf-8-sig").removesuffix("\n").split("\n")
-        except UnicodeDecodeError as e:
-            raise FileError(f"{path} is not UTF-8: {e.reason} at byte {e.start}.") from None
-        labels = LabelColumn(path, "label")
-        labels.extend(lines, range(1, len(lines) + 1))
-        return labels
-    columns = list(first_row(path)[1])
-    names = [column] if column else [c for c in LABEL_COLUMNS if c in columns] or columns[: len(columns) == 1]
-    if not names or names[0] not in columns:
-        raise FileError(f"{path} has no column {column or 'label'!r}; it has: {quote_names(columns)}.")
-    labels = LabelColumn(path, names[0])
-    for batch in read_batches(path, names[:1]):
-        labels.extend(batch.values(names[0]), batch.rows)
-    return labels
 
 
 def load_pack(path: Path, split: str, name: str | None = None, *, labelled: bool = True) -> Split:

@@ -147,7 +147,7 @@ def _texts(path: Path, batch: TableBatch, column: str) -> list[str]:
 
 def read_batches(path: Path, columns: Sequence[str] | None = None) -> Iterator[TableBatch]:
     """The batches of a table; only the given `columns` are decoded."""
-    suffix = table_suffix(path) or ""
+    suffix = table_suffix(path) or path.suffix.lower()
     with _explained(path):
         if suffix in ROW_READERS:
             rows = ROW_READERS[suffix](path)
@@ -175,7 +175,7 @@ def read_rows(path: Path) -> Iterator[NumberedRow]:
 def first_row(path: Path) -> NumberedRow:
     """The first row, with exactly the columns that it has."""
     with _explained(path):
-        row = next(ROW_READERS.get(table_suffix(path) or "", read_rows)(path), None)
+        row = next(ROW_READERS.get(table_suffix(path) or path.suffix.lower(), read_rows)(path), None)
     if row is None:
         raise FileError(f"{path} has no rows.")
     return row

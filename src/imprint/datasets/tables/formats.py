@@ -61,6 +61,12 @@ def open_text(path: Path) -> Any:
     return opener(path, "rt", encoding="utf-8-sig", newline="")
 
 
+def _labels(path: Path) -> Iterator[NumberedRow]:
+    """The lines of a text file, each a label."""
+    with open_text(path) as f:
+        yield from ((number, {"label": line}) for number, line in enumerate(f, 1))
+
+
 def _json_lines(path: Path) -> Iterator[NumberedRow]:
     with open_text(path) as f:
         for number, line in enumerate(f, 1):
@@ -111,6 +117,7 @@ ROW_READERS: dict[str, Callable[[Path], Iterator[NumberedRow]]] = {
     ".jsonl.gz": _json_lines,
     ".json": _json_array,
     ".xlsx": _excel_rows,
+    ".txt": _labels,
 }
 
 
@@ -137,11 +144,9 @@ def delimited_batches(path: Path, columns: Sequence[str] | None) -> Iterator[Tab
     except pa.ArrowInvalid as e:
         unclosed = "is a quotation mark not closed?"
         if match := re.search(r"Row #(\d+): Expected (\d+) columns, got (\d+): (.*)", str(e), re.DOTALL):
-            row, expected, fields, text = match.groups()
+            row, width, fields, text = match.groups()
             hint = f"; {unclosed}" if text.count('"') % 2 else "."
-            raise FileError(
-                f"{path}, row {row}: {fields} fields, but the header has {expected} columns{hint}"
-            ) from None
+            raise FileError(f"{path}, row {row}: {fields} fields, but the header has {width} columns{hint}") from None
         if "straddl" in str(e):
             limit = f"{BATCH_BYTES >> 20} MB"
             raise FileError(f"{path}, row {first} or later: it is longer than {limit}; {unclosed}") from None

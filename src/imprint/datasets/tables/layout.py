@@ -15,14 +15,7 @@ import numpy as np
 from imprint.core.errors import FileError
 from imprint.core.types import Array
 from imprint.datasets.tables.formats import NumberedRow, TableBatch
-from imprint.datasets.tables.values import (
-    cell_error,
-    is_number,
-    not_a_number,
-    quote_names,
-    to_number,
-    to_numbers,
-)
+from imprint.datasets.tables.values import cell_error, quote_names, to_number, to_numbers
 
 TEXT_COLUMN, SPLIT_COLUMN = "text", "split"
 LABEL_COLUMNS = ("label", "labels", "category")
@@ -76,17 +69,17 @@ def _number_columns(path: Path, number: int, values: Mapping[str, Any]) -> tuple
     """The columns of the embeddings, by their values in the first row."""
     lists = [c for c, v in values.items() if isinstance(v, list) or (isinstance(v, str) and v.lstrip()[:1] == "[")]
     if len(lists) > 1:
-        raise FileError(
-            f"{path} has more than one column of lists: {quote_names(lists)}; keep the one with the embeddings."
-        )
+        raise FileError(f"{path} has several columns of lists: {quote_names(lists)}; keep the one with the embeddings.")
     if lists:
         return "list", tuple(lists)
     if not values:
         raise FileError(f"{path} has neither a column 'text' nor columns of numbers.")
     for column, value in values.items():
-        if not is_number(value):
+        try:
+            to_number(value)
+        except ValueError as e:
             hint = "; if it holds the texts, name it as text_column" if isinstance(value, str) and value else ""
-            raise cell_error(path, number, column, not_a_number(value) + hint)
+            raise cell_error(path, number, column, f"{e}{hint}") from None
     return "numbers", tuple(values)
 
 

@@ -61,17 +61,14 @@ def is_number(value: Any) -> bool:
     return isinstance(value, int | float | Decimal | str) and not isinstance(value, bool)
 
 
-def not_a_number(value: Any) -> str:
-    """Why a value is not a number."""
-    if isinstance(value, dict):
-        return "it is nested; a column must hold numbers, lists of numbers, or texts"
-    return "there is no number" if value is None or value == "" else f"{quote(value)} is not a number"
-
-
 def to_number(value: Any) -> float:
     """A finite number that float32 can hold; other values raise ValueError."""
+    if value is None or value == "":
+        raise ValueError("there is no number")
+    if isinstance(value, dict):
+        raise ValueError("it is nested; a column must hold numbers, lists of numbers, or texts")
     if not is_number(value):
-        raise ValueError(not_a_number(value))
+        raise ValueError(f"{quote(value)} is not a number")
     number = float(value) if not isinstance(value, int) or abs(value) < 1e300 else math.inf
     if not abs(number) <= LARGEST:
         raise ValueError(f"{quote(value)} is {'not finite' if not math.isfinite(number) else 'too large'}")
