@@ -12,7 +12,7 @@ import pytest
 from pyarrow import feather
 
 from imprint.core.errors import FileError, MissingExtraError, ParameterError
-from imprint.datasets import load, tables
+from imprint.datasets import load
 from imprint.datasets.tables import formats, layout, read_rows
 
 X = np.random.default_rng(0).normal(size=(7, 3)).astype(np.float32)
@@ -101,7 +101,7 @@ def test_the_fast_way_is_taken_and_agrees_with_the_careful_one(tmp_path, name, m
 def test_blocks_join_without_a_seam(tmp_path, monkeypatch):
     monkeypatch.setattr(formats, "BATCH_CELLS", 512)
     monkeypatch.setattr(formats, "BATCH_BYTES", 4096)
-    monkeypatch.setattr(tables, "BATCH_ROWS", 100)
+    monkeypatch.setattr(formats, "BATCH_ROWS", 100)
     many = np.random.default_rng(1).normal(size=(1000, 4)).astype(np.float32)
     columns = {f"x{i}": many[:, i] for i in range(4)} | {"label": [f"c{i % 7}" for i in range(1000)]}
     columns |= {"split": np.where(np.arange(1000) % 3, "train", "test"), "id": [f"row {i}" for i in range(1000)]}

@@ -4,14 +4,12 @@ Rows are numbered as a spreadsheet shows them: in `.csv`, `.tsv` and `.xlsx` the
 line; in other tables the first row is 1.
 """
 
-import codecs
 import json
-import zlib
 from array import array
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import replace
-from itertools import compress, islice
+from itertools import compress
 from pathlib import Path
 from typing import Any
 
@@ -20,21 +18,12 @@ import numpy as np
 from imprint.core.errors import FileError, reporting_damage
 from imprint.core.label_sets import SEPARATOR
 from imprint.datasets.split import NO_LABELS, SPLITS, RowNames, Split, classes_of, first_names
-from imprint.datasets.tables.formats import (
-    ROW_READERS,
-    NumberedRow,
-    TableBatch,
-    delimited_batches,
-    feather_batches,
-    open_text,
-    parquet_batches,
-)
+from imprint.datasets.tables.formats import ROW_READERS, NumberedRow, TableBatch, batches_of, not_utf8
 from imprint.datasets.tables.layout import TableLayout, choose_layout, to_matrix
 from imprint.datasets.tables.values import LabelColumn, cell_error, is_missing, quote
 from imprint.datasets.tags import holds_lists, list_cell, with_tags
 
 SUFFIXES = (".csv", ".tsv", ".jsonl", ".parquet", ".csv.gz", ".tsv.gz", ".jsonl.gz", ".feather", ".json", ".xlsx")
-BATCH_ROWS = 1024  # of a table that is read row by row
 NAMED = 10  # rows in one message
 
 
@@ -46,6 +35,10 @@ def table_suffix(path: str | Path) -> str | None:
     """
     name = Path(path).name.lower()
     return max((s for s in SUFFIXES if name.endswith(s)), key=len, default=None)
+
+
+def _format(path: Path) -> str:
+    return table_suffix(path) or path.suffix.lower()
 
 
 def table_in(folder: Path, split: str) -> Path | None:
@@ -147,21 +140,8 @@ def _texts(path: Path, batch: TableBatch, column: str) -> list[str]:
 
 def read_batches(path: Path, columns: Sequence[str] | None = None) -> Iterator[TableBatch]:
     """The batches of a table; only the given `columns` are decoded."""
-    suffix = table_suffix(path) or path.suffix.lower()
     with _explained(path):
-        if suffix in ROW_READERS:
-            rows = ROW_READERS[suffix](path)
-            while some := list(islice(rows, BATCH_ROWS)):
-                names = dict.fromkeys(name for _, values in some for name in values)
-                yield TableBatch([n for n, _ in some], {c: [v.get(c) for _, v in some] for c in names})
-        elif suffix.startswith((".csv", ".tsv")):
-            yield from delimited_batches(path, columns)
-        else:
-            first = 1
-            for arrow in (parquet_batches if suffix == ".parquet" else feather_batches)(path, columns):
-                arrow.validate(full=True)  # Arrow does not check the indices and offsets of a damaged file
-                yield TableBatch(range(first, first + len(arrow)), dict(zip(arrow.schema.names, arrow.columns)))
-                first += len(arrow)
+        yield from batches_of(path, _format(path), columns)
 
 
 def read_rows(path: Path) -> Iterator[NumberedRow]:
@@ -175,7 +155,7 @@ def read_rows(path: Path) -> Iterator[NumberedRow]:
 def first_row(path: Path) -> NumberedRow:
     """The first row, with exactly the columns that it has."""
     with _explained(path):
-        row = next(ROW_READERS.get(table_suffix(path) or path.suffix.lower(), read_rows)(path), None)
+        row = next(ROW_READERS.get(_format(path), read_rows)(path), None)
     if row is None:
         raise FileError(f"{path} has no rows.")
     return row
@@ -189,18 +169,5 @@ def _explained(path: Path) -> Iterator[None]:
             yield
         except ValueError as e:  # of Python or of Arrow
             if isinstance(e, UnicodeDecodeError) or "UTF8" in str(e):
-                raise _not_utf8(path) from None
+                raise not_utf8(path) from None
             raise
-
-
-def _not_utf8(path: Path) -> FileError:
-    """The error for another encoding; it names the line and the byte."""
-    with suppress(OSError, EOFError, zlib.error), open_text(path) as text:  # a compressed file may be damaged too
-        for number, line in enumerate(text.buffer, 1):
-            if number == 1 and line.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-                return FileError(f"{path} is in UTF-16: save it as UTF-8.")
-            try:
-                line.decode()
-            except UnicodeDecodeError as e:
-                return FileError(f"{path}, line {number}: not UTF-8 (byte 0x{line[e.start]:02x}); save it as UTF-8.")
-    return FileError(f"{path} is not UTF-8: save it as UTF-8.")

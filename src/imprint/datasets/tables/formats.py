@@ -4,13 +4,16 @@ pyarrow's JSON reader is not used: it infers one type per column, such as a date
 columns of mixed types without naming the value.
 """
 
+import codecs
 import csv
 import gzip
 import json
 import re
+import zlib
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from functools import reduce
-from itertools import chain, compress
+from itertools import chain, compress, islice
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
@@ -19,6 +22,7 @@ from imprint.core.extras import missing
 from imprint.datasets.tables.values import check_distinct, is_number
 
 BATCH_BYTES = 1 << 23  # of CSV; a row must fit
+BATCH_ROWS = 1024  # of a table that is read row by row
 BATCH_CELLS = 1 << 21  # of Parquet
 LIST_ROWS = 64  # of Parquet with lists, whose lengths are not known before they are read
 SMALL, EXPANSION = 1 << 28, 1000  # bytes; a Parquet file may unpack to SMALL, or to EXPANSION times its size
@@ -55,7 +59,37 @@ class TableBatch(NamedTuple):
         return TableBatch(list(compress(self.rows, selected)), columns)
 
 
-def open_text(path: Path) -> Any:
+def batches_of(path: Path, suffix: str, columns: Sequence[str] | None) -> Iterator[TableBatch]:
+    """The batches of a table of the format with this suffix; only the given `columns` are decoded."""
+    if suffix in ROW_READERS:
+        rows = ROW_READERS[suffix](path)
+        while some := list(islice(rows, BATCH_ROWS)):
+            names = dict.fromkeys(name for _, values in some for name in values)
+            yield TableBatch([n for n, _ in some], {c: [v.get(c) for _, v in some] for c in names})
+    elif suffix.startswith((".csv", ".tsv")):
+        yield from _delimited_batches(path, columns)
+    else:
+        first = 1
+        for arrow in (_parquet_batches if suffix == ".parquet" else _feather_batches)(path, columns):
+            arrow.validate(full=True)  # Arrow does not check the indices and offsets of a damaged file
+            yield TableBatch(range(first, first + len(arrow)), dict(zip(arrow.schema.names, arrow.columns)))
+            first += len(arrow)
+
+
+def not_utf8(path: Path) -> FileError:
+    """The error for another encoding; it names the line and the byte."""
+    with suppress(OSError, EOFError, zlib.error), _open_text(path) as text:  # a compressed file may be damaged too
+        for number, line in enumerate(text.buffer, 1):
+            if number == 1 and line.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+                return FileError(f"{path} is in UTF-16: save it as UTF-8.")
+            try:
+                line.decode()
+            except UnicodeDecodeError as e:
+                return FileError(f"{path}, line {number}: not UTF-8 (byte 0x{line[e.start]:02x}); save it as UTF-8.")
+    return FileError(f"{path} is not UTF-8: save it as UTF-8.")
+
+
+def _open_text(path: Path) -> Any:
     """A text file, decompressed if its name ends in `.gz`."""
     opener: Any = gzip.open if path.suffix.lower() == ".gz" else open
     return opener(path, "rt", encoding="utf-8-sig", newline="")
@@ -63,12 +97,12 @@ def open_text(path: Path) -> Any:
 
 def _labels(path: Path) -> Iterator[NumberedRow]:
     """The lines of a text file, each a label."""
-    with open_text(path) as f:
+    with _open_text(path) as f:
         yield from ((number, {"label": line}) for number, line in enumerate(f, 1))
 
 
 def _json_lines(path: Path) -> Iterator[NumberedRow]:
-    with open_text(path) as f:
+    with _open_text(path) as f:
         for number, line in enumerate(f, 1):
             if not line.strip():
                 continue
@@ -84,7 +118,7 @@ def _json_lines(path: Path) -> Iterator[NumberedRow]:
 
 def _json_array(path: Path) -> Iterator[NumberedRow]:
     """The objects of a JSON array, or the columns of one object."""
-    with open_text(path) as f:
+    with _open_text(path) as f:
         content = json.load(f)
     if isinstance(content, dict) and content and all(isinstance(column, list) for column in content.values()):
         if len({len(column) for column in content.values()}) > 1:
@@ -121,7 +155,7 @@ ROW_READERS: dict[str, Callable[[Path], Iterator[NumberedRow]]] = {
 }
 
 
-def delimited_batches(path: Path, columns: Sequence[str] | None) -> Iterator[TableBatch]:
+def _delimited_batches(path: Path, columns: Sequence[str] | None) -> Iterator[TableBatch]:
     import pyarrow as pa
     import pyarrow.compute as pc
     from pyarrow import csv as arrow_csv
@@ -155,7 +189,7 @@ def delimited_batches(path: Path, columns: Sequence[str] | None) -> Iterator[Tab
 
 def _header(path: Path) -> tuple[list[str], str]:
     """The column names of a delimited file, and the delimiter: a tab, a comma, or a semicolon."""
-    with open_text(path) as f:
+    with _open_text(path) as f:
         line = f.readline(BATCH_BYTES)
         delimiter = ";" if ";" in line and "," not in line else ","
         delimiter = "\t" if path.name.lower().removesuffix(".gz").endswith(".tsv") else delimiter
@@ -171,7 +205,7 @@ def _header(path: Path) -> tuple[list[str], str]:
     return header, delimiter
 
 
-def parquet_batches(path: Path, columns: Sequence[str] | None) -> Iterator[Any]:
+def _parquet_batches(path: Path, columns: Sequence[str] | None) -> Iterator[Any]:
     """Texts stay dictionary-encoded, so that equal ones are in memory once.
 
     One encoded value may stand for millions: a file that unpacks to far more than its size is refused.
@@ -199,7 +233,7 @@ def parquet_batches(path: Path, columns: Sequence[str] | None) -> Iterator[Any]:
                 yield batch
 
 
-def feather_batches(path: Path, columns: Sequence[str] | None) -> Iterator[Any]:
+def _feather_batches(path: Path, columns: Sequence[str] | None) -> Iterator[Any]:
     """The batches of an Arrow file, as large as they were written."""
     import pyarrow as pa
 
