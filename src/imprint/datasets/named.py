@@ -1,10 +1,14 @@
-"""Named data sets: their records in `records.json`, and how a split is loaded.
+"""Named data sets: their records in `records.json`, the formats in which they are published, and how they are loaded.
 
-Published files are downloaded once. Pictures are converted into one pack, texts are read as published.
+Published files are downloaded once and checked by their digests. Pictures are converted into one pack; texts are read
+as published.
 """
 
+import bz2
+import gzip
 import json
-from collections.abc import Callable
+import tarfile
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -13,15 +17,20 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from imprint.core.errors import FileError, reporting_damage
+from imprint.core.extras import missing
 from imprint.core.family import unknown
 from imprint.core.files.atomic import atomic_write, home
+from imprint.core.types import Array
+from imprint.datasets.folder import load_folder
 from imprint.datasets.numpy_files import load_pack
 from imprint.datasets.split import SPLITS, Joined, RowNames, Split, classes_of, plain_labels
+from imprint.datasets.tables import load_table
 
 DownloadProgress: TypeAlias = Callable[[str, int, int | None], None]
 """Called as `progress(file, bytes_so_far, bytes_in_total)`; the last is None if the server does not state it."""
+Files: TypeAlias = Mapping[str, Path]
+"""The published files of a data set, by file name."""
 COMBIDIGITS = ("mnist", "mnistm", "svhn", "usps")
-ADVICE = "; delete it to download it again"
 EVERY = 5  # within each class of `digits`, every fifth row is `test`
 
 
@@ -65,14 +74,12 @@ class DatasetRecord:
 @cache
 def records() -> dict[str, DatasetRecord]:
     """The record of every named data set."""
-    stored = json.loads((Path(__file__).parent / "records.json").read_text("utf-8"))
-    return {name: _parse(values) for name, values in stored.items()}
-
-
-def _parse(values: dict[str, Any]) -> DatasetRecord:
-    sources = tuple(PublishedFile(**{**source, "urls": tuple(source["urls"])}) for source in values.pop("sources", ()))
-    plain: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in values.items()}
-    return DatasetRecord(**plain, sources=sources)
+    parsed = {}
+    for name, values in json.loads((Path(__file__).parent / "records.json").read_text("utf-8")).items():
+        sources = tuple(PublishedFile(**s | {"urls": tuple(s["urls"])}) for s in values.pop("sources", ()))
+        plain: dict[str, Any] = {key: tuple(v) if isinstance(v, list) else v for key, v in values.items()}
+        parsed[name] = DatasetRecord(**plain, sources=sources)
+    return parsed
 
 
 def record(name: str) -> DatasetRecord:
@@ -99,19 +106,16 @@ def load_named(name: str, split: str, progress: DownloadProgress | None = None) 
 
 def _load_pictures(name: str, split: str, progress: DownloadProgress | None) -> Split:
     from imprint.datasets.download import fetch
-    from imprint.datasets.published import READERS
 
     pack = home() / "data" / f"{name}.npz"
     if not pack.exists():
-        folder = pack.parent / "raw" / name
-        hint = f", or the whole pack at {pack}"
+        folder, hint = pack.parent / "raw" / name, f", or the whole pack at {pack}"
         files = {source.file: fetch(source, folder, progress, hint=hint) for source in record(name).sources}
         arrays: dict[str, Any] = {}
-        with reporting_damage(folder, f"copy of {name}", ADVICE):
-            for part in SPLITS:
-                images, labels = READERS[name](files, part)
-                arrays[f"{part}_images"] = images.astype(np.uint8, casting="same_kind")
-                arrays[f"{part}_labels"] = labels.astype(np.uint8)
+        for part in SPLITS:
+            images, labels = _read(name, files, part)
+            arrays[f"{part}_images"] = images.astype(np.uint8, casting="same_kind")
+            arrays[f"{part}_labels"] = labels.astype(np.uint8)
         with atomic_write(pack) as f:
             np.savez_compressed(f, **arrays)
     return load_pack(pack, split, name=name)
@@ -119,15 +123,11 @@ def _load_pictures(name: str, split: str, progress: DownloadProgress | None) -> 
 
 def _load_texts(name: str, split: str, progress: DownloadProgress | None) -> Split:
     from imprint.datasets.download import fetch
-    from imprint.datasets.published import READERS
 
     folder = home() / "data" / "text" / name
-    files = {source.file: folder / source.file for source in record(name).sources}
-    for source in record(name).sources:
-        if not files[source.file].exists():
-            fetch(source, folder, progress)
-    with reporting_damage(folder, f"copy of {name}", ADVICE):
-        texts, labels = READERS[name](files, split)
+    paths = {source: folder / source.file for source in record(name).sources}
+    files = {path.name: path if path.exists() else fetch(source, folder, progress) for source, path in paths.items()}
+    texts, labels = _read(name, files, split)
     y = plain_labels(labels)
     return Split(tuple(texts), y, RowNames(f"{name}/{split}/", range(len(texts))), classes_of(y), "text")
 
@@ -137,25 +137,18 @@ def _load_digits(split: str) -> Split:
 
     data = load_digits()
     labels = data.target.astype(np.int64)
-    rank = np.empty_like(labels)  # of a row within its class
-    for label in np.unique(labels):
-        members = labels == label
-        rank[members] = np.arange(members.sum())
-    rows = (rank % EVERY == EVERY - 1) == (split == "test")
+    rank = np.cumsum(labels[:, None] == np.arange(10), axis=0)[np.arange(len(labels)), labels]  # in its class, from 1
+    rows = (rank % EVERY == 0) == (split == "test")
     images = np.rint(data.images[rows] * 255 / 16).astype(np.uint8)
     return Split(images, labels[rows], RowNames(f"digits/{split}/", range(len(images))), classes_of(labels), "image")
 
 
 def _load_imagenet(split: str) -> Split:
-    from imprint.datasets.folder import load_folder
-
     folder = home() / "data" / "imagenet"
     for part in ("train", "val"):
         if not (folder / part).is_dir():
-            raise FileError(
-                f"imagenet must be downloaded by hand from {record('imagenet').homepage}: put or link it so that "
-                f"{folder / part} has one sub-folder per class."
-            )
+            advice = f"put or link it so that {folder / part} has one sub-folder per class"
+            raise FileError(f"imagenet must be downloaded by hand from {record('imagenet').homepage}: {advice}.")
     return load_folder(folder, split, tree=False)
 
 
@@ -165,3 +158,90 @@ def _load_combidigits(split: str, progress: DownloadProgress | None) -> Split:
     inputs, names = Joined([part.inputs for part in parts]), Joined([part.names for part in parts])
     source = np.repeat(COMBIDIGITS, [len(part) for part in parts])
     return Split(inputs, labels, names, classes_of(labels), "image", source)
+
+
+def _read(name: str, files: Files, split: str) -> tuple[Any, Any]:
+    """The inputs and labels of one split in the published files."""
+    folder = next(iter(files.values())).parent
+    with reporting_damage(folder, f"copy of {name}", "; delete it to download it again"):
+        return READERS[name](files, split)
+
+
+def _read_idx(path: Path) -> Array:
+    """The uint8 array in a gzipped IDX file, the format of MNIST: a magic number, the sizes, then the bytes."""
+    with gzip.open(path) as f:
+        raw = f.read()
+    sizes = np.frombuffer(raw, ">u4", count=raw[3], offset=4)
+    return np.frombuffer(raw, np.uint8, offset=4 + sizes.nbytes).reshape(sizes.tolist())
+
+
+def _mnist(files: Files, split: str) -> tuple[Array, Array]:
+    prefix = "train" if split == "train" else "t10k"
+    return _read_idx(files[f"{prefix}-images-idx3-ubyte.gz"]), _read_idx(files[f"{prefix}-labels-idx1-ubyte.gz"])
+
+
+def _cifar10(files: Files, split: str) -> tuple[Array, Array]:
+    """Records of a label, then the red, green and blue planes."""
+    names = [f"data_batch_{i}.bin" for i in range(1, 6)] if split == "train" else ["test_batch.bin"]
+    with tarfile.open(files["cifar-10-binary.tar.gz"], "r:gz") as tar:
+        members: list[Any] = [tar.extractfile(f"cifar-10-batches-bin/{name}") for name in names]
+        rows = np.frombuffer(b"".join(member.read() for member in members), np.uint8).reshape(-1, 1 + 3 * 32 * 32)
+    return np.ascontiguousarray(rows[:, 1:].reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1)), rows[:, 0]
+
+
+def _mnistm(files: Files, split: str) -> tuple[Array, Array]:
+    try:
+        import torch
+    except ImportError:
+        raise missing("torch", "Converting mnistm needs torch") from None
+    with tarfile.open(files[f"mnist_m_{split}.pt.tar.gz"], "r:gz") as tar:
+        (member,) = (m for m in tar if m.isfile() and m.name.endswith(".pt"))
+        file: Any = tar.extractfile(member)
+        images, labels = torch.load(file, map_location="cpu", weights_only=True)
+    return images.numpy().reshape(-1, 28, 28, 3), labels.numpy()
+
+
+def _svhn(files: Files, split: str) -> tuple[Array, Array]:
+    """MATLAB files in which the label of a zero is 10."""
+    from scipy.io import loadmat
+
+    table = loadmat(files[f"{split}_32x32.mat"], variable_names=["X", "y"])
+    return np.ascontiguousarray(table["X"].transpose(3, 0, 1, 2)), table["y"].ravel() % 10  # (n, 32, 32, 3), (n,)
+
+
+def _usps(files: Files, split: str) -> tuple[Array, Array]:
+    """Lines such as `7 1:-1 2:-0.5 ...`: the digit plus one, then 256 numbered values from -1 to 1."""
+    with bz2.open(files["usps.bz2" if split == "train" else "usps.t.bz2"], "rt", encoding="ascii") as f:
+        table = np.array([line.replace(":", " ").split() for line in f if line.strip()], dtype=np.float64)
+    return ((table[:, 2::2] + 1) / 2 * 255).astype(np.uint8).reshape(-1, 16, 16), table[:, 0] - 1
+
+
+def _banking77(files: Files, split: str) -> tuple[Any, Array]:
+    table = load_table(files[f"{split}.csv"], None)
+    return table.inputs, table.labels
+
+
+def _clinc150(files: Files, split: str) -> tuple[list[str], list[str]]:
+    with open(files["data_full.json"], encoding="utf-8") as f:
+        rows = json.load(f)[split]
+    return [str(text) for text, _ in rows], [str(label) for _, label in rows]
+
+
+def _trec(files: Files, split: str) -> tuple[list[str], list[str]]:
+    """Lines such as `NUM:dist How far is it from Denver to Aspen ?`."""
+    path = files["train_5500.label" if split == "train" else "TREC_10.label"]
+    lines = [line.split(" ", 1) for line in path.read_text("latin-1").split("\n") if line.strip()]
+    return [text.strip() for _, text in lines], [kind.split(":")[0] for kind, _ in lines]
+
+
+READERS: dict[str, Callable[[Files, str], tuple[Any, Any]]] = {
+    "mnist": _mnist,
+    "fashionmnist": _mnist,
+    "cifar10": _cifar10,
+    "mnistm": _mnistm,
+    "svhn": _svhn,
+    "usps": _usps,
+    "banking77": _banking77,
+    "clinc150": _clinc150,
+    "trec": _trec,
+}
