@@ -10,12 +10,11 @@ import io
 import os
 import ssl
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
+from urllib import error, request
 
 from imprint.core.errors import FileError, reporting
 from imprint.core.files.atomic import exclusive
@@ -27,8 +26,9 @@ PAUSE = 1.0  # seconds before the next attempt
 PATIENCE, SLOWEST = 600.0, 50_000  # the deadline of a file: so many seconds, plus one for so many bytes
 LARGEST = 1 << 33  # bytes of a file whose size is not published
 BLOCK = 1 << 18  # bytes that are read at once
-BROKEN = (urllib.error.URLError, http.client.HTTPException, TimeoutError, ConnectionError, ssl.SSLError)
+BROKEN = (error.URLError, http.client.HTTPException, TimeoutError, ConnectionError, ssl.SSLError)
 """What urllib raises if a server does not answer, or stops."""
+HANDLERS = (request.ProxyHandler, request.HTTPErrorProcessor, request.HTTPDefaultErrorHandler, request.UnknownHandler)
 
 
 class _RefusedError(Exception):
@@ -90,13 +90,14 @@ def _resume(url: str, part: Path, source: PublishedFile, progress: DownloadProgr
         try:
             return _request(url, part, size, source, progress, deadline)
         except BROKEN as e:
-            status = e.code if isinstance(e, urllib.error.HTTPError) else None
-            if isinstance(e, urllib.error.HTTPError):
+            status = 500
+            if isinstance(e, error.HTTPError):
                 e.close()
+                status = e.code
             if status == 416:  # there are no more bytes; the digest tells whether the file is right
                 return None
             left = ATTEMPTS if part.exists() and part.stat().st_size > size else left - 1
-            if not left or (status is not None and status < 500):
+            if status < 500 or not left:
                 raise
         time.sleep(PAUSE)
 
@@ -129,37 +130,30 @@ def _request(
 
 def _open_address(url: str, headers: dict[str, str], deadline: float) -> Any:
     """The response of an HTTP or HTTPS address; no read starts after the deadline (`time.monotonic`)."""
-    opener = urllib.request.OpenerDirector()
-    for handler in (
-        urllib.request.ProxyHandler(),
-        _HttpHandler(deadline),
-        _Redirects(),
-        urllib.request.HTTPErrorProcessor(),
-        urllib.request.HTTPDefaultErrorHandler(),
-        urllib.request.UnknownHandler(),
-    ):
+    opener = request.OpenerDirector()
+    for handler in (_HttpHandler(deadline), _Redirects(), *(kind() for kind in HANDLERS)):
         opener.add_handler(handler)
     try:
-        return opener.open(urllib.request.Request(url, headers=headers), timeout=TIMEOUT)
+        return opener.open(request.Request(url, headers=headers), timeout=TIMEOUT)
     except http.client.HTTPException:
         raise
     except ValueError as e:  # from urllib or the codec of host names
         raise _RefusedError(f"leads to an address that is not valid ({e})") from None
 
 
-class _HttpHandler(urllib.request.HTTPSHandler):
+class _HttpHandler(request.HTTPSHandler):
     """Opens HTTP and HTTPS addresses by connections whose responses respect the deadline."""
 
-    http_request = urllib.request.AbstractHTTPHandler.do_request_
+    http_request = request.AbstractHTTPHandler.do_request_
 
     def __init__(self, deadline: float) -> None:
         super().__init__()
         self._response = partial(_Response, deadline=deadline)
 
-    def http_open(self, req: urllib.request.Request) -> Any:
+    def http_open(self, req: request.Request) -> Any:
         return self.do_open(partial(self._connect, http.client.HTTPConnection), req)
 
-    def https_open(self, req: urllib.request.Request) -> Any:
+    def https_open(self, req: request.Request) -> Any:
         return self.do_open(partial(self._connect, http.client.HTTPSConnection), req)
 
     def _connect(self, kind: Callable[..., Any], host: str, **options: Any) -> Any:
@@ -194,7 +188,7 @@ class _UntilDeadline(io.RawIOBase):
         super().close()
 
 
-class _Redirects(urllib.request.HTTPRedirectHandler):
+class _Redirects(request.HTTPRedirectHandler):
     """Follows redirects without reading their bodies, which may never end."""
 
     def redirect_request(self, req: Any, fp: Any, *rest: Any) -> Any:
