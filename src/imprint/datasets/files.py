@@ -14,25 +14,23 @@ from pathlib import Path
 from typing import Any
 
 from imprint.core.digest import digest
-from imprint.core.errors import FileError
+from imprint.core.errors import FileError, reporting_damage
 from imprint.core.files.atomic import home, make_folder
 from imprint.core.files.notes import read_note, write_note
 from imprint.datasets.split import UnreadableInput
 from imprint.modalities import read_file
 from imprint.modalities._base import LARGEST_FILE
 
-SETTLED = 2.0  # seconds; a later change may have the same time stamp as an earlier one
+SETTLED = 2.0  # seconds after which a new change has a new time stamp
 SYSTEM_FILES = frozenset({"thumbs.db", "desktop.ini", "__macosx"})
 UNREADABLE = "unreadable"  # instead of a digest
 Decode = Callable[[bytes], Any]
-ZIP_DAMAGE = (OSError, zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, KeyError)
-"""What zipfile raises on damaged or encrypted archives."""
 
 
 class FileInputs:
     """The inputs in files `root/name`, decoded on access. A slice of them is `FileInputs` too.
 
-    After the digests were computed, every file must keep its content, and must have it on every machine.
+    Once their digests are computed, a file whose content differs is refused, on every machine.
     """
 
     def __init__(self, root: str | Path, names: Sequence[str], decode: Decode):
@@ -46,7 +44,7 @@ class FileInputs:
         return self.part(range(len(self))[i]) if isinstance(i, slice) else self.decode(i, self.raw(i))
 
     def part(self, index: Iterable[int]) -> "FileInputs":
-        """Some of the inputs."""
+        """The inputs at these indices."""
         part, index = copy(self), list(index)
         part.root, part.names = os.path.abspath(self.root), [self.names[i] for i in index]
         part._digests = [self._digests[i] for i in index] if self._digests else ()
@@ -75,13 +73,13 @@ class FileInputs:
             raise UnreadableInput(self.names[i], e.reason) from None
 
     def fingerprint(self) -> str:
-        """The digest of the files' bytes in order."""
+        """The digest of the bytes of all files, in order."""
         return digest(self.digests())
 
     def digests(self) -> Sequence[str]:
-        """The SHA-256 of every file, or `UNREADABLE`.
+        """The SHA-256 of each file, or `UNREADABLE`.
 
-        They are cached by names, sizes and times, so an unchanged folder is not read again.
+        They are cached by the names, sizes and times of the files: an unchanged folder is not read again.
         """
         note, started = home() / "fingerprints" / digest(self._marks()), time.time()
         try:
@@ -104,7 +102,7 @@ class FileInputs:
         return read_file(os.path.join(self.root, name))
 
     def _marks(self) -> Iterator[str | bytes]:
-        """What changes when a file is renamed or written to."""
+        """Values that change when a file is renamed or written to."""
         yield os.fsencode(os.path.realpath(self.root))
         for name, s in zip(self.names, self._stats()):
             yield name.encode("utf-8", "surrogateescape")
@@ -140,7 +138,7 @@ class ZipInputs(FileInputs):
                 raise UnreadableInput(name, f"{info.file_size:,} bytes; the limit is {LARGEST_FILE:,}")
             with archive.open(info) as member:
                 return member.read(LARGEST_FILE + 1)
-        except ZIP_DAMAGE as e:
+        except (OSError, zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, KeyError) as e:
             raise UnreadableInput(name, str(e) or "the archive is damaged") from None
 
     def _marks(self) -> Iterator[str | bytes]:
@@ -152,10 +150,8 @@ class ZipInputs(FileInputs):
 
 def open_zip(path: str | Path) -> tuple[zipfile.ZipFile, dict[str, zipfile.ZipInfo]]:
     """A `.zip` file and its visible files by relative path; a name that leads out of the archive is refused."""
-    try:
+    with reporting_damage(path, ".zip file"):
         archive = zipfile.ZipFile(path)
-    except ZIP_DAMAGE as e:
-        raise FileError(f"Cannot read {path}: {getattr(e, 'strerror', None) or e}.") from None
     members = {info.filename.replace("\\", "/"): info for info in archive.infolist() if not info.is_dir()}
     if outside := [name for name in members if name.startswith("/") or ".." in name.split("/")]:
         raise FileError(f"{path}: {outside[0]!r} is not a relative path inside the archive.")

@@ -21,8 +21,8 @@ UNLABELLED = "unlabelled"  # the sub-folder that is not a class but holds inputs
 NAMED = 20  # files that one message names
 NUMBER = re.compile(r"[\W\d_]+")  # names without letters, such as 2023-05-01: sub-folders that sort a class
 Nesting: TypeAlias = bool | Collection[str] | None
-"""How nested folders are read: as a tree of classes (True), as one class per top folder (False), by their names (None),
-or by the classes of a model."""
+"""How nested folders are read: as a tree (True), as one class per top folder (False), by their names (None), or by the
+given classes of a model."""
 
 
 class Listing(NamedTuple):
@@ -97,7 +97,7 @@ def load_files(paths: Iterable[str | os.PathLike[str]], kind: str | None = None)
 
 
 def _load(list_part: Callable[[str], Listing], split: str, origin: str, labelled: bool, tree: Nesting = None) -> Split:
-    """The files of one modality. Other files, files outside any class and empty folders are left out and reported."""
+    """The files of one modality. Other files, files outside class folders, and empty folders are left out and reported."""
     listing = list_part("")
     parts: tuple[str, ...] = ("train",)
     if labelled:
@@ -131,7 +131,7 @@ def _load(list_part: Callable[[str], Listing], split: str, origin: str, labelled
 
 
 def _modality(where: Path, names: Sequence[str], given: str | None = None) -> Modality:
-    """What the files are. Texts count only if there is nothing else: many folders of pictures contain notes."""
+    """The modality of the files. Texts count only if there is nothing else: many folders of pictures contain notes."""
     counts = Counter(kind for name in names if (kind := of_file(name)) is not None)
     kinds = [kind for kind in counts if not kind.typed] or list(counts)
     kinds = kinds if given is None else [kind for kind in counts if kind.name == given]
@@ -150,7 +150,7 @@ def _suffixes(names: Iterable[str]) -> Counter[str]:
 
 
 def _part_of(root: Path, below: set[str], split: str) -> tuple[str, tuple[str, ...]]:
-    """The sub-folder that holds the classes of one split, if there is one, and the splits there are."""
+    """The sub-folder with the classes of the split, empty for the folder itself, and all splits that there are."""
     tests = [name for name in TEST_NAMES if name in below]
     if "train" in below and (tests or below - {UNLABELLED} == {"train"}):
         if split == "train" or tests:

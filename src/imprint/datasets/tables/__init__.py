@@ -84,10 +84,10 @@ def load_table(
         batch = batch.select([split in (None, part) for part in part_of_row])
         if labels is not None:
             cells = _label_cells(batch, layout)
-            missing = [is_missing(cell) for cell in cells]
-            unlabelled.extend(compress(batch.rows, missing))
-            batch = batch.select([not m for m in missing])
-            labels.extend((cell for cell, m in zip(cells, missing) if not m), batch.rows)
+            has_label = [not is_missing(cell) for cell in cells]
+            unlabelled.extend(row for row, has in zip(batch.rows, has_label) if not has)
+            batch = batch.select(has_label)
+            labels.extend(compress(cells, has_label), batch.rows)
         if not batch.rows:
             continue
         rows.extend(batch.rows)
