@@ -97,7 +97,7 @@ def load_files(paths: Iterable[str | os.PathLike[str]], kind: str | None = None)
 
 
 def _load(list_part: Callable[[str], Listing], split: str, origin: str, labelled: bool, tree: Nesting = None) -> Split:
-    """The files of one modality. Other files, files outside class folders, and empty folders are left out and reported."""
+    """The files of one modality. Other files, files outside any class, and empty folders are left out and reported."""
     listing = list_part("")
     parts: tuple[str, ...] = ("train",)
     if labelled:
