@@ -109,10 +109,10 @@ def load_pack(path: Path, split: str, name: str | None = None, *, labelled: bool
     inputs, count, what = arrays[key], len(np.atleast_1d(arrays[key])), f"{path}: {key}"
     is_picture = (inputs.dtype == np.uint8 and inputs.ndim > 2) or key.endswith("_images")
     if not is_picture:
-        inputs = _embeddings(what, inputs, {f: arrays[f] for f in FACTORS if f in arrays})
+        inputs = to_embeddings(what, inputs, arrays)
     elif inputs.dtype != np.uint8 or inputs.ndim not in (3, 4) or inputs.shape[3:] not in ((), (3,)):
         raise FileError(f"{what} must be uint8 of shape (n, h, w) or (n, h, w, 3), not {inputs.dtype} {inputs.shape}.")
-    labels, classes = _pack_labels(path, label_key, arrays, key, count) if labelled else (NO_LABELS, ())
+    labels, classes = to_labels(path, label_key, arrays, key, count) if labelled else (NO_LABELS, ())
     for array in (inputs, labels):
         array.flags.writeable = False
     part = f" ({split})" if len(parts) > 1 else ""
@@ -136,25 +136,22 @@ def _possible_names(forms: Sequence[str], split: str) -> list[str]:
     return [form.format(split) for form in forms if "{}" in form or split == "train"]
 
 
-def _embeddings(what: str, rows: Array, factors: Mapping[str, Array]) -> Array:
+def to_embeddings(what: str, rows: Array, arrays: Mapping[str, Array]) -> Array:
+    """Embeddings as float32; rows of bytes are `rows * scale + offset`, in float32 arithmetic."""
+    factors = {name: arrays[name] for name in FACTORS if name in arrays}
     if (rows.dtype == np.uint8) != ("scale" in factors):
         raise FileError(f"{what} must be floating point, or unsigned bytes with a scale.")
     if any(f.shape not in ((), rows.shape[1:]) or f.dtype.kind != "f" for f in factors.values()):
         raise FileError(f"{what}: scale and offset must be one number or one per column.")
-    return _float_rows(to_float(rows, factors) if factors else rows, what)
-
-
-def to_float(rows: Array, factors: Mapping[str, Array]) -> Array:
-    """Rows as float32, in float32 arithmetic: those stored as bytes are `rows * scale + offset`."""
-    X = rows.astype(np.float32)
+    X = rows.astype(np.float32) if factors else rows
     if "scale" in factors:
         X *= factors["scale"].astype(np.float32)
     if "offset" in factors:
         X += factors["offset"].astype(np.float32)
-    return X
+    return _float_rows(X, what)
 
 
-def _pack_labels(
+def to_labels(
     path: Path, key: str, arrays: Mapping[str, Array], rows: str, count: int
 ) -> tuple[Array, tuple[Label, ...]]:
     """The label or label set of each of the `count` rows in the array `rows`, and the classes."""

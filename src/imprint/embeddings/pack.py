@@ -20,7 +20,8 @@ from imprint.core.errors import FileError, ParameterError, reporting
 from imprint.core.files.atomic import atomic_write
 from imprint.core.files.notes import read_note, write_note
 from imprint.core.types import Array
-from imprint.datasets.numpy_files import FACTORS, open_pack, to_float
+from imprint.datasets import SPLITS
+from imprint.datasets.numpy_files import FACTORS, open_pack, to_embeddings, to_labels
 
 ARRAYS = ("train", "train_labels", "test", "test_labels")
 UNPACKED = ("X.npy", "y.npy", "X_test.npy", "y_test.npy")  # the files of an unpacked pack
@@ -50,13 +51,20 @@ def read_pack(path: str | os.PathLike[str]) -> Pack:
     """
     with open_pack(Path(path)) as pack:
         stored = {name: np.asarray(pack[name]) for name in (*ARRAYS, *FACTORS) if name in pack.files}
-    if (problem := _problem(stored)) is None:
-        X, X_test = to_float(stored["train"], stored), to_float(stored["test"], stored)
-        if np.isfinite(X).all() and np.isfinite(X_test).all():
-            fingerprint = digest(part for name in sorted(stored) for part in (name, stored[name]))
-            return Pack(X, stored["train_labels"], X_test, stored["test_labels"], fingerprint)
-        problem = "it holds values that are not finite"
-    raise FileError(f"{path} is not a pack of embeddings: {problem}.")
+    return _to_pack(Path(path), stored)
+
+
+def _to_pack(path: Path, stored: dict[str, Array]) -> Pack:
+    """The pack in stored arrays, refused if they do not follow the rules of a pack."""
+    if missing := [name for name in ARRAYS if name not in stored]:
+        raise FileError(f"{path} is not a pack of embeddings: it has no {', '.join(missing)}.")
+    X, X_test = (to_embeddings(f"{path}: {name}", stored[name], stored) for name in SPLITS)
+    if X.shape[1] != X_test.shape[1]:
+        raise FileError(f"{path}: train and test must have the same width, not {X.shape[1]} and {X_test.shape[1]}.")
+    for name in SPLITS:
+        to_labels(path, f"{name}_labels", stored, name, len(stored[name]))
+    fingerprint = digest(part for name in sorted(stored) for part in (name, stored[name]))
+    return Pack(X, stored["train_labels"], X_test, stored["test_labels"], fingerprint)
 
 
 def write_pack(
@@ -65,38 +73,18 @@ def write_pack(
     """Write a pack as float32, or `as_bytes`: smaller, with an error of at most half of a column's `scale`."""
     rows = {"train": np.asarray(X).astype("<f4"), "test": np.asarray(X_test).astype("<f4")}
     stored = rows | {"train_labels": np.asarray(y), "test_labels": np.asarray(y_test)}
-    if problem := _problem(stored):
-        raise ParameterError(f"write_pack({os.fspath(path)!r}): {problem}.")
+    try:
+        _to_pack(Path(path), stored)
+    except FileError as e:
+        raise ParameterError(f"write_pack: {e}") from None
     if as_bytes:
         stored |= _as_bytes(stored["train"], stored["test"])
     with atomic_write(path) as f:
         np.savez_compressed(f, allow_pickle=False, **stored)
 
 
-def _problem(stored: dict[str, Array]) -> str | None:
-    """The rule that the arrays violate, or None."""
-    if missing := [name for name in ARRAYS if name not in stored]:
-        return f"{', '.join(missing)} missing"
-    train, test = stored["train"], stored["test"]
-    if train.ndim != 2 or test.ndim != 2 or train.shape[1] != test.shape[1] or not train.size:
-        return f"train and test must be rows of the same width, not of shapes {train.shape} and {test.shape}"
-    for name in ("train", "test"):
-        labels = stored[f"{name}_labels"]
-        if labels.shape != (len(stored[name]),) or labels.dtype.kind not in "biuU":
-            return f"{name}_labels must be one integer or text per row of {name}"
-    factors = {name: stored[name] for name in FACTORS if name in stored}
-    for name, factor in factors.items():
-        if factor.shape not in ((), train.shape[1:]):
-            return f"{name} must be one number or one per column, not of shape {factor.shape}"
-    are_floats = train.dtype.kind == test.dtype.kind == "f" and not factors
-    if are_floats or (train.dtype == test.dtype == np.uint8 and "scale" in factors):
-        return None
-    return "rows must be floating point without a scale, or unsigned bytes with one"
-
-
 def _as_bytes(train: Array, test: Array) -> dict[str, Array]:
-    low = np.minimum(train.min(axis=0), test.min(axis=0, initial=np.inf)).astype(np.float32)
-    high = np.maximum(train.max(axis=0), test.max(axis=0, initial=-np.inf))
+    low, high = np.minimum(train.min(axis=0), test.min(axis=0)), np.maximum(train.max(axis=0), test.max(axis=0))
     scale = ((high - low) / 255).astype(np.float32)
     scale[scale == 0] = 1
     rows = {name: np.rint((x - low) / scale).astype(np.uint8) for name, x in (("train", train), ("test", test))}

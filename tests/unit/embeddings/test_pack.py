@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from imprint.core.errors import FileError, ParameterError
-from imprint.datasets.numpy_files import to_float
+from imprint.datasets.numpy_files import to_embeddings
 from imprint.embeddings import read_pack, write_pack
 from imprint.embeddings.pack import _as_bytes
 
@@ -40,7 +40,7 @@ def test_bytes_follow_the_rule_in_float32(tmp_path, scale, offset):
 @given(arrays(np.float32, (6, 3), elements=st.floats(-1e6, 1e6, width=32)))
 def test_bytes_are_off_by_half_a_step_at_most(X):
     stored = _as_bytes(X, X[:2])
-    off = np.abs(to_float(stored["train"], stored).astype(float) - X)
+    off = np.abs(to_embeddings("train", stored["train"], stored).astype(float) - X)
     assert (off <= 0.5001 * stored["scale"] + 1e-6 * np.abs(X).max()).all()
 
 
@@ -61,23 +61,23 @@ def test_two_writes_give_the_same_bytes(tmp_path):
 @pytest.mark.parametrize(
     ("change", "rule"),
     [
-        (dict(test=None), "test missing"),
-        (dict(train=ROWS[0]), "rows of the same width"),
-        (dict(test=ROWS[:4, :3]), "rows of the same width"),
-        (dict(train=ROWS[:0], train_labels=LABELS[:0]), "rows of the same width"),
-        (dict(train_labels=LABELS[:3]), "train_labels must be one integer or text per row"),
-        (dict(test_labels=LABELS[:4] / 2), "test_labels must be one integer or text per row"),
-        (dict(scale=np.float32(1)), "without a scale"),
-        (dict(BYTES), "or unsigned bytes with one"),
+        (dict(test=None), "is not a pack of embeddings: it has no test"),
+        (dict(train=ROWS[0]), "must be rows of numbers"),
+        (dict(test=ROWS[:4, :3]), "the same width, not 5 and 3"),
+        (dict(train=ROWS[:0], train_labels=LABELS[:0]), "must be rows of numbers"),
+        (dict(train_labels=LABELS[:3]), "train has 12 rows and train_labels has 3 labels"),
+        (dict(test_labels=LABELS[:4] / 2), "test_labels: Labels must be"),
+        (dict(test_labels=np.ones((4, 3))), "test_labels of two axes must hold 0 and 1"),
+        (dict(scale=np.float32(1)), "floating point, or unsigned bytes with a scale"),
+        (dict(BYTES), "floating point, or unsigned bytes with a scale"),
         (dict(BYTES, scale=np.ones(4)), "one number or one per column"),
-        (dict(BYTES, scale=np.float32(np.nan)), "not finite"),
-        (dict(train=np.full_like(ROWS, np.inf)), "not finite"),
-        (dict(train=ROWS.astype(int)), "rows must be floating point"),
+        (dict(BYTES, scale=np.float32(np.nan)), "nan is not a finite"),
+        (dict(train=np.full_like(ROWS, np.inf)), "row 1, column 1: inf is not a finite"),
     ],
 )
 def test_other_arrays_are_refused(tmp_path, change, rule):
     np.savez(tmp_path / "a.npz", **{k: v for k, v in (GOOD | change).items() if v is not None})
-    with pytest.raises(FileError, match=rf"a.npz is not a pack of embeddings: .*{rule}"):
+    with pytest.raises(FileError, match=rf"a\.npz.*{rule}"):
         read_pack(tmp_path / "a.npz")
 
 
@@ -98,8 +98,10 @@ def test_damaged_and_foreign_files_are_refused(tmp_path):
 
 
 def test_crooked_arguments_are_refused_before_writing(tmp_path):
-    with pytest.raises(ParameterError, match=r"write_pack\(.*train_labels must be"):
+    with pytest.raises(ParameterError, match=r"write_pack: .*train has 12 rows and train_labels has 3 labels"):
         write_pack(tmp_path / "a.npz", ROWS, LABELS[:3], ROWS, LABELS)
+    with pytest.raises(ParameterError, match=r"write_pack: .*row 1, column 1: nan is not a finite"):
+        write_pack(tmp_path / "a.npz", ROWS * np.float32(np.nan), LABELS, ROWS, LABELS)
     assert not list(tmp_path.iterdir())
 
 
