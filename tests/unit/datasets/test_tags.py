@@ -85,3 +85,11 @@ def test_equal_files_in_several_folders_are_one_input(tmp_path):
     assert tags(split) == (True, ["sea|sky", "sea", "sky"], ("sea", "sky"))
     assert list(split.names) == ["sea/a3.png", "sea/b3.png", "sky/c3.png"]
     assert [int(split.inputs[i].flat[0]) for i in range(3)] == [ord("a"), ord("b"), ord("c")]
+
+
+def test_unreadable_files_are_not_equal(tmp_path):
+    for folder in ("sea", "sky"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "a.png").symlink_to("nowhere.png")
+    split = load(tmp_path, separator="|")
+    assert tags(split) == (True, ["sea", "sky"], ("sea", "sky"))

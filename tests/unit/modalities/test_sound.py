@@ -39,6 +39,18 @@ def wav(data, bits, kind=1, channels=1, extra=b""):
     return b"RIFF" + struct.pack("<I", len(body)) + body
 
 
+@pytest.mark.parametrize(
+    ("bits", "raw"), [(8, b"\x80\0\xff"), (16, b"\0\0\0\x80\xff\x7f"), (24, b"\0\0\0\0\0\x80\xff\xff\x7f")]
+)
+def test_silence_and_the_extremes_are_exact(bits, raw):
+    assert read_sound(wav(raw, bits)).samples.tolist() == [0, -1, 1 - 2.0 ** (1 - bits)]
+
+
+def test_a_truncated_file_is_read_up_to_its_last_whole_frame():
+    whole = wav(scaled(np.int16).repeat(2).tobytes(), 16, channels=2)
+    np.testing.assert_array_equal(read_sound(whole[:-5]).samples, read_sound(whole).samples[:-2])
+
+
 def test_24_bits_and_other_chunks():
     values = np.rint(WAVE * (2**23 - 1)).astype("<i4")
     packed = values[:, None].view(np.uint8)[:, :3].tobytes()
