@@ -6,21 +6,9 @@
 """
 
 from imprint.collapse.accumulator import Accumulator, SecondPass
-from imprint.collapse.functions import cdnv, nc1, nc2, nc3, nc4, vci
-from imprint.collapse.gain import GainFit, gain_fit
+from imprint.collapse.functions import GainFit, cdnv, gain_fit, nc1, nc2, nc3, nc4, vci
 from imprint.collapse.metrics import NC2, Collapse
 
 __all__ = [
-    "NC2",
-    "Accumulator",
-    "Collapse",
-    "GainFit",
-    "SecondPass",
-    "cdnv",
-    "gain_fit",
-    "nc1",
-    "nc2",
-    "nc3",
-    "nc4",
-    "vci",
-]
+    "NC2", "Accumulator", "Collapse", "GainFit", "SecondPass", "cdnv", "gain_fit", "nc1", "nc2", "nc3", "nc4", "vci",
+]  # fmt: skip

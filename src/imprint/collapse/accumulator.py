@@ -1,29 +1,59 @@
 """Neural collapse of data that do not fit into memory: batch by batch, on any number of workers."""
 
 from copy import deepcopy
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
 
-from imprint.collapse.metrics import Collapse, Means
-from imprint.collapse.rows import GroupedRows, as_array, block_slices, check_labels, group
-from imprint.collapse.sums import ClassSums, Gram
+from imprint.collapse.metrics import Collapse
+from imprint.collapse.rows import LabelledRows, check_finite
 from imprint.core.errors import ParameterError
 from imprint.core.types import Array
-from imprint.kernels.cpu import one_blas_thread
+
+LEAST_ROWS = 256  # for which a matrix product is worthwhile
+
+
+class Gram:
+    """The sum of x x^T over rows.
+
+    Rows are collected until there are as many as columns, then one matrix product adds them. A sum of few rows never
+    needs a matrix, and one of many rows needs few products.
+    """
+
+    def __init__(self, width: int) -> None:
+        self.matrix: Array | float = 0.0  # (l, l), 0.0 before the first product
+        self.rows = [np.empty((0, width))]  # blocks that are not in the matrix yet
+
+    def add(self, block: Array) -> None:
+        """Add float64 rows, which the caller must not change afterwards."""
+        self.rows.append(block)
+        if sum(map(len, self.rows)) >= max(LEAST_ROWS, block.shape[1]):
+            self.total()
+
+    def merge(self, other: "Gram", factor: float = 1.0) -> None:
+        """Add another sum, multiplied by a factor."""
+        rows, self.matrix = list(other.rows), self.matrix + factor * other.matrix
+        for block in rows:
+            self.add(np.sqrt(factor) * block)
+
+    def total(self) -> Array:
+        """The sum as a matrix, which later calls do not change.  # (l, l)"""
+        rows = np.concatenate(self.rows)
+        total: Array = self.matrix + rows.T @ rows
+        self.matrix, self.rows = total, [np.empty((0, rows.shape[1]))]
+        return total
 
 
 class Accumulator:
-    """Batches in, neural-collapse metrics out.
+    """Takes labelled rows in batches and returns their metrics of neural collapse.
 
-    By default every class stores its scatter matrix, because the weight of a class (one over its size) is
-    known only at the end: at most 16 l^2 bytes per class, less for a class of fewer than l rows. Then one
-    pass computes NC1, NC2, NC3, VCI and CDNV. With `scatter=False` a class stores only its mean, 8 l bytes.
-    Then one pass computes NC2, NC3 and CDNV, and a second pass, which stores a single l x l matrix, computes
-    the rest. NC4 always needs the second pass.
+    By default every class stores its scatter matrix, because the weight of a class (one over its size) is known only at
+    the end. A class needs at most 16 l^2 bytes, and less if it has fewer than l rows. One pass then computes NC1, NC2,
+    NC3, VCI and CDNV. With `scatter=False` a class stores only its mean, 8 l bytes. One pass then computes NC2, NC3 and
+    CDNV, and a second pass, which stores a single l x l matrix, computes the others. NC4 always needs the second pass.
 
-    Each worker fills one accumulator; `a.merge(b)` and `a + b` combine them, in any order. Accumulators can be
-    pickled.
+    Each worker fills one accumulator; `a.merge(b)` and `a + b` combine them, in any order. Accumulators can be pickled.
 
     >>> seen = Accumulator().update([[0.0], [4]], [0, 1]).update([[2.0], [6]], [0, 1])
     >>> round(seen.result().nc1, 12)
@@ -35,26 +65,29 @@ class Accumulator:
 
     def __init__(self, scatter: bool = True) -> None:
         self.scatter = bool(scatter)
-        self._classes: dict[Any, ClassSums] = {}
+        self.width = 0  # number of columns, known after the first batch
+        self._index: dict[Any, int] = {}  # by label: the index of a class in the arrays below
+        self._counts, self._squares = np.zeros(0, int), np.zeros(0)  # rows; squared distances to the mean, summed
+        self._means = np.zeros((0, 0))
+        self._scatters: list[Gram] = []
         self._eps = 0.0
 
     def __repr__(self) -> str:
         return f"Accumulator(scatter={self.scatter})"
 
-    @property
-    def width(self) -> int | None:
-        """The number of columns, known once a batch has been seen."""
-        return next((sums.width for sums in self._classes.values()), None)
-
     def update(self, X: Any, y: Any) -> Self:
         """Add one batch, without keeping references to it. A refused batch changes nothing."""
-        rows = group(f"{self!r}.update(X, y)", X, y, at_least=1)
-        width, labels = rows.X.shape[1], rows.classes.tolist()
-        if not np.isfinite(rows.X).all():
-            raise ParameterError(f"{rows.call}: X must be finite, without NaN or infinity.")
-        self._check(rows.call, width, labels)
-        for label, of_class in zip(labels, rows.by_class()):
-            self._sums(label, width).add(of_class)
+        rows = LabelledRows.of(f"{self!r}.update(X, y)", X, y, at_least=1)
+        check_finite(rows.call, "X", rows.X)
+        means = np.stack([rows.X[index].mean(axis=0, dtype=np.float64) for index in rows.by_class()])
+        classes, steps = self._include(rows.call, rows.classes.tolist(), rows.counts, means)
+        origins = means - steps / np.sqrt(rows.counts)[:, None]
+        for part in rows.parts(len(rows.X)):
+            codes, block = rows.codes[part], rows.X[part].astype(np.float64)
+            block -= origins[codes]
+            np.add.at(self._squares, classes[codes], np.einsum("ij,ij->i", block, block))
+            for c in np.unique(codes) if self.scatter else ():
+                self._scatters[classes[c]].add(block[codes == c])
         self._eps = max(self._eps, rows.eps)
         return self
 
@@ -63,101 +96,99 @@ class Accumulator:
         call = f"{self!r}.merge(other)"
         if not isinstance(other, Accumulator) or other.scatter != self.scatter:
             raise ParameterError(f"{call}: other must be {self!r}, got {other!r}.")
-        if other.width is not None:
-            self._check(call, other.width, list(other._classes))
-        for label, sums in list(other._classes.items()):
-            self._sums(label, sums.width).merge(deepcopy(sums) if other is self else sums)
-        self._eps = max(self._eps, other._eps)
+        if other._index:
+            classes, steps = self._include(call, list(other._index), other._counts, other._means)
+            self._squares[classes] += other._squares + (steps**2).sum(axis=1)
+            for c, scatter, step in zip(classes, list(other._scatters), steps):
+                self._scatters[c].merge(scatter)
+                self._scatters[c].add(step[None])
+            self._eps = max(self._eps, other._eps)
         return self
 
     def __add__(self, other: "Accumulator") -> "Accumulator":
-        return deepcopy(self).merge(other)
+        return Accumulator(self.scatter).merge(self).merge(other)
+
+    def _include(self, call: str, labels: list[Any], counts: Array, means: Array) -> tuple[Array, Array]:
+        """Include rows of some classes in the counts and means.
+
+        Returns the indices of the classes, and for each class the x for which x x^T is what the distance of its two
+        means adds to its scatter, after Chan, Golub, LeVeque (1979).
+        """
+        if self.width not in (0, means.shape[1]):
+            raise ParameterError(f"{call}: every batch must have {self.width} columns, got {means.shape[1]}.")
+        known = next(iter(self._index), labels[0])
+        if isinstance(known, str) != isinstance(labels[0], str):
+            raise ParameterError(f"{call}: labels must be of one type, got {labels[0]!r} after {known!r}.")
+        self.width = means.shape[1]
+        classes = np.array([self._index.setdefault(label, len(self._index)) for label in labels])
+        new = len(self._index) - len(self._counts)
+        self._counts, self._squares = np.pad(self._counts, (0, new)), np.pad(self._squares, (0, new))
+        self._means = np.concatenate([self._means.reshape(-1, self.width), np.zeros((new, self.width))])
+        self._scatters += [Gram(self.width) for _ in range(new if self.scatter else 0)]
+        before, gaps = self._counts[classes], means - self._means[classes]
+        total = before + counts
+        steps = gaps * np.sqrt(before * counts / total)[:, None]
+        self._means[classes] += gaps * (counts / total)[:, None]
+        self._counts[classes] = total
+        return classes, steps
 
     def result(self) -> Collapse:
         """The metrics of the rows so far; more batches may follow."""
-        call, labels = f"{self!r}.result()", sorted(self._classes)
+        call, labels = f"{self!r}.result()", sorted(self._index)
         if len(labels) < 2:
             raise ParameterError(f"{call}: at least 2 classes must have been seen, got {len(labels)}.")
-        states = [self._classes[label] for label in labels]
-        counts, values, variances = map(np.array, zip(*(sums.total() for sums in states)))
-        means = Means(call, np.array(labels), counts, values, self._eps)
-        return Collapse(means, variances, _pooled(states, means) if self.scatter else None)
+        order, within = [self._index[label] for label in labels], Gram(self.width)
+        counts, means, squares = self._counts[order], self._means[order], self._squares[order]
+        for c, count in zip(order, counts) if self.scatter else ():
+            within.merge(self._scatters[c], 1 / (count * len(labels)))
+        pooled = within.total() if self.scatter else None
+        return Collapse(call, np.array(labels), counts, means, self._eps, squares / counts, pooled)
 
     def second_pass(self, weights: Any = None, bias: Any = None) -> "SecondPass":
         """Start the second pass over the same rows, in any batches and order.
 
-        It computes NC4 for the linear head (weights, bias) or for predictions passed with each batch, and NC1
+        It computes NC4 for the linear head (weights, bias) or for predictions passed with each batch. It computes NC1
         and VCI if the first pass had `scatter=False`.
         """
         return SecondPass(self.result(), weights, bias)
 
-    def _sums(self, label: Any, width: int) -> ClassSums:
-        return self._classes.setdefault(label, ClassSums(width, self.scatter))
-
-    def _check(self, call: str, width: int, labels: list[Any]) -> None:
-        if self.width not in (None, width):
-            raise ParameterError(f"{call}: every batch must have {self.width} columns, got {width}.")
-        known = next(iter(self._classes), labels[0])
-        if isinstance(known, str) != isinstance(labels[0], str):
-            raise ParameterError(f"{call}: labels must be of one type, got {labels[0]!r} after {known!r}.")
-
-
-def _pooled(states: list[ClassSums], means: Means) -> Array:
-    """Sw: the mean over classes of the class covariances.  # (l, l)"""
-    gram, matrices = Gram(states[0].width), np.zeros((states[0].width,) * 2)
-    for sums, count, mean in zip(states, means.counts, means.values):
-        if sums.matrix is not None:
-            matrices += sums.matrix / count
-        for block in sums.residuals(mean):
-            gram.add(block / np.sqrt(count))
-    return (gram.total() + matrices) / len(states)
-
 
 class SecondPass:
-    """The second pass over the rows, given the class means: see `Accumulator.second_pass`.
+    """The second pass over the rows, given the class means: see `Accumulator.second_pass`."""
 
-    With `covariance=False` it computes NC4 only.
-    """
-
-    def __init__(self, first: Collapse, weights: Any = None, bias: Any = None, covariance: bool = True) -> None:
-        self._first = first
-        self._weights: Any = None if weights is None else first.means.head(weights)
-        self._bias = self._checked(bias)
-        self._counts = np.zeros_like(first.means.counts)
+    def __init__(self, first: Collapse, weights: Any = None, bias: Any = None) -> None:
+        self._first, self._head = first, first.head(weights, bias)
+        self._counts = np.zeros_like(first.counts)
         self._classified = self._agreeing = 0
-        self._gram = Gram(first.means.values.shape[1]) if covariance and first.within is None else None
+        self._gram = Gram(first.means.shape[1]) if first.within is None else None
 
     def update(self, X: Any, y: Any, predictions: Any = None) -> Self:
-        """Add one batch; `predictions` are labels, one per row, if no weights were given."""
-        call, means = "second_pass().update(X, y)", self._first.means
-        rows = group(call, X, y, at_least=1)
-        same_labels = (means.classes[self._positions(rows)] == rows.classes).all()
-        if not same_labels or rows.X.shape[1] != means.values.shape[1]:
-            raise ParameterError(f"{call}: the labels and the width must be those of the first pass.")
-        if not np.isfinite(rows.X).all():
-            raise ParameterError(f"{call}: X must be finite, without NaN or infinity.")
-        return self.add(rows, predictions)
-
-    def add(self, rows: GroupedRows, predictions: Any = None) -> Self:
-        """Add rows that were checked."""
-        means, where = self._first.means, self._positions(rows)
-        if predictions is not None or self._weights is not None:
-            self._agreeing += self._agreements(rows.X, predictions)
+        """Add one batch. `predictions` are labels, one per row, if no weights were given."""
+        rows = LabelledRows.of("second_pass().update(X, y)", X, y, at_least=1)
+        check_finite(rows.call, "X", rows.X)
+        first = self._first
+        where = np.searchsorted(first.classes, rows.classes).clip(max=len(first.classes) - 1)
+        if rows.X.shape[1] != first.means.shape[1] or (first.classes[where] != rows.classes).any():
+            raise ParameterError(f"{rows.call}: the labels and the width must be those of the first pass.")
+        if predictions is not None or self._head is not None:
+            self._agreeing += first.agreeing(rows, predictions, self._head)
             self._classified += len(rows.X)
         if self._gram is not None:
-            weights = 1 / np.sqrt(means.counts * len(means.counts))
-            for codes, block in rows.residuals(means.values[where]):
-                self._gram.add(block * weights[where[codes]][:, None])
+            scale = 1 / np.sqrt(first.counts * len(first.counts))
+            for part in rows.parts(len(rows.X)):
+                codes, block = where[rows.codes[part]], rows.X[part].astype(np.float64)
+                block -= first.means[codes]
+                block *= scale[codes][:, None]
+                self._gram.add(block)
         self._counts[where] += rows.counts
         return self
 
     def merge(self, other: "SecondPass") -> Self:
         """Add the second pass of another worker; both must follow the same first pass, with the same head."""
-        call, same_kind = "second_pass().merge(other)", (self._gram is None) == (other._gram is None)
-        if not same_kind or not np.array_equal(self._first.means.values, other._first.means.values):
-            raise ParameterError(f"{call}: both must follow the same first pass.")
-        if not (np.array_equal(self._weights, other._weights) and np.array_equal(self._bias, other._bias)):
-            raise ParameterError(f"{call}: both must have the same head, weights and bias.")
+        same = (self._gram is None) == (other._gram is None) and (self._head is None) == (other._head is None)
+        arrays = zip((self._first.means, *(self._head or ())), (other._first.means, *(other._head or ())))
+        if not same or not all(np.array_equal(*pair) for pair in arrays):
+            raise ParameterError("second_pass().merge(other): both need the same first pass and the same head.")
         self._counts += other._counts
         self._classified += other._classified
         self._agreeing += other._agreeing
@@ -171,44 +202,9 @@ class SecondPass:
     def result(self) -> Collapse:
         """All metrics; every class must have as many rows as in the first pass."""
         first = self._first
-        for label, expected, count in zip(first.means.classes, first.means.counts, self._counts):
+        for label, expected, count in zip(first.classes, first.counts, self._counts):
             if expected != count:
                 rule = f"class {label} must have {expected} rows as in the first pass, got {count}"
                 raise ParameterError(f"second_pass().result(): {rule}.")
-        within = first.within if self._gram is None else self._gram.total().copy()
-        agreement = self._agreeing / self._classified if self._classified else None
-        return Collapse(first.means, first.variances, within, agreement)
-
-    def _positions(self, rows: GroupedRows) -> Array:
-        """For each class of the rows, its index in the classes of the first pass, if it is one of them."""
-        classes = self._first.means.classes
-        return np.searchsorted(classes, rows.classes).clip(max=len(classes) - 1)
-
-    def _checked(self, bias: Any) -> Array:
-        means = self._first.means
-        shape = means.classes.shape
-        if bias is None:
-            return np.zeros(shape)
-        values = as_array(bias)
-        if self._weights is None or values.shape != shape or not np.isfinite(values).all():
-            raise means.error(f"bias must be finite, {shape} in shape, and given with weights")
-        return values.astype(np.float64)
-
-    def _agreements(self, X: Array, predictions: Any) -> int:
-        """The number of rows that the classifier and the nearest-mean rule assign to the same class."""
-        means = self._first.means
-        predicted = None if predictions is None else check_labels(means.call, "predictions", predictions, len(X))
-        if (predicted is None) == (self._weights is None):
-            raise means.error("give either predictions or weights")
-        if predicted is not None and (predicted.dtype.kind in "US") != (means.classes.dtype.kind in "US"):
-            raise means.error("predictions must be labels of the same type as y")
-        offsets, agreeing = np.einsum("ij,ij->i", means.centred, means.centred) / 2, 0
-        with one_blas_thread():
-            for part in block_slices(*X.shape):
-                block = X[part].astype(np.float64)
-                nearest = np.argmax((block - means.centre) @ means.centred.T - offsets, axis=1)
-                if predicted is None:
-                    agreeing += int((np.argmax(block @ self._weights.T + self._bias, axis=1) == nearest).sum())
-                else:
-                    agreeing += int((predicted[part] == means.classes[nearest]).sum())
-        return agreeing
+        within = first.within if self._gram is None else self._gram.total()
+        return replace(first, within=within, agreement=self._agreeing / self._classified if self._classified else None)

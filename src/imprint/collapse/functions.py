@@ -1,25 +1,28 @@
 """Metrics of neural collapse as functions of labelled rows in memory."""
 
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from imprint.collapse.accumulator import SecondPass
-from imprint.collapse.metrics import NC2, Collapse, class_means
-from imprint.collapse.rows import group
+from imprint.collapse.metrics import NC2, Collapse
+from imprint.collapse.rows import LabelledRows
+from imprint.core.arrays import to_numpy
+from imprint.core.errors import ParameterError
 from imprint.core.types import Array
 
 
 def nc1(X: Any, y: Any, legacy: bool = False) -> float:
     """Variability collapse, trace(Sw Sb^+) / C: zero when every row equals its class mean.
 
-    Sw is the mean over classes of the class covariances, Sb the covariance of the class means around their
-    own mean: classes have equal weights, whatever their sizes. A class of one row has no variation. NC1 is
-    computed by projecting the residuals on the at most C - 1 directions of the centred class means. It is
-    invariant to shifts and rotations of X.
+    Sw is the mean over classes of the class covariances, Sb the covariance of the class means around their mean.
+    Classes have equal weights, whatever their sizes. A class of one row has no variation. NC1 is computed by projecting
+    the residuals on the directions of the centred class means, at most C - 1. It is invariant to shifts and rotations
+    of X.
 
-    `legacy=True` returns the value of the published computation: its h_G is the mean of all rows, and its Sw
-    is too large by h_G h_G^T, so that the value depends on the origin.
+    `legacy=True` returns the value of the published computation: its h_G is the mean of all rows, and its Sw is too
+    large by h_G h_G^T, so that the value depends on the origin.
 
     Papyan, Han, Donoho (2020), doi:10.1073/pnas.2015509117; in this form Zhu et al. (2021), arXiv:2105.02375.
 
@@ -31,40 +34,37 @@ def nc1(X: Any, y: Any, legacy: bool = False) -> float:
     >>> round(nc1([[0.0], [2], [4], [6]], [0, 0, 1, 1], legacy=True), 12)
     1.25
     """
-    rows = group("nc1(X, y)", X, y)
-    means = class_means(rows)
-    whitening = means.whitening(legacy)
-    centre = 0.0 if rows.eps else means.centre  # the rounding of float32 input exceeds that of a float64 product
-    inner_means = (means.values - centre) @ whitening  # (C, r)
+    rows = LabelledRows.of("nc1(X, y)", X, y)
+    collapse = Collapse.of(rows)
+    whitening, offset = collapse.whitening(legacy)
+    centre = 0.0 if rows.eps else collapse.centre  # the rounding of float32 input exceeds that of a float64 product
+    projected_means = (collapse.means - centre) @ whitening  # (C, r)
 
-    def squares(codes: Array, block: Array) -> Array:
+    def residuals(codes: Array, block: Array) -> Array:
         if not rows.eps:
             block -= centre
-        inside = block @ whitening - inner_means[codes]
-        return np.einsum("ij,ij->i", inside, inside)
+        return np.asarray(block @ whitening - projected_means[codes])
 
-    return float(np.mean(rows.class_averages(squares))) + (means.legacy_offset if legacy else 0.0)
+    return float(np.mean(rows.mean_squares(residuals))) + offset
 
 
 def nc2(X: Any, y: Any) -> NC2:
-    """Convergence of the class means, centred at their own mean, to a simplex equiangular tight frame.
+    """Convergence of the class means, centred at their mean, to a simplex equiangular tight frame.
 
-    `equinorm` and `equiangular` after Papyan, Han, Donoho (2020), doi:10.1073/pnas.2015509117 (standard
-    deviation with divisor C); `etf` is the measure of Zhu et al. (2021), arXiv:2105.02375, on the class
-    means.
+    `equinorm` and `equiangular` follow Papyan, Han, Donoho (2020), doi:10.1073/pnas.2015509117 (standard deviation with
+    divisor C). `etf` is the measure of Zhu et al. (2021), arXiv:2105.02375, on the class means.
 
     >>> deviation = nc2([[1.0, 0], [-1, 0], [0, 1], [0, -1]], [0, 1, 2, 3])
     >>> deviation.equinorm, round(deviation.equiangular, 6), round(deviation.etf, 6)
     (0.0, 0.444444, 0.605811)
     """
-    return Collapse(class_means(group("nc2(X, y)", X, y))).nc2
+    return Collapse.of(LabelledRows.of("nc2(X, y)", X, y)).nc2
 
 
 def nc3(X: Any, y: Any, weights: Any) -> float:
-    """Self-duality, | W / |W| - M / |M| |^2: 0 when the head is the centred class means, at most 4.
+    """Self-duality, | W / |W| - M / |M| |^2: 0 when the head equals the centred class means up to scale, maximum 4.
 
-    `weights` has one row per class, in the sorted order of the labels; M holds the class means centred at
-    their mean.
+    `weights` has one row per class, in the sorted order of the labels. M holds the class means centred at their mean.
 
     Papyan, Han, Donoho (2020), doi:10.1073/pnas.2015509117.
 
@@ -74,16 +74,16 @@ def nc3(X: Any, y: Any, weights: Any) -> float:
     >>> round(nc3(X, y, weights=[[-3, 0], [3, 0]]), 12)
     4.0
     """
-    return Collapse(class_means(group("nc3(X, y, weights)", X, y))).nc3(weights)
+    return Collapse.of(LabelledRows.of("nc3(X, y, weights)", X, y)).nc3(weights)
 
 
 def nc4(X: Any, y: Any, *, predictions: Any = None, weights: Any = None, bias: Any = None) -> float:
-    """Share of rows that a classifier assigns to the class with the nearest mean: 1 if it is the nearest-mean rule.
+    """Share of rows that a classifier assigns to the class with the nearest mean: 1 for the nearest-mean rule itself.
 
-    Give either `predictions`, one label per row, or the `weights` (one row per class, in the sorted order
-    of the labels) and `bias` of a linear head. The means are those of (X, y); a tie goes to the first class,
-    up to rounding, and a prediction that is not a label of y counts as a disagreement. (Papyan, Han, Donoho
-    (2020), doi:10.1073/pnas.2015509117, report the complement, the share of rows in disagreement.)
+    Give either `predictions`, one label per row, or the `weights` (one row per class, in the sorted order of the
+    labels) and `bias` of a linear head. The means are those of (X, y). A tie goes to the first class, up to rounding. A
+    prediction that is not a label of y counts as a disagreement. (Papyan, Han, Donoho (2020),
+    doi:10.1073/pnas.2015509117, report the complement, the share of rows in disagreement.)
 
     >>> X, y = [[0.0], [1], [4], [5]], ["a", "a", "b", "b"]
     >>> nc4(X, y, predictions=["a", "a", "a", "b"])
@@ -91,11 +91,9 @@ def nc4(X: Any, y: Any, *, predictions: Any = None, weights: Any = None, bias: A
     >>> nc4(X, y, weights=[[-1], [1]], bias=[5, 0])
     1.0
     """
-    rows = group("nc4(X, y)", X, y)
-    means = class_means(rows)
-    if predictions is None and weights is None:
-        raise means.error("give either predictions or weights")
-    return SecondPass(Collapse(means), weights, bias, covariance=False).add(rows, predictions).result().nc4
+    rows = LabelledRows.of("nc4(X, y)", X, y)
+    collapse = Collapse.of(rows)
+    return collapse.agreeing(rows, predictions, collapse.head(weights, bias)) / len(rows.X)
 
 
 def cdnv(X: Any, y: Any) -> float:
@@ -108,26 +106,68 @@ def cdnv(X: Any, y: Any) -> float:
     >>> cdnv([[0.0], [2], [4], [6]], [0, 0, 1, 1])
     0.0625
     """
-    rows = group("cdnv(X, y)", X, y)
-    means = class_means(rows)
-
-    def squares(codes: Array, block: Array) -> Array:
-        block -= means.values[codes]
-        return np.einsum("ij,ij->i", block, block)
-
-    return Collapse(means, rows.class_averages(squares)).cdnv
+    rows = LabelledRows.of("cdnv(X, y)", X, y)
+    collapse = Collapse.of(rows)
+    variances = rows.mean_squares(lambda codes, block: np.subtract(block, collapse.means[codes], out=block))
+    return replace(collapse, variances=variances).cdnv
 
 
 def vci(X: Any, y: Any) -> float:
-    """Variability collapse index, 1 - trace(St^+ Sb) / rank(Sb): 0 when collapsed, 1 when not at all.
+    """Variability collapse index, 1 - trace(St^+ Sb) / rank(Sb): 0 when collapsed, 1 without any collapse.
 
-    Sw and Sb as in `nc1`, St = Sw + Sb, with equal weights of the classes. VCI is invariant to invertible linear maps
-    of X. It needs the whole St: this function, unlike the others, stores l x l matrices.
+    Sw and Sb are those of `nc1`, and St = Sw + Sb, with equal weights of the classes. VCI is invariant to invertible
+    linear maps of X. It needs the whole St: unlike the other functions, this one stores l x l matrices.
 
     Xu, Liu (2023), Quantifying the variability collapse of neural networks, PMLR 202:38535-38550.
 
     >>> round(vci([[0.0], [2], [4], [6]], [0, 0, 1, 1]), 12)
     0.2
     """
-    rows = group("vci(X, y)", X, y)
-    return SecondPass(Collapse(class_means(rows))).add(rows).result().vci
+    rows = LabelledRows.of("vci(X, y)", X, y)
+    return SecondPass(Collapse.of(rows)).update(rows.X, y).result().vci
+
+
+@dataclass(frozen=True)
+class GainFit:
+    """Rank correlation of gain and NC1, and the line gain = intercept + slope * log10(NC1)."""
+
+    n: int
+    spearman: float
+    p_value: float
+    slope: float
+    intercept: float
+    r2: float
+
+    def predict(self, nc1: float) -> float:
+        """The gain on the line."""
+        return float(self.intercept + self.slope * np.log10(nc1))
+
+
+def gain_fit(nc1_values: Any, gains: Any) -> GainFit:
+    """Fit the gains in accuracy of several tasks (such as k = 5 over k = 1) to their NC1.
+
+    Computes Spearman's rank correlation with its two-sided p-value (Student's t, ties averaged), and ordinary least
+    squares of the gain on log10(NC1) with the share of variance explained.
+
+    >>> fit = gain_fit([0.1, 1, 10, 100], [1, 3, 5, 7])
+    >>> fit.spearman, round(fit.slope, 6), round(fit.intercept, 6), round(fit.r2, 6)
+    (1.0, 2.0, 3.0, 1.0)
+    >>> round(fit.predict(1000), 6)
+    9.0
+    """
+    from scipy import stats
+
+    x, gain = np.asarray(to_numpy(nc1_values)), np.asarray(to_numpy(gains))
+    if x.ndim != 1 or x.shape != gain.shape or len(x) < 3:
+        rule = f"both must be lists of the same number of values, 3 or more, got {x.shape} and {gain.shape}"
+    elif x.dtype.kind not in "iuf" or gain.dtype.kind not in "iuf":
+        rule = f"both must hold real numbers, got {x.dtype} and {gain.dtype}"
+    elif not (np.isfinite(x).all() and np.isfinite(gain).all() and (x > 0).all()):
+        rule = "all values must be finite and nc1_values positive"
+    elif np.ptp(x) == 0 or np.ptp(gain) == 0:
+        rule = "neither may be constant, a correlation is then not defined"
+    else:
+        rank, line = stats.spearmanr(x, gain), stats.linregress(np.log10(x), gain)
+        values = rank.statistic, rank.pvalue, line.slope, line.intercept, line.rvalue**2
+        return GainFit(len(x), *map(float, values))
+    raise ParameterError(f"gain_fit(nc1_values, gains): {rule}.")

@@ -1,109 +1,24 @@
-"""Class means, and the metrics of neural collapse that are computed from them."""
+"""The metrics of neural collapse, computed from class means and second moments."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from imprint.collapse.rows import GroupedRows, check_matrix
+from imprint.collapse.rows import LabelledRows, check_labels, check_values
 from imprint.core.errors import ParameterError
 from imprint.core.types import Array
+from imprint.kernels.cpu import on_all_cores, one_blas_thread
 
 SINGLE, DOUBLE = float(np.finfo(np.float32).eps), float(np.finfo(np.float64).eps)
 EQUAL_MEANS = "the class means must differ, here they are all equal"
-
-
-Span = tuple[Array, Array]
-"""Orthonormal directions of the centred class means (l, r), and their singular values (r,)."""
-
-
-@dataclass(frozen=True, eq=False)
-class Means:
-    """Means and sizes of two or more classes."""
-
-    call: str
-    classes: Array  # (C,)
-    counts: Array  # (C,)
-    values: Array  # (C, l) float64
-    eps: float
-
-    def error(self, rule: str) -> ParameterError:
-        """The error of a broken rule, which names the call."""
-        return ParameterError(f"{self.call}: {rule}.")
-
-    @cached_property
-    def centre(self) -> Array:
-        """h_G with equal weights of the classes: the mean of the class means.  # (l,)"""
-        return np.asarray(self.values.mean(axis=0))
-
-    @cached_property
-    def sample_centre(self) -> Array:
-        """h_G with equal weights of the samples.  # (l,)"""
-        return np.asarray(self.counts @ self.values / self.counts.sum())
-
-    @cached_property
-    def centred(self) -> Array:
-        return self.values - self.centre  # (C, l)
-
-    @cached_property
-    def tolerance(self) -> float:
-        """The largest length of a centred mean that rounding alone can explain.
-
-        Rounding the input moves the C x l matrix of means by about eps times its norm, and by Weyl's
-        inequality no singular value moves further; the same holds for the float64 arithmetic here.
-        """
-        return float(max(self.eps, max(self.values.shape) * DOUBLE) * np.linalg.norm(self.values))
-
-    @cached_property
-    def span(self) -> Span:
-        """At most C - 1 directions: those with singular values above the tolerance."""
-        _, s, directions = np.linalg.svd(self.centred, full_matrices=False)
-        rank = int((s[: len(self.values) - 1] > self.tolerance).sum())
-        if rank == 0:
-            raise self.error(EQUAL_MEANS)
-        return directions[:rank].T, s[:rank]
-
-    @cached_property
-    def legacy_span(self) -> Span:
-        """At most C directions around the sample mean, truncated as a float32 pseudo-inverse of Sb truncates."""
-        if np.linalg.norm(self.centred) <= self.tolerance:
-            raise self.error(EQUAL_MEANS)
-        _, s, directions = np.linalg.svd(self.values - self.sample_centre, full_matrices=False)
-        rank = int((s**2 > self.values.shape[1] * SINGLE * s[0] ** 2).sum())
-        return directions[:rank].T, s[:rank]
-
-    def whitening(self, legacy: bool = False) -> Array:
-        """Maps x to coordinates in which the sum of squares is x^T Sb^+ x / C.  # (l, r)"""
-        directions, lengths = self.legacy_span if legacy else self.span
-        return np.asarray(directions / lengths)
-
-    @property
-    def legacy_offset(self) -> float:
-        """The term that the published centring adds to NC1: h_G^T Sb^+ h_G / C."""
-        return float(((self.sample_centre @ self.whitening(legacy=True)) ** 2).sum())
-
-    def head(self, weights: Any) -> Array:
-        """The weights of a linear head, checked, in float64, one row per class.  # (C, l)"""
-        head = check_matrix(self.call, "weights", weights).astype(np.float64)
-        if head.shape != self.values.shape:
-            raise self.error(f"weights must have shape {self.values.shape}, got {head.shape}")
-        if not np.isfinite(head).all():
-            raise self.error("weights must be finite, without NaN or infinity")
-        return head
-
-
-def class_means(rows: GroupedRows) -> Means:
-    """The class means in float64; a value that is not finite is an error."""
-    sums = rows.class_sums()
-    if not np.isfinite(sums).all():
-        raise ParameterError(f"{rows.call}: X must be finite, without NaN or infinity.")
-    return Means(rows.call, rows.classes, rows.counts, sums / rows.counts[:, None], rows.eps)
+LinearHead = tuple[Array, Array]  # weights (C, l) and bias (C,) of a linear head
 
 
 @dataclass(frozen=True)
 class NC2:
-    """Deviations of the centred class means from a simplex equiangular tight frame; all zero on one."""
+    """Deviations of the centred class means from a simplex equiangular tight frame (ETF); all zero on an ETF."""
 
     equinorm: float
     """Standard deviation of the lengths over their mean."""
@@ -115,9 +30,15 @@ class NC2:
 
 @dataclass(frozen=True, eq=False)
 class Collapse:
-    """The metrics of all rows seen, equal to the functions of the same names; each is computed on access."""
+    """The metrics of all rows seen. Each equals the function of the same name and is computed on access."""
 
-    means: Means
+    call: str = field(repr=False)
+    """The call that error messages name."""
+    classes: Array  # (C,) sorted
+    counts: Array  # (C,) rows of each class
+    means: Array  # (C, l) float64
+    eps: float
+    """Relative rounding error of the input."""
     variances: Array | None = None
     """The mean squared distance of the rows of each class to their mean.  # (C,)"""
     within: Array | None = None
@@ -125,22 +46,116 @@ class Collapse:
     agreement: float | None = None
     """The share of rows on which a classifier and the nearest-mean rule agree."""
 
+    @classmethod
+    def of(cls, rows: LabelledRows) -> "Collapse":
+        """The class means of rows in memory."""
+        return cls(rows.call, rows.classes, rows.counts, rows.class_means(), rows.eps)
+
+    def error(self, rule: str) -> ParameterError:
+        """The error of a broken rule, which names the call."""
+        return ParameterError(f"{self.call}: {rule}.")
+
+    def head(self, weights: Any, bias: Any) -> LinearHead | None:
+        """A linear head, checked, in float64; None without weights."""
+        if weights is None:
+            if bias is not None:
+                raise self.error("bias must be given with weights")
+            return None
+        W = check_values(self.call, "weights", weights, self.means.shape)
+        return W, check_values(self.call, "bias", np.zeros(len(W)) if bias is None else bias, self.classes.shape)
+
+    def agreeing(self, rows: LabelledRows, predictions: Any, head: LinearHead | None) -> int:
+        """The number of rows that a classifier and the nearest-mean rule assign to the same class.
+
+        The classifier is given either by its predictions, one label per row, or as a linear head.
+        """
+        predicted = None if predictions is None else check_labels(self.call, "predictions", predictions, len(rows.X))
+        if (predicted is None) == (head is None):
+            raise self.error("give either predictions or weights")
+        if predicted is not None and (predicted.dtype.kind in "US") != (self.classes.dtype.kind in "US"):
+            raise self.error("predictions must be labels of the same type as y")
+        W, b = head or (np.zeros(0), np.zeros(0))
+        offsets = np.einsum("ij,ij->i", self.centred, self.centred) / 2
+
+        def agreeing_in(part: slice) -> int:
+            block = rows.X[part].astype(np.float64)
+            nearest = self.classes[np.argmax((block - self.centre) @ self.centred.T - offsets, axis=1)]
+            if predicted is not None:
+                return int((predicted[part] == nearest).sum())
+            return int((self.classes[np.argmax(block @ W.T + b, axis=1)] == nearest).sum())
+
+        with one_blas_thread():
+            return sum(on_all_cores(agreeing_in, rows.parts(len(rows.X))))
+
+    @cached_property
+    def centre(self) -> Array:
+        """h_G, the mean of the class means.  # (l,)"""
+        return np.asarray(self.means.mean(axis=0))
+
+    @cached_property
+    def centred(self) -> Array:
+        """M, the class means minus h_G.  # (C, l)"""
+        return self.means - self.centre
+
+    @cached_property
+    def tolerance(self) -> float:
+        """The largest length of a centred mean that rounding alone can explain.
+
+        Rounding the input moves the C x l matrix of means by about eps times its norm, and by Weyl's inequality no
+        singular value moves further. The same holds for the float64 arithmetic here.
+        """
+        return float(max(self.eps, max(self.means.shape) * DOUBLE) * np.linalg.norm(self.means))
+
+    @cached_property
+    def span(self) -> tuple[Array, Array]:
+        """Orthonormal directions of M (l, r) and their singular values (r,); at most C - 1, above the tolerance."""
+        _, s, directions = np.linalg.svd(self.centred, full_matrices=False)
+        rank = int((s[: len(self.means) - 1] > self.tolerance).sum())
+        if rank == 0:
+            raise self.error(EQUAL_MEANS)
+        return directions[:rank].T, s[:rank]
+
+    def whitening(self, legacy: bool = False) -> tuple[Array, float]:
+        """A map of x to coordinates whose squares sum to x^T Sb^+ x / C (l, r), and what is to be added to NC1.
+
+        The published computation centres at the mean of all rows, which adds h_G^T Sb^+ h_G / C, and truncates Sb as a
+        float32 pseudo-inverse does.
+        """
+        if not legacy:
+            directions, lengths = self.span
+            return directions / lengths, 0.0
+        if np.linalg.norm(self.centred) <= self.tolerance:
+            raise self.error(EQUAL_MEANS)
+        centre = self.counts @ self.means / self.counts.sum()
+        _, s, directions = np.linalg.svd(self.means - centre, full_matrices=False)
+        rank = int((s**2 > self.means.shape[1] * SINGLE * s[0] ** 2).sum())
+        whitening = directions[:rank].T / s[:rank]
+        return whitening, float(((centre @ whitening) ** 2).sum())
+
     @property
     def nc1(self) -> float:
-        return self._projected(self.means.whitening())
+        return self._nc1()
 
     @property
     def nc1_legacy(self) -> float:
         """As `nc1(X, y, legacy=True)`."""
-        return self._projected(self.means.whitening(legacy=True)) + self.means.legacy_offset
+        return self._nc1(legacy=True)
+
+    def _nc1(self, legacy: bool = False) -> float:
+        whitening, offset = self.whitening(legacy)
+        return float(np.vdot(whitening, self._within() @ whitening)) + offset
+
+    def _within(self) -> Array:
+        if self.within is None:
+            raise self.error("nc1 and vci need scatter=True, or a second pass, see Accumulator.second_pass")
+        return self.within
 
     @property
     def nc2(self) -> NC2:
-        means = self.means
-        C, lengths = len(means.classes), np.linalg.norm(means.centred, axis=1)
-        if lengths.min() <= means.tolerance:
-            raise means.error(f"class {means.classes[lengths.argmin()]} must not have the global mean as its mean")
-        unit, scaled = means.centred / lengths[:, None], means.centred / lengths.max()
+        C, lengths = len(self.classes), np.linalg.norm(self.centred, axis=1)
+        if lengths.min() <= self.tolerance:
+            raise self.error(f"class {self.classes[lengths.argmin()]} must not have the global mean as its mean")
+        unit, scaled = self.centred / lengths[:, None], self.centred / lengths.max()
         cosines, gram = (unit @ unit.T)[np.triu_indices(C, k=1)], scaled @ scaled.T
         frame = (np.eye(C) - 1 / C) / np.sqrt(C - 1)
         return NC2(
@@ -150,30 +165,30 @@ class Collapse:
         )
 
     def nc3(self, weights: Any) -> float:
-        head = self.means.head(weights)
-        length, size = np.linalg.norm(self.means.centred), np.linalg.norm(head)
-        if length <= self.means.tolerance:
-            raise self.means.error(EQUAL_MEANS)
+        W = check_values(self.call, "weights", weights, self.means.shape)
+        length, size = np.linalg.norm(self.centred), np.linalg.norm(W)
+        if length <= self.tolerance:
+            raise self.error(EQUAL_MEANS)
         if size == 0:
-            raise self.means.error("weights must not all be zero")
-        return float(np.linalg.norm(head / size - self.means.centred / length) ** 2)
+            raise self.error("weights must not all be zero")
+        return float(np.linalg.norm(W / size - self.centred / length) ** 2)
 
     @property
     def nc4(self) -> float:
         if self.agreement is None:
-            raise self.means.error("nc4 needs a second pass, see Accumulator.second_pass")
+            raise self.error("nc4 needs a second pass, see Accumulator.second_pass")
         return self.agreement
 
     @property
     def vci(self) -> float:
         """Directions in which St is zero up to rounding do not count."""
-        (directions, lengths), C = self.means.span, len(self.means.counts)
+        (directions, lengths), C = self.span, len(self.classes)
         between = directions * (lengths / np.sqrt(C))  # (l, r), Sb = between between^T
         values, vectors = np.linalg.eigh(self._within() + between @ between.T)
         floor = len(values) * DOUBLE * values[-1]
         solid, counted = values > floor, lengths**2 / C > floor
         if not counted.any():
-            raise self.means.error(EQUAL_MEANS)
+            raise self.error(EQUAL_MEANS)
         inside = vectors[:, solid].T @ between[:, counted]
         explained = float((inside**2 / values[solid, None]).sum())
         return 1.0 - explained / int(counted.sum())
@@ -182,18 +197,10 @@ class Collapse:
     def cdnv(self) -> float:
         from scipy.spatial.distance import pdist
 
-        distances, variances = pdist(self.means.centred, "sqeuclidean"), np.asarray(self.variances)
+        distances, variances = pdist(self.centred, "sqeuclidean"), np.asarray(self.variances)
         first, second = np.triu_indices(len(variances), k=1)
         closest = int(distances.argmin())
-        if np.sqrt(distances[closest]) <= self.means.tolerance:
-            pair = f"{self.means.classes[first[closest]]} and {self.means.classes[second[closest]]}"
-            raise self.means.error(f"the class means must differ, those of {pair} are equal")
+        if np.sqrt(distances[closest]) <= self.tolerance:
+            pair = f"{self.classes[first[closest]]} and {self.classes[second[closest]]}"
+            raise self.error(f"the class means must differ, those of {pair} are equal")
         return float(np.mean((variances[first] + variances[second]) / (2 * distances)))
-
-    def _projected(self, whitening: Array) -> float:
-        return float(np.vdot(whitening, self._within() @ whitening))
-
-    def _within(self) -> Array:
-        if self.within is None:
-            raise self.means.error("nc1 and vci need scatter=True, or a second pass, see Accumulator.second_pass")
-        return self.within

@@ -109,7 +109,7 @@ def test_merging_with_itself_counts_every_row_twice():
     X, y = data()
     seen = Accumulator().update(X, y)
     same(seen.merge(seen).result(), np.concatenate([X, X]), np.concatenate([y, y]))
-    assert seen.result().means.counts.sum() == 2 * len(y)
+    assert seen.result().counts.sum() == 2 * len(y)
 
 
 def test_accumulators_travel_between_processes():
@@ -117,7 +117,7 @@ def test_accumulators_travel_between_processes():
     seen = Accumulator().update(X[:400], np.array(list("abcd"))[y[:400]])
     again = pickle.loads(pickle.dumps(seen)).update(X[400:], np.array(list("abcd"))[y[400:]])
     same(again.result(), X, y)
-    assert again.result().means.classes.tolist() == list("abcd")
+    assert again.result().classes.tolist() == list("abcd")
 
 
 def test_classes_may_appear_late_and_labels_keep_their_order():
