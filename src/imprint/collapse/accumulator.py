@@ -7,7 +7,7 @@ from typing import Any, Self
 import numpy as np
 
 from imprint.collapse.metrics import Collapse
-from imprint.collapse.rows import LabelledRows, check_finite
+from imprint.collapse.rows import RowsByClass, check_finite
 from imprint.core.errors import ParameterError
 from imprint.core.types import Array
 
@@ -77,7 +77,7 @@ class Accumulator:
 
     def update(self, X: Any, y: Any) -> Self:
         """Add one batch, without keeping references to it. A refused batch changes nothing."""
-        rows = LabelledRows.of(f"{self!r}.update(X, y)", X, y, at_least=1)
+        rows = RowsByClass.of(f"{self!r}.update(X, y)", X, y, at_least=1)
         check_finite(rows.call, "X", rows.X)
         means = np.stack([rows.X[index].mean(axis=0, dtype=np.float64) for index in rows.by_class()])
         classes, steps = self._include(rows.call, rows.classes.tolist(), rows.counts, means)
@@ -164,7 +164,7 @@ class SecondPass:
 
     def update(self, X: Any, y: Any, predictions: Any = None) -> Self:
         """Add one batch. `predictions` are labels, one per row, if no weights were given."""
-        rows = LabelledRows.of("second_pass().update(X, y)", X, y, at_least=1)
+        rows = RowsByClass.of("second_pass().update(X, y)", X, y, at_least=1)
         check_finite(rows.call, "X", rows.X)
         first = self._first
         where = np.searchsorted(first.classes, rows.classes).clip(max=len(first.classes) - 1)

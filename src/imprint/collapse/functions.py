@@ -7,7 +7,7 @@ import numpy as np
 
 from imprint.collapse.accumulator import SecondPass
 from imprint.collapse.metrics import NC2, Collapse
-from imprint.collapse.rows import LabelledRows
+from imprint.collapse.rows import RowsByClass
 from imprint.core.arrays import to_numpy
 from imprint.core.errors import ParameterError
 from imprint.core.types import Array
@@ -34,7 +34,7 @@ def nc1(X: Any, y: Any, legacy: bool = False) -> float:
     >>> round(nc1([[0.0], [2], [4], [6]], [0, 0, 1, 1], legacy=True), 12)
     1.25
     """
-    rows = LabelledRows.of("nc1(X, y)", X, y)
+    rows = RowsByClass.of("nc1(X, y)", X, y)
     collapse = Collapse.of(rows)
     whitening, offset = collapse.whitening(legacy)
     centre = 0.0 if rows.eps else collapse.centre  # the rounding of float32 input exceeds that of a float64 product
@@ -58,7 +58,7 @@ def nc2(X: Any, y: Any) -> NC2:
     >>> deviation.equinorm, round(deviation.equiangular, 6), round(deviation.etf, 6)
     (0.0, 0.444444, 0.605811)
     """
-    return Collapse.of(LabelledRows.of("nc2(X, y)", X, y)).nc2
+    return Collapse.of(RowsByClass.of("nc2(X, y)", X, y)).nc2
 
 
 def nc3(X: Any, y: Any, weights: Any) -> float:
@@ -74,7 +74,7 @@ def nc3(X: Any, y: Any, weights: Any) -> float:
     >>> round(nc3(X, y, weights=[[-3, 0], [3, 0]]), 12)
     4.0
     """
-    return Collapse.of(LabelledRows.of("nc3(X, y, weights)", X, y)).nc3(weights)
+    return Collapse.of(RowsByClass.of("nc3(X, y, weights)", X, y)).nc3(weights)
 
 
 def nc4(X: Any, y: Any, *, predictions: Any = None, weights: Any = None, bias: Any = None) -> float:
@@ -91,7 +91,7 @@ def nc4(X: Any, y: Any, *, predictions: Any = None, weights: Any = None, bias: A
     >>> nc4(X, y, weights=[[-1], [1]], bias=[5, 0])
     1.0
     """
-    rows = LabelledRows.of("nc4(X, y)", X, y)
+    rows = RowsByClass.of("nc4(X, y)", X, y)
     collapse = Collapse.of(rows)
     return collapse.agreeing(rows, predictions, collapse.head(weights, bias)) / len(rows.X)
 
@@ -106,7 +106,7 @@ def cdnv(X: Any, y: Any) -> float:
     >>> cdnv([[0.0], [2], [4], [6]], [0, 0, 1, 1])
     0.0625
     """
-    rows = LabelledRows.of("cdnv(X, y)", X, y)
+    rows = RowsByClass.of("cdnv(X, y)", X, y)
     collapse = Collapse.of(rows)
     variances = rows.mean_squares(lambda codes, block: np.subtract(block, collapse.means[codes], out=block))
     return replace(collapse, variances=variances).cdnv
@@ -123,7 +123,7 @@ def vci(X: Any, y: Any) -> float:
     >>> round(vci([[0.0], [2], [4], [6]], [0, 0, 1, 1]), 12)
     0.2
     """
-    rows = LabelledRows.of("vci(X, y)", X, y)
+    rows = RowsByClass.of("vci(X, y)", X, y)
     return SecondPass(Collapse.of(rows)).update(rows.X, y).result().vci
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from imprint.collapse.rows import LabelledRows, check_labels, check_values
+from imprint.collapse.rows import RowsByClass, check_labels, check_values
 from imprint.core.errors import ParameterError
 from imprint.core.types import Array
 from imprint.kernels.cpu import on_all_cores, one_blas_thread
@@ -47,7 +47,7 @@ class Collapse:
     """The share of rows on which a classifier and the nearest-mean rule agree."""
 
     @classmethod
-    def of(cls, rows: LabelledRows) -> "Collapse":
+    def of(cls, rows: RowsByClass) -> "Collapse":
         """The class means of rows in memory."""
         return cls(rows.call, rows.classes, rows.counts, rows.class_means(), rows.eps)
 
@@ -64,7 +64,7 @@ class Collapse:
         W = check_values(self.call, "weights", weights, self.means.shape)
         return W, check_values(self.call, "bias", np.zeros(len(W)) if bias is None else bias, self.classes.shape)
 
-    def agreeing(self, rows: LabelledRows, predictions: Any, head: LinearHead | None) -> int:
+    def agreeing(self, rows: RowsByClass, predictions: Any, head: LinearHead | None) -> int:
         """The number of rows that a classifier and the nearest-mean rule assign to the same class.
 
         The classifier is given either by its predictions, one label per row, or as a linear head.

@@ -42,7 +42,7 @@ def check_values(call: str, name: str, values: Any, shape: tuple[int, ...]) -> A
 
 
 @dataclass(frozen=True, eq=False)
-class LabelledRows:
+class RowsByClass:
     """Embeddings and the classes of their rows. The rows are never moved or converted as a whole."""
 
     call: str  # for error messages
@@ -52,7 +52,7 @@ class LabelledRows:
     counts: Array  # (C,)
 
     @classmethod
-    def of(cls, call: str, X: Any, y: Any, at_least: int = 2) -> "LabelledRows":
+    def of(cls, call: str, X: Any, y: Any, at_least: int = 2) -> "RowsByClass":
         """Check (X, y). That all values are finite is checked later, by `class_means` or `check_finite`."""
         X = np.asarray(to_numpy(X))
         if X.ndim != 2 or 0 in X.shape:
