@@ -5,7 +5,7 @@ from dataclasses import fields
 import pytest
 
 from imprint import aggregators, generators, normalisers
-from imprint.export.graph import element
+from imprint.export.onnx import element
 from tests.contract.minimal import Closest, Corners, Halve
 
 FAMILIES = [generators.family, normalisers.family, aggregators.family]

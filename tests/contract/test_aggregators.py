@@ -9,7 +9,7 @@ from imprint.aggregators._base import Change
 from imprint.aggregators.kernel import Kernel
 from imprint.core.layout import checked_stacks, to_arrays
 from imprint.core.types import Proxies
-from imprint.export.graph import Graph
+from imprint.export.onnx import Graph
 from tests.contract.found import AGGREGATORS, run
 
 

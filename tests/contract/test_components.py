@@ -10,7 +10,7 @@ import pytest
 from imprint import generators
 from imprint.core.component import rule
 from imprint.core.errors import ParameterError
-from imprint.export.graph import Graph
+from imprint.export.onnx import Graph
 from tests.contract.found import BUILTIN, FAMILIES, MINIMAL, NORMALISERS, PARAMETERS, named, other_value, run
 from tests.contract.minimal import Halve
 

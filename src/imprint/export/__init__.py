@@ -5,11 +5,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from imprint.backbones import Backbone, Record
+from imprint.backbones.backbone import extra
 from imprint.core.errors import FileError, ParameterError
 from imprint.core.family import unknown
 from imprint.core.files import container
-from imprint.export.onnx import write_onnx
-from imprint.export.portable import MARK, Origin, Portable, portable, write_npz, write_safetensors
+from imprint.core.files.atomic import atomic_write
+from imprint.export.portable import MARK, Portable, portable, write_npz, write_safetensors
 from imprint.imprinter import Imprinter
 from imprint.imprinter.pretrained import from_parts
 
@@ -52,13 +53,10 @@ def export(
     ...     np.load(exported.path)["classes"].tolist()
     ['cat', 'dog', 'emu']
     """
-    if not isinstance(model, Imprinter):
-        return _write(portable(model.head_, None), path, to, None)
-    if not model.embedder.kind.needs_backbone:
-        return _write(portable(model.state.head, None), path, to, None)
-    network = model.backbone
-    head = portable(model.state.head, Origin(network.record, network.fingerprint))
-    return _write(head, path, to, network if to == "onnx" and not head_only else None)
+    head = model.state.head if isinstance(model, Imprinter) else model.head_
+    network = model.backbone if isinstance(model, Imprinter) and model.embedder.kind.needs_backbone else None
+    content = portable(head, (network.record, network.fingerprint) if network else None)
+    return _write(content, path, to, network if to == "onnx" and not head_only else None)
 
 
 def export_file(
@@ -73,14 +71,13 @@ def export_file(
 
     `backbone` is the current path of the model's backbone, if the file has moved.
     """
-    check_target(Path(path), to)
     document, arrays = container.read(source)
     stated = document.get("backbone")
     if stated is not None and to == "onnx" and not head_only:
         return export(Imprinter.load(source, backbone=backbone), path, to)
     head = from_parts(document, arrays, source)
     try:
-        origin = stated and Origin(Record.from_json(stated["record"]), str(stated["fingerprint"]))
+        origin = (Record.from_json(stated["record"]), str(stated["fingerprint"])) if stated else None
     except (KeyError, TypeError, ParameterError):
         raise container.foreign(source) from None
     return _write(portable(head, origin), path, to, None)
@@ -99,10 +96,14 @@ def check_target(path: Path, to: str) -> None:
 def _write(model: Portable, path: str | os.PathLike[str], to: str, network: Backbone | None) -> Exported:
     target = Path(path)
     check_target(target, to)
-    if to == "onnx":
-        write_onnx(target, model, network)
-    elif to == "torch":
-        write_safetensors(target, model)
-    else:
-        write_npz(target, model)
+    with atomic_write(target) as f:
+        if to == "onnx":
+            extra("onnx", "export", "export(to='onnx')")
+            from imprint.export.onnx import write_onnx
+
+            write_onnx(f, model, network)
+        elif to == "torch":
+            write_safetensors(f, model)
+        else:
+            write_npz(f, model)
     return Exported(target, to, network.record.name if network else None, model)

@@ -25,5 +25,5 @@ class Normaliser(Component):
         """The normalised rows. `reference` holds the proxies imprinted before, None for the first class."""
 
     def graph(self, g: Any, x: str, dtype: Any) -> str | None:
-        """The name of the normalised value `x` in an ONNX graph `g` (`export.graph.Graph`); None: not exportable."""
+        """The name of the normalised value `x` in an ONNX graph `g` (`export.onnx.Graph`); None: not exportable."""
         return None
