@@ -14,12 +14,9 @@ from imprint import recipes
 from imprint.core import __version__
 from imprint.core.files.notes import write_outputs
 from imprint.core.types import Array
-from imprint.demo.findings import CURVES, KS, SHOTS, TASKS, Example, Findings, Knowledge
+from imprint.demo.findings import CURVES, KS, RULES, SHOTS, TASKS, Example, Findings
 from imprint.report import critical_difference, html, ranks_by_row
 from imprint.report.figures import Cloud, Panel, Series, draw, scatter
-
-NAMES = {"all": "all ten digits", "even": "even digits", "odd": "odd digits", "short": "0 to 2"}
-SCORING = {"kernel": "all proxies together (kernel)", "imprint2025": "the best proxy (imprint2025)"}
 
 
 def write_page(findings: Findings, folder: str | Path) -> Path:
@@ -30,8 +27,10 @@ def write_page(findings: Findings, folder: str | Path) -> Path:
 
 def page(findings: Findings) -> str:
     """The whole page."""
-    fit, template = findings.fit, Template((files("imprint.demo") / "page.html").read_text("utf-8"))
-    return template.substitute(
+    comparison, k, (low, high) = findings.comparison, findings.knowledge, findings.knowledge.interval
+    shares = {"expected": k.expected, "low": low, "high": high, "measured": k.accuracy}
+    shares |= {"refused_known": k.refused_known, "refused_unknown": k.refused_unknown}
+    return Template((files("imprint.demo") / "page.html").read_text("utf-8")).substitute(
         style=html.STYLE,
         icon=html.ICON,
         version=__version__,
@@ -40,31 +39,24 @@ def page(findings: Findings) -> str:
         test=f"{findings.rows[1]:,}",
         shots=SHOTS,
         seeds=findings.seeds,
-        instances=findings.comparison.instances,
-        head="".join(f'<th class="n">{NAMES[t]}</th>' for t in TASKS),
-        rows="".join(_row(findings, name) for name in findings.comparison.order),
+        instances=comparison.instances,
+        head="".join(f'<th class="n">{name}</th>' for name in TASKS.values()),
+        rows="".join(_row(findings, name) for name in comparison.order),
         verdict=escape(" ".join(verdict(findings))),
-        ranks=_image(critical_difference(findings.comparison), "svg+xml", "Average ranks of the recipes"),
-        narrow_ranks=_image(ranks_by_row(findings.comparison), "svg+xml", "Average ranks of the recipes"),
-        curve=_image(accuracy_over_k(findings), "svg+xml", "Accuracy against the number of proxies"),
-        gains=_image(gain_over_nc1(findings), "svg+xml", "Gain of twenty proxies over one against NC1"),
+        ranks=_image(critical_difference(comparison), "Average ranks of the recipes"),
+        narrow_ranks=_image(ranks_by_row(comparison), "Average ranks of the recipes"),
+        curve=_image(accuracy_over_k(findings), "Accuracy against the number of proxies"),
+        gains=_image(gain_over_nc1(findings), "Gain of twenty proxies over one against NC1"),
         count=len(findings.scores),
-        **_knowledge(findings.knowledge),
-        spearman=f"{fit.spearman:.2f}",
-        p=_p(fit.p_value),
-        slope=f"{fit.slope:.0f}",
-        collapse="".join(html.number(f"{findings.nc1[t]:.2f}") for t in TASKS),
+        **{name: f"{100 * share:.1f}" for name, share in shares.items()},
+        forgetting=f"{1000 * k.forgetting:.1f}",
+        exactly="bit for bit" if k.forgets_exactly else "except for rounding",
+        spearman=f"{findings.fit.spearman:.2f}",
+        p=_p(findings.fit.p_value),
+        slope=f"{findings.fit.slope:.0f}",
+        collapse="".join(html.number(f"{findings.nc1[task]:.2f}") for task in TASKS),
         examples="".join(map(_example, findings.examples)),
     )
-
-
-def _knowledge(k: Knowledge) -> dict[str, str]:
-    low, high = k.interval
-    shares = {"expected": k.expected, "low": low, "high": high, "measured": k.accuracy}
-    shares |= {"refused_known": k.refused_known, "refused_unknown": k.refused_unknown}
-    exactly = "bit for bit" if k.forgets_exactly else "except for rounding"
-    percents = {name: f"{100 * share:.1f}" for name, share in shares.items()}
-    return {**percents, "forgetting": f"{1000 * k.forgetting:.1f}", "exactly": exactly}
 
 
 def verdict(findings: Findings) -> list[str]:
@@ -101,30 +93,30 @@ def _row(findings: Findings, name: str) -> str:
         best = max(findings.accuracy(other, task) for other in findings.scores) == findings.accuracy(name, task)
         cells.append(html.number(f"{fmean(values):.1f}<small> ± {stdev(values):.1f}</small>", best))
     parts = escape(" / ".join(recipes.describe(name).parts().values()))
-    head = html.row_head(name, f"<small>{parts}</small>")
-    return html.row(head, html.number(f"{findings.comparison.rank(name):.2f}"), *cells)
+    rank = html.number(f"{findings.comparison.rank(name):.2f}")
+    return html.row(html.row_head(name, f"<small>{parts}</small>"), rank, *cells)
 
 
 def _example(example: Example) -> str:
     right = example.predicted == example.label
     answer = f"{example.predicted}" + ("" if right else f"<small> (is {example.label})</small>")
     return (
-        f"<figure{'' if right else ' class=wrong'}><div>{_picture(example.picture, f'a {example.label}')}"
-        f"{_picture(example.exemplar, 'the training picture next to it')}</div>"
+        f"<figure{'' if right else ' class=wrong'}><div>{_image(example.picture, f'a {example.label}')}"
+        f"{_image(example.exemplar, 'the training picture next to it')}</div>"
         f"<figcaption><b>{answer}</b> {100 * example.probability:.0f} %</figcaption></figure>"
     )
 
 
-def _image(content: bytes, kind: str, alternative: str) -> str:
+def _image(content: bytes | Array, alternative: str) -> str:
+    """A drawing as SVG, or a picture as an array, inside the page."""
+    kind = "svg+xml"
+    if not isinstance(content, bytes):
+        from PIL import Image
+
+        out, kind = io.BytesIO(), "png"
+        Image.fromarray(content).save(out, kind)
+        content = out.getvalue()
     return f'<img alt="{escape(alternative)}" src="data:image/{kind};base64,{b64encode(content).decode()}">'
-
-
-def _picture(pixels: Array, alternative: str) -> str:
-    from PIL import Image
-
-    out = io.BytesIO()
-    Image.fromarray(pixels).save(out, "png")
-    return _image(out.getvalue(), "png", alternative)
 
 
 def accuracy_over_k(findings: Findings) -> bytes:
@@ -132,7 +124,7 @@ def accuracy_over_k(findings: Findings) -> bytes:
     panels = []
     for title in CURVES:
         lines = []
-        for name, label in SCORING.items():
+        for name, label in RULES.items():
             values = 100 * np.array(list(findings.curves[title, name].values()))  # (k, seeds)
             lines.append(Series(label, KS, values.mean(axis=1), values.min(axis=1), values.max(axis=1)))
         panels.append(Panel(title, lines))
@@ -141,6 +133,6 @@ def accuracy_over_k(findings: Findings) -> bytes:
 
 def gain_over_nc1(findings: Findings) -> bytes:
     """The gain of 20 proxies over one, against the NC1 of the task."""
-    points = ((f"{g.d} per class", True, g.nc1, g.gain) for g in findings.gains)
+    points = ((f"{d} per class", True, nc1, gain) for d, nc1, gain in findings.gains)
     cloud = Cloud.of("one to five digits per class", points, findings.fit)
     return scatter([cloud], "NC1 of the training embeddings (log scale)", "gain of k = 20 over k = 1, points")

@@ -7,7 +7,7 @@ import pytest
 
 from imprint import recipes
 from imprint.collapse import gain_fit
-from imprint.demo.findings import CURVES, KS, RULES, TASKS, Example, Findings, GainOfMap, Knowledge
+from imprint.demo.findings import CURVES, KS, RULES, TASKS, Example, Findings, Knowledge
 from imprint.demo.page import accuracy_over_k, gain_over_nc1, page, verdict
 from imprint.stats import compare
 
@@ -21,14 +21,14 @@ def findings(step=0.02, forgets_exactly=True):
     if not step:
         scores = {name: {at: rng.uniform(0.6, 0.7) for at in noise} for name in names}
     curves = {(t, r): {k: [0.5 + k / 200, 0.6 + k / 200] for k in KS} for t in CURVES for r in RULES}
-    gains = [GainOfMap(d, 0.1 * d + 0.01 * i, 3.0 * d + i) for d in range(1, 6) for i in range(4)]
+    gains = [(d, 0.1 * d + 0.01 * i, 3.0 * d + i) for d in range(1, 6) for i in range(4)]
     picture = np.zeros((8, 8), dtype=np.uint8)
     return Findings(
         scores=scores,
         comparison=compare(scores),
         curves=curves,
         gains=gains,
-        fit=gain_fit([g.nc1 for g in gains], [g.gain for g in gains]),
+        fit=gain_fit([x for _, x, _ in gains], [gain for *_, gain in gains]),
         knowledge=Knowledge(0.981, (0.962, 0.991), 0.984, 0.038, 0.5, 0.0001, forgets_exactly),
         nc1=dict.fromkeys(TASKS, 1.25),
         examples=[Example(picture, 1, 1, 0.99, picture), Example(picture, 4, 9, 0.51, picture)],
