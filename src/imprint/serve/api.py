@@ -14,23 +14,18 @@ from starlette.routing import Route
 from imprint.core import __version__
 from imprint.core.errors import NotFittedError, ParameterError
 from imprint.serve import export, view
-from imprint.serve.labels import clean_label, clean_name
+from imprint.serve.labelled import clean_label, clean_name
 from imprint.serve.model import answer
 from imprint.serve.project import Project
-from imprint.serve.requests import INPUT, Endpoints, Handler, json_object, number
+from imprint.serve.requests import DEADLINE, INPUT, Endpoints, Handler, json_object, number
 from imprint.serve.store import digest_of
 
 Json = dict[str, Any]
 CHANGES = ("clear", "create", "delete", "describe", "drop", "hold", "merge", "move", "redo", "rename", "undo")
-EXPORTS = {
-    "model.imprint": export.model_file,
-    "model.onnx": export.onnx_file,
-    "evaluation.html": export.evaluation_file,
-}
+REPORT, MODELS = "evaluation.html", ("model.imprint", "model.onnx")
 YEAR = "private, max-age=31536000, immutable"
 UNKNOWN = 0.05
-SIDES = {"thumbnail": 224, "picture": 1280}
-"""Longest side, in pixels, of the pictures of items."""
+SIDES = {"thumbnail": 224, "picture": 1280}  # longest side, in pixels, of the pictures of items
 POLL = 0.05  # seconds between two looks for news
 HEARTBEAT = 15.0  # seconds after which an event is sent in any case, to notice closed connections
 
@@ -42,7 +37,7 @@ def routes(endpoints: Endpoints) -> list[Route]:
         "/api/health": health,
         "/api/projects": lambda *_: projects.as_json(),
         "/api/state": lambda project, *_: {**view.state(project), "token_file": str(projects.first / "token")},
-        "/api/classes": classes,
+        "/api/classes": lambda project, *_: [{**one, "items": len(one["items"])} for one in view.classes(project)],
         "/api/events": lambda project, *_: StreamingResponse(events(project), media_type="text/event-stream"),
         "/api/items/{number:int}/{kind}": preview,
         "/api/drift": lambda project, *_: project.drift.as_json(),
@@ -65,7 +60,7 @@ def routes(endpoints: Endpoints) -> list[Route]:
         "/api/import": (import_model, "model"),
         "/api/open": (import_model, "model"),
         "/api/pool": (add_to_pool, INPUT),
-        "/api/pool/skip": (skip_in_pool, "change"),
+        "/api/pool/skip": (lambda project, _, content: project.pool.skip(json_object(content)), "change"),
     }
     return [
         *(endpoints.route("GET", path, handle) for path, handle in get.items()),
@@ -80,14 +75,6 @@ def health(project: Project, request: Request, _: bytes) -> Response:
     return JSONResponse(status, 200 if healthy else 503)
 
 
-def classes(project: Project, request: Request, _: bytes) -> list[Json]:
-    labelled = project.history.labelled
-    return [
-        {"label": label, "items": len(items), "opened": labelled.classes[label] is not None}
-        for label, items in labelled.by_class().items()
-    ]
-
-
 async def events(project: Project) -> AsyncIterator[str]:
     """Server-sent events: the newest revision, the newest one that was evaluated, and the drift alarm.
 
@@ -96,8 +83,8 @@ async def events(project: Project) -> AsyncIterator[str]:
     """
     sent, sent_at = "", 0.0
     while not project.closed:
-        evaluated = project.evaluator.evaluation.history.revision
-        news = {"revision": project.history.revision, "evaluated": evaluated, "alarm": project.drift.alarm}
+        evaluated = project.evaluator.evaluation.model.history.revision
+        news = {"revision": project.history.revision, "evaluated": evaluated, "alarm": project.drift.monitor.alarm}
         event = json.dumps({"project": project.folder.name, **news})
         if event != sent or time.monotonic() > sent_at + HEARTBEAT:
             sent, sent_at = event, time.monotonic()
@@ -111,14 +98,14 @@ def change(project: Project, request: Request, content: bytes) -> Json:
     if kind not in CHANGES:
         raise ParameterError(f"do={kind!r}: a change must be one of {', '.join(CHANGES)}.")
     make = project.describe if kind == "describe" else project.change
-    return {"revision": make(entry).result().revision}
+    return {"revision": make(entry).result(DEADLINE).revision}
 
 
 def add(project: Project, request: Request, content: bytes) -> Response:
     query = request.query_params
     label, group, held_out = clean_label(query.get("label", "")), query.get("group", "")[:64], "held_out" in query
     raw, name, row = _input(project, request, content)
-    outcome = project.add(raw, row, label, name, group, held_out).result()
+    outcome = project.add(raw, row, label, name, group, held_out).result(DEADLINE)
     others = [{"id": item.id, "label": item.label} for item in outcome.others]
     summary = {"id": outcome.id, "new": outcome.new, "revision": outcome.revision, "others": others}
     return JSONResponse(summary, 201 if outcome.new else 200)
@@ -131,12 +118,10 @@ def predict(project: Project, request: Request, content: bytes) -> list[Json]:
     raw, name, row = _input(project, request, content)
     model = project.calibrated_model()
     if "unknown" in query and unknown > 0 and model.decider is not None and not model.decider.calibrated:
-        newest = project.evaluated().result()
+        newest = project.evaluated().result(DEADLINE)
         if newest.calibration is None:
-            raise NotFittedError(
-                f"unknown={query['unknown']} cannot be applied, because the model is not calibrated. "
-                f"{newest.why_uncalibrated}"
-            )
+            problem = f"unknown={query['unknown']} cannot be applied, because the model is not calibrated"
+            raise NotFittedError(f"{problem}. {newest.why_uncalibrated}")
         model = project.calibrated_model()
     predicted = answer(model, row, name, top=top, unknown=unknown, level=level, why="why" in query)
     if model.calibration is not None:
@@ -152,12 +137,6 @@ def add_to_pool(project: Project, request: Request, content: bytes) -> Response:
     return JSONResponse({"digest": project.pool.add(raw, row)}, 201)
 
 
-def skip_in_pool(project: Project, request: Request, content: bytes) -> Json:
-    entry = json_object(content)
-    project.pool.skip(str(entry.get("digest")), entry.get("skip") is not False)
-    return {"left": len(project.pool.left())}
-
-
 def _input(project: Project, request: Request, content: bytes) -> tuple[bytes, str, Any]:
     """The input that a request carries, its name and its embedding, which is computed if it is not cached."""
     modality = project.modality
@@ -167,7 +146,7 @@ def _input(project: Project, request: Request, content: bytes) -> tuple[bytes, s
             raise ParameterError(f"This page reads {modality.plural}: send one as the body of the request.")
         content = text.encode()
     name, row = clean_name(request.query_params.get("name", ""), modality.noun), project.rows.get(digest_of(content))
-    return content, name, project.embed(content, name).result() if row is None else row
+    return content, name, project.embed(content, name).result(DEADLINE) if row is None else row
 
 
 def preview(project: Project, request: Request, _: bytes) -> Response:
@@ -181,13 +160,13 @@ def preview(project: Project, request: Request, _: bytes) -> Response:
 
 def evaluation(project: Project, request: Request, _: bytes) -> Json:
     newest, history = project.evaluator.evaluation, project.history
-    failure = project.evaluator.thread.error if newest.history.revision < history.revision else None
+    failure = project.evaluator.thread.error if newest.model.history.revision < history.revision else None
     return {**view.evaluated(newest, history.labelled), "error": failure}
 
 
 def import_model(project: Project, request: Request, content: bytes) -> Json:
     name = clean_name(request.query_params.get("name", ""), "The file")
-    return {"revision": project.import_model(content, name).result().revision}
+    return {"revision": project.import_model(content, name).result(DEADLINE).revision}
 
 
 def export_file(project: Project, request: Request, _: bytes) -> Response:
@@ -195,7 +174,8 @@ def export_file(project: Project, request: Request, _: bytes) -> Response:
     headers = {"content-disposition": f'attachment; filename="{what}"', "cache-control": "no-store"}
     if what == "pictures.zip":
         return StreamingResponse(export.archive(project), media_type="application/zip", headers=headers)
-    if what not in EXPORTS:
+    if what not in (REPORT, *MODELS):
         raise HTTPException(404, f"There is no {what!r} to export.")
-    raw = EXPORTS[what](project, project.evaluated().result())
+    newest = project.evaluated().result(DEADLINE)
+    raw = export.evaluation_file(project, newest) if what == REPORT else export.model_file(project, newest, what)
     return Response(raw, media_type="application/octet-stream", headers=headers)

@@ -15,48 +15,40 @@ from imprint.evaluation import Evaluation
 from imprint.evaluation import evaluation as evaluation_of
 from imprint.evaluation.inspection import duplicates
 from imprint.kernels.softmax import keep_winners
-from imprint.serve.labelled import History, LabelledItem, changed_labels
-from imprint.serve.model import EmbeddingTable, ServedModel, fitted_items, refitted_folds, rows_of
+from imprint.serve.labelled import LabelledItem
+from imprint.serve.model import EmbeddingTable, ServedModel, changed_labels, fitted_items, refitted_folds, rows_of
 from imprint.serve.workers import SupervisedThread
 
 PAUSE = 0.25  # seconds from a change to its evaluation, so that changes in quick succession are evaluated together
 REST = 1.0  # minimum number of seconds between two evaluations
-NOT_IMPORTED = "The imported model was fitted without calibration, and it has no examples to calibrate it from."
+UNCALIBRATED_IMPORT = "The imported model was fitted without calibration, and it has no examples to calibrate it from."
 TOO_FEW = "Two classes with two examples each are needed."
 
 
 class PredictedItems(NamedTuple):
     """Labels, and the probabilities from a model that was fitted without these items."""
 
-    items: tuple[LabelledItem, ...]
-    """Empty for the training rows of an imported model, which come without their inputs."""
+    items: tuple[LabelledItem, ...]  # empty for the training rows of an imported model, which come without their inputs
     y: Array  # (n,)
     P: Array  # (n, C)
     classes: Array  # (C,)
 
-    def evaluation(self, tree: LabelTree) -> Evaluation:
-        """Accuracy, confusion matrix and mistakes; the name of an item is its number."""
-        names = [str(item.id) for item in self.items] or [""] * len(self.y)
+    def evaluation(self, flat: bool, names: list[str] | None = None) -> Evaluation:
+        """Accuracy, confusion matrix and mistakes. Items are named by their numbers by default; flat is not a tree."""
+        names = names or [str(item.id) for item in self.items] or [""] * len(self.y)
+        tree = LabelTree.of(self.classes.tolist(), flat=flat)
         return evaluation_of(self.P, self.classes, self.y, names, tree=tree)
 
 
 class ModelEvaluation(NamedTuple):
     """Out-of-fold predictions of a model's items, and what follows from them."""
 
-    model: ServedModel | None = None
+    model: ServedModel
     folds: CrossValidation | None = None
-    items: tuple[LabelledItem, ...] = ()
-    """The items that were evaluated, in the order of the predictions; empty for an imported model."""
+    items: tuple[LabelledItem, ...] = ()  # in the order of the predictions; empty for an imported model
     predictions: OutOfFold | None = None
-    duplicates: tuple[tuple[int, ...], ...] = ()
-    """Groups of items that are nearly the same, by their numbers."""
-    held_out: PredictedItems | None = None
-    """None if no item is held out, or there is no model."""
-
-    @property
-    def history(self) -> History:
-        """The state of the project that was evaluated."""
-        return self.model.history if self.model else History(revision=-1)
+    duplicates: tuple[tuple[int, ...], ...] = ()  # groups of items that are nearly the same, by their numbers
+    held_out: PredictedItems | None = None  # None if no item is held out, or there is no model
 
     @property
     def calibration(self) -> Calibration | None:
@@ -66,14 +58,8 @@ class ModelEvaluation(NamedTuple):
     @property
     def why_uncalibrated(self) -> str:
         """The reason why there is no calibration, as a sentence."""
-        model = self.model
-        return NOT_IMPORTED if model and model.history.labelled.model and model.basis.folds is None else TOO_FEW
-
-    @property
-    def tree(self) -> LabelTree:
-        """The tree of the model's classes."""
-        labels = self.model.head.classes.tolist() if self.model and self.model.head else ()
-        return LabelTree.of(labels, flat=self.model is not None and self.model.basis.flat)
+        is_imported = self.model.history.labelled.model is not None
+        return UNCALIBRATED_IMPORT if is_imported and self.model.basis.folds is None else TOO_FEW
 
     def cross_validated(self) -> PredictedItems | None:
         """The out-of-fold predictions with calibrated probabilities; None if the model is not calibrated."""
@@ -112,8 +98,9 @@ def _cross_validated(model: ServedModel, before: ModelEvaluation, rows: Embeddin
     if labelled.model is not None and basis.folds is None:
         return ModelEvaluation(model)
     folds = model.folds
-    if folds is None and before.model is not None and before.model.basis is basis and before.folds is not None:
-        folds = refitted_folds(before.folds, model, rows, changed_labels(before.history.labelled, labelled))
+    if folds is None and before.folds is not None and before.model.basis is basis:
+        changed = changed_labels(before.model.history.labelled, labelled)
+        folds = refitted_folds(before.folds, model, rows, changed)
     folds = folds or refitted_folds(None, model, rows, labelled.classes)
     items = fitted_items(labelled, labelled.classes, rows)
     X, y = rows_of(items, rows)
@@ -130,20 +117,16 @@ def _cross_validated(model: ServedModel, before: ModelEvaluation, rows: Embeddin
 class Evaluator:
     """A thread that keeps the newest evaluation. It takes at most half of the time and never delays a change."""
 
-    def __init__(self, rows: EmbeddingTable, model: Callable[[], ServedModel]):
-        self.evaluation = ModelEvaluation()
-        self._rows, self._model = rows, model
+    def __init__(self, rows: EmbeddingTable, empty: ServedModel, model: Callable[[], ServedModel]):
+        self.evaluation, self._rows, self._model = ModelEvaluation(empty), rows, model
         self._next_at, self._hurry, self._closing = 0.0, Event(), False
-        self.thread: SupervisedThread[bool, ModelEvaluation] = SupervisedThread("evaluate", self._evaluate, 10_000)
+        self.thread = SupervisedThread("evaluate", self._evaluate, 10_000)
 
-    def look(self) -> None:
-        """Evaluate soon, because something changed."""
-        self.thread.submit(False)
-
-    def now(self) -> "Future[ModelEvaluation]":
-        """The evaluation of the newest state, without a pause."""
-        self._hurry.set()
-        return self.thread.submit(True)
+    def submit(self, urgent: bool = False) -> "Future[ModelEvaluation]":
+        """Queue an evaluation of the newest state, which starts after a pause unless it is urgent."""
+        if urgent:
+            self._hurry.set()
+        return self.thread.submit(urgent)
 
     def close(self) -> None:
         """Finish the running evaluation, then stop."""
@@ -151,7 +134,7 @@ class Evaluator:
         self._hurry.set()
         self.thread.close()
 
-    def _evaluate(self, urgent: list[bool]) -> list[ModelEvaluation | Exception]:
+    def _evaluate(self, urgent: list[bool]) -> list[ModelEvaluation]:
         if not any(urgent):
             self._hurry.wait(max(PAUSE, self._next_at - time.monotonic()))
         if not self._closing:

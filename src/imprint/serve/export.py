@@ -4,13 +4,12 @@ import csv
 import io
 import tempfile
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from imprint.backbones import Backbone
 from imprint.core.errors import FileError, NotFittedError
-from imprint.evaluation import evaluation as evaluation_of
 from imprint.evaluation.labelled_rows import LabelledRows
 from imprint.evaluation.page import evaluation_page
 from imprint.evaluation.projection import project as projected
@@ -31,9 +30,9 @@ def picture_input(backbone: Backbone) -> dict[str, Any] | None:
 
 def exported(project: Project, evaluation: ModelEvaluation) -> Imprinter:
     """The model that was evaluated, with its calibration: it answers as the page does."""
-    model = calibrated(evaluation.model, evaluation) if evaluation.model else None
-    head = model.decider if model else None
-    if model is None or head is None:
+    model = calibrated(evaluation.model, evaluation)
+    head = model.decider
+    if head is None:
         raise NotFittedError("There is no model to export yet: add examples of a class first.")
 
     def path(exemplar: str) -> str:
@@ -50,25 +49,20 @@ def exported(project: Project, evaluation: ModelEvaluation) -> Imprinter:
     return imprinter
 
 
-def model_file(project: Project, evaluation: ModelEvaluation) -> bytes:
-    """The model as `imprint fit` writes it."""
-    return _written("model.imprint", exported(project, evaluation).save)
+def model_file(project: Project, evaluation: ModelEvaluation, name: str) -> bytes:
+    """`model.imprint` as `imprint fit` writes it, or `model.onnx`.
 
-
-def onnx_file(project: Project, evaluation: ModelEvaluation) -> bytes:
-    """The model as one ONNX graph, from pictures to probabilities if the backbone can be part of it."""
-    from imprint.export import export
-
+    The graph leads from pictures to probabilities if the backbone can be part of it.
+    """
     model = exported(project, evaluation)
-    head_only = picture_input(model.backbone) is None
-    return _written("model.onnx", lambda path: export(model, path, "onnx", head_only=head_only))
-
-
-def _written(name: str, write: Callable[[Path], object]) -> bytes:
-    """The content of a file that a function writes."""
     with tempfile.TemporaryDirectory(prefix="imprint-") as folder:
         path = Path(folder) / name
-        write(path)
+        if name == "model.onnx":
+            from imprint.export import export
+
+            export(model, path, "onnx", head_only=picture_input(model.backbone) is None)
+        else:
+            model.save(path)
         return path.read_bytes()
 
 
@@ -77,15 +71,15 @@ def evaluation_file(project: Project, evaluation: ModelEvaluation) -> bytes:
     predicted = evaluation.held_out or evaluation.cross_validated()
     if predicted is None or not predicted.items:
         raise NotFittedError("There is nothing to evaluate yet: add two examples of each of two classes.")
-    items, y, P, classes = predicted
-    (X, _), paths = rows_of(items, project.rows), [f"{i.label}/{i.file}" for i in items]
+    paths, (X, y) = [f"{i.label}/{i.file}" for i in predicted.items], rows_of(predicted.items, project.rows)
 
     def content(n: int) -> Any:
-        return project.modality.read(project.content(items[n]))
+        return project.modality.read(project.content(predicted.items[n]))
 
     rows = LabelledRows(X, y, paths, (), content, project.modality.name)
     title = "Held-out examples" if evaluation.held_out else "Labelled examples"
-    return evaluation_page(title, evaluation_of(P, classes, y, paths), rows, projected(X, y), {}).encode()
+    result = predicted.evaluation(evaluation.model.basis.flat, paths)
+    return evaluation_page(title, result, rows, projected(X, y), {}).encode()
 
 
 def archive(project: Project) -> Iterator[bytes]:
@@ -117,10 +111,11 @@ def archive(project: Project) -> Iterator[bytes]:
                 add(path, project.content(item))
             except FileError:
                 damaged.append(path)
-            yield out.taken()
+            yield b"".join(out.parts)
+            out.parts.clear()
         if damaged:
             add("damaged.txt", "\n".join(["These pictures are damaged:", *damaged, ""]))
-    yield out.taken()
+    yield b"".join(out.parts)
 
 
 def _table(items: list[LabelledItem]) -> str:
@@ -133,13 +128,8 @@ class _ZipStream(io.RawIOBase):
     """A file that can only be written, and that is emptied as it is sent."""
 
     def __init__(self) -> None:
-        self._parts: list[bytes] = []
+        self.parts: list[bytes] = []
 
     def write(self, raw: Any, /) -> int:
-        self._parts.append(bytes(raw))
+        self.parts.append(bytes(raw))
         return len(raw)
-
-    def taken(self) -> bytes:
-        """The bytes that were written since the last call."""
-        raw, self._parts = b"".join(self._parts), []
-        return raw

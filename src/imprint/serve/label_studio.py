@@ -5,35 +5,26 @@ position of its task in the order of labelling, scaled to 0..1, because the *unc
 the task with the smallest score first.
 """
 
-import base64
-import binascii
 import os
-import urllib.error
 import urllib.request
 from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
 from typing import Any, NamedTuple
-from urllib.parse import unquote_to_bytes, urljoin, urlsplit
+from urllib.parse import urljoin, urlsplit
 from xml.etree import ElementTree
 
 from starlette.routing import Route
 
 from imprint.core.errors import ParameterError, UnreadableInput
 from imprint.core.types import Array
-from imprint.serve.model import answer
-from imprint.serve.pool import LabellingPool
 from imprint.serve.project import Project
-from imprint.serve.requests import Endpoints, json_object
+from imprint.serve.requests import DEADLINE, LARGEST, Endpoints, json_object
+from imprint.serve.unlabelled import LabellingPool
 
 Json = dict[str, Any]
-
-URL = "http://localhost:8080"
-"""The default address of Label Studio; LABEL_STUDIO_URL replaces it."""
-LARGEST = 32 << 20  # bytes of a picture
 SECONDS = 30.0  # maximum time to fetch a picture
-RANKED = 500
-"""Number of tasks that are ranked; the others follow, those with the least probable prediction first."""
+RANKED = 500  # number of tasks that are ranked; the others follow, those with the least probable prediction first
 CREATED, DELETED = ("ANNOTATION_CREATED", "ANNOTATION_UPDATED"), "ANNOTATIONS_DELETED"
 
 
@@ -64,26 +55,21 @@ class LabelConfig(NamedTuple):
 class LabelStudio:
     """Predictions, training and the order of tasks for one project of Label Studio. Any thread may call it."""
 
-    def __init__(self, project: Project, url: str = URL, key: str = ""):
-        self.project, self.url, self.key = project, url.rstrip("/"), key
-        self._pool = LabellingPool(project)
+    def __init__(self, project: Project):
+        self.project, self._pool = project, LabellingPool(project)
+        self.url = os.environ.get("LABEL_STUDIO_URL", "http://localhost:8080").rstrip("/")
+        self.key = os.environ.get("LABEL_STUDIO_API_KEY", "")
         self._digests: dict[int, str] = {}  # task -> digest of its input
         self._items: dict[int, int] = {}  # annotation -> item
         self._config: LabelConfig | None = None
-
-    @classmethod
-    def from_environment(cls, project: Project) -> "LabelStudio":
-        """With the address and the key in LABEL_STUDIO_URL and LABEL_STUDIO_API_KEY."""
-        return cls(project, os.environ.get("LABEL_STUDIO_URL", URL), os.environ.get("LABEL_STUDIO_API_KEY", ""))
 
     def routes(self, endpoints: Endpoints, prefix: str) -> list[Route]:
         """The addresses of the protocol below `/label-studio/TOKEN`."""
         alive = {"status": "UP", "model_class": "imprint"}
 
         def post(call: Callable[[Json], Json]) -> Route:
-            return endpoints.route(
-                "POST", f"{prefix}/{call.__name__}", lambda _, __, content: call(json_object(content)), "tasks"
-            )
+            path = f"{prefix}/{call.__name__}"
+            return endpoints.route("POST", path, lambda _, __, content: call(json_object(content)), "tasks")
 
         health = [endpoints.route("GET", prefix + path, lambda *_: alive) for path in ("", "/", "/health")]
         return [*health, *map(post, (self.setup, self.predict, self.webhook))]
@@ -110,8 +96,17 @@ class LabelStudio:
         config = self._configured()
         self._embed(tasks, config)
         suggested = [entry["digest"] for entry in self._pool.suggest(RANKED)]
-        scores = {digest: position / (2 * len(suggested)) for position, digest in enumerate(suggested)}
-        return {"results": [self._prediction(task, config, scores) for task in tasks]}
+        ranks = {digest: position / (2 * len(suggested)) for position, digest in enumerate(suggested)}
+        digests = [self._digests.get(int(task["id"]), "") for task in tasks]  # "": unreadable, which come last
+        best = dict(self._pool.best([digest for digest in digests if digest], 1))
+        region, results = {"from_name": config.from_name, "to_name": config.to_name, "type": "choices"}, []
+        for digest in digests:
+            result, score = list[Json](), 0.5 if digest else 1.0
+            for guess in best.get(digest, ()):
+                result = [{**region, "value": {"choices": [guess["label"]]}, "score": guess["probability"]}]
+                score = 0.5 + guess["probability"] / 2
+            results.append({"result": result, "score": ranks.get(digest, score), "model_version": self.version})
+        return {"results": results}
 
     def webhook(self, given: Json) -> Json:
         """Learn an annotation that was created or changed, and forget one that was deleted."""
@@ -131,16 +126,16 @@ class LabelStudio:
         if not chosen:
             return
         raw = self._content(task, config)
-        row = self.project.embed(raw, _name(task)).result()
+        row = self.project.embed(raw, _name(task)).result(DEADLINE)
         self._digests[int(task["id"])] = self._pool.add(raw, row)
-        outcome = self.project.add(raw, row, str(chosen[0]), _name(task)).result()
+        outcome = self.project.add(raw, row, str(chosen[0]), _name(task)).result(DEADLINE)
         if outcome.id is not None:
             self._items[int(annotation.get("id") or 0)] = outcome.id
         self._delete([item.id for item in outcome.others])  # the annotation replaces an earlier one of another class
 
     def _delete(self, ids: list[int]) -> None:
         if ids:
-            self.project.change({"do": "delete", "ids": ids}).result()
+            self.project.change({"do": "delete", "ids": ids}).result(DEADLINE)
 
     def _configured(self) -> LabelConfig:
         if self._config is None:
@@ -156,18 +151,7 @@ class LabelStudio:
                     raw = self._content(task, config)
                     waiting[int(task["id"])] = raw, self.project.embed(raw, _name(task))
         for number, (raw, future) in waiting.items():
-            self._digests[number] = self._pool.add(raw, future.result())
-
-    def _prediction(self, task: Json, config: LabelConfig, scores: dict[str, float]) -> Json:
-        digest, model = self._digests.get(int(task["id"])), self.project.calibrated_model()
-        result: list[Json] = []
-        score = 1.0 if digest is None else scores.get(digest, 0.5)
-        if digest is not None and model.head is not None:
-            best = answer(model, self.project.rows[digest], _name(task), top=1)["top"][0]
-            region = {"from_name": config.from_name, "to_name": config.to_name, "type": "choices"}
-            result = [{**region, "value": {"choices": [best["label"]]}, "score": best["probability"]}]
-            score = scores.get(digest, 0.5 + best["probability"] / 2)
-        return {"result": result, "score": score, "model_version": self.version}
+            self._digests[number] = self._pool.add(raw, future.result(DEADLINE))
 
     def _content(self, task: Json, config: LabelConfig) -> bytes:
         value = (task.get("data") or {}).get(config.field)
@@ -178,25 +162,18 @@ class LabelStudio:
 
 def fetched(address: str, url: str, key: str) -> bytes:
     """The bytes of a picture: a data URI, or a file of the Label Studio at `url`; other servers are refused."""
-    if address.startswith("data:"):
-        head, _, body = address.partition(",")
-        try:
-            return base64.b64decode(body, validate=True) if head.endswith(";base64") else unquote_to_bytes(body)
-        except binascii.Error:
-            raise UnreadableInput("the data URI", "it is not base64") from None
-    full = urljoin(url + "/", address)
-    if urlsplit(full)[:2] != urlsplit(url)[:2]:
+    full, limit = urljoin(url + "/", address), LARGEST["file"]
+    if not address.startswith("data:") and urlsplit(full)[:2] != urlsplit(url)[:2]:
         raise UnreadableInput(address[:200], f"only files of {url} are fetched; set LABEL_STUDIO_URL")
-    headers = {"Authorization": f"Token {key}"} if key else {}
+    request = urllib.request.Request(full, headers={"Authorization": f"Token {key}"} if key else {})
     try:
-        opener = urllib.request.build_opener(_NoRedirect())
-        with opener.open(urllib.request.Request(full, headers=headers), timeout=SECONDS) as response:
-            raw: bytes = response.read(LARGEST + 1)
+        with urllib.request.build_opener(_NoRedirect()).open(request, timeout=SECONDS) as response:
+            raw: bytes = response.read(limit + 1)
     except (OSError, ValueError) as e:
-        hint = "; set LABEL_STUDIO_API_KEY" if isinstance(e, urllib.error.HTTPError) and e.code in (401, 403) else ""
+        hint = "; set LABEL_STUDIO_API_KEY" if getattr(e, "code", None) in (401, 403) else ""
         raise UnreadableInput(address[:200], f"{e}{hint}") from None
-    if len(raw) > LARGEST:
-        raise UnreadableInput(address[:200], f"larger than {LARGEST >> 20} MB")
+    if len(raw) > limit:
+        raise UnreadableInput(address[:200], f"larger than {limit >> 20} MB")
     return raw
 
 

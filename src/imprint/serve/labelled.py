@@ -1,17 +1,51 @@
-"""The labelled items of a project, and the changes that led to them, which can be undone and redone."""
+"""The labelled items of a project, and the changes that led to them, which can be undone and redone.
 
+Names of classes and files, which come from users and programs, are normalised or refused in one sentence.
+"""
+
+import unicodedata
 from collections.abc import Iterable, Sequence
 from pathlib import PurePosixPath
 from typing import Any, NamedTuple
 
 from imprint.core.errors import ParameterError
 from imprint.core.family import unknown
-from imprint.core.tree import LabelTree
-from imprint.serve.labels import check_leaf, clean_label
+from imprint.core.tree import SEPARATOR, LabelTree
 
 Entry = dict[str, Any]
 """A change as JSON: `do` is its kind (see `LabelEditor.apply`), `undo` or `redo`; the other keys are its arguments."""
+RecordedChange = tuple[Entry, int]  # an applied entry, and the number of the item that it created if it is an `add`
 UNDO, REDO = "undo", "redo"
+LONGEST_LABEL, LONGEST_NAME = 100, 120
+
+
+def clean_label(given: Any) -> str:
+    """A label with its white space normalised. Labels that cannot name folders, one per level of a tree, are refused.
+
+    >>> clean_label("  red  fox "), clean_label("animal / cat")
+    ('red fox', 'animal/cat')
+    """
+    label = " ".join(unicodedata.normalize("NFC", given).split()) if isinstance(given, str) else ""
+    if not label or len(label) > LONGEST_LABEL:
+        raise ParameterError(f"The name of a class must have 1 to {LONGEST_LABEL} characters.")
+    parts = [part.strip() for part in label.split(SEPARATOR)]
+    if any(part[:1] in ("", ".") or any(c in '\\:*?"<>|' or not c.isprintable() for c in part) for part in parts):
+        raise ParameterError(
+            f"{label!r} cannot name a class, because it also names a folder: leave out leading dots and "
+            '\\ : * ? " < > |, and put a slash only between the levels of a tree, as in animal/cat.'
+        )
+    return SEPARATOR.join(parts)
+
+
+def clean_name(given: str, otherwise: str) -> str:
+    """The last part of a file's name, without characters that file systems refuse.
+
+    >>> clean_name("../../etc/pass wd.JPG", "picture"), clean_name("..", "picture")
+    ('pass wd.JPG', 'picture')
+    """
+    last = given.replace("\\", "/").rsplit("/", 1)[-1]
+    allowed = "".join(c for c in unicodedata.normalize("NFC", last) if c.isprintable() and c not in ':*?"<>|')
+    return allowed.strip(" .")[-LONGEST_NAME:] if allowed.strip(" .") else otherwise
 
 
 class LabelledItem(NamedTuple):
@@ -22,8 +56,7 @@ class LabelledItem(NamedTuple):
     name: str
     digest: str  # SHA-256 of the file's bytes or of the text
     text: str | None = None
-    held_out: bool = False
-    """Held-out items are not fitted; the model is evaluated on them."""
+    held_out: bool = False  # held-out items are not fitted; the model is evaluated on them
 
     @classmethod
     def of_entry(cls, id: int, entry: Entry) -> "LabelledItem":
@@ -44,8 +77,7 @@ class LabelledSet(NamedTuple):
     classes: dict[str, str | None] = {}  # noqa: RUF012
     """Every class and, if it came with an imported model, its label there."""
     items: dict[int, LabelledItem] = {}  # noqa: RUF012
-    model: str | None = None
-    """The digest of the imported model file; None if all classes were labelled here."""
+    model: str | None = None  # the digest of the imported model file; None if all classes were labelled here
 
     def by_class(self) -> dict[str, list[LabelledItem]]:
         """The items of all classes, in the order in which they were added."""
@@ -55,20 +87,15 @@ class LabelledSet(NamedTuple):
         return items_of
 
 
-def changed_labels(before: LabelledSet, after: LabelledSet) -> set[str]:
-    """The classes that differ between two states: those that must be fitted again."""
-    ids = before.items.keys() | after.items.keys()
-    pairs = ((before.items.get(i), after.items.get(i)) for i in ids)
-    labels = {item.label for pair in pairs if pair[0] != pair[1] for item in pair if item}
-    both = before.classes.keys() | after.classes.keys()
-    return labels | {k for k in both if before.classes.get(k, "") != after.classes.get(k, "")}
-
-
 class LabelEditor:
     """A copy of a labelled set, which changes modify in place."""
 
     def __init__(self, labelled: LabelledSet):
         self.classes, self.items, self.model = dict(labelled.classes), dict(labelled.items), labelled.model
+
+    def result(self) -> LabelledSet:
+        """The labelled set after the changes."""
+        return LabelledSet(self.classes, self.items, self.model)
 
     def apply(self, entry: Entry, id: int) -> bool:
         """Apply a change, whose new item gets the number `id`. Returns whether anything changed.
@@ -96,9 +123,22 @@ class LabelEditor:
                 for item in self._named(ids):
                     del self.items[item.id]
             case {"do": "rename", "label": label, "to": to}:
-                return self._rename(self._existing(label), clean_label(to))
+                label, to = self._existing(label), clean_label(to)
+                if label == to:
+                    return False
+                if to in self.classes:
+                    raise ParameterError(f"There is a class {to!r} already; merge {label!r} into it instead.")
+                _check_leaf(to, self.classes.keys() - {label})
+                self._move(self._of(label), to)
+                self.classes = {to if k == label else k: origin for k, origin in self.classes.items()}
             case {"do": "merge", "label": label, "into": into}:
-                self._merge(self._existing(label), self._existing(into))
+                label, into = self._existing(label), self._existing(into)
+                if label == into:
+                    raise ParameterError(f"{label!r} cannot be merged into itself.")
+                if self.classes[label] is not None:
+                    raise ParameterError(f"{label!r} came with a model, without its examples, so it cannot be merged.")
+                self._move(self._of(label), into)
+                del self.classes[label]
             case {"do": "drop", "label": label}:
                 for leaf in LabelTree.of(self.classes).leaves(label) or [self._existing(label)]:
                     self.items = {i: item for i, item in self.items.items() if item.label != leaf}
@@ -114,24 +154,6 @@ class LabelEditor:
                 raise ParameterError(f"The change {entry.get('do')!r} is unknown or lacks an argument.")
         return True
 
-    def _rename(self, label: str, to: str) -> bool:
-        if label == to:
-            return False
-        if to in self.classes:
-            raise ParameterError(f"There is a class {to!r} already; merge {label!r} into it instead.")
-        check_leaf(to, self.classes.keys() - {label})
-        self._move(self._of(label), to)
-        self.classes = {to if k == label else k: origin for k, origin in self.classes.items()}
-        return True
-
-    def _merge(self, label: str, into: str) -> None:
-        if label == into:
-            raise ParameterError(f"{label!r} cannot be merged into itself.")
-        if self.classes[label] is not None:
-            raise ParameterError(f"{label!r} came with a model, without its examples, so it cannot be merged.")
-        self._move(self._of(label), into)
-        del self.classes[label]
-
     def _move(self, items: Iterable[LabelledItem], label: str) -> bool:
         """Move items to a class; those whose content it already has are deleted."""
         digests, elsewhere = {item.digest for item in self._of(label)}, [item for item in items if item.label != label]
@@ -146,7 +168,7 @@ class LabelEditor:
     def _require_class(self, label: str) -> None:
         """Create a class that does not exist yet."""
         if label not in self.classes:
-            check_leaf(label, self.classes)
+            _check_leaf(label, self.classes)
             self.classes[label] = None
 
     def _existing(self, label: Any) -> str:
@@ -166,11 +188,11 @@ class LabelEditor:
         return [self.items[i] for i in dict.fromkeys(ids)]
 
 
-class RecordedChange(NamedTuple):
-    """An applied entry, and the number of the item that it created if it is an `add`."""
-
-    entry: Entry
-    id: int
+def _check_leaf(label: str, classes: Iterable[str]) -> None:
+    """Refuse a new class above or below another one: only leaves of a tree are classes."""
+    for other in classes:
+        if f"{other}/".startswith(f"{label}/") or f"{label}/".startswith(f"{other}/"):
+            raise ParameterError(f"{label!r} cannot be a class, because {other!r} is one; rename that first.")
 
 
 class History(NamedTuple):
@@ -190,43 +212,34 @@ class History(NamedTuple):
     def after(self, entry: Entry) -> "History":
         """The history with one more entry; this one itself if the entry changes nothing."""
         if entry.get("do") in (UNDO, REDO):
-            done, undone = list(self.done), list(self.undone)
-            _undo_or_redo(entry, done, undone)
-            return History(_result(done), tuple(done), tuple(undone), self.revision + 1, self.next_id)
+            return self.replayed([entry])
         editor = LabelEditor(self.labelled)
         if not editor.apply(entry, self.next_id):
             return self
-        done, next_id = [*self.done, RecordedChange(entry, self.next_id)], self.next_id + (entry["do"] == "add")
-        labelled = LabelledSet(editor.classes, editor.items, editor.model)
-        return History(labelled, tuple(done), (), self.revision + 1, next_id)
+        change, next_id = (entry, self.next_id), self.next_id + (entry["do"] == "add")
+        return History(editor.result(), (*self.done, change), (), self.revision + 1, next_id)
 
+    def replayed(self, entries: Sequence[Entry]) -> "History":
+        """The history after stored entries. Changes that were undone are not applied.
 
-def replayed(entries: Sequence[Entry]) -> History:
-    """The history after all entries of a project. Changes that were undone are not applied."""
-    done, undone, next_id = list[RecordedChange](), list[RecordedChange](), 1
-    for entry in entries:
-        if entry.get("do") in (UNDO, REDO):
-            _undo_or_redo(entry, done, undone)
-        else:
-            done.append(RecordedChange(entry, next_id))
-            undone.clear()
-            next_id += entry.get("do") == "add"
-    return History(_result(done), tuple(done), tuple(undone), len(entries), next_id)
-
-
-def _undo_or_redo(entry: Entry, done: list[RecordedChange], undone: list[RecordedChange]) -> None:
-    """Move the last change, and those before it with the same group, from one list to the other."""
-    source, target = (done, undone) if entry["do"] == UNDO else (undone, done)
-    if not source:
-        raise ParameterError(f"There is nothing to {entry['do']}.")
-    group = source[-1].entry.get("group")
-    target.append(source.pop())
-    while group and source and source[-1].entry.get("group") == group:
-        target.append(source.pop())
-
-
-def _result(changes: Iterable[RecordedChange]) -> LabelledSet:
-    editor = LabelEditor(LabelledSet())
-    for entry, id in changes:
-        editor.apply(entry, id)
-    return LabelledSet(editor.classes, editor.items, editor.model)
+        Undo moves the last change, and those before it of the same group, to `undone`; redo moves them back.
+        """
+        done, undone, next_id = list(self.done), list(self.undone), self.next_id
+        for entry in entries:
+            kind = entry.get("do")
+            if kind not in (UNDO, REDO):
+                done.append((entry, next_id))
+                undone.clear()
+                next_id += kind == "add"
+                continue
+            source, target = (done, undone) if kind == UNDO else (undone, done)
+            if not source:
+                raise ParameterError(f"There is nothing to {kind}.")
+            group = source[-1][0].get("group")
+            target.append(source.pop())
+            while group and source and source[-1][0].get("group") == group:
+                target.append(source.pop())
+        editor = LabelEditor(LabelledSet())
+        for entry, id in done:
+            editor.apply(entry, id)
+        return History(editor.result(), tuple(done), tuple(undone), self.revision + len(entries), next_id)

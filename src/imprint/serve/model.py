@@ -11,23 +11,22 @@ import numpy as np
 
 from imprint.calibration import Calibration, CrossValidation
 from imprint.core.errors import NotFittedError
-from imprint.core.label_sets import as_text, texts_of
+from imprint.core.label_sets import as_text
 from imprint.core.types import Array
 from imprint.head import Head
 from imprint.imprinter import Embedded, exemplars
 from imprint.imprinter.exemplars import Exemplars
 from imprint.imprinter.predictions import predictions
 from imprint.method import ClassState, Method
-from imprint.serve.labelled import History, LabelledItem, LabelledSet, changed_labels
+from imprint.serve.labelled import History, LabelledItem, LabelledSet
 from imprint.tags import TagHead
 from imprint.tags.head import with_label_sets
 
 REASONS = 6
 ITEM, IMPORTED = "item ", "file "
 """Prefixes of the names of exemplars, before the number of an item or a name in the imported model file."""
-AND = " + "
-EmbeddingTable = Mapping[str, Array]
-"""Embeddings by the digest of their input."""
+AND = " + "  # between the labels of a label set
+EmbeddingTable = Mapping[str, Array]  # embeddings by the digest of their input
 
 
 class ModelBasis(NamedTuple):
@@ -38,12 +37,9 @@ class ModelBasis(NamedTuple):
     width: int | None = None
     states: dict[str, ClassState] = {}  # noqa: RUF012 - never changed
     exemplars: dict[str, Exemplars] = {}  # noqa: RUF012
-    folds: CrossValidation | None = None
-    """The cross-validation of the imported model; None if it was not calibrated."""
-    flat: bool = False
-    """Whether the imported model was fitted with `tree=False`: labels with a slash do not form a tree."""
-    tags: TagHead | None = None
-    """The imported model if it is one of tags; its label sets are the classes."""
+    folds: CrossValidation | None = None  # the cross-validation of the imported model; None if it was not calibrated
+    flat: bool = False  # whether it was fitted with `tree=False`: labels with a slash do not form a tree
+    tags: TagHead | None = None  # the imported model if it is one of tags; its label sets are the classes
 
 
 class ServedModel(NamedTuple):
@@ -53,8 +49,7 @@ class ServedModel(NamedTuple):
     basis: ModelBasis
     head: Head | None = None
     exemplars: dict[Any, Exemplars] = {}  # noqa: RUF012
-    tags: TagHead | None = None
-    """The head that scores labels, if the classes are label sets."""
+    tags: TagHead | None = None  # the head that scores labels, if the classes are label sets
 
     @property
     def decider(self) -> Head | TagHead | None:
@@ -78,6 +73,15 @@ class ServedModel(NamedTuple):
     def folds(self) -> CrossValidation | None:
         """The cross-validation of an unchanged imported model; the evaluator computes that of other models."""
         return self.basis.folds if self.unchanged else None
+
+
+def changed_labels(before: LabelledSet, after: LabelledSet) -> set[str]:
+    """The classes that differ between two states: those that must be fitted again."""
+    ids = before.items.keys() | after.items.keys()
+    pairs = ((before.items.get(i), after.items.get(i)) for i in ids)
+    labels = {item.label for pair in pairs if pair[0] != pair[1] for item in pair if item}
+    both = before.classes.keys() | after.classes.keys()
+    return labels | {k for k in both if before.classes.get(k, "") != after.classes.get(k, "")}
 
 
 def refitted(before: ServedModel, history: History, basis: ModelBasis, rows: EmbeddingTable) -> ServedModel:
@@ -108,22 +112,11 @@ def refitted(before: ServedModel, history: History, basis: ModelBasis, rows: Emb
     names, width = [f"{ITEM}{item.id}" for item in items], head.proxies.weights.shape[1]
     new = Embedded(X.reshape(len(items), width), names, (), y)
     model = ServedModel(history, basis, head, exemplars.choose_exemplars(head, stored, new))
-    return model if basis.tags is None else model._replace(tags=_tag_head(head, basis.tags, model.unchanged))
+    return model if basis.tags is None else model._replace(tags=basis.tags if model.unchanged else _tag_head(head))
 
 
-def page_label(label: Any, is_set: bool) -> str:
-    """The name of a class on the page: a label, or the labels of a label set.
-
-    >>> page_label("joy|love", True), page_label("joy|love", False)
-    ('joy + love', 'joy|love')
-    """
-    return AND.join(texts_of(label)) if is_set else str(label)
-
-
-def _tag_head(sets: Head, imported: TagHead, unchanged: bool) -> TagHead:
-    """The head of tags over the classes of the page; the imported one if nothing has changed since."""
-    if unchanged:
-        return imported
+def _tag_head(sets: Head) -> TagHead:
+    """The head of tags over the classes of the page."""
     names = [sorted(str(label).split(AND)) for label in sets.labels]
     labels = tuple(sorted({label for one in names for label in one}))
     return TagHead(with_label_sets(sets, list(map(as_text, names))), labels)
@@ -163,22 +156,15 @@ def _origins(labelled: LabelledSet, labels: Collection[str], basis: ModelBasis) 
 
 
 def answer(
-    model: ServedModel,
-    row: Array,
-    path: str,
-    *,
-    top: int = 3,
-    unknown: float = 0.0,
-    level: int | None = None,
-    why: bool = False,
+    model: ServedModel, row: Array, path: str, *, unknown: float = 0.0, why: bool = False, **options: Any
 ) -> dict[str, Any]:
-    """What `imprint predict --json` prints for one embedding; also `doubt`, and whether the model is calibrated."""
+    """What `imprint predict --json` prints for an embedding, with `doubt` and `calibrated`. Options: `top`, `level`."""
     head = model.decider
     if head is None:
         raise NotFittedError("There is no model yet: add examples of a class first.")
     rows, tree = Embedded(row[None, :], [path], ()), head.tree(flat=model.basis.flat)
     threshold = unknown if head.calibrated else None
-    (predicted,) = predictions(head, tree, rows, top=top, unknown=threshold, level=level, with_doubt=True)
+    (predicted,) = predictions(head, tree, rows, unknown=threshold, with_doubt=True, **options)
     predicted["calibrated"] = head.calibrated
     if predicted["label"] is not None and "labels" in predicted:
         predicted["label"] = AND.join(str(one["label"]) for one in predicted["labels"]) or "no label"

@@ -1,44 +1,39 @@
 """A project of the page: its folder, its labelled items and the newest model."""
 
-import os
 from collections.abc import Sequence
 from concurrent.futures import Future
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 from threading import Lock
 from typing import Any, NamedTuple
 
 from imprint.backbones import Backbone
-from imprint.core.errors import FileError, ImprintError, UnreadableInput, reporting
+from imprint.core.errors import FileError, ImprintError, ParameterError, UnreadableInput, reporting
 from imprint.core.files.atomic import exclusive
 from imprint.core.types import Array
-from imprint.embeddings.pipeline import BATCH_SIZE
+from imprint.embeddings.pipeline import BATCH_SIZE, embed_checked
 from imprint.imprinter.names import words_of
 from imprint.method import Method
-from imprint.modalities import Modality, modality
-from imprint.serve.drift import ServedDrift
+from imprint.modalities import modality
 from imprint.serve.evaluation import Evaluator, ModelEvaluation, calibrated
-from imprint.serve.imported import imported_basis
-from imprint.serve.labelled import Entry, History, LabelledItem, replayed
-from imprint.serve.labels import clean_description, clean_label, clean_name
+from imprint.serve.imports import imported_basis
+from imprint.serve.labelled import Entry, History, LabelledItem, clean_label, clean_name
 from imprint.serve.model import ModelBasis, ServedModel, refitted
-from imprint.serve.pool import LabellingPool
 from imprint.serve.store import PROJECT, ProjectCache, ProjectStore, digest_of
-from imprint.serve.workers import BatchingEmbedder, SupervisedThread
+from imprint.serve.unlabelled import LabellingPool, ServedDrift
+from imprint.serve.workers import SupervisedThread
 
-MOST = 256
-"""Maximum number of changes that are written to the disk together."""
+MOST = 256  # changes that are written to the disk together
+LONGEST_DESCRIPTION = 500
 
 
 class CommitOutcome(NamedTuple):
     """The result of a change."""
 
     revision: int
-    id: int | None = None
-    """The item that an `add` created, or the item of the class that already has this content."""
+    id: int | None = None  # the item that an `add` created, or the item of the class that already has this content
     new: bool = True
-    others: tuple[LabelledItem, ...] = ()
-    """Items of other classes that have the same content as the added one."""
+    others: tuple[LabelledItem, ...] = ()  # items of other classes that have the same content as the added one
 
 
 class Project:
@@ -49,8 +44,7 @@ class Project:
 
     def __init__(self, folder: Path, spec: str, backbone: Backbone, method: Method, seed: int = 0):
         self.folder, self.spec, self.backbone = folder, spec, backbone
-        self.modality: Modality = modality(backbone.modality)
-        self.drift, self.pool = ServedDrift(), LabellingPool(self)
+        self.modality, self.drift, self.pool = modality(backbone.modality), ServedDrift(), LabellingPool(self)
         self.closed, self._fitting, self._plain = False, Lock(), ModelBasis(method, seed)
         self._model = ServedModel(History(), self._plain)
         with ExitStack() as resources, reporting("write", folder):
@@ -61,22 +55,16 @@ class Project:
                     f"{folder} was written by an earlier version: save pictures.zip on its page with that version, "
                     f"unpack it, and start imprint serve with the unpacked folder and another --folder."
                 )
-            self.store = ProjectStore(folder)
-            resources.callback(self.store.close)
-            self.rows = ProjectCache(folder, backbone.fingerprint, backbone.width)
-            resources.callback(self.rows.close)
-            self.history = replayed(self.store.entries())
-            self._embedder = BatchingEmbedder(backbone)
-            resources.callback(self._embedder.thread.close)
+            opened = resources.enter_context
+            self.store = opened(closing(ProjectStore(folder)))
+            self.rows = opened(closing(ProjectCache(folder, backbone.fingerprint, backbone.width)))
+            self.history = History().replayed(self.store.entries())
+            self._embedder = opened(closing(SupervisedThread("embed", self._embed, BATCH_SIZE)))
             self._embed_missing()
-            self.evaluator = Evaluator(self.rows, self.model)
-            resources.callback(self.evaluator.close)
-            self._committer: SupervisedThread[tuple[Entry, bytes | None], CommitOutcome] = SupervisedThread(
-                "commit", self._commit, MOST
-            )
-            resources.callback(self._committer.close)
+            self.evaluator = opened(closing(Evaluator(self.rows, self._model, self.model)))
+            self._committer = opened(closing(SupervisedThread("commit", self._commit, MOST)))
             self._resources = resources.pop_all()
-        self.evaluator.look()
+        self.evaluator.submit()
 
     def close(self) -> None:
         """Finish the running tasks and release the folder."""
@@ -85,7 +73,7 @@ class Project:
 
     def threads(self) -> dict[str, dict[str, Any]]:
         """The status of every thread by its name."""
-        return {t.name: t.status() for t in (self._committer, self._embedder.thread, self.evaluator.thread)}
+        return {t.name: t.status() for t in (self._committer, self._embedder, self.evaluator.thread)}
 
     # Changes
 
@@ -94,28 +82,43 @@ class Project:
         return self._committer.submit((entry, content))
 
     def embed(self, raw: bytes, name: str) -> "Future[Array]":
-        """The embedding of the bytes of an input."""
-        return self._embedder.submit(raw, name)
+        """The embedding of an input, which this thread decodes; those that are ready are embedded together.  # (d,)"""
+        try:
+            prepared = self.backbone.prepare(self.modality.read(raw))
+        except UnreadableInput as e:
+            raise UnreadableInput(name, e.reason) from None
+        return self._embedder.submit((prepared, name))
+
+    def _embed(self, batch: list[tuple[Any, str]]) -> list[Array]:
+        """The embeddings of prepared inputs with their names, and of (None, words) for the words of a class."""
+        rows = {i: self.backbone.embed_names([words])[0] for i, (item, words) in enumerate(batch) if item is None}
+        inputs = [i for i in range(len(batch)) if i not in rows]
+        if inputs:
+            prepared, names = zip(*(batch[i] for i in inputs))
+            rows |= zip(inputs, embed_checked(self.backbone, prepared, names))
+        return [rows[i] for i in range(len(batch))]
 
     def add(
         self, raw: bytes, row: Array, label: str, name: str, group: str = "", held_out: bool = False
     ) -> "Future[CommitOutcome]":
         """Add an input, whose embedding is known, to a class."""
         entry: Entry = {"do": "add", "label": clean_label(label), "name": clean_name(name, self.modality.noun)}
+        entry |= {"digest": digest_of(raw), "group": group, "held_out": held_out}
         if self.modality.typed:
             entry["text"] = str(self.modality.read(raw))
-        entry |= {"digest": digest_of(raw), **({"group": group} if group else {})}
-        entry |= {"held_out": True} if held_out else {}
         self.rows.keep(entry["digest"], row)
         return self.change(entry, None if self.modality.typed else raw)
 
     def describe(self, entry: Entry) -> "Future[CommitOutcome]":
         """Create a class without examples: its description, or else its name, is embedded as its first item."""
         label = clean_label(entry.get("label"))
-        words = clean_description(entry.get("description", "")) or words_of(label)
+        description = entry.get("description", "")
+        if not isinstance(description, str) or len(description) > LONGEST_DESCRIPTION:
+            raise ParameterError(f"A description must be a text of at most {LONGEST_DESCRIPTION} characters.")
+        words = " ".join(description.split()) or words_of(label)
         added = {"do": "add", "label": label, "name": clean_name(words, "description"), "text": words}
         added["digest"] = digest_of(words.encode())
-        self.rows.keep(added["digest"], self._embedder.submit_name(words).result())
+        self.rows.keep(added["digest"], self._embedder.submit((None, words)).result())
         return self.change(added)
 
     def import_model(self, raw: bytes, name: str) -> "Future[CommitOutcome]":
@@ -140,9 +143,8 @@ class Project:
             outcomes.append(outcome)
         if entries or files:
             self.store.commit(entries, files)
-        if entries:
             self.history = history
-            self.evaluator.look()
+            self.evaluator.submit()
         return outcomes
 
     # The model and its evaluation
@@ -166,7 +168,7 @@ class Project:
 
     def evaluated(self) -> "Future[ModelEvaluation]":
         """The evaluation of the newest state, which includes its model."""
-        return self.evaluator.now()
+        return self.evaluator.submit(urgent=True)
 
     def content(self, item: LabelledItem) -> bytes:
         """The bytes of an item as they were added."""
@@ -174,15 +176,17 @@ class Project:
 
     def _embed_missing(self) -> None:
         """Embed the items that this backbone has not embedded yet. Items whose file is damaged are left out."""
-        adds = [change for change in (*self.history.done, *self.history.undone) if change.entry["do"] == "add"]
-        items = [LabelledItem.of_entry(id, entry) for entry, id in adds]  # also those that undo or redo may restore
+        changes = (*self.history.done, *self.history.undone)  # also those that redo may restore
+        items = [LabelledItem.of_entry(id, entry) for entry, id in changes if entry["do"] == "add"]
         missing = list({item.digest: item for item in items if item.digest not in self.rows}.values())
         for start in range(0, len(missing), BATCH_SIZE):
             futures = {}
             for item in missing[start : start + BATCH_SIZE]:
                 with suppress(FileError, UnreadableInput):
-                    raw, words = self.content(item), None if self.modality.typed else item.text
-                    futures[item.digest] = self._embedder.submit_name(words) if words else self.embed(raw, item.name)
+                    if item.text is None or self.modality.typed:
+                        futures[item.digest] = self.embed(self.content(item), item.name)
+                    else:  # the words of a class
+                        futures[item.digest] = self._embedder.submit((None, item.text))
             for digest, future in futures.items():
                 self.rows.keep(digest, future.result())
 
@@ -201,6 +205,4 @@ def _applied(history: History, entry: Entry) -> tuple[History, CommitOutcome]:
 
 def in_use(folder: Path) -> None:
     """Raise the error for a project that another process has open."""
-    raise FileError(
-        f"{folder} is in use by another imprint serve (this one is process {os.getpid()}); stop that first."
-    )
+    raise FileError(f"{folder} is in use by another imprint serve; stop that first.")

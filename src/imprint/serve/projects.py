@@ -1,28 +1,112 @@
-"""All projects of the user, one folder each, and the one that is open."""
+"""The projects of the user, one folder each: starting with one, and the one that is open."""
 
 import os
 import secrets
 import shutil
 import time
+from collections.abc import Callable
 from contextlib import closing
+from functools import cache, partial
 from pathlib import Path
 from threading import Lock
 from typing import Any
 
-from imprint import backbones
+from imprint import backbones, recipes
+from imprint.backbones import Backbone
+from imprint.core.digest import digest
 from imprint.core.errors import FileError, ParameterError
 from imprint.core.family import unknown
 from imprint.core.files.atomic import exclusive, home
-from imprint.serve.labels import clean_label
+from imprint.datasets.folder import load_folder
+from imprint.imprinter import Imprinter
+from imprint.imprinter.model import DEFAULT
+from imprint.method import Method
+from imprint.modalities import modality
+from imprint.serve.imports import IMPORT, UNFINISHED, WITHOUT_BACKBONE, Report, import_folder
+from imprint.serve.labelled import clean_label
 from imprint.serve.project import Project, in_use
-from imprint.serve.start import opened
-from imprint.serve.store import PROJECT, ProjectStore, copy_project, facts_of, project_name
+from imprint.serve.store import PROJECT, ProjectStore, copy_project, digest_of, facts_of
 
 DELETED = ".deleted"
-DAYS = 30
-"""Days for which a deleted project can be restored."""
+DAYS = 30  # days for which a deleted project can be restored
 KINDS = ("image", "text", "sound")
 CHANGES = ("create", "open", "rename", "duplicate", "delete", "restore")
+
+
+def started(
+    source: Path | None,
+    folder: Path | None = None,
+    backbone: str | None = None,
+    recipe: str | None = None,
+    threads: int | None = None,
+    tree: bool | None = None,
+    progress: Report = lambda done, total: None,
+) -> tuple[Project, list[str]]:
+    """The project of a model file, of a folder of pictures, or, without a `source`, the default one.
+
+    An existing project is continued, and so is an interrupted import. Also returns sentences about an imported folder.
+    """
+    split = None
+    if source is not None and source.is_dir():
+        split = load_folder(source, "train", tree=tree)
+        backbone = backbone or backbones.default(split.modality)
+    elif source is not None:
+        model = Imprinter.load(source, backbone=backbone, threads=threads)
+        if not modality(model.modality).needs_backbone:
+            raise FileError(f"{source} {WITHOUT_BACKBONE}")
+        backbone = model.embedder.spec
+    load = cache(partial(backbones.load, threads=threads))
+    folder = folder or _folder_for(source, load(backbone).modality if backbone else None)
+    project = opened(folder, backbone, recipe, load)
+    try:
+        facts, is_new = project.store.facts(), not project.history.revision
+        if source is not None and is_new:
+            project.store.state({"name": source.resolve().stem})
+        if split is not None and (is_new or facts.get(IMPORT) == UNFINISHED):
+            return project, import_folder(project, split, progress)
+        if source is not None and split is None and is_new:
+            project.import_model(source.read_bytes(), str(source)).result()
+    except BaseException:
+        project.close()
+        raise
+    return project, []
+
+
+def opened(
+    folder: Path, spec: str | None = None, recipe: str | None = None, load: Callable[[str], Backbone] = backbones.load
+) -> Project:
+    """The project in a folder, with its stored backbone and recipe unless others are given."""
+    facts = facts_of(folder)
+    recipe = recipe or facts.get("recipe", DEFAULT)
+    stated = facts.get("backbone", backbones.default("image"))
+    if spec is None and backbones.stated_fingerprint(stated) is None:
+        raise FileError(
+            f"{folder} uses the backbone {stated}, which has to be loaded before it can be trusted; if you want that, "
+            f"start the page with it: imprint serve --folder {folder} --backbone {stated}."
+        )
+    spec = spec or stated
+    method = Method.of(**recipes.describe(recipe).parts())
+    project = Project(folder, spec, load(spec), method)
+    current = {"backbone": spec, "recipe": recipe, "modality": project.modality.name}
+    if not current.items() <= facts.items():
+        project.store.state(current)
+    return project
+
+
+def _folder_for(source: Path | None, kind: str | None = None) -> Path:
+    """The default folder of a project: its name depends on the content of a model file, or on the path of a folder.
+
+    Without a source, it is always the same one, unless that has another modality than `kind`.
+    """
+    base = home() / "serve"
+    if source is None:
+        former = base / "classroom"  # its name in earlier versions
+        folder = former if former.is_dir() else base / "project"
+        is_other = kind and facts_of(folder).get("modality", kind) != kind
+        return base / f"project-{kind}" if is_other else folder
+    if source.is_dir():
+        return base / f"{source.resolve().name}-{digest([os.fsencode(source.resolve())])[:12]}"
+    return base / f"{source.stem}-{digest_of(source.read_bytes())[:12]}"
 
 
 class Projects:
@@ -31,8 +115,7 @@ class Projects:
     def __init__(self, project: Project, label_studio: bool = False):
         """With `label_studio`, the server is also a backend of Label Studio, and its project stays open."""
         self.project, self.label_studio, self._lock, self.base = project, label_studio, Lock(), home() / "serve"
-        self.first = project.folder
-        """The folder with which the server was started; it holds the token, and may be outside `base`."""
+        self.first = project.folder  # with which the server was started; it has the token, and may be outside `base`
 
     def as_json(self) -> dict[str, Any]:
         """The projects, and the deleted ones that can be restored; the last changed first."""
@@ -57,7 +140,7 @@ class Projects:
                     kind, name = entry.get("kind", KINDS[0]), clean_label(entry.get("name"))
                     if kind not in KINDS:
                         raise unknown("kind", kind, KINDS)
-                    self._open(self._new_folder(), backbones.default(kind))
+                    self._open(self.base / f"project-{secrets.token_hex(4)}", backbones.default(kind))
                     self.project.store.state({"name": name})
                 case "open":
                     self._open(self._named(entry))
@@ -65,10 +148,10 @@ class Projects:
                     with closing(ProjectStore(self._named(entry))) as store:
                         store.state({"name": clean_label(entry.get("name"))})
                 case "duplicate":
-                    folder, target = self._named(entry), self._new_folder()
+                    folder, target = self._named(entry), self.base / f"project-{secrets.token_hex(4)}"
                     copy_project(folder, target)
                     with closing(ProjectStore(target)) as store:
-                        store.state({"name": f"{project_name(folder, store.facts())[:80]} (copy)"})
+                        store.state({"name": f"{facts_of(folder)['name'][:80]} (copy)"})
                 case "delete":
                     self._delete(self._named(entry))
                 case "restore":
@@ -93,9 +176,6 @@ class Projects:
         (self.base / DELETED).mkdir(exist_ok=True)
         os.replace(folder, self.base / DELETED / folder.name)
 
-    def _new_folder(self) -> Path:
-        return self.base / f"project-{secrets.token_hex(4)}"
-
     def _folders(self, below: str = "") -> dict[str, Path]:
         base = self.base / below
         folders = {f.name: f for f in base.iterdir() if (f / PROJECT).is_file()} if base.is_dir() else {}
@@ -115,7 +195,7 @@ def _described(folders: dict[str, Path]) -> list[dict[str, Any]]:
         try:
             facts = facts_of(folder)
         except FileError:
-            facts = {}
-        name, changed = project_name(folder, facts), max(f.stat().st_mtime for f in folder.glob(f"{PROJECT}*"))
-        entries.append({"id": key, "name": name, "kind": facts.get("modality"), "changed": changed})
+            facts = {"name": folder.name}
+        changed = max(f.stat().st_mtime for f in folder.glob(f"{PROJECT}*"))
+        entries.append({"id": key, "name": facts["name"], "kind": facts.get("modality"), "changed": changed})
     return sorted(entries, key=lambda entry: -float(entry["changed"]))

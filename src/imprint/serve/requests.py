@@ -20,22 +20,14 @@ from imprint.serve.workers import TaskFailedError
 
 Handler = Callable[[Project, Request, bytes], Any]
 """Takes the open project, a request and its body. Returns a response, or data that becomes JSON. Runs in a thread."""
-KILOBYTE, MEGABYTE = 1 << 10, 1 << 20
-LARGEST = {
-    "file": 32 * MEGABYTE,
-    "text": 256 * KILOBYTE,
-    "change": MEGABYTE,
-    "model": 512 * MEGABYTE,
-    "tasks": 512 * MEGABYTE,
-}
-"""Maximum size of a body of each kind, in bytes."""
-INPUT = "input"
-"""A body that is a file or a text, depending on the modality of the project."""
+LARGEST = {"file": 32 << 20, "text": 256 << 10, "change": 1 << 20, "model": 512 << 20, "tasks": 512 << 20}
+"""Maximum number of bytes in a body of each kind."""
+INPUT = "input"  # a body that is a file or a text, depending on the modality of the project
 AT_ONCE = 48  # maximum number of requests that hold an input in memory; the others wait
 THREADS = AT_ONCE + 16  # so that inputs, which wait for the backbone, leave threads to other requests
 IDLE = 10.0  # seconds without data after which an upload is aborted
 SLOWEST = 256 * 1024  # minimum average of bytes per second of an upload
-DEADLINE = 120.0  # seconds after which a request is answered with an error
+DEADLINE = 120.0  # seconds after which a request is answered with an error; its thread must not wait longer either
 UPLOAD_DEADLINE = 3600.0  # of a model file; `_body` limits the upload itself
 REASONS = {404: "There is nothing at this address.", 405: "This address does not accept that method."}
 
@@ -58,8 +50,8 @@ class Endpoints:
                 _check_address(request)
                 async with asyncio.timeout(deadline), self._inputs if kind == INPUT else nullcontext():
                     content = await _body(request, carried) if kind else b""
-                    running = asyncio.get_running_loop().run_in_executor
-                    result = await running(self._threads, handle, project, request, content)
+                    run = asyncio.get_running_loop().run_in_executor
+                    result = await run(self._threads, handle, project, request, content)
                 return result if isinstance(result, Response) else JSONResponse(result)
             except Exception as e:  # the top level of a request
                 return refusal(e)
@@ -70,13 +62,11 @@ class Endpoints:
 async def _body(request: Request, kind: str) -> bytes:
     """The complete body; refused as soon as it is too large or too slow."""
     limit, name = LARGEST[kind], request.query_params.get("name", "")[:120] or f"This {kind}"
-    shown = f"{limit // MEGABYTE} MB" if limit >= MEGABYTE else f"{limit // KILOBYTE} kB"
+    shown = f"{limit >> 20} MB" if limit >> 20 else f"{limit >> 10} kB"
     too_large = HTTPException(413, f"{name} is too large: the maximum size of a {kind} is {shown}.")
     stated = request.headers.get("content-length", "0")
     if request.headers.get("content-type", "").startswith("multipart/"):
-        raise HTTPException(
-            415, "A form cannot be read: send the file itself as the body, as with curl --data-binary @FILE (not -F)."
-        )
+        raise HTTPException(415, "A form cannot be read: send the file as the body, as with curl --data-binary @FILE.")
     if not stated.isdecimal() or int(stated) > limit:
         raise too_large
     content, parts = bytearray(), request.stream()

@@ -10,41 +10,34 @@ from typing import Any
 import uvicorn
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
-from starlette.responses import FileResponse, Response
+from starlette.responses import FileResponse
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from imprint.core.errors import FileError, ImprintError, ParameterError
+from imprint.core.errors import FileError, ImprintError
 from imprint.serve import api
 from imprint.serve.label_studio import LabelStudio
 from imprint.serve.projects import Projects
 from imprint.serve.requests import Endpoints, refusal
 from imprint.serve.security import ANY_HOST, Guard, token_of
 
+Announce = Callable[[str], object]
 PORT, TRIES = 8470, 20
 STATIC = Path(__file__).parent / "static"
-HEADER_SECONDS = 15.0
-"""Time in which the header of a request must be complete."""
+HEADER_SECONDS = 15.0  # time in which the header of a request must be complete
 mimetypes.add_type("text/javascript", ".js")  # the registry of Windows may state a type that browsers refuse
 
 
 def application(projects: Projects, token: str, port: int, host: str = "127.0.0.1", tls: bool = False) -> Guard:
     """The whole server as an ASGI application."""
     endpoints = Endpoints(projects)
-    routes = [Route("/", _index), Mount("/static", StaticFiles(directory=STATIC)), *api.routes(endpoints)]
+    page = Route("/", lambda request: FileResponse(STATIC / "index.html"))
+    routes = [page, Mount("/static", StaticFiles(directory=STATIC)), *api.routes(endpoints)]
     if projects.label_studio:
-        routes += LabelStudio.from_environment(projects.project).routes(endpoints, f"/label-studio/{token}")
-    return Guard(Starlette(routes=routes, exception_handlers={HTTPException: _refusal}), token, port, host, tls)
-
-
-async def _index(request: Request) -> Response:
-    return FileResponse(STATIC / "index.html")
-
-
-async def _refusal(request: Request, error: Exception) -> Response:
-    return refusal(error)
+        routes += LabelStudio(projects.project).routes(endpoints, f"/label-studio/{token}")
+    handlers = {HTTPException: lambda request, error: refusal(error)}
+    return Guard(Starlette(routes=routes, exception_handlers=handlers), token, port, host, tls)
 
 
 def bound(host: str, port: int | None) -> socket.socket:
@@ -55,9 +48,7 @@ def bound(host: str, port: int | None) -> socket.socket:
             return socket.create_server((host, number), family=family, backlog=512)
         except OSError as e:
             failed = e
-    raise ImprintError(
-        f"Cannot listen on {host}, port {number}: {failed.strerror or failed}; choose another with --port."
-    )
+    raise ImprintError(f"Cannot listen on {host}, port {number}: {failed.strerror or failed}; choose another --port.")
 
 
 class TimedProtocol(H11Protocol):
@@ -104,28 +95,21 @@ def configured(app: Guard, certificate: Path | None = None, key: Path | None = N
     )
 
 
-def serve(
-    projects: Projects,
-    listening: socket.socket,
-    host: str,
-    ready: Callable[[str], object],
-    certificate: Path | None = None,
-    key: Path | None = None,
-) -> None:
-    """Answer requests until Ctrl-C. `ready` is called with the address to open, which includes the token."""
+def serve(projects: Projects, listening: socket.socket, host: str, announce: Announce, *tls: Path) -> None:
+    """Answer requests until Ctrl-C; `tls` are the PEM files of a certificate and its key.
+
+    `announce` is called with the address to open, which includes the token.
+    """
     try:
-        tls, port = certificate is not None, listening.getsockname()[1]
-        if tls and key is None:
-            raise ParameterError("--certificate needs --key as well.")
-        token = token_of(projects.first)
-        config = configured(application(projects, token, port, host, tls), certificate, key)
+        token, port = token_of(projects.first), listening.getsockname()[1]
+        config = configured(application(projects, token, port, host, bool(tls)), *tls)
         try:
             config.load()
         except OSError as e:
-            problem = f"must be a PEM certificate and its key: {e.strerror or e}"
-            raise FileError(f"{certificate} and {key} {problem}.") from None
+            files = " and ".join(map(str, tls))
+            raise FileError(f"{files} must be a PEM certificate and its key: {e.strerror or e}.") from None
         name = socket.gethostname() if host in ANY_HOST else f"[{host}]" if ":" in host else host
-        ready(f"http{'s' if tls else ''}://{name}:{port}/?token={token}")
+        announce(f"http{'s' if tls else ''}://{name}:{port}/?token={token}")
         uvicorn.Server(config).run(sockets=[listening])
     finally:
         projects.project.close()

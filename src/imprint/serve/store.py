@@ -41,11 +41,6 @@ def facts_of(folder: Path) -> dict[str, str]:
         return store.facts()
 
 
-def project_name(folder: Path, facts: Mapping[str, str]) -> str:
-    """The name of a project if one is stored, else that of its folder without the digest."""
-    return facts.get("name") or re.sub(r"-[0-9a-f]{12}$", "", folder.name)
-
-
 def copy_project(folder: Path, target: Path) -> None:
     """Copy a project with its embeddings; it may be open."""
     target.mkdir(parents=True, mode=0o700)
@@ -120,12 +115,13 @@ class ProjectStore:
         return rows[0][0] if rows else None
 
     def facts(self) -> dict[str, str]:
-        """The stored facts about the project."""
+        """The stored facts about the project. Without a name, it has that of its folder, without the digest."""
         rows = self._database.execute("SELECT * FROM facts")
         for row in rows:
             if not is_intact(row):
                 raise self._database.damaged(f"the fact {row[0]!r}")
-        return {str(row[0]): str(row[1]) for row in rows}
+        name = re.sub(r"-[0-9a-f]{12}$", "", self.path.parent.name)
+        return {"name": name, **{str(row[0]): str(row[1]) for row in rows}}
 
     def state(self, facts: Mapping[str, str]) -> None:
         """Store facts about the project."""

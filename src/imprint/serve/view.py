@@ -21,31 +21,34 @@ from imprint.serve.evaluation import ModelEvaluation
 from imprint.serve.export import picture_input
 from imprint.serve.labelled import LabelledSet
 from imprint.serve.project import Project
-from imprint.serve.store import project_name
 from imprint.tags import TagHead
 
 MOST_LISTED = 60
-FEW = 5
-"""Classes with fewer items are the first to need more."""
+FEW = 5  # classes with fewer items are the first to need more
 GOOD_RECALL = 0.9
 SIDE = 480  # longest side, in pixels, of a picture that is classified
 QUALITY = 85
 
 
+def classes(project: Project) -> list[dict[str, Any]]:
+    """The classes with their items."""
+    labelled = project.history.labelled
+    return [
+        {
+            "label": label,
+            "items": [[i.id, i.text or i.name, i.digest[:8], i.held_out, i.text is not None] for i in items],
+            "opened": labelled.classes[label] is not None,
+        }
+        for label, items in labelled.by_class().items()
+    ]
+
+
 def state(project: Project) -> dict[str, Any]:
     """The classes with their items, and what the page needs to know about the project."""
     history, modality = project.history, project.modality
-    classes = [
-        {
-            "label": label,
-            "opened": history.labelled.classes[label] is not None,
-            "items": [[i.id, i.text or i.name, i.digest[:8], i.held_out, i.text is not None] for i in items],
-        }
-        for label, items in history.labelled.by_class().items()
-    ]
     return {
         "project": project.folder.name,
-        "name": project_name(project.folder, project.store.facts()),
+        "name": project.store.facts()["name"],
         "input": picture_input(project.backbone),
         "revision": history.revision,
         "modality": modality.name,
@@ -56,7 +59,7 @@ def state(project: Project) -> dict[str, Any]:
         "backbone": project.backbone.record.name,
         "undo": bool(history.done),
         "redo": bool(history.undone),
-        "classes": classes,
+        "classes": classes(project),
     }
 
 
@@ -64,17 +67,17 @@ def evaluated(evaluation: ModelEvaluation, labelled: LabelledSet) -> dict[str, A
     """What the page shows under Evaluate."""
     model, calibration, held_out = evaluation.model, evaluation.calibration, evaluation.held_out
     common: dict[str, Any] = {
-        "revision": evaluation.history.revision,
+        "revision": model.history.revision,
         "calibrated": calibration is not None,
         "duplicates": [list(group) for group in evaluation.duplicates[:MOST_LISTED]],
-        "held_out": _measured(held_out.evaluation(evaluation.tree), labelled) if held_out else None,
+        "held_out": _measured(held_out.evaluation(model.basis.flat), labelled) if held_out else None,
     }
-    if model is not None and model.tags is not None:
+    if model.tags is not None:
         return {**common, **_tag_figures(model.tags, any(item.held_out for item in labelled.items.values()))}
     predicted = evaluation.cross_validated()
     if predicted is None or calibration is None or evaluation.folds is None:
         return {**common, "ready": False, "reason": evaluation.why_uncalibrated, "advice": _advice(labelled, None)}
-    result = predicted.evaluation(evaluation.tree)
+    result = predicted.evaluation(model.basis.flat)
     return {
         **common,
         **_measured(result, labelled),
@@ -123,8 +126,9 @@ def _mistake(id: int, label: str, predicted: str, probability: float) -> dict[st
 def _tag_figures(head: TagHead, any_held_out: bool) -> dict[str, Any]:
     """The leave-one-out results of a model of tags, and whether there are held-out items, which are not evaluated."""
     calibration, rows = head.calibration, head.rows_per_class
-    per_label = zip(map(str, head.labels), rows.tolist(), calibration.average_precision, calibration.f1)
-    present = rows > 0
+    precision, f1, present = calibration.average_precision, calibration.f1, rows > 0
+    per_label = zip(map(str, head.labels), map(round, rows.tolist()), precision.tolist(), f1.tolist())
+    names = ("label", "rows", "average_precision", "f1")
     return {
         "ready": True,
         "calibrated": True,
@@ -132,12 +136,9 @@ def _tag_figures(head: TagHead, any_held_out: bool) -> dict[str, Any]:
         "accuracy": calibration.expected_accuracy,
         "interval": list(calibration.expected_interval),
         "tags": {
-            "mean_average_precision": float(calibration.average_precision[present].mean()),
-            "macro_f1": float(calibration.f1[present].mean()),
-            "per_label": [
-                {"label": label, "rows": round(n), "average_precision": float(precision), "f1": float(f1)}
-                for label, n, precision, f1 in per_label
-            ],
+            "mean_average_precision": float(precision[present].mean()),
+            "macro_f1": float(f1[present].mean()),
+            "per_label": [dict(zip(names, one)) for one in per_label],
             "held_out_ignored": any_held_out,
         },
         "advice": [],

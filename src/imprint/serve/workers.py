@@ -1,26 +1,21 @@
-"""Supervised threads, and the thread that embeds. A failing task fails alone, and its thread continues."""
+"""Supervised threads: a failing task fails alone, and its thread continues."""
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from queue import SimpleQueue
 from threading import Thread
-from typing import Any, Generic, TypeVar
+from typing import Any
 
-from imprint.backbones import Backbone
-from imprint.core.errors import ImprintError, UnreadableInput
-from imprint.core.types import Array
-from imprint.embeddings.pipeline import BATCH_SIZE, embed_checked
-from imprint.modalities import modality
+from imprint.core.errors import ImprintError
 
-TaskT = TypeVar("TaskT")
-ResultT = TypeVar("ResultT")
+QueuedTask = tuple[Any, Future[Any]]
 
 
 class TaskFailedError(ImprintError):
     """A task ended in an unexpected error; later tasks are not affected."""
 
 
-class SupervisedThread(Generic[TaskT, ResultT]):
+class SupervisedThread:
     """Drains a queue in batches on one thread, in the order of arrival.
 
     `work` takes up to `most` tasks and returns a result or an error for each. It must have no effect if it raises: each
@@ -34,18 +29,18 @@ class SupervisedThread(Generic[TaskT, ResultT]):
     (0.25, 'The example thread failed: division by zero.', 1)
     """
 
-    def __init__(self, name: str, work: Callable[[list[TaskT]], Sequence[ResultT | Exception]], most: int):
+    def __init__(self, name: str, work: Callable[[list[Any]], Sequence[Any]], most: int):
         self.name, self._work, self._most = name, work, most
-        self._queue: SimpleQueue[tuple[TaskT, Future[ResultT]] | None] = SimpleQueue()  # None: stop
-        self._batch: list[tuple[TaskT, Future[ResultT]]] = []
+        self._queue: SimpleQueue[QueuedTask | None] = SimpleQueue()  # None: stop
+        self._batch: list[QueuedTask] = []
         self._failures, self._restarts, self._closed = 0, 0, False
         self.error: str | None = None
         """The message of the last failure; None after a batch has succeeded."""
         self._start()
 
-    def submit(self, task: TaskT) -> "Future[ResultT]":
+    def submit(self, task: Any) -> "Future[Any]":
         """Queue a task; its future can be cancelled until it is started."""
-        future: Future[ResultT] = Future()
+        future: Future[Any] = Future()
         if self._closed:
             future.set_exception(TaskFailedError("This project was closed; reload the page."))
         else:
@@ -91,8 +86,7 @@ class SupervisedThread(Generic[TaskT, ResultT]):
                 self._batch.append(queued)
         return bool(self._batch)
 
-    def _do(self, batch: list[tuple[TaskT, "Future[ResultT]"]]) -> None:
-        outcomes: Sequence[ResultT | Exception]
+    def _do(self, batch: list[QueuedTask]) -> None:
         try:
             outcomes = self._work([task for task, _ in batch])
             self.error = None
@@ -118,35 +112,3 @@ def _sentence(error: BaseException) -> str:
     """The first line of an error's message, or its type if there is none."""
     lines = str(error).strip().splitlines()
     return (lines[0].strip() if lines else type(error).__name__).rstrip(".")[:300]
-
-
-class BatchingEmbedder:
-    """A backbone that any thread may use.
-
-    The calling thread decodes its input. Whenever the backbone is free, it embeds all inputs that are ready, up to 64,
-    in one batch: a single input does not wait, and many are fast.
-    """
-
-    def __init__(self, backbone: Backbone):
-        self.backbone, self._modality = backbone, modality(backbone.modality)
-        self.thread: SupervisedThread[tuple[Any, str], Array] = SupervisedThread("embed", self._embed, BATCH_SIZE)
-
-    def submit(self, raw: bytes, name: str) -> "Future[Array]":
-        """Decode an input now, and queue it to be embedded.  # (d,)"""
-        try:
-            prepared = self.backbone.prepare(self._modality.read(raw))
-        except UnreadableInput as e:
-            raise UnreadableInput(name, e.reason) from None
-        return self.thread.submit((prepared, name))
-
-    def submit_name(self, words: str) -> "Future[Array]":
-        """Queue the name or description of a class to be embedded.  # (d,)"""
-        return self.thread.submit((None, words))
-
-    def _embed(self, batch: list[tuple[Any, str]]) -> Sequence[Array | Exception]:
-        rows = {i: self.backbone.embed_names([words])[0] for i, (item, words) in enumerate(batch) if item is None}
-        inputs = [i for i in range(len(batch)) if i not in rows]
-        if inputs:
-            prepared, names = zip(*(batch[i] for i in inputs))
-            rows |= zip(inputs, embed_checked(self.backbone, prepared, names))
-        return [rows[i] for i in range(len(batch))]

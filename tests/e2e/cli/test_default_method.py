@@ -3,7 +3,7 @@
 from imprint import ImprintClassifier, Imprinter, recipe
 from imprint.core.component import DEFAULT
 from imprint.method import Method
-from imprint.serve.start import opened
+from imprint.serve.projects import opened
 
 
 def test_five_entry_points_use_the_same_method_and_seed(imprint, paint, tmp_path):

@@ -39,3 +39,11 @@ def test_files_that_are_no_certificate_are_refused_in_a_sentence(serving, certif
         serving("--backbone", "raw", "--host", "0.0.0.0", *files),
     ):
         pass
+
+
+def test_a_certificate_without_its_key_is_refused_in_a_sentence(serving, certificate):
+    with (
+        pytest.raises(AssertionError, match="--certificate and --key are needed together"),
+        serving("--backbone", "raw", "--certificate", certificate[0]),
+    ):
+        pass

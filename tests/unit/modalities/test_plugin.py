@@ -152,9 +152,8 @@ def test_it_is_served(swatches, tmp_path):
     pytest.importorskip("starlette")
     import uvicorn
 
-    from imprint.serve.projects import Projects
+    from imprint.serve.projects import Projects, started
     from imprint.serve.server import application, bound, configured
-    from imprint.serve.start import started
 
     (swatches / "red" / "bad.swatch").write_text("300 0 0")
     project, unreadable = started(swatches, tmp_path / "project")

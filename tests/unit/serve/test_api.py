@@ -193,19 +193,19 @@ def test_open_pages_hear_of_changes(labelled):
 
 def test_an_event_follows_an_alarm_and_every_heartbeat(project, monkeypatch):
     monkeypatch.setattr(api, "HEARTBEAT", 0.1)
-    project.drift = SimpleNamespace(alarm=None)
+    project.drift = SimpleNamespace(monitor=SimpleNamespace(alarm=None))
 
     async def collect():
         stream = api.events(project)
         received = [await anext(stream), await anext(stream)]
-        project.drift.alarm = "these inputs look unlike the training data"
+        project.drift.monitor.alarm = "these inputs look unlike the training data"
         while received[-1] == received[0]:
             received.append(await anext(stream))
         return [json.loads(event.removeprefix("data: "))["alarm"] for event in received]
 
     alarms = asyncio.run(asyncio.wait_for(collect(), 20))
     assert alarms[:2] == [None, None]
-    assert alarms[-1] == project.drift.alarm
+    assert alarms[-1] == project.drift.monitor.alarm
 
 
 def test_a_class_that_cannot_name_a_folder_is_refused_with_what_to_do(client, tmp_path):

@@ -11,6 +11,7 @@ from sklearn.datasets import load_digits
 
 from imprint import Imprinter, backbones
 from imprint.cli import main
+from imprint.core.errors import FileError
 from imprint.serve.project import Project
 
 from .conftest import METHOD, PARTS, picture
@@ -93,7 +94,7 @@ def test_after_an_example_is_added_the_model_is_calibrated_again_from_all_that_i
     assert_same(client, model.add(([again], ["top"])))
     for entry in ({"do": "rename", "label": "top", "to": "upper"}, {"do": "drop", "label": "bottom"}, {"do": "undo"}):
         assert client.change(**entry)[0] == 200
-        assert project.evaluated().result(60).history.revision == project.history.revision
+        assert project.evaluated().result(60).model.history.revision == project.history.revision
     assert {reply["calibrated"] for reply in answers(client)} == {True}
     client.add("third", 5, 1)
     (reply,) = client.json("POST", "/api/predict?unknown=0.5", NEW[0])[1]
@@ -173,6 +174,17 @@ def test_a_model_with_pictures_of_any_name_is_explained(project, client, tmp_pat
         (None, name) for names in document["pictures"] for name in names
     }
     assert client.ask("GET", "/api/export/model.imprint")[0] == 200
+
+
+def test_a_project_with_an_imported_model_refuses_another_backbone_in_a_sentence(project, client, tmp_path):
+    client.json("POST", "/api/import?name=a.imprint", saved(fitted(), tmp_path / "a.imprint"))
+    project.close()
+    again = Project(project.folder, "tinynet", backbones.load("tinynet"), METHOD)
+    try:
+        with pytest.raises(FileError, match="fitted with the backbone raw, and this page runs with tinynet"):
+            again.model()
+    finally:
+        again.close()
 
 
 def test_a_restarted_project_with_an_imported_model_answers_as_before(project, client, tmp_path):

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from imprint.core.errors import ImprintError, ParameterError
 from imprint.head import Head
 from imprint.method import Method
-from imprint.serve.labelled import History, changed_labels, replayed
-from imprint.serve.model import ModelBasis, ServedModel, refitted
-from imprint.serve.start import started
+from imprint.serve.labelled import History
+from imprint.serve.model import ModelBasis, ServedModel, changed_labels, refitted
+from imprint.serve.projects import started
 
 METHOD = Method.of(norm_pre="l2", generator="kmeans(k=3)", norm_post="none", norm_inf="l2", aggregator="kernel")
 BASIS = ModelBasis(METHOD)
@@ -77,7 +77,7 @@ def test_the_model_is_that_of_a_fresh_fit_of_what_is_there(entries):
 @given(st.lists(ENTRY, max_size=25))
 def test_replaying_gives_the_same_and_undoing_leads_back_to_nothing(entries):
     done, seen, _ = walked(entries)
-    history = replayed(done)
+    history = History().replayed(done)
     assert history == seen[-1]
     assert list(history.labelled.items) == sorted(history.labelled.items)
     states = [history.labelled]
@@ -116,7 +116,7 @@ def test_a_change_after_an_undo_ends_what_can_be_redone():
     history = History()
     for entry in entries:
         history = history.after(entry)
-    assert replayed(entries) == history
+    assert History().replayed(entries) == history
     with pytest.raises(ParameterError, match="nothing to redo"):
         history.after({"do": "redo"})
 

@@ -5,11 +5,12 @@ import time
 import pytest
 
 from imprint import backbones
-from imprint.serve import projects, start
+from imprint.core.errors import FileError
+from imprint.serve import projects
 from imprint.serve.project import Project
 from imprint.serve.store import ProjectStore
 
-from .conftest import METHOD, picture
+from .conftest import METHOD, Client, picture, serving
 
 
 @pytest.fixture(autouse=True)
@@ -68,6 +69,12 @@ def test_wrong_requests_are_refused_in_one_sentence(client):
         assert (status, words in reply["error"]) == (400, True), reply
 
 
+def test_a_server_for_label_studio_keeps_its_project(project):
+    with serving(project, label_studio=True) as port:
+        status, reply = Client(port, "secret").json("POST", "/api/projects", {"do": "create", "name": "a"})
+    assert (status, "without --label-studio" in reply["error"]) == (400, True)
+
+
 def test_a_deleted_project_is_removed_after_a_month(client, tmp_path, monkeypatch):
     do(client, "create", name="first")
     do(client, "create", name="second")
@@ -83,7 +90,7 @@ def test_a_project_that_another_process_has_open_is_left_alone(client, tmp_path)
     do(client, "create", name="first")
     do(client, "create", name="second")
     first = listed(client)["first"]["id"]
-    other = start.opened(tmp_path / "home" / "serve" / first)
+    other = projects.opened(tmp_path / "home" / "serve" / first)
     for kind in ("open", "delete"):
         status, reply = client.json("POST", "/api/projects", {"do": kind, "id": first})
         assert (status, "in use" in reply["error"]) == (400, True)
@@ -97,11 +104,11 @@ def test_a_project_of_an_earlier_version_opens_and_keeps_its_network_and_recipe(
     old.add(picture(1), old.embed(picture(1), "1").result(), "top", "1.png").result()
     old.close()
     for backbone, recipe in (("raw", "qi2018"), (None, None)):
-        project, _ = start.started(None, backbone=backbone, recipe=recipe)
+        project, _ = projects.started(None, backbone=backbone, recipe=recipe)
         assert (project.folder, project.spec, len(project.history.labelled.items)) == (folder, "raw", 1)
         assert project.model().basis.method.generator.__class__.__name__ == "Mean"
         project.close()
-    texts, _ = start.started(None, backbone="minilm")
+    texts, _ = projects.started(None, backbone="minilm")
     assert texts.folder.name == "project-text", "texts and pictures do not share a project"
     texts.close()
 
@@ -112,5 +119,5 @@ def test_a_project_names_no_network_that_must_be_downloaded(tmp_path):
     store = ProjectStore(folder)
     store.state({"backbone": "timm:vit"})
     store.close()
-    with pytest.raises(start.FileError, match="--backbone timm:vit"):
-        start.opened(folder)
+    with pytest.raises(FileError, match="--backbone timm:vit"):
+        projects.opened(folder)

@@ -88,6 +88,14 @@ def test_path_tricks_find_nothing(client, path):
     assert b"import" not in raw
 
 
+def test_browsers_ask_again_for_the_files_of_the_page_and_get_them_once(client):
+    status, headers, raw = client.ask("GET", "/static/main.js")
+    assert (status, headers["cache-control"]) == (200, "no-cache")
+    assert headers["content-type"].startswith("text/javascript")
+    assert raw
+    assert client.ask("GET", "/static/main.js", **{"If-None-Match": headers["etag"]})[0] == 304
+
+
 def test_names_and_labels_stay_inside(client, project):
     assert client.json("POST", "/api/items?label=..&name=x.png", b"")[0] == 400
     assert client.json("POST", "/api/items?label=cat&name=..%2F..%2Fevil%00.png", _png())[0] == 201

@@ -12,7 +12,7 @@ import pytest
 from imprint import backbones
 from imprint.core.errors import FileError
 from imprint.serve.project import Project
-from imprint.serve.store import CACHE, MARK, PROJECT, ProjectCache, ProjectStore, digest_of
+from imprint.serve.store import CACHE, MARK, PROJECT, ProjectCache, ProjectStore, digest_of, facts_of
 from imprint.serve.view import preview
 
 from .conftest import METHOD, picture
@@ -135,6 +135,15 @@ def test_a_full_disk_is_one_sentence_and_what_was_written_stays(tmp_path):
     store.commit(ENTRIES[2:3], {})
     store.close()
     assert entries_of(tmp_path) == [ENTRIES[0], ENTRIES[2]]
+
+
+def test_a_damaged_fact_is_refused(tmp_path):
+    store = opened(tmp_path)
+    store.state({"backbone": "raw", "name": "birds"})
+    store._database.execute("UPDATE facts SET value = 'tinynet' WHERE name = 'backbone'")
+    store.close()
+    with pytest.raises(FileError, match=r"the fact 'backbone' is damaged; put back a copy"):
+        facts_of(tmp_path)
 
 
 # What can be computed again

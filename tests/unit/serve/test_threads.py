@@ -3,13 +3,13 @@
 import ctypes
 import threading
 import time
-from concurrent.futures import CancelledError, Future
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 
 import numpy as np
 import pytest
 
 from imprint.core.errors import ParameterError, UnreadableInput
-from imprint.serve import requests
+from imprint.serve import api, requests
 from imprint.serve.workers import SupervisedThread, TaskFailedError
 
 from .conftest import picture
@@ -38,7 +38,7 @@ def failing(error, times=1):
 
 
 def thread_of(project, name):
-    threads = {"commit": project._committer, "embed": project._embedder.thread, "evaluate": project.evaluator.thread}
+    threads = {"commit": project._committer, "embed": project._embedder, "evaluate": project.evaluator.thread}
     return threads[name]
 
 
@@ -103,6 +103,31 @@ def test_a_thread_that_is_gone_is_replaced(ready, project, name):
     health = ready.json("GET", "/api/health")[1]["threads"][name]
     assert health["alive"]
     assert health["restarts"] >= 1
+
+
+def test_tasks_that_a_killed_thread_had_taken_fail_and_those_in_the_queue_are_done():
+    killed, taken = threading.Event(), threading.Event()
+
+    def work(tasks):
+        if not killed.is_set():
+            taken.set()
+            killed.wait(20)
+            raise SystemExit
+        return tasks
+
+    thread = SupervisedThread("example", work, 2)
+    first = thread.submit(0)
+    assert taken.wait(20)
+    others = [thread.submit(i) for i in (1, 2, 3)]
+    killed.set()
+    with pytest.raises(TaskFailedError, match=r"^The example thread stopped \(SystemExit\); try again\.$"):
+        first.result(20)
+    assert [future.result(20) for future in others] == [1, 2, 3]
+    assert thread.status() == {"alive": True, "failures": 1, "restarts": 1}
+    thread.close()
+    assert not thread.status()["alive"]
+    with pytest.raises(TaskFailedError, match="closed; reload the page"):
+        thread.submit(4).result(20)
 
 
 def test_a_bad_input_fails_alone_in_its_batch(client, project, monkeypatch):
@@ -184,7 +209,7 @@ def test_a_class_dropped_while_the_model_is_evaluated_does_no_harm(ready, projec
     for entry in ({"do": "drop", "label": "top"}, {"do": "undo"}, {"do": "drop", "label": "third"}):
         assert ready.change(**entry)[0] == 200
     dropped.set()
-    assert project.evaluated().result(60).history.revision == project.history.revision
+    assert project.evaluated().result(60).model.history.revision == project.history.revision
     assert project.threads()["evaluate"]["failures"] == 0
 
 
@@ -208,6 +233,24 @@ def test_requests_have_a_deadline(ready, project, monkeypatch):
     go.set()
     monkeypatch.undo()
     assert ready.json("POST", "/api/predict", picture(991))[0] == 200
+
+
+def test_requests_that_timed_out_leave_their_threads_to_others(ready, project, monkeypatch):
+    for module in (requests, api):
+        monkeypatch.setattr(module, "DEADLINE", 0.3)
+    go = threading.Event()
+    patched(project, "embed", lambda original: lambda tasks: (go.wait(60), original(tasks))[1])
+    try:
+        for first in range(0, 2 * requests.THREADS, 32):
+            with ThreadPoolExecutor(32) as pool:
+                asked = pool.map(
+                    lambda i: ready.json("POST", "/api/predict", picture(1000 + i)), range(first, first + 32)
+                )
+            assert {status for status, _ in asked} == {503}
+        monkeypatch.setattr(requests, "DEADLINE", 20)
+        assert ready.json("GET", "/api/state")[0] == 200
+    finally:
+        go.set()
 
 
 def test_expected_errors_are_not_failures_of_a_thread(ready, project):

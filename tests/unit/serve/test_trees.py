@@ -1,6 +1,7 @@
 """A tree of classes on the page: labels with a slash, predictions, evaluation, forgetting, export and import."""
 
 import io
+import re
 import zipfile
 
 import numpy as np
@@ -10,8 +11,8 @@ from PIL import Image
 from imprint import Imprinter
 from imprint.core.errors import ParameterError
 from imprint.serve.export import exported
-from imprint.serve.labels import clean_label
-from imprint.serve.start import started
+from imprint.serve.labelled import clean_label
+from imprint.serve.projects import started
 
 from .conftest import picture
 
@@ -108,6 +109,11 @@ def test_an_imported_flat_model_stays_flat(tree, project, tmp_path):
     again = exported(project, project.evaluated().result())
     again.save(tmp_path / "again.imprint")
     assert Imprinter.load(tmp_path / "again.imprint").tree.depth == 1
+    held_out = "/api/items?label=animal%2Fcat&name=x.png&held_out"
+    assert tree.json("POST", held_out, spot(4, 10, 99))[0] == 201  # a dog: the model predicts its sibling
+    page = tree.ask("GET", "/api/export/evaluation.html")[2]
+    assert b"Held-out examples" in page
+    assert re.search(rb"\"levels\": *\[\]", page)
 
 
 @pytest.mark.parametrize("bad", ["../../x", "animal//cat", "/cat", "animal/.cat", "a:b"])

@@ -11,6 +11,7 @@ from pathlib import Path
 from typer import Argument, Option
 
 from imprint.cli import files, options, terminal
+from imprint.core.errors import ParameterError
 from imprint.core.extras import installed, missing
 
 
@@ -37,11 +38,12 @@ def command(
 ) -> None:
     if not installed("serve"):
         raise missing("serve", "imprint serve needs starlette and uvicorn")
-    from imprint.serve.projects import Projects
+    from imprint.serve.projects import Projects, started
     from imprint.serve.security import is_loopback
     from imprint.serve.server import bound, serve
-    from imprint.serve.start import started
 
+    if (certificate is None) != (key is None):
+        raise ParameterError("--certificate and --key are needed together.")
     listening = bound(host, port)
     if not is_loopback(host) and certificate is None:
         terminal.note(
@@ -55,7 +57,7 @@ def command(
     for sentence in sentences[: terminal.MOST_NAMED]:
         terminal.note(sentence)
     announce = partial(_announce, folder=project.folder, open_browser=open_browser, label_studio=label_studio)
-    serve(Projects(project, label_studio), listening, host, announce, certificate, key)
+    serve(Projects(project, label_studio), listening, host, announce, *filter(None, (certificate, key)))
 
 
 def _announce(address: str, folder: Path, open_browser: bool, label_studio: bool) -> None:

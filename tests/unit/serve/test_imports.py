@@ -6,8 +6,9 @@ import threading
 import pytest
 
 from imprint import Imprinter
-from imprint.serve import start
-from imprint.serve.start import started
+from imprint.serve import imports
+from imprint.serve.project import Project
+from imprint.serve.projects import started
 
 from .conftest import picture
 
@@ -35,15 +36,15 @@ def begin(photos, tmp_path):
 
 def test_an_import_that_was_interrupted_goes_on(photos, tmp_path, monkeypatch):
     calls = iter(range(100))
-    add = start.Project.add
+    add = Project.add
 
     def dying(self, *arguments):
         if next(calls) == 5:
             raise KeyboardInterrupt
         return add(self, *arguments)
 
-    monkeypatch.setattr(start, "AT_ONCE", 1)
-    monkeypatch.setattr(start.Project, "add", dying)
+    monkeypatch.setattr(imports, "AT_ONCE", 1)
+    monkeypatch.setattr(Project, "add", dying)
     with pytest.raises(KeyboardInterrupt):
         begin(photos, tmp_path)
     monkeypatch.undo()

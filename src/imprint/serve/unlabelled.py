@@ -1,0 +1,137 @@
+"""Inputs without a label, in memory only: the pool of the tab *Label next*, and the drift of classified inputs."""
+
+import logging
+import time
+from collections.abc import Callable
+from threading import Lock
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from imprint.active.drift import DriftMonitor, spoken_time
+from imprint.active.suggestions import PreparedPool
+from imprint.calibration import Calibration
+from imprint.core.errors import ParameterError
+from imprint.core.types import Array
+from imprint.imprinter import Embedded
+from imprint.imprinter.predictions import predictions
+from imprint.serve.store import digest_of
+
+if TYPE_CHECKING:
+    from imprint.serve.project import Project
+
+GROWTH = 1.2  # distances are computed again when the pool has grown by this factor
+SUSPICIOUS = 0.05  # p-value below which an input is stored, to be shown if there is an alarm
+MAX_STORED, MAX_SHOWN = 200, 24
+LOG = logging.getLogger("imprint.serve")
+
+
+class LabellingPool:
+    """Unlabelled inputs, the order in which to label them, and their most probable classes; any thread may use it.
+
+    The browser holds the files, and the server their embeddings. A label is sent like any other item.
+    """
+
+    def __init__(self, project: "Project"):
+        self.project = project
+        self._rows: dict[str, Array] = {}
+        self._skipped: set[str] = set()
+        self._digests: list[str] = []  # the inputs whose distances are prepared, in order
+        self._prepared: PreparedPool | None = None
+        self._lock = Lock()
+
+    def add(self, raw: bytes, row: Array) -> str:
+        """Add an input; returns its digest."""
+        digest = digest_of(raw)
+        self.project.rows.keep(digest, row)
+        with self._lock:
+            self._rows.setdefault(digest, row)
+        return digest
+
+    def skip(self, entry: dict[str, Any]) -> dict[str, int]:
+        """Leave the input with this `digest` out of the suggestions, or put it back where `skip` is false."""
+        digest = str(entry.get("digest"))
+        if digest not in self._rows:
+            raise ParameterError("skip: there is no such input in the pool; drop its folder again.")
+        (self._skipped.discard if entry.get("skip") is False else self._skipped.add)(digest)
+        return {"left": len(self.left())}
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def left(self) -> list[str]:
+        """The digests of inputs that are neither labelled nor skipped."""
+        done = {item.digest for item in self.project.history.labelled.items.values()} | self._skipped
+        return [digest for digest in list(self._rows) if digest not in done]
+
+    def suggest(self, n: int) -> list[dict[str, Any]]:
+        """The inputs to label next, each with the reason and its two most probable classes."""
+        left = set(self.left())
+        if not left:
+            return []
+        with self._lock:
+            grown = len(self._rows) > GROWTH * len(self._digests)
+            if self._prepared is None or grown or left.isdisjoint(self._digests):
+                self._digests, self._prepared = list(self._rows), PreparedPool(np.stack(list(self._rows.values())))
+            digests, excluded = self._digests, np.array([digest not in left for digest in self._digests])
+            chosen = self._prepared.suggest(n, self.project.model().head, excluded)
+        best = self.best([digests[i] for i in chosen], 2)
+        return [{"digest": digest, "reason": reason, "top": top} for (digest, top), reason in zip(best, chosen.reasons)]
+
+    def confident(self, probability: float) -> list[dict[str, Any]]:
+        """The inputs whose most probable class has at least this probability, the least probable first."""
+        best = [{"digest": digest, **top[0]} for digest, top in self.best(self.left(), 1) if top]
+        return sorted((one for one in best if one["probability"] >= probability), key=lambda one: one["probability"])
+
+    def best(self, digests: list[str], n: int) -> list[tuple[str, list[dict[str, Any]]]]:
+        """Each input with its `n` most probable classes; none if there is no model."""
+        head = self.project.calibrated_model().head
+        if head is None or not digests:
+            return [(digest, []) for digest in digests]
+        rows = Embedded(np.stack([self._rows[digest] for digest in digests]), digests, ())
+        return [(one["path"], one["top"]) for one in predictions(head, head.tree(), rows, top=n)]
+
+
+class ServedDrift:
+    """Evidence that the inputs of a server look unlike its training data; any thread may use it.
+
+    The evidence refers to one calibration: it starts again when the model changes.
+    """
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._restart(None)
+
+    def observe(self, calibration: Calibration, known: float, name: str, preview: Callable[[], str]) -> None:
+        """Add the p-value of one input to the evidence; `preview` is called only if the input may be shown."""
+        with self._lock:
+            if calibration is not self._calibration:
+                self._restart(calibration)
+            key = str(self.monitor.inputs + 1)
+            if known < SUSPICIOUS:
+                self._suspicious[key] = {"name": name, "preview": preview()}
+                for old in list(self._suspicious)[:-MAX_STORED]:
+                    del self._suspicious[old]
+            alarm = self.monitor.observe(known, key, spoken_time(time.time()))
+        if alarm:
+            LOG.warning("Drift: %s.", alarm)
+
+    def restart(self) -> dict[str, Any]:
+        """Discard the evidence; returns the state after that, as JSON."""
+        with self._lock:
+            self._restart(self._calibration)
+        return self.as_json()
+
+    def _restart(self, calibration: Calibration | None) -> None:
+        self._calibration = calibration
+        self.monitor = DriftMonitor.of_calibration(calibration) if calibration else DriftMonitor(0)
+        self._suspicious: dict[str, dict[str, str]] = {}  # the name and the preview, a data URL or a text
+
+    def as_json(self) -> dict[str, Any]:
+        """The alarm (or null), the evidence, and the inputs behind an alarm, the smallest p-value first."""
+        with self._lock:
+            monitor, stored = self.monitor, self._suspicious
+            shown = [one for one in monitor.unfamiliar if one.name in stored][:MAX_SHOWN] if monitor.alarm else []
+            unfamiliar = [{**stored[one.name], "known": one.p_value, "when": one.when} for one in shown]
+            counts = {"evidence": monitor.evidence, "inputs": monitor.inputs}
+            return {"alarm": monitor.alarm, **counts, "unfamiliar": unfamiliar}
