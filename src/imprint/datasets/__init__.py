@@ -31,7 +31,7 @@ __all__ = [
 
 
 def names() -> list[str]:
-    """The data sets that have a name.
+    """The names of all named data sets.
 
     >>> "digits" in names()
     True
@@ -40,7 +40,7 @@ def names() -> list[str]:
 
 
 class TableOptions(TypedDict, total=False):
-    """How a table is read: the columns of labels and of texts, and what separates several labels in a cell."""
+    """How a table is read: its columns of labels and of texts, and the separator of several labels in a cell."""
 
     label_column: str | None
     text_column: str | None
@@ -61,7 +61,7 @@ def load(
 
     - a folder per class, of pictures or of `.wav` sounds; or such folders in `train/` and `test/`. Nested folders are a
       tree: `animal/cat/` is the class `animal/cat`. `tree=False` makes each top folder one class, `tree=True` makes
-      sub-folders classes even if their names are numbers. With a list of classes, folders below one belong to it;
+      sub-folders classes even if their names are numbers. With a list of classes, folders below a class belong to it;
     - a table `.csv`, `.tsv`, `.jsonl` or `.parquet`, of texts (`text`, or `text_column`) or of embeddings (columns of
       numbers, or one column of lists), with `label` (or `label_column`); a folder may hold `train.csv` and `test.csv`;
     - tags, several labels per input: a table whose cells hold lists of labels, or labels separated by `separator`, or
@@ -119,8 +119,7 @@ def load(
 def _no_such_data(data: str | os.PathLike[str]) -> FileError | ParameterError:
     """The error for a path that does not exist; a word without a suffix may be a mistyped name."""
     text = os.fspath(data)
-    if not isinstance(data, str) or Path(text).suffix or os.path.basename(text) != text:
-        return FileError(f"There is no file or folder {text}.")
-    if difflib.get_close_matches(text, names(), 1):
+    may_be_name = isinstance(data, str) and not Path(text).suffix and os.path.basename(text) == text
+    if may_be_name and difflib.get_close_matches(text, names(), 1):
         return unknown("dataset", text, [*names(), "or a path"])
-    return FileError(f"There is no file or folder {text}, and no data set of that name.")
+    return FileError(f"There is no file or folder {text}{', and no data set of that name' * may_be_name}.")

@@ -74,7 +74,7 @@ def _download(source: PublishedFile, target: Path, progress: DownloadProgress | 
 
 
 def _problem(source: PublishedFile, path: Path) -> str | None:
-    """Why this is not the published file, if it is not."""
+    """Why a file is not the published one; None if it is."""
     algorithm, published = ("sha256", source.sha256) if source.sha256 else ("md5", source.md5)
     with open(path, "rb") as f:
         digest = hashlib.file_digest(f, lambda: hashlib.new(algorithm, usedforsecurity=False)).hexdigest()

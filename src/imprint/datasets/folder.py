@@ -185,9 +185,9 @@ def folder_labels(names: Sequence[str], tree: Nesting = None) -> tuple[list[str]
 
     A folder that holds files is a class, and so is everything below it. By default, sub-folders whose names have no
     letters belong to the folder above them, and folders of which none has two sub-folders are read as flat.
-    `tree=True` reads all of these as classes, and `tree=False` makes each top folder one class. Where `tree` holds the
+    `tree=True` reads all of these as classes, and `tree=False` makes each top folder one class. If `tree` holds the
     classes of a model, folders below one of them belong to it, folders below a node of its tree are new classes there,
-    and the others are read by default. If classes of the model are numbers below a node, so may these be.
+    and the others are read as by default. If classes of the model have such names without letters, folders may too.
 
     >>> folder_labels(["animal/cat/1.png", "animal/dog/1.png", "sky/2023/1.png"])[0]
     ['animal/cat', 'animal/dog', 'sky']

@@ -65,13 +65,13 @@ class Joined(list[Any]):
 class Split:
     """Inputs with their labels: `inputs[i]` belongs to the class `labels[i]` and is called `names[i]`.
 
-    An input is a picture (uint8, height x width, with or without 3 colours), a text, a `Sound`, or an embedding; all
-    embeddings are one float32 matrix. Pictures and sounds in folders are decoded on access and raise
-    `UnreadableInput` if they cannot be. Inputs without labels have `labels` of length 0 and no `classes`.
+    An input is a picture (uint8, height x width, or height x width x 3), a text, a sound (`samples`, `rate`), or a row
+    of one float32 matrix of embeddings. Files in folders are decoded on access, and raise `UnreadableInput` if that
+    fails. Inputs without labels have `labels` of length 0 and no `classes`.
     """
 
     inputs: Inputs
-    labels: Array  # (n,) int64 or str; (0,) where there are none
+    labels: Array  # (n,) int64 or str; (0,) if there are none
     names: Sequence[str]
     classes: tuple[Label, ...]
     modality: str  # `image`, `text`, `sound`, `embedding`, or that of a plug-in
@@ -102,7 +102,7 @@ class Split:
 
     @property
     def found(self) -> str:
-        """What the data are, in one line.
+        """A description of the data in one line.
 
         >>> Split(("a", "b"), np.array(["x", "y"]), ("0", "1"), ("x", "y"), "text", origin="mail.csv").found
         '2 texts of 2 classes (mail.csv)'
@@ -118,7 +118,7 @@ class Split:
 
     @property
     def captions(self) -> Sequence[str]:
-        """The names of the inputs, each followed by its text where the inputs are texts.
+        """The names of the inputs, each followed by its text if the inputs are texts.
 
         >>> Split(("I lost my card",), np.array(["lost"]), ("a.csv, row 2",), ("lost",), "text").captions
         ['a.csv, row 2: I lost my card']
@@ -177,9 +177,7 @@ def plain_labels(values: Any) -> Array:
         if longest > LONGEST_LABEL:
             raise ParameterError(f"Labels must have at most {LONGEST_LABEL:,} characters, and one has {longest:,}.")
         return labels
-    raise ParameterError(
-        f"Labels must be a list of integers or of strings, not {labels.ndim}-dimensional {labels.dtype}."
-    )
+    raise ParameterError(f"Labels must be a list of integers or strings, not {labels.dtype} of shape {labels.shape}.")
 
 
 def classes_of(labels: Array) -> tuple[Label, ...]:

@@ -16,7 +16,7 @@ CLEAR = {"": False, "0": False, "1": True, "false": False, "true": True}
 
 
 def list_cell(names: Sequence[str], values: Sequence[Any]) -> str:
-    """The labels in several columns of a row, as one cell: a column of 0 and 1 is a label, else its cells are labels.
+    """The labels in several columns of a row, as one JSON list. A column of 0 and 1 is a label; other cells are labels.
 
     >>> list_cell(["joy", "love"], [1, "0"]), list_cell(["first", "second"], ["joy", None])
     ('["joy"]', '["joy"]')
@@ -33,7 +33,7 @@ def holds_lists(split: Split) -> bool:
 
 
 def with_tags(split: Split, separator: str) -> Split:
-    """The same inputs with tags: labels are split at the separator, and equal files of several folders are one."""
+    """The same inputs with tags: labels are split at the separator, and equal files in several folders are one input."""
     by_cell = {label: _split_cell(str(label), separator, split.origin) for label in split.classes}
     cells = [by_cell[label] for label in split.labels.tolist()]
     if isinstance(split.inputs, FileInputs):

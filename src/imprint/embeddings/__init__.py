@@ -1,4 +1,4 @@
-"""Embeddings: extracted in batches, stored memory-mapped by content, shared by processes."""
+"""Embeddings: computed in batches, in memory with a cache, or in memory-mapped stores."""
 
 from imprint.embeddings.embed import EmbeddedInputs, embed
 from imprint.embeddings.extract import extract

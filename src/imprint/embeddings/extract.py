@@ -60,10 +60,8 @@ def extract(
     n, labels, names = len(split.inputs), len(split.labels), len(split.names)
     job = EmbeddingJob(backbone, split, range(n), batch_size, workers).check("extract")
     if not n or labels != n or names != n:
-        raise ParameterError(
-            f"extract(split with {n} inputs, {labels} labels, {names} names): there must be at least one "
-            "input, and one label and one name for each."
-        )
+        rule = "there must be at least one input, and one label and one name for each"
+        raise ParameterError(f"extract(split with {n} inputs, {labels} labels, {names} names): {rule}.")
     root, key = store.store_folder(folder), store.embeddings_key(backbone.fingerprint, split.fingerprint)
     target, partial = root / key, root / f"{key}.partial"
     is_new = False

@@ -1,6 +1,6 @@
 """Packs: one `.npz` file with the embeddings of a training and a test split, as float32 or as bytes.
 
-A pack holds `train`, `train_labels`, `test`, `test_labels`. Where the rows are unsigned bytes it also holds
+A pack holds `train`, `train_labels`, `test`, `test_labels`. If the rows are unsigned bytes, it also holds
 `scale`, and perhaps `offset`, each one number or one per column: the embedding is `rows * scale + offset`.
 """
 
@@ -39,7 +39,7 @@ class Pack(NamedTuple):
 
 
 def read_pack(path: str | os.PathLike[str]) -> Pack:
-    """Read a pack; bytes become float32, in float32 arithmetic.
+    """Read a pack; rows of bytes are converted to float32, in float32 arithmetic.
 
     >>> import tempfile
     >>> X = np.float32([[0, 1], [0.5, -1]])
@@ -70,7 +70,7 @@ def _to_pack(path: Path, stored: dict[str, Array]) -> Pack:
 def write_pack(
     path: str | os.PathLike[str], X: Array, y: Array, X_test: Array, y_test: Array, *, as_bytes: bool = False
 ) -> None:
-    """Write a pack as float32, or `as_bytes`: smaller, with an error of at most half of a column's `scale`."""
+    """Write a pack as float32, or `as_bytes`: smaller, with a maximum error of half of a column's `scale`."""
     rows = {"train": np.asarray(X).astype("<f4"), "test": np.asarray(X_test).astype("<f4")}
     stored = rows | {"train_labels": np.asarray(y), "test_labels": np.asarray(y_test)}
     try:

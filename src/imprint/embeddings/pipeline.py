@@ -186,10 +186,8 @@ def embed_checked(backbone: Backbone, items: Sequence[Any], names: Sequence[str]
     """The embeddings of prepared inputs, refused unless they are finite float32 rows of the backbone's width."""
     rows = backbone.embed(np.stack(items) if isinstance(items[0], np.ndarray) else items)
     if rows.dtype != np.float32 or rows.shape != (len(items), backbone.width):
-        raise ImprintError(
-            f"{backbone.record.name} gave {rows.dtype} rows of shape {rows.shape}; "
-            f"they must be float32 of shape {(len(items), backbone.width)}."
-        )
+        rule = f"they must be float32 of shape {(len(items), backbone.width)}"
+        raise ImprintError(f"{backbone.record.name} gave {rows.dtype} rows of shape {rows.shape}; {rule}.")
     finite = np.isfinite(rows).all(axis=1)
     if not finite.all():
         raise ImprintError(f"The embedding of {names[int(np.argmin(finite))]} by {backbone.record.name} is not finite.")

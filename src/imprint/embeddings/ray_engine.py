@@ -1,4 +1,4 @@
-"""The pipeline on the nodes of a Ray cluster. Batches are independent: any node may compute one, and more than once."""
+"""The pipeline on the nodes of a Ray cluster. Batches are independent: any node may compute any of them, even twice."""
 
 import pickle
 import socket
@@ -91,9 +91,8 @@ def _pickled(ray: Any, backbone: Backbone) -> bytes:
     try:
         content: bytes = ray.cloudpickle.dumps(backbone)
     except (pickle.PicklingError, TypeError, AttributeError) as e:
-        raise ParameterError(
-            f"extract(engine='ray'): {backbone.record.name} cannot be sent to other machines ({e})."
-        ) from None
+        problem = f"{backbone.record.name} cannot be sent to other machines ({e})"
+        raise ParameterError(f"extract(engine='ray'): {problem}.") from None
     return content
 
 

@@ -53,9 +53,8 @@ class Image(Modality):
         if _is_picture(value):
             return np.asarray(value)
         what = f"{value.dtype} array of shape {value.shape}" if isinstance(value, np.ndarray) else type(value).__name__
-        raise ParameterError(
-            f"A picture must be a path, bytes, a Pillow image or a uint8 array (height, width[, 3]), not {what}."
-        )
+        forms = "a path, bytes, a Pillow image or a uint8 array (height, width[, 3])"
+        raise ParameterError(f"A picture must be {forms}, not {what}.")
 
     def recognises(self, value: Any) -> bool:
         is_file = isinstance(value, bytes) and not value.startswith(b"RIFF")
@@ -64,10 +63,8 @@ class Image(Modality):
     def listed(self, values: Any) -> Sequence[Any]:
         """An array (height, width, 3) is one picture, (n, height, width[, 3]) are several."""
         if isinstance(values, np.ndarray) and values.ndim < 3:
-            raise ParameterError(
-                f"Pictures in one array must be (n, height, width[, 3]), not of shape {values.shape}; "
-                "give one grey picture as a list: [picture]."
-            )
+            rule = f"Pictures in one array must be (n, height, width[, 3]), not of shape {values.shape}"
+            raise ParameterError(f"{rule}; give one grey picture as a list: [picture].")
         is_one = isinstance(values, np.ndarray) and values.ndim == 3 and values.shape[2] == 3 and values.size
         return [values] if is_one or hasattr(values, "getexif") else super().listed(values)
 

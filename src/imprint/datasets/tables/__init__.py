@@ -37,10 +37,6 @@ def table_suffix(path: str | Path) -> str | None:
     return max((s for s in SUFFIXES if name.endswith(s)), key=len, default=None)
 
 
-def _format(path: Path) -> str:
-    return table_suffix(path) or path.suffix.lower()
-
-
 def table_in(folder: Path, split: str) -> Path | None:
     """The table in a folder that is called `train` or `test`."""
     return next((path for suffix in SUFFIXES if (path := folder / f"{split}{suffix}").is_file()), None)
@@ -141,7 +137,7 @@ def _texts(path: Path, batch: TableBatch, column: str) -> list[str]:
 def read_batches(path: Path, columns: Sequence[str] | None = None) -> Iterator[TableBatch]:
     """The batches of a table; only the given `columns` are decoded."""
     with _explained(path):
-        yield from batches_of(path, _format(path), columns)
+        yield from batches_of(path, table_suffix(path) or path.suffix.lower(), columns)
 
 
 def read_rows(path: Path) -> Iterator[NumberedRow]:
@@ -155,7 +151,7 @@ def read_rows(path: Path) -> Iterator[NumberedRow]:
 def first_row(path: Path) -> NumberedRow:
     """The first row, with exactly the columns that it has."""
     with _explained(path):
-        row = next(ROW_READERS.get(_format(path), read_rows)(path), None)
+        row = next(ROW_READERS.get(table_suffix(path) or path.suffix.lower(), read_rows)(path), None)
     if row is None:
         raise FileError(f"{path} has no rows.")
     return row
