@@ -33,7 +33,7 @@ def holds_lists(split: Split) -> bool:
 
 
 def with_tags(split: Split, separator: str) -> Split:
-    """The same inputs with tags: labels are split at the separator, and equal files in several folders are one input."""
+    """The inputs with tags: labels are split at the separator, and equal files in several folders are one input."""
     by_cell = {label: _split_cell(str(label), separator, split.origin) for label in split.classes}
     cells = [by_cell[label] for label in split.labels.tolist()]
     if isinstance(split.inputs, FileInputs):
