@@ -2,36 +2,87 @@
 
 import os
 import textwrap
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from html import escape
 from io import BytesIO
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from imprint.core.errors import ParameterError
 from imprint.core.files.atomic import atomic_write
-from imprint.report.diagram_layout import (
-    LEADING,
-    MARGIN,
-    SPREAD,
-    DiagramLayout,
-    caption,
-    labelled_ranks,
-    lanes,
-    lay_out,
-)
 from imprint.report.figures import style
 from imprint.stats import Comparison
 
 FORMATS = ("svg", "png")
-SIZE, SMALL = 9.0, 7.5  # font sizes, in points
 INK, PALE, FAINT, BLUE = "#222222", "#666666", "#d5dade", "#0072B2"  # colour is never the only distinction
+# The wide diagram, in points:
+SIZE, SMALL = 9.0, 7.5  # font sizes
+MARGIN, GAP = 12.0, 5.0  # around the page; between the end of a line, the rank and the name
+LINE, LEADING = 16.0, 11.5  # height of the first line of a name and of every further one
+APART = 7.0  # minimum distance between the lines of two methods
+REACH = 2.5  # how far a bar extends beyond its outer members; less than half of APART
+BAR = 8.0  # height of one row of bars
+SPREAD = 8.0  # height below the scale in which lines spread out
+WIDEST = 44  # characters in one line of a name
 # The diagram by rows, in pixels:
 ROW_WIDTH, EDGE = 320.0, 8.0  # its width and its margin
 ROW_SIZE, ROW_SMALL = 13, 11  # font sizes
-LINE, TRACK, GAP = 17.0, 12.0, 10.0  # heights: a line of a name, the track of the mark, the gap between methods
+ROW_LINE, TRACK, ROW_GAP = 17.0, 12.0, 10.0  # heights: a line of a name, the track of the mark, between methods
 COLUMN = 10.0  # the width of a column of bars
 PER_LINE, PER_SMALL_LINE = 36, 50  # characters in a line
+
+
+class DiagramLayout(NamedTuple):
+    """Positions in the wide diagram, in points from the start of the scale; methods are in the order of their ranks."""
+
+    length: float  # of the scale
+    names: list[list[str]]  # lines of text
+    marks: list[float]  # x on the scale
+    feet: list[float]  # x of the line down from the mark, moved where lines would touch
+    heights: list[float]  # y of the first line of the name
+    bars: list[tuple[float, float, float]]  # for each group: first x, last x, y
+
+
+def lay_out(comparison: Comparison) -> DiagramLayout:
+    """Lay out the wide diagram.
+
+    The better half of the methods is on the left, and the outermost methods are highest, so that no lines cross. Each
+    bar is in the highest row in which it overlaps no other. The names are below all bars.
+    """
+    from sklearn.isotonic import isotonic_regression
+
+    order, m = comparison.order, len(comparison.order)
+    names = [textwrap.wrap(name, WIDEST) or [name] for name in order]
+    length = max(260.0, 2.4 * APART * (m - 1))
+    marks = [(comparison.rank(name) - 1) / (m - 1) * length for name in order]
+    steps = APART * np.arange(m)
+    feet = (isotonic_regression(np.array(marks) - steps) + steps).tolist()
+    foot = dict(zip(order, feet))
+    ends = [(foot[group[0]] - REACH, foot[group[-1]] + REACH) for group in comparison.groups]
+    rows = lanes(ends, APART)
+    bars = [(*both, SPREAD + BAR * (row + 1)) for both, row in zip(ends, rows)]
+    top, half = SPREAD + BAR * (max(rows, default=-1) + 2) + LINE / 2, (m + 1) // 2
+    tall = [LINE + LEADING * (len(lines) - 1) for lines in names]
+    left = [top + sum(tall[:i]) for i in range(half)]
+    right = [top + sum(tall[i + 1 :]) for i in range(half, m)]
+    return DiagramLayout(length, names, marks, feet, left + right, bars)
+
+
+def lanes(intervals: Sequence[tuple[float, float]], gap: float = 0.0) -> list[int]:
+    """For each interval, the first lane in which it starts more than `gap` after the end of the last one there.
+
+    >>> lanes([(0, 3), (1, 2), (4, 5)])
+    [0, 1, 0]
+    """
+    ends: list[float] = []
+    chosen = []
+    for start, end in intervals:
+        lane = next((i for i, reached in enumerate(ends) if reached + gap < start), len(ends))
+        ends[lane : lane + 1] = [end]
+        chosen.append(lane)
+    return chosen
 
 
 def critical_difference(comparison: Comparison, format: str = "svg", title: str | None = None) -> bytes:
@@ -47,11 +98,28 @@ def critical_difference(comparison: Comparison, format: str = "svg", title: str 
     if format not in FORMATS:
         raise ParameterError(f"critical_difference(format={format!r}): format must be 'svg' or 'png'.")
     with style(**{"font.size": SIZE}):
-        return _draw(comparison, format, title)
+        from matplotlib.figure import Figure
+
+        layout = lay_out(comparison)
+        figure = Figure((layout.length / 72, 1 / 72))  # the scale; what is drawn around it extends the page
+        page = figure.add_axes((0, 0, 1, 1), xlim=(0, layout.length), ylim=(1, 0))  # in points
+        page.set_axis_off()
+        _draw_scale(page, layout.length, len(comparison.names))
+        _draw_methods(page, layout, [comparison.rank(name) for name in comparison.order])
+        for start, end, y in layout.bars:
+            _line(page, [start, end], [y, y], color=BLUE, lw=4, solid_capstyle="butt", zorder=3)
+        _text(page, layout.length / 2, -45, title or "", ha="center", weight="bold")
+        bottom = max(y + LEADING * (len(lines) - 1) for y, lines in zip(layout.heights, layout.names))
+        for i, line in enumerate(caption(comparison)):
+            _text(page, layout.length / 2, bottom + 21 + 10 * i, line, ha="center", color=PALE, size=SMALL)
+        out = BytesIO()
+        metadata = {"Date": None, "Creator": None} if format == "svg" else {"Software": None}
+        figure.savefig(out, format=format, dpi=200, metadata=metadata, bbox_inches="tight", pad_inches=MARGIN / 72)
+    return out.getvalue()
 
 
 def save_critical_difference(comparison: Comparison, path: str | os.PathLike[str], title: str | None = None) -> Path:
-    """Draw into a .svg or .png file, which is written atomically."""
+    """Draw the diagram into a .svg or .png file, which is written atomically."""
     target = Path(path)
     format = target.suffix.lower().removeprefix(".")
     if format not in FORMATS:
@@ -62,63 +130,55 @@ def save_critical_difference(comparison: Comparison, path: str | os.PathLike[str
     return target
 
 
-def _draw(comparison: Comparison, format: str, title: str | None) -> bytes:
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-    from matplotlib.font_manager import FontProperties
-
-    figure = Figure(dpi=72)
-    canvas: Any = FigureCanvasAgg(figure)
-    renderer, letters = canvas.get_renderer(), FontProperties(size=SIZE)
-
-    def measure(text: str) -> float:
-        return float(renderer.get_text_width_height_descent(text, letters, False)[0])
-
-    lines = caption(comparison)
-    least = max(measure(title or ""), *(measure(line) * SMALL / SIZE for line in lines))
-    layout = lay_out(comparison, measure, top=50 if title else 32, bottom=10.0 + 10 * len(lines), least=least)
-    figure.set_size_inches(layout.width / 72, layout.height / 72)
-    page = figure.add_axes((0, 0, 1, 1), xlim=(0, layout.width), ylim=(layout.height, 0))
-    page.set_axis_off()
-    _scale(page, layout, len(comparison.names))
-    _methods(page, layout)
-    for bar in layout.bars:
-        page.plot([bar.start, bar.end], [bar.y, bar.y], color=BLUE, lw=4, solid_capstyle="butt", zorder=3)
-    if title:
-        _text(page, layout.width / 2, MARGIN + SIZE / 2, title, ha="center", weight="bold")
-    for i, line in enumerate(lines):
-        y = layout.height - 5 - 10 * (len(lines) - i)
-        _text(page, layout.width / 2, y, line, ha="center", color=PALE, size=SMALL)
-    out = BytesIO()
-    metadata = {"Date": None, "Creator": None} if format == "svg" else {"Software": None}
-    figure.savefig(out, format=format, dpi=200, metadata=metadata)
-    return out.getvalue()
-
-
-def _text(page: Any, x: float, y: float, text: str, **style: Any) -> None:
-    page.text(x, y, text, parse_math=False, **({"va": "center", "color": INK} | style))
-
-
-def _scale(page: Any, layout: DiagramLayout, m: int) -> None:
-    first, last, y = layout.first, layout.last, layout.scale_y
-    page.plot([first, last], [y, y], color=INK, lw=1)
+def _draw_scale(page: Any, length: float, m: int) -> None:
+    _line(page, [0, length], [0, 0], color=INK, lw=1)
     for rank in range(1, m + 1):
-        x, labelled = first + (rank - 1) / (m - 1) * (last - first), rank in labelled_ranks(m)
-        page.plot([x, x], [y - (5 if labelled else 3), y], color=INK, lw=1 if labelled else 0.6)
+        x, labelled = (rank - 1) / (m - 1) * length, rank in labelled_ranks(m)
+        _line(page, [x, x], [-5 if labelled else -3, 0], color=INK, lw=1 if labelled else 0.6)
         if labelled:
-            _text(page, x, y - 7, str(rank), ha="center", va="bottom")
-    _text(page, (first + last) / 2, y - 26, "average rank (1 is best)", ha="center", color=PALE, size=SMALL)
+            _text(page, x, -7, str(rank), ha="center", va="bottom")
+    _text(page, length / 2, -26, "average rank (1 is best)", ha="center", color=PALE, size=SMALL)
 
 
-def _methods(page: Any, layout: DiagramLayout) -> None:
-    for label in layout.labels:
-        xs, y = [label.mark, label.foot, label.foot, label.end], layout.scale_y
-        page.plot(xs, [y, y + SPREAD, label.y, label.y], color=PALE, lw=0.8, solid_joinstyle="round")
-        page.plot([label.mark], [y], "o", color=INK, markersize=3, zorder=4)
-        align = "right" if label.left else "left"
-        _text(page, label.rank_x, label.y, f"{label.rank:.2f}", ha=align, color=PALE)
-        for i, line in enumerate(label.text):
-            _text(page, label.name_x, label.y + i * LEADING, line, ha=align)
+def _draw_methods(page: Any, layout: DiagramLayout, ranks: Sequence[float]) -> None:
+    half = (len(ranks) + 1) // 2
+    widest = 0.64 * SIZE * max(len(f"{rank:.2f}") for rank in ranks)  # of the ranks as text
+    for i, (rank, mark, foot, y) in enumerate(zip(ranks, layout.marks, layout.feet, layout.heights)):
+        out, end, align = (-1, -GAP, "right") if i < half else (1, layout.length + GAP, "left")
+        _line(page, [mark, foot, foot, end], [0, SPREAD, y, y], color=PALE, lw=0.8, solid_joinstyle="round")
+        _line(page, [mark], [0], marker="o", color=INK, markersize=3, zorder=4)
+        _text(page, end + out * GAP, y, f"{rank:.2f}", ha=align, color=PALE)
+        for j, line in enumerate(layout.names[i]):
+            _text(page, end + out * (widest + 2 * GAP), y + j * LEADING, line, ha=align)
+
+
+def _line(page: Any, xs: Sequence[float], ys: Sequence[float], **look: Any) -> None:
+    page.plot(xs, ys, clip_on=False, **look)
+
+
+def _text(page: Any, x: float, y: float, text: str, **look: Any) -> None:
+    page.text(x, y, text, parse_math=False, **({"va": "center", "color": INK} | look))
+
+
+def caption(comparison: Comparison) -> list[str]:
+    """The test, the meaning of the bars, and the pairs that no bar can join; a line each."""
+    n, p, alpha = comparison.instances, comparison.friedman.p, f"α = {comparison.alpha:g}"
+    tested = f"{n} instance{'s' if n > 1 else ''}; Friedman p = {p:.2g}"
+    if len(comparison.names) > 2 and p > comparison.alpha:
+        return [tested, f"The Friedman test finds no difference at {alpha}: one group"]
+    bars = "Bars join methods that do not differ" if comparison.groups else "No bars: neighbours differ"
+    groups = [set(group) for group in comparison.groups]
+    alike = [{pair.first, pair.second} for pair in comparison.pairs if not pair.significant]
+    apart = sum(not any(two <= group for group in groups) for two in alike)
+    pairs = f"{apart} pair{'s' if apart > 1 else ''} without a significant difference"
+    rest = [f"Not joined: {pairs}, with a method in between that differs"] if apart else []
+    return [tested, f"{bars} significantly (Wilcoxon signed-rank, Holm, {alpha})", *rest]
+
+
+def labelled_ranks(m: int) -> list[int]:
+    """The ranks on a scale of m methods that get a number."""
+    step = next(step for step in (1, 2, 5, 10, 20, 50, 100, m) if m / step <= 10)
+    return [rank for rank in range(1, m + 1) if rank == 1 or rank % step == 0]
 
 
 def ranks_by_row(comparison: Comparison) -> bytes:
@@ -131,45 +191,33 @@ def ranks_by_row(comparison: Comparison) -> bytes:
     >>> picture[:4], picture.index(b">ours<") < picture.index(b">theirs<")
     (b'<svg', True)
     """
-    order, m = comparison.order, len(comparison.names)
-    columns = bar_columns(comparison)
+    order, m, y, tracks = comparison.order, len(comparison.names), 40.0, []
+    groups = [(order.index(group[0]), order.index(group[-1])) for group in comparison.groups]
+    columns = lanes(groups)
     first, last = EDGE + 4, ROW_WIDTH - EDGE - 4 - COLUMN * (max(columns, default=-1) + 1)
-    texts = [textwrap.wrap(name, PER_LINE) or [name] for name in order]
-    heights = [LINE * len(text) + TRACK + GAP for text in texts]
-    top = 40.0
-    tracks = [top + sum(heights[: i + 1]) - GAP - TRACK / 2 for i in range(m)]
-    bottom = top + sum(heights)
-
-    def x(rank: float) -> float:
-        return first + (rank - 1) / (m - 1) * (last - first)
-
-    parts = [_svg_text((first + last) / 2, 14, "average rank (1 is best)", size=ROW_SMALL, fill=PALE, anchor="middle")]
-    parts += [_svg_text(x(rank), 32, str(rank), size=ROW_SMALL, anchor="middle") for rank in labelled_ranks(m)]
-    for name, text, y in zip(order, texts, tracks):
-        parts += _method_row(text, comparison.rank(name), x, y, m)
-    for group, column in zip(comparison.groups, columns):
-        ends = tracks[order.index(group[0])], tracks[order.index(group[-1])]
-        at = last + 12 + COLUMN * column
-        parts.append(_svg_line(at, ends[0] - 4, at, ends[1] + 4, BLUE, 4))
+    ticks = {rank: first + (rank - 1) / (m - 1) * (last - first) for rank in labelled_ranks(m)}
+    parts = [_svg_text((first + last) / 2, 14, "average rank (1 is best)", ROW_SMALL, PALE, "middle")]
+    parts += [_svg_text(x, 32, str(rank), ROW_SMALL, anchor="middle") for rank, x in ticks.items()]
+    for name in order:
+        lines, rank = textwrap.wrap(name, PER_LINE) or [name], comparison.rank(name)
+        parts += [_svg_text(EDGE, y + ROW_LINE * i + 13, line) for i, line in enumerate(lines)]
+        parts.append(_svg_text(last, y + 13, f"{rank:.2f}", fill=PALE, anchor="end"))
+        y += ROW_LINE * len(lines) + TRACK / 2
+        tracks.append(y)
+        parts.append(_svg_line(first, y, last, y, FAINT, 1.5))
+        parts += [_svg_line(x, y - 3, x, y + 3, FAINT, 1.5) for x in ticks.values()]
+        x = first + (rank - 1) / (m - 1) * (last - first)
+        parts.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4.5" fill="{INK}"/>')
+        y += TRACK / 2 + ROW_GAP
+    for (top, bottom), column in zip(groups, columns):
+        x = last + 12 + COLUMN * column
+        parts.append(_svg_line(x, tracks[top] - 4, x, tracks[bottom] + 4, BLUE, 4))
     small = [line for text in caption(comparison) for line in textwrap.wrap(text, PER_SMALL_LINE)]
-    parts += [_svg_text(EDGE, bottom + 16 + 14 * i, line, size=ROW_SMALL, fill=PALE) for i, line in enumerate(small)]
-    return _svg(bottom + 22 + 14 * len(small), parts)
-
-
-def bar_columns(comparison: Comparison) -> list[int]:
-    """For every group, the first column in which its bar overlaps no other."""
-    return lanes([(comparison.order.index(group[0]), comparison.order.index(group[-1])) for group in comparison.groups])
-
-
-def _method_row(text: Sequence[str], rank: float, x: Callable[[float], float], y: float, m: int) -> Iterator[str]:
-    above = y - TRACK / 2 - LINE * len(text)
-    for i, line in enumerate(text):
-        yield _svg_text(EDGE, above + LINE * i + 13, line)
-    yield _svg_text(x(m), above + 13, f"{rank:.2f}", fill=PALE, anchor="end")
-    yield _svg_line(x(1), y, x(m), y, FAINT, 1.5)
-    for tick in labelled_ranks(m):
-        yield _svg_line(x(tick), y - 3, x(tick), y + 3, FAINT, 1.5)
-    yield f'<circle cx="{x(rank):.1f}" cy="{y:.1f}" r="4.5" fill="{INK}"/>'
+    parts += [_svg_text(EDGE, y + 16 + 14 * i, line, ROW_SMALL, PALE) for i, line in enumerate(small)]
+    height = y + 22 + 14 * len(small)
+    size = f'width="{ROW_WIDTH:g}" height="{height:g}" viewBox="0 0 {ROW_WIDTH:g} {height:g}"'
+    head = f'<svg xmlns="http://www.w3.org/2000/svg" {size} font-family="system-ui, sans-serif">'
+    return "\n".join([head, *parts, "</svg>", ""]).encode()
 
 
 def _svg_line(x1: float, y1: float, x2: float, y2: float, colour: str, width: float) -> str:
@@ -177,11 +225,5 @@ def _svg_line(x1: float, y1: float, x2: float, y2: float, colour: str, width: fl
 
 
 def _svg_text(x: float, y: float, text: str, size: int = ROW_SIZE, fill: str = INK, anchor: str = "start") -> str:
-    style = f'font-size="{size}" fill="{fill}" text-anchor="{anchor}"'
-    return f'<text x="{x:.1f}" y="{y:.1f}" {style}>{escape(text)}</text>'
-
-
-def _svg(height: float, parts: Sequence[str]) -> bytes:
-    size = f'width="{ROW_WIDTH:g}" height="{height:g}" viewBox="0 0 {ROW_WIDTH:g} {height:g}"'
-    head = f'<svg xmlns="http://www.w3.org/2000/svg" {size} font-family="system-ui, sans-serif">'
-    return "\n".join([head, *parts, "</svg>", ""]).encode()
+    look = f'font-size="{size}" fill="{fill}" text-anchor="{anchor}"'
+    return f'<text x="{x:.1f}" y="{y:.1f}" {look}>{escape(text)}</text>'

@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+from io import BytesIO
 from itertools import combinations, pairwise
 
 import matplotlib
@@ -14,8 +15,7 @@ from PIL import Image
 
 from imprint.core.errors import FileError, MissingExtraError, ParameterError
 from imprint.report import critical_difference, save_critical_difference
-from imprint.report.critical_difference import LINE, bar_columns, ranks_by_row
-from imprint.report.diagram_layout import LEADING, lay_out
+from imprint.report.critical_difference import LEADING, ROW_LINE, lanes, lay_out, ranks_by_row
 from imprint.stats import compare
 
 
@@ -23,14 +23,6 @@ def example(methods=8, n=30, gap=0.3, seed=0, name="method {}"):
     rng = np.random.default_rng(seed)
     scores = np.round(rng.normal(size=(n, methods)) + gap * np.arange(methods), 1)
     return compare(scores, [name.format(j) for j in range(methods)])
-
-
-def measure(text):
-    return 6.0 * len(text)
-
-
-def placed(comparison, **options):
-    return lay_out(comparison, measure, **({"top": 30, "bottom": 30, "least": 300} | options))
 
 
 comparisons = st.builds(
@@ -46,50 +38,50 @@ comparisons = st.builds(
 @given(comparisons)
 @settings(max_examples=60, deadline=None)
 def test_a_bar_meets_the_lines_of_its_members_and_of_nobody_else(comparison):
-    layout = placed(comparison)
-    feet = dict(zip(comparison.order, (label.foot for label in layout.labels)))
+    layout = lay_out(comparison)
+    feet = dict(zip(comparison.order, layout.feet))
     assert len(layout.bars) == len(comparison.groups)
-    for group, bar in zip(comparison.groups, layout.bars):
-        assert {name for name, x in feet.items() if bar.start - 0.5 <= x <= bar.end + 0.5} == set(group)
+    for group, (start, end, _) in zip(comparison.groups, layout.bars):
+        assert {name for name, x in feet.items() if start - 0.5 <= x <= end + 0.5} == set(group)
 
 
 @given(comparisons)
 @settings(max_examples=60, deadline=None)
-def test_nothing_overlaps_and_all_is_on_the_page(comparison):
-    layout = placed(comparison)
+def test_bars_and_names_do_not_overlap(comparison):
+    layout = lay_out(comparison)
     for one, other in combinations(layout.bars, 2):
-        assert one.y != other.y or one.end + 5 < other.start or other.end + 5 < one.start
-    lowest_bar = max((bar.y for bar in layout.bars), default=layout.scale_y)
-    for left in (True, False):
-        column = sorted((label.y, len(label.text)) for label in layout.labels if label.left is left)
+        assert one[2] != other[2] or one[1] + 5 < other[0] or other[1] + 5 < one[0]
+    lowest_bar = max((y for _, _, y in layout.bars), default=0)
+    half = (len(layout.names) + 1) // 2
+    for side in (slice(half), slice(half, None)):
+        column = sorted((y, len(lines)) for y, lines in zip(layout.heights[side], layout.names[side]))
         assert column[0][0] - lowest_bar >= 8
         for (above, lines), (below, _) in pairwise(column):
             assert below - (above + (lines - 1) * LEADING) >= 12
-    for label in layout.labels:
-        reach = max(map(measure, label.text)) * (-1 if label.left else 1)
-        assert 0 < label.name_x + reach < layout.width
-        assert label.y + (len(label.text) - 1) * LEADING < layout.height - 30
-        assert layout.first - 1e-6 <= label.foot <= layout.last + 1e-6
+    assert -1e-6 <= min(layout.feet) <= max(layout.feet) <= layout.length + 1e-6
 
 
 @given(comparisons)
 @settings(max_examples=60, deadline=None)
 def test_marks_are_exact_and_no_two_lines_cross(comparison):
-    layout = placed(comparison)
+    layout = lay_out(comparison)
     m = len(comparison.names)
-    for name, label in zip(comparison.order, layout.labels):
-        share = (label.mark - layout.first) / (layout.last - layout.first)
-        assert 1 + share * (m - 1) == pytest.approx(comparison.rank(name))
-    feet = [label.foot for label in layout.labels]
-    assert all(right - left >= 6.99 for left, right in pairwise(feet))
-    left = [label.y for label in layout.labels if label.left]
-    right = [label.y for label in layout.labels if not label.left]
+    for name, mark in zip(comparison.order, layout.marks):
+        assert 1 + mark / layout.length * (m - 1) == pytest.approx(comparison.rank(name))
+    assert all(right - left >= 6.99 for left, right in pairwise(layout.feet))
+    left, right = layout.heights[: (m + 1) // 2], layout.heights[(m + 1) // 2 :]
     assert left == sorted(left)
     assert right == sorted(right, reverse=True)
 
 
-def test_a_narrow_diagram_makes_room_for_the_words_below():
-    assert placed(example(2), least=900).width > 900
+@pytest.mark.parametrize(("methods", "name"), [(2, "m{}"), (3, "m{}"), (7, "a long name " * 4 + "{}")])
+def test_the_page_has_room_for_everything(methods, name):
+    """Nothing is drawn at the edge, so nothing is cut off there."""
+    with Image.open(BytesIO(critical_difference(example(methods, name=name), "png", title="title " * 20))) as picture:
+        pixels = np.asarray(picture.convert("L"))
+    edge = 20
+    inner = pixels[edge:-edge, edge:-edge]
+    assert (pixels < 255).sum() == (inner < 255).sum() > 0
 
 
 @pytest.mark.parametrize("methods", [2, 3, 8, 25, 60])
@@ -112,20 +104,20 @@ def test_names_are_never_read_as_formulas():
 def test_the_words_below_say_what_was_tested():
     unclear, clear = example(3, gap=0), example(3, gap=9)
     assert "The Friedman test finds no difference at α = 0.05" in critical_difference(unclear).decode()
-    assert "No bars: neighbours differ (" in critical_difference(clear).decode()
+    assert "No bars: neighbours differ significantly (" in critical_difference(clear).decode()
     assert "Not joined" not in critical_difference(clear).decode()
-    assert "Bars join methods that cannot be told apart" in critical_difference(example(8)).decode()
+    assert "Bars join methods that do not differ significantly" in critical_difference(example(8)).decode()
     assert "1 instance; Friedman p" in critical_difference(example(3, n=1)).decode()
 
 
 def test_the_words_below_count_pairs_that_no_bar_can_join():
-    """a and c cannot be told apart, but b stands between them and differs from a."""
+    """a and c do not differ significantly, but b stands between them and differs from a."""
     step = np.arange(30)
     a, c = np.where(step < 22, 0.5, -0.01), np.where(step < 9, 5.0, np.where(step < 16, -0.001, -1.0))
     comparison = compare({"a": a, "b": np.zeros(30), "c": c})
     assert [pair[:2] for pair in comparison.pairs if not pair.significant] == [("a", "c"), ("b", "c")]
     assert comparison.groups == (("b", "c"),)
-    assert "Not joined: 1 pair that cannot be told apart" in critical_difference(comparison).decode()
+    assert "Not joined: 1 pair without a significant difference" in critical_difference(comparison).decode()
 
 
 @pytest.mark.parametrize("format", ["svg", "png"])
@@ -182,14 +174,15 @@ def test_statistics_need_no_extra_and_drawing_no_pyplot():
 @settings(max_examples=30, deadline=None)
 def test_narrow_bars_cover_their_groups_and_never_meet(comparison):
     order = comparison.order
-    spans = [(order.index(g[0]), order.index(g[-1]), c) for g, c in zip(comparison.groups, bar_columns(comparison))]
-    for one, other in combinations(spans, 2):
-        assert one[2] != other[2] or one[1] < other[0] or other[1] < one[0]
+    spans = [(order.index(group[0]), order.index(group[-1])) for group in comparison.groups]
     picture = ranks_by_row(comparison).decode()
     bars = re.findall(r'd="M([\d.]+) ([\d.]+)L\1 ([\d.]+)" stroke="#0072B2"', picture)
     marks = [float(y) for y in re.findall(r'<circle cx="[\d.]+" cy="([\d.]+)"', picture)]
     assert marks == sorted(marks)
-    for (first, last, _), (x, top, bottom) in zip(spans, bars, strict=True):
+    for one, other in combinations(zip(spans, lanes(spans), bars), 2):
+        assert (one[1] == other[1]) == (one[2][0] == other[2][0]), "a lane is a column"
+        assert one[1] != other[1] or one[0][1] < other[0][0] or other[0][1] < one[0][0]
+    for (first, last), (x, top, bottom) in zip(spans, bars, strict=True):
         assert float(x) < 320
         assert [i for i, y in enumerate(marks) if float(top) < y < float(bottom)] == list(range(first, last + 1))
 
@@ -201,5 +194,5 @@ def test_narrow_marks_lie_at_their_ranks_and_long_names_wrap():
     ranks = [comparison.rank(name) for name in comparison.order]
     assert np.allclose(np.diff(xs) / (xs[-1] - xs[0]), np.diff(ranks) / (ranks[-1] - ranks[0]), atol=0.01)
     rows = [float(y) for y in re.findall(r'<circle cx="[\d.]+" cy="([\d.]+)"', picture)]
-    assert all(below - above >= 2 * LINE for above, below in pairwise(rows))
+    assert all(below - above >= 2 * ROW_LINE for above, below in pairwise(rows))
     assert 'width="320"' in picture
