@@ -120,7 +120,7 @@ def names(p: Any) -> str:
 
 def option(p: Any) -> list[str]:
     default = p.opts[0] if p.default is True else p.default
-    shown = "needed" if p.required else "" if default in (None, False, "") else f"`{default}`"
+    shown = "required" if p.required else "" if default in (None, False, "") else f"`{default}`"
     return [names(p), getattr(p, "help", "") or "", shown]
 
 

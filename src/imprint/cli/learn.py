@@ -15,6 +15,8 @@ from imprint.imprinter import Embedded, Imprinter
 from imprint.modalities import Modality
 from imprint.tags import TagHead
 
+Result = Evaluation | TagEvaluation
+
 
 def choose_backbone(model: Imprinter, kind: Modality) -> None:
     """Choose the default backbone for some data if none was named; refuse a cache that cannot be written."""
@@ -42,7 +44,7 @@ def embed(model: Imprinter, data: str, columns: TagColumns) -> tuple[Embedded, b
     return rows, has_test
 
 
-def evaluate(model: Imprinter, rows: LabelledRows) -> Evaluation | TagEvaluation:
+def evaluate(model: Imprinter, rows: LabelledRows) -> Result:
     """The results of a model on labelled rows."""
     if isinstance(head := model.state.head, TagHead):
         return tag_evaluation(head, rows.X, rows.y, rows.paths, rows.skipped)
@@ -51,11 +53,7 @@ def evaluate(model: Imprinter, rows: LabelledRows) -> Evaluation | TagEvaluation
 
 
 def report(
-    model: Imprinter,
-    path: Path,
-    json: bool,
-    rows: Embedded | None = None,
-    tested: Evaluation | TagEvaluation | None = None,
+    model: Imprinter, path: Path, json: bool, rows: Embedded | None = None, tested: Result | None = None
 ) -> None:
     """Print the content of the model file, and a next command."""
     head, kind, classes = model.state.head, model.embedder.kind, model.classes_

@@ -17,19 +17,18 @@ def copy_files(files: Iterable[tuple[str, Path]], link: bool = False) -> int:
     A file whose folder has an identical one is left out; if a different one has its name, a number is appended.
     """
     new = 0
-    for source, folder in ((Path(name), folder) for name, folder in files):
+    for name, folder in files:
+        source = Path(name)
         with reporting("write", folder):
             folder.mkdir(parents=True, exist_ok=True)
-            targets = (folder / (f"{source.stem}-{n}{source.suffix}" if n else source.name) for n in count())
-            target = next(path for path in targets if not os.path.lexists(path) or _identical(source, path))
-            if not os.path.lexists(target):
-                os.symlink(source.resolve(), target) if link else _copy(source, target)
-                new += 1
+            for target in (folder / (f"{source.stem}-{n}{source.suffix}" if n else source.name) for n in count()):
+                if target.exists() and filecmp.cmp(source, target, shallow=False):
+                    break
+                if not os.path.lexists(target):
+                    os.symlink(source.resolve(), target) if link else _copy(source, target)
+                    new += 1
+                    break
     return new
-
-
-def _identical(source: Path, path: Path) -> bool:
-    return path.exists() and filecmp.cmp(source, path, shallow=False)
 
 
 def folder_of(root: Path, label: object) -> Path:

@@ -72,11 +72,12 @@ def table(
     *,
     right: Sequence[str] = (),
     optional: Sequence[str] = (),
+    names: bool = True,
 ) -> None:
     """Rows to standard output; the columns named in `right` are numbers and are never cut.
 
-    On a narrow terminal, `optional` columns are left out, the last first, until the words of the others fit. The first
-    column, a name or path, loses its middle, and other texts wrap between words.
+    On a narrow terminal, `optional` columns are left out, the last first, until the words of the others fit. Texts wrap
+    between words, but the first column, if it holds `names` or paths, loses its middle instead.
     """
     from rich import box
     from rich.table import Table
@@ -87,10 +88,11 @@ def table(
     widths = _column_widths(cells, right, optional, screen.width)
     grid = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, collapse_padding=True)
     for name, width in widths.items():
-        whole, justify = name in (columns[0], *right), "right" if name in right else "left"
+        whole, justify = name in right or (names and name == columns[0]), "right" if name in right else "left"
         grid.add_column(name, justify=justify, no_wrap=whole, overflow="ellipsis", width=width)  # type: ignore[arg-type]
     for first, *others in list(zip(*(cells[name] for name in widths)))[1:]:
-        grid.add_row(Text(shortened(first.plain, widths[columns[0]]), style=first.style), *others)
+        shown = shortened(first.plain, widths[columns[0]]) if names else first.plain
+        grid.add_row(Text(shown, style=first.style), *others)
     screen.print(grid)
 
 

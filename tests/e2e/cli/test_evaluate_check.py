@@ -99,7 +99,7 @@ def test_unknown_labels_count_as_mistakes_and_are_named(imprint, tmp_path):
     done = imprint("evaluate", "m.imprint", data)
     assert "training data" not in done.err
     assert "Accuracy 66.7 % (4 of 6 correct)." in done.out
-    assert "The model does not have the classes aslant: their rows count as mistakes." in done.err
+    assert "Classes that the model does not have: aslant. Their rows count as mistakes." in done.err
     assert len(json.loads(imprint("evaluate", "m.imprint", data, "--json").out)["mistakes"]) == 2
 
 

@@ -53,7 +53,7 @@ def test_predict_in_all_forms(fitted, imprint, tmp_path):
     assert answers[0]["label"].replace("|", ", ") in shown
     rejected = json.loads(imprint("predict", "m.imprint", table, "--json", "--unknown", "1").out)[1]
     assert (rejected["label"], rejected["labels"]) == (None, []) or rejected["known"] == 1
-    imprint("predict", "m.imprint", table, "--sort-into", "out").refused("--sort-into", "several labels")
+    imprint("predict", "m.imprint", table, "--sort-into", "out").refused("--sort-into", "one label each")
 
 
 def test_an_input_without_a_label_has_no_probability(fitted, imprint, tmp_path):

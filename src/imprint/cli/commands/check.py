@@ -1,7 +1,7 @@
 """Find problems in labelled data.
 
-Lists labels to check, duplicates, outliers and unreadable inputs (the exit code is 1 if there are any). The train and
-test splits of the data are checked together.
+Lists labels to check, duplicates, outliers and unreadable inputs. The train and test splits of the data are checked
+together. The exit code is 1 if an input is unreadable.
 """
 
 from collections.abc import Sequence

@@ -22,11 +22,7 @@ MEANINGS = {
 
 
 def command(
-    data: str = options.DATA,
-    *,
-    columns: options.DataColumns,
-    network: options.Network,
-    json: bool = options.JSON,
+    data: str = options.DATA, *, columns: options.DataColumns, network: options.Network, json: bool = options.JSON
 ) -> int:
     files.check_home(advice="")
     with terminal.progress_bars() as bars:

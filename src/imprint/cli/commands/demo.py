@@ -40,8 +40,7 @@ def command(
             "knowledge": findings.knowledge._asdict(),
             "nc1": findings.nc1,
         }
-        terminal.emit(facts)
-        return
+        return terminal.emit(facts)
     terminal.write(
         f"Accuracy in % on all ten digits, the even, the odd, and 0 to 2; {SHOTS} pictures per class, "
         f"mean of {findings.seeds} draws.\n\n"

@@ -3,7 +3,7 @@
 It holds `train`, `train_labels` and `train_names`, and the same for `test` if there is a test split. Unreadable inputs
 are named and left out. After an interruption, the same command resumes. It replaces only its own files.
 
-With --engine ray the nodes of a cluster compute, on one core per batch, or on --threads cores.
+With --engine ray, the nodes of a cluster compute the batches, each on one core, or on --threads cores.
 """
 
 from collections.abc import Callable
@@ -73,10 +73,7 @@ def _is_pack(path: Path) -> bool:
 
 
 def embed_split(
-    embedder: BackboneEmbedder,
-    split: Split,
-    progress: Callable[[EmbeddingProgress], None],
-    engine: str = "local",
+    embedder: BackboneEmbedder, split: Split, progress: Callable[[EmbeddingProgress], None], engine: str = "local"
 ) -> Embeddings | Embedded:
     """The embeddings of a split; those of a backbone are kept in a store."""
     if split.tags:

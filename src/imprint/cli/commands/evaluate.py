@@ -42,8 +42,7 @@ def command(
         rows = gather(model, [test], bars.embedding(), root=data)
     known, exact = count_training_rows(model, rows.X)
     if known:
-        count = f"{known:,}" if exact else f"At least {known:,}"
-        terminal.note(f"{count} of these rows are training data; use held-out data.")
+        terminal.note(f"{'' if exact else 'At least '}{known:,} of these rows are training data; use held-out data.")
     result, title = learn.evaluate(model, rows), f"{file.name} on {rows.title}"
     if json:
         terminal.emit(result.as_json())
@@ -71,7 +70,7 @@ def _show_tags(result: TagEvaluation) -> None:
     worst_first = sorted(result.per_label, key=lambda one: (one.rows == 0, one.f1))
     terminal.table(columns, [[one.label, one.rows, *map(percent, one[2:])] for one in worst_first], right=columns[1:])
     if result.unknown:
-        terminal.note(f"The model does not have the labels {', '.join(map(terminal.printable, result.unknown))}.")
+        terminal.note(f"Labels that the model does not have: {', '.join(map(str, result.unknown))}.")
 
 
 def _show(result: Evaluation) -> None:
@@ -94,8 +93,8 @@ def _show(result: Evaluation) -> None:
         terminal.heading("Most confused")
         terminal.table(["class", "predicted", "rows"], pairs, right=["rows"])
     if result.unknown:
-        named = ", ".join(terminal.printable(label) for label in result.unknown[:MAX_CLASSES])
-        terminal.note(f"The model does not have the classes {named}: their rows count as mistakes.")
+        named = ", ".join(map(str, result.unknown[:MAX_CLASSES]))
+        terminal.note(f"Classes that the model does not have: {named}. Their rows count as mistakes.")
 
 
 def _bar(share: float) -> str:

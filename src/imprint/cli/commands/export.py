@@ -31,8 +31,7 @@ def command(
     proxies = len(head.proxies.labels)
     if json:
         content = {"backbone": exported.backbone, "classes": exported.model.about["classes"], "proxies": proxies}
-        terminal.emit({"file": str(target), "to": exported.to, **content, "bytes": target.stat().st_size})
-        return
+        return terminal.emit({"file": str(target), "to": exported.to, **content, "bytes": target.stat().st_size})
     parts = f"{exported.backbone} and the head" if exported.backbone else "the head without a backbone"
     counts = f"{terminal.count(len(head), 'class')}, {terminal.count(proxies, 'proxy')}"
     terminal.note(f"{target}: {parts}, {counts}, {terminal.bytes_of(target)}.")

@@ -8,6 +8,7 @@ complete method; options replace single parts of it.
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
+from typing import Any
 
 from typer import Argument, Option
 
@@ -64,7 +65,7 @@ def command(
     json: bool = options.JSON,
 ) -> int:
     files.check_writable(output, _is_model, "is not an imprint model")
-    chosen = {name: text for name, text in vars(parts).items() if text is not None}
+    chosen: dict[str, Any] = {name: text for name, text in vars(parts).items() if text is not None}
     method = {**recipes.describe(recipe or DEFAULT).parts(), **chosen}
     for part, family, parameter, option, value in (
         ("generator", generators.family, "k", "--proxies", proxies),
@@ -74,16 +75,8 @@ def command(
             raise ParameterError(f"{option}: {method[part]} has no parameter {parameter}; choose another --{part}.")
         if value is not None:
             chosen[part] = str(family.changed(method[part], {parameter: value}))
-    model = Imprinter(
-        **vars(network),
-        recipe=recipe,
-        keep_head=str(keep_by) if keep_by else keep_head,
-        names=names,
-        tree=tree,
-        calibrate=calibrate,
-        random_state=seed,
-        **chosen,
-    )
+    chosen |= {"calibrate": calibrate, "random_state": seed, "keep_head": str(keep_by) if keep_by else keep_head}
+    model = Imprinter(**vars(network), recipe=recipe, names=names, tree=tree, **chosen)
     if (data is None) == (classes is None):
         raise ParameterError("fit: give DATA, or the names of classes without examples: --classes 'NAME, NAME'.")
     if data is None:

@@ -126,18 +126,12 @@ def list_recipes() -> Inventory:
     return Inventory(objects, ["name", "parts", "title"])
 
 
-def list_studies() -> Inventory:
-    from imprint.paper import listing  # takes as long to import as everything else here
-
-    return Inventory(listing(), ["name", "title"])
-
-
 LISTS: dict[str, Callable[[], Inventory]] = {
     "backbones": list_backbones,
     "datasets": list_datasets,
     **{family: partial(list_components, family) for family in ("generators", "normalisers", "aggregators")},
     "recipes": list_recipes,
-    "studies": list_studies,
+    "studies": lambda: Inventory(import_module("imprint.paper").listing(), ["name", "title"]),  # a slow import
 }
 
 

@@ -35,8 +35,8 @@ def command(
     file: Path = options.MODEL,
     arguments: list[str] = Argument(
         metavar="INPUT",
-        help="Files or folders of them; texts, or a table of them; a table of embeddings; - reads standard input: one "
-        "text or path per line, or one picture. A word that exists as a file, or ends like one, is a file.",
+        help="Files or folders of pictures or sounds; texts, or a table of texts; a table of embeddings; or - for "
+        "standard input: one text or path per line, or a picture. What exists as a file, or ends like one, is a file.",
     ),
     unknown: float | None = Option(
         None,
@@ -44,7 +44,7 @@ def command(
         min=0,
         max=1,
         help=f"Answer '{NONE}' if the p-value `known` is below P; in a tree of classes, answer with the deepest node "
-        "that is still likely. With 0.05, about 5 % of the inputs that do belong are rejected.",
+        "that is still likely. With 0.05, about 5 % of the inputs that belong to a class are rejected.",
     ),
     top: int = Option(3, min=1, help="Number of classes to show for each input."),
     level: int | None = Option(
@@ -66,10 +66,8 @@ def command(
         files.check_csv("predict", arguments)
     model = Imprinter.load(file, **vars(network))
     head, kind = model.state.head, model.embedder.kind
-    if sort_into is not None and head.tags:
-        raise ParameterError("--sort-into: an input of a model of tags has several labels; use --csv.")
-    if sort_into is not None and (kind.typed or not kind.needs_backbone):
-        raise ParameterError(f"--sort-into: only files, such as pictures, are sorted; this model reads {kind.plural}.")
+    if sort_into is not None and (head.tags or kind.typed or not kind.needs_backbone):
+        raise ParameterError("--sort-into: only files, such as pictures, with one label each are sorted; use --csv.")
     if level is not None:
         model.tree.level(level)  # raises before the work if the tree has no such level
     with terminal.progress_bars() as bars:

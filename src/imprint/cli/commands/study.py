@@ -48,7 +48,7 @@ def run(
     embeddings: Path | None = Option(None, metavar="DIR", help="Packs BACKBONE-DATASET.npz. [default: the study's]"),
     workers: int | None = Option(None, min=1, help="Number of processes. [default: one per core; one for little work]"),
     engine: str = options.ENGINE,
-    limit: int = Option(2_000_000, min=1, help="Maximum number of experiments that a study may name."),
+    limit: int = Option(2_000_000, min=1, help="Maximum number of experiments that a study may have."),
     dry: bool = Option(False, "--dry", help="Print the plan without running it."),
     backbones: str = Option("", help="For paper/...: only these, separated by commas."),
     datasets: str = Option("", help="For paper/...: only these, separated by commas."),
@@ -217,7 +217,8 @@ def _show_results(out: Path, names: Sequence[str], beside: str) -> None:
 
 
 def _show_table(cells: TextTable) -> None:
-    terminal.table(cells.head, cells.rows, right=[h for j, h in enumerate(cells.head) if cells.right_aligned(j)])
+    numbers = [head for j, head in enumerate(cells.head) if cells.right_aligned(j)]
+    terminal.table(cells.head, cells.rows, right=numbers, names=False)
     terminal.note(cells.caption or None)
 
 

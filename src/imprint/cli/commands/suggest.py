@@ -33,7 +33,7 @@ def command(
         help="A model that `imprint fit` wrote, and the unlabelled inputs: a folder of pictures or sounds, a table of "
         "texts or embeddings, .npz or .npy. Without a model, the suggestions are for the first labels.",
     ),
-    n: int = Option(10, "-n", min=1, help="How many inputs to suggest."),
+    n: int = Option(10, "-n", min=1, help="Number of inputs to suggest."),
     ask: bool = Option(False, "--ask", help="Ask for the class of each input; write the answers as CSV at once."),
     copy_into: Path | None = Option(
         None, metavar="DIR", help="Copy the files there; with --ask, into a folder per class."
@@ -49,12 +49,8 @@ def command(
         files.check_csv("suggest", arguments)
     if len(arguments) > 2:
         raise ParameterError(f"suggest: {len(arguments)} arguments; give [FILE] POOL, a model and one pool.")
-    path = arguments[-1]
-    if len(arguments) == 2:
-        files.check_model(Path(arguments[0]))
-        model = Imprinter.load(arguments[0], **vars(network))
-    else:
-        model = Imprinter(**vars(network))
+    file, path = files.check_model(Path(arguments[0])) if len(arguments) == 2 else None, arguments[-1]
+    model = Imprinter.load(file, **vars(network)) if file else Imprinter(**vars(network))
     pool, embedded = _embed(model, path, text_column)
     if not len(embedded.X):
         raise UnreadableInput(embedded.skipped[0].name, embedded.skipped[0].reason)

@@ -90,14 +90,14 @@ class _Watcher:
         else:
             terminal.write(f"{name}\t{answer['label']}\t{terminal.percent(answer['probability'])}\t{known:.3f}\n")
         sys.stdout.flush()
-        if alarm := self.monitor.observe(known, name, spoken_time(self._scan[Path(name)][0])):
-            _report_drift(alarm, self.monitor)
+        if self.monitor.observe(known, name, spoken_time(self._scan[Path(name)][0])):
+            _report_drift(self.monitor)
 
 
-def _report_drift(alarm: str, monitor: DriftMonitor) -> None:
-    """An alarm and the inputs that are its evidence, on standard error."""
+def _report_drift(monitor: DriftMonitor) -> None:
+    """Print the alarm and the inputs that are its evidence to standard error."""
     names = ", ".join(one.name for one in monitor.unfamiliar[:MAX_NAMED])
-    terminal.note(f"Drift: {alarm}. The least familiar: {names}.")
+    terminal.note(f"Drift: {monitor.alarm}. The least familiar: {names}.")
 
 
 def monitor_stream(model: Imprinter, answers: list[dict[str, Any]]) -> None:
@@ -107,4 +107,4 @@ def monitor_stream(model: Imprinter, answers: list[dict[str, Any]]) -> None:
         for answer in answers:
             monitor.observe(answer["known"], answer["path"])
         if monitor.alarm:
-            _report_drift(monitor.alarm, monitor)
+            _report_drift(monitor)
