@@ -28,7 +28,7 @@ from imprint.core.component import PARTS
 from imprint.core.errors import FileError, ParameterError, require
 from imprint.core.files.container import foreign
 from imprint.core.label_sets import indicator
-from imprint.core.layout import LARGEST_AXIS, Stack, checked_stacks, to_arrays, to_states
+from imprint.core.layout import LARGEST_AXIS, to_arrays, to_states
 from imprint.core.types import Array
 from imprint.generators._base import PerClassGenerator
 from imprint.head import Head
@@ -60,7 +60,7 @@ def head_to_parts(head: Head | TagHead) -> tuple[dict[str, Any], dict[str, Array
         "width": head.width,
         "labels": {"type": np.dtype(head.label_type).str, "imprinted": list(head.labels)},
     }
-    arrays = _states_to_arrays(head, head.states)
+    arrays = _states_to_arrays(head.states)
     if not head.method.per_class:
         arrays |= {"weights": head.proxies.weights, "sizes": np.bincount(head.proxies.labels)}
     if isinstance(head.folds, CrossValidation):
@@ -69,16 +69,10 @@ def head_to_parts(head: Head | TagHead) -> tuple[dict[str, Any], dict[str, Array
     return document, arrays
 
 
-def _states_to_arrays(head: Head, states: Sequence[ClassState], prefix: str = "") -> dict[str, Array]:
+def _states_to_arrays(states: Sequence[ClassState], prefix: str = "") -> dict[str, Array]:
     """The states of classes as arrays whose names start with `prefix`."""
-    arrays = to_arrays(f"{prefix}state", [s.summary for s in states])
-    arrays |= to_arrays(f"{prefix}sums", [s.sums for s in states])
-    try:
-        _stacks(head, arrays, len(states), prefix)
-    except (KeyError, ValueError):
-        rule = "finite numbers of the shapes and ranges that its layout declares"
-        raise ParameterError(f"save: each part of the state of {head.method} must be {rule}.") from None
-    return arrays
+    summaries, sums = zip(*states)
+    return {**to_arrays(f"{prefix}state", summaries), **to_arrays(f"{prefix}sums", sums)}
 
 
 def _folds_to_arrays(head: Head, folds: CrossValidation) -> dict[str, Array]:
@@ -88,7 +82,7 @@ def _folds_to_arrays(head: Head, folds: CrossValidation) -> dict[str, Array]:
         arrays[f"fold{f}/classes"] = np.array(large, dtype=np.int64)
         if large:
             states = [folds.fitted[head.labels[i]][f] for i in large]
-            arrays |= _states_to_arrays(head, states, f"fold{f}/")
+            arrays |= _states_to_arrays(states, f"fold{f}/")
     return arrays
 
 
@@ -100,18 +94,15 @@ def head_from_parts(
         raise FileError(f"{source} keeps the pre-trained classes of its network: use Imprinter.load.")
     try:
         method = Method.of(**{part: FAMILIES[part].restore(str(document["parts"][part])) for part in PARTS})
-    except (KeyError, TypeError):
-        raise foreign(source) from None
-    except ParameterError as e:
-        raise FileError(f"{source}: {e}") from None
-    if unread := _unread_names(method, document, arrays):
-        raise FileError(
-            f"{source}: it holds {unread[0]!r}, which this version of imprint does not know; fit the model again, or "
-            f"use the version that wrote it ({document.get('written_by', 'unknown')!r:.20})."
-        )
-    try:
+        if unread := _unread_names(method, document, arrays):
+            raise FileError(
+                f"{source}: it holds {unread[0]!r}, which this version of imprint does not know; fit the model again, "
+                f"or use the version that wrote it ({document.get('written_by', 'unknown')!r:.20})."
+            )
         head = _head(method, document, unshare_rows(arrays))
         return _tag_head(head, dict(document["tags"]), arrays) if "tags" in document else head
+    except ParameterError as e:
+        raise FileError(f"{source}: {e}") from None
     except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError):
         raise foreign(source) from None
 
@@ -167,21 +158,23 @@ def _tag_head(sets: Head, numbers: dict[str, Any], arrays: dict[str, Array]) -> 
     return head
 
 
-def _stacks(head: Head, arrays: dict[str, Array], count: int, prefix: str) -> list[dict[str, Stack]]:
-    """The stacked states of classes, checked against the layouts of the generator and the aggregator."""
-    layouts = {"state": head.method.generator.layout, "sums": head.method.aggregator.layout}
-    return [checked_stacks(arrays, f"{prefix}{kind}", layouts[kind], count, head.width or 0) for kind in layouts]
-
-
 def _states(empty: Head, arrays: dict[str, Array], count: int, prefix: str = "") -> tuple[ClassState, ...]:
-    return tuple(map(ClassState, *(to_states(stacks, count) for stacks in _stacks(empty, arrays, count, prefix))))
+    """The states of classes, checked against the layouts of the generator and the aggregator."""
+    parts = []
+    for kind, component in (("state", empty.method.generator), ("sums", empty.method.aggregator)):
+        try:
+            parts.append(to_states(arrays, f"{prefix}{kind}", component.layout, count, empty.width or 0))
+        except (KeyError, ValueError):
+            problem = f"the state of {component} does not have the shapes, types and ranges that its layout declares"
+            raise ParameterError(f"this is not an imprint model; {problem}.") from None
+    return tuple(map(ClassState, *parts))
 
 
 def _folds(empty: Head, labels: tuple[Any, ...], arrays: dict[str, Array]) -> CrossValidation:
     count, seen = len(labels), arrays.get("held/seen/values")
     require(arrays["held/rows/values"].dtype == empty.dtype and (seen is None or seen.sum() <= EARLIER_ROWS))
     layout = LAYOUT if seen is None else EARLIER_LAYOUT
-    states = to_states(checked_stacks(arrays, "held", layout, count, empty.width or 0), count)
+    states = to_states(arrays, "held", layout, count, empty.width or 0)
     held = {label: from_state(state, empty.seed, label) for label, state in zip(labels, states)}
     fitted: dict[Any, list[ClassState]] = {label: [] for label in labels if not held[label].complete}
     for f in range(FOLDS):

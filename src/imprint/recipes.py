@@ -19,8 +19,7 @@ class Recipe:
     name: str
     title: str
     citation: str
-    differs: str
-    """How the method here differs from that of the cited work."""
+    differs: str  # how the method here differs from that of the cited work
     norm_pre: str
     generator: str
     norm_post: str
@@ -30,11 +29,6 @@ class Recipe:
     def parts(self) -> dict[str, str]:
         """The five components, as parameters of `ImprintClassifier`."""
         return {part: getattr(self, part) for part in PARTS}
-
-
-def _parts(*texts: str) -> dict[str, str]:
-    """The five components in the order of `PARTS`: norm_pre, generator, norm_post, norm_inf, aggregator."""
-    return dict(zip(PARTS, texts))
 
 
 RECIPES = {
@@ -55,7 +49,7 @@ RECIPES = {
             citation="H. Qi, M. Brown, D. G. Lowe. Low-Shot Learning with Imprinted Weights. CVPR 2018.",
             differs="The cited work keeps the base classes next to the new ones, learns a scale for the cosine and may "
             "fine-tune; here all classes are imprinted and nothing is trained.",
-            **_parts("l2", "mean", "l2", "l2", "max"),
+            **dict(zip(PARTS, ("l2", "mean", "l2", "l2", "max"))),
         ),
         Recipe(
             name="hosoda2024",
@@ -65,7 +59,7 @@ RECIPES = {
             "Frontiers in Neuroscience 2024.",
             differs="The cited code maps to the mean of the sorted weights of the pre-trained head and adds the median "
             "bias; here the reference is the pool of proxies imprinted before, and there is no bias.",
-            **_parts("none", "mean", "quantile", "none", "max"),
+            **dict(zip(PARTS, ("none", "mean", "quantile", "none", "max"))),
         ),
         Recipe(
             name="janson2022",
@@ -74,7 +68,7 @@ RECIPES = {
             "Pretrained-Models in Continual Learning. NeurIPS 2022 Workshop on Distribution Shifts.",
             differs="The cited code L2-normalises embeddings before the mean and at inference; here, as the authors of "
             "the framework list it, nothing is normalised.",
-            **_parts("none", "mean", "none", "none", "nearest(m=1)"),
+            **dict(zip(PARTS, ("none", "mean", "none", "none", "nearest(m=1)"))),
         ),
         Recipe(
             name="imprint2025",
@@ -83,7 +77,7 @@ RECIPES = {
             "Weight Imprinting: Insights from Neural Collapse and Proxy-Based Aggregation. TMLR 2025.",
             differs="The cited code clusters every class with the same random numbers; here each class has its own, "
             "drawn from the seed and its label, so that classes can be added and removed without changing others.",
-            **_parts("l2", "kmeans(k=20)", "l2", "l2", "max"),
+            **dict(zip(PARTS, ("l2", "kmeans(k=20)", "l2", "l2", "max"))),
         ),
         Recipe(
             name="oracle",
@@ -92,7 +86,7 @@ RECIPES = {
             "Weight Initialization. arXiv:2503.06385, 2025.",
             differs="The cited work starts gradient training from these weights; here they are the classifier. It uses "
             "statistics across classes, so it is a reference, not an imprinting method.",
-            **_parts("none", "least_squares(reg=1e-4)", "none", "none", "max"),
+            **dict(zip(PARTS, ("none", "least_squares(reg=1e-4)", "none", "none", "max"))),
         ),
     )
 }

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from imprint import generators
-from imprint.core.layout import checked_stacks, to_arrays
+from imprint.core.layout import to_arrays, to_states
 from imprint.generators._base import PerClassGenerator
 from tests.contract.found import GENERATORS
 
@@ -61,16 +61,16 @@ def test_every_state_is_as_the_layout_says(g, dtype, awkward):
     states += [g.extend(s, X[:1], fresh()) for s, X in zip(states, parts)]
     states += [g.extend(s, np.concatenate([X] * 4), fresh()) for s, X in zip(states[3:], parts)]
     arrays, shape = to_arrays("state", states), (g.layout, len(states), 7)
-    stacks = checked_stacks(arrays, "state", *shape)
+    names = {name for state in to_states(arrays, "state", *shape) for name in state}
     if g.layout is not None:
         one_more = {
             **arrays,
-            **{f"state/more/{end}": arrays[f"state/{min(stacks)}/{end}"] for end in ("values", "shapes")},
+            **{f"state/more/{end}": arrays[f"state/{min(names)}/{end}"] for end in ("values", "shapes")},
         }
-        one_less = [{k: v for k, v in arrays.items() if not k.startswith(f"state/{name}/")} for name in stacks]
+        one_less = [{k: v for k, v in arrays.items() if not k.startswith(f"state/{name}/")} for name in names]
         for other in (one_more, *one_less):
             with pytest.raises((KeyError, ValueError)):
-                checked_stacks(other, "state", *shape)
+                to_states(other, "state", *shape)
 
 
 @pytest.mark.parametrize("g", GENERATORS, ids=str)

@@ -75,8 +75,24 @@ def to_stacks(arrays: Mapping[str, Array], kind: str) -> dict[str, Stack]:
     return stacks
 
 
-def to_states(stacks: Mapping[str, Stack], count: int) -> list[State]:
-    """The states of `count` classes, as views of the stacks."""
+def to_states(arrays: Mapping[str, Array], kind: str, layout: Layout | None, count: int, width: int) -> list[State]:
+    """The states of `count` classes, as views of the arrays that `to_arrays` wrote.
+
+    Raises KeyError or ValueError unless their names, shapes, types and ranges are those of the layout. Without a
+    layout, all values must be finite numbers.
+
+    >>> layout, rows = {"rows": Entry("p d"), "mass": Entry("p", least=1)}, np.ones((2, 3))
+    >>> [list(state) for state in to_states(to_arrays("s", [{"rows": rows, "mass": np.ones(2)}]), "s", layout, 1, 3)]
+    [['mass', 'rows']]
+    >>> to_states(to_arrays("s", [{"rows": rows, "mass": np.zeros(2)}]), "s", layout, 1, 3)
+    Traceback (most recent call last):
+    ValueError
+    """
+    stacks = to_stacks(arrays, kind)
+    for stack in stacks.values():
+        require(stack.values.dtype.kind in "biuf" and np.isfinite(stack.values).all())
+    if layout is not None:
+        _check(stacks, layout, count, width)
     states: list[State] = [{} for _ in range(count)]
     for name, stack in stacks.items():
         for c, array in stack.by_class().items():
@@ -84,25 +100,7 @@ def to_states(stacks: Mapping[str, Stack], count: int) -> list[State]:
     return states
 
 
-def checked_stacks(
-    arrays: Mapping[str, Array], kind: str, layout: Layout | None, count: int, width: int
-) -> dict[str, Stack]:
-    """The stacks of `count` classes; raises KeyError or ValueError unless they have the layout.
-
-    The layout declares names, shapes, types and ranges. Without one, all values must be finite numbers.
-
-    >>> layout, rows = {"rows": Entry("p d"), "mass": Entry("p", least=1)}, np.ones((2, 3))
-    >>> list(checked_stacks(to_arrays("s", [{"rows": rows, "mass": np.ones(2)}]), "s", layout, 1, 3))
-    ['mass', 'rows']
-    >>> checked_stacks(to_arrays("s", [{"rows": rows, "mass": np.zeros(2)}]), "s", layout, 1, 3)
-    Traceback (most recent call last):
-    ValueError
-    """
-    stacks = to_stacks(arrays, kind)
-    for stack in stacks.values():
-        require(stack.values.dtype.kind in "biuf" and np.isfinite(stack.values).all())
-    if layout is None:
-        return stacks
+def _check(stacks: Mapping[str, Stack], layout: Layout, count: int, width: int) -> None:
     require(set(stacks) <= set(layout))
     lengths = {"d": np.full(count, width), "t": np.full(count, width * (width + 1) // 2)}  # by axis, of every class
     for name, entry in layout.items():
@@ -122,4 +120,3 @@ def checked_stacks(
                     of_class = lengths.setdefault(axis, np.zeros(count, dtype=np.int64))
                     of_class[classes] = np.where(of_class[classes] == 0, length, of_class[classes])
                     require((length == of_class[classes]).all())
-    return stacks

@@ -21,8 +21,7 @@ class FittedState(NamedTuple):
     """The fitted state, behind one reference."""
 
     head: Head | TagHead
-    columns: tuple[str, ...] | None
-    """The names of the columns, if the training data were a table with names."""
+    columns: tuple[str, ...] | None  # their names, if the training data were a table with names
 
 
 class MethodEstimator(BaseEstimator):  # type: ignore[misc]
@@ -42,30 +41,24 @@ class MethodEstimator(BaseEstimator):  # type: ignore[misc]
 
     def set_params(self, **params: Any) -> Self:
         """Change arguments, or one of a component: `set_params(generator__k=5)`. A fitted model stays as it is."""
-        super().set_params(**{name: value for name, value in params.items() if "__" not in name})
-        for name, value in params.items():
-            part, _, inner = name.partition("__")
-            if inner:
-                if part not in PARTS:
-                    raise ParameterError(
-                        f"set_params({name}=...): there is no part {part!r}; parts: {', '.join(PARTS)}."
-                    )
-                before = getattr(self, part)
-                after = FAMILIES[part].changed(before, {inner: value})
-                setattr(self, part, str(after) if isinstance(before, str) else after)
+        inner = {name: value for name, value in params.items() if "__" in name}
+        super().set_params(**{name: value for name, value in params.items() if name not in inner})
+        for name, value in inner.items():
+            part, _, parameter = name.partition("__")
+            if part not in PARTS:
+                raise ParameterError(f"set_params({name}=...): there is no part {part!r}; parts: {', '.join(PARTS)}.")
+            before = getattr(self, part)
+            after = FAMILIES[part].changed(before, {parameter: value})
+            setattr(self, part, str(after) if isinstance(before, str) else after)
         return self
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
         """The parameters; where `set_params` has changed them since `fit`, also the method that was fitted."""
         given = str(super().__repr__(N_CHAR_MAX))
-        if not self.__sklearn_is_fitted__():
-            return given
-        fitted = self._learnt.head.imprinted.method
-        try:
-            stale = self._method() != fitted
-        except ParameterError:
-            stale = True
-        return f"{given}, fitted as {fitted}" if stale else given
+        with suppress(ParameterError):
+            if not self.__sklearn_is_fitted__() or self._method() == self._learnt.head.imprinted.method:
+                return given
+        return f"{given}, fitted as {self._learnt.head.imprinted.method}"
 
     def _method(self) -> Method:
         return Method.of(**{part: getattr(self, part) for part in PARTS})
@@ -75,8 +68,8 @@ class MethodEstimator(BaseEstimator):  # type: ignore[misc]
 
     def _known(self) -> FittedState:
         """The fitted state; raises the error of scikit-learn if there is none."""
-        if "_learnt" not in self.__dict__:
-            check_is_fitted(self)  # raises; not called for a fitted model because it reads all parameters
+        if not self.__sklearn_is_fitted__():
+            check_is_fitted(self)  # not called for a fitted model because it reads all parameters
         return self._learnt
 
     @property

@@ -1,4 +1,4 @@
-"""Checks of rows and labels by the rules of scikit-learn; every error is one sentence."""
+"""Checks of rows and labels by the rules of scikit-learn; `naming` turns every error into one sentence."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -22,16 +22,19 @@ from imprint.tags import TagHead, new_head
 
 FLOATS = (np.float64, np.float32)
 LARGEST_WEIGHT = 1e9
-LABEL_KINDS = "biufU"  # of NumPy's types: booleans, whole numbers, text
+REFUSALS = (ValueError, TypeError)  # the errors by which scikit-learn refuses inputs
 
 
 @contextmanager
-def naming(call: str) -> Iterator[None]:
-    """Put the call in front of the errors of the block."""
+def naming(call: str, kinds: tuple[type[Exception], ...] = (ParameterError,)) -> Iterator[None]:
+    """Report errors of these kinds as one sentence that starts with the call."""
     try:
         yield
-    except ParameterError as e:
-        raise ParameterError(f"{call}: {e}") from None
+    except kinds as e:
+        first = str(e).splitlines()[0].rstrip(".:")
+        hint = "; Reshape your data with X.reshape(1, -1) if it is one row" if "Expected 2D array" in first else ""
+        kind = KindError if isinstance(e, TypeError) else ParameterError
+        raise kind(f"{call}: {first}{hint}.") from None
 
 
 class Columns(BaseEstimator):  # type: ignore[misc]
@@ -46,13 +49,11 @@ class Columns(BaseEstimator):  # type: ignore[misc]
 
     def read(self, call: str, X: Any, dtype: Any = FLOATS) -> Any:
         """Checked rows. Where the width is not known yet, it and the names of the columns are taken from these rows."""
-        if on_gpu(X):
-            return read_tensor(call, X, self.width, dtype)
-        try:
+        with naming(call, REFUSALS):
+            if on_gpu(X):
+                return _read_tensor(X, self.width, dtype)
             with np.errstate(over="ignore"):  # what does not fit the type becomes infinite and is refused
                 rows = validate_data(self, to_numpy(X), reset=self.width is None, dtype=dtype, order="C")
-        except (ValueError, TypeError) as e:
-            raise _in_one_sentence(call, e) from None
         names = getattr(self, "feature_names_in_", None)
         self.names = None if names is None else tuple(names.tolist())
         return np.asarray(rows)
@@ -61,40 +62,17 @@ class Columns(BaseEstimator):  # type: ignore[misc]
 Columns.__name__ = "ImprintClassifier"  # what its sentences name
 
 
-def read_tensor(call: str, X: Any, width: int | None, dtype: Any) -> Any:
+def _read_tensor(X: Any, width: int | None, dtype: Any) -> Any:
     """Checked rows of a tensor on a GPU."""
     import torch
 
     float_type = dtype_name(X) if dtype_name(X) in ("float32", "float64") else "float32"
     X = X.to(getattr(torch, float_type if dtype is FLOATS else np.dtype(dtype).name))
     if X.ndim != 2 or not len(X) or not all_finite(X):
-        raise ParameterError(f"{call}: X must be finite rows of numbers (n, d), not of shape {tuple(X.shape)}.")
+        raise ParameterError(f"X must be finite rows of numbers (n, d), not of shape {tuple(X.shape)}.")
     if width not in (None, X.shape[1]):
-        raise ParameterError(f"{call}: X has {X.shape[1]} features, but ImprintClassifier is expecting {width}.")
+        raise ParameterError(f"X has {X.shape[1]} features, but ImprintClassifier is expecting {width}.")
     return X
-
-
-def read_labels(call: str, y: Any, rows: int) -> Array:
-    """As many labels as there are rows: text, whole numbers or booleans."""
-    try:
-        y = column_or_1d(to_numpy(y), warn=True)
-        if y.dtype == object:
-            kinds = sorted({type(plain(v)).__name__ for v in y})
-            if len(kinds) > 1:
-                raise ValueError(f"y mixes labels of the types {', '.join(kinds)}")
-            y = np.array(list(y))
-            if y.dtype == object:
-                raise ValueError(f"labels of the type {kinds[0]} cannot be kept; give text or whole numbers")
-        if y.dtype.kind not in "biuU":
-            assert_all_finite(y, input_name="y")
-            check_classification_targets(np.repeat(np.unique(y), 2))  # once each looks like a regression to it
-        if y.dtype.kind not in LABEL_KINDS:
-            raise ValueError(f"labels of the type {y.dtype} cannot be kept; give text or whole numbers")
-    except (ValueError, TypeError) as e:
-        raise _in_one_sentence(call, e) from None
-    if len(y) != rows:
-        raise ParameterError(f"{call}: X has {rows} rows and y has {len(y)} labels; the numbers must be equal.")
-    return np.asarray(y)
 
 
 class TrainingRows(NamedTuple):
@@ -111,45 +89,66 @@ def read_training(
     call: str, X: Any, y: Any, sample_weight: Any, class_weight: Any, learnt: FittedState | None = None
 ) -> TrainingRows:
     """Rows and labels that fit what was learnt, or any where nothing was."""
-    if y is None:
-        raise ParameterError(f"{call}: requires y to be passed, but the target y is None.")
     head = None if learnt is None else learnt.head
     columns = Columns() if head is None or learnt is None else Columns(head.imprinted.width, learnt.columns)
     rows = columns.read(call, X, FLOATS if head is None else head.imprinted.dtype)
-    tagged = _read_sets(call, y, len(rows), head, class_weight)
-    if tagged is not None:
-        return TrainingRows(*weighted(call, rows, tagged.sets, sample_weight, None), columns.names, tagged.labels)
-    labels = read_labels(call, y, len(rows))
-    if head is not None:
-        check_label_types(f"{call}: y holds", labels.dtype, head.imprinted.label_type)
-    return TrainingRows(*weighted(call, rows, labels, sample_weight, class_weight), columns.names, None)
+    with naming(call, REFUSALS):
+        if y is None:
+            raise ParameterError("requires y to be passed, but the target y is None.")
+        tagged = _read_sets(y, head)
+        labels = _read_labels(y) if tagged is None else tagged.sets
+        if len(labels) != len(rows):
+            raise ParameterError(f"X and y must have the same number of rows, not {len(rows)} and {len(labels)}.")
+        if tagged is not None and class_weight is not None:
+            raise ParameterError("class_weight is not available for tags; use sample_weight.")
+        if tagged is None and head is not None:
+            check_label_types("y holds", labels.dtype, head.imprinted.label_type)
+        weight = _read_weights(labels, sample_weight, class_weight)
+    if weight is not None and not weight.all():
+        positive = np.flatnonzero(weight)
+        rows, labels, weight = rows_at(rows, positive), labels[positive], weight[positive]
+    if weight is not None and (weight == 1).all():
+        weight = None
+    return TrainingRows(rows, labels, weight, columns.names, None if tagged is None else tagged.labels)
 
 
-def empty_head(method: Method, rows: TrainingRows, calibrate: Any, random_state: Any) -> Head | TagHead:
-    """A head that can learn these rows, and has learnt nothing yet."""
-    if not isinstance(calibrate, bool | np.bool_):
-        raise ParameterError(f"ImprintClassifier(calibrate={calibrate!r}): calibrate must be True or False.")
-    seed, dtype = read_seed(random_state), dtype_name(rows.X)
-    return new_head(method, seed, dtype, rows.labels, bool(calibrate))
-
-
-def _read_sets(call: str, y: Any, rows: int, head: Head | TagHead | None, class_weight: Any) -> Tagged | None:
+def _read_sets(y: Any, head: Head | TagHead | None) -> Tagged | None:
     """The label sets of tags; None where each row has one label and the model is not one of tags."""
-    with naming(call):
-        tagged = read_tags(y, head.labels if isinstance(head, TagHead) else None)
-    if tagged is None and isinstance(head, TagHead):
-        labels = read_labels(call, y, rows).tolist()
-        with naming(call):
-            tagged = from_lists([[label] for label in labels])
-    if tagged is None:
+    if not isinstance(head, TagHead):
+        tagged = read_tags(y)
+        if tagged is not None and head is not None:
+            raise ParameterError("the model has one label per row, and y has tags; fit a new model.")
+        return tagged
+    return read_tags(y, head.labels) or from_lists([[label] for label in _read_labels(y).tolist()])
+
+
+def _read_labels(y: Any) -> Array:
+    """Labels of one type: text, whole numbers or booleans."""
+    y = column_or_1d(to_numpy(y), warn=True)
+    kind = str(y.dtype)
+    if y.dtype == object:
+        kind, *others = sorted({type(plain(v)).__name__ for v in y})
+        if others:
+            raise ParameterError(f"y mixes labels of the types {', '.join([kind, *others])}.")
+        y = np.array(list(y))
+    if y.dtype.kind == "f":
+        assert_all_finite(y, input_name="y")
+        check_classification_targets(np.repeat(np.unique(y), 2))  # once each looks like a regression to it
+    if y.dtype.kind not in "biufU":
+        raise ParameterError(f"labels of the type {kind} cannot be kept; give text or whole numbers.")
+    return np.asarray(y)
+
+
+def _read_weights(y: Array, sample_weight: Any, class_weight: Any) -> Array | None:
+    """The weight of every row; None where none is given."""
+    if sample_weight is None and class_weight is None:
         return None
-    if isinstance(head, Head):
-        raise ParameterError(f"{call}: the model has one label per row, and y has tags; fit a new model.")
+    weight = _check_sample_weight(to_numpy(sample_weight), y, dtype=np.float64, ensure_non_negative=True)
     if class_weight is not None:
-        raise ParameterError(f"{call}: class_weight is not available for tags; use sample_weight.")
-    if len(tagged.sets) != rows:
-        raise ParameterError(f"{call}: X has {rows} rows and y has {len(tagged.sets)}; the numbers must be equal.")
-    return tagged
+        weight = weight * compute_sample_weight(class_weight, y)
+    if not weight.any() or not ((weight >= 0) & (weight <= LARGEST_WEIGHT)).all():
+        raise ParameterError(f"the weights of rows must be 0 to {LARGEST_WEIGHT:g}, and one must be positive.")
+    return np.asarray(weight)
 
 
 def refuse_balanced(call: str, class_weight: Any) -> None:
@@ -159,24 +158,11 @@ def refuse_balanced(call: str, class_weight: Any) -> None:
         raise ParameterError(f"{call} with class_weight='balanced': {rule}.")
 
 
-def weighted(call: str, X: Any, y: Array, sample_weight: Any, class_weight: Any) -> tuple[Any, Array, Array | None]:
-    """Rows and labels without those of weight 0, and the weight of each; None where all rows count the same."""
-    if sample_weight is None and class_weight is None:
-        return X, y, None
-    try:
-        weight = _check_sample_weight(to_numpy(sample_weight), y, dtype=np.float64, ensure_non_negative=True)
-        if class_weight is not None:
-            weight = weight * compute_sample_weight(class_weight, y)
-    except (ValueError, TypeError) as e:
-        raise _in_one_sentence(call, e) from None
-    positive = np.flatnonzero(weight > 0)
-    if not len(positive) or not np.isfinite(weight).all() or weight.max() > LARGEST_WEIGHT:
-        raise ParameterError(
-            f"{call}: the weights of rows must be at most {LARGEST_WEIGHT:g}, and one must be positive."
-        )
-    if len(positive) < len(weight):
-        X, y, weight = rows_at(X, positive), y[positive], weight[positive]
-    return X, y, None if (weight == 1).all() else weight
+def empty_head(method: Method, rows: TrainingRows, calibrate: Any, random_state: Any) -> Head | TagHead:
+    """A head that can learn these rows, and has learnt nothing yet."""
+    if not isinstance(calibrate, bool | np.bool_):
+        raise ParameterError(f"ImprintClassifier(calibrate={calibrate!r}): calibrate must be True or False.")
+    return new_head(method, read_seed(random_state), dtype_name(rows.X), rows.labels, bool(calibrate))
 
 
 def read_seed(random_state: Any) -> int:
@@ -186,13 +172,5 @@ def read_seed(random_state: Any) -> int:
     try:
         return int(check_random_state(random_state).randint(2**31 - 1))
     except ValueError:
-        raise ParameterError(
-            f"random_state={random_state!r}: random_state must be an int >= 0, a numpy RandomState or None."
-        ) from None
-
-
-def _in_one_sentence(call: str, error: Exception) -> ParameterError:
-    first = str(error).splitlines()[0].rstrip(".:")
-    hint = "; Reshape your data with X.reshape(1, -1) if it is one row" if "Expected 2D array" in first else ""
-    kind = KindError if isinstance(error, TypeError) else ParameterError
-    return kind(f"{call}: {first}{hint}.")
+        rule = "random_state must be an int >= 0, a numpy RandomState or None"
+        raise ParameterError(f"random_state={random_state!r}: {rule}.") from None

@@ -21,7 +21,7 @@ REFUSED = [
     ("flat X", lambda c: c.fit(X[0], Y[:4]), r"fit\(X, y\): Expected 2D array, got 1D array instead; Reshape"),
     ("no rows", lambda c: c.fit(X[:0], Y[:0]), r"fit\(X, y\): Found array with 0 sample"),
     ("no columns", lambda c: c.fit(X[:, :0], Y), r"fit\(X, y\): .*0 feature"),
-    ("too few labels", lambda c: c.fit(X, Y[:5]), r"fit\(X, y\): X has 12 rows and y has 5 labels"),
+    ("too few labels", lambda c: c.fit(X, Y[:5]), r"fit\(X, y\): X and y must have .* rows, not 12 and 5\."),
     ("no labels", lambda c: c.fit(X, None), r"fit\(X, y\): requires y"),
     ("table of labels", lambda c: c.fit(X, 3 * np.eye(12)), r"fit\(X, y\): y should be a 1d array"),
     ("continuous labels", lambda c: c.fit(X, X[:, 0]), r"fit\(X, y\): Unknown label type: continuous"),

@@ -55,6 +55,11 @@ def test_weights_that_make_no_sense_are_refused(weight):
         ImprintClassifier().fit(X, Y, sample_weight=weight)
 
 
+def test_a_negative_class_weight_is_refused():
+    with pytest.raises(ParameterError, match=r"^fit\(X, y\): the weights of rows must be 0 to 1e\+09"):
+        ImprintClassifier(class_weight={3: -1.0}).fit(X, Y)
+
+
 def test_balanced_weights_need_all_classes_at_once():
     with pytest.raises(ParameterError, match="class_weight='balanced': the balance depends on all classes"):
         ImprintClassifier(class_weight="balanced").partial_fit(X, Y)

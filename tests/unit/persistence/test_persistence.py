@@ -174,7 +174,7 @@ REFUSED = {
 @pytest.mark.parametrize("change", REFUSED.values(), ids=REFUSED)
 def test_hostile_documents_are_refused(model, change):
     rewritten(model, change)
-    with pytest.raises(FileError, match=r"(not an imprint model|Unknown generator|Cannot read)") as e:
+    with pytest.raises(FileError, match=r"(not an imprint model|Unknown generator|Cannot read|rows are too large)") as e:
         ImprintClassifier.load(model)
     assert "\n" not in str(e.value)
 
@@ -193,7 +193,7 @@ def test_what_once_loaded_and_then_failed_is_refused(tmp_path, generator):
     ImprintClassifier(generator=generator, aggregator="max").fit(X, Y).save(tmp_path / "m")
     name, change = ONCE[generator]
     rewritten(tmp_path / "m", lambda d, a: (d, {**a, name: change(a[name])}))
-    with pytest.raises(FileError, match="not an imprint model"):
+    with pytest.raises(FileError, match=r"(not an imprint model|rows are too large)"):
         ImprintClassifier.load(tmp_path / "m")
 
 
