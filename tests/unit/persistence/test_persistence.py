@@ -174,7 +174,7 @@ REFUSED = {
 @pytest.mark.parametrize("change", REFUSED.values(), ids=REFUSED)
 def test_hostile_documents_are_refused(model, change):
     rewritten(model, change)
-    with pytest.raises(FileError, match=r"(not an imprint model|Unknown generator|Cannot read|rows are too large)") as e:
+    with pytest.raises(FileError, match=r"(not an imprint model|Unknown generator|Cannot read|too large)") as e:
         ImprintClassifier.load(model)
     assert "\n" not in str(e.value)
 
