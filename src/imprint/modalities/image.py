@@ -185,7 +185,11 @@ def _rgb(image: "PilImage") -> Array:
 
 def _convert(image: "PilImage") -> Array:
     if image.mode == "F" or image.mode.startswith("I"):
-        return np.repeat(_grey(image)[:, :, None], 3, axis=2)
+        grey = np.asarray(image)
+        if image.mode == "F" or grey.min() < 0 or grey.max() > 65535:
+            raise refused("its samples of 32 bits have no stated range")
+        nearest = np.add(grey, 128, dtype=np.int32) // 257  # of 8 bits: 65535 becomes 255
+        return np.repeat(nearest.astype(np.uint8)[:, :, None], 3, axis=2)
     if image.has_transparency_data:
         from PIL.Image import new
 
@@ -193,12 +197,3 @@ def _convert(image: "PilImage") -> Array:
         image = new("RGB", colours.size, "white")
         image.paste(colours, mask=colours)
     return np.array(image if image.mode == "RGB" else image.convert("RGB"))
-
-
-def _grey(image: "PilImage") -> Array:
-    """The nearest 8-bit values of 16-bit grey: 65535 becomes 255."""
-    values = np.asarray(image)
-    if image.mode == "F" or values.min() < 0 or values.max() > 65535:
-        raise refused("its samples of 32 bits have no stated range")
-    nearest: Array = np.add(values, 128, dtype=np.int32) // 257
-    return nearest.astype(np.uint8)
