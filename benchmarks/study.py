@@ -150,24 +150,24 @@ def plain_decisions(kernel, decisions):
 
 def arithmetic(kernel, decisions):
     """CPU seconds of the arithmetic of some decisions, each alone and computed once."""
-    width, systems = kernel.queries.shape[1] + 2, list(kernel._solve(decisions))
+    width, group = kernel.queries.shape[1] + 2, list(kernel._solve(decisions))
     spent = dict.fromkeys(ARITHMETIC, 0.0)
     compared = defaultdict(dict)
-    for size in (len(s.by_class.T) for s in {id(s): s for _, s in systems}.values()):
+    for size in {id(solved.by_class): solved.by_class.shape[1] for solved in group}.values():
         about, Y = np.ones((width - 2, size), order="F"), np.zeros((size, 10), order="F")
         spent["products of proxies"] += timed(dsyrk, 1.0, about, 0.0, None, True)[1]
         spent["factors"] += timed(dposv, np.asfortranarray(2 * np.eye(size)), Y, 0, True, True)[1]
-    for decision, system in systems:
+    for decision, parts, _, by_class, dtype in group:
         rows = len(decision.split.rows)
-        by_block = compared[decision.norm_inf, system.dtype]
-        for part in system.classes:  # for all of the test rows that some task compares with it
+        by_block = compared[decision.norm_inf, dtype]
+        for part in parts:  # for all of the test rows that some task compares with it
             before = by_block.get((part.block, part.is_unit), (0, 0))
             by_block[part.block, part.is_unit] = max(before[0], part.size), max(before[1], rows)
         for step in (min(1024, rows - start) for start in range(0, rows, 1024)):
-            K = np.full((len(system.by_class.T), step), -0.5, dtype=system.dtype)
+            K = np.full((len(by_class.T), step), -0.5, dtype=dtype)
             K, seconds = timed(np.exp, K, K)
             spent["kernels"] += seconds
-            spent["sums"] += timed(lambda by_class, K: by_class @ K.astype(np.float64), system.by_class, K)[1]
+            spent["sums"] += timed(lambda left, right: left @ right.astype(np.float64), by_class, K)[1]
     for (_, dtype), by_block in compared.items():
         for rows in {rows for _, rows in by_block.values()}:
             left = np.ones((rows, width), dtype=dtype)

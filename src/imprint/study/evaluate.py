@@ -9,7 +9,7 @@ import numpy as np
 
 from imprint.aggregators.kernel import Kernel
 from imprint.core.errors import ImprintError, ParameterError
-from imprint.core.memory import peak_memory, reset_peak
+from imprint.core.memory import peak_memory, reset_peak, without_collection
 from imprint.core.types import Array
 from imprint.kernels.decisions import Counts, count_decisions
 from imprint.kernels.rows import lengths
@@ -37,6 +37,7 @@ SCORES = 2**22  # in memory at a time
 PROXY_NUMBERS = 2**25  # in memory at a time
 
 
+@without_collection()
 def evaluate(unit: Unit) -> dict[str, Array]:
     """The columns of a unit, one row per experiment in the order of `unit.experiments`."""
     reset_peak()

@@ -11,7 +11,7 @@ ResNet-50; a `Head` for each takes 11.1 and 48.1 s. The distinct factors, produc
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cache
+from functools import cache, partial
 from typing import NamedTuple, cast
 
 import numpy as np
@@ -34,10 +34,11 @@ BLOCK = 128  # rows of such a matrix processed at a time, so that they stay in t
 DISTANCES = 2**20  # between test rows and proxies, held at a time
 
 
-class KernelSystem(NamedTuple):
-    """A solved system: scores are `by_class` times exp(-rate |q - w|^2)."""
+class SolvedDecision(NamedTuple):
+    """A decision and its solved system: scores are `by_class` times exp(-rate |q - w|^2)."""
 
-    classes: list[ClassProxies]
+    decision: Decision
+    parts: list[ClassProxies]
     rate: float
     by_class: Array  # (classes, proxies) float64
     dtype: type  # in which kernels are precise enough; their sums cancel, and are float64
@@ -49,7 +50,7 @@ class KernelDecisions:
     def __init__(self, proxies: UnitProxies, queries: Array) -> None:
         self.proxies, self.queries = proxies, queries
         self._sums: dict[object, State] = {}
-        self._lifted, self._rows = cache(self._lift), cache(_rows_of)
+        self._lifted, self._rows = cache(partial(_lift, queries)), cache(_rows_of)
 
     def can_decide(self, decision: Decision) -> bool:
         """Whether a system is small enough to be held whole, and its rate far from the limits of floats."""
@@ -61,11 +62,10 @@ class KernelDecisions:
 
     def _scale(self, decision: Decision) -> float:
         """The scale of distances, as `Kernel.prepare` computes it."""
-        key = decision.spec.norm_pre, decision.split
+        key, method = (decision.spec.norm_pre, decision.split), decision.method
         if key not in self._sums:
-            method = decision.method
             statistics = [self.proxies.row_statistics(method, c) for c in decision.split.classes]
-            self._sums[key] = decision.aggregator.merge(statistics)
+            self._sums[key] = method.aggregator.merge(statistics)
         return scale_for(self._sums[key], self.proxies.count(decision))
 
     def decide(self, decisions: Sequence[Decision]) -> Iterator[Counted]:
@@ -75,17 +75,14 @@ class KernelDecisions:
             key = (d.spec.norm_pre, d.spec.seed) if type(d.spec.generator) in NESTED else d.spec
             same_rows[key, d.norm_post].append(d)
         for group in (group for alike in same_rows.values() for group in _by_host(alike)):
-            compared: dict[tuple[Normaliser, type], list[tuple[Decision, KernelSystem]]] = defaultdict(list)
-            for decision, system in self._solve(group):
-                compared[decision.norm_inf, system.dtype].append((decision, system))
-            for (norm_inf, dtype), solved in compared.items():
-                for (decision, system), scores in zip(solved, self._scores(norm_inf, dtype, solved)):
-                    counts = Counts.of(1, len(scores))
-                    count_decisions(scores.astype(self.queries.dtype), decision.split.truth, KERNEL_ROUNDING, counts)
-                    yield Counted([decision], counts, [system.by_class.shape[1]])
+            compared: dict[tuple[Normaliser, type], list[SolvedDecision]] = defaultdict(list)
+            for solved in self._solve(group):
+                compared[solved.decision.norm_inf, solved.dtype].append(solved)
+            for (norm_inf, dtype), alike in compared.items():
+                yield from self._count(norm_inf, dtype, alike)
 
-    def _solve(self, decisions: Sequence[Decision]) -> Iterator[tuple[Decision, KernelSystem]]:
-        """Decisions with their solved systems."""
+    def _solve(self, decisions: Sequence[Decision]) -> Iterator[SolvedDecision]:
+        """Solve the system of each decision."""
         by_proxies: dict[object, dict[Kernel, list[Decision]]] = defaultdict(lambda: defaultdict(list))
         for d in decisions:
             by_proxies[d.spec, d.norm_post, d.split][cast(Kernel, d.aggregator)].append(d)
@@ -104,8 +101,8 @@ class KernelDecisions:
                 weights = class_weights(proxies, aggregator.balance)
                 by_class = _solved(K, proxies.labels, str(aggregator)).T * weights[:, None]
                 narrow = self.queries.dtype == np.float32 and _precise_in_float32(rate * lengths.max(), by_class)
-                system = KernelSystem(parts, rate, by_class, np.float32 if narrow else np.float64)
-                yield from ((decision, system) for decision in same)
+                system = parts, rate, by_class, np.float32 if narrow else np.float64
+                yield from (SolvedDecision(d, *system) for d in same)
 
     def _proxies(self, d: Decision) -> tuple[list[ClassProxies], Proxies]:
         """The proxies of a decision."""
@@ -118,44 +115,43 @@ class KernelDecisions:
         )
         return parts, Proxies(np.concatenate([part.rows for part in parts]), labels, mass, spread)
 
-    def _lift(self, norm_inf: Normaliser, dtype: type) -> tuple[Array, Array]:
-        """The test rows as kernels take them, and the centre from which they are measured."""
-        Q = norm_inf.apply(self.queries)
-        centre = centre_of(Q)
-        return lift_queries(Q, centre, dtype), centre
-
-    def _scores(
-        self, norm_inf: Normaliser, dtype: type, solved: Sequence[tuple[Decision, KernelSystem]]
-    ) -> Iterator[Array]:
-        """The scores of the test rows of each decision of a group.  # (classes, rows)"""
+    def _count(self, norm_inf: Normaliser, dtype: type, group: Sequence[SolvedDecision]) -> Iterator[Counted]:
+        """Compare test rows with the proxies of all decisions of a group at once, then count each decision."""
         queries, centre = self._lifted(norm_inf, dtype)
-        rows, positions = _stacked([system.classes for _, system in solved])
+        rows, positions = _stacked([solved.parts for solved in group])
         proxies = lift_proxies(rows, centre, 1.0, dtype)
-        used, columns = self._rows(frozenset(decision.split for decision, _ in solved))
+        used, columns = self._rows(frozenset(solved.decision.split for solved in group))
         queries = queries if len(used) == len(queries) else queries[used]
-        scores: list[list[Array]] = [[] for _ in solved]
+        counts = [Counts.of(1, len(solved.by_class)) for solved in group]
         step = max(16, DISTANCES // len(proxies))
         for start in range(0, len(used), step):
             D = proxies @ queries[start : start + step].T  # -|q - w|^2
-            for (decision, system), position, blocks in zip(solved, positions, scores):
+            for (decision, _, rate, by_class, _), position, count in zip(group, positions, counts):
                 of_split = columns[decision.split]
                 first, last = np.searchsorted(of_split, (start, start + step)).tolist()
                 K = D[position]
                 if last - first < D.shape[1]:
                     K = np.take(K, of_split[first:last] - start, axis=1)
-                K *= dtype(system.rate)
-                blocks.append(system.by_class @ np.exp(K, out=K).astype(np.float64, copy=False))
-        return (np.concatenate(blocks, axis=1) for blocks in scores)
+                K *= dtype(rate)
+                scores = by_class @ np.exp(K, out=K).astype(np.float64, copy=False)  # (classes, rows)
+                truth = decision.split.truth[first:last]
+                count_decisions(scores.astype(self.queries.dtype), truth, KERNEL_ROUNDING, count)
+        return (Counted([s.decision], count, [s.by_class.shape[1]]) for s, count in zip(group, counts))
+
+
+def _lift(queries: Array, norm_inf: Normaliser, dtype: type) -> tuple[Array, Array]:
+    """The test rows as kernels take them, and the centre from which they are measured."""
+    Q = norm_inf.apply(queries)
+    centre = centre_of(Q)
+    return lift_queries(Q, centre, dtype), centre
 
 
 def _by_host(decisions: Sequence[Decision]) -> Iterable[list[Decision]]:
     """Groups of decisions: a task and those with some of its classes."""
     classes = {d.split: {*d.split.classes} for d in sorted(decisions, key=lambda d: d.split.number)}
+    largest = sorted(classes, key=lambda split: -len(classes[split]))
+    hosts = {split: next(host for host in largest if classes[split] <= classes[host]) for split in classes}
     groups: dict[TaskSplit, list[Decision]] = defaultdict(list)
-    hosts = {
-        split: max((host for host in classes if own <= classes[host]), key=lambda host: len(classes[host]))
-        for split, own in classes.items()
-    }
     for d in decisions:
         groups[hosts[d.split]].append(d)
     return groups.values()

@@ -2,18 +2,14 @@
 
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from imprint.core.errors import ParameterError
 from imprint.core.family import unknown
 from imprint.kernels import cpu
-from imprint.study.plan import LIMIT, Outcome, Plan, plan
+from imprint.study.plan import LIMIT, plan
 from imprint.study.study import Source, Study
-
-if TYPE_CHECKING:
-    from imprint.study.store import Store
 
 WORTH_PROCESSES = 5e10  # multiplications, some seconds; for less, no worker processes are started
 
@@ -74,31 +70,23 @@ def run(
         todo = plan(studies, source or studies[0].source(), store.done(), limit)
         store.describe(studies[0], todo)
         default = 1 if todo.work < WORTH_PROCESSES else cpu.available_cpus()
+        start, done, failed, worked, failures = time.monotonic(), 0, 0, 0.0, list[str]()
+
+        def report() -> None:
+            seconds = time.monotonic() - start
+            left = seconds * (todo.work - worked) / worked if worked else float("inf") if todo.units else 0.0
+            progress(Progress(done, todo.to_do, failed, seconds, left))
+
         with RUNNERS[engine](todo.units, workers or default) as finished:
-            return _store_results(store, todo, finished, progress)
-
-
-def _store_results(
-    store: "Store", todo: Plan, finished: Iterator[Outcome], progress: Callable[[Progress], None]
-) -> Summary:
-    """Store the results of units as they finish, and report progress."""
-    start, done, failed, worked = time.monotonic(), 0, 0, 0.0
-    failures = []
-
-    def report() -> None:
-        seconds = time.monotonic() - start
-        left = seconds * (todo.work - worked) / worked if worked else float("inf") if todo.units else 0.0
-        progress(Progress(done, todo.to_do, failed, seconds, left))
-
-    report()
-    for unit, outcome in finished:
-        if isinstance(outcome, str):
-            store.fail(unit, outcome)
-            failures.append(f"{unit}: {outcome}")
-            failed += len(unit.experiments)
-        else:
-            store.write(unit, outcome)
-            done += len(unit.experiments)
-        worked += unit.work
-        report()
+            report()
+            for unit, outcome in finished:
+                if isinstance(outcome, str):
+                    store.fail(unit, outcome)
+                    failures.append(f"{unit}: {outcome}")
+                    failed += len(unit.experiments)
+                else:
+                    store.write(unit, outcome)
+                    done += len(unit.experiments)
+                worked += unit.work
+                report()
     return Summary(todo.experiments, done, failed, time.monotonic() - start, tuple(failures))

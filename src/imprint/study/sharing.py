@@ -5,7 +5,7 @@ is computed for each experiment separately, by `Head`.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +15,7 @@ from imprint.aggregators._base import Aggregator
 from imprint.aggregators.kernel import Kernel
 from imprint.aggregators.max import Max
 from imprint.aggregators.nearest import Nearest
-from imprint.core.digest import class_entropy, class_rng
+from imprint.core.digest import class_entropy
 from imprint.core.types import Array, State
 from imprint.gaussian_process.gaussian import ERROR
 from imprint.generators._base import Generator
@@ -127,18 +127,37 @@ def _state_key(spec: ProxySpec) -> object:
 
 
 def summarise(X: Array, label: object, specs: Iterable[ProxySpec]) -> dict[ProxySpec, State]:
-    """The states of a class for several specs.
-
-    Generators of one type share work: k-means its seeding and the products of rows, k-medoids the distances between
-    rows, ridges the sums of outer products.
-    """
+    """The states of a class for several specs; generators of one type share work."""
     by_type: dict[type, list[ProxySpec]] = defaultdict(list)
     for spec in dict.fromkeys(specs):
         by_type[type(spec.generator)].append(spec)
     states: dict[ProxySpec, State] = {}
-    for kind, same_type in by_type.items():
-        states.update(zip(same_type, TOGETHER.get(kind, _one_by_one)(X, label, same_type)))
+    for kind, alike in by_type.items():
+        states.update(zip(alike, _summarise_alike(kind, X, label, alike)))
     return states
+
+
+def _summarise_alike(kind: type, X: Array, label: object, specs: Sequence[ProxySpec]) -> list[State]:
+    """The states for generators of one type.
+
+    Clusterings share their seeding and the products of rows, ridges the sum of outer products, k-medoids the distances.
+    """
+    generators: list[Any] = [spec.generator for spec in specs]
+    seeds = [class_entropy(spec.seed or 0, label) for spec in specs]
+    ones = np.ones(len(X))
+    if kind in (KMeans, KLeastSquares):
+        clusterings = kmeans_many([X], [Problem(0, g.k, seed) for g, seed in zip(generators, seeds)])
+        if kind is KMeans:
+            return [{"rows": c.centres, "mass": c.mass, "spread": c.spread} for c in clusterings]
+        shared = moments(X)
+        return [{**cluster_means(X, ones, c.labels), **shared} for c in clusterings]
+    rngs = map(np.random.default_rng, seeds)
+    if kind is KMedoids:
+        with one_blas_thread():
+            pairs = Pairwise(X)
+            medoids = [g.search(pairs, ones, rng) for g, rng in zip(generators, rngs)]
+        return [medoid_state(X, ones, 0 * ones, m) for m in medoids]
+    return [g.summarise(X, rng) for g, rng in zip(generators, rngs)]
 
 
 def prefix(generator: Generator, state: State) -> State:
@@ -146,39 +165,6 @@ def prefix(generator: Generator, state: State) -> State:
     if type(generator) in NESTED:
         return {"rows": state["rows"][: generator.k]}  # type: ignore[attr-defined]
     return state
-
-
-def _one_by_one(X: Array, label: object, specs: Sequence[ProxySpec]) -> list[State]:
-    return [spec.generator.summarise(X, class_rng(spec.seed or 0, label)) for spec in specs]
-
-
-def _clusterings(X: Array, label: object, specs: Sequence[ProxySpec]) -> Any:
-    problems = [Problem(0, s.generator.k, class_entropy(s.seed or 0, label)) for s in specs]  # type: ignore[attr-defined]
-    return kmeans_many([X], problems)
-
-
-def _kmeans(X: Array, label: object, specs: Sequence[ProxySpec]) -> list[State]:
-    return [{"rows": f.centres, "mass": f.mass, "spread": f.spread} for f in _clusterings(X, label, specs)]
-
-
-def _k_least_squares(X: Array, label: object, specs: Sequence[ProxySpec]) -> list[State]:
-    shared, mass = moments(X), np.ones(len(X))
-    return [{**cluster_means(X, mass, f.labels), **shared} for f in _clusterings(X, label, specs)]
-
-
-def _kmedoids(X: Array, label: object, specs: Sequence[ProxySpec]) -> list[State]:
-    one, none = np.ones(len(X)), np.zeros(len(X))
-    with one_blas_thread():
-        pairs = Pairwise(X)
-        medoids = [s.generator.search(pairs, one, class_rng(s.seed or 0, label)) for s in specs]  # type: ignore[attr-defined]
-        return [medoid_state(X, one, none, m) for m in medoids]
-
-
-TOGETHER: dict[type, Callable[[Array, object, Sequence[ProxySpec]], list[State]]] = {
-    KMeans: _kmeans,
-    KLeastSquares: _k_least_squares,
-    KMedoids: _kmedoids,
-}
 
 
 def work(generator: Generator, n: int, d: int) -> float:

@@ -3,7 +3,7 @@
 import io
 import os
 import platform
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from importlib.metadata import PackageNotFoundError, version
 from itertools import product
@@ -86,7 +86,7 @@ class Store:
         for pack in map("-".join, product(study.backbones, study.datasets)):
             if pack in fingerprints:
                 keys += experiment_keys(fingerprints[pack], study.task_texts, methods, study.seeds, experiments)
-        keys_of_study = _array(pa.binary(16), np.frombuffer(b"".join(keys), dtype="V16"))
+        keys_of_study = _array(np.frombuffer(b"".join(keys), dtype="V16"), pa.binary(16))
         rows = pc.index_in(keys_of_study, value_set=table["key"].combine_chunks())
         table = table.take(rows.drop_null())
         for i, name in enumerate(table.column_names):  # dictionaries in order of appearance, whatever the shards' order
@@ -156,33 +156,32 @@ def schema() -> pa.Schema:
 def to_table(unit: Unit, columns: dict[str, Array]) -> pa.Table:
     """The experiments of a unit with their results."""
     tasks, methods, seeds = unit.experiments.T
-    constant = np.zeros(len(unit.experiments), dtype=np.int32)
-    texts: dict[str, tuple[Array, Iterable[str]]] = {
-        "backbone": (constant, [unit.backbone]),
-        "dataset": (constant, [unit.dataset]),
-        "task": (tasks, unit.tasks),
-        "fingerprint": (constant, [unit.fingerprint]),
-    }
-    for part, components, codes in zip(PARTS, unit.methods.components, unit.methods.codes.T):
-        texts[part] = codes[methods], components
-    arrays = {name: _encoded(codes, [*values]) for name, (codes, values) in texts.items()}
-    for name, values in {**columns, "seed": np.array(unit.seeds, dtype=np.int64)[seeds]}.items():
-        arrays[name] = _array(pa.from_numpy_dtype(values.dtype), values)
-    arrays["key"] = _array(pa.binary(16), np.frombuffer(unit.keys, dtype="V16"))
-    return pa.Table.from_arrays([arrays[name] for name in schema().names], schema=schema())
+    constant, parts = np.zeros(len(tasks), dtype=np.int32), zip(unit.methods.codes.T, unit.methods.components)
+    arrays = [
+        _encoded(constant, [unit.backbone]),
+        _encoded(constant, [unit.dataset]),
+        _encoded(tasks, unit.tasks),
+        *(_encoded(codes[methods], components) for codes, components in parts),
+        _array(np.array(unit.seeds, dtype=np.int64)[seeds]),
+        *(_array(columns[name]) for name in COLUMNS),
+        _encoded(constant, [unit.fingerprint]),
+        _array(np.frombuffer(unit.keys, dtype="V16"), pa.binary(16)),
+    ]
+    return pa.Table.from_arrays(arrays, schema=schema())
 
 
-def _array(kind: pa.DataType, values: Array) -> pa.Array:
+def _array(values: Array, kind: pa.DataType | None = None) -> pa.Array:
     """An array that shares the memory of NumPy's; unlike `pa.array`, this does not import pandas."""
+    kind = kind or pa.from_numpy_dtype(values.dtype)
     return pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(np.ascontiguousarray(values))])
 
 
-def _encoded(codes: Array, values: list[str]) -> pa.DictionaryArray:
+def _encoded(codes: Array, values: Collection[str]) -> pa.DictionaryArray:
     """Texts, given by their codes."""
     encoded = [value.encode() for value in values]
     ends = np.cumsum([0, *map(len, encoded)], dtype=np.int32)
     texts = pa.StringArray.from_buffers(len(values), pa.py_buffer(ends), pa.py_buffer(b"".join(encoded)))
-    return pa.DictionaryArray.from_arrays(_array(pa.int32(), codes.astype(np.int32)), texts)
+    return pa.DictionaryArray.from_arrays(_array(codes.astype(np.int32)), texts)
 
 
 def _read(path: Path) -> pa.Table:

@@ -1,6 +1,5 @@
 """Evaluation of units: by processes on this machine, or on a Ray cluster."""
 
-import gc
 import multiprocessing
 import os
 import signal
@@ -97,7 +96,7 @@ class _Worker:
         if self._future is not None and isinstance(self._future.exception(), BrokenProcessPool):
             self.stop()
             self.start()
-        self._future = self._pool.submit(_evaluate_in_process, unit)
+        self._future = self._pool.submit(evaluate, unit)
         return self._future
 
     def stop(self) -> None:
@@ -109,7 +108,6 @@ def _prepare(pipe: Connection) -> None:
     """In the worker: use one BLAS thread, ignore Ctrl-C, and end with the parent process."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C
     limit_for_good()
-    gc.disable()
     threading.Thread(target=_end_with, args=(pipe,), daemon=True).start()
 
 
@@ -118,13 +116,6 @@ def _end_with(pipe: Connection) -> None:
         pipe.recv()
     except (EOFError, OSError):
         os._exit(0)
-
-
-def _evaluate_in_process(unit: Unit) -> dict[str, Array]:
-    """In the worker: collect cyclic garbage once after each unit, not during it."""
-    columns = evaluate(unit)
-    gc.collect(1)
-    return columns
 
 
 def _evaluate_on_node(unit: Unit) -> dict[str, Array]:

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 from imprint.core.errors import FileError, ParameterError
-from imprint.generators.kmeans import KMeans
 from imprint.study import Grid, Held, Study, run, sharing
 from imprint.study.evaluate import MEASUREMENTS
 from imprint.study.store import Store
@@ -124,11 +123,11 @@ def test_a_failing_unit_is_recorded_and_the_rest_goes_on(tmp_path, deadly, undis
 
 
 def test_a_failing_generator_takes_no_other_along(tmp_path, monkeypatch, undisturbed):
-    def fail(X, label, specs):
+    def fail(rows, problems):
         raise ArithmeticError("no centres today")
 
     with monkeypatch.context() as patch:
-        patch.setitem(sharing.TOGETHER, KMeans, fail)
+        patch.setattr(sharing, "kmeans_many", fail)
         summary = run(STUDY, tmp_path, source=SOURCE, workers=1)
     assert summary.failures == tuple(f"{b}, one, l2 / KMeans: ArithmeticError: no centres today" for b in "ab")
     assert {f["reason"] for f in Store(tmp_path).failures()} == {"ArithmeticError: no centres today"}
