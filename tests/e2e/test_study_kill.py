@@ -72,7 +72,7 @@ def work(packs, folder):
 def test_twenty_kills_at_random_moments(packs, undisturbed, tmp_path):
     expected, seconds = undisturbed
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["imprint.study.run", "imprint.study.workers", __name__])
+    context.set_forkserver_preload(["imprint.study.run", __name__])
     rng = np.random.default_rng()
     kills = rounds = halves = 0
     while kills < KILLS or rounds == 0:

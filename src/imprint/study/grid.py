@@ -3,10 +3,10 @@
 import math
 import reprlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, partial
 from itertools import chain, product
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -103,61 +103,75 @@ def method_from_text(text: str) -> Method:
     return Method.of(**dict(zip(PARTS, parts)))
 
 
-class Key(NamedTuple):
-    """The values that a key of a study or grid takes, by default a list; a single value stands for a list of one."""
+def key(
+    default: Any,
+    types: tuple[type, ...],
+    rule: str,
+    *,
+    least: int | None = None,
+    needed: bool = False,
+    convert: Callable[[Any], Any] = lambda value: value,
+) -> Any:
+    """Declare a key once: its default, the types and the minimum of its values, and how they are stored.
 
-    types: tuple[type, ...]
-    rule: str
-    least: int | None = None
-    is_list: bool = True
-    is_needed: bool = False
-    convert: Callable[[Any], Any] = lambda value: value
-
-    def checked(self, owner: str, name: str, value: Any) -> Any:
-        """The value, converted; a list as a tuple of distinct values."""
-        values = tuple(value) if isinstance(value, tuple | list) and self.is_list else (value,)
-        for v in values:
-            fits = isinstance(v, self.types) and not isinstance(v, bool)
-            if not fits or (self.least is not None and not self.least <= v < 2**63):
-                shown = f"[{reprlib.repr(v)}]" if self.is_list else reprlib.repr(v)
-                raise ParameterError(f"{owner}({name}={shown}): {name} must be {self.rule}.")
-        if self.is_needed and not values:
-            raise ParameterError(f"{owner}({name}=[]): {name} must name at least one.")
-        return tuple(dict.fromkeys(map(self.convert, values))) if self.is_list else value
+    A key whose default is a tuple takes a list, or a single value for a list of one. A needed list is not empty.
+    """
+    return field(default=default, metadata=dict(types=types, rule=rule, least=least, needed=needed, convert=convert))
 
 
+@dataclass(frozen=True, kw_only=True)
 class Declaration:
-    """A frozen dataclass whose fields are the keys of a mapping, such as that of a YAML file."""
-
-    keys: ClassVar[dict[str, Key]]
+    """A value whose fields are the keys of a mapping, such as that of a YAML file."""
 
     def __post_init__(self) -> None:
-        for name, key in self.keys.items():
-            object.__setattr__(self, name, key.checked(type(self).__name__, name, getattr(self, name)))
+        for f in fields(self):
+            types, least, is_list = f.metadata["types"], f.metadata["least"], isinstance(f.default, tuple)
+            given, call = getattr(self, f.name), f"{type(self).__name__}({f.name}="
+            values = tuple(given) if isinstance(given, tuple | list) and is_list else (given,)
+            for v in values:
+                fits = isinstance(v, types) and not isinstance(v, bool)
+                if not fits or (least is not None and not least <= v < 2**63):
+                    shown = f"[{reprlib.repr(v)}]" if is_list else reprlib.repr(v)
+                    raise ParameterError(f"{call}{shown}): {f.name} must be {f.metadata['rule']}.")
+            if f.metadata["needed"] and not values:
+                raise ParameterError(f"{call}[]): {f.name} must name at least one.")
+            if is_list:
+                object.__setattr__(self, f.name, tuple(dict.fromkeys(map(f.metadata["convert"], values))))
+
+    @classmethod
+    def names(cls) -> list[str]:
+        """The names of the keys."""
+        return [f.name for f in fields(cls)]
 
     @classmethod
     def of(cls, values: Any) -> Self:
         """The value that a mapping describes; a value is returned as it is."""
         if isinstance(values, cls):
             return values
-        kind = cls.__name__.lower()
+        kind, names = cls.__name__.lower(), cls.names()
         if not isinstance(values, Mapping):
-            raise ParameterError(f"A {kind} is a mapping of {', '.join(cls.keys)}.")
+            raise ParameterError(f"A {kind} is a mapping of {', '.join(names)}.")
         for name in values:
-            if name not in cls.keys:
-                raise unknown(f"key of a {kind}", name, cls.keys)
+            if name not in names:
+                raise unknown(f"key of a {kind}", name, names)
         return cls(**values)
 
     def to_json(self) -> dict[str, Any]:
         """The keys with JSON values, which `of` reads."""
-        values = {name: getattr(self, name) for name in self.keys}
-        return {name: [*map(_to_json, v)] if self.keys[name].is_list else v for name, v in values.items()}
+        values = {name: getattr(self, name) for name in self.names()}
+        return {name: [*map(_to_json, v)] if isinstance(v, tuple) else v for name, v in values.items()}
 
 
 def _to_json(value: Any) -> Any:
     if isinstance(value, Declaration):
         return value.to_json()
     return str(value) if isinstance(value, Component) else value
+
+
+def _component(part: str, default: str) -> Any:
+    """The key for the components of one part: texts, or objects of a class outside the package."""
+    example = "a text such as 'kmeans(k=20)'"
+    return key((default,), (str, Component), example, needed=True, convert=partial(_as_text, part))
 
 
 def _as_text(part: str, value: Any) -> Any:
@@ -172,8 +186,6 @@ def _as_text(part: str, value: Any) -> Any:
     return value
 
 
-COMPONENT = Key((str, Component), "a text such as 'kmeans(k=20)'", is_needed=True)
-POSITIVE = Key((int,), "int >= 1", least=1)
 OPEN = {"generator": "k", "aggregator": "m"}
 """The parameter of a part that a grid fills in if a text does not state it."""
 
@@ -189,14 +201,13 @@ class Grid(Declaration):
     ['mean', 'kmeans(k=1)', 'kmeans(k=5)', 'random(k=7)']
     """
 
-    keys = {part: COMPONENT._replace(convert=partial(_as_text, part)) for part in PARTS} | dict(k=POSITIVE, m=POSITIVE)
-    norm_pre: tuple[Any, ...] = ("l2",)
-    generator: tuple[Any, ...] = ("kmeans(k=20)",)
-    norm_post: tuple[Any, ...] = ("l2",)
-    norm_inf: tuple[Any, ...] = ("l2",)
-    aggregator: tuple[Any, ...] = ("max",)
-    k: tuple[int, ...] = ()
-    m: tuple[int, ...] = ()
+    norm_pre: tuple[Any, ...] = _component("norm_pre", "l2")
+    generator: tuple[Any, ...] = _component("generator", "kmeans(k=20)")
+    norm_post: tuple[Any, ...] = _component("norm_post", "l2")
+    norm_inf: tuple[Any, ...] = _component("norm_inf", "l2")
+    aggregator: tuple[Any, ...] = _component("aggregator", "max")
+    k: tuple[int, ...] = key((), (int,), "int >= 1", least=1)
+    m: tuple[int, ...] = key((), (int,), "int >= 1", least=1)
 
     def __post_init__(self) -> None:
         """Refuse norms in positions that they do not allow, and aggregators that cannot use a generator's proxies."""

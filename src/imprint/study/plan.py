@@ -5,7 +5,6 @@ from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import compress, product
-from typing import TypeAlias
 
 import numpy as np
 
@@ -53,10 +52,6 @@ class Unit:
     def __str__(self) -> str:
         norms = " or ".join(dict.fromkeys(self.methods.map_part("norm_pre", str).tolist()))
         return f"{self.backbone}, {self.dataset}, {norms} / {type(self.methods[0].generator).__name__}"
-
-
-Outcome: TypeAlias = tuple[Unit, dict[str, Array] | str]
-"""A unit with its columns, or with the reason why it failed."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,12 +130,23 @@ def experiment_keys(
 
 
 def _possible(study: Study, data: Data, where: str) -> Array:
-    """Whether each task has enough proxies for each method; refused if not, unless a rule leaves it out.  # (t, m)"""
-    methods = study.methods
+    """Whether each task has enough proxies for each method; refused if not, unless a rule leaves it out.  # (t, m)
+
+    Refuses a task that is impossible with these data.
+    """
+    methods, classes = study.methods, np.unique(data.y).tolist()
     needed = methods.map_part("aggregator", sharing.proxies_needed)
     possible = np.ones((len(study.task_texts), len(methods)), dtype=bool)
     for t, text in enumerate(study.task_texts):
-        sizes = _class_sizes(f"{where}, {text}", text, data, study.seeds[0])
+        task = tasks.resolve(text)
+        try:
+            labels = task.select(data.y, study.seeds[0], classes).labels
+            test_labels = task.queries().select(data.y_test, study.seeds[0], classes).labels
+        except ParameterError as e:
+            raise ParameterError(f"{where}, {text}: {e}") from None
+        if not len(test_labels):
+            raise ParameterError(f"{where}, {text}: the test split has no row of this task.")
+        sizes = np.unique(labels, return_counts=True)[1]
         most = methods.map_part("generator", partial(sharing.most_proxies, sizes=sizes))
         possible[t] = needed <= most
         if not possible[t].all() and "enough_proxies" not in study.rules:
@@ -150,20 +156,6 @@ def _possible(study: Study, data: Data, where: str) -> Array:
                 f"{int(most[first])}; change it, or leave such points out with the rule enough_proxies."
             )
     return possible
-
-
-def _class_sizes(where: str, text: str, data: Data, seed: int) -> Array:
-    """The number of rows of each class of a task; refuses a task that is impossible with these data."""
-    task = tasks.resolve(text)
-    classes = np.unique(data.y).tolist()
-    try:
-        labels = task.select(data.y, seed, classes).labels
-        test_labels = task.queries().select(data.y_test, seed, classes).labels
-    except ParameterError as e:
-        raise ParameterError(f"{where}: {e}") from None
-    if not len(test_labels):
-        raise ParameterError(f"{where}: the test split has no row of this task.")
-    return np.unique(labels, return_counts=True)[1]
 
 
 def _work(methods: Methods, experiments: Array, data: Data) -> float:

@@ -5,6 +5,7 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from imprint.core.types import Array, State
 from imprint.generators._base import PerClassGenerator
@@ -24,8 +25,8 @@ from imprint.study.work_graph import ClassRows, Decision, TaskSplit, WorkGraph
 class ProxyRows:
     """Rows of one class, of which the proxies of several experiments are prefixes."""
 
-    def __init__(self, rows: Array) -> None:
-        self.rows = np.ascontiguousarray(rows)
+    def __init__(self, rows: Array, dtype: DTypeLike | None = None) -> None:
+        self.rows = np.ascontiguousarray(rows, dtype)
 
     @cached_property
     def divisors(self) -> Array | None:
@@ -95,11 +96,8 @@ class UnitProxies:
                 block = self._class_blocks.setdefault(c, ProxyRows(self.X[c.rows]))
                 self._raw[c, spec] = ClassProxies(block, len(block.rows)).after(norm_pre)
             elif isinstance(spec.generator, PerClassGenerator):
-                block = blocks.setdefault(largest, self._block(states[largest]["rows"]))
+                block = blocks.setdefault(largest, ProxyRows(states[largest]["rows"], self.X.dtype))
                 self._raw[c, spec] = ClassProxies(block, len(self.states[c, spec]["rows"]))
-
-    def _block(self, rows: Array) -> ProxyRows:
-        return ProxyRows(np.asarray(rows, dtype=self.X.dtype))
 
     def parts(self, spec: ProxySpec, split: TaskSplit, norm_post: Normaliser) -> list[ClassProxies]:
         """The normalised proxies of the classes of a task split; only for shareable methods."""
@@ -137,7 +135,7 @@ class UnitProxies:
             return [self._raw[c, spec] for c in split.classes]
         if (spec, split) not in self._finished:
             joint = spec.generator.proxies([self.states[c, spec] for c in split.classes])
-            self._finished[spec, split] = [ClassProxies(self._block(rows), len(rows)) for rows in joint]
+            self._finished[spec, split] = [ClassProxies(ProxyRows(rows, self.X.dtype), len(rows)) for rows in joint]
         return self._finished[spec, split]
 
     def _after_quantile(self, raw: list[ClassProxies]) -> list[ClassProxies]:

@@ -27,10 +27,6 @@ from imprint.study.study import Study
 
 MANIFEST, SHARDS, FAILURES, LOCK = "manifest.json", "shards", "failures", ".lock"
 FORMAT = 2
-MANIFEST_HOLDS = dict(
-    study=dict, experiments=int, embeddings=dict, imprint=str, python=str, libraries=dict, machine=str
-)
-FAILURE_HOLDS = dict(unit=str, experiments=int, reason=str)
 LIBRARIES = ("numpy", "scipy", "scikit-learn", "pyarrow", "numba", "torch", "ray")
 TEXTS = ("backbone", "dataset", "task", *PARTS)
 
@@ -110,10 +106,15 @@ class Store:
 
     def failures(self) -> list[dict[str, Any]]:
         """The failed units with their reasons."""
-        return [read_note(path, FAILURE_HOLDS) for path in sorted((self.folder / FAILURES).glob("*.json"))]
+        holds = dict(unit=str, experiments=int, reason=str)
+        return [read_note(path, holds) for path in sorted((self.folder / FAILURES).glob("*.json"))]
 
     def describe(self, study: Study, plan: Plan) -> None:
         """Write the manifest: the study, its embeddings, and the software that ran it."""
+        libraries = {}
+        for name in LIBRARIES:
+            with suppress(PackageNotFoundError):
+                libraries[name] = version(name)
         manifest = {
             "format": FORMAT,
             "study": study.to_json(),
@@ -121,7 +122,7 @@ class Store:
             "embeddings": plan.fingerprints,
             "imprint": __version__,
             "python": platform.python_version(),
-            "libraries": dict(_versions()),
+            "libraries": libraries,
             "machine": platform.machine(),
         }
         write_note(self.folder / MANIFEST, manifest)
@@ -135,7 +136,8 @@ class Store:
         if manifest["format"] != FORMAT:
             other = f"format {manifest['format']}; this imprint reads format {FORMAT}"
             raise FileError(f"{self.folder / MANIFEST}: {other}.")
-        return read_note(self.folder / MANIFEST, MANIFEST_HOLDS)
+        holds = dict.fromkeys(("study", "embeddings", "libraries"), dict) | {"experiments": int}
+        return read_note(self.folder / MANIFEST, holds | dict.fromkeys(("imprint", "python", "machine"), str))
 
     def study(self) -> Study:
         """The study of the manifest."""
@@ -199,9 +201,3 @@ def _read(path: Path) -> pa.Table:
     if not table.schema.equals(schema()) or any(column.null_count for column in table.columns):
         raise damaged
     return table
-
-
-def _versions() -> Iterator[tuple[str, str]]:
-    for name in LIBRARIES:
-        with suppress(PackageNotFoundError):
-            yield name, version(name)

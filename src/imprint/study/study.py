@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain, product, starmap
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from imprint.embeddings.pack import Pack, open_unpacked
 from imprint.method import Method
 from imprint.normalisers._base import Normaliser
 from imprint.normalisers.none import NoNorm
-from imprint.study.grid import POSITIVE, Declaration, Grid, Key, Methods, method_from_text
+from imprint.study.grid import Declaration, Grid, Methods, key, method_from_text
 
 if TYPE_CHECKING:
     import pyarrow
@@ -80,7 +80,6 @@ class Instance(NamedTuple):
     task: str
 
 
-TEXT = Key((str,), "text")
 RULES = ("matching_norms", "enough_proxies")
 """`matching_norms` leaves out methods whose `norm_inf` is not their `norm_pre`, unless that is `none`.
 `enough_proxies` leaves out an aggregator where a task has fewer proxies than it looks at."""
@@ -107,29 +106,19 @@ class Study(Declaration):
     (4, 1, 1)
     """
 
-    keys: ClassVar[dict[str, Key]] = {
-        "name": TEXT._replace(is_list=False),
-        "embeddings": TEXT._replace(is_list=False),
-        "backbones": TEXT._replace(is_needed=True),
-        "datasets": TEXT._replace(is_needed=True),
-        "tasks": Key((str, tasks.Task), "a text such as 'even | shots(n=5)'", is_needed=True, convert=_task_text),
-        "shots": POSITIVE,
-        "recipes": TEXT,
-        "grid": Key((Grid, dict), f"a mapping of {', '.join(Grid.keys)}", convert=Grid.of),
-        "seeds": Key((int,), "int >= 0 and below 2**63", least=0, is_needed=True),
-        "rules": TEXT,
-    }
-    name: str = "study"
-    embeddings: str = ""
+    name: str = key("study", (str,), "text")
+    embeddings: str = key("", (str,), "text")
     """Folder of packs `BACKBONE-DATASET.npz`; in a file, relative to that file."""
-    backbones: tuple[str, ...] = ()
-    datasets: tuple[str, ...] = ()
-    tasks: tuple[str, ...] = ("all",)
-    shots: tuple[int, ...] = ()
-    recipes: tuple[str, ...] = ()
-    grid: tuple[Grid, ...] = ()
-    seeds: tuple[int, ...] = (0,)
-    rules: tuple[str, ...] = ()
+    backbones: tuple[str, ...] = key((), (str,), "text", needed=True)
+    datasets: tuple[str, ...] = key((), (str,), "text", needed=True)
+    tasks: tuple[str, ...] = key(
+        ("all",), (str, tasks.Task), "a text such as 'even | shots(n=5)'", needed=True, convert=_task_text
+    )
+    shots: tuple[int, ...] = key((), (int,), "int >= 1", least=1)
+    recipes: tuple[str, ...] = key((), (str,), "text")
+    grid: tuple[Grid, ...] = key((), (Grid, dict), f"a mapping of {', '.join(Grid.names())}", convert=Grid.of)
+    seeds: tuple[int, ...] = key((0,), (int,), "int >= 0 and below 2**63", least=0, needed=True)
+    rules: tuple[str, ...] = key((), (str,), "text")
 
     def __post_init__(self) -> None:
         super().__post_init__()

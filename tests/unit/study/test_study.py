@@ -7,7 +7,7 @@ from sklearn.metrics import accuracy_score, f1_score
 from imprint import ImprintClassifier, aggregators, generators, normalisers, tasks
 from imprint.core.component import PARTS
 from imprint.kernels import cpu
-from imprint.study import Grid, Held, Study, evaluate, plan, run, vote_decisions
+from imprint.study import Grid, Held, Study, evaluate, plan, run
 from imprint.study.proxies import UnitProxies
 from imprint.study.work_graph import build
 from tests.contract.minimal import Closest, Corners, Halve
@@ -143,8 +143,7 @@ def test_components_from_outside_run_plainly(source, tmp_path):
 def test_engines_and_memory_change_nothing(source, tmp_path, monkeypatch, compiled, held):
     monkeypatch.setattr(cpu, "policy", cpu.Policy(compiled_from=compiled))
     monkeypatch.setattr(evaluate, "PROXY_NUMBERS", held)
-    for module in (evaluate, vote_decisions):
-        monkeypatch.setattr(module, "SCORES", 2000 if held == 1 else 2**22)
+    monkeypatch.setattr(evaluate, "SCORES", 2000 if held == 1 else 2**22)
     grid = Grid(
         norm_pre=["none", "l2"],
         generator=["all", "kmeans", "fps"],

@@ -59,7 +59,7 @@ def test_shots_cut_every_task():
         ({"grid": {"generator": "kmeans", "k": 0}}, r"Grid\(k=\[0\]\): k must be int >= 1"),
         ({"grid": {"generators": "kmeans"}}, "Unknown key of a grid 'generators'. Did you mean 'generator'?"),
         ({"grid": {"generator": []}}, "generator must name at least one"),
-        ({"grid": 3}, r"Study\(grid=\[3\]\): grid must be a mapping of norm_pre"),
+        ({"grid": 3}, r"Study\(grid=\[3\]\): grid must be a mapping of norm_pre, .*, aggregator, k, m\.$"),
         ({"recipes": "qi2018", "seeds": -1}, r"Study\(seeds=\[-1\]\): seeds must be int >= 0"),
         ({"recipes": "qi2018", "seeds": []}, "seeds must name at least one"),
         ({"recipes": "qi2018", "shots": 0}, "shots must be int >= 1"),
