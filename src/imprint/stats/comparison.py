@@ -1,7 +1,8 @@
 """`compare`: average ranks of methods over instances, and which differences are significant."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import cached_property
 from itertools import combinations
 from typing import Any, NamedTuple
 
@@ -9,13 +10,12 @@ import numpy as np
 
 from imprint.core.errors import ParameterError
 from imprint.core.family import unknown
-from imprint.core.types import Array
 from imprint.stats.rank_tests import Friedman, friedman, holm, rank_rows, wilcoxon
 from imprint.stats.scores import read_scores
 
 
 class Pair(NamedTuple):
-    """Two methods: the Wilcoxon p-value, the same adjusted by Holm, and whether the difference is significant."""
+    """Two methods: the p-value of the Wilcoxon test, the same adjusted by Holm, and whether they differ."""
 
     first: str
     second: str
@@ -28,23 +28,31 @@ class Pair(NamedTuple):
 class Comparison:
     """The result of `compare`, an immutable value."""
 
-    names: tuple[str, ...]
-    """The methods in the order of the input."""
+    names: tuple[str, ...]  # the methods in the order of the input
     ranks: tuple[float, ...]
     """The average rank of each method, in the order of `names`; rank 1 is the highest score."""
     friedman: Friedman
-    pairs: tuple[Pair, ...]
-    """Every pair once, in the order of `names`."""
-    groups: tuple[tuple[str, ...], ...]
-    """Maximal runs of methods in the order of their ranks of which no two differ significantly."""
+    pairs: tuple[Pair, ...]  # every pair once, in the order of `names`
     alpha: float
-    instances: int
-    """The number of instances."""
+    instances: int  # the number of instances
 
     @property
     def order(self) -> tuple[str, ...]:
         """The methods from best to worst average rank; equal ranks in the order of their names."""
         return tuple(name for _, name in sorted(zip(self.ranks, self.names)))
+
+    @cached_property
+    def groups(self) -> tuple[tuple[str, ...], ...]:
+        """The maximal runs of methods, in the order of their ranks, of which no two differ significantly."""
+        differ = {frozenset((pair.first, pair.second)) for pair in self.pairs if pair.significant}
+        order, end, groups = self.order, 0, []
+        for start in range(len(order)):
+            previous_end = end
+            while end < len(order) and not any(frozenset((order[end], other)) in differ for other in order[start:end]):
+                end += 1
+            if end > previous_end and end - start > 1:
+                groups.append(order[start:end])
+        return tuple(groups)
 
     def rank(self, name: str) -> float:
         """The average rank of one method."""
@@ -92,28 +100,11 @@ def compare(
     if not (isinstance(alpha, int | float) and 0 < alpha < 1):
         raise ParameterError(f"compare(alpha={alpha!r}): alpha must be a number between 0 and 1.")
     methods, values = read_scores(scores, names, instances)
-    omnibus, ranks = friedman(values), tuple(rank_rows(values).mean(axis=0).tolist())
-    pairs = _pairs(methods, values, alpha, len(methods) == 2 or omnibus.p <= alpha)
-    result = Comparison(methods, ranks, omnibus, pairs, (), float(alpha), len(values))
-    return replace(result, groups=_groups(result))
-
-
-def _pairs(methods: tuple[str, ...], values: Array, alpha: float, testable: bool) -> tuple[Pair, ...]:
-    """Wilcoxon's test with Holm's adjustment for all pairs; none is significant unless `testable`."""
+    overall, ranks = friedman(values), tuple(rank_rows(values).mean(axis=0).tolist())
+    testable = len(methods) == 2 or overall.p <= alpha
     p = np.array([wilcoxon(first, second) for first, second in combinations(values.T, 2)])
-    return tuple(
-        Pair(*names, raw, adjusted, testable and adjusted <= alpha)
-        for names, raw, adjusted in zip(combinations(methods, 2), p.tolist(), holm(p).tolist())
+    pairs = tuple(
+        Pair(*two, raw, adjusted, testable and adjusted <= alpha)
+        for two, raw, adjusted in zip(combinations(methods, 2), p.tolist(), holm(p).tolist())
     )
-
-
-def _groups(result: Comparison) -> tuple[tuple[str, ...], ...]:
-    order, end, groups = result.order, 0, []
-    differ = {frozenset((pair.first, pair.second)) for pair in result.pairs if pair.significant}
-    for start in range(len(order)):
-        previous_end = end
-        while end < len(order) and not any(frozenset((order[end], other)) in differ for other in order[start:end]):
-            end += 1
-        if end > previous_end and end - start > 1:
-            groups.append(order[start:end])
-    return tuple(groups)
+    return Comparison(methods, ranks, overall, pairs, float(alpha), len(values))

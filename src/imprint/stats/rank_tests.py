@@ -19,22 +19,23 @@ class Friedman(NamedTuple):
     p: float
 
 
-def rounding(scores: Array) -> Array:
+def rounding_error(scores: Array) -> Array:
     """The rounding error of each score; two scores tie if they differ by at most the sum of theirs."""
     eps = np.finfo(scores.dtype if scores.dtype.kind == "f" else np.float64).eps
     return 2 * float(eps) * np.abs(scores.astype(np.float64))
 
 
-def tied_ranks(values: Array, slack: Array) -> Array:
-    """Ranks, 1 for the smallest value; values that differ by at most their slack share their average rank.
+def tied_ranks(values: Array, errors: Array) -> Array:
+    """Ranks, 1 for the smallest value; neighbours that differ by at most the sum of their errors are tied.
+
+    Tied values share the average of their ranks.
 
     >>> tied_ranks(np.array([0.3, 0.1 + 0.2, 0.1]), np.full(3, 1e-15)).tolist()
     [2.5, 2.5, 1.0]
     """
-    order = np.lexsort((slack, values))
-    ascending, slack = values[order], slack[order]
-    starts = np.append(True, np.diff(ascending) > slack[1:] + slack[:-1])
-    group = np.cumsum(starts) - 1
+    order = np.lexsort((errors, values))
+    ascending, errors = values[order], errors[order]
+    group = np.cumsum(np.append(0, np.diff(ascending) > errors[1:] + errors[:-1]))
     size = np.bincount(group)
     ranks = np.empty(len(values))
     ranks[order] = (np.cumsum(size) - (size - 1) / 2)[group]
@@ -43,8 +44,8 @@ def tied_ranks(values: Array, slack: Array) -> Array:
 
 def rank_rows(scores: Array) -> Array:
     """The rank of each method on each instance, 1 for the highest score.  # (n, m) -> (n, m)"""
-    slack = rounding(scores)
-    return np.stack([tied_ranks(-row, s) for row, s in zip(scores.astype(np.float64), slack)])
+    errors = rounding_error(scores)
+    return np.stack([tied_ranks(-row, error) for row, error in zip(scores.astype(np.float64), errors)])
 
 
 def friedman(scores: ArrayLike) -> Friedman:
@@ -79,10 +80,10 @@ def wilcoxon(first: ArrayLike, second: ArrayLike) -> float:
     """
     a, b = (_numbers("wilcoxon", scores, 1) for scores in (first, second))
     if len(a) != len(b):
-        raise ParameterError(f"wilcoxon: {len(a)} and {len(b)} scores; give as many of both.")
-    slack, difference = rounding(a) + rounding(b), a.astype(np.float64) - b
-    nonzero = np.abs(difference) > slack
-    ranks = tied_ranks(np.where(nonzero, np.abs(difference), 0), slack)[nonzero]
+        raise ParameterError(f"wilcoxon: {len(a)} and {len(b)} scores; the scores must be paired.")
+    errors, difference = rounding_error(a) + rounding_error(b), a.astype(np.float64) - b
+    nonzero = np.abs(difference) > errors
+    ranks = tied_ranks(np.where(nonzero, np.abs(difference), 0), errors)[nonzero]
     positive = ranks[difference[nonzero] > 0].sum()
     smaller = min(positive, ranks.sum() - positive)
     if len(ranks) <= EXACT_UP_TO:
@@ -120,7 +121,9 @@ def holm(p: ArrayLike) -> Array:
 
 def _numbers(call: str, values: ArrayLike, dimensions: int) -> Array:
     array = np.asarray(values)
-    if array.ndim != dimensions or array.dtype.kind not in "iuf" or not np.isfinite(array).all():
-        shape = "instances x methods" if dimensions == 2 else "a sequence"
+    is_table = dimensions == 2
+    fits = array.ndim == dimensions and array.dtype.kind in "iuf" and (array.size > 0 or not is_table)
+    if not fits or not np.isfinite(array).all():
+        shape = "instances x methods" if is_table else "a sequence"
         raise ParameterError(f"{call}: got {array.dtype} of shape {array.shape}; give finite numbers, {shape}.")
     return array

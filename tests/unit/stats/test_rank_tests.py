@@ -139,7 +139,7 @@ def test_holm_is_the_step_down_rule_and_never_below_raw(p):
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: wilcoxon([1, 2], [1]), "wilcoxon: 2 and 1 scores; give as many of both."),
+        (lambda: wilcoxon([1, 2], [1]), "wilcoxon: 2 and 1 scores; the scores must be paired."),
         (
             lambda: wilcoxon([1, np.nan], [1, 2]),
             "wilcoxon: got float64 of shape (2,); give finite numbers, a sequence.",
@@ -147,6 +147,10 @@ def test_holm_is_the_step_down_rule_and_never_below_raw(p):
         (
             lambda: friedman([1, 2]),
             "friedman: got int64 of shape (2,); give finite numbers, instances x methods.",
+        ),
+        (
+            lambda: friedman(np.empty((0, 3))),
+            "friedman: got float64 of shape (0, 3); give finite numbers, instances x methods.",
         ),
         (lambda: holm(["a"]), "holm: got <U1 of shape (1,); give finite numbers, a sequence."),
     ],

@@ -42,6 +42,7 @@ def as_rows(table):
         (SCORES, {"names": METHODS, "instances": TASKS}),
         (wide, {"instances": "task"}),
         (as_rows(wide), {"instances": "task"}),
+        (as_rows(wide), {"names": METHODS}),
         (pd.DataFrame(wide), {"instances": "task"}),
         (pd.DataFrame(wide).set_index("task"), {}),
         (pd.DataFrame(wide), {"names": METHODS}),
@@ -93,17 +94,17 @@ LONG = {"names": "m", "instances": "i"}
         (
             {"m": ["a", "a", "b"], "i": ["x", "x", "x"], "s": [1, 1, 3]},
             LONG,
-            "method 'a' has two scores for instance 'x'",
+            "method 'a': instance 'x' appears twice",
         ),
         (
             {"m": ["a", None], "i": ["x", "x"], "s": [1, 2]},
             LONG,
-            "a row has m None and i 'x'; both must be given",
+            "a score does not name its method or its instance",
         ),
         (
             {"m": ["a"], "i": ["x"], "s": [1], "seed": [0]},
             LONG,
-            "besides 'm' and 'i', a long table has one column of scores, not ['s', 'seed']",
+            "next to 'm' and 'i', a long table has one column of scores, not ['s', 'seed']",
         ),
         (
             {"m": ["a"], "s": [1]},
@@ -138,7 +139,7 @@ LONG = {"names": "m", "instances": "i"}
         (
             [[1, 2], [True, 3.5]],
             {"names": ["a", "b"], "instances": ["x", "x"]},
-            "instance 'x' appears twice",
+            "method 'a': instance 'x' appears twice",
         ),
         (
             {"a": [1, 2], "b": [True, False]},
@@ -150,15 +151,19 @@ LONG = {"names": "m", "instances": "i"}
             {},
             "method 'b' has '1' for instance 0; a score must be a finite number",
         ),
-        ({"i": ["x", "x"], "a": [1, 2], "b": [3, 4]}, {"instances": "i"}, "instance 'x' appears twice"),
-        ({"i": ["x", None], "a": [1, 2], "b": [3, 4]}, {"instances": "i"}, "row 1 does not name its instance"),
+        ({"i": ["x", "x"], "a": [1, 2], "b": [3, 4]}, {"instances": "i"}, "method 'a': instance 'x' appears twice"),
+        (
+            {"i": ["x", None], "a": [1, 2], "b": [3, 4]},
+            {"instances": "i"},
+            "a score does not name its method or its instance",
+        ),
         ({"a": [1, 2], "b": [3, 4]}, {"instances": ["x"]}, "1 instances for 2 rows of scores"),
         (
             {"a": [1, 2], "b": [3]},
             {},
-            "methods have different numbers of scores, {'a': 2, 'b': 1}; write {method: {instance: score}}",
+            "method 'b' has no score for instance 1",
         ),
-        ({"a": 1, "b": 2}, {}, "2 methods on 0 instances; give at least two methods and one instance"),
+        ({"a": 1, "b": 2}, {}, "method 'a' has 1; give one score per instance"),
         (
             {"a": [1, 2], "b": [[1, 2], [3, 4]]},
             {},
@@ -167,12 +172,12 @@ LONG = {"names": "m", "instances": "i"}
         (
             {"a": {"x": 1}, "b": [1]},
             {},
-            "method 'b' does not name the instances of its scores, other methods do",
+            "method 'a' has no score for instance 0",
         ),
         (
             {"a": {"x": 1}, "b": {"x": 2}},
-            {"instances": "x"},
-            "scores that name their instances take no `instances`",
+            {"instances": ["x"]},
+            "1 instances for 0 rows of scores",
         ),
         ([[1, 2]], {"names": ["a", "a"]}, "method 'a' appears twice"),
         ({1: [1, 2], "1": [1, 3]}, {}, "method '1' appears twice"),
@@ -184,9 +189,9 @@ LONG = {"names": "m", "instances": "i"}
         ([[1, 2]], {}, "2 columns of scores and names None; an array needs a name per column"),
         ([1, 2], {"names": ["a", "b"]}, "scores of shape (2,); an array must be instances x methods"),
         (
-            [[1, 2]],
-            {"names": ["a", "b"], "instances": "i"},
-            "an array has no column 'i'; give one label per row",
+            [[1, 2], [3]],
+            {"names": ["a", "b"]},
+            "the rows of scores have different lengths; an array must be instances x methods",
         ),
         ([[1], [2]], {"names": ["a"]}, "1 methods on 2 instances; give at least two methods and one instance"),
         (
@@ -207,3 +212,5 @@ def test_what_cannot_be_compared_is_refused_by_name(scores, options, message):
 def test_an_unknown_column_gets_a_suggestion():
     with pytest.raises(ParameterError, match=r"Unknown column of scores 'tusk'\. Did you mean 'task'\?"):
         compare(wide, instances="tusk")
+    with pytest.raises(ParameterError, match=r"Unknown column of scores 'task'\. Known: kmeans, mean, random\."):
+        compare(SCORES, METHODS, instances="task")
