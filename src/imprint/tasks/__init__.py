@@ -1,6 +1,7 @@
 """Tasks: which rows are used, under which labels, and how many of each class."""
 
 import ast
+import reprlib
 
 from imprint.core.errors import ParameterError
 from imprint.core.family import Family
@@ -34,30 +35,21 @@ def resolve(spec: str | Task) -> Task:
     try:
         if not isinstance(spec, str) or len(spec) > LONGEST_TEXT:
             raise TypeError
-        node = ast.parse(spec.strip(), mode="eval").body
-        steps = [_step(node) for node in _parts(node)]
-    except (TypeError, SyntaxError, ValueError, RecursionError, MemoryError) as e:
-        if isinstance(e, ParameterError):
-            raise
-        short = repr(spec) if len(repr(spec)) <= 60 else f"{repr(spec)[:60]}..."
-        raise ParameterError(
-            f"Cannot read {short} as a task. Write a name, a call or a chain, such as 'classes(0, 3) | shots(n=5)'."
-        ) from None
+        steps = _steps(ast.parse(spec.strip(), mode="eval").body)
+    except ParameterError:
+        raise
+    except (TypeError, SyntaxError, ValueError, RecursionError, MemoryError):
+        example = "Write a name, a call or a chain, such as 'classes(0, 3) | shots(n=5)'"
+        raise ParameterError(f"Cannot read {reprlib.repr(spec)} as a task. {example}.") from None
     return steps[0] if len(steps) == 1 else Chain(steps=tuple(steps))
 
 
-def _parts(node: ast.expr) -> list[ast.expr]:
+def _steps(node: ast.expr) -> list[Task]:
     """The steps of `a | b | c`, in order."""
-    steps = []
-    while isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr):
-        steps.append(node.right)
-        node = node.left
-    return [node, *reversed(steps)]
-
-
-def _step(node: ast.expr) -> Task:
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr):
+        return _steps(node.left) + _steps(node.right)
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.args and not node.keywords:
         cls = family.load(node.func.id)
         if cls.positional:
-            return cls(**{cls.positional: tuple(ast.literal_eval(a) for a in node.args)})
-    return family.resolve(ast.unparse(node))
+            return [cls(**{cls.positional: tuple(map(ast.literal_eval, node.args))})]
+    return [family.resolve(ast.unparse(node))]

@@ -14,7 +14,7 @@ Codes: TypeAlias = NDArray[np.intp]
 
 
 class Selection(NamedTuple):
-    """The selected rows, and the label of each."""
+    """The selected rows, and the new label of each."""
 
     rows: Codes
     labels: Array  # int64 or str
@@ -22,18 +22,25 @@ class Selection(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Task(Component):
-    """A frozen value that maps labels to selected rows and new labels; it does not use embeddings."""
+    """Selects rows by their labels and gives them new labels, without using embeddings.
+
+    A task maps classes to new labels (`mapping`), and may draw some of their rows (`draw`).
+    """
 
     family: ClassVar[str] = "imprint.tasks"
     positional: ClassVar[str] = ""
     """The parameter that a text gives by position, as in `classes(0, 3, 7)`."""
 
     def mapping(self, classes: Sequence[Label]) -> dict[Label, Label]:
-        """The new label of every selected class, in the order of the task; by default, every class as it is.
+        """The new label of each selected class, in the order of the task; by default, all classes unchanged.
 
         `classes` are all classes of the data, in the order of the data.
         """
         return {c: c for c in classes}
+
+    def draw(self, codes: Codes, seed: int, classes: Sequence[Label]) -> Codes:
+        """The positions of the rows that are used; by default, all. `codes` are indices in `classes`."""
+        return np.arange(len(codes))
 
     def touches(self, classes: Sequence[Label]) -> tuple[Label, ...]:
         """The selected original classes, in the order of the task."""
@@ -52,30 +59,30 @@ class Task(Component):
 
         Give `classes` if `labels` may lack some of them; by default they are the distinct labels in ascending order.
         """
-        given = _as_labels(labels, self)
+        array = np.asarray(labels)
+        if array.ndim != 1 or array.dtype.kind not in "iuU":
+            kind = f"{array.ndim}-dimensional {array.dtype}"
+            raise ParameterError(f"{self}.select(labels): labels must be a list of integers or of strings, not {kind}.")
         if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
             raise ParameterError(f"{self}.select(seed={seed!r}): seed must be int >= 0.")
-        values, inverse = np.unique(given, return_inverse=True)
-        known = tuple(values.tolist() if classes is None else np.asarray(classes).tolist())
-        index = {label: i for i, label in enumerate(known)}
-        missing = [label for label in values.tolist() if label not in index]
-        if missing:
-            raise ParameterError(f"{self}.select(): the label {missing[0]!r} is not among the classes.")
-        outcomes = self.outcomes(known)
-        if not outcomes:
-            raise ParameterError(f"{self}.select(): none of the classes takes part: {shown(known)}.")
-        codes = np.array([index[label] for label in values.tolist()], dtype=np.intp)
-        rows, codes = self._select(codes[inverse], int(seed), known)
-        return Selection(rows, np.asarray(outcomes)[codes])
-
-    def _select(self, codes: Codes, seed: int, classes: Sequence[Label]) -> tuple[Codes, Codes]:
-        """The selected rows and their new labels, as indices in `classes` and in the outcomes."""
-        index = {label: i for i, label in enumerate(self.outcomes(classes))}
-        mapping = self.mapping(classes)
-        table = np.array([index[mapping[c]] if c in mapping else -1 for c in classes], dtype=np.intp)
-        new = table[codes]
-        rows = np.flatnonzero(new >= 0)
-        return rows, new[rows]
+        values, inverse = np.unique(array, return_inverse=True)
+        current = tuple(values.tolist() if classes is None else np.asarray(classes).tolist())
+        index = {label: i for i, label in enumerate(current)}
+        for label in values.tolist():
+            if label not in index:
+                raise ParameterError(f"{self}.select(): the label {label!r} is not among the classes.")
+        rows = np.arange(len(array))
+        codes = np.array([index[label] for label in values.tolist()], dtype=np.intp)[inverse]
+        for step in _steps(self):
+            mapping, outcomes = step.mapping(current), step.outcomes(current)
+            if not outcomes:
+                raise ParameterError(f"{self}.select(): none of the classes takes part: {shown(current)}.")
+            index = {label: i for i, label in enumerate(outcomes)}
+            new = np.array([index[mapping[c]] if c in mapping else -1 for c in current], dtype=np.intp)[codes]
+            selected = np.flatnonzero(new >= 0)
+            selected = selected[step.draw(new[selected], int(seed), outcomes)]
+            rows, codes, current = rows[selected], new[selected], outcomes
+        return Selection(rows, np.asarray(current)[codes])
 
     def __or__(self, other: "Task") -> "Chain":
         return Chain(steps=(*_steps(self), *_steps(other)))
@@ -101,17 +108,8 @@ class Chain(Task):
         return {c: label for label, members in groups.items() for c in members}
 
     def queries(self) -> Task:
-        unchanged = tuple(step for step in self.steps if step.queries() is step)
-        if len(unchanged) > 1:
-            return Chain(steps=unchanged)
-        return unchanged[0] if unchanged else self.steps[0].queries()
-
-    def _select(self, codes: Codes, seed: int, classes: Sequence[Label]) -> tuple[Codes, Codes]:
-        rows = np.arange(len(codes))
-        for step in self.steps:
-            inner, codes = step._select(codes, seed, classes)
-            rows, classes = rows[inner], step.outcomes(classes)
-        return rows, codes
+        steps = [step for step in self.steps if step.queries() is step] or [self.steps[0].queries()]
+        return steps[0] if len(steps) == 1 else Chain(steps=tuple(steps))
 
     def __str__(self) -> str:
         return " | ".join(map(str, self.steps))
@@ -119,14 +117,6 @@ class Chain(Task):
 
 def _steps(task: Task) -> tuple[Task, ...]:
     return task.steps if isinstance(task, Chain) else (task,)
-
-
-def _as_labels(labels: Any, task: Task) -> Array:
-    array = np.asarray(labels)
-    if array.ndim != 1 or array.dtype.kind not in "iuU":
-        given = f"{array.ndim}-dimensional {array.dtype}"
-        raise ParameterError(f"{task}.select(labels): labels must be a list of integers or of strings, not {given}.")
-    return array
 
 
 def shown(classes: Sequence[Label]) -> str:

@@ -23,11 +23,8 @@ class Shots(Task):
     def queries(self) -> Task:
         return AllClasses()
 
-    def _select(self, codes: Codes, seed: int, classes: Sequence[Label]) -> tuple[Codes, Codes]:
+    def draw(self, codes: Codes, seed: int, classes: Sequence[Label]) -> Codes:
         ends = np.cumsum(np.bincount(codes, minlength=len(classes)))
         by_class = np.split(np.argsort(codes, kind="stable"), ends[:-1])
-        rows = np.concatenate([self._draw(rows, seed, c) for rows, c in zip(by_class, classes)])
-        return rows, codes[rows]
-
-    def _draw(self, rows: Codes, seed: int, label: Label) -> Codes:
-        return rows[class_rng(seed, ("shots", label)).permutation(len(rows))[: self.n]]
+        orders = (class_rng(seed, ("shots", c)).permutation(len(rows)) for c, rows in zip(classes, by_class))
+        return np.concatenate([rows[order[: self.n]] for rows, order in zip(by_class, orders)])
