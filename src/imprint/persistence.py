@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from imprint.calibration.cross_validation import CrossValidation
+from imprint.calibration import Calibration, CrossValidation
 from imprint.calibration.held import EARLIER_LAYOUT, EARLIER_ROWS, FOLDS, LAYOUT, from_state
 from imprint.calibration.stored import (
-    ARRAYS,
-    EARLIER_ARRAYS,
+    EARLIER_ARRAY,
     SHARED,
+    array_names,
     calibration_from_parts,
     calibration_to_parts,
     share_rows,
@@ -33,8 +33,7 @@ from imprint.core.types import Array
 from imprint.generators._base import PerClassGenerator
 from imprint.head import Head
 from imprint.method import FAMILIES, ClassState, Method
-from imprint.tags import TagHead
-from imprint.tags import calibration as tags
+from imprint.tags import TagCalibration, TagHead
 
 LABELS = {"U": (str,), "b": (bool,), "i": (int,), "u": (int,), "f": (int, float)}
 """The Python types of labels for each kind of NumPy type."""
@@ -51,7 +50,7 @@ def head_to_parts(head: Head | TagHead) -> tuple[dict[str, Any], dict[str, Array
     """A head as a JSON document and named arrays; refused if it could not be read again."""
     if isinstance(head, TagHead):
         document, arrays = head_to_parts(head.imprinted)
-        numbers, calibration = tags.calibration_to_parts(head.calibration)
+        numbers, calibration = calibration_to_parts(head.calibration)
         return {**document, "tags": {"labels": list(head.labels), **numbers}}, {**arrays, **calibration}
     document = {
         "parts": head.method.stored_texts(),
@@ -112,9 +111,9 @@ def _unread_names(method: Method, document: dict[str, Any], arrays: dict[str, Ar
     stacks, single = "state|sums", set() if method.per_class else {"weights", "sizes"}
     if "calibration" in document:
         stacks = rf"(fold[0-{FOLDS - 1}]/)?(state|sums)|held|{SHARED}"
-        single |= {*ARRAYS, *EARLIER_ARRAYS, *(f"fold{f}/classes" for f in range(FOLDS))}
+        single |= {*array_names(Calibration), EARLIER_ARRAY, *(f"fold{f}/classes" for f in range(FOLDS))}
     if "tags" in document:
-        single |= set(tags.ARRAYS)
+        single |= array_names(TagCalibration)
 
     def is_known(name: str) -> bool:
         array, _, end = name.rpartition("/")
@@ -141,9 +140,9 @@ def _head(method: Method, document: dict[str, Any], arrays: dict[str, Array]) ->
         weights = head.proxies.weights
     require(weights.dtype.name == dtype and weights.shape[1:] == (width,) and bool(np.isfinite(weights).all()))
     if "calibration" in document:
-        folds, calibration = _folds(empty, head.labels, arrays), calibration_from_parts(document["calibration"], arrays)
-        if calibration is not None:
-            folds.derived.put("calibration", calibration)
+        folds = _folds(empty, head.labels, arrays)
+        if EARLIER_ARRAY not in arrays:
+            folds.derived.put("calibration", calibration_from_parts(Calibration, document["calibration"], arrays))
         head = head.with_folds(folds)
     return head
 
@@ -153,8 +152,9 @@ def _tag_head(sets: Head, numbers: dict[str, Any], arrays: dict[str, Array]) -> 
     require(_are_labels(labels, np.dtype(str if isinstance(labels[0], str) else np.int64)) and labels == sorted(labels))
     require(sets.folds is None and "" not in labels)
     indicator(sets.classes.tolist(), labels)  # refuses sets of other labels
-    head = TagHead(sets, tuple(labels))
-    head.derived.put("calibration", tags.calibration_from_parts(numbers, arrays, len(labels)))
+    head, calibration = TagHead(sets, tuple(labels)), calibration_from_parts(TagCalibration, numbers, arrays)
+    require(len(calibration.thresholds) == len(labels))
+    head.derived.put("calibration", calibration)
     return head
 
 

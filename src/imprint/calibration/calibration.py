@@ -1,24 +1,26 @@
 """From out-of-fold predictions to a calibration: temperature, expected accuracy and conformal p-values."""
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from imprint.calibration.conformal import ConformalScore, conformal_score
-from imprint.calibration.temperature import fit_temperature, scale
+from imprint.core.arrays import is_torch
+from imprint.core.errors import require
 from imprint.core.types import Array
+from imprint.kernels.softmax import softmax
 
 NORMAL_QUANTILE = 1.959964  # two-sided, 95 %
-DEPENDENCE = 2.25
-"""The variance of the accuracy over five folds compared with independent rows: 1 + 5 n_test / n_train (Nadeau and
-Bengio, 2003)."""
-LEARNING_POWER = 0.4
-FLATTENS_AT = 2
-"""The power by which the error falls with the rows of a class; above this number of rows, it falls more slowly."""
-
-ENOUGH_NEW_ROWS = 100
-"""The number of held-out rows without near copies above which the p-values are computed from these alone."""
+DEPENDENCE = 2.25  # ratio of variances, five folds to independent rows: 1 + 5 n_test / n_train (Nadeau and Bengio 2003)
+LEARNING_POWER = 0.4  # the power by which the error falls with the rows of a class,
+FLATTENS_AT = 2  # and the number of rows above which it falls more slowly
+ENOUGH_NEW_ROWS = 100  # with more held-out rows without near copies, only these determine the p-values
+SMALLEST = 1e-37  # the smallest probability whose logarithm is taken; float32 can represent it
+LARGEST_FLOOR, FLOOR_WITHOUT_ROWS = 0.99, 0.5
+UNEXPLAINED_ROWS, EXPLAINED_ROWS = 0.1, 20  # the beta prior of the floor, as rows that it explains and does not explain
+LOG_TEMPERATURES = (-3.0, 3.0)
+TEMPERATURES = (1e-6, 1e6)  # the range in a file
 
 
 class OutOfFold(NamedTuple):
@@ -55,42 +57,58 @@ class OutOfFold(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Calibration:
-    """The calibration of a model by out-of-fold predictions. `expected_accuracy` is NaN if no row was assessed."""
+class Estimates:
+    """What is estimated from held-out rows: the accuracy of a model, and the conformal p-values of queries."""
 
-    temperature: float
-    floor: float
-    expected_accuracy: float
-    expected_interval: tuple[float, float]
+    prefix: ClassVar[str]  # of the names of its arrays in a file
+    numbers: ClassVar[tuple[str, ...]] = ()  # fields of subclasses that a file stores
+    arrays: ClassVar[tuple[str, ...]] = ()
+    expected_accuracy: float  # NaN if no row was assessed
+    expected_interval: tuple[float, float]  # 95 %
     conformal: ConformalScore
 
-    def probabilities(self, P: Any) -> Any:
-        """Probabilities of the aggregator, calibrated.  # (n, C) float64"""
-        return scale(P, self.temperature, self.floor)
+    def __post_init__(self) -> None:
+        low, high = self.expected_interval
+        require(0 <= low <= high <= 1 and (np.isnan(self.expected_accuracy) or 0 <= self.expected_accuracy <= 1))
 
     def p_values(self, S: Array, doubt: Array | None) -> Array:
         """The conformal p-value that each query belongs to one of the classes, in (0, 1].  # (n,)"""
         return self.conformal.p_values(S, doubt)
 
 
+@dataclass(frozen=True, eq=False)
+class Calibration(Estimates):
+    """The calibration of a model by out-of-fold predictions: P^(1 / temperature), mixed with a uniform floor."""
+
+    prefix: ClassVar[str] = "calibration/"
+    numbers: ClassVar[tuple[str, ...]] = ("temperature", "floor")
+    temperature: float
+    floor: float
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require(TEMPERATURES[0] <= self.temperature <= TEMPERATURES[1] and 0 <= self.floor <= 1)
+
+    def probabilities(self, P: Any) -> Any:
+        """Calibrated probabilities from those of the aggregator.  # (n, C) float64"""
+        logs = P.double().clamp(SMALLEST).log() if is_torch(P) else np.log(np.maximum(P, SMALLEST, dtype=np.float64))
+        return (1 - self.floor) * softmax(logs / self.temperature) + self.floor / P.shape[1]
+
+
 def calibrate(answers: OutOfFold) -> Calibration:
-    """The calibration from out-of-fold predictions."""
-    rows = answers.assessed
-    shares, true, weight = answers.shares[rows], answers.true[rows], answers.weight[rows]
-    temperature, floor = fit_temperature(shares, true, weight, answers.deviation)
-    return Calibration(temperature, floor, *_expected_accuracy(answers), _conformal_score(answers))
+    """The calibration from out-of-fold predictions.
 
-
-def _conformal_score(answers: OutOfFold) -> ConformalScore:
-    """The score with its values on the assessed rows; near copies are left out if enough other rows remain.
-
-    New inputs are seldom near copies of training rows.
+    P-values are computed from the assessed rows without near copies if there are enough of them, because new inputs are
+    seldom near copies of training rows.
     """
-    new = answers.assessed & ~answers.near_copy
-    rows = new if new.sum() >= ENOUGH_NEW_ROWS else answers.assessed
+    assessed, weight = answers.assessed, answers.weight
+    fit = fit_temperature(answers.shares[assessed], answers.true[assessed], weight[assessed], answers.deviation)
+    new = assessed & ~answers.near_copy
+    rows = new if new.sum() >= ENOUGH_NEW_ROWS else assessed
     doubt = None if answers.doubt is None else answers.doubt[rows]
-    sizes = np.bincount(answers.true, answers.weight)[answers.true]
-    return conformal_score(answers.scores[rows], doubt, answers.weight[rows], sizes[rows])
+    sizes = np.bincount(answers.true, weight)[answers.true]
+    conformal = conformal_score(answers.scores[rows], doubt, weight[rows], sizes[rows])
+    return Calibration(*_expected_accuracy(answers), conformal, *fit)
 
 
 def _expected_accuracy(answers: OutOfFold) -> tuple[float, tuple[float, float]]:
@@ -106,11 +124,10 @@ def _expected_accuracy(answers: OutOfFold) -> tuple[float, tuple[float, float]]:
         return float("nan"), (0.0, 1.0)
     size = float(weight.sum() ** 2 / (weight**2).sum()) / DEPENDENCE
     wrong = weight * (assessed & ~answers.correct)
-    extrapolated = wrong * _learning_curve(np.bincount(answers.true, weight))[answers.true]
+    extrapolated = float((wrong * _learning_curve(np.bincount(answers.true, weight))[answers.true]).sum())
     right = float(weight[assessed & answers.correct].sum() / weight.sum())
-    low, high = wilson(right, size)[0], wilson(1 - float(extrapolated.sum() / weight.sum()), size)[1]
-    expected = 1 - float(extrapolated.sum() / weight[assessed].sum())
-    return expected, (max(low, 0.0), min(high, 1.0))
+    interval = wilson(right, size)[0], wilson(1 - extrapolated / float(weight.sum()), size)[1]
+    return 1 - extrapolated / float(weight[assessed].sum()), interval
 
 
 def _learning_curve(rows: Array) -> Array:
@@ -124,8 +141,55 @@ def _learning_curve(rows: Array) -> Array:
 
 
 def wilson(share: float, size: float) -> tuple[float, float]:
-    """The 95 % interval of a share that was measured on `size` rows."""
+    """The 95 % interval of a share that was measured on `size` rows (Wilson 1927)."""
     z = NORMAL_QUANTILE
     middle = share + z**2 / (2 * size)
     half = z * (share * (1 - share) / size + z**2 / (4 * size**2)) ** 0.5
-    return (middle - half) / (1 + z**2 / size), (middle + half) / (1 + z**2 / size)
+    return max(0.0, (middle - half) / (1 + z**2 / size)), min(1.0, (middle + half) / (1 + z**2 / size))
+
+
+def fit_temperature(P: Array, true: Array, weight: Array, deviation: float = 1.0) -> tuple[float, float]:
+    """The temperature and floor with the largest posterior probability.  # (n, C), (n,), (n,)
+
+    The logarithm of the temperature has a normal prior with mean 0 and this standard deviation, and the floor a beta
+    prior: few rows hardly change the aggregator's probabilities, many determine them.
+    """
+    from scipy.optimize import minimize_scalar
+
+    if not len(true):
+        return 1.0, FLOOR_WITHOUT_ROWS
+    logs, uniform = np.log(np.maximum(P, SMALLEST)), 1 / P.shape[1]
+    weight = weight * (len(weight) / max(weight.sum(), 1))
+
+    def loss(log_temperature: float) -> tuple[float, float]:
+        likelihoods = softmax(logs / np.exp(log_temperature))[np.arange(len(true)), true]
+        floor = _best_floor(likelihoods, uniform, weight)
+        log_likelihood = float(weight @ np.log((1 - floor) * likelihoods + floor * uniform))
+        log_prior = UNEXPLAINED_ROWS * np.log(floor) + EXPLAINED_ROWS * np.log1p(-floor)
+        return (log_temperature / deviation) ** 2 / 2 - log_likelihood - log_prior, floor
+
+    best = minimize_scalar(lambda t: loss(t)[0], bounds=LOG_TEMPERATURES, method="bounded").x
+    return float(np.exp(best)), loss(best)[1]
+
+
+def _best_floor(likelihoods: Array, uniform: float, weight: Array) -> float:
+    """The floor where the slope of the log posterior is zero, by bisection; the slope decreases."""
+    low, high = 0.0, LARGEST_FLOOR
+    for _ in range(40):
+        middle = (low + high) / 2
+        slopes = (uniform - likelihoods) / ((1 - middle) * likelihoods + middle * uniform)
+        slope = weight @ slopes + UNEXPLAINED_ROWS / middle - EXPLAINED_ROWS / (1 - middle)
+        low, high = (middle, high) if slope > 0 else (low, middle)
+    return high
+
+
+def calibration_error(P: Array, true: Array, bins: int = 15) -> float:
+    """The expected calibration error: mean gap between confidence and accuracy over `bins` equal ranges.
+
+    >>> calibration_error(np.array([[0.9, 0.1], [0.9, 0.1]]), np.array([0, 1]))
+    0.4
+    """
+    confidence, right = P.max(axis=1).astype(np.float64), P.argmax(axis=1) == true
+    bin_of = np.minimum((confidence * bins).astype(int), bins - 1)
+    gaps = np.bincount(bin_of, right - confidence, minlength=bins)
+    return float(np.round(np.abs(gaps).sum() / len(P), 12))

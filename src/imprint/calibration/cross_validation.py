@@ -11,9 +11,9 @@ from imprint.calibration.held import (
     FOLDS,
     HeldRows,
     absorb,
-    distinct_folds,
+    folds_of,
+    folds_of_rows,
     is_fitted,
-    known_folds,
     near_copies,
     row_digests,
 )
@@ -24,8 +24,7 @@ from imprint.core.types import Array
 from imprint.head import Head
 from imprint.method import ClassState, Method
 
-ASSESSED = 1_000
-"""The maximum number of rows that are assessed, or one per class if there are more classes."""
+ASSESSED = 1_000  # the maximum number of rows that are assessed, or one per class if there are more classes
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,8 +36,7 @@ class CrossValidation:
     one, and one that forgot a class equals one that never saw it.
     """
 
-    empty: Head
-    """A head without classes: the method, the seed and the types of rows and labels."""
+    empty: Head  # without classes: the method, the seed and the types of rows and labels
     held: Mapping[Any, HeldRows]
     fitted: Mapping[Any, tuple[ClassState, ...]]
     """For each class of which not every row is held, its states without each fold."""
@@ -52,19 +50,22 @@ class CrossValidation:
     def learn(self, X: Array, y: Array, weight: Array | None = None) -> "CrossValidation":
         """The cross-validation after new classes and more rows of known ones."""
         w = np.ones(len(y)) if weight is None else np.asarray(weight, dtype=np.float64)
-        held, large = dict(self.held), {}
+        held, fitted, seed = dict(self.held), dict(self.fitted), self.empty.seed
+        large: dict[Any, tuple[Array, Array, Array]] = {}  # rows, weights and folds
         for label, mine in _rows_by_class(y).items():
             rows, weights, before = to_numpy(rows_at(X, mine)), w[mine], self.held.get(label)
-            held[label], fold = absorb(before, rows, weights, self.empty.seed, label)
-            if before is not None and before.complete and not held[label].complete:
-                earlier, earlier_weights, _ = before.in_order()  # their folds may change with the number of rows
-                rows, weights = np.concatenate([earlier, rows]), np.concatenate([earlier_weights, weights])
-                fold = known_folds(held[label], rows, self.empty.seed, label)
+            held[label], fold = absorb(before, rows, weights, seed, label)
             if not held[label].complete:
+                if before is not None and before.complete:  # now its earlier rows are fitted too, with new folds
+                    earlier, earlier_weights, _ = before.in_order()
+                    earlier_folds = folds_of(seed, label, len(held[label].digests))[: len(earlier)]
+                    rows, weights = np.concatenate([earlier, rows]), np.concatenate([earlier_weights, weights])
+                    fold = np.concatenate([earlier_folds, fold])
                 large[label] = rows, weights, fold
+        states = [self._states_of_large(large, f) for f in range(FOLDS)]
+        fitted |= {label: tuple(of_fold[label] for of_fold in states) for label in large}
         label_type = y.dtype if self.empty.label_type is None else np.result_type(self.empty.label_type, y.dtype)
-        empty = replace(self.empty, label_type=label_type, width=X.shape[1])
-        return CrossValidation(empty, held, {**self.fitted, **self._fit_large(large)})
+        return CrossValidation(replace(self.empty, label_type=label_type, width=X.shape[1]), held, fitted)
 
     def forget(self, label: Any) -> "CrossValidation":
         """The cross-validation without a class, identical to one that never saw it."""
@@ -96,38 +97,31 @@ class CrossValidation:
         """The fold of every row that was learnt.  # (n,)"""
         fold = np.empty(len(y), dtype=np.int64)
         for label, mine in _rows_by_class(y).items():
-            fold[mine] = known_folds(self.held[label], X[mine], self.empty.seed, label)
+            fold[mine] = folds_of_rows(X[mine], self.empty.seed, label, self.held[label].digests)
         return fold
 
-    def _fit_large(self, arrived: Mapping[Any, tuple[Array, Array, Array]]) -> dict[Any, tuple[ClassState, ...]]:
-        """The states of large classes without each fold, after these rows, weights and folds have arrived."""
+    def _states_of_large(self, arrived: Mapping[Any, tuple[Array, Array, Array]], f: int) -> dict[Any, ClassState]:
+        """The states of large classes without fold `f`, after these rows, weights and folds have arrived."""
         method, seed = self.empty.method, self.empty.seed
-        states: dict[Any, list[ClassState]] = {label: [] for label in arrived}
-        for f in range(FOLDS):
-            new = {}
-            for label, parts in arrived.items():
-                rows, weight, _ = (part[parts[2] != f] for part in parts)
-                if label in self.fitted:
-                    state = self.fitted[label][f]
-                    states[label].append(
-                        method.extend(state, rows, seed, label, _unless_ones(weight)) if len(rows) else state
-                    )
-                else:
-                    new[label] = rows, weight
-            for label, state in zip(new, self._summarise(new)):
-                states[label].append(state)
-        return {label: tuple(of_folds) for label, of_folds in states.items()}
+        rest = {label: (rows[fold != f], weight[fold != f]) for label, (rows, weight, fold) in arrived.items()}
+        states = self._summarise({label: rest[label] for label in rest if label not in self.fitted})
+        for label in rest.keys() - states.keys():
+            (rows, weight), states[label] = rest[label], self.fitted[label][f]
+            if len(rows):
+                given = None if (weight == 1).all() else weight
+                states[label] = method.extend(states[label], rows, seed, label, given)
+        return states
 
-    def _summarise(self, classes: Mapping[Any, tuple[Array, Array]]) -> list[ClassState]:
+    def _summarise(self, classes: Mapping[Any, tuple[Array, Array]]) -> dict[Any, ClassState]:
         """The states of classes from rows and weights."""
         parts, weights = [list(side) for side in zip(*classes.values())] or ([], [])
-        method, labels = self.empty.method, list(classes)
-        if all((weight == 1).all() for weight in weights):
-            return method.summarise(parts, self.empty.seed, labels)
-        if not method.generator.takes_weights:  # weights are then numbers of copies
-            copies = [np.repeat(rows, weight.astype(int), axis=0) for rows, weight in zip(parts, weights)]
-            return method.summarise(copies, self.empty.seed, labels)
-        return method.summarise(parts, self.empty.seed, labels, weights)
+        method, labels, given = self.empty.method, list(classes), None
+        if not all((weight == 1).all() for weight in weights):
+            if method.generator.takes_weights:
+                given = weights
+            else:  # weights are then numbers of copies
+                parts = [np.repeat(rows, weight.astype(int), axis=0) for rows, weight in zip(parts, weights)]
+        return dict(zip(labels, method.summarise(parts, self.empty.seed, labels, given)))
 
     def head_without(self, f: int) -> Head:
         """The head that is fitted without fold `f`."""
@@ -138,8 +132,7 @@ class CrossValidation:
                 fitted = is_fitted(fold, f)
                 if fitted.any():
                     complete[label] = rows[fitted], weight[fitted]
-        states = dict(zip(complete, self._summarise(complete)))
-        states |= {label: of_folds[f] for label, of_folds in self.fitted.items()}
+        states = self._summarise(complete) | {label: of_folds[f] for label, of_folds in self.fitted.items()}
         labels = tuple(label for label in self.held if label in states)
         return replace(self.empty, labels=labels, states=tuple(states[label] for label in labels))
 
@@ -171,7 +164,7 @@ class CrossValidation:
         return calibrate(self.answers)
 
 
-def out_of_fold(method: Method, seed: int, X: Array, y: Array, folds: int = FOLDS) -> OutOfFold:
+def out_of_fold(method: Method, seed: int, X: Array, y: Array) -> OutOfFold:
     """The prediction of every row by a model fitted without its fold, in the order of the rows.
 
     >>> method = Method.of(norm_pre="none", generator="mean", norm_post="none", norm_inf="none", aggregator="max")
@@ -180,13 +173,11 @@ def out_of_fold(method: Method, seed: int, X: Array, y: Array, folds: int = FOLD
     >>> bool(answers.correct.all()), np.bincount(answers.fold).tolist()
     (True, [4, 4, 4, 4, 4])
     """
-    if folds < 2:
-        raise ParameterError(f"out_of_fold(folds={folds}): folds must be int >= 2.")
     X, y = to_numpy(X), np.asarray(y)
-    fold, fitted = np.empty(len(y), dtype=np.int64), np.empty((folds, len(y)), dtype=bool)
+    fold, fitted = np.empty(len(y), dtype=np.int64), np.empty((FOLDS, len(y)), dtype=bool)
     for label, mine in _rows_by_class(y).items():
-        fold[mine] = distinct_folds(X[mine], seed, label, folds)
-        fitted[:, mine] = [is_fitted(fold[mine], f) for f in range(folds)]
+        fold[mine] = folds_of_rows(X[mine], seed, label)
+        fitted[:, mine] = [is_fitted(fold[mine], f) for f in range(FOLDS)]
     empty = Head(method, seed, dtype_name(X))
     heads = (empty.learn(rows_at(X, rows), y[rows]) if len(rows) else empty for rows in map(np.flatnonzero, fitted))
     classes, columns = np.unique(y, return_inverse=True)
@@ -225,10 +216,6 @@ def _predict(head: Head, X: Array) -> tuple[Array, Array, Array | None] | None:
     if not all_finite(S):
         return None
     return S, brief.aggregator.probabilities(S, brief.prepared), brief.doubt(X)
-
-
-def _unless_ones(weight: Array) -> Array | None:
-    return None if (weight == 1).all() else weight
 
 
 def _rows_by_class(y: Array) -> dict[Any, Array]:

@@ -2,19 +2,19 @@
 
 import hashlib
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from imprint.core.arrays import to_numpy
+from imprint.core.arrays import factorize
 from imprint.core.digest import class_entropy
+from imprint.core.errors import require
 from imprint.core.layout import COUNTED, SMALLEST_MASS, Entry, Layout
 from imprint.core.types import Array, State
 
 FOLDS = 5
-HELD = 100
-"""The maximum number of distinct rows that are held of a class."""
+HELD = 100  # the maximum number of distinct rows that are held of a class
 NEAR = 0.08
 """The squared distance of near copies, as a share of twice the variance of the rows. About 30 % of the nearest
 neighbours in the training texts of CLINC150 are nearer, and under 3 % of those in the packs of pictures."""
@@ -26,8 +26,9 @@ LAYOUT: Layout = {
     "total": Entry("1", least=SMALLEST_MASS, most=COUNTED),
 }
 """The arrays of a class in a file; the folds are computed from `index`."""
-EARLIER_ROWS = 4_000_000
-"""The maximum number of rows, of a class and in all, in a file that does not hold their digests."""
+EARLIER_ROWS = (
+    4_000_000  # the maximum number of rows, of a class and in all, in a file that does not hold their digests
+)
 EARLIER_LAYOUT: Layout = {
     "rows": Entry("m d"),
     "fold": Entry("m", least=0, most=FOLDS - 1, whole=True),
@@ -35,6 +36,8 @@ EARLIER_LAYOUT: Layout = {
     "seen": Entry("1", least=1, most=EARLIER_ROWS, whole=True),
 }
 """The same in files of earlier versions, which did not count copies of a row."""
+
+NO_DIGESTS = np.empty(0, dtype=np.uint64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,32 +67,30 @@ class HeldRows:
 
     def to_state(self) -> State:
         """Named arrays as `LAYOUT` describes them."""
-        return {
-            "rows": self.rows,
-            "index": self.index,
-            "weight": self.weight,
-            "digests": self.digests,
-            "total": np.array([self.total]),
-        }
+        return {name: np.atleast_1d(getattr(self, name)) for name in LAYOUT}
 
 
 def from_state(state: State, seed: int, label: Any) -> HeldRows:
     """The held rows from the arrays of `to_state`, or of an earlier version; ValueError if they are inconsistent."""
     if "seen" in state:
-        return _from_earlier(state, seed, label)
+        seen = int(state["seen"][0])
+        keys = _stream(seed, label, "keys").random(seen)
+        index = np.argsort(keys, kind="stable")[:HELD]  # the keys identify the rows among all rows of the class
+        require(np.array_equal(keys[index], state["keys"]) and len(state["rows"]) == len(index))
+        digests = np.arange(seen, dtype=np.uint64)  # placeholders, which match no row, for rows that were not held
+        digests[index] = row_digests(state["rows"])
+        return _select(state["rows"], index, np.ones(len(index)), digests, float(seen), seed, label)
     index, digests = state["index"].astype(np.int64), state["digests"].astype(np.uint64)
-    held = _select(state["rows"], index, state["weight"], digests, seed, label)
-    total = float(state["total"][0])
-    if len(set(index.tolist())) != min(len(digests), HELD) or not np.array_equal(held.index, index):
-        raise ValueError
-    return replace(held, total=total)
+    require(len(set(index.tolist())) == min(len(digests), HELD) and index.max() < len(digests))
+    held = _select(state["rows"], index, state["weight"], digests, float(state["total"][0]), seed, label)
+    require(np.array_equal(held.index, index))
+    return held
 
 
-def absorb(before: HeldRows | None, X: Any, weight: Array, seed: int, label: Any) -> tuple[HeldRows, Array]:
+def absorb(before: HeldRows | None, X: Array, weight: Array, seed: int, label: Any) -> tuple[HeldRows, Array]:
     """The held rows of a class after more rows have arrived, and the fold of each new row.  # (n, d), (n,)"""
-    X = np.asarray(to_numpy(X))
-    known = np.empty(0, dtype=np.uint64) if before is None else before.digests
-    index, first, digests = _distinct(known, row_digests(X))
+    known = NO_DIGESTS if before is None else before.digests
+    index, first, digests = _distinct(known, X)
     added = np.bincount(index, weight, minlength=len(digests))
     new = np.arange(len(known), len(digests))
     rows, held_index, held_weight, total = X[first], new, added[new], float(weight.sum())
@@ -97,20 +98,14 @@ def absorb(before: HeldRows | None, X: Any, weight: Array, seed: int, label: Any
         rows, held_index = np.concatenate([before.rows, rows]), np.concatenate([before.index, new])
         held_weight = np.concatenate([before.weight + added[before.index], held_weight])
         total += before.total
-    held = _select(rows, held_index, held_weight, digests, seed, label)
-    return replace(held, total=total), folds_of(seed, label, len(digests))[index]
+    held = _select(rows, held_index, held_weight, digests, total, seed, label)
+    return held, folds_of(seed, label, len(digests))[index]
 
 
-def known_folds(held: HeldRows, X: Array, seed: int, label: Any) -> Array:
-    """The folds of rows that the class already has.  # (n,)"""
-    index, _, digests = _distinct(held.digests, row_digests(X))
+def folds_of_rows(X: Array, seed: int, label: Any, known: Array = NO_DIGESTS) -> Array:
+    """The fold of every row of a class, of which some digests may be known; equal rows share one.  # (n,)"""
+    index, _, digests = _distinct(known, X)
     return folds_of(seed, label, len(digests))[index]
-
-
-def distinct_folds(X: Array, seed: int, label: Any, folds: int) -> Array:
-    """The fold of every row of a class; equal rows share one.  # (n,)"""
-    index, _, digests = _distinct(np.empty(0, dtype=np.uint64), row_digests(X))
-    return folds_of(seed, label, len(digests), folds)[index]
 
 
 def near_copies(parts: list[HeldRows], taken: list[Array], normalise: Callable[[Array], Array]) -> Array:
@@ -126,12 +121,12 @@ def near_copies(parts: list[HeldRows], taken: list[Array], normalise: Callable[[
     return np.concatenate(nearest) < limit
 
 
-def folds_of(seed: int, label: Any, count: int, folds: int = FOLDS) -> Array:
-    """The folds of the distinct rows of a class: each run of `folds` rows is spread over all folds.  # (count,)
+def folds_of(seed: int, label: Any, count: int) -> Array:
+    """The folds of the distinct rows of a class: each run of five rows is spread over all folds.  # (count,)
 
     If there are fewer rows than folds, the first folds have one row each; see `is_fitted`.
     """
-    folds = min(count, folds)
+    folds = min(count, FOLDS)
     random = _stream(seed, label, "folds").random((-(-count // folds), folds))
     return np.asarray(random.argsort(axis=1).ravel()[:count])
 
@@ -153,38 +148,19 @@ def row_digests(X: Array) -> Array:
     return np.frombuffer(b"".join(parts), dtype="<u8").astype(np.uint64)
 
 
-def _distinct(known: Array, digests: Array) -> tuple[Array, Array, Array]:
+def _distinct(known: Array, X: Array) -> tuple[Array, Array, Array]:
     """The index of every row's distinct row, the first row of each new one, and all distinct digests in order."""
-    both = np.concatenate([known, digests])
-    _, first, inverse = np.unique(both, return_index=True, return_inverse=True)
-    order = np.argsort(first, kind="stable")
-    rank = np.empty(len(order), dtype=np.int64)
-    rank[order] = np.arange(len(order))
-    starts = first[order]
-    return rank[inverse][len(known) :], starts[starts >= len(known)] - len(known), both[starts]
+    digests = np.concatenate([known, row_digests(X)])
+    first, index = factorize(digests)
+    return index[len(known) :], first[first >= len(known)] - len(known), digests[first]
 
 
-def _select(rows: Array, index: Array, weight: Array, digests: Array, seed: int, label: Any) -> HeldRows:
+def _select(rows: Array, index: Array, weight: Array, digests: Array, total: float, seed: int, label: Any) -> HeldRows:
     """The rows with the smallest keys, in the order of their keys."""
-    if len(index) and int(index.max()) >= len(digests):
-        raise ValueError
     keys = _stream(seed, label, "keys").random(len(digests))[index]
     best = np.argsort(keys, kind="stable")[:HELD]
     fold = folds_of(seed, label, len(digests))[index[best]]
-    return HeldRows(np.array(rows[best]), index[best], weight[best], fold, digests, 0.0)
-
-
-def _from_earlier(state: State, seed: int, label: Any) -> HeldRows:
-    """The held rows of an earlier file; the keys identify the rows among all rows of the class."""
-    seen = int(state["seen"][0])
-    keys = _stream(seed, label, "keys").random(seen)
-    order = np.argsort(keys, kind="stable")[:HELD]
-    if not np.array_equal(keys[order], state["keys"]) or len(state["rows"]) != len(order):
-        raise ValueError
-    digests = np.arange(seen, dtype=np.uint64)  # placeholders, which match no row, for rows that were not held
-    digests[order] = row_digests(state["rows"])
-    held = _select(state["rows"], order, np.ones(len(order)), digests, seed, label)
-    return replace(held, total=float(seen))
+    return HeldRows(np.array(rows[best]), index[best], weight[best], fold, digests, total)
 
 
 def _stream(seed: int, label: Any, purpose: str) -> np.random.Generator:

@@ -1,70 +1,49 @@
-"""A calibration and its cross-validation as JSON and named arrays for a model file."""
+"""A calibration and the rows of its cross-validation as numbers and named arrays for a model file."""
 
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
-from imprint.calibration.calibration import Calibration
-from imprint.calibration.conformal import SMALLEST_SPREAD, ConformalScore
+from imprint.calibration.calibration import Estimates
+from imprint.calibration.conformal import ConformalScore
 from imprint.core.errors import require
 from imprint.core.layout import to_arrays, to_stacks
 from imprint.core.types import Array
 from imprint.kernels.rows import lengths
 
-POSITIVE = ("temperature", "score_spread", "doubt_spread", "heaviest")
-SHARES = ("floor", "expected", "low", "high")
-PREFIX = "calibration/"
-ARRAYS = tuple(f"{PREFIX}{name}" for name in ("reference", "below"))
-EARLIER_ARRAYS = (f"{PREFIX}usual",)
-"""Arrays of files whose calibration is computed again."""
-TEMPERATURES = (1e-6, 1e6)
-"""The range of temperatures in a file; fitted temperatures lie well within it."""
+NUMBERS, SCORE_NUMBERS = ("expected", "low", "high"), ("score_spread", "doubt_spread", "heaviest")
+SCORE_ARRAYS = ("reference", "below")
+EARLIER_ARRAY = "calibration/usual"  # in files whose calibration is computed again
 SHARED, STATE_ROWS = "shared", "state/rows"
+E = TypeVar("E", bound=Estimates)
 
 
-def calibration_to_parts(calibration: Calibration) -> tuple[dict[str, Any], dict[str, Array]]:
-    """Numbers by name, and arrays."""
+def array_names(kind: type[Estimates]) -> set[str]:
+    """The names of the arrays of a calibration."""
+    return {f"{kind.prefix}{name}" for name in (*kind.arrays, *SCORE_ARRAYS)}
+
+
+def calibration_to_parts(calibration: Estimates) -> tuple[dict[str, Any], dict[str, Array]]:
+    """Numbers and arrays by name."""
     conformal, expected = calibration.conformal, calibration.expected_accuracy
-    numbers = {
-        "temperature": calibration.temperature,
-        "floor": calibration.floor,
-        "expected": None if np.isnan(expected) else expected,
-        "low": calibration.expected_interval[0],
-        "high": calibration.expected_interval[1],
-        "score_spread": conformal.score_spread,
-        "doubt_spread": conformal.doubt_spread,
-        "heaviest": conformal.heaviest,
-    }
-    return numbers, {name: getattr(conformal, name.removeprefix(PREFIX)) for name in ARRAYS}
+    numbers = {name: getattr(calibration, name) for name in calibration.numbers}
+    numbers |= zip(NUMBERS, (None if np.isnan(expected) else expected, *calibration.expected_interval))
+    numbers |= {name: getattr(conformal, name) for name in SCORE_NUMBERS}
+    arrays = {name: getattr(calibration, name) for name in calibration.arrays}
+    arrays |= {name: getattr(conformal, name) for name in SCORE_ARRAYS}
+    return numbers, {f"{calibration.prefix}{name}": array for name, array in arrays.items()}
 
 
-def calibration_from_parts(numbers: dict[str, Any], arrays: dict[str, Array]) -> Calibration | None:
-    """The calibration from the parts of `calibration_to_parts`; KeyError, TypeError or ValueError for anything else.
-
-    None for a file of an earlier version, whose calibration is computed again.
-    """
-    require(set(numbers) == {*POSITIVE, *SHARES})
-    values = {**numbers, "expected": 0.0 if numbers["expected"] is None else numbers["expected"]}
+def calibration_from_parts(kind: type[E], numbers: dict[str, Any], arrays: dict[str, Array]) -> E:
+    """The calibration from the parts of `calibration_to_parts`; KeyError, TypeError or ValueError for anything else."""
+    require(set(numbers) == {*kind.numbers, *NUMBERS, *SCORE_NUMBERS})
+    is_known = numbers["expected"] is not None
+    values = numbers | ({} if is_known else {"expected": 0.0})
     require(all(type(value) is float and np.isfinite(value) for value in values.values()))
-    require(all(values[name] > 0 for name in POSITIVE) and all(0 <= values[name] <= 1 for name in SHARES))
-    if any(name in arrays for name in EARLIER_ARRAYS):
-        return None
-    low, high = TEMPERATURES
-    require(low <= values["temperature"] <= high and values["low"] <= values["high"])
-    require(min(values["score_spread"], values["doubt_spread"]) >= SMALLEST_SPREAD)
-    reference, below = (arrays[name] for name in ARRAYS)
-    check_reference(reference, below)
-    conformal = ConformalScore(values["score_spread"], values["doubt_spread"], reference, below, values["heaviest"])
-    expected = float("nan") if numbers["expected"] is None else values["expected"]
-    return Calibration(values["temperature"], values["floor"], expected, (values["low"], values["high"]), conformal)
-
-
-def check_reference(reference: Array, below: Array) -> None:
-    """Refuse arrays that cannot be those of a `ConformalScore`."""
-    require(reference.ndim == 1 and below.shape == (len(reference) + 1,))
-    for array in (reference, below):
-        require(array.dtype == np.float64 and bool(np.isfinite(array).all()))
-    require(below[0] == 0 and bool((np.diff(below) >= 0).all()) and bool((np.diff(reference) >= 0).all()))
+    expected, interval = values["expected"] if is_known else float("nan"), (values["low"], values["high"])
+    values |= {name: arrays[f"{kind.prefix}{name}"] for name in (*kind.arrays, *SCORE_ARRAYS)}
+    conformal = ConformalScore(**{name: values[name] for name in (*SCORE_NUMBERS, *SCORE_ARRAYS)})
+    return kind(expected, interval, conformal, **{name: values[name] for name in (*kind.numbers, *kind.arrays)})
 
 
 def share_rows(arrays: dict[str, Array]) -> dict[str, Array]:

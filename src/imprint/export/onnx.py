@@ -11,7 +11,7 @@ from imprint.aggregators._base import Aggregator
 from imprint.backbones import Backbone, Preprocess
 from imprint.backbones.record import weights
 from imprint.calibration import Calibration
-from imprint.calibration.temperature import SMALLEST
+from imprint.calibration.calibration import SMALLEST
 from imprint.core.errors import ParameterError
 from imprint.export.portable import MARK, Portable
 from imprint.head import Decider

@@ -6,14 +6,13 @@ v / (1 - v / N). No model is fitted again and no row is held out of the model.
 """
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from imprint.aggregators.kernel import Kernel, SolvedKernel
-from imprint.calibration.calibration import wilson
-from imprint.calibration.conformal import SMALLEST_SPREAD, ConformalScore, conformal_score
-from imprint.calibration.stored import check_reference
+from imprint.calibration.calibration import Estimates, wilson
+from imprint.calibration.conformal import SMALLEST_SPREAD, conformal_score
 from imprint.core.arrays import is_torch, like, to_numpy
 from imprint.core.errors import require
 from imprint.core.types import Array, Proxies
@@ -33,9 +32,6 @@ RIDGE = 0.1
 """Pulls the slope of standardised scores towards 1 where a label has few rows."""
 SMALLEST_SLOPE = 1e-3
 """Probabilities rise with scores."""
-NUMBERS = ("expected", "low", "high", "score_spread", "doubt_spread", "heaviest")
-PER_LABEL = ("thresholds", "slopes", "offsets", "average_precision", "f1")
-ARRAYS = tuple(f"tags/{name}" for name in (*PER_LABEL, "reference", "below"))
 
 
 class LeaveOneOut(NamedTuple):
@@ -49,27 +45,31 @@ class LeaveOneOut(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class TagCalibration:
-    """The calibration of a model of tags by leave-one-out predictions."""
+class TagCalibration(Estimates):
+    """The calibration of a model of tags by leave-one-out predictions.
 
+    The expected accuracy is the share of rows all of whose labels are predicted correctly.
+    """
+
+    prefix: ClassVar[str] = "tags/"
+    arrays: ClassVar[tuple[str, ...]] = ("thresholds", "slopes", "offsets", "average_precision", "f1")
     thresholds: Array  # (labels,) of scores
     slopes: Array  # (labels,)
     offsets: Array  # (labels,)
     average_precision: Array  # (labels,)
     f1: Array  # (labels,)
-    expected_accuracy: float
-    """The share of rows all of whose labels are predicted correctly."""
-    expected_interval: tuple[float, float]
-    conformal: ConformalScore
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in self.arrays:
+            array = getattr(self, name)
+            require(array.dtype == np.float64 and array.ndim == 1 and array.shape == self.f1.shape)
+            require(np.isfinite(array).all() if name != "thresholds" else (array > -np.inf).all())
 
     def probabilities(self, S: Any) -> Any:
         """One probability per label, in (0, 1).  # (n, labels)"""
         P = sigmoid(to_numpy(S).astype(np.float64) * self.slopes + self.offsets)
         return like(P, S)
-
-    def p_values(self, S: Array, doubt: Array | None) -> Array:
-        """The conformal p-value that each query is like the training rows, in (0, 1].  # (n,)"""
-        return self.conformal.p_values(S, doubt)
 
 
 def leave_one_out(kernel: Kernel, proxies: Proxies, solved: SolvedKernel, targets: Array) -> LeaveOneOut:
@@ -123,17 +123,10 @@ def calibrate_tags(kernel: Kernel, proxies: Proxies, solved: SolvedKernel, targe
     slopes, offsets = fit_probabilities(S, Y, weight)
     thresholds = best_thresholds(S, sigmoid(S * slopes + offsets), weight, weight @ Y)
     predicted = thresholds <= S
-    right = np.average((predicted == Y).all(axis=1), weights=weight)
-    return TagCalibration(
-        thresholds,
-        slopes,
-        offsets,
-        np.nan_to_num(average_precision(S, Y, weight)),
-        f1_scores(predicted, Y, weight),
-        float(right),
-        wilson(float(right), len(S)),
-        conformal_score(S, doubt, weight),
-    )
+    right = float(np.average((predicted == Y).all(axis=1), weights=weight))
+    precision = np.nan_to_num(average_precision(S, Y, weight))
+    per_label = thresholds, slopes, offsets, precision, f1_scores(predicted, Y, weight)
+    return TagCalibration(right, wilson(right, len(S)), conformal_score(S, doubt, weight), *per_label)
 
 
 def best_thresholds(S: Array, P: Array, weight: Array, rows: Array) -> Array:
@@ -198,26 +191,3 @@ def f1_scores(predicted: Array, Y: Array, weight: Array | None = None) -> Array:
 def sigmoid(x: Array) -> Array:
     """1 / (1 + exp(-x)), within (0, 1) in float32."""
     return np.asarray(1 / (1 + np.exp(-np.clip(x, -LARGEST_LOGIT, LARGEST_LOGIT))))
-
-
-def calibration_to_parts(calibration: TagCalibration) -> tuple[dict[str, float], dict[str, Array]]:
-    """Numbers by name, and arrays."""
-    conformal = calibration.conformal
-    expected = calibration.expected_accuracy, *calibration.expected_interval
-    numbers = (*expected, conformal.score_spread, conformal.doubt_spread, conformal.heaviest)
-    arrays = [*(getattr(calibration, name) for name in PER_LABEL), conformal.reference, conformal.below]
-    return dict(zip(NUMBERS, numbers)), dict(zip(ARRAYS, arrays))
-
-
-def calibration_from_parts(numbers: dict[str, Any], arrays: dict[str, Array], n_labels: int) -> TagCalibration:
-    """The calibration from the parts of `calibration_to_parts`; KeyError, TypeError or ValueError for anything else."""
-    require(set(numbers) == {*NUMBERS} and all(type(v) is float and np.isfinite(v) for v in numbers.values()))
-    expected, low, high, score_spread, doubt_spread, heaviest = (numbers[name] for name in NUMBERS)
-    require(0 <= low <= expected <= high <= 1 and min(score_spread, doubt_spread, heaviest) > 0)
-    *per_label, reference, below = (arrays[name] for name in ARRAYS)
-    require(all(a.dtype == np.float64 and a.shape == (n_labels,) and not np.isneginf(a).any() for a in per_label))
-    require(not any(np.isnan(a).any() for a in per_label) and bool(np.isfinite(np.stack(per_label[1:])).all()))
-    check_reference(reference, below)
-    conformal = ConformalScore(score_spread, doubt_spread, reference, below, heaviest)
-    thresholds, slopes, offsets, precision, f1 = per_label
-    return TagCalibration(thresholds, slopes, offsets, precision, f1, expected, (low, high), conformal)

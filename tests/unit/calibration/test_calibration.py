@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from imprint import ImprintClassifier
-from imprint.calibration import calibrate, calibration_error
+from imprint.calibration import calibration_error
+from imprint.calibration.calibration import calibrate
 from imprint.calibration.cross_validation import ASSESSED, CrossValidation, out_of_fold
 from imprint.calibration.held import FOLDS, HELD
 from imprint.core.errors import FileError, ImprintError, NotFittedError, ParameterError

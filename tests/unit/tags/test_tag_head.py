@@ -152,6 +152,16 @@ def test_files_and_copies_answer_identically(model, tmp_path):
         assert again.partial_fit(X[:1], [{"kind"}]).classes_.tolist() == ["fear", "joy", "kind", "love", "other"]
 
 
+@pytest.mark.parametrize("n", [7, 14, 20, 21])
+def test_models_without_a_mistake_are_saved(n, tmp_path):
+    """Rounding put an end of their interval outside of 0 and 1, and files were then refused."""
+    one = np.eye(2, dtype=int)[np.arange(n) % 2]
+    model = ImprintClassifier(**ALL).fit(one + np.random.default_rng(0).normal(size=(n, 2)) / 50, one)
+    assert (model.expected_accuracy_, round(model.expected_interval_[1], 9)) == (1, 1)
+    model.save(tmp_path / "m.imprint")
+    assert ImprintClassifier.load(tmp_path / "m.imprint").expected_interval_ == model.expected_interval_
+
+
 @pytest.mark.parametrize(
     "change",
     [
@@ -163,6 +173,7 @@ def test_files_and_copies_answer_identically(model, tmp_path):
         lambda d, a: a.update({"tags/slopes": np.full(4, np.inf)}),
         lambda d, a: a.update({"tags/thresholds": np.full(3, 0.5)}),
         lambda d, a: a.update({"tags/thresholds": np.full(4, np.nan)}),
+        lambda d, a: a.update({name: v[:3] for name, v in a.items() if name.startswith("tags/") and len(v) == 4}),
         lambda d, a: a.pop("tags/below"),
         lambda d, a: d.pop("tags"),
     ],
