@@ -23,7 +23,7 @@ from imprint.head import Head, largest
 from imprint.head.card import model_card
 from imprint.persistence import head_from_parts, head_to_parts
 from imprint.tags import TagHead
-from imprint.tags.head import takes_tags
+from imprint.tags.head import reason_against_tags
 
 
 class ImprintClassifier(ClassifierMixin, MethodEstimator):  # type: ignore[misc]
@@ -227,7 +227,7 @@ class ImprintClassifier(ClassifierMixin, MethodEstimator):  # type: ignore[misc]
         with suppress(ParameterError):  # with few features, quantile-normalised proxies hardly differ
             method = self._method()
             tags.classifier_tags.poor_score = method.norm_post.uses_reference
-            tags.classifier_tags.multi_label = takes_tags(method)
+            tags.classifier_tags.multi_label = reason_against_tags(method) is None
         return tags
 
     def _queries(self, call: str, X: Any) -> tuple[Head | TagHead, Array]:

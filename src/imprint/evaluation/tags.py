@@ -157,7 +157,7 @@ def tag_suspects(X: Array, y: Array, labels: tuple[Any, ...], names: Sequence[st
     """Rows with a label whose leave-one-out probability is tiny, or without one that is all but certain."""
     head = TagHead(Head(default_method(), 0, X.dtype), labels).learn(X, y)
     order = np.argsort(np.searchsorted(head.imprinted.classes, y), kind="stable")  # of the proxies
-    predictions = leave_one_out(head.aggregator, head.proxies, head.prepared, head.targets)
+    predictions = leave_one_out(head)
     P, Y = head.probabilities(predictions.scores), predictions.targets
     stated = np.where(Y == 1, P, 1 - P)
     better = np.where(stated < IMPLAUSIBLE, 1 - Y, Y) | (P >= LIKELY)

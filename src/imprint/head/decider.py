@@ -66,7 +66,7 @@ class Decider:
     @property
     def owners(self) -> Array:
         """The labels that `proxies.labels` refer to: the classes, or the label sets of tags."""
-        return self.classes
+        return (self.imprinted if self.tags else self).classes
 
     @property
     def rows_per_class(self) -> Array:

@@ -10,28 +10,23 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from imprint.aggregators.kernel import Kernel, SolvedKernel
 from imprint.calibration.calibration import Estimates, wilson
 from imprint.calibration.conformal import SMALLEST_SPREAD, conformal_score
 from imprint.core.arrays import is_torch, like, to_numpy
 from imprint.core.errors import require
-from imprint.core.types import Array, Proxies
+from imprint.core.types import Array
 from imprint.gaussian_process.cholesky import SLICE
 from imprint.gaussian_process.gaussian import kernel_rows, lift_queries
 from imprint.gaussian_process.nystroem import Nystroem
 from imprint.gaussian_process.posterior import Posterior
 from imprint.kernels.rows import squared_norms
 
-ASSESSED = 8192
-"""The maximum number of proxies that are predicted without themselves."""
-MOST_PREDICTED = 1.5
-"""The macro F1 on GoEmotions with 600, 1,500 and 4,000 rows is larger than with 1, 2, 3, 5 or no limit."""
+ASSESSED = 8192  # the maximum number of proxies that are predicted without themselves
+MOST_PREDICTED = 1.5  # the macro F1 on GoEmotions (600, 1,500 and 4,000 rows) is lower with 1, 2, 3, 5 or no limit
 LARGEST_LOGIT = 15.0
 NEWTON_STEPS = 30
-RIDGE = 0.1
-"""Pulls the slope of standardised scores towards 1 where a label has few rows."""
-SMALLEST_SLOPE = 1e-3
-"""Probabilities rise with scores."""
+RIDGE = 0.1  # pulls the slope of standardised scores towards 1 where a label has few rows
+SMALLEST_SLOPE = 1e-3  # probabilities rise with scores
 
 
 class LeaveOneOut(NamedTuple):
@@ -72,54 +67,46 @@ class TagCalibration(Estimates):
         return like(P, S)
 
 
-def leave_one_out(kernel: Kernel, proxies: Proxies, solved: SolvedKernel, targets: Array) -> LeaveOneOut:
-    """Predict each proxy, or some of very many, by the model without it and its copies."""
+def leave_one_out(head: Any) -> LeaveOneOut:
+    """Predict each proxy of a `TagHead`, or some of very many, by the model without it and its copies."""
+    proxies, targets = head.proxies, head.targets
     rows = np.random.default_rng(0).permutation(len(targets))[:ASSESSED]
     _, first, group = np.unique(proxies.weights, axis=0, return_index=True, return_inverse=True)
-    precision = 1 / kernel.noise_of(proxies, solved.scale)
-    total = np.bincount(group.ravel(), precision)[group.ravel()][rows]
+    group, precision = group.ravel(), 1 / head.aggregator.noise_of(proxies, head.prepared.scale)
+    total = np.bincount(group, precision)[group][rows]
     sums = np.zeros((len(first), targets.shape[1]))
-    np.add.at(sums, group.ravel(), targets * precision[:, None])
-    f, v = _posterior(proxies, solved, 1 / precision, targets, rows)
+    np.add.at(sums, group, targets * precision[:, None])
+    f, v = _posterior(head, 1 / precision, rows)
     remaining = np.maximum(1 - v * total, np.finfo(np.float64).eps)
-    scores = (f - v[:, None] * sums[group.ravel()[rows]]) / remaining[:, None]
+    scores = (f - v[:, None] * sums[group[rows]]) / remaining[:, None]
     return LeaveOneOut(scores, np.sqrt(np.minimum(v / remaining, 1)), targets[rows], proxies.mass[rows], rows)
 
 
-def _posterior(
-    proxies: Proxies, solved: SolvedKernel, noise: Array, targets: Array, rows: Array
-) -> tuple[Array, Array]:
-    """The mean and variance at proxies.  # (n, labels), (n,)
+def _posterior(head: Any, noise: Array, rows: Array) -> tuple[Array, Array]:
+    """The posterior mean and variance at proxies.  # (n, labels), (n,)
 
     With A = (K + N)^-1 Y the mean at all of them is Y - N A, and the variance N - N^2 diag (K + N)^-1. This takes a
     third of the time of predicting them as queries.
     """
-    system = solved.system
-    if not isinstance(system, Posterior) or is_torch(system.weights) or len(rows) < len(targets):
-        W = proxies.weights[rows].astype(np.float64)
-        return to_numpy(system.scores(W)), _variance(system, W)
-    inverse = np.concatenate(
-        [
-            squared_norms(system.factor.forward(np.eye(min(SLICE, len(noise) - start), len(noise), start)))
-            for start in range(0, len(noise), SLICE)
-        ]
-    )
-    f, v = targets - noise[:, None] * system.coefficients, noise - noise**2 * inverse
-    return f[rows], np.maximum(v[rows], 0)
-
-
-def _variance(system: Any, W: Array) -> Array:
-    """The variance of the fitted function; through centres it is that of their sum alone.  # (n,)"""
+    system, count = head.prepared.system, len(noise)
+    if isinstance(system, Posterior) and not is_torch(system.weights) and len(rows) == count:
+        parts = (np.eye(min(SLICE, count - start), count, start) for start in range(0, count, SLICE))
+        inverse = np.concatenate([squared_norms(system.factor.forward(part)) for part in parts])
+        f, v = head.targets - noise[:, None] * system.coefficients, noise - noise**2 * inverse
+        return f[rows], np.maximum(v[rows], 0)
+    W = head.proxies.weights[rows].astype(np.float64)
     if not isinstance(system, Nystroem) or is_torch(system.lifted):
-        return np.square(to_numpy(system.doubt(W)))
+        return to_numpy(system.scores(W)), np.square(to_numpy(system.doubt(W)))
     blocks = [lift_queries(W[i : i + SLICE], system.centre, "float64") for i in range(0, len(W), SLICE)]
     kernels = (kernel_rows(block, system.lifted) for block in blocks)
-    return np.concatenate([squared_norms(system.data.forward(system.prior.forward(k))) for k in kernels])
+    # the variance of the sum over the centres alone, without that of the prior around it
+    v = np.concatenate([squared_norms(system.data.forward(system.prior.forward(k))) for k in kernels])
+    return to_numpy(system.scores(W)), v
 
 
-def calibrate_tags(kernel: Kernel, proxies: Proxies, solved: SolvedKernel, targets: Array) -> TagCalibration:
-    """The calibration from leave-one-out predictions."""
-    S, doubt, Y, weight, _ = leave_one_out(kernel, proxies, solved, targets)
+def calibrate_tags(head: Any) -> TagCalibration:
+    """The calibration of a `TagHead` from leave-one-out predictions."""
+    S, doubt, Y, weight, _ = leave_one_out(head)
     slopes, offsets = fit_probabilities(S, Y, weight)
     thresholds = best_thresholds(S, sigmoid(S * slopes + offsets), weight, weight @ Y)
     predicted = thresholds <= S

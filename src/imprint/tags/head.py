@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 
@@ -16,8 +16,8 @@ from imprint.core.family import unknown
 from imprint.core.label_sets import Tagged, as_text, indicator, texts_of
 from imprint.core.threads import lazy
 from imprint.core.tree import LabelTree
-from imprint.core.types import Array, Proxies, State
-from imprint.generators._base import Generator, masses
+from imprint.core.types import Array, Proxies
+from imprint.generators._base import masses
 from imprint.head import Decider, Head
 from imprint.method import ClassState, Method
 from imprint.tags.calibration import TagCalibration, calibrate_tags
@@ -44,13 +44,8 @@ class TagHead(Decider):
     labels: tuple[Any, ...]  # sorted
 
     def __post_init__(self) -> None:
-        check_method(self.imprinted.method)
-
-    @property
-    def aggregator(self) -> Kernel:
-        kernel = self.imprinted.aggregator
-        assert isinstance(kernel, Kernel)
-        return kernel
+        if reason := reason_against_tags(self.imprinted.method):
+            raise ParameterError(reason)
 
     def learn(self, X: Array, y: Array, weight: Array | None = None) -> "TagHead":
         """This head after more rows; `y` are label sets as texts."""
@@ -81,10 +76,6 @@ class TagHead(Decider):
         return self.imprinted.proxies
 
     @property
-    def owners(self) -> Array:
-        return self.imprinted.classes
-
-    @property
     def rows_per_class(self) -> Array:
         return np.asarray(self.proxies.mass @ self.targets)
 
@@ -96,8 +87,8 @@ class TagHead(Decider):
     @lazy
     def prepared(self) -> SolvedKernel:
         """The system, solved for the labels."""
-        head = self.imprinted
-        return self.aggregator.prepare(head.on_device(head.proxies), head.sums(), targets=self.targets)
+        head, kernel = self.imprinted, cast(Kernel, self.aggregator)
+        return kernel.prepare(head.on_device(head.proxies), head.sums(), targets=self.targets)
 
     def tree(self, flat: bool = False) -> LabelTree:
         """Always flat: probabilities of tags do not add up to those of a node."""
@@ -106,7 +97,7 @@ class TagHead(Decider):
     @lazy
     def calibration(self) -> TagCalibration:
         """The calibration of each label, from leave-one-out predictions."""
-        return calibrate_tags(self.aggregator, self.proxies, self.prepared, self.targets)
+        return calibrate_tags(self)
 
     def probabilities(self, S: Array) -> Array:
         """The calibrated probability of each label, in (0, 1).  # (q, labels)"""
@@ -141,21 +132,13 @@ def default_method() -> Method:
     return Method.of(**{**DEFAULT, "generator": "all", "aggregator": "kernel(noise=1)"})
 
 
-def takes_tags(method: Method) -> bool:
-    """Whether a method can score several labels."""
-    try:
-        check_method(method)
-    except ParameterError:
-        return False
-    return True
-
-
-def check_method(method: Method) -> None:
-    """Refuse a method that cannot score several labels."""
+def reason_against_tags(method: Method) -> str | None:
+    """Why a method cannot score several labels, as a sentence; None if it can."""
     if not isinstance(method.aggregator, Kernel):
-        raise ParameterError(f"{method.aggregator}: it predicts one class; for tags, use aggregator='kernel'.")
+        return f"{method.aggregator}: it predicts one class; for tags, use aggregator='kernel'."
     if method.norm_pre != method.norm_inf or str(method.norm_post) != "none":
-        raise ParameterError(f"{method}: tags need norm_pre and norm_inf to be equal, and norm_post='none'.")
+        return f"{method}: tags need norm_pre and norm_inf to be equal, and norm_post='none'."
+    return None
 
 
 def with_label_sets(sets: Head, after: Sequence[str | None]) -> Head:
@@ -163,8 +146,7 @@ def with_label_sets(sets: Head, after: Sequence[str | None]) -> Head:
     states: dict[str, ClassState] = {}
     for name, state in zip(after, sets.states):
         if name is not None:
-            known = name in states
-            states[name] = _joined(sets.method, sets.seed, name, states[name], state) if known else state
+            states[name] = _joined(sets, name, states[name], state) if name in states else state
     return replace(sets, labels=tuple(states), states=tuple(states.values()))
 
 
@@ -175,17 +157,16 @@ def renamed(label_set: str, label: Any) -> str | None:
     return None if texts and not rest else as_text(rest) if len(rest) < len(texts) else label_set
 
 
-def _joined(method: Method, seed: int, label_set: str, one: ClassState, other: ClassState) -> ClassState:
-    """The state of the rows of two label sets."""
-    rng, sums = class_rng(seed, label_set), method.aggregator.merge([one.sums, other.sums])
-    return ClassState(_joined_summaries(method.generator, one.summary, other.summary, rng), sums)
+def _joined(sets: Head, label_set: str, one: ClassState, other: ClassState) -> ClassState:
+    """The state of the rows of two label sets.
 
-
-def _joined_summaries(generator: Generator, one: State, other: State, rng: "np.random.Generator") -> State:
-    """The proxies of both, if a class may have any number of them; otherwise one is extended by those of the other."""
+    It has the proxies of both if a class may have any number of them; otherwise one is extended by those of the other.
+    """
+    generator, sums = sets.method.generator, sets.method.aggregator.merge([one.sums, other.sums])
     if generator.layout and all(entry.shape.startswith("p") for entry in generator.layout.values()):
-        names = one.keys() | other.keys()
-        parts = [{"mass": masses(state["rows"], None), **state} for state in (one, other)]
-        return {name: np.concatenate([part[name] for part in parts]) for name in sorted(names)}
-    weight = [other["mass"]] if generator.takes_weights and "mass" in other else []
-    return generator.extend(one, other["rows"], rng, *weight)
+        parts = [{"mass": masses(state["rows"], None), **state} for state in (one.summary, other.summary)]
+        names = sorted(one.summary.keys() | other.summary.keys())
+        return ClassState({name: np.concatenate([part[name] for part in parts]) for name in names}, sums)
+    mass = [other.summary["mass"]] if generator.takes_weights and "mass" in other.summary else []
+    rng = class_rng(sets.seed, label_set)
+    return ClassState(generator.extend(one.summary, other.summary["rows"], rng, *mass), sums)

@@ -108,7 +108,7 @@ def test_other_generators_keep_the_proxies_of_the_other_labels(generator, tmp_pa
 def test_leave_one_out_predictions_are_those_of_models_without_the_row(model):
     head = copy.deepcopy(model).partial_fit(X[:3], [{"fear"}, set(), {"love", "joy"}]).head_  # copies of three rows
     proxies, solved, targets = head.proxies, head.prepared, head.targets
-    predictions = tags.leave_one_out(head.aggregator, proxies, solved, targets)
+    predictions = tags.leave_one_out(head)
     W, order = proxies.weights.astype(float), np.random.default_rng(0).permutation(len(targets))
     for i in [*range(10), *(order[:, None] == np.flatnonzero([(w == W).all(1).sum() > 1 for w in W])).argmax(0)]:
         others = np.flatnonzero((W[order[i]] != W).any(axis=1))
