@@ -12,12 +12,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from imprint import Imprinter, backbones, kept_ways
+from imprint import Imprinter, backbones, pretrained_classes
 from imprint.calibration import CrossValidation
 from imprint.head import Head
-from imprint.imprinter.pretrained import Keep
+from imprint.imprinter.pretrained import PretrainedOptions
 from imprint.method import Method
-from imprint.pretrained_classes.head import PretrainedHead
+from imprint.pretrained_classes import PretrainedClasses, PretrainedHead
 
 BACKBONE = "efficientnet_lite0"
 WAYS = {"qi": ("qi", 0.99), "done": ("done", 0.99), "margin": ("margin", 0.99), "margin, 95 %": ("margin", 0.95)}
@@ -77,10 +77,10 @@ def removed_cases(names: np.ndarray, old: dict[str, np.ndarray], shots: int) -> 
 
 def measure(case: Case, way: str, share: float) -> list[float]:
     """In per cent: new right, old right before and after, old taken for new."""
-    kept_ways.SHARE = share
-    keep = Keep.of(way, BACKBONE, None, {}, True)
+    pretrained_classes.SHARE = share
+    keep = PretrainedOptions.of(way, BACKBONE, None, {}, True)
     method = Method.of(**keep.parts)
-    empty = keep.beside(Head(method, 0, "float32", folds=CrossValidation.new(method, 0, "float32")))
+    empty = keep.with_head(Head(method, 0, "float32", folds=CrossValidation.new(method, 0, "float32")))
     head = PretrainedHead(way, empty.pretrained.without(set(case.gone)), empty.imprinted).learn(*case.train)
     new, old = (head.classes[head.winners(X)] for X in (case.test[0], case.old[0]))
     before = np.array(head.pretrained.labels)[
@@ -91,8 +91,6 @@ def measure(case: Case, way: str, share: float) -> list[float]:
 
 
 def main(imagenet: str, cifar10: str, rows: str) -> None:
-    from imprint.pretrained_classes.head import PretrainedClasses
-
     old, new = embedded(Path(imagenet), Path(cifar10), Path(rows))
     names = np.array(PretrainedClasses.of(backbones.head(BACKBONE)).labels)
     print(f"The plain head on {len(old['X']):,} pictures: {100 * plain_accuracy(names, old):.1f} %\n")

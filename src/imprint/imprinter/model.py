@@ -25,7 +25,7 @@ from imprint.imprinter.predictor import Predictor
 from imprint.imprinter.state import ImprinterState, method_for_tags, read_seed
 from imprint.method import Method
 from imprint.modalities import modality
-from imprint.pretrained_classes.head import PretrainedHead
+from imprint.pretrained_classes import PretrainedHead
 from imprint.tags import TagHead, new_head
 
 if TYPE_CHECKING:

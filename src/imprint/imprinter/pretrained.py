@@ -14,8 +14,7 @@ from imprint.core.types import Array
 from imprint.head import Decider, Head
 from imprint.imprinter.embedder import ROWS
 from imprint.persistence import head_from_parts, head_to_parts
-from imprint.pretrained_classes.head import PretrainedClasses, PretrainedHead
-from imprint.pretrained_classes.strategy import STRATEGIES
+from imprint.pretrained_classes import STRATEGIES, PretrainedClasses, PretrainedHead
 from imprint.tags import TagHead
 
 RECIPES = {"qi": "qi2018", "done": "hosoda2024"}

@@ -12,8 +12,7 @@ from imprint.core.errors import FileError, NotFittedError, ParameterError
 from imprint.core.files import container
 from imprint.export import export, export_file
 from imprint.imprinter import Embedded
-from imprint.pretrained_classes.head import PretrainedClasses
-from imprint.pretrained_classes.strategy import STRATEGIES
+from imprint.pretrained_classes import STRATEGIES, PretrainedClasses
 
 HEAD = backbones.head("tinynet")
 LABELS = ("zzz", "aardwolf", "m of many")  # before, after and among the network's own when sorted

@@ -1,0 +1,250 @@
+"""New classes next to the classes that a network was pre-trained on, as one immutable value, and their aggregators."""
+
+from collections import Counter
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from imprint import backbones, normalisers
+from imprint.aggregators._base import Aggregator, Facts
+from imprint.aggregators.max import facts_of_maxima, graph_of_maxima
+from imprint.core.component import param
+from imprint.core.errors import NotFittedError, ParameterError
+from imprint.core.family import unknown
+from imprint.core.threads import lazy
+from imprint.core.types import Array, Proxies
+from imprint.head import Decider, Head
+from imprint.kernels.maxima import class_maxima
+from imprint.kernels.quantiles import ranks, values_at
+from imprint.kernels.rows import unit_rows
+from imprint.kernels.softmax import softmax
+from imprint.normalisers._base import Normaliser
+
+STRATEGIES = ("margin", "qi", "done")
+SHARE = 0.99  # of held-out pictures of new classes that must reach the margin
+SMALLEST = 1e-37  # probability whose logarithm is taken
+
+
+class PretrainedClasses(NamedTuple):
+    """The remaining classes of a network's classification head: a row of weights and a bias each."""
+
+    labels: tuple[str, ...]
+    weights: Array  # (n, d)
+    bias: Array  # (n,)
+
+    @classmethod
+    def of(cls, head: backbones.ClassifierHead) -> "PretrainedClasses":
+        """The classes of a head by name; WordNet ids distinguish equal names."""
+        count = Counter(head.names)
+        labels = (name if count[name] == 1 else f"{name} ({id_})" for name, id_ in zip(head.names, head.ids))
+        return cls(tuple(labels), head.weights, head.bias)
+
+    def without(self, removed: set[str]) -> "PretrainedClasses":
+        """All classes except some."""
+        rest = [i for i, label in enumerate(self.labels) if label not in removed]
+        return PretrainedClasses(tuple(self.labels[i] for i in rest), self.weights[rest], self.bias[rest])
+
+
+@dataclass(frozen=True, eq=False)
+class PretrainedHead(Decider):
+    """A network's pre-trained classes and a `Head` of new ones. `learn` and `forget` return another one.
+
+    `strategy` states how they decide together: `qi` by the cosine, all rows at unit length; `done` by the network's
+    logits, with new rows matched to the quantiles of its weights; `margin` as `done`, but a new class wins only if it
+    exceeds the pre-trained ones by the margin that nearly all new pictures reach. The head then decides which one.
+
+    >>> from imprint.method import Method
+    >>> classes = PretrainedClasses(("cat", "dog"), np.eye(3, dtype="float32")[:2], np.zeros(2, "float32"))
+    >>> method = Method.of(norm_pre="l2", generator="mean", norm_post="l2", norm_inf="l2", aggregator="max")
+    >>> emu = np.array([[0, 0.1, 0.9]], dtype="float32")
+    >>> head = PretrainedHead("qi", classes, Head(method, 0, "float32")).learn(emu, np.array(["emu"]))
+    >>> head.classes[head.winners(np.vstack([np.eye(3, dtype="float32"), emu]))].tolist()
+    ['cat', 'dog', 'emu', 'emu']
+    """
+
+    label_type: ClassVar[None] = None
+    calibrated: ClassVar[bool] = False
+    strategy: str
+    pretrained: PretrainedClasses
+    imprinted: Head
+
+    @property
+    def labels(self) -> tuple[Any, ...]:
+        return *self.pretrained.labels, *self.imprinted.labels
+
+    def learn(self, X: Array, y: Array, weight: Array | None = None) -> "PretrainedHead":
+        """This head after new classes and more rows of imprinted ones; pre-trained classes take no pictures."""
+        if np.asarray(y).dtype.kind != "U":
+            raise ParameterError("keep_head: the labels must be text, as the names of the network's own classes are.")
+        if X.shape[1] != (width := self.pretrained.weights.shape[1]):
+            raise ParameterError(f"keep_head: the rows have {X.shape[1]} columns, the network's own head {width}.")
+        if taken := sorted({*np.unique(y).tolist()} & {*self.pretrained.labels}):
+            advice = "give the new one another name, or forget the network's first"
+            raise ParameterError(f"keep_head: {taken[0]!r} is a class of the network's own head; {advice}.")
+        return replace(self, imprinted=self.imprinted.learn(X, y, weight))
+
+    def forget(self, label: Any) -> "PretrainedHead":
+        """This head without a class, pre-trained or imprinted."""
+        if label not in self:
+            raise unknown("class", label, map(str, self.classes))
+        is_pretrained = label in self.pretrained.labels
+        if len(self.pretrained.labels if is_pretrained else self.imprinted) == 1:
+            kind = "of the network's own" if is_pretrained else "next to the network's own"
+            raise ParameterError(f"forget({label!r}): it is the only class {kind}; keep_head needs at least one.")
+        if is_pretrained:
+            return replace(self, pretrained=self.pretrained.without({label}))
+        return replace(self, imprinted=self.imprinted.forget(label))
+
+    @property
+    def norm_inf(self) -> Normaliser:
+        return self.imprinted.norm_inf if self.strategy == "qi" else normalisers.family.resolve("none")
+
+    @property
+    def aggregator(self) -> Aggregator:
+        if self.strategy == "qi":
+            return Logits(temperature=getattr(self.imprinted.aggregator, "temperature", 1.0))
+        return Logits() if self.strategy == "done" else LogitsWithMargin()
+
+    @property
+    def description(self) -> str:
+        return f"{self.imprinted.method}, next to {len(self.pretrained.labels)} pre-trained classes ({self.strategy})"
+
+    @lazy
+    def margin(self) -> float:
+        """By how much a new class must exceed the pre-trained ones: 99 % of held-out pictures of new classes do.
+
+        It is at least 0. It is 0 for other strategies, and if no class has a second picture.
+        """
+        if self.strategy != "margin":
+            return 0.0
+        folds, old = self.imprinted.folds, self._pretrained_layer()
+        if folds is None:
+            raise ParameterError("keep_head='margin': it is computed from held-out rows; use calibrate=True.")
+        layer, gaps = Logits(), [np.empty(0)]
+        for f, head in enumerate(folds.heads):
+            held_out = [rows.rows[rows.fold == f] for label, rows in folds.held.items() if label in head]
+            if sum(map(len, held_out)):
+                X = np.concatenate(held_out)
+                gaps.append(layer.scores(X, gate(old, head)).max(axis=1) - layer.scores(X, old).max(axis=1))
+        margins = np.concatenate(gaps)
+        return max(0.0, float(np.quantile(margins, 1 - SHARE, method="lower"))) if len(margins) else 0.0
+
+    @lazy
+    def proxies(self) -> Proxies:
+        """The network's rows and the normalised new proxies, sorted by class."""
+        new, n = self.imprinted.proxies, len(self.pretrained.labels)
+        W = new.weights if self.strategy == "qi" else match_quantiles(self.pretrained.weights, new.weights)
+        mass, spread = np.concatenate([np.ones(n), new.mass]), np.concatenate([np.zeros(n), new.spread])
+        labels = self._indices()[np.concatenate([np.arange(n), n + new.labels])]
+        order = np.argsort(labels, kind="stable")
+        weights = np.concatenate([self._pretrained_layer().weights, W.astype(self.imprinted.dtype, copy=False)])
+        return Proxies(weights[order], labels[order], mass[order], spread[order])
+
+    @lazy
+    def prepared(self) -> Any:
+        """One linear layer or, for the strategy `margin`, the two layers and the head that decide."""
+        layer, new, indices = self._pretrained_layer(), self.imprinted, self._indices()
+        new_bias = 0.0 if self.strategy == "qi" else float(np.median(self.pretrained.bias)) - self.margin
+        bias = np.full(len(self), new_bias, dtype=new.dtype)
+        bias[indices[: len(self.pretrained.labels)]] = layer.bias
+        if self.strategy != "margin":
+            return LinearLayer(self.proxies.weights, self.proxies.starts, bias)
+        gates = gate(layer, new)
+        return Gated(layer, gates._replace(bias=gates.bias - new.dtype.type(self.margin)), new, indices, bias)
+
+    def _pretrained_layer(self) -> "LinearLayer":
+        (labels, weights, bias), dtype = self.pretrained, self.imprinted.dtype
+        if self.strategy == "qi":
+            return LinearLayer(unit_rows(weights.astype(dtype)), np.arange(len(labels)), np.zeros(len(labels), dtype))
+        return LinearLayer(weights.astype(dtype), np.arange(len(labels)), bias.astype(dtype))
+
+    def _indices(self) -> Array:
+        """The indices in `classes` of the pre-trained classes, then of the new ones as their head sorts them."""
+        return np.searchsorted(self.classes, [*self.pretrained.labels, *self.imprinted.classes.tolist()])
+
+    @property
+    def calibration(self) -> Any:
+        """Refused: it would need pictures of the pre-trained classes."""
+        raise NotFittedError("With keep_head a model has no pictures of the network's own classes to calibrate with.")
+
+
+class LinearLayer(NamedTuple):
+    """A linear layer whose classes may have several rows."""
+
+    weights: Array  # (p, d) sorted by class
+    starts: Array  # (C,)
+    bias: Array  # (C,)
+
+
+class Gated(NamedTuple):
+    """The pre-trained layer, a gate (one row per new class), and the head that chooses among the new classes."""
+
+    old: LinearLayer
+    gate: LinearLayer
+    new: Head
+    indices: Array  # (C,) among all classes, of the pre-trained ones and then the new ones
+    bias: Array  # (C,)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Logits(Aggregator):
+    """A linear layer: a class scores the largest inner product of the query with its rows, plus its bias."""
+
+    temperature: float = param(1.0, "divides the scores before the softmax", gt=0, detail=True)
+    measure = "similarity"
+
+    def scores(self, Q: Array, prepared: LinearLayer) -> Array:
+        return class_maxima(Q, prepared.weights, prepared.starts) + prepared.bias
+
+    def probabilities(self, S: Array, prepared: Any) -> Array:
+        return softmax(S / self.temperature)
+
+    def evidence(self, q: Array, proxies: Proxies, prepared: Any, winner: int) -> Array:
+        return np.asarray(proxies.weights @ q + prepared.bias[proxies.labels])
+
+    def facts(self, proxies: Proxies, prepared: LinearLayer | Gated) -> Facts | None:
+        return None if isinstance(prepared, Gated) else facts_of_maxima(self.temperature, prepared.bias)
+
+    def graph(self, g: Any, x: str, proxies: Proxies, prepared: LinearLayer | Gated) -> tuple[str, str] | None:
+        if isinstance(prepared, Gated):
+            return None
+        dtype = proxies.weights.dtype
+        S = g.add("Add", graph_of_maxima(g, x, proxies), g.constant(prepared.bias, dtype))
+        return S, g.add("Softmax", g.add("Div", S, g.constant(self.temperature, dtype)), axis=1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LogitsWithMargin(Logits):
+    """Pre-trained classes score their logits. The best new class scores the largest logit of the gate minus the margin.
+
+    The scores of the other new classes are lower by the differences of their log-probabilities among the new classes.
+    """
+
+    def scores(self, Q: Array, prepared: Any) -> Array:
+        old, gate, new, indices, _ = prepared
+        P = np.maximum(new.probabilities(new.scores(Q)), SMALLEST, dtype=np.float64)
+        best = super().scores(Q, gate).max(axis=1, keepdims=True)
+        S = np.concatenate([super().scores(Q, old), best + np.log(P / P.max(axis=1, keepdims=True))], axis=1)
+        return np.asarray(S[:, np.argsort(indices)], dtype=Q.dtype)
+
+
+def match_quantiles(weights: Array, W: Array) -> Array:
+    """The rows W with the ranks of their values kept and the values replaced by the mean sorted row of `weights`.
+
+    >>> match_quantiles(np.array([[0.0, 1.0, 5.0], [4.0, 2.0, 3.0]]), np.array([[0.2, 0.9, 0.1]]))
+    array([[2. , 4.5, 1. ]])
+    """
+    target = np.sort(weights, axis=1).mean(axis=0, dtype=np.float64).astype(W.dtype)
+    out = np.empty_like(W)
+    values_at(ranks(W), target, out)
+    return out
+
+
+def gate(old: LinearLayer, new: Head) -> LinearLayer:
+    """One row for every new class: its mean, matched to the quantiles of the pre-trained weights; the median bias."""
+    W, _, mass, _ = new.proxies
+    sums, rows = (np.add.reduceat(part, new.proxies.starts, axis=0) for part in (W * mass[:, None], mass))
+    means = (sums / rows[:, None]).astype(W.dtype)
+    level = np.full(len(means), np.median(old.bias), dtype=old.bias.dtype)
+    return LinearLayer(match_quantiles(old.weights, means), np.arange(len(means)), level)

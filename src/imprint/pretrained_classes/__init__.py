@@ -1,1 +1,0 @@
-"""New classes next to the classes that a network was trained on."""
