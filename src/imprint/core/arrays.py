@@ -103,7 +103,9 @@ def factorize(*codes: Array) -> tuple[Array, Array]:
     >>> [part.tolist() for part in factorize(np.array([7, 7, 3, 7, 3]))]
     [[0, 2], [0, 0, 1, 0, 1]]
     """
-    combined = np.ravel_multi_index(codes, [int(c.max(initial=0)) + 1 for c in codes])
+    combined = codes[0]
+    if len(codes) > 1:
+        combined = np.ravel_multi_index(codes, [int(c.max(initial=0)) + 1 for c in codes])
     _, first, sorted_number = np.unique(combined, return_index=True, return_inverse=True)
     number = np.argsort(np.argsort(first))
     return np.sort(first), number[sorted_number]
