@@ -11,13 +11,13 @@ from sklearn.metrics import accuracy_score
 from imprint.active import Suggestions, suggest
 from imprint.calibration.caveats import warn_of_small_samples
 from imprint.core.arrays import as_labels, like, on_gpu, plain, rows_at, to_numpy
-from imprint.core.component import DEFAULT
+from imprint.core.component import DEFAULT, PARTS
 from imprint.core.errors import FileError, ParameterError
 from imprint.core.files import container
 from imprint.core.label_sets import read_tags
 from imprint.core.threads import compare_and_set
 from imprint.core.types import Array
-from imprint.estimator.base import FittedState, MethodEstimator, as_parameters
+from imprint.estimator.base import FittedState, MethodEstimator
 from imprint.estimator.inputs import FLOATS, Columns, empty_head, naming, read_training, refuse_balanced
 from imprint.head import Head, largest
 from imprint.head.card import model_card
@@ -218,7 +218,9 @@ class ImprintClassifier(ClassifierMixin, MethodEstimator):  # type: ignore[misc]
     def of_head(cls, head: Head | TagHead, columns: tuple[str, ...] | None = None) -> Self:
         """A classifier with an existing head."""
         part = head.imprinted
-        self = cls(**as_parameters(part.method), calibrate=part.folds is not None, random_state=part.seed)
+        parts = {name: getattr(part.method, name) for name in PARTS}
+        texts = {name: str(component) for name, component in parts.items() if component.public_name()}
+        self = cls(**{**parts, **texts}, calibrate=part.folds is not None, random_state=part.seed)
         self._learnt = FittedState(head, columns)
         return self
 

@@ -178,9 +178,9 @@ def weights(record: Record) -> tuple[bytes, str]:
     """The bytes of the weights, read once, and their SHA-256, which is checked against the record's."""
     path = location(record)
     if not path.is_file():
-        origin = f"fetch {record.download}" if record.download else f"they come from {record.source}"
+        origin = f"download {record.download}" if record.download else f"they come from {record.source}"
         size = f" ({record.size / 1e6:.1f} MB)" if record.size else ""
-        raise FileError(f"The weights of {record.name} are not here: {origin}{size}; put the file at {path}.")
+        raise FileError(f"The weights of {record.name} are missing: {origin}{size}; put the file at {path}.")
     with reporting("read", path):
         content = path.read_bytes()
     return content, verified(path, record.sha256, content)

@@ -10,15 +10,9 @@ from typing import Any, ClassVar
 from imprint.core.errors import ParameterError
 from imprint.core.extras import registered_name
 
-PARTS = ("norm_pre", "generator", "norm_post", "norm_inf", "aggregator")
-DEFAULT = {
-    "norm_pre": "l2",
-    "generator": "kmeans(k=50)",
-    "norm_post": "none",
-    "norm_inf": "l2",
-    "aggregator": "kernel",
-}
+DEFAULT = dict(norm_pre="l2", generator="kmeans(k=50)", norm_post="none", norm_inf="l2", aggregator="kernel")
 """The default method, everywhere. docs/methods.md shows what k costs and gains."""
+PARTS = tuple(DEFAULT)
 
 
 def param(
@@ -68,10 +62,8 @@ def rule(f: Field[Any]) -> str:
 class Component(ABC):  # noqa: B024 - the families add the abstract methods
     """A frozen value whose text, such as `kmeans(k=20)`, builds it again."""
 
-    family: ClassVar[str] = ""
-    """The package of the family, which is also the entry-point group of plug-ins."""
-    absent: ClassVar[Mapping[str, Any]] = {}
-    """Values of parameters that are newer than a file whose text lacks them."""
+    family: ClassVar[str] = ""  # the package of the family, which is also the entry-point group of plug-ins
+    absent: ClassVar[Mapping[str, Any]] = {}  # values of parameters that are newer than a file whose text lacks them
 
     def __post_init__(self) -> None:
         if "__dataclass_fields__" not in vars(type(self)):

@@ -1,4 +1,4 @@
-"""All errors; each message is one sentence, the call and then the rule. Text from elsewhere, made safe to print."""
+"""All errors; each message is one sentence, the call and then the rule. Text from elsewhere, safe to print."""
 
 import unicodedata
 from collections.abc import Iterator
@@ -26,7 +26,7 @@ class ParameterError(ImprintError, ValueError):
 
 
 class KindError(ParameterError, TypeError):
-    """An argument is of a kind that the call cannot use, such as a dict in the place of rows."""
+    """An argument is of a kind that the call cannot use, such as a dict instead of rows."""
 
 
 class FileError(ImprintError, OSError):

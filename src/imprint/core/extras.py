@@ -18,12 +18,9 @@ PACKAGES = {
     "timm": ("timm",),
     "sentence": ("sentence_transformers",),
     "clip": ("open_clip", "transformers", "torchvision"),
-    "ray": ("ray",),
-    "fast": ("numba",),
-    "export": ("onnx",),
     "serve": ("starlette", "uvicorn", "onnx"),
 }
-"""The modules that each extra installs."""
+"""The modules that show whether an extra is installed."""
 
 
 def install_hint(extra: str | None = None, *options: str) -> str:

@@ -30,7 +30,7 @@ def unknown(kind: str, name: object, known: Iterable[str]) -> ParameterError:
 
 
 class Family(Generic[C]):
-    """The components found in one package, by name or by text."""
+    """The components of one package, by name or by text."""
 
     def __init__(self, package: str, base: type[C]):
         self.package, self.base, self.kind = package, base, base.__name__.lower()

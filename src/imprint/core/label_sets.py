@@ -20,10 +20,6 @@ class Tagged(NamedTuple):
     sets: Array  # (n,) texts
     labels: tuple[Any, ...]
 
-    def indicator(self) -> Array:
-        """Which label belongs to which row.  # (n, labels) int64"""
-        return indicator(self.sets, self.labels)
-
 
 def as_text(labels: Iterable[Any]) -> str:
     """A label set, in ascending order, as one text.
@@ -59,7 +55,7 @@ def indicator(sets: Iterable[str], labels: Sequence[Any]) -> Array:
 
 
 def from_lists(rows: Iterable[Iterable[Any]], more: Iterable[Any] = ()) -> Tagged:
-    """Label sets given as sets, lists or tuples of texts or of whole numbers; `more` are labels without a row."""
+    """Label sets given as sets, lists or tuples of texts or of whole numbers; labels of `more` may have no row."""
     sets = [{plain(label) for label in row} for row in rows]
     labels = set(more).union(*sets)
     if {type(label) for label in labels} not in ({str}, {int}) or "" in labels:

@@ -15,8 +15,7 @@ from typing import Any
 
 from imprint.core.digest import digest
 from imprint.core.errors import FileError, reporting_damage
-from imprint.core.files.atomic import home, make_folder
-from imprint.core.files.notes import read_note, write_note
+from imprint.core.files.atomic import home, make_folder, read_note, write_note
 from imprint.datasets.split import UnreadableInput
 from imprint.modalities import read_file
 from imprint.modalities._base import LARGEST_FILE

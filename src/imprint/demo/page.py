@@ -12,7 +12,7 @@ import numpy as np
 
 from imprint import recipes
 from imprint.core import __version__
-from imprint.core.files.notes import write_outputs
+from imprint.core.files.atomic import write_outputs
 from imprint.core.types import Array
 from imprint.demo.findings import CURVES, KS, RULES, SHOTS, TASKS, Example, Findings
 from imprint.report import critical_difference, html, ranks_by_row

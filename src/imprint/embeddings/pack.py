@@ -17,8 +17,7 @@ import numpy as np
 
 from imprint.core.digest import digest
 from imprint.core.errors import FileError, ParameterError, reporting
-from imprint.core.files.atomic import atomic_write
-from imprint.core.files.notes import read_note, write_note
+from imprint.core.files.atomic import atomic_write, read_note, write_note
 from imprint.core.types import Array
 from imprint.datasets import SPLITS
 from imprint.datasets.numpy_files import FACTORS, open_pack, to_embeddings, to_labels

@@ -19,8 +19,7 @@ import numpy as np
 from imprint.core import __version__
 from imprint.core.digest import digest
 from imprint.core.errors import FileError, ParameterError
-from imprint.core.files.atomic import home
-from imprint.core.files.notes import read_note, write_note
+from imprint.core.files.atomic import home, read_note, write_note
 from imprint.core.types import Array
 from imprint.embeddings.pipeline import Skipped
 

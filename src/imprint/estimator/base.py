@@ -113,9 +113,3 @@ class MethodEstimator(BaseEstimator):  # type: ignore[misc]
     def expected_interval_(self) -> tuple[float, float]:
         """The 95 % interval of the expected accuracy."""
         return self._learnt.head.calibration.expected_interval
-
-
-def as_parameters(method: Method) -> dict[str, Any]:
-    """The parts of a method, as text where the text describes the component completely."""
-    parts = {part: getattr(method, part) for part in PARTS}
-    return {part: str(component) if component.public_name() else component for part, component in parts.items()}

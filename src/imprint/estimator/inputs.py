@@ -135,7 +135,7 @@ def _read_labels(y: Any) -> Array:
         assert_all_finite(y, input_name="y")
         check_classification_targets(np.repeat(np.unique(y), 2))  # once each looks like a regression to it
     if y.dtype.kind not in "biufU":
-        raise ParameterError(f"labels of the type {kind} cannot be kept; give text or whole numbers.")
+        raise ParameterError(f"labels of the type {kind} are not supported; use text or whole numbers.")
     return np.asarray(y)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from imprint.core import __version__
-from imprint.core.files.notes import write_outputs
+from imprint.core.files.atomic import write_outputs
 from imprint.paper import ARTEFACTS
 from imprint.paper.artefact import Results, spent
 from imprint.paper.setting import MAPS, MAX, ROLES, Setting

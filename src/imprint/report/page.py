@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from imprint import recipes
-from imprint.core.files.notes import write_outputs
+from imprint.core.files.atomic import write_outputs
 from imprint.report import forms, html
 from imprint.report.critical_difference import critical_difference, ranks_by_row
 from imprint.report.forms import count, number

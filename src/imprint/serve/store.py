@@ -74,7 +74,7 @@ class ProjectStore:
             raise self._database.damaged(f"the table of changes ({len(rows)} of {stated})")
         if (missing := self._acknowledged() - stated) > 0:
             raise FileError(
-                f"{self.path} is damaged: {missing} acknowledged changes are missing at its end; put back a copy of "
+                f"{self.path} is damaged: {missing} acknowledged changes are missing at its end; restore a copy of "
                 f"the folder, or delete {self._mark} to continue after change {stated}."
             )
         self.revision = stated

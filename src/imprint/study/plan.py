@@ -11,7 +11,6 @@ import numpy as np
 from imprint import tasks
 from imprint.core.arrays import factorize
 from imprint.core.errors import ParameterError
-from imprint.core.memory import without_collection
 from imprint.core.types import Array
 from imprint.study import sharing
 from imprint.study.grid import Methods
@@ -74,7 +73,6 @@ class Plan:
         return sum(u.work for u in self.units)
 
 
-@without_collection()
 def plan(
     study: Study | Sequence[Study], source: Source, done: Container[bytes] = frozenset(), limit: int | None = LIMIT
 ) -> Plan:
@@ -167,7 +165,6 @@ def _work(methods: Methods, experiments: Array, data: Data) -> float:
     return float(generating.sum() + deciding.sum())
 
 
-@without_collection()
 def estimate(plans: Sequence[Plan], workers: int) -> dict[str, float]:
     """The size of plans that run one after another.
 

@@ -18,8 +18,7 @@ import pyarrow.parquet as pq
 from imprint.core import __version__
 from imprint.core.component import PARTS
 from imprint.core.errors import FileError, ParameterError, reporting
-from imprint.core.files.atomic import atomic_write, exclusive, remove_partials
-from imprint.core.files.notes import read_note, write_note
+from imprint.core.files.atomic import atomic_write, exclusive, read_note, remove_partials, write_note
 from imprint.core.types import Array
 from imprint.study.evaluate import COLUMNS
 from imprint.study.plan import Plan, Unit, experiment_keys, short_digest

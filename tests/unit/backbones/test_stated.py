@@ -25,7 +25,7 @@ def test_what_ships_is_the_file_its_record_describes_and_the_rest_says_where_it_
         "yamnet",
     }  # these files are published nowhere
     with pytest.raises(
-        FileError, match=r"mobilenet_v2 are not here: fetch https://.*\(4\.1 MB\); put the file at .*back"
+        FileError, match=r"mobilenet_v2 are missing: download https://.*\(4\.1 MB\); put the file at .*back"
     ):
         load("mobilenet_v2")
 

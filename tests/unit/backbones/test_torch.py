@@ -101,7 +101,7 @@ def test_offline_the_message_names_the_file_and_the_place(torchvision, hub, monk
     monkeypatch.setattr(torch.hub, "download_url_to_file", unreachable)
     place = hub / "resnet18-f37072fd.pth"
     with pytest.raises(
-        FileError, match=rf"resnet18-f37072fd\.pth \(Name .*\): fetch it elsewhere and put it at {place}\."
+        FileError, match=rf"resnet18-f37072fd\.pth \(Name .*\): download it elsewhere and put it at {place}\."
     ):
         load("resnet18")
 

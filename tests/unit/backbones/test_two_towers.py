@@ -191,7 +191,7 @@ def test_one_tower_is_refused(torchvision, tmp_path):
     clip_folder(tmp_path / "bert")
     config = transformers.BertConfig(vocab_size=9, hidden_size=8, num_hidden_layers=1, num_attention_heads=2)
     transformers.BertModel(config).save_pretrained(tmp_path / "bert")
-    with pytest.raises(ParameterError, match="is a BertModel, without a tower of pictures and one of texts"):
+    with pytest.raises(ParameterError, match="is a BertModel, without a tower for pictures and one for texts"):
         load(f"clip:{tmp_path / 'bert'}")
 
 

@@ -31,7 +31,7 @@ def test_an_indicator_matrix_in_every_form(y):
     tagged = read_tags(y)
     assert tagged.sets.tolist() == ["0|2", ""]
     assert tagged.labels == (0, 1, 2)  # also the label that no row has
-    assert tagged.indicator().tolist() == [[1, 0, 1], [0, 0, 0]]
+    assert indicator(tagged.sets, tagged.labels).tolist() == [[1, 0, 1], [0, 0, 0]]
 
 
 def test_sets_lists_and_objects_of_labels():

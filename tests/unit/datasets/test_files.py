@@ -8,7 +8,7 @@ import pytest
 from PIL import Image
 
 from imprint.core.errors import FileError
-from imprint.core.files.notes import read_note
+from imprint.core.files.atomic import read_note
 from imprint.datasets import files, load
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from imprint.core.errors import FileError, ParameterError
-from imprint.core.files.notes import write_note
+from imprint.core.files.atomic import write_note
 from imprint.embeddings import extract, list_embeddings, open_embeddings
 
 FILES = ["manifest.json", "rows.npy", "labels.npy", "names.json"]

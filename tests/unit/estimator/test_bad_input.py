@@ -77,7 +77,7 @@ REFUSED = [
     (
         "no labels",
         lambda c: c.fit(X, [None] * 12),
-        r"fit\(X, y\): labels of the type NoneType cannot be kept; give text or whole numbers\.",
+        r"fit\(X, y\): labels of the type NoneType are not supported; use text or whole numbers\.",
     ),
     (
         "labels of tags",

@@ -3,7 +3,7 @@
 import pytest
 
 from imprint.core.errors import FileError
-from imprint.core.files.notes import WRITTEN, write_outputs
+from imprint.core.files.atomic import WRITTEN, write_outputs
 
 
 def test_outputs_are_written_again_but_never_over_other_files(tmp_path):

@@ -108,7 +108,7 @@ def test_zeros_at_the_end_of_the_log_are_noticed(live):
     log = live / f"{PROJECT}-wal"
     raw = log.read_bytes()
     log.write_bytes(raw[: len(raw) // 2] + bytes(len(raw) // 2))
-    with pytest.raises(FileError, match=r"\d+ acknowledged changes are missing at its end; put back a copy"):
+    with pytest.raises(FileError, match=r"\d+ acknowledged changes are missing at its end; restore a copy"):
         opened(live)
     (live / MARK).unlink()
     assert ENTRIES[:50] <= entries_of(live) < ENTRIES
@@ -142,7 +142,7 @@ def test_a_damaged_fact_is_refused(tmp_path):
     store.state({"backbone": "raw", "name": "birds"})
     store._database.execute("UPDATE facts SET value = 'tinynet' WHERE name = 'backbone'")
     store.close()
-    with pytest.raises(FileError, match=r"the fact 'backbone' is damaged; put back a copy"):
+    with pytest.raises(FileError, match=r"the fact 'backbone' is damaged; restore a copy"):
         facts_of(tmp_path)
 
 

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from imprint.core.errors import FileError, ImprintError, ParameterError
-from imprint.core.files.notes import write_note
+from imprint.core.files.atomic import write_note
 from imprint.embeddings import write_pack
 from imprint.report.results_file import results_table
 from imprint.study import Grid, Held, Packs, Study, plan, run

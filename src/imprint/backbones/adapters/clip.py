@@ -22,7 +22,7 @@ def load(source: str, device: str, threads: int | None) -> TorchBackbone:
         tokenizer = package.AutoTokenizer.from_pretrained(source)
         rule = package.AutoImageProcessor.from_pretrained(source).to_dict()
     if not hasattr(model, "get_image_features") or not hasattr(model, "get_text_features"):
-        raise ParameterError(f"{spec} is a {type(model).__name__}, without a tower of pictures and one of texts.")
+        raise ParameterError(f"{spec} is a {type(model).__name__}, without a tower for pictures and one for texts.")
     length = model.config.text_config.max_position_embeddings
 
     def embed_pictures(pictures: Any) -> Any:

@@ -91,4 +91,4 @@ def _download(url: str, path: Path, sha256: str | None) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         torch_module().hub.download_url_to_file(url, os.fspath(path), sha256, progress=sys.stderr.isatty())
     except (OSError, RuntimeError) as e:
-        raise FileError(f"Cannot download {url} ({reason(e)}): fetch it elsewhere and put it at {path}.") from None
+        raise FileError(f"Cannot download {url} ({reason(e)}): download it elsewhere and put it at {path}.") from None

@@ -95,13 +95,13 @@ class Database:
                 raise
 
     def insert(self, table: str, *values: Value) -> None:
-        """Write a row and its checksum, in the place of the row that has the same primary key."""
+        """Write a row and its checksum, replacing a row that has the same primary key."""
         marks = ", ".join("?" * (len(values) + 1))
         self.execute(f"INSERT OR REPLACE INTO {table} VALUES ({marks})", *values, checksum(*values))
 
     def damaged(self, what: str) -> FileError:
         """The error for content that is not what was written; `what` names it."""
-        return FileError(f"{self.path}: {what} is damaged; put back a copy of the file.")
+        return FileError(f"{self.path}: {what} is damaged; restore a copy of the file.")
 
     def close(self) -> None:
         """Write the log into the file and close it."""
@@ -120,7 +120,7 @@ class Database:
             elif stated != (APPLICATION, version):
                 raise DamagedDatabaseError(
                     f"{self.path}: this file is damaged or has another format (it states {stated[1]}, this imprint "
-                    f"reads {version}); use the imprint that wrote it, or put back a copy."
+                    f"reads {version}); use the imprint that wrote it, or restore a copy."
                 )
 
     def _stated(self) -> tuple[int, int]:
@@ -140,7 +140,7 @@ class Database:
             if code in CANNOT_WRITE:
                 reason = "No space left on device" if code == sqlite3.SQLITE_FULL else e
                 raise FileError(f"Cannot write {self.path}: {reason}.") from None
-            raise DamagedDatabaseError(f"{self.path} is damaged ({e}); put back a copy of the file.") from None
+            raise DamagedDatabaseError(f"{self.path} is damaged ({e}); restore a copy of the file.") from None
 
 
 def remove_database(path: Path) -> None:
