@@ -1,4 +1,4 @@
-"""The command line: every file here that does not start with `_` is one command."""
+"""The command line. Every file in `commands` is one command; the other files are what they share."""
 
 import gc
 import sys

@@ -55,7 +55,7 @@ def evaluate(model: Imprinter, rows: LabelledRows) -> Result:
 def report(
     model: Imprinter, path: Path, json: bool, rows: Embedded | None = None, tested: Result | None = None
 ) -> None:
-    """Print the content of the model file, and a next command."""
+    """Print what the model file holds, and the next command."""
     head, kind, classes = model.state.head, model.embedder.kind, model.classes_
     rows_per_class: dict[str, int] = {}
     if rows is not None and rows.y is not None:

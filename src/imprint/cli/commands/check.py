@@ -19,9 +19,9 @@ MAX_LISTED = 10
 def command(
     data: str = options.DATA,
     page: Path | None = options.PAGE,
-    tree: bool | None = options.TREE,
     *,
     columns: options.TagColumns,
+    tree: bool | None = options.TREE,
     network: options.CachedNetwork,
     json: bool = options.JSON,
 ) -> int:

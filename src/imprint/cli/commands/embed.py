@@ -29,9 +29,9 @@ ARRAYS = {f"{split}{what}" for split in SPLITS for what in ("", "_labels", "_nam
 def command(
     data: str = options.DATA,
     output: Path = options.output("The .npz file to write."),
-    tree: bool | None = options.TREE,
     *,
     columns: options.DataColumns,
+    tree: bool | None = options.TREE,
     network: options.Network,
     engine: str = options.ENGINE,
     json: bool = options.JSON,

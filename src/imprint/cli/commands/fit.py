@@ -46,7 +46,7 @@ def command(
     pool: Path | None = Option(None, metavar="DIR", help="Unlabelled inputs; lists which of them to label next."),
     *,
     columns: options.TagColumns,
-    network: options.CachedNetwork,
+    tree: bool | None = options.TREE,
     recipe: str | None = options.RECIPE,
     proxies: int | None = Option(None, min=1, help="Maximum number of proxies (prototypes) per class. [default: 50]"),
     parts: Parts,
@@ -60,8 +60,8 @@ def command(
         None, help="Use the name of each class as one more example. [default: for texts, if names and examples agree]"
     ),
     classes: str | None = Option(None, metavar="NAMES", help="Names of classes without examples, separated by commas."),
-    tree: bool | None = options.TREE,
     seed: int = Option(0, min=0, help="Random seed; the same data and seed give the same model."),
+    network: options.CachedNetwork,
     json: bool = options.JSON,
 ) -> int:
     files.check_writable(output, _is_model, "is not an imprint model")

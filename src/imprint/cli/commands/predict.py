@@ -1,6 +1,6 @@
 """Classify pictures, texts, sounds or embeddings.
 
-Inputs that cannot be read are listed, the others are classified, and the exit code is 1.
+If some inputs cannot be read, they are named, the others are classified, and the exit code is 1.
 """
 
 from collections.abc import Sequence
@@ -48,12 +48,12 @@ def command(
     ),
     top: int = Option(3, min=1, help="Number of classes to show for each input."),
     level: int | None = Option(
-        None, metavar="N", min=1, help="Answer with the node at level N of a tree; 1 is the top."
+        None, metavar="N", min=1, help="Answer with the node at level N of a tree of classes; 1 is the top."
     ),
     why: bool = Option(False, "--why", help="Show the proxies that contribute most, and a training input of each."),
     csv: bool = Option(False, "--csv", help="CSV on standard output; to the rows of a table, columns are appended."),
     sort_into: Path | None = Option(
-        None, metavar="DIR", help="Copy each file into a folder per class; never overwrite."
+        None, metavar="DIR", help="Copy every file into the sub-folder of its class; never overwrites a file."
     ),
     link: bool = Option(False, "--link", help="With --sort-into: link instead of copying."),
     text: bool = Option(False, "--text", help="Every INPUT is a text, even if it looks like a file."),

@@ -28,7 +28,7 @@ def command(
     backbone: str | None = options.BACKBONE,
     recipe: str | None = options.RECIPE,
     label_studio: bool = Option(
-        False, "--label-studio", help="Also be an ML backend of Label Studio (LABEL_STUDIO_URL, LABEL_STUDIO_API_KEY)."
+        False, "--label-studio", help="Also be a backend of Label Studio (LABEL_STUDIO_URL, LABEL_STUDIO_API_KEY)."
     ),
     tree: bool | None = options.TREE,
     threads: int | None = options.THREADS,
@@ -46,10 +46,8 @@ def command(
         raise ParameterError("--certificate and --key are needed together.")
     listening = bound(host, port)
     if not is_loopback(host) and certificate is None:
-        terminal.note(
-            f"Warning: {host} can be reached from other machines, and without --certificate and --key everything, "
-            f"including the token, is sent unencrypted."
-        )
+        unencrypted = "without --certificate and --key, everything, including the token, is sent unencrypted"
+        terminal.note(f"Warning: {host} can be reached from other machines, and {unencrypted}.")
     with terminal.progress_bars() as bars:
         project, sentences = started(
             model, folder, backbone, recipe, threads, tree, lambda done, total: bars.step("Importing", done, total)

@@ -45,7 +45,9 @@ def run(
         metavar="FILE|NAME", help="A .yaml or .py file; or a study of the paper, see `imprint list studies`."
     ),
     out: Path | None = Option(None, "--out", "-o", metavar="DIR", help="The folder of the results."),
-    embeddings: Path | None = Option(None, metavar="DIR", help="Packs BACKBONE-DATASET.npz. [default: the study's]"),
+    embeddings: Path | None = Option(
+        None, metavar="DIR", help="The folder of the packs BACKBONE-DATASET.npz. [default: the study's]"
+    ),
     workers: int | None = Option(None, min=1, help="Number of processes. [default: one per core; one for little work]"),
     engine: str = options.ENGINE,
     limit: int = Option(2_000_000, min=1, help="Maximum number of experiments that a study may have."),
@@ -116,8 +118,7 @@ def report(
     if len({f.resolve() for f in folders}) < len(folders):
         raise ParameterError("study report: a folder is given twice.")
     if is_run(folder):
-        _report_paper(folders, target, json)
-        return
+        return _report_paper(folders, target, json)
     if len(folders) > 1:
         raise ParameterError(f"study report {folder} ...: several folders go together only for studies of the paper.")
     store = Store(folder)

@@ -34,9 +34,9 @@ def command(
         "texts or embeddings, .npz or .npy. Without a model, the suggestions are for the first labels.",
     ),
     n: int = Option(10, "-n", min=1, help="Number of inputs to suggest."),
-    ask: bool = Option(False, "--ask", help="Ask for the class of each input; write the answers as CSV at once."),
+    ask: bool = Option(False, "--ask", help="Ask for the class of each input, and write each answer as CSV."),
     copy_into: Path | None = Option(
-        None, metavar="DIR", help="Copy the files there; with --ask, into a folder per class."
+        None, metavar="DIR", help="Copy the files there (with --ask: into a sub-folder per class)."
     ),
     page: Path | None = options.PAGE,
     csv: bool = Option(False, "--csv", help="CSV on standard output, for spreadsheets."),
@@ -49,7 +49,8 @@ def command(
         files.check_csv("suggest", arguments)
     if len(arguments) > 2:
         raise ParameterError(f"suggest: {len(arguments)} arguments; give [FILE] POOL, a model and one pool.")
-    file, path = files.check_model(Path(arguments[0])) if len(arguments) == 2 else None, arguments[-1]
+    path = arguments[-1]
+    file = files.check_model(Path(arguments[0])) if len(arguments) == 2 else None
     model = Imprinter.load(file, **vars(network)) if file else Imprinter(**vars(network))
     pool, embedded = _embed(model, path, text_column)
     if not len(embedded.X):
@@ -64,10 +65,10 @@ def command(
     if json:
         terminal.emit([{"path": pool.names[i], "row": i, "reason": reason} for i, reason in zip(numbers, reasons)])
     elif csv:
-        header = ["path", "row", "reason", *(["text", "label"] if pool.kind.typed else [])]
-        texts = [[pool.inputs[i], ""] if pool.kind.typed else [] for i in numbers]
-        lines = [[pool.names[i], i, reason, *text] for i, reason, text in zip(numbers, reasons, texts)]
-        terminal.write_csv([header, *lines])
+        columns = {"path": [pool.names[i] for i in numbers], "row": numbers, "reason": reasons}
+        if pool.kind.typed:
+            columns |= {"text": [pool.inputs[i] for i in numbers], "label": [""] * len(numbers)}
+        terminal.write_csv([list(columns), *zip(*columns.values())])
     else:
         captions = pool.captions if pool.kind.typed else inputs.relative_names(pool.names, [path])
         terminal.table(["name", "reason"], [(captions[i], reason) for i, reason in zip(numbers, reasons)])
@@ -110,9 +111,9 @@ def label_next(model: Imprinter, folder: Path, n: int = 10) -> Sequence[Skipped]
 
 
 class _Questions:
-    """Questions for the classes of inputs, whose answers are written at once, as CSV and as copies in a folder.
+    """Asks for the class of one input after the other, and writes each answer at once: as CSV, and as a copy of a file.
 
-    A model in memory learns the answers, so that suggestions improve after every tenth one; its file does not change.
+    The model in memory learns the answers, so that suggestions improve after every tenth one. Its file does not change.
     """
 
     def __init__(self, model: Imprinter, pool: Split, embedded: Embedded, folder: Path | None):
