@@ -233,3 +233,27 @@ def test_fit_names_the_inputs_of_the_test_part_that_cannot_be_read(imprint, phot
     assert done.code == 1
     assert f"Skipped {bad}: " in done.err
     assert "On the test part: 100.0 % correct, 15 of 15." in done.err
+
+
+def test_commands_pass_on_the_device_and_whether_to_cache(imprint, photos, tmp_path):
+    network, cached = ("--backbone", "tinynet"), tmp_path / "home" / "embeddings"
+    assert imprint("fit", photos, "-o", "m.imprint", *network, "--no-cache").code == 0
+    for words in (
+        ("fit", photos, "-o", "n.imprint", *network),
+        ("add", "m.imprint", photos),
+        ("predict", "m.imprint", photos),
+        ("evaluate", "m.imprint", photos),
+        ("suggest", "m.imprint", photos),
+        ("check", photos, *network),
+    ):
+        assert imprint(*words, "--no-cache").code == 0
+        assert not cached.exists(), words
+        imprint(*words, "--no-cache", "--device", "tpu").refused("--device tpu: ")
+    for words in (
+        ("embed", photos, "-o", "e.npz", *network),
+        ("collapse", photos, *network),
+        ("watch", "m.imprint", photos, "--once"),
+    ):
+        imprint(*words, "--device", "tpu").refused("--device tpu: ")
+    assert imprint("predict", "m.imprint", photos).code == 0
+    assert any(cached.rglob("*"))

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from imprint import Imprinter
 from imprint.cli import main
 
 RAW = ("--backbone", "raw", "--recipe", "janson2022")
@@ -120,6 +121,22 @@ def test_a_model_of_numbers_refuses_words(imprint, tmp_path, monkeypatch):
     done = imprint("suggest", "m.imprint", "pool.npy", "-n", 2, "--ask")
     assert [r["label"] for r in csv.DictReader(io.StringIO(done.out))] == ["7", "0"]
     assert "integers" in done.err
+
+
+def test_after_ten_answers_the_model_learns_them(imprint, tmp_path, monkeypatch):
+    X = np.random.default_rng(0).normal(size=(40, 4)).astype(np.float32)
+    np.savez(tmp_path / "train.npz", train=X[:10], train_labels=np.arange(10) % 2)
+    np.save(tmp_path / "pool.npy", X[10:])
+    assert imprint("fit", "train.npz", "-o", "m.imprint").code == 0
+    learnt = []
+    for name in ("add", "fit"):
+        learn = getattr(Imprinter, name)
+        monkeypatch.setattr(Imprinter, name, lambda self, rows, learn=learn: learnt.append(rows.y) or learn(self, rows))
+    for words, answer, labels in ((["m.imprint", "pool.npy"], "7", [7] * 10), (["pool.npy"], "cat", ["cat"] * 10)):
+        monkeypatch.setattr(sys, "stdin", io.StringIO(f"{answer}\n" * 12))
+        assert imprint("suggest", *words, "-n", 12, "--ask").code == 0
+        assert learnt.pop().tolist() == labels
+    assert not learnt
 
 
 @pytest.mark.skipif(os.name == "nt", reason="sends SIGINT")
