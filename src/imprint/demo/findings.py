@@ -34,8 +34,7 @@ class Knowledge(NamedTuple):
     expected: float
     interval: tuple[float, float]
     accuracy: float
-    refused_known: float
-    """The share of test pictures of the nine digits that it flags as none of these; 5 % are allowed."""
+    refused_known: float  # the share of test pictures of the nine digits flagged as none of these; 5 % are allowed
     refused_unknown: float  # the same share for the tenth digit, which is not in its training data
     forgetting: float  # seconds to forget one of ten digits
     forgets_exactly: bool  # whether it then equals the model that never saw this digit
@@ -57,10 +56,8 @@ class Findings:
 
     scores: dict[str, dict[tuple[str, int], float]]  # accuracy of every recipe for every (task, seed)
     comparison: Comparison
-    curves: dict[tuple[str, str], dict[int, list[float]]]
-    """Accuracy over k: for every task and recipe, and every k, one value per seed."""
-    gains: list[tuple[int, float, float]]
-    """Tasks of two classes: digits per class, NC1, and the gain of 20 proxies over one, in points."""
+    curves: dict[tuple[str, str], dict[int, list[float]]]  # for every task, recipe and k, the accuracy of every seed
+    gains: list[tuple[int, float, float]]  # digits per class, NC1, and the gain of 20 proxies over one, in points
     fit: GainFit
     knowledge: Knowledge
     nc1: dict[str, float]  # NC1 of the training embeddings of every task
