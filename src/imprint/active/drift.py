@@ -66,10 +66,8 @@ class DriftMonitor:
 
     @classmethod
     def of(cls, head: Decider) -> "DriftMonitor | None":
-        """A monitor for a model; None where the model is not calibrated."""
-        if head.imprinted.folds is None or head.imprinted is not head:
-            return None
-        calibration = head.calibration
+        """A monitor for a model with one label per input; None if it is not calibrated."""
+        calibration = head.calibration if head.calibrated else None
         return cls.of_calibration(calibration) if isinstance(calibration, Calibration) else None
 
     @classmethod

@@ -1,16 +1,22 @@
-"""`suggest`: the rows of an unlabelled pool that are most useful to label next, with a reason for each."""
+"""`suggest`: the rows of an unlabelled pool that are most useful to label next, with a reason for each.
+
+Rows are selected greedily: they reduce the posterior variance of a Gaussian process over the pool the most. With V the
+posterior covariance of the pool given the labelled rows, and weights w of the pool's rows, each step chooses the
+candidate i with the largest sum_j w_j V_ji^2 / (V_ii + noise) and conditions V on it. V is never rewritten: a step
+adds one column u to a factor U, V becomes V - U U', and the sums are corrected by one product with V.
+"""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from imprint.active.selection import NOISE, SAME, SPREAD, CandidatePool, Observations, near_any
 from imprint.core.arrays import all_finite, to_numpy
-from imprint.core.errors import ParameterError
+from imprint.core.errors import ParameterError, check_int
 from imprint.core.types import Array
+from imprint.gaussian_process.gaussian import centre_of, kernel_rows, lift_proxies, lift_queries
 from imprint.head import Decider
-from imprint.kernels.rows import squared_norms, unit_rows
+from imprint.kernels.rows import column_means, squared_distances, squared_norms, unit_rows
 
 if TYPE_CHECKING:
     from imprint.embeddings import Skipped
@@ -19,6 +25,15 @@ TARGETS = 5_000
 """Rows over which the variance is reduced; a larger pool is represented by a random sample of this size."""
 CANDIDATES = 20_000
 """Rows that can be chosen; from a larger pool, a random sample of this size that contains the targets."""
+NOISE = 0.1
+"""Variance of the noise of one label."""
+SPREAD = 0.2
+"""How much the spread of a proxy's rows adds to its noise, as in the aggregator `kernel`."""
+ROUNDING = 1e-3
+"""Unit rows at most this far apart differ by rounding only."""
+NEAR_DUPLICATE = 0.3
+"""Maximum distance of near-duplicates, as a share of the median distance to the nearest row."""
+BLOCK = 1024  # rows of the covariance that are computed at once, so that temporary arrays stay small
 UNKNOWN = "far from what is known"
 
 
@@ -41,11 +56,6 @@ class Suggestions(np.ndarray):
     def __array_finalize__(self, source: Any) -> None:
         self.reasons, self.unreadable = (), ()
 
-    def among(self, rows: int, unreadable: Sequence["Skipped"]) -> "Suggestions":
-        """The same suggestions as indices of inputs, some of which are unreadable and have none of the `rows` rows."""
-        readable = np.delete(np.arange(rows + len(unreadable)), [s.index for s in unreadable])
-        return Suggestions.of(readable[np.asarray(self)], self.reasons, unreadable)
-
 
 def suggest(X_pool: Any, n: int = 10, *, head: Decider | None = None, random_state: int = 0) -> Suggestions:
     """The n rows of an unlabelled pool that are most useful to label next, best first.
@@ -66,37 +76,84 @@ def suggest(X_pool: Any, n: int = 10, *, head: Decider | None = None, random_sta
 
 
 class PreparedPool:
-    """An unlabelled pool whose distances are computed once, for suggestions after every few labels."""
+    """An unlabelled pool whose distances are computed once, for suggestions after every few labels.
+
+    Its rows are the candidates, and the first `targets` of them represent the pool.
+    """
 
     def __init__(self, X_pool: Any, random_state: int = 0):
-        X = _pool_rows(X_pool)
-        sampled = len(X) > TARGETS
-        order = np.random.default_rng(random_state).permutation(len(X))[:CANDIDATES] if sampled else np.arange(len(X))
-        self.index, self.rows, self.targets = order, X[order] if sampled else X, min(len(X), TARGETS)
-        self._pool = CandidatePool.of(unit_rows(self.rows.astype(np.float32, copy=False)), self.targets)
+        X, rng = _pool_rows(X_pool), np.random.default_rng(random_state)
+        self.index = rng.permutation(len(X))[:CANDIDATES] if len(X) > TARGETS else np.arange(len(X))
+        self.rows, self.targets = X[self.index], min(len(X), TARGETS)
+        self.unit = unit_rows(self.rows.astype(np.float32, copy=False))
+        represented = self.unit[: self.targets]
+        scale = 2 * float(squared_distances(represented, column_means(represented)).mean())
+        self.rate = 1 / scale if scale > 1e-12 else 1.0
+        self.kernel = _kernel(self.unit, represented, self.rate)  # (candidates, targets)
+        self.duplicate = _duplicate_distance(self.kernel, self.rate)
 
     def suggest(self, n: int = 10, head: Decider | None = None, excluded: Array | None = None) -> Suggestions:
         """The n rows to label next; `excluded` marks rows of the pool never to choose."""
-        if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
-            raise ParameterError(f"suggest(n={n!r}): n must be int >= 1.")
+        count = min(check_int("suggest", "n", n), len(self.rows))
         if head is not None and head.tags:
             raise ParameterError("suggest(head=...): suggestions are for one label per input; leave the tag model out.")
-        closed = np.zeros(len(self.rows), bool) if excluded is None else excluded[self.index]
-        if head is None:
-            given, weights = self._pool.condition(None), np.ones(self.targets)
-        else:
-            observed, labelled = _observations(head)
-            given, weights = self._pool.condition(observed), _weights(head, self.rows[: self.targets])
-            closed = closed | near_any(self._pool, labelled)
-        chosen = given.select(min(int(n), len(self.rows)), weights, closed)
-        far = given.variance[chosen] >= np.median(given.variance)
+        eligible = np.ones(len(self.rows), bool) if excluded is None else ~excluded[self.index]
+        weights, explained = np.ones(self.targets), np.empty((len(self.rows), 0), np.float32)
+        if head is not None:
+            weights = _weights(head, self.rows[: self.targets])
+            if head.imprinted.method.generator.points:
+                rows, noise, labelled = _observations(head)
+                explained = self.explained(rows, noise)
+                eligible &= ~self._near_any(rows[labelled])
+        chosen, variance = self.select(count, weights, eligible, explained), _variance(explained)
+        far = variance[chosen] >= np.median(variance)
         return Suggestions.of(self.index[chosen], _reasons(head, self.rows[chosen], far))
+
+    def explained(self, rows: Array, noise: Array) -> Array:
+        """The factor B of the covariance B B' that observations at unit rows explain.  # (candidates, p)"""
+        K = _kernel(rows, rows, self.rate).astype(np.float64)
+        factor = np.linalg.cholesky(K + np.diag(noise))
+        return np.asarray(np.linalg.solve(factor, _kernel(self.unit, rows, self.rate).T).T.astype(np.float32))
+
+    def select(self, n: int, weights: Array, eligible: Array, explained: Array) -> list[int]:
+        """At most n of the eligible candidates, best first, without near-duplicates."""
+        V, t = self.kernel, self.targets
+        blocks = [slice(start, start + BLOCK) for start in range(0, len(V), BLOCK)]
+        if explained.shape[1]:
+            V = np.empty_like(V)
+            for rows in blocks:
+                np.subtract(self.kernel[rows], explained[rows] @ explained[:t].T, out=V[rows])
+        w = weights.astype(V.dtype)
+        gain = np.concatenate([np.square(V[rows]) @ w for rows in blocks]).astype(np.float64)
+        U, variance = np.empty((len(V), n), V.dtype), _variance(explained)
+        eligible, chosen = eligible.copy(), list[int]()
+        while len(chosen) < n and eligible.any():
+            step = len(chosen)
+            best = int(np.where(eligible, gain / (variance + NOISE), -np.inf).argmax())
+            chosen.append(best)
+            distances = squared_distances(self.unit, self.unit[best].astype(np.float64))
+            eligible &= distances > self.duplicate
+            eligible[best] = False
+            column = np.exp(-self.rate * distances) - explained @ explained[best]
+            column -= U[:, :step] @ U[best, :step]
+            u = (column / np.sqrt(max(column[best], 0.0) + NOISE)).astype(V.dtype)
+            seen = w * u[:t]
+            covered = V @ seen - U[:, :step] @ (U[:t, :step].T @ seen)
+            gain += u * (u * float(seen @ u[:t]) - 2 * covered)
+            variance = np.maximum(variance - u.astype(np.float64) ** 2, 0)
+            U[:, step] = u
+        return chosen
+
+    def _near_any(self, rows: Array) -> Array:
+        """Which candidates are near-duplicates of one of some unit rows.  # (candidates,) bool"""
+        if not len(rows):
+            return np.zeros(len(self.rows), bool)
+        closest = _kernel(self.unit, rows, self.rate).max(axis=1)
+        return np.asarray(closest >= np.exp(-self.rate * self.duplicate))
 
 
 def _pool_rows(X_pool: Any) -> Array:
-    X = to_numpy(X_pool)
-    if not isinstance(X, np.ndarray):
-        X = np.asarray(X)
+    X = np.asarray(to_numpy(X_pool))
     if X.ndim != 2 or X.dtype.kind not in "fiu" or not X.size:
         raise ParameterError(f"suggest(X_pool): X_pool must be rows of numbers (n, d), not {X.dtype} of {X.shape}.")
     X = X if X.dtype in (np.float32, np.float64) else X.astype(np.float32)
@@ -106,21 +163,38 @@ def _pool_rows(X_pool: Any) -> Array:
     return X
 
 
-def _observations(head: Decider) -> tuple[Observations | None, Array]:
-    """The proxies as observations, if they are points, and those of them whose rows are all equal: labelled rows."""
-    imprinted = head.imprinted
-    if not imprinted.method.generator.points:
-        return None, np.empty((0, 1))
-    proxies = imprinted.proxies
+def _kernel(left: Array, right: Array, rate: float) -> Array:
+    """exp(-rate |a - b|^2) in the type of `left`.  # (n, m)"""
+    centre, dtype = centre_of(right), left.dtype.type
+    K = kernel_rows(lift_queries(left, centre, dtype), lift_proxies(right, centre, rate, dtype))
+    return np.minimum(K, 1, out=K)
+
+
+def _duplicate_distance(kernel: Array, rate: float) -> float:
+    """The maximum squared distance of near-duplicates, from the distances of targets to the nearest other target."""
+    others = kernel[: kernel.shape[1]].copy()
+    np.fill_diagonal(others, 0)
+    nearest = -np.log(np.maximum(others.max(axis=1, initial=0), 1e-30), dtype=np.float64) / rate
+    apart = nearest[nearest > ROUNDING**2]
+    return max(ROUNDING**2, NEAR_DUPLICATE**2 * float(np.median(apart))) if len(apart) else ROUNDING**2
+
+
+def _observations(head: Decider) -> tuple[Array, Array, Array]:
+    """The proxies as noisy observations: unit rows, noise, and whether all rows behind a proxy equal it."""
+    proxies = head.imprinted.proxies
     rows = unit_rows(proxies.weights.astype(np.float32))
     scale = 1 - float(np.square(rows.mean(axis=0, dtype=np.float64)).sum()) or 1.0
     noise = NOISE / proxies.mass + SPREAD * proxies.spread / (2 * scale)
-    labelled = proxies.spread <= SAME**2 * squared_norms(proxies.weights)
-    return Observations(rows, noise), rows[labelled]
+    return rows, noise, proxies.spread <= ROUNDING**2 * squared_norms(proxies.weights)
+
+
+def _variance(explained: Array) -> Array:
+    """The posterior variance of every candidate, 1 far from all labelled rows.  # (candidates,) float64"""
+    return np.asarray(np.maximum(1 - squared_norms(explained), 0))
 
 
 def _weights(head: Decider, rows: Array) -> Array:
-    """(1 - margin)^2 of every row, 1 where the model has a single class.  # (t,)"""
+    """(1 - margin)^2 of every row, 1 where the model has a single class.  # (targets,)"""
     P = _probabilities(head, rows)
     if P.shape[1] < 2:
         return np.ones(len(rows))

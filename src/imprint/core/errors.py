@@ -3,6 +3,7 @@
 import unicodedata
 from collections.abc import Iterator
 from contextlib import contextmanager
+from numbers import Integral
 
 __all__ = [
     "DataWarning",
@@ -23,6 +24,17 @@ class ImprintError(Exception):
 
 class ParameterError(ImprintError, ValueError):
     """An argument has a value that the call cannot use."""
+
+
+def check_int(call: str, name: str, value: object, least: int = 1) -> int:
+    """The value as an int; anything but a whole number of at least `least` is refused.
+
+    >>> check_int("top", "n", 3)
+    3
+    """
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
+        raise ParameterError(f"{call}({name}={value!r}): {name} must be int >= {least}.")
+    return int(value)
 
 
 class KindError(ParameterError, TypeError):

@@ -18,7 +18,7 @@ import numpy as np
 
 from imprint.backbones import Backbone
 from imprint.backbones.backbone import thread_count
-from imprint.core.errors import ImprintError, ParameterError, UnreadableInput
+from imprint.core.errors import ImprintError, UnreadableInput, check_int
 from imprint.core.types import Array
 
 BATCH_SIZE = 64
@@ -76,9 +76,9 @@ class EmbeddingJob:
 
     def check(self, call: str) -> "EmbeddingJob":
         """The job itself, refused if its counts are not positive integers; the error names the call."""
-        for name, value in (("batch_size", self.batch_size), ("workers", self.workers)):
-            if (type(value) is not int or value < 1) and (name, value) != ("workers", None):
-                raise ParameterError(f"{call}({name}={value!r}): {name} must be int >= 1.")
+        check_int(call, "batch_size", self.batch_size)
+        if self.workers is not None:
+            check_int(call, "workers", self.workers)
         return self
 
     def spans(self) -> Iterator[Sequence[int]]:

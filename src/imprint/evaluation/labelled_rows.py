@@ -74,10 +74,9 @@ def gather(model: Imprinter, splits: Sequence[Split], progress: Report | None = 
         if not len(split.labels):
             raise ParameterError("The data have no labels, so there is nothing to compare with.")
         rows = model.look(split, progress)
-        readable = np.delete(np.arange(len(split)), [s.index for s in rows.skipped])
         X.append(rows.X)
-        y.append(_labels(model, split)[readable])
-        origins += [(split, i) for i in readable.tolist()]
+        y.append(_labels(model, split)[rows.readable])
+        origins += [(split, i) for i in rows.readable.tolist()]
         skipped += [replace(s, name=_path(split, s.index)) for s in rows.skipped]
     if not origins:
         raise ImprintError(f"Nothing can be read; the first failure is {skipped[0].name}: {skipped[0].reason}.")

@@ -138,10 +138,9 @@ class BackboneEmbedder:
             raise ParameterError("fit(data): there are no labels; give them: fit(items, labels).")
         rows = self._rows(split, progress)
         _complete(rows, () if split.tags else split.classes)
-        readable = np.delete(np.arange(len(split)), [s.index for s in rows.skipped])
         network = self.reader if split.kind.needs_backbone else None
         blank = [] if isinstance(split.inputs, FileInputs) else [s for s in rows.skipped if s.reason == BLANK]
-        lines = *split.omissions, *_left_out(blank), *notices(split, rows.X, readable, network)
+        lines = *split.omissions, *_left_out(blank), *notices(split, rows.X, rows.readable, network)
         return rows._replace(notices=lines, skipped=tuple(s for s in rows.skipped if s not in blank))
 
     def unlabelled(self, items: Any, progress: Report | None = None) -> Embedded:

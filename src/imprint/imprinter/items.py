@@ -31,6 +31,11 @@ class Embedded(NamedTuple):
     tags: tuple[Any, ...] | None = None  # all labels, where `y` holds label sets (see `core.label_sets`)
 
     @property
+    def readable(self) -> Array:
+        """The indices of the rows among all inputs of `look`, which lists the others in `skipped`.  # (n,)"""
+        return np.delete(np.arange(len(self.X) + len(self.skipped)), [one.index for one in self.skipped])
+
+    @property
     def labels(self) -> list[Any]:
         """The labels of the rows, each once, sorted."""
         return np.unique(np.asarray(self.y)).tolist() if self.tags is None else list(self.tags)

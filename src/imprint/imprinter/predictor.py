@@ -182,8 +182,8 @@ class Predictor:
         Items that cannot be read are listed in `unreadable`.
         """
         pool = self.look(items)
-        suggestions = suggest(pool.X, n, head=self.state.head)
-        return suggestions if isinstance(items, Embedded) else suggestions.among(len(pool.X), pool.skipped)
+        rows = suggest(pool.X, n, head=self.state.head)
+        return rows if isinstance(items, Embedded) else Suggestions.of(pool.readable[rows], rows.reasons, pool.skipped)
 
     def why(self, item: Any, n: int = 5) -> list[Reason]:
         """The `n` proxies that contribute most to the prediction for an input; see `measure`."""

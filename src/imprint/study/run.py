@@ -15,7 +15,7 @@ from multiprocessing.connection import Connection
 from typing import TypeAlias
 
 from imprint.core.cluster import AHEAD, RETRIES, Slots, joined
-from imprint.core.errors import ParameterError
+from imprint.core.errors import check_int
 from imprint.core.family import unknown
 from imprint.core.types import Array
 from imprint.kernels.cpu import available_cpus, limit_for_good, one_thread
@@ -79,8 +79,8 @@ def run(
     if engine not in RUNNERS:
         raise unknown("engine", engine, RUNNERS)
     studies = [study] if isinstance(study, Study) else list(study)
-    if workers is not None and (isinstance(workers, bool) or not isinstance(workers, int) or workers < 1):
-        raise ParameterError(f"run(workers={workers!r}): workers must be int >= 1.")
+    if workers is not None:
+        check_int("run", "workers", workers)
     store = Store(out)
     with store.locked():
         todo = plan(studies, source or studies[0].source(), store.done(), limit)

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from imprint.core.component import Component
-from imprint.core.errors import ParameterError
+from imprint.core.errors import ParameterError, check_int
 from imprint.core.types import Array
 
 Label: TypeAlias = int | str
@@ -63,8 +63,7 @@ class Task(Component):
         if array.ndim != 1 or array.dtype.kind not in "iuU":
             kind = f"{array.ndim}-dimensional {array.dtype}"
             raise ParameterError(f"{self}.select(labels): labels must be a list of integers or of strings, not {kind}.")
-        if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
-            raise ParameterError(f"{self}.select(seed={seed!r}): seed must be int >= 0.")
+        check_int(f"{self}.select", "seed", seed, least=0)
         values, inverse = np.unique(array, return_inverse=True)
         current = tuple(values.tolist() if classes is None else np.asarray(classes).tolist())
         index = {label: i for i, label in enumerate(current)}

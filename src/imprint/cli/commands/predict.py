@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from typer import Argument, Option
 
 from imprint.calibration import CrossValidation
@@ -75,7 +74,7 @@ def command(
         embedded = model.look(split, bars.embedding())
     if not len(embedded.X):
         raise UnreadableInput(embedded.skipped[0].name, embedded.skipped[0].reason)
-    readable = np.delete(np.arange(len(split)), [s.index for s in embedded.skipped]).tolist()
+    readable = embedded.readable.tolist()
     answers = predictions(head, model.tree, embedded, top=top, unknown=unknown, level=level)
     if why:
         for i, answer in enumerate(answers):

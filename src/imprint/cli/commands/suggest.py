@@ -96,7 +96,8 @@ def _embed(model: Imprinter, path: str, text_column: str | None) -> tuple[Split,
 def _suggest(model: Imprinter, embedded: Embedded, n: int) -> Suggestions:
     """The indices of inputs of a pool; without a fitted model, of those to label first."""
     head = model.state.head if model.fitted else None
-    return suggest(embedded.X, n, head=head).among(len(embedded.X), embedded.skipped)
+    rows = suggest(embedded.X, n, head=head)
+    return Suggestions.of(embedded.readable[rows], rows.reasons, embedded.skipped)
 
 
 def label_next(model: Imprinter, folder: Path, n: int = 10) -> Sequence[Skipped]:
@@ -119,7 +120,7 @@ class _Questions:
     def __init__(self, model: Imprinter, pool: Split, embedded: Embedded, folder: Path | None):
         self.model, self.pool, self.embedded, self.folder = model, pool, embedded, folder
         self.distances, self.asked = PreparedPool(embedded.X), np.zeros(len(embedded.X), bool)
-        self.numbers = np.delete(np.arange(len(pool)), [s.index for s in embedded.skipped]).tolist()
+        self.numbers = embedded.readable.tolist()
         self.classes = [str(label) for label in model.classes_.tolist()] if model.fitted else []
         self.integers = model.fitted and model.classes_.dtype.kind in "iu"
         self.answers = 0
