@@ -4,7 +4,7 @@ import math
 import reprlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from itertools import chain, product
 from typing import Any, Self
 
@@ -16,7 +16,6 @@ from imprint.core.errors import ParameterError
 from imprint.core.family import Family, unknown
 from imprint.core.types import Array
 from imprint.method import FAMILIES, Method
-from imprint.normalisers._base import Normaliser
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,6 +86,7 @@ class Methods:
         return Methods((*self.components[:j], components, *self.components[j + 1 :]), codes)
 
 
+@cache
 def method_from_text(text: str) -> Method:
     """The method of a recipe, or of five components separated by slashes.
 
@@ -229,10 +229,6 @@ class Grid(Declaration):
     def methods(self) -> Methods:
         """All combinations, each once; the last part varies fastest."""
         return Methods.product([*self._axes.values()])
-
-    def norms(self) -> Iterator[tuple[Normaliser, Normaliser]]:
-        """The combinations of `norm_pre` and `norm_inf`."""
-        return product(self._axes["norm_pre"], self._axes["norm_inf"])
 
     @cached_property
     def _axes(self) -> dict[str, list[Any]]:

@@ -83,6 +83,8 @@ class KernelDecisions:
 
     def _solve(self, decisions: Sequence[Decision]) -> Iterator[SolvedDecision]:
         """Solve the system of each decision."""
+        from scipy.linalg.blas import dsyrk  # of matrices in Fortran's order, which transposes have: nothing is copied
+
         by_proxies: dict[object, dict[Kernel, list[Decision]]] = defaultdict(lambda: defaultdict(list))
         for d in decisions:
             by_proxies[d.spec, d.norm_post, d.split][cast(Kernel, d.aggregator)].append(d)
@@ -91,7 +93,8 @@ class KernelDecisions:
             parts, proxies = self._proxies(first)
             about = proxies.weights.astype(np.float64)
             about -= about.mean(axis=0)
-            products, lengths = _products(about), squared_norms(about)
+            products = np.asarray(dsyrk(1.0, about.T, trans=True)).T  # (p, p) the lower triangle of about @ about.T
+            lengths = squared_norms(about)
             for aggregator, same in by_aggregator.items():
                 s = self._scale(same[0])
                 rate = aggregator.gamma / s
@@ -173,13 +176,6 @@ def _stacked(sets: Sequence[list[ClassProxies]]) -> tuple[Array, list[Array]]:
     return rows, [np.concatenate([spans[p.block, p.is_unit][: p.size] for p in parts]) for parts in sets]
 
 
-def _products(X: Array) -> Array:
-    """The inner products of rows; only the lower triangle.  # (n, n) float64"""
-    from scipy.linalg.blas import dsyrk
-
-    return np.asarray(dsyrk(1.0, X.T, trans=True)).T  # X.T is Fortran-ordered, so nothing is copied
-
-
 def _gram(products: Array, lengths: Array, rate: float, out: Array) -> Array:
     """exp(-rate |w_i - w_j|^2), given products and squared lengths; only the lower triangle.  # (p, p)"""
     for start in range(0, len(out), BLOCK):
@@ -196,7 +192,7 @@ def _solved(K: Array, labels: Array, name: str) -> Array:
     from scipy.linalg.lapack import dposv
 
     Y = np.asfortranarray(labels[:, None] == np.arange(labels[-1] + 1), dtype=np.float64)
-    _, A, info = dposv(K.T, Y, overwrite_a=True, overwrite_b=True)  # K.T is Fortran-ordered, so nothing is copied
+    _, A, info = dposv(K.T, Y, overwrite_a=True, overwrite_b=True)
     if info:
         raise ParameterError(f"{name}: proxies lie too close together for this noise; use a larger one.")
     return np.asarray(A)

@@ -23,11 +23,6 @@ SPEED = 2e10  # multiplications per second of one core, approximately
 BASE_MEMORY = 300e6  # bytes of a process that has loaded the libraries
 
 
-def short_digest(content: bytes) -> str:
-    """Half of the SHA-256 digest, for the names of files."""
-    return hashlib.sha256(content).hexdigest()[:32]
-
-
 @dataclass(frozen=True, eq=False)
 class Unit:
     """Experiments that one worker computes together: those of one pack and one class of generators."""
@@ -46,7 +41,7 @@ class Unit:
     @property
     def key(self) -> str:
         """The name of the unit: a digest of its experiments."""
-        return short_digest(self.keys)
+        return hashlib.sha256(self.keys).hexdigest()[:32]
 
     def __str__(self) -> str:
         norms = " or ".join(dict.fromkeys(self.methods.map_part("norm_pre", str).tolist()))

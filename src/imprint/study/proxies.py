@@ -88,7 +88,8 @@ class UnitProxies:
     def _summarise(self, c: ClassRows, norm_pre: Normaliser, specs: list[ProxySpec]) -> None:
         """Compute the states of a class, and the proxies of generators that treat each class separately."""
         serving = sharing.serving_specs(specs)
-        states = sharing.summarise(norm_pre.apply(self.X[c.rows]), c.label, serving.values())
+        served = list(dict.fromkeys(serving.values()))
+        states = dict(zip(served, sharing.summarise(norm_pre.apply(self.X[c.rows]), c.label, served)))
         blocks: dict[ProxySpec, ProxyRows] = {}
         for spec, largest in serving.items():
             self.states[c, spec] = sharing.prefix(spec.generator, states[largest])

@@ -4,8 +4,7 @@ A component of another type shares class states only with experiments that need 
 is computed for each experiment separately, by `Head`.
 """
 
-from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -126,22 +125,12 @@ def _state_key(spec: ProxySpec) -> object:
     return spec
 
 
-def summarise(X: Array, label: object, specs: Iterable[ProxySpec]) -> dict[ProxySpec, State]:
-    """The states of a class for several specs; generators of one type share work."""
-    by_type: dict[type, list[ProxySpec]] = defaultdict(list)
-    for spec in dict.fromkeys(specs):
-        by_type[type(spec.generator)].append(spec)
-    states: dict[ProxySpec, State] = {}
-    for kind, alike in by_type.items():
-        states.update(zip(alike, _summarise_alike(kind, X, label, alike)))
-    return states
-
-
-def _summarise_alike(kind: type, X: Array, label: object, specs: Sequence[ProxySpec]) -> list[State]:
-    """The states for generators of one type.
+def summarise(X: Array, label: object, specs: Sequence[ProxySpec]) -> list[State]:
+    """The states of a class for generators of one type, which share work.
 
     Clusterings share their seeding and the products of rows, ridges the sum of outer products, k-medoids the distances.
     """
+    kind = type(specs[0].generator)
     generators: list[Any] = [spec.generator for spec in specs]
     seeds = [class_entropy(spec.seed or 0, label) for spec in specs]
     ones = np.ones(len(X))

@@ -1,5 +1,6 @@
 """The folder of a study: one Parquet shard per finished unit, a manifest, the reasons for failures, a lock."""
 
+import hashlib
 import io
 import os
 import platform
@@ -21,7 +22,7 @@ from imprint.core.errors import FileError, ParameterError, reporting
 from imprint.core.files.atomic import atomic_write, exclusive, read_note, remove_partials, write_note
 from imprint.core.types import Array
 from imprint.study.evaluate import COLUMNS
-from imprint.study.plan import Plan, Unit, experiment_keys, short_digest
+from imprint.study.plan import Plan, Unit, experiment_keys
 from imprint.study.study import Study
 
 MANIFEST, SHARDS, FAILURES, LOCK = "manifest.json", "shards", "failures", ".lock"
@@ -93,9 +94,9 @@ class Store:
         """Store a finished unit."""
         raw = io.BytesIO()
         pq.write_table(to_table(unit, columns), raw, compression="zstd")
-        content = raw.getvalue()
-        with atomic_write(self.folder / SHARDS / f"{unit.key}-{short_digest(content)}.parquet") as f:
-            f.write(content)
+        digest = hashlib.sha256(raw.getbuffer()).hexdigest()[:32]
+        with atomic_write(self.folder / SHARDS / f"{unit.key}-{digest}.parquet") as f:
+            f.write(raw.getbuffer())
         (self.folder / FAILURES / f"{unit.key}.json").unlink(missing_ok=True)
 
     def fail(self, unit: Unit, reason: str) -> None:
@@ -190,7 +191,7 @@ def _read(path: Path) -> pa.Table:
     with reporting("read", path):
         content = path.read_bytes()
     damaged = FileError(f"{path}: this shard is damaged; delete it and run the study again.")
-    if path.stem.rpartition("-")[2] != short_digest(content):
+    if path.stem.rpartition("-")[2] != hashlib.sha256(content).hexdigest()[:32]:
         raise damaged
     try:
         table = pq.ParquetFile(pa.BufferReader(content)).read(use_threads=False)

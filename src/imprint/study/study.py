@@ -4,22 +4,19 @@ import os
 import runpy
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import chain, product, starmap
+from itertools import product, starmap
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
 from imprint import tasks
-from imprint.core.component import PARTS
 from imprint.core.digest import digest
 from imprint.core.errors import FileError, ParameterError, reporting
 from imprint.core.family import unknown
 from imprint.core.files.atomic import home
 from imprint.core.types import Array
 from imprint.embeddings.pack import Pack, open_unpacked
-from imprint.method import Method
-from imprint.normalisers._base import Normaliser
 from imprint.normalisers.none import NoNorm
 from imprint.study.grid import Declaration, Grid, Methods, key, method_from_text
 
@@ -89,10 +86,6 @@ def _task_text(task: str | tasks.Task) -> str:
     return str(tasks.resolve(task))
 
 
-def _match(norm_pre: Normaliser, norm_inf: Normaliser) -> bool:
-    return isinstance(norm_pre, NoNorm) or norm_pre == norm_inf
-
-
 @dataclass(frozen=True, kw_only=True)
 class Study(Declaration):
     """A study. The parameters are also the keys of a YAML file; a list of one may be written as a single value.
@@ -127,9 +120,8 @@ class Study(Declaration):
         for rule in self.rules:
             if rule not in RULES:
                 raise unknown("rule", rule, RULES)
-        norms = chain(((m.norm_pre, m.norm_inf) for m in self._named), *(g.norms() for g in self.grid))
-        if "matching_norms" in self.rules and not any(starmap(_match, norms)):
-            raise ParameterError(f"Study(rules={list(self.rules)}): the rules leave no method.")
+        for text in self.recipes:
+            method_from_text(text)  # refuses what is not a method
 
     @property
     def points(self) -> int:
@@ -140,22 +132,19 @@ class Study(Declaration):
     @cached_property
     def methods(self) -> Methods:
         """The methods, each once: recipes first, then the grids."""
-        named = [Methods.product([[getattr(method, part)] for part in PARTS]) for method in self._named]
+        named = [Methods.product([[c] for c in vars(method_from_text(text)).values()]) for text in self.recipes]
         methods, _ = Methods.union([*named, *(g.methods() for g in self.grid)])
-        if "matching_norms" not in self.rules:
-            return methods
-        pre, _, _, inf, _ = (part.values() for part in methods.components)
-        allowed = np.array([[_match(p, i) for i in inf] for p in pre])
-        return methods.take(allowed[methods.codes[:, 0], methods.codes[:, 3]])
+        if "matching_norms" in self.rules:
+            matching = methods.map_part("norm_pre", str) == methods.map_part("norm_inf", str)
+            methods = methods.take(methods.has_type("norm_pre", NoNorm) | matching)
+        if not len(methods):
+            raise ParameterError(f"Study(rules={list(self.rules)}): the rules leave no method.")
+        return methods
 
     @property
     def method_texts(self) -> list[str]:
         """The texts of the methods."""
         return [text.decode() for text in self.methods.encoded()]
-
-    @cached_property
-    def _named(self) -> list[Method]:
-        return [method_from_text(text) for text in self.recipes]
 
     @property
     def instances(self) -> tuple[Instance, ...]:

@@ -71,7 +71,7 @@ def test_shots_cut_every_task():
 )
 def test_nonsense_is_refused_in_one_sentence(given, says):
     with pytest.raises(ParameterError, match=says) as e:
-        Study.of({**WHERE, **given})
+        _ = Study.of({**WHERE, **given}).methods
     assert "\n" not in str(e.value)
 
 
