@@ -183,7 +183,7 @@ def _decide_by_votes(
             _by_best_score(queries, rows, best)
         if near := [table for table in here if table.comparison != BEST]:
             _by_neighbours(queries, rows, near)
-    return (table.counted() for table in tables)
+    yield from (table.counted() for table in tables)
 
 
 def _comparison(decision: Decision) -> tuple[str, Vote]:

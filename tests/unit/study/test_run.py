@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from dataclasses import dataclass
 
 import numpy as np
@@ -160,6 +161,23 @@ def test_costs_are_divided_among_those_who_share(tmp_path):
         assert (seconds >= 0).all()
         assert 0 < seconds.sum() < 60
     assert min(table["peak_memory"].to_pylist()) > 1e6
+
+
+@pytest.mark.parametrize("aggregator", ["nearest(m=3)", "nearest(m=3, metric='manhattan')", "kernel"])
+def test_the_costs_of_experiments_add_up_to_most_of_the_run(tmp_path, aggregator):
+    """By votes, by a head and by kernels: time that no experiment is charged for would be missing in tables of costs."""
+    rng = np.random.default_rng(0)
+    y = np.repeat(np.arange(4), 800)
+    rows = rng.normal(size=(4, 400))[y] + rng.normal(size=(3200, 400))
+    source = Held({("a", "one"): (rows[::2], y[::2], rows[1::2], y[1::2])})
+    study = Study(backbones="a", datasets="one", grid=Grid(generator="all", aggregator=aggregator))
+    for folder in (tmp_path / "warm", tmp_path / "measured"):  # the first run imports and compiles
+        start = time.process_time()
+        run(study, folder, source=source, workers=1)
+        spent = time.process_time() - start
+    table = study.results(folder)
+    charged = sum(sum(table[f"seconds_{part}"].to_pylist()) for part in ("generation", "evaluation"))
+    assert 0.4 * spent < charged <= spent
 
 
 @pytest.mark.parametrize(
