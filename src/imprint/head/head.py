@@ -106,13 +106,13 @@ class Head(Decider):
         """The normalised proxies, sorted by class."""
         order = sorted(range(len(self)), key=self.labels.__getitem__)
         summaries = [self.states[i].summary for i in order]
-        return _with_mass(summaries, *self.method.weights(summaries, np.argsort(order).tolist(), self.dtype))
+        return with_mass(summaries, *self.method.weights(summaries, np.argsort(order).tolist(), self.dtype))
 
     def with_weights(self, weights: Array, sizes: Array) -> "Head":
         """The same head with the normalised proxies from a file, sorted by class, and their number in each class."""
         other = replace(self)
         summaries = [state.summary for state in self._sorted_states()]
-        other.derived.put("proxies", _with_mass(summaries, weights, sizes.tolist()))
+        other.derived.put("proxies", with_mass(summaries, weights, sizes.tolist()))
         return other
 
     def with_folds(self, folds: Any) -> "Head":
@@ -157,7 +157,7 @@ class Head(Decider):
         added = [i for i, label in enumerate(sorted(self.labels)) if label not in same]
         new, proxies = [summaries[i] for i in added], None
         if new:
-            alone = _with_mass(new, *self.method.weights(new, range(len(new)), self.dtype))
+            alone = with_mass(new, *self.method.weights(new, range(len(new)), self.dtype))
             proxies = self.on_device(alone._replace(labels=np.array(added)[alone.labels]))
         labels = np.repeat(np.arange(len(sizes)), sizes)
         mass = _per_proxy(summaries, sizes, "mass")
@@ -174,7 +174,7 @@ class Head(Decider):
         return self.folds.calibration
 
 
-def _with_mass(summaries: Sequence[State], weights: Array, sizes: Sequence[int]) -> Proxies:
+def with_mass(summaries: Sequence[State], weights: Array, sizes: Sequence[int]) -> Proxies:
     """Proxies from their weights and the number of proxies of each class."""
     mass, spread = (_per_proxy(summaries, sizes, name) for name in PROXY_DEFAULTS)
     return Proxies(weights, np.repeat(np.arange(len(sizes)), sizes), mass, spread)

@@ -12,15 +12,16 @@ ResNet-50; a `Head` for each takes 11.1 and 48.1 s. The distinct factors, produc
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache, partial
-from typing import NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
 from imprint.aggregators.kernel import Kernel, class_weights
 from imprint.core.errors import ParameterError
-from imprint.core.types import Array, Proxies, State
+from imprint.core.types import Array, State
 from imprint.gaussian_process.gaussian import ERROR, MODERATE, centre_of, lift_proxies, lift_queries
 from imprint.gaussian_process.update import scale_for
+from imprint.head.head import with_mass
 from imprint.kernels.decisions import Counts, count_decisions
 from imprint.kernels.rows import squared_norms
 from imprint.normalisers._base import Normaliser
@@ -85,12 +86,13 @@ class KernelDecisions:
         """Solve the system of each decision."""
         from scipy.linalg.blas import dsyrk  # of matrices in Fortran's order, which transposes have: nothing is copied
 
-        by_proxies: dict[object, dict[Kernel, list[Decision]]] = defaultdict(lambda: defaultdict(list))
+        by_proxies: dict[Any, dict[Kernel, list[Decision]]] = defaultdict(lambda: defaultdict(list))
         for d in decisions:
             by_proxies[d.spec, d.norm_post, d.split][cast(Kernel, d.aggregator)].append(d)
-        for by_aggregator in by_proxies.values():
-            (first, *_), *_ = by_aggregator.values()
-            parts, proxies = self._proxies(first)
+        for (spec, norm_post, split), by_aggregator in by_proxies.items():
+            parts = self.proxies.parts(spec, split, norm_post)
+            states = [self.proxies.states[c, spec] for c in split.classes]
+            proxies = with_mass(states, np.concatenate([part.rows for part in parts]), [part.size for part in parts])
             about = proxies.weights.astype(np.float64)
             about -= about.mean(axis=0)
             products = np.asarray(dsyrk(1.0, about.T, trans=True)).T  # (p, p) the lower triangle of about @ about.T
@@ -106,17 +108,6 @@ class KernelDecisions:
                 narrow = self.queries.dtype == np.float32 and _precise_in_float32(rate * lengths.max(), by_class)
                 system = parts, rate, by_class, np.float32 if narrow else np.float64
                 yield from (SolvedDecision(d, *system) for d in same)
-
-    def _proxies(self, d: Decision) -> tuple[list[ClassProxies], Proxies]:
-        """The proxies of a decision."""
-        parts = self.proxies.parts(d.spec, d.split, d.norm_post)
-        states = [self.proxies.states[c, d.spec] for c in d.split.classes]
-        labels = np.repeat(np.arange(len(parts)), [part.size for part in parts])
-        mass, spread = (
-            np.concatenate([s[name] if name in s else np.full(part.size, default) for s, part in zip(states, parts)])
-            for name, default in (("mass", 1.0), ("spread", 0.0))
-        )
-        return parts, Proxies(np.concatenate([part.rows for part in parts]), labels, mass, spread)
 
     def _count(self, norm_inf: Normaliser, dtype: type, group: Sequence[SolvedDecision]) -> Iterator[Counted]:
         """Compare test rows with the proxies of all decisions of a group at once, then count each decision."""

@@ -165,7 +165,7 @@ def test_costs_are_divided_among_those_who_share(tmp_path):
 
 @pytest.mark.parametrize("aggregator", ["nearest(m=3)", "nearest(m=3, metric='manhattan')", "kernel"])
 def test_the_costs_of_experiments_add_up_to_most_of_the_run(tmp_path, aggregator):
-    """By votes, by a head and by kernels: time that no experiment is charged for would be missing in tables of costs."""
+    """By votes, by a head and by kernels: tables of costs must not miss time."""
     rng = np.random.default_rng(0)
     y = np.repeat(np.arange(4), 800)
     rows = rng.normal(size=(4, 400))[y] + rng.normal(size=(3200, 400))
