@@ -119,7 +119,7 @@ def experiment_keys(
     """
     starts = [f"{SEMANTICS}\n{fingerprint}\n{task}\n".encode() for task in tasks]
     ends = [f"\n{seed}".encode() for seed in seeds]
-    return [hashlib.sha256(starts[t] + methods[m] + ends[s]).digest()[:16] for t, m, s in experiments.tolist()]
+    return [hashlib.sha256(starts[t] + methods[m] + ends[s]).digest()[:16] for t, m, s in zip(*experiments.T.tolist())]
 
 
 def _possible(study: Study, data: Data, where: str) -> Array:
