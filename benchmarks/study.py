@@ -31,7 +31,7 @@ from imprint import tasks
 from imprint.aggregators.kernel import Kernel
 from imprint.embeddings import read_pack
 from imprint.kernels.cpu import available_cpus
-from imprint.paper.run import grouped, planned_studies
+from imprint.paper.run import planned_batches
 from imprint.paper.setting import discover
 from imprint.study import Grid, Packs, Study, plan, run
 from imprint.study.evaluate import _decide_plainly, groups_in_memory
@@ -120,7 +120,7 @@ def sample(table, folder, size):
 def kernel_units(folder, backbone, dataset):
     """The name of each unit of a pack, what computes its decisions by `kernel`, and these decisions."""
     setting = discover(folder, [backbone], [dataset], beside="kernel")
-    for _, studies in grouped(planned_studies("all", setting)):
+    for studies in planned_batches("all", setting):
         for unit in plan(studies, Packs(str(folder))).units:
             data = unit.source.open(backbone, dataset)
             graph = build(unit, data.y, data.y_test)

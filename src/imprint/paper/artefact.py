@@ -16,12 +16,13 @@ from imprint.core.errors import FileError, ImprintError
 from imprint.core.files.atomic import atomic_write
 from imprint.core.types import Array
 from imprint.paper.setting import MAX, ROLES, Setting
-from imprint.paper.studies import RoleStudy, method_text
+from imprint.paper.studies import method_text
 from imprint.report.sections import Claim, Picture, Section, Verdict, verdict
 from imprint.report.text_table import TextTable
 from imprint.stats import Comparison, compare
 from imprint.stats.rank_tests import rank_rows
-from imprint.study import Instance
+from imprint.study import Instance, Study
+from imprint.study.store import MANIFEST
 
 PAPER, FORMAT = "paper.json", 1
 
@@ -42,9 +43,8 @@ class Scores:
 
     def of(self, method: str) -> Array:
         """The accuracies of one method, with the weight decay of each backbone.  # (instances, seeds)"""
-        index = {m: j for j, m in enumerate(self.methods)}
         texts = [method_text(method, at.backbone, self.aggregator) for at in self.instances]
-        return np.stack([self.values[i, index[text]] for i, text in enumerate(texts)])
+        return np.stack([self.values[i, self.methods.index(text)] for i, text in enumerate(texts)])
 
     def medians(self, methods: Sequence[str]) -> Array:
         """The median over seeds of some methods.  # (instances, methods)"""
@@ -81,29 +81,23 @@ class Results:
         """The packs on which the studies ran."""
         return replace(Setting.of(read_run(self.folder)["places"]), aggregator=self.aggregator)
 
-    def scores(self, studies: Sequence[RoleStudy]) -> Scores:
+    def scores(self, studies: Sequence[Study]) -> Scores:
         """The accuracies of the first study; raises `NotRunError` if some are missing."""
-        if not studies or not (self.folder / studies[0].role / "manifest.json").exists():
+        if not studies or not (self.folder / studies[0].name / MANIFEST).exists():
             raise NotRunError(f"{self.folder}: this study has not been run.")
-        role, study = studies[0]
-        table = study.results(self.folder / role)
+        study = studies[0]
+        table = study.results(self.folder / study.name)
         shape = len(study.instances), len(study.methods), len(study.seeds)
         if len(table) != np.prod(shape):
-            raise NotRunError(f"{self.folder / role}: some experiments are missing.")
+            raise NotRunError(f"{self.folder / study.name}: some experiments are missing.")
         values = 100 * table["accuracy"].to_numpy().astype(np.float64).reshape(shape)
         return Scores(study.instances, tuple(map(str, study.methods)), values, self.aggregator)
 
     def measured(self, name: str) -> dict[str, Any]:
         """The measurements in a JSON file of the run; raises `NotRunError` if there are none."""
-        try:
-            values: dict[str, Any] = json.loads((self.folder / f"{name}.json").read_text())
-        except FileNotFoundError:
-            raise NotRunError(f"{self.folder}: {name} has not been measured.") from None
-        return values
-
-    def earlier(self, name: str) -> dict[str, Any]:
-        """The same, for a measurement that continues an earlier one; empty if there is none."""
-        return self.measured(name) if (self.folder / f"{name}.json").exists() else {}
+        if values := read_json(self.folder / f"{name}.json"):
+            return values
+        raise NotRunError(f"{self.folder}: {name} has not been measured.")
 
 
 def is_run(folder: str | os.PathLike[str]) -> bool:
@@ -112,7 +106,7 @@ def is_run(folder: str | os.PathLike[str]) -> bool:
 
 
 def read_run(folder: Path) -> dict[str, Any]:
-    """The record of a run: its setting and its duration."""
+    """The record of a run: its setting and its elapsed time."""
     try:
         record: dict[str, Any] = dict(json.loads((folder / PAPER).read_text()))
     except (OSError, TypeError, ValueError):
@@ -122,9 +116,14 @@ def read_run(folder: Path) -> dict[str, Any]:
     return record
 
 
-def spent(folder: Path) -> float:
+def elapsed(folder: Path) -> float:
     """The elapsed seconds of all runs into a folder; 0 if there were none."""
     return float(read_run(folder).get("seconds", 0.0)) if is_run(folder) else 0.0
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """The values of a JSON file; empty if there is none."""
+    return dict(json.loads(path.read_text())) if path.exists() else {}
 
 
 def write_json(path: Path, values: Any) -> None:
@@ -143,7 +142,11 @@ class Finding(NamedTuple):
     holds: bool | Verdict
     figures: str
     published: tuple[bool, str] | None = None
-    """The same for the published results, if they are computed here instead of stated in the table of artefacts."""
+    """The same for the published results, if they are computed here instead of stated in `artefacts.toml`."""
+
+
+Part = TextTable | Picture | bytes | tuple[bytes, bytes]
+"""A table, a picture, or a drawing as SVG, for wide screens or for wide and for narrow ones."""
 
 
 def listed(values: Mapping[str, float], form: str = ".2f") -> str:
@@ -153,10 +156,6 @@ def listed(values: Mapping[str, float], form: str = ".2f") -> str:
     'resnet18 0.39, swin_b 0.12'
     """
     return ", ".join(f"{name} {value:{form}}" for name, value in values.items())
-
-
-Findings = Mapping[str, Finding]
-"""What results say about the claims of an artefact, by the names of the claims."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -183,7 +182,7 @@ class Artefact(ABC):
         asked = self.beside in ("", setting.beside) and (self.repeatable or setting.aggregator == MAX)
         return asked and bool(setting.group(self.needs))
 
-    def studies(self, setting: Setting) -> list[RoleStudy]:
+    def studies(self, setting: Setting) -> list[Study]:
         """The experiments it needs."""
         return []
 
@@ -198,11 +197,10 @@ class Artefact(ABC):
 
     def section(self, results: Results) -> Section:
         """The results next to the published ones, or the reason why there are none."""
-        shown = Section(self.name, self.title, self.where, self.missing(results.setting))
         if self.can_run(results.setting):
             with suppress(NotRunError):
-                shown = self.show(results)
-        return replace(shown, topic=self.topic)
+                return self.show(results)
+        return Section(self.name, self.title, self.where, self.missing(results.setting), topic=self.topic)
 
     @abstractmethod
     def show(self, results: Results) -> Section:
@@ -220,22 +218,20 @@ class Artefact(ABC):
         return results.scores(self.studies(results.setting)[:1])
 
     def make_section(
-        self,
-        results: Results,
-        parts: Sequence[TextTable | Picture] = (),
-        findings: Findings | None = None,
-        **words: object,
+        self, results: Results, parts: Sequence[Part], findings: Mapping[str, Finding], **words: Any
     ) -> Section:
-        """A section with these parts, and its claims judged by the findings; `words` are filled in its text."""
-        text = self.text.format(setting=results.setting, **words)
-        claims = tuple(self.judge_claims(findings or {}))
-        return Section(self.name, self.title, self.where, text, tuple(parts), claims, self.note)
+        """A section with these parts, and its claims judged by the findings; `words` fill in its text and caption."""
+        words["setting"], shown = results.setting, list[TextTable | Picture]()
+        for part in parts:
+            if isinstance(part, TextTable | Picture):
+                shown.append(part)
+            else:
+                svg, narrow = part if isinstance(part, tuple) else (part, b"")
+                shown.append(Picture(self.name, svg, self.caption.format(**words), narrow))
+        claims, text = self.judge_claims(findings), self.text.format(**words)
+        return Section(self.name, self.title, self.where, text, tuple(shown), tuple(claims), self.note, self.topic)
 
-    def picture(self, results: Results, svg: bytes, narrow: bytes = b"", **words: object) -> Picture:
-        """A drawing with the caption of the artefact, in which `words` are filled in."""
-        return Picture(self.name, svg, self.caption.format(setting=results.setting, **words), narrow)
-
-    def judge_claims(self, findings: Findings, **words: str) -> list[Claim]:
+    def judge_claims(self, findings: Mapping[str, Finding], **words: str) -> list[Claim]:
         """The claims with their verdicts on these results and on the published ones; `words` fill in their texts."""
         claims = []
         for key, finding in findings.items():

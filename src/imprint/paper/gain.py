@@ -7,19 +7,17 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from imprint.collapse import GainFit, gain_fit
-from imprint.paper.artefact import Finding, Findings, NotRunError, Results
-from imprint.paper.collapse import MeasuresCollapse, map_values, set_values
+from imprint.paper.artefact import Artefact, Finding, NotRunError, Results
+from imprint.paper.collapse import map_values, measure_collapse, set_values
 from imprint.paper.modes import KMEANS, curve_means, curve_studies, map_curves, set_curves
 from imprint.paper.published import NC1, NC1_OF_SETS, kmeans_over_k
 from imprint.paper.setting import Setting
-from imprint.paper.studies import RoleStudy
 from imprint.report.figures import Cloud, scatter
 from imprint.report.sections import Section
 from imprint.report.text_table import TextTable
+from imprint.study import Study
 
 FEWEST = 8  # points for a fit
-Fits = Mapping[str, GainFit | None]
-"""By the region of the points; None if there are too few."""
 
 
 class GainPoint(NamedTuple):
@@ -33,25 +31,35 @@ class GainPoint(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class GainFigure(MeasuresCollapse):
+class GainFigure(Artefact):
     """Points over log NC1, rank correlation and fit."""
 
     needs: ClassVar[str] = "many"
+    measure = measure_collapse
 
-    def studies(self, setting: Setting) -> list[RoleStudy]:
+    def studies(self, setting: Setting) -> list[Study]:
         return curve_studies(setting, KMEANS)
 
     def show(self, results: Results) -> Section:
-        points = {"published": published(), "here": measured(results)}
-        fits = {source: _fits(of_source) for source, of_source in points.items()}
-        titles = {"published": "published", "here": f"here, {results.aggregator}"}
-        clouds = [
-            Cloud.of(titles[s], ((p.backbone, p.remapped, p.nc1, p.gain) for p in of_source), fits[s]["all"])
-            for s, of_source in points.items()
-        ]
+        clouds, lines, fits = [], [], {}
+        for source, points in {"published": published(), "here": measured(results)}.items():
+            fits[source] = fits_by_region(points)
+            title = source if source == "published" else f"here, {results.aggregator}"
+            values = ((p.backbone, p.remapped, p.nc1, p.gain) for p in points)
+            clouds.append(Cloud.of(title, values, fits[source]["all"]))
+            for region, f in fits[source].items():
+                if f is not None:
+                    numbers = f"{f.spearman:.2f}", f"{f.p_value:.2g}", f"{f.r2:.2f}", f"{f.slope:.2f}"
+                    lines.append((f"{source}, {region}", str(f.n), *numbers))
         svg = scatter(clouds, "NC1 (log scale)", "gain of k = 5 over k = 1, points")
-        parts = self.picture(results, svg), _table(fits)
-        return self.make_section(results, parts, _check(fits["here"], fits["published"]))
+        table = TextTable(("points", "n", "Spearman ρ", "p", "R²", "slope per tenfold NC1"), tuple(lines))
+        holds, figures = _rises(fits["published"]["NC1 > 1"])
+        large = holds, f"{figures}; the paper's own points give ρ = 0.05, p = 0.79"
+        findings = {
+            "all": Finding(*_rises(fits["here"]["all"]), _rises(fits["published"]["all"])),
+            "large": Finding(*_rises(fits["here"]["NC1 > 1"]), large),
+        }
+        return self.make_section(results, [svg, table], findings)
 
 
 def measured(results: Results) -> list[GainPoint]:
@@ -80,7 +88,8 @@ def published() -> list[GainPoint]:
     return maps + [GainPoint(b, d, v, gains[b, d], False) for b, vs in NC1_OF_SETS.items() for d, v in vs.items()]
 
 
-def _fits(points: Sequence[GainPoint]) -> Fits:
+def fits_by_region(points: Sequence[GainPoint]) -> Mapping[str, GainFit | None]:
+    """The fit of the points in several regions; None if there are too few."""
     regions = {
         "all": points,
         "d in 1": [p for p in points if p.remapped],
@@ -94,26 +103,9 @@ def _fits(points: Sequence[GainPoint]) -> Fits:
     }
 
 
-def _table(fits: Mapping[str, Fits]) -> TextTable:
-    lines = [
-        (f"{source}, {region}", str(f.n), f"{f.spearman:.2f}", f"{f.p_value:.2g}", f"{f.r2:.2f}", f"{f.slope:.2f}")
-        for source, regions in fits.items()
-        for region, f in regions.items()
-        if f is not None
-    ]
-    return TextTable(("points", "n", "Spearman ρ", "p", "R²", "slope per tenfold NC1"), tuple(lines))
-
-
-def _check(here: Fits, theirs: Fits) -> Findings:
-    def coupled(f: GainFit | None) -> tuple[bool, str]:
-        if f is None:
-            return False, "too few points"
-        figures = f"ρ = {f.spearman:.2f} (p = {f.p_value:.2g}), R² = {f.r2:.2f}, n = {f.n}"
-        return f.spearman > 0 and f.p_value < 0.05, figures
-
-    holds, figures = coupled(theirs["NC1 > 1"])
-    large = holds, f"{figures}; the paper's own points give ρ = 0.05, p = 0.79"
-    return {
-        "all": Finding(*coupled(here["all"]), published=coupled(theirs["all"])),
-        "large": Finding(*coupled(here["NC1 > 1"]), published=large),
-    }
+def _rises(f: GainFit | None) -> tuple[bool, str]:
+    """Whether the gain rises significantly with NC1, and the figures."""
+    if f is None:
+        return False, "too few points"
+    figures = f"ρ = {f.spearman:.2f} (p = {f.p_value:.2g}), R² = {f.r2:.2f}, n = {f.n}"
+    return f.spearman > 0 and f.p_value < 0.05, figures

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -10,12 +11,12 @@ import numpy as np
 from imprint import recipe, tasks
 from imprint.datasets import record
 from imprint.kernels.cpu import one_thread
-from imprint.paper.artefact import Artefact, Finding, OnProgress, Results, write_json
+from imprint.paper.artefact import Artefact, Finding, OnProgress, Results, read_json, write_json
 from imprint.paper.setting import Setting, regularisation
-from imprint.paper.studies import SEEDS, TASKS, RoleStudy, role_study, unnormalised
+from imprint.paper.studies import SEEDS, TASKS, role_study, unnormalised
 from imprint.report.sections import Section, Verdict
 from imprint.report.text_table import TextTable
-from imprint.study import Packs
+from imprint.study import Packs, Study
 
 MEMORY, RUNTIME = "memory", "runtime"
 LEAST_SQUARES = {v: unnormalised(f"least_squares(reg={v!r})") for v in (1e-6, 1e-4, 1e-2, 0.05, 0.1, 1.0)}
@@ -63,7 +64,7 @@ def compare_with_head(X: np.ndarray, y: np.ndarray, Q: np.ndarray) -> dict[str, 
 class Regularisation(Artefact):
     """The weight decay of each backbone, and the accuracy with other values."""
 
-    def studies(self, setting: Setting) -> list[RoleStudy]:
+    def studies(self, setting: Setting) -> list[Study]:
         return role_study(setting, "benchmark", LEAST_SQUARES.values())
 
     def show(self, results: Results) -> Section:
@@ -72,7 +73,7 @@ class Regularisation(Artefact):
             means = scores.where(backbone=backbone).medians(list(LEAST_SQUARES.values())).mean(axis=0)
             lines.append((backbone, f"{regularisation(backbone):g}", *(f"{mean:.2f}" for mean in means)))
         cells = TextTable(("backbone", "used", *(f"λ = {v:g}" for v in LEAST_SQUARES)), tuple(lines), 1)
-        return self.make_section(results, [cells], tasks=len(scores.instances) // len(backbones))
+        return self.make_section(results, [cells], {}, tasks=len(scores.instances) // len(backbones))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,14 +85,14 @@ class Runtime(Artefact):
 
     def measure(self, setting: Setting, folder: Path, report: OnProgress) -> None:
         """Fit every generator on every task with every seed: on one thread, nothing shared, nothing normalised."""
-        values, group = Results(folder).earlier(RUNTIME), setting.benchmark
-        points = [(b, d, t) for b in group.backbones for d in group.datasets for t in TASKS]
+        path, group = folder / f"{RUNTIME}.json", setting.benchmark
+        values, points = read_json(path), list(product(group.backbones, group.datasets, TASKS))
         with one_thread():
             for i, point in enumerate(points):
                 key = " / ".join(point)
                 if key not in values:
                     values[key] = self._times(setting, *point)
-                    write_json(folder / f"{RUNTIME}.json", values)
+                    write_json(path, values)
                 report("Runtime", i + 1, len(points))
 
     def show(self, results: Results) -> Section:
@@ -133,4 +134,4 @@ class Statements(Artefact):
         for name, claim in self.claims.items():
             if "untestable" in claim:
                 findings[name] = Finding(Verdict.UNTESTABLE, claim["untestable"])
-        return self.make_section(results, findings=findings)
+        return self.make_section(results, [], findings)

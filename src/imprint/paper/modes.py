@@ -1,6 +1,6 @@
 """Classes of several modes: accuracy over k on "d in 1" label maps and on the ten-class sets."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import ClassVar
@@ -8,18 +8,21 @@ from typing import ClassVar
 import numpy as np
 
 from imprint.core.types import Array
-from imprint.paper.artefact import Artefact, Finding, Findings, NotRunError, Results, listed
+from imprint.paper.artefact import Artefact, Finding, NotRunError, Results, listed
 from imprint.paper.published import D, K, kmeans_over_k
 from imprint.paper.setting import MAX, Setting
-from imprint.paper.studies import SEEDS, RoleStudy, cosine, role_study, unnormalised
+from imprint.paper.studies import SEEDS, cosine, role_study, unnormalised
 from imprint.report.figures import Panel, Series, draw, interval
 from imprint.report.sections import Section
 from imprint.report.text_table import TextTable
+from imprint.study import Study
 
 KMEANS, K_LEAST_SQUARES = cosine("kmeans(k={k})"), unnormalised("k_least_squares(k={k}, reg={reg})")
 PUBLISHED_POOL = "imagenet"  # the data set of the published label maps
+SETS = ("benchmark", "combined")  # roles of the ten-class sets
 SHOWN = (0, 4, 14)  # indices in K
 NAMES = ("mean", "k-means, best k", "least squares", "k-least-squares, best k")
+TRANSFORMERS = ("vit", "swin", "deit", "minilm")  # parts of their names
 Means = Mapping[str, Array]
 """Accuracy by backbone.  # (d, k)"""
 
@@ -29,31 +32,33 @@ def maps(count: int) -> list[str]:
     return [f"d_in_1(d={d}, i={i})" for d in D for i in range(count)]
 
 
-def curve_studies(setting: Setting, method: str) -> list[RoleStudy]:
+def curve_studies(
+    setting: Setting, method: str, roles: Sequence[str] = ("many", "benchmark", "combined")
+) -> list[Study]:
     """A method with `{k}` for all k: on the label maps, and on the whole ten-class sets."""
-    methods = [method.replace("{k}", str(k)) for k in K]
-    sets = [w for role in ("benchmark", "combined") for w in role_study(setting, role, methods, ["all"], SEEDS)]
-    return [*role_study(setting, "many", methods, maps(setting.maps), SEEDS), *sets]
+    methods, studies = [method.replace("{k}", str(k)) for k in K], []
+    for role in roles:
+        studies += role_study(setting, role, methods, maps(setting.maps) if role == "many" else ["all"])
+    return studies
 
 
 def map_curves(results: Results, method: str) -> dict[str, Array]:
     """Accuracy on the label maps by backbone; raises `NotRunError` if some are missing.  # (d, map, k, seed)"""
     setting = results.setting
-    scores = results.scores([w for w in curve_studies(setting, method) if w.role == "many"])
-    chosen = {b: scores.where(backbone=b, dataset=setting.many.datasets[0]) for b in setting.many.backbones}
+    scores = results.scores(curve_studies(setting, method, ["many"]))
     shape = len(D), setting.maps, len(K), len(SEEDS)
+    chosen = {b: scores.where(backbone=b, dataset=setting.many.datasets[0]) for b in setting.many.backbones}
     return {b: s.curve(method, K).reshape(shape) for b, s in chosen.items()}
 
 
 def set_curves(results: Results, method: str) -> dict[tuple[str, str], Array]:
     """Accuracy on the whole ten-class sets, by backbone and data set, as far as they were run.  # (k, seed)"""
     curves: dict[tuple[str, str], Array] = {}
-    for one in curve_studies(results.setting, method):
-        if one.role != "many":
-            with suppress(NotRunError):
-                scores = results.scores([one])
-                at = [(instance.backbone, instance.dataset) for instance in scores.instances]
-                curves |= dict(zip(at, scores.curve(method, K)))
+    for study in curve_studies(results.setting, method, SETS):
+        with suppress(NotRunError):
+            scores = results.scores([study])
+            at = [(instance.backbone, instance.dataset) for instance in scores.instances]
+            curves |= dict(zip(at, scores.curve(method, K)))
     return curves
 
 
@@ -70,46 +75,45 @@ class ModeCurves(Artefact):
     method: str = KMEANS
     needs: ClassVar[str] = "many"
 
-    def studies(self, setting: Setting) -> list[RoleStudy]:
+    def studies(self, setting: Setting) -> list[Study]:
         return curve_studies(setting, self.method)
 
     def show(self, results: Results) -> Section:
-        curves, setting = map_curves(results, self.method), results.setting
-        sets = set_curves(results, self.method)
-        datasets = (*setting.benchmark.datasets, *setting.combined.datasets)
+        curves, sets, setting = map_curves(results, self.method), set_curves(results, self.method), results.setting
         panels = []
         for b, values in curves.items():
             lines = [
                 Series(f"d = {d}", K, *interval(of_d.mean(axis=0)), shade=(d - 1) / (len(D) - 1), marked=[d - 1])
                 for d, of_d in zip(D, values)
             ]
-            on_sets = {d: interval(sets[b, d]) for d in datasets if (b, d) in sets}
+            on_sets = {d: interval(v) for (backbone, d), v in sets.items() if backbone == b}
             lines += [Series(d, K, *bands, dotted=True, marked=[0, 14]) for d, bands in on_sets.items()]
             panels.append(Panel(b, lines))
         svg = draw(panels, "proxies per class, k", "accuracy, %", height=3.6)
         means = {b: curve_means(v) for b, v in curves.items()}
         best = tuple((b, *(str(K[int(np.argmax(row))]) for row in rows)) for b, rows in means.items())
-        cells = [TextTable(("best k for", *(f"d = {d}" for d in D)), best, 1)]
-        cells += self._against_published(means, sets, setting)
-        findings = CHECKS[self.name](means)
-        return self.make_section(results, [self.picture(results, svg), *cells], findings, pool=setting.many.datasets[0])
-
-    def _against_published(
-        self, means: Means, sets: Mapping[tuple[str, str], Array], setting: Setting
-    ) -> list[TextTable]:
-        """Curves of published backbones on published data; published for L2 throughout and `max` only."""
-        if self.method != KMEANS or setting.aggregator != MAX:
-            return []
-        curves = {key: np.median(values, axis=1) for key, values in sets.items()}
-        if setting.many.datasets[0] == PUBLISHED_POOL:
-            curves |= {(b, f"{d}_in_1"): row for b, rows in means.items() for d, row in zip(D, rows)}
-        published = kmeans_over_k()
-        lines = [_value_line(*key, ours, published[key]) for key, ours in curves.items() if key in published]
-        head = ("backbone, data", *(f"{what}, k = {K[i]}" for i in SHOWN for what in ("published", "here")))
-        return [TextTable((*head, "largest difference"), tuple(lines), 1)] if lines else []
+        tables = [TextTable(("best k for", *(f"d = {d}" for d in D)), best, 1)]
+        if self.method == KMEANS and setting.aggregator == MAX:  # the only published curves
+            tables += _against_published(means, sets, setting.many.datasets[0])
+        findings = {}
+        for claim, test in TESTS[self.name].items():
+            findings[claim] = Finding(*test(means), test(published()) if self.method == KMEANS else None)
+        return self.make_section(results, [svg, *tables], findings, pool=setting.many.datasets[0])
 
 
-def _value_line(backbone: str, dataset: str, ours: Array, theirs: Sequence[float]) -> tuple[str, ...]:
+def _against_published(means: Means, sets: Mapping[tuple[str, str], Array], pool: str) -> list[TextTable]:
+    """The curves of published backbones on published data, next to the published values."""
+    curves = {key: np.median(values, axis=1) for key, values in sets.items()}
+    if pool == PUBLISHED_POOL:
+        curves |= {(b, f"{d}_in_1"): row for b, rows in means.items() for d, row in zip(D, rows)}
+    published = kmeans_over_k()
+    lines = [value_line(*key, ours, published[key]) for key, ours in curves.items() if key in published]
+    head = ("backbone, data", *(f"{what}, k = {K[i]}" for i in SHOWN for what in ("published", "here")))
+    return [TextTable((*head, "largest difference"), tuple(lines), 1)] if lines else []
+
+
+def value_line(backbone: str, dataset: str, ours: Array, theirs: Sequence[float]) -> tuple[str, ...]:
+    """A row of the table: some values of both curves, and their largest difference."""
     values = (f"{row[i]:.2f}" for i in SHOWN for row in (theirs, ours))
     gaps = ours - np.array(theirs)
     at = int(np.abs(gaps).argmax())
@@ -122,7 +126,7 @@ class BestK(Artefact):
 
     needs: ClassVar[str] = "many"
 
-    def studies(self, setting: Setting) -> list[RoleStudy]:
+    def studies(self, setting: Setting) -> list[Study]:
         return [*curve_studies(setting, KMEANS), *curve_studies(setting, K_LEAST_SQUARES)]
 
     def show(self, results: Results) -> Section:
@@ -130,7 +134,7 @@ class BestK(Artefact):
         lines = {b: dict(zip(NAMES, (*_one_and_best(kmeans[b]), *_one_and_best(least_squares[b])))) for b in kmeans}
         panels = [Panel(b, [Series(n, D, *interval(v)) for n, v in of_b.items()]) for b, of_b in lines.items()]
         svg = draw(panels, "classes per label, d", "accuracy, %")
-        return self.make_section(results, [self.picture(results, svg)], _check_best_k(lines))
+        return self.make_section(results, [svg], _check_best_k(lines))
 
 
 def _one_and_best(values: Array) -> tuple[Array, Array]:
@@ -140,11 +144,11 @@ def _one_and_best(values: Array) -> tuple[Array, Array]:
     return means[:, 0], means[np.arange(len(D)), best]
 
 
-def _check_best_k(lines: Mapping[str, Mapping[str, Array]]) -> Findings:
+def _check_best_k(lines: Mapping[str, Mapping[str, Array]]) -> dict[str, Finding]:
     mean, kmeans, one, many = NAMES
     last = {b: {n: float(v[-1].mean()) for n, v in of_b.items()} for b, of_b in lines.items()}
     several = all(v[kmeans] > v[mean] and v[many] > v[one] for v in last.values())
-    wins = {b: [int(d) for d, x, y in zip(D, v[kmeans], v[many]) if x.mean() >= y.mean()] for b, v in lines.items()}
+    wins = {b: [d for d, x, y in zip(D, v[kmeans], v[many]) if x.mean() >= y.mean()] for b, v in lines.items()}
     figures = "; ".join(f"{b}: {listed(of_b, '.1f')}" for b, of_b in last.items())
     at = "; ".join(f"{b}: d = {', '.join(map(str, w)) or 'none'}" for b, w in wins.items())
     return {
@@ -162,7 +166,7 @@ def peaks(values: Array) -> list[int]:
 def published() -> dict[str, Array]:
     """The published curves, L2 throughout.  # (d, k)"""
     table = kmeans_over_k()
-    return {b: np.array([table[b, f"{d}_in_1"] for d in D]) for b in dict.fromkeys(b for b, _ in table)}
+    return {b: np.array([table[b, f"{d}_in_1"] for d in D]) for b, _ in table}
 
 
 def _peaks(means: Means) -> tuple[bool, str]:
@@ -172,37 +176,40 @@ def _peaks(means: Means) -> tuple[bool, str]:
     return all(len(d) == len(D) for d in at_peak.values()), f"peaks at {'; '.join(shown)}"
 
 
-def _check_l2(means: Means) -> Findings:
-    def best_at_d(means: Means) -> tuple[bool, str]:
-        hits = [K[int(np.argmax(row))] == d for v in means.values() for d, row in zip(D, v)]
-        return all(hits), f"{sum(hits)} of {len(hits)}"
-
-    def several(means: Means) -> tuple[bool, str]:
-        holds = all(row[d - 1] > row[0] for v in means.values() for d, row in zip(D[1:], v[1:]))
-        return holds, "at d = 10: " + listed({b: v[9][9] - v[9][0] for b, v in means.items()}, "+.2f")
-
-    tests = {"peaks": _peaks, "best": best_at_d, "several": several}
-    return {name: Finding(*test(means), published=test(published())) for name, test in tests.items()}
+def _best_at_d(means: Means) -> tuple[bool, str]:
+    hits = [K[int(np.argmax(row))] == d for v in means.values() for d, row in zip(D, v)]
+    return all(hits), f"{sum(hits)} of {len(hits)}"
 
 
-def _check_pre_none(means: Means) -> Findings:
+def _several_beat_one(means: Means) -> tuple[bool, str]:
+    holds = all(row[d - 1] > row[0] for v in means.values() for d, row in zip(D[1:], v[1:]))
+    return holds, "at d = 10: " + listed({b: v[9][9] - v[9][0] for b, v in means.items()}, "+.2f")
+
+
+def _transformers_dip(means: Means) -> tuple[bool, str]:
     dips = {b: max(row[0] - row[: d - 1].min() for d, row in zip(D[2:], v[2:])) for b, v in means.items()}
     as_expected = all((dips[b] > 0.5) == _is_transformer(b) for b in means)
-    figures = f"largest dip below k = 1, points: {listed(dips)}"
-    return {"peaks": Finding(*_peaks(means)), "dips": Finding(as_expected, figures)}
+    return as_expected, f"largest dip below k = 1, points: {listed(dips)}"
 
 
-def _check_k_least_squares(means: Means) -> Findings:
+def _declines(means: Means) -> tuple[bool, str]:
     falls = {b: float(np.mean([row[d - 1] - row[-1] for d, row in zip(D, v)])) for b, v in means.items()}
+    return all(v > 0 for v in falls.values()), f"from k = d to k = 15 on average, points lost: {listed(falls)}"
+
+
+def _transformers_need_one(means: Means) -> tuple[bool, str]:
     one = {b: sum(int(np.argmax(row)) == 0 for row in v) for b, v in means.items()}
-    lost = f"from k = d to k = 15 on average, points lost: {listed(falls)}"
-    best = f"{_peaks(means)[1]}; k = 1 is best for " + ", ".join(f"{b} {n} of 10 d" for b, n in one.items())
     as_expected = all(one[b] > 5 if _is_transformer(b) else len(peaks(v)) >= 8 for b, v in means.items())
-    return {"declines": Finding(all(v > 0 for v in falls.values()), lost), "peaks": Finding(as_expected, best)}
+    return as_expected, f"{_peaks(means)[1]}; k = 1 is best for {', '.join(f'{b} {n} of 10 d' for b, n in one.items())}"
 
 
 def _is_transformer(backbone: str) -> bool:
-    return any(word in backbone for word in ("vit", "swin", "deit", "minilm"))
+    return any(word in backbone for word in TRANSFORMERS)
 
 
-CHECKS = {"modes_l2": _check_l2, "modes_pre_none": _check_pre_none, "modes_k_least_squares": _check_k_least_squares}
+TESTS: dict[str, dict[str, Callable[[Means], tuple[bool, str]]]] = {
+    "modes_l2": {"peaks": _peaks, "best": _best_at_d, "several": _several_beat_one},
+    "modes_pre_none": {"peaks": _peaks, "dips": _transformers_dip},
+    "modes_k_least_squares": {"declines": _declines, "peaks": _transformers_need_one},
+}
+"""The tests of the claims about each artefact."""

@@ -8,7 +8,7 @@ from pathlib import Path
 from imprint.core import __version__
 from imprint.core.files.atomic import write_outputs
 from imprint.paper import ARTEFACTS
-from imprint.paper.artefact import Results, spent
+from imprint.paper.artefact import Results, elapsed
 from imprint.paper.setting import MAPS, MAX, ROLES, Setting
 from imprint.report.paper_page import as_html, markdown_pages
 from imprint.report.sections import Picture, Run, Section, sections_by_artefact
@@ -68,7 +68,7 @@ def _read(folder: Path, name: str, setting: Setting) -> Run:
         brief=f"{_backbones(setting)}, {setting.smallest:,} rows per class or more",
         experiments=sum(counts),
         cpu_seconds=sum(costs),
-        elapsed=spent(folder),
+        elapsed=elapsed(folder),
         published_backbones=setting.published,
         options=options,
         versions=", ".join([f"imprint {__version__}", *(f"{name} {v}" for name, v in libraries.items())]),

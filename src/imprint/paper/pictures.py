@@ -5,7 +5,7 @@ import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from imprint.core.files.atomic import atomic_write, home
 from imprint.core.types import Array
 from imprint.datasets.numpy_files import load_pack
 from imprint.normalisers.l2 import L2
-from imprint.paper.artefact import Artefact, OnProgress, Results, write_json
+from imprint.paper.artefact import Artefact, OnProgress, Results, read_json, write_json
 from imprint.paper.setting import COMBINED, Setting
 from imprint.report.figures import COLOURS, GRID, INK, PALE, Cloud, canvas, scatter
 from imprint.report.sections import Picture, Section
@@ -29,7 +29,7 @@ class LabelMaps(Artefact):
     """The classes that share a label, for three values of d."""
 
     def show(self, results: Results) -> Section:
-        return self.make_section(results, [self.picture(results, _draw_maps(), pool=POOL, labels=LABELS)])
+        return self.make_section(results, [_draw_maps()], {}, pool=POOL, labels=LABELS)
 
 
 def _draw_maps() -> bytes:
@@ -88,15 +88,15 @@ class CombiDigitsFigure(Artefact):
             write_json(folder / f"{NAME}.json", points)
 
     def show(self, results: Results) -> Section:
-        parts = []
+        parts: list[Any] = []
         if (results.folder / FILE).is_file():
-            svg = _draw_samples(np.load(results.folder / FILE))
-            parts.append(self.picture(results, svg, digit=DIGIT, sources=", ".join(SOURCES)))
-        if points := results.earlier(NAME):
+            parts.append(_draw_samples(np.load(results.folder / FILE)))
+        if points := read_json(results.folder / f"{NAME}.json"):
             clouds = [Cloud(b, {(s, False): (x, y) for s, (x, y) in of_b.items()}) for b, of_b in points.items()]
             svg = scatter(clouds, "first component", "second component", log_x=False, side=2.9, size=14)
             parts.append(Picture(f"{self.name}_embeddings", svg, EMBEDDINGS))
-        return self.make_section(results, parts, lacking="" if parts else LACKING)
+        words = {"digit": DIGIT, "sources": ", ".join(SOURCES), "lacking": "" if parts else LACKING}
+        return self.make_section(results, parts, {}, **words)
 
 
 def _picture_packs(setting: Setting) -> Iterator[Path]:

@@ -1,154 +1,116 @@
 """A published architecture with other weights, value by value."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any
 
 import numpy as np
 
 from imprint.core.types import Array
-from imprint.paper.artefact import Finding, Findings, NotRunError, Results, Scores
-from imprint.paper.collapse import MeasuresCollapse, set_values
+from imprint.paper.artefact import Artefact, Finding, NotRunError, Results
+from imprint.paper.collapse import measure_collapse, set_values
 from imprint.paper.modes import KMEANS
 from imprint.paper.published import KMEDOIDS_3, NC1_OF_SETS, K, kmeans_over_k
 from imprint.paper.setting import Setting
-from imprint.paper.studies import SEEDS, RoleStudy, cosine, role_study
+from imprint.paper.studies import cosine, role_study
 from imprint.report.figures import Panel, Series, draw, interval
 from imprint.report.sections import Claim, Picture, Section
 from imprint.report.text_table import TextTable
+from imprint.study import Study
 
 OTHER_WEIGHTS = {"resnet50_keras": "resnet50"}
 """Backbones with a published architecture, and the published backbone."""
 KMEDOIDS = cosine("kmedoids(k=3, method='alternate')")
+SINGLE = ("NC1 by the published computation", "points gained by k = 5 over k = 1", "k-medoids, k = 3 (alternate)")
+NC1, GAIN = len(K), len(K) + 1
+"""Indices in the values of a data set: accuracies over `K`, then the `SINGLE` values."""
+COLUMNS = ("published", "here (other weights)", "difference")
+ByDataset = Mapping[str, Array]
 
 
-class DatasetValues(NamedTuple):
-    """The values of one backbone on one data set."""
-
-    curve: Array  # accuracy of k-means over K
-    nc1: float
-    kmedoids: float | None
-
-    @property
-    def gain(self) -> float:
-        """Points gained by five proxies over one."""
-        return float(self.curve[4] - self.curve[0])
+def joined(curve: Array, nc1: float, kmedoids: float) -> Array:
+    """The values of a data set in one array; NaN if there is none."""
+    return np.append(curve, [nc1, curve[4] - curve[0], kmedoids])
 
 
-class DatasetPair(NamedTuple):
-    """The published values on one data set, and those measured here."""
-
-    published: DatasetValues
-    here: DatasetValues
-    seeds: Array  # (k, seeds), the curve measured here
-
-
-Pairs = Mapping[str, DatasetPair]
-"""By data set."""
-
-
-def published_values(backbone: str, dataset: str) -> DatasetValues:
+def published_values(backbone: str, dataset: str) -> Array:
     """The published values of a backbone on a data set."""
-    curve = np.array(kmeans_over_k()[backbone, dataset])
-    return DatasetValues(curve, NC1_OF_SETS[backbone][dataset], KMEDOIDS_3.get(backbone, {}).get(dataset))
+    curve, kmedoids = np.array(kmeans_over_k()[backbone, dataset]), KMEDOIDS_3.get(backbone, {})
+    return joined(curve, NC1_OF_SETS[backbone][dataset], kmedoids.get(dataset, np.nan))
 
 
 @dataclass(frozen=True, kw_only=True)
-class SameArchitecture(MeasuresCollapse):
+class SameArchitecture(Artefact):
     """Curves over k, NC1, gain and single results of a backbone next to those of the published one."""
+
+    measure = measure_collapse
 
     def can_run(self, setting: Setting) -> bool:
         return super().can_run(setting) and bool(_alike(setting))
 
-    def studies(self, setting: Setting) -> list[RoleStudy]:
+    def studies(self, setting: Setting) -> list[Study]:
         methods = [*(KMEANS.replace("{k}", str(k)) for k in K), KMEDOIDS]
-        return role_study(setting, "benchmark", methods, ["all"], SEEDS)
+        return role_study(setting, "benchmark", methods, ["all"])
 
     def missing(self, setting: Setting) -> str:
         return super().missing(setting) if _alike(setting) else "No pack is of a published architecture."
 
     def show(self, results: Results) -> Section:
-        alike, scores, nc1 = _alike(results.setting), self.scores(results), set_values(results, "published")
-        parts: list[TextTable | Picture] = []
+        scores, nc1, alike = self.scores(results), set_values(results, "published"), _alike(results.setting)
+        parts: list[Any] = []
         claims: list[Claim] = []
-        for b in alike:
-            pairs, published = _pairs(b, scores.where(backbone=b), nc1), OTHER_WEIGHTS[b]
-            picture = self.picture(results, _drawing(b, pairs), backbone=b, published=published)
-            parts += [replace(picture, name=f"{self.name}_{b}"), _curves(pairs), _values(pairs)]
-            claims += self.judge_claims(check(b, pairs), backbone=published)
-        weights = ", ".join(f"{b} is {OTHER_WEIGHTS[b]} with other weights" for b in alike)
-        return replace(self.make_section(results, parts, weights=weights), claims=tuple(claims))
+        for b, other in alike.items():
+            one, panels, published, here = scores.where(backbone=b), [], {}, {}
+            for (_, d, _), curve, kmedoids in zip(one.instances, one.curve(KMEANS, K), one.of(KMEDOIDS)):
+                if (other, d) in kmeans_over_k() and (b, d) in nc1:
+                    published[d] = published_values(other, d)
+                    here[d] = joined(np.median(curve, axis=1), nc1[b, d], float(np.median(kmedoids)))
+                    theirs = Series(f"published: {other}", K, published[d][: len(K)])
+                    panels.append(Panel(d, [theirs, Series(f"here: {b}", K, *interval(curve))]))
+            if not here:
+                raise NotRunError(f"No data set of {b} has published values.")
+            svg, caption = draw(panels, "proxies per class, k", "accuracy, %"), {"backbone": b, "published": other}
+            parts += [Picture(f"{self.name}_{b}", svg, self.caption.format(**caption)), *_tables(published, here)]
+            claims += self.judge_claims(check(other, published, here), backbone=other)
+        weights = ", ".join(f"{b} is {other} with other weights" for b, other in alike.items())
+        return replace(self.make_section(results, parts, {}, weights=weights), claims=tuple(claims))
 
 
-def _alike(setting: Setting) -> tuple[str, ...]:
-    return tuple(b for b in setting.benchmark.backbones if b in OTHER_WEIGHTS)
+def _alike(setting: Setting) -> dict[str, str]:
+    return {b: OTHER_WEIGHTS[b] for b in setting.benchmark.backbones if b in OTHER_WEIGHTS}
 
 
-def _pairs(backbone: str, scores: Scores, nc1: Mapping[tuple[str, str], float]) -> dict[str, DatasetPair]:
-    """The data sets with published values and a measured NC1."""
-    pairs = {}
-    for at, curve, kmedoids in zip(scores.instances, scores.curve(KMEANS, K), scores.of(KMEDOIDS)):
-        if (OTHER_WEIGHTS[backbone], at.dataset) in kmeans_over_k() and (backbone, at.dataset) in nc1:
-            here = DatasetValues(np.median(curve, axis=1), nc1[backbone, at.dataset], float(np.median(kmedoids)))
-            pairs[at.dataset] = DatasetPair(published_values(OTHER_WEIGHTS[backbone], at.dataset), here, curve)
-    if not pairs:
-        raise NotRunError(f"No data set of {backbone} has published values.")
-    return pairs
+def _tables(published: ByDataset, here: ByDataset) -> list[TextTable]:
+    """The curves, and the single values that were published."""
+
+    def cells(dataset: str, i: int) -> tuple[str, ...]:
+        theirs, ours = published[dataset][i], here[dataset][i]
+        return f"{theirs:.2f}", f"{ours:.2f}", f"{ours - theirs:+.2f}"
+
+    curves = ((str(k), *(cell for d in here for cell in cells(d, i))) for i, k in enumerate(K))
+    known = [(i, d) for i in range(len(K), len(K) + len(SINGLE)) for d in here if not np.isnan(published[d][i])]
+    single = ((f"{SINGLE[i - len(K)]}, {d}", *cells(d, i)) for i, d in known)
+    head = ("k", *(f"{d}, {column}" for d in here for column in COLUMNS))
+    return [TextTable(head, tuple(curves), 1), TextTable(("", *COLUMNS), tuple(single), 1)]
 
 
-def _drawing(backbone: str, pairs: Pairs) -> bytes:
-    panels = []
-    for dataset, pair in pairs.items():
-        published = Series(f"published: {OTHER_WEIGHTS[backbone]}", K, pair.published.curve)
-        panels.append(Panel(dataset, [published, Series(f"here: {backbone}", K, *interval(pair.seeds))]))
-    return draw(panels, "proxies per class, k", "accuracy, %")
+def check(backbone: str, published: ByDataset, here: ByDataset) -> dict[str, Finding]:
+    """Test whether values are close to those of a published backbone, and data sets in the same order."""
 
-
-def _differences(published: float, here: float) -> tuple[str, str, str]:
-    return f"{published:.2f}", f"{here:.2f}", f"{here - published:+.2f}"
-
-
-def _curves(pairs: Pairs) -> TextTable:
-    columns = [[_differences(*both) for both in zip(p.published.curve, p.here.curve)] for p in pairs.values()]
-    lines = ((str(k), *(text for column in columns for text in column[i])) for i, k in enumerate(K))
-    head = (f"{d}, {what}" for d in pairs for what in ("published", "here (other weights)", "difference"))
-    return TextTable(("k", *head), tuple(lines), 1)
-
-
-def _values(pairs: Pairs) -> TextTable:
-    labels = {
-        "nc1": "NC1 by the published computation",
-        "gain": "points gained by k = 5 over k = 1",
-        "kmedoids": "k-medoids, k = 3 (alternate)",
-    }
-    lines = [
-        (f"{label}, {dataset}", *_differences(getattr(pair.published, name), getattr(pair.here, name)))
-        for name, label in labels.items()
-        for dataset, pair in pairs.items()
-        if getattr(pair.published, name) is not None
-    ]
-    return TextTable(("", "published", "here (other weights)", "difference"), tuple(lines), 1)
-
-
-def check(backbone: str, pairs: Pairs) -> Findings:
-    """Test whether values are close to the published ones, and data sets in the same order."""
-
-    def distance(dataset: str, curve: Array) -> float:
+    def distance(dataset: str, values: Array) -> float:
         """The mean distance of a curve over k from the published one, in points."""
-        return float(np.abs(curve - pairs[dataset].published.curve).mean())
+        return float(np.abs(values - published[dataset])[: len(K)].mean())
 
-    def same_order(value: Callable[[DatasetValues], float]) -> Finding:
-        published = {d: value(pair.published) for d, pair in pairs.items()}
-        here = {d: value(pair.here) for d, pair in pairs.items()}
-        shown = ", ".join(f"{d} {here[d]:.2f} (published {published[d]:.2f})" for d in pairs)
-        return Finding(sorted(pairs, key=lambda d: -published[d]) == sorted(pairs, key=lambda d: -here[d]), shown)
+    def same_order(i: int) -> Finding:
+        shown = ", ".join(f"{d} {v[i]:.2f} (published {published[d][i]:.2f})" for d, v in here.items())
+        return Finding(sorted(here, key=lambda d: -here[d][i]) == sorted(here, key=lambda d: -published[d][i]), shown)
 
-    others = [b for b in NC1_OF_SETS if b != OTHER_WEIGHTS[backbone]]
-    ours = {d: distance(d, pair.here.curve) for d, pair in pairs.items()}
-    nearest = {d: min(distance(d, published_values(b, d).curve) for b in others) for d in pairs}
-    distances = ", ".join(f"{d} {ours[d]:.2f} against {nearest[d]:.2f}" for d in pairs)
+    others = [b for b in NC1_OF_SETS if b != backbone]
+    distances = {d: distance(d, values) for d, values in here.items()}
+    nearest = {d: min(distance(d, published_values(b, d)) for b in others) for d in here}
+    shown = ", ".join(f"{d} {distances[d]:.2f} against {nearest[d]:.2f}" for d in here)
     return {
-        "nearest": Finding(all(ours[d] < nearest[d] for d in pairs), f"mean distance in points: {distances}"),
-        "nc1": same_order(lambda values: values.nc1),
-        "gain": same_order(lambda values: values.gain),
+        "nearest": Finding(all(distances[d] < nearest[d] for d in here), f"mean distance in points: {shown}"),
+        "nc1": same_order(NC1),
+        "gain": same_order(GAIN),
     }

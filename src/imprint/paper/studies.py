@@ -1,9 +1,8 @@
-"""The studies behind the artefacts of the paper, and how those of several artefacts are merged."""
+"""The studies behind the artefacts of the paper, and the batches in which they are run."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import cache
-from typing import NamedTuple
 
 from imprint.paper.setting import MAX, Setting, regularisation
 from imprint.study import Study
@@ -11,15 +10,8 @@ from imprint.study.grid import method_from_text
 
 SEEDS = (17121997, 123987, 12412312)
 SHOT_SEEDS = (14057, 994348, 23092007, 123456, 98765)
-PIECE = 20  # tasks
+BATCH = 20  # maximum number of tasks in a batch
 TASKS = ("all", "even", "odd", "short")
-
-
-class RoleStudy(NamedTuple):
-    """A study on the packs of one role, whose results have their own store."""
-
-    role: str
-    study: Study
 
 
 def role_study(
@@ -29,8 +21,8 @@ def role_study(
     tasks: Sequence[str] = TASKS,
     seeds: Sequence[int] = SEEDS,
     shots: Sequence[int] = (),
-) -> list[RoleStudy]:
-    """The study of some methods on the packs of one role; none if there are no such packs.
+) -> list[Study]:
+    """The study of some methods on the packs of one role, after which it is named; none if there are no such packs.
 
     In a method, `{reg}` stands for the weight decay of the backbone, and `max` for the aggregator of the setting.
     """
@@ -48,7 +40,7 @@ def role_study(
         shots=tuple(shots),
         recipes=tuple(dict.fromkeys(texts)),
     )
-    return [RoleStudy(role, study)]
+    return [study]
 
 
 @cache
@@ -72,21 +64,28 @@ def with_aggregator(method: str, aggregator: str) -> str:
     return " / ".join([*parts, aggregator if last == MAX else last])
 
 
-def merged(studies: Iterable[RoleStudy]) -> list[RoleStudy]:
-    """The same experiments in fewer studies, so that their common work is computed once."""
-    methods: dict[RoleStudy, list[str]] = {}  # by the study without its methods
-    for role, study in studies:
-        methods.setdefault(RoleStudy(role, replace(study, recipes=("qi2018",))), []).extend(study.recipes)
-    return [RoleStudy(role, replace(study, recipes=tuple(dict.fromkeys(m)))) for (role, study), m in methods.items()]
+def batches(studies: Iterable[Study]) -> list[list[Study]]:
+    """The experiments of some studies, each named once, in batches that are run one after the other.
 
-
-def in_pieces(studies: Iterable[RoleStudy]) -> list[RoleStudy]:
-    """The same experiments with a few tasks at a time, so that a killed run loses little and uses little memory."""
-    return [
-        RoleStudy(role, replace(study, tasks=study.tasks[i : i + PIECE]))
-        for role, study in studies
-        for i in range(0, len(study.tasks), PIECE)
-    ]
+    Studies that differ only in their methods are merged, so that their common work is computed once. A batch has few
+    tasks, so that a killed run loses little and uses little memory. Its studies have the same packs and seeds, so that
+    they share proxies and distances.
+    """
+    methods: dict[Study, list[str]] = {}  # by the study without its methods
+    for study in studies:
+        methods.setdefault(replace(study, recipes=("qi2018",)), []).extend(study.recipes)
+    batches: list[list[Study]] = []
+    batch: list[Study] = []
+    for study, texts in methods.items():
+        for i in range(0, len(study.tasks), BATCH):
+            part = replace(study, recipes=tuple(dict.fromkeys(texts)), tasks=study.tasks[i : i + BATCH])
+            fits = sum(len(s.tasks) for s in (*batch, part)) <= BATCH
+            if not fits or any((s.name, s.seeds, s.shots) != (part.name, part.seeds, part.shots) for s in batch[:1]):
+                batch = []
+            if not batch:
+                batches.append(batch)
+            batch.append(part)
+    return batches
 
 
 NORMS = tuple(

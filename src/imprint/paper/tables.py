@@ -5,13 +5,14 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import combinations
 
-from imprint.paper.artefact import Artefact, Finding, Findings, NotRunError, Results, Scores
+from imprint.paper.artefact import Artefact, Finding, NotRunError, Results, Scores
 from imprint.paper.setting import MAX, Setting
-from imprint.paper.studies import RoleStudy, role_study, with_aggregator
+from imprint.paper.studies import role_study, with_aggregator
 from imprint.report.critical_difference import critical_difference, ranks_by_row
 from imprint.report.sections import Section, Verdict, verdict
 from imprint.report.text_table import TextTable
 from imprint.stats import Comparison
+from imprint.study import Study
 
 COMPONENTS = "pre / generator / post / inf / aggregator"
 
@@ -119,12 +120,12 @@ class Table(Artefact):
     repeated_rows: tuple[TableRow, ...]
     """The rows with another aggregator; with fewer methods if the table searches over the number of proxies."""
 
-    def check(self, result: TableResult) -> Findings:
+    def check(self, result: TableResult) -> dict[str, Finding]:
         """Test the claims of the table."""
         tests = {name: dict(claim["test"]) for name, claim in self.claims.items()}
         return {name: getattr(result, test.pop("name"))(**test) for name, test in tests.items()}
 
-    def studies(self, setting: Setting) -> list[RoleStudy]:
+    def studies(self, setting: Setting) -> list[Study]:
         return role_study(setting, "benchmark", dict.fromkeys(m for row in self.rows_for(setting) for m in row.methods))
 
     def rows_for(self, setting: Setting) -> tuple[TableRow, ...]:
@@ -137,8 +138,7 @@ class Table(Artefact):
         diagram = critical_difference(result.comparison), ranks_by_row(result.comparison)
         cells = self._cells(result, results) if results.aggregator == MAX else self._against_max(result, results)
         words = {"instances": len(scores.instances), "seeds": scores.values.shape[2]}
-        parts = (cells, self.picture(results, *diagram, **words))
-        return self.make_section(results, parts, self.check(result), **words)
+        return self.make_section(results, [cells, diagram], self.check(result), **words)
 
     def _cells(self, result: TableResult, results: Results) -> TextTable:
         """The rows next to the published values."""

@@ -9,7 +9,7 @@ from imprint.paper import ARTEFACTS, same_architecture
 from imprint.paper.artefact import Results, Scores
 from imprint.paper.page import read_runs, sections
 from imprint.paper.published import kmeans_over_k
-from imprint.paper.run import planned_studies, run
+from imprint.paper.run import planned_batches, run
 from imprint.paper.setting import MAX, Setting, discover
 from imprint.paper.studies import SEEDS, method_text, with_aggregator
 from imprint.paper.tables import find
@@ -50,7 +50,9 @@ def test_only_what_can_be_asked_again_is(folder):
     assert [one.aggregator for one in setting.by_aggregator] == [MAX, "kernel"]
 
     def deciding(name, setting):
-        return {type(m.aggregator).__name__ for _, study in planned_studies(name, setting) for m in study.methods}
+        return {
+            type(m.aggregator).__name__ for batch in planned_batches(name, setting) for s in batch for m in s.methods
+        }
 
     assert deciding("paper/norms_20", setting) == {"Max", "Kernel"}
     assert deciding("paper/norms_20", discover(folder)) == {"Max"}
@@ -110,8 +112,8 @@ def test_a_role_has_the_backbones_with_all_of_its_data_sets(tmp_path):
 
 
 def test_the_table_of_kernel_is_made_where_it_is_asked_for(folder, tmp_path):
-    assert not planned_studies("paper/kernel", discover(folder))
-    assert not planned_studies("paper/kernel", discover(folder, beside="nearest(m=1)"))
+    assert not planned_batches("paper/kernel", discover(folder))
+    assert not planned_batches("paper/kernel", discover(folder, beside="nearest(m=1)"))
     run("paper/kernel", discover(folder, beside="kernel"), tmp_path, workers=1)
     (section,) = sections(tmp_path, ["kernel"])
     assert len(section.claims) == 5
@@ -178,7 +180,7 @@ def test_other_architectures_have_no_such_section(folder):
     artefact = ARTEFACTS["same_architecture"]
     assert artefact.can_run(discover(folder))
     assert not artefact.can_run(discover(folder, ["one"]))
-    assert not planned_studies("paper/same_architecture", discover(folder, ["one"]))
+    assert not planned_batches("paper/same_architecture", discover(folder, ["one"]))
 
 
 def test_a_published_architecture_on_other_data_has_nothing_to_compare(tmp_path):
@@ -188,26 +190,23 @@ def test_a_published_architecture_on_other_data_has_nothing_to_compare(tmp_path)
     assert not section.parts
 
 
-def pairs(shift, nc1):
-    by_dataset = {}
-    for dataset in ("mnist", "cifar10"):
-        published = same_architecture.published_values("resnet50", dataset)
-        here = published._replace(curve=published.curve + shift, nc1=nc1[dataset])
-        by_dataset[dataset] = same_architecture.DatasetPair(published, here, np.zeros((15, 3)))
-    return by_dataset
+def values(shift, nc1):
+    """The published values of two data sets, and the same moved by some points, with another NC1."""
+    published = {d: same_architecture.published_values("resnet50", d) for d in ("mnist", "cifar10")}
+    return published, {d: same_architecture.joined(v[:15] + shift, nc1[d], 50.0) for d, v in published.items()}
 
 
 def test_claims_about_other_weights_can_fail():
-    near = same_architecture.check("resnet50_keras", pairs(0.5, {"mnist": 5, "cifar10": 1}))
+    near = same_architecture.check("resnet50", *values(0.5, {"mnist": 5, "cifar10": 1}))
     assert [finding.holds for finding in near.values()] == [True] * 3
-    far = same_architecture.check("resnet50_keras", pairs(9.0, {"mnist": 1, "cifar10": 5}))
+    far = same_architecture.check("resnet50", *values(9.0, {"mnist": 1, "cifar10": 5}))
     assert [finding.holds for finding in far.values()] == [False, False, True]
     assert "mnist 0.50 against" in near["nearest"].figures
 
 
 def test_results_of_two_aggregators_stay_apart(asked):
     work = ARTEFACTS["norm_pre_inf"].studies(Results(asked, "kernel").setting)
-    assert all("/ kernel(" in text for text in work[0].study.recipes)
+    assert all("/ kernel(" in text for text in work[0].recipes)
     ours, theirs = (ARTEFACTS["norm_pre_inf"].scores(Results(asked, a)) for a in ("kernel", "max"))
     method = "none / mean / l2 / none / max"
     assert not np.array_equal(ours.of(method), theirs.of(method))

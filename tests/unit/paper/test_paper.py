@@ -10,12 +10,12 @@ import pytest
 
 from imprint.core.errors import FileError, ParameterError
 from imprint.paper import ARTEFACTS, chosen, listing
-from imprint.paper.artefact import Finding, Results, Scores, spent
+from imprint.paper.artefact import Finding, Results, Scores, elapsed
 from imprint.paper.modes import peaks, published
 from imprint.paper.page import read_runs, sections, write_page
-from imprint.paper.run import planned_studies, run
+from imprint.paper.run import planned_batches, run
 from imprint.paper.setting import Setting, discover
-from imprint.paper.studies import in_pieces, merged, role_study
+from imprint.paper.studies import batches, role_study
 from imprint.paper.tables import TableRow, find
 from imprint.report.sections import Verdict
 from imprint.report.text_table import TextTable
@@ -81,17 +81,17 @@ def test_every_artefact_is_listed_once_in_the_order_of_the_paper():
 def test_all_names_every_cell_of_every_artefact_once(folder, beside):
     setting = discover(folder, beside=beside)
 
-    def cells(ws):
-        found = set()
-        for role, study in ws:
-            found |= set(product([role], study.instances, map(str, study.methods), study.seeds))
-        return found
+    def cells(studies):
+        every = (product([s.name], s.instances, map(str, s.methods), s.seeds) for s in studies)
+        return set().union(*every)
 
     whole = [w for s in setting.by_aggregator for a in ARTEFACTS.values() if a.can_run(s) for w in a.studies(s)]
-    assert cells(planned_studies("paper/all", setting)) == cells(whole)
-    twice = merged([*whole, *whole])
-    assert len(in_pieces(twice)) == len(planned_studies("paper/all", setting))
-    assert all(len(w.study.tasks) <= 20 for w in in_pieces(twice))
+    planned = planned_batches("paper/all", setting)
+    assert cells(study for batch in planned for study in batch) == cells(whole)
+    assert batches([*whole, *whole]) == planned
+    for batch in planned:
+        assert sum(len(study.tasks) for study in batch) <= 20
+        assert len({(study.name, study.seeds, study.shots) for study in batch}) == 1
 
 
 def test_weight_decay_follows_the_backbone(folder):
@@ -99,9 +99,9 @@ def test_weight_decay_follows_the_backbone(folder):
         {**discover(folder).to_json(), "benchmark": {"backbones": ["resnet18", "vit_b_16"], "datasets": ["mnist"]}}
     )
     (one,) = role_study(setting, "benchmark", ["none / least_squares(reg={reg}) / none / none / max"])
-    assert [str(m.generator) for m in one.study.methods] == ["least_squares(reg=0.0001)", "least_squares(reg=0.1)"]
+    assert [str(m.generator) for m in one.methods] == ["least_squares(reg=0.0001)", "least_squares(reg=0.1)"]
     instances = (Instance("resnet18", "mnist", "all"), Instance("vit_b_16", "mnist", "all"))
-    scores = Scores(instances, tuple(map(str, one.study.methods)), np.array([[[1.0], [2.0]], [[3.0], [4.0]]]))
+    scores = Scores(instances, tuple(map(str, one.methods)), np.array([[[1.0], [2.0]], [[3.0], [4.0]]]))
     assert scores.of("none / least_squares(reg={reg}) / none / none / max")[:, 0].tolist() == [1.0, 4.0]
 
 
@@ -160,8 +160,9 @@ def test_missing_packs_are_named(folder, tmp_path):
 
 def test_what_packs_cannot_serve_is_not_computed(folder, tmp_path):
     setting = discover(folder, ["two"])
-    assert not planned_studies("paper/modes_l2", setting)
-    methods = {str(m.generator) for _, study in planned_studies("paper/all", setting) for m in study.methods}
+    assert not planned_batches("paper/modes_l2", setting)
+    studies = [study for batch in planned_batches("paper/all", setting) for study in batch]
+    methods = {str(m.generator) for study in studies for m in study.methods}
     assert "kmeans(k=20)" in methods
     assert "kmeans(k=4)" not in methods  # for curves that only "d in 1" has
     assert run("paper/gain", setting, tmp_path, workers=1).experiments == 0
@@ -171,7 +172,7 @@ def test_what_packs_cannot_serve_is_not_computed(folder, tmp_path):
 def test_progress_is_that_of_all_studies(folder, tmp_path):
     setting, seen = discover(folder, ["two"], ["mnist"]), []
     run("paper/table1", setting, tmp_path, workers=1)
-    assert len(planned_studies("paper/all", setting)) > 1
+    assert len(planned_batches("paper/all", setting)) > 1
     summary = run("paper/all", setting, tmp_path, workers=1, progress=seen.append)
     assert [p.done for p in seen] == sorted(p.done for p in seen)
     assert [p.total for p in seen] == sorted((p.total for p in seen), reverse=True)  # some turn out to be there
@@ -196,8 +197,8 @@ def test_time_adds_up_over_calls(folder, tmp_path):
     known_before = json.loads(note.read_text())
     note.write_text(json.dumps({**known_before, "seconds": 100.0}))
     run("paper/table1", setting, tmp_path, workers=1)
-    assert 100 <= spent(tmp_path) < 130
-    assert read_runs([tmp_path])[0].elapsed == spent(tmp_path)
+    assert 100 <= elapsed(tmp_path) < 130
+    assert read_runs([tmp_path])[0].elapsed == elapsed(tmp_path)
 
 
 def test_runs_are_named_by_their_packs(folder, table1, tmp_path):
@@ -271,13 +272,13 @@ def test_published_gains_have_the_published_correlation():
 
 def test_collapse_is_measured_once_and_both_ways(folder, tmp_path):
     from imprint.collapse import nc1
-    from imprint.paper.collapse import map_values, measure, set_values
+    from imprint.paper.collapse import map_values, set_values
 
     setting = discover(folder)
     run("paper/table1", setting, tmp_path, workers=1)
-    measure(setting, tmp_path, lambda *_: None)
+    ARTEFACTS["nc1"].measure(setting, tmp_path, lambda *_: None)
     before = (tmp_path / "collapse.json").read_bytes()
-    measure(setting, tmp_path, lambda *_: None)
+    ARTEFACTS["nc1"].measure(setting, tmp_path, lambda *_: None)
     assert (tmp_path / "collapse.json").read_bytes() == before
     results = Results(tmp_path)
     d = np.load(folder / "two-cifar10.npz")
@@ -288,11 +289,11 @@ def test_collapse_is_measured_once_and_both_ways(folder, tmp_path):
 
 
 def test_a_measurement_that_was_killed_is_shown_as_far_as_it_is_complete(folder, tmp_path):
-    from imprint.paper.collapse import map_values, measure
+    from imprint.paper.collapse import map_values
 
     setting = discover(folder)
     run("paper/table1", setting, tmp_path, workers=1)
-    measure(setting, tmp_path, lambda *_: None)
+    ARTEFACTS["nc1"].measure(setting, tmp_path, lambda *_: None)
     whole = json.loads((tmp_path / "collapse.json").read_text())
     unmeasured = [key for key in whole if "d_in_1" in key][-3:]
     (tmp_path / "collapse.json").write_text(json.dumps({k: v for k, v in whole.items() if k not in unmeasured}))
@@ -424,7 +425,7 @@ def test_classes_of_several_modes_from_studies_to_claims(folder, tmp_path):
 
 def test_curves_of_published_backbones_are_compared_value_by_value(tmp_path, monkeypatch):
     from imprint import recipe
-    from imprint.paper.modes import _value_line
+    from imprint.paper.modes import value_line
     from imprint.paper.published import kmeans_over_k
 
     monkeypatch.setenv("IMPRINT_HOME", str(tmp_path / "home"))
@@ -440,7 +441,7 @@ def test_curves_of_published_backbones_are_compared_value_by_value(tmp_path, mon
     assert cells.rows[10][1] == f"{kmeans_over_k()['resnet18', '10_in_1'][0]:.2f}"
     theirs, ours_moved = np.full(15, 50.0), np.full(15, 51.0)
     ours_moved[2] = 47.0
-    line = _value_line("resnet18", "mnist", ours_moved, theirs)
+    line = value_line("resnet18", "mnist", ours_moved, theirs)
     assert line == ("resnet18, mnist", "50.00", "51.00", "50.00", "51.00", "50.00", "51.00", "-3.00 at k = 3")
 
 

@@ -14,7 +14,7 @@ from imprint.kernels.cpu import available_cpus
 from imprint.paper import chosen
 from imprint.paper.artefact import is_run
 from imprint.paper.page import read_runs, sections, write_page
-from imprint.paper.run import planned_studies
+from imprint.paper.run import planned_batches
 from imprint.paper.run import run as run_paper
 from imprint.paper.setting import discover
 from imprint.report.forms import as_json, as_text
@@ -72,7 +72,8 @@ def run(
             packs = "the folder of the packs BACKBONE-DATASET.npz: --embeddings DIR"
             raise ParameterError(f"study run {study}: name {packs}.")
         setting = discover(embeddings, _names(backbones), _names(datasets), maps, beside)
-        planned = [(one, out / role if out else None) for role, one in planned_studies(study, setting)]
+        batches = planned_batches(study, setting)
+        planned = [(one, out / one.name if out else None) for batch in batches for one in batch]
     elif not Path(study).exists():
         raise FileError(f"study run {study}: there is no such file. The studies of the paper: imprint list studies.")
     else:
