@@ -42,7 +42,7 @@ REGIONS = ("here, all", "here, d in 1", "here, NC1 > 1")
 def claims(runs: Sequence[Run], needed: str) -> str:
     """The claims that the run of this name answers, beside the answers of the others."""
     names = [run.name for run in runs]
-    found = [row for row in claim_rows(sections_by_artefact(runs)) if needed in row.judged]
+    found = [row for row in claim_rows(sections_by_artefact(runs)) if needed in row.verdicts]
     return f"{tally(found, names)}\n\n{claims_html(found, names)}"
 
 

@@ -39,17 +39,16 @@ STYLE: dict[str, Any] = {
 
 @dataclass(frozen=True, eq=False)
 class Series:
-    """A line with a band. Series with one label share a style; `shade` in 0..1 selects a colour of a scale."""
+    """A line with a band. Series with one label share a style."""
 
     label: str
     x: Any
     y: Any
     low: Any = None
     high: Any = None
-    shade: float | None = None
+    shade: float | None = None  # from 0 to 1: a colour of a continuous scale
     dotted: bool = False
-    marked: Sequence[int] | None = None
-    """The points that have a marker; by default all."""
+    marked: Sequence[int] | None = None  # indices of the points that have a marker [default: all]
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,20 +110,27 @@ def canvas(width: float, height: float) -> Iterator[tuple[Any, BytesIO]]:
 def draw(panels: Sequence[Panel], x_label: str, y_label: str, *, log_x: bool = False, height: float = 2.5) -> bytes:
     """Panels of lines with one legend below; `height` is the height of a panel, in inches."""
     columns = min(3, len(panels))
-    lines = -(-len(panels) // columns)
+    rows = -(-len(panels) // columns)
     entries = len({s.label for p in panels for s in p.lines}) + any(p.level is not None for p in panels)
-    rows = -(-entries // (2 * columns))
-    with canvas(0.6 + 3.0 * columns, 0.35 + height * lines + 0.2 * rows) as (figure, out):
-        grid, looks = figure.subplots(lines, columns, squeeze=False), _looks(panels)
-        for axes, panel in zip(grid.flat, panels):
-            _panel(axes, panel, looks, log_x)
-        for axes in list(grid.flat)[len(panels) :]:
-            axes.set_axis_off()
-        for axes in list(grid.flat)[max(0, len(panels) - columns) : len(panels)]:
-            axes.set_xlabel(x_label)
+    legend_rows = -(-entries // (2 * columns))
+    with canvas(0.6 + 3.0 * columns, 0.35 + height * rows + 0.2 * legend_rows) as (figure, out):
+        from matplotlib.lines import Line2D
+
+        grid, looks = figure.subplots(rows, columns, squeeze=False), _looks(panels)
+        for i, axes in enumerate(grid.flat):
+            if i >= len(panels):
+                axes.set_axis_off()
+                continue
+            _panel(axes, panels[i], looks, log_x)
+            if i >= len(panels) - columns:
+                axes.set_xlabel(x_label)
         for axes in grid[:, 0]:
             axes.set_ylabel(y_label)
-        _legend(figure, panels, looks, 2 * columns)
+        keys = [Line2D([], [], lw=1.4, ms=4, label=label, **look) for label, look in looks.items()]
+        levels = [p.level_name for p in panels if p.level is not None and p.level_name]
+        keys += [Line2D([], [], color=PALE, ls=DASHED, lw=1, label=name) for name in levels[:1]]
+        per_row = -(-len(keys) // -(-len(keys) // (2 * columns)))
+        figure.legend(handles=keys, loc="outside lower center", ncols=per_row, fontsize=8)
     return out.getvalue()
 
 
@@ -154,12 +160,16 @@ def _panel(axes: Any, panel: Panel, looks: Mapping[str, Mapping[str, Any]], log_
         axes.axhline(panel.level, color=PALE, ls=DASHED, lw=1)
     axes.set_title(panel.title, loc="left")
     if log_x:
-        ticks = _apart(sorted({int(v) for s in panel.lines for v in s.x}))
-        axes.set_xscale("log")
-        axes.set_xticks(ticks, [str(t) for t in ticks], fontsize=7.5)
-        axes.minorticks_off()
+        _log_ticks(axes, _apart(sorted({int(v) for s in panel.lines for v in s.x})), fontsize=7.5)
     else:
         axes.xaxis.get_major_locator().set_params(integer=True)
+
+
+def _log_ticks(axes: Any, ticks: Sequence[float], **look: Any) -> None:
+    """Make the x axis logarithmic, and label these values only."""
+    axes.set_xscale("log")
+    axes.set_xticks(ticks, [f"{t:g}" for t in ticks], **look)
+    axes.minorticks_off()
 
 
 def _apart(values: Sequence[int]) -> list[int]:
@@ -176,26 +186,6 @@ def _apart(values: Sequence[int]) -> list[int]:
     return labelled
 
 
-def _legend(figure: Any, panels: Sequence[Panel], looks: Mapping[str, Mapping[str, Any]], columns: int) -> None:
-    from matplotlib.lines import Line2D
-
-    keys = [Line2D([], [], lw=1.4, ms=4, label=label, **look) for label, look in looks.items()]
-    named = next((p.level_name for p in panels if p.level is not None), None)
-    if named:
-        keys.append(Line2D([], [], color=PALE, ls=DASHED, lw=1, label=named))
-    rows = -(-len(keys) // columns)
-    figure.legend(handles=keys, loc="outside lower center", ncols=-(-len(keys) // rows), fontsize=8)
-
-
-def _label_narrow_range(axes: Any) -> None:
-    """Label 1, 2 and 5 times the powers of ten on a logarithmic axis with fewer than five such values."""
-    low, high = axes.get_xlim()
-    ticks = [m * 10.0**e for e in range(-6, 7) for m in (1, 2, 5) if low <= m * 10.0**e <= high]
-    if len(ticks) < 5:
-        axes.set_xticks(ticks, [f"{t:g}" for t in ticks])
-        axes.minorticks_off()
-
-
 @dataclass(frozen=True, eq=False)
 class Cloud:
     """A panel of points, grouped by (name, filled)."""
@@ -209,8 +199,9 @@ class Cloud:
         """A cloud from points, each given as name, filled, x and y."""
         groups: dict[tuple[str, bool], tuple[list[float], list[float]]] = {}
         for name, filled, x, y in points:
-            for values, value in zip(groups.setdefault((name, filled), ([], [])), (x, y)):
-                values.append(value)
+            xs, ys = groups.setdefault((name, filled), ([], []))
+            xs.append(x)
+            ys.append(y)
         return cls(title, groups, fit)
 
 
@@ -218,15 +209,14 @@ def scatter(
     clouds: Sequence[Cloud], x_label: str, y_label: str, *, log_x: bool = True, side: float = 4.0, size: float = 30
 ) -> bytes:
     """Clouds next to each other, `side` inches each, with points of `size`; a name has one style in all of them."""
-    from matplotlib.lines import Line2D
-
-    names = list(dict.fromkeys(name for c in clouds for name, _ in c.points))
-    look = {n: (COLOURS[i % len(COLOURS)], MARKERS[i % len(MARKERS)]) for i, n in enumerate(names)}
+    looks = dict(zip(dict.fromkeys(name for c in clouds for name, _ in c.points), zip(cycle(COLOURS), cycle(MARKERS))))
     with canvas(0.5 + 1.05 * side * len(clouds), side) as (figure, out):
+        from matplotlib.lines import Line2D
+
         grid = figure.subplots(1, len(clouds), squeeze=False)
         for axes, cloud in zip(grid.flat, clouds):
             for (name, filled), (x, y) in cloud.points.items():
-                colour, marker = look[name]
+                colour, marker = looks[name]
                 face = colour if filled else "none"
                 axes.scatter(x, y, s=size, marker=marker, edgecolor=colour, facecolor=face, lw=size / 25)
             if cloud.fit is not None:
@@ -235,10 +225,13 @@ def scatter(
                 axes.plot(line, [cloud.fit.predict(float(v)) for v in line], color=PALE, ls=DASHED, lw=1.2)
             if log_x:
                 axes.set_xscale("log")
-                _label_narrow_range(axes)
+                low, high = axes.get_xlim()
+                ticks = [m * 10.0**e for e in range(-6, 7) for m in (1, 2, 5) if low <= m * 10.0**e <= high]
+                if len(ticks) < 5:  # a range of few powers of ten
+                    _log_ticks(axes, ticks)
             axes.set_title(cloud.title, loc="left")
             axes.set_xlabel(x_label)
         grid[0, 0].set_ylabel(y_label)
-        keys = [Line2D([], [], ls="", color=c, marker=m, ms=5, label=n) for n, (c, m) in look.items()]
+        keys = [Line2D([], [], ls="", color=c, marker=m, ms=5, label=n) for n, (c, m) in looks.items()]
         figure.legend(handles=keys, loc="outside lower center", ncols=4, fontsize=8)
     return out.getvalue()

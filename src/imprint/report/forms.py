@@ -1,4 +1,4 @@
-"""The tables of a study as text, CSV and LaTeX."""
+"""The tables of a study as text, CSV, LaTeX and JSON values."""
 
 import json
 from collections.abc import Sequence
@@ -24,16 +24,14 @@ def count(n: int, noun: str) -> str:
 
 def near_ties(tables: Tables) -> str:
     """How many predictions depend on rounding; empty if none do."""
-    if not tables.near_ties:
-        return ""
-    return f"{tables.near_ties:,} of {tables.decisions:,} decisions were near ties, within float rounding."
+    share = f"{tables.near_ties:,} of {tables.decisions:,} predictions"
+    return f"{share} were near ties, equal up to float rounding." if tables.near_ties else ""
 
 
 def shared_parts(tables: Tables) -> str:
     """The components that short names leave out; empty if there are none."""
-    if not tables.common:
-        return ""
-    return f"{'Methods that are not recipes' if 'recipe' in tables.heading else 'All methods'}: {tables.common}."
+    methods = "Methods that are not recipes" if "recipe" in tables.heading else "All methods"
+    return f"{methods}: {tables.common}." if tables.common else ""
 
 
 def number(value: float, form: str = ".2f") -> str:
@@ -43,10 +41,9 @@ def number(value: float, form: str = ".2f") -> str:
 
 def as_json(tables: Tables) -> dict[str, Any]:
     """Methods, pairs and breakdowns as JSON values; NaN becomes null."""
-    pairs = tables.comparison.pairs if tables.comparison is not None else ()
     values = {
         "methods": [asdict(line) for line in tables.lines],
-        "pairs": [pair._asdict() for pair in pairs],
+        "pairs": [pair._asdict() for pair in tables.comparison.pairs] if tables.comparison else [],
         "breakdowns": [asdict(b) for b in tables.breakdowns],
     }
     plain: dict[str, Any] = json.loads(json.dumps(values), parse_constant=lambda name: None)
@@ -106,7 +103,7 @@ def as_text(tables: Tables) -> str:
         best, *others = tables.comparison.order
         pairs = [(name, tables.comparison.pair(best, name)) for name in others]
         rows = tuple((name, f"{p.adjusted:.2g}", "differs" if p.significant else "") for name, p in pairs)
-        lines += ["", f"Against {best} (Wilcoxon signed-rank, adjusted by Holm):"]
+        lines += ["", f"Against {best} (Wilcoxon signed-rank test, Holm-adjusted p-values):"]
         lines += TextTable(("", "p", ""), rows).text()
     return "\n".join([*lines, ""])
 

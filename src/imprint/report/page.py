@@ -40,23 +40,30 @@ def write_report(
 
 def page(tables: Tables, manifest: Mapping[str, Any], failures: Sequence[Mapping[str, Any]] = ()) -> str:
     """The HTML page."""
+    metric, best, scope = tables.metric.replace("_", " "), tables.lines[0], _scope(tables, manifest)
+    counted = {"experiment": tables.experiments, "method": len(tables.lines), "instance": tables.instances}
+    facts = [
+        (f"{100 * best.mean:.2f} %", f"{'mean ' if tables.instances > 1 else ''}{metric} of {best.name}"),
+        *(count(n, noun).split(" ") for noun, n in counted.items()),
+    ]
+    shown_facts = "".join(f"<li><b>{value}</b><span>{escape(what)}</span></li>" for value, what in facts)
+    failed = "".join(
+        f"<li>{escape(f['unit'])} ({count(f['experiments'], 'experiment')}): {escape(f['reason'])}</li>"
+        for f in failures
+    )
     libraries = ", ".join(f"{name} {version}" for name, version in manifest["libraries"].items())
     versions = f"imprint {manifest['imprint']}, Python {manifest['python']}, {libraries}."
-    breakdowns = "".join(_breakdown(breakdown, _metric(tables)) for breakdown in tables.breakdowns)
+    breakdowns = "".join(_breakdown(breakdown, metric) for breakdown in tables.breakdowns)
     return html.document(
         str(manifest["study"]["name"]),
-        _scope(tables, manifest),
-        f'<ul class="facts">{_facts(tables)}</ul>',
-        _failures(failures),
-        html.section("Methods", f"<p>{escape(' '.join(_explained(tables)))}</p>", _methods(tables)),
-        _diagram(tables.comparison),
+        f"<p>{escape(scope)}</p>" if scope else "",
+        f'<ul class="facts">{shown_facts}</ul>',
+        html.section("Failures", f"<ul>{failed}</ul>") if failed else "",
+        html.section("Methods", f"<p>{escape(' '.join(_explanation(tables, metric)))}</p>", _methods(tables, metric)),
+        _diagram(tables.comparison) if tables.comparison is not None else "",
         f'<div class="two">{breakdowns}</div>' if breakdowns else "",
         f'<footer class="pale">{escape(versions)} The page needs no network.</footer>',
     )
-
-
-def _metric(tables: Tables) -> str:
-    return tables.metric.replace("_", " ")
 
 
 def _scope(tables: Tables, manifest: Mapping[str, Any]) -> str:
@@ -70,16 +77,21 @@ def _scope(tables: Tables, manifest: Mapping[str, Any]) -> str:
         unfinished if expected > tables.experiments else "",
         forms.shared_parts(tables),
     ]
-    return f"<p>{escape(' '.join(filter(None, sentences)))}</p>" if any(sentences) else ""
+    return " ".join(filter(None, sentences))
 
 
-def _explained(tables: Tables) -> Iterator[str]:
+def _some_lack(tables: Tables) -> bool:
+    """Whether some methods lack instances that others have."""
+    return any(line.instances < tables.instances for line in tables.lines)
+
+
+def _explanation(tables: Tables, metric: str) -> Iterator[str]:
     """What the columns of the first table are, and what is left out."""
     several = tables.instances > 1
     over = f"mean ± standard deviation over {tables.instances:,} instances" if several else "on one instance"
-    yield f"{_metric(tables).capitalize()} in %, {over} (a backbone, a data set and a task)."
+    yield f"{metric.capitalize()} in %, {over} (a backbone, a data set and a task)."
     if tables.experiments > sum(line.instances for line in tables.lines):
-        yield "An instance counts with the median over its seeds."
+        yield "The score of an instance is the median over its seeds."
     among = "the methods that have all instances" if _some_lack(tables) else "the methods"
     yield f"Rank: the position among {among}, 1 being the best{', averaged over instances' if several else ''}."
     yield "Time: CPU time of one experiment; work that several experiments share is divided among them."
@@ -88,23 +100,8 @@ def _explained(tables: Tables) -> Iterator[str]:
     yield from filter(None, [forms.near_ties(tables)])
 
 
-def _facts(tables: Tables) -> str:
-    best, mean = tables.lines[0], "mean " if tables.instances > 1 else ""
-    counted = {"experiment": tables.experiments, "method": len(tables.lines), "instance": tables.instances}
-    facts = [
-        (f"{100 * best.mean:.2f} %", f"{mean}{_metric(tables)} of {best.name}"),
-        *(count(n, noun).split(" ") for noun, n in counted.items()),
-    ]
-    return "".join(f"<li><b>{value}</b><span>{escape(what)}</span></li>" for value, what in facts)
-
-
-def _some_lack(tables: Tables) -> bool:
-    """Whether some methods lack instances that others have."""
-    return any(line.instances < tables.instances for line in tables.lines)
-
-
-def _methods(tables: Tables) -> str:
-    incomplete = _some_lack(tables)
+def _methods(tables: Tables, metric: str) -> str:
+    incomplete = ["instances"] if _some_lack(tables) else []
     best = max((line.mean for line in tables.lines if line.instances == tables.instances), default=None)
     rows = []
     for line in tables.lines[:MOST]:
@@ -112,10 +109,9 @@ def _methods(tables: Tables) -> str:
         css = " class=best" if line.instances == tables.instances and line.mean == best else ""
         spread = f" <small>± {number(100 * line.std)}</small>" if line.std == line.std else ""
         numbers = [f"<span{css}>{100 * line.mean:.2f}</span>{spread}", number(line.rank), _time(line.seconds)]
-        numbers += [f"{line.instances}"] if incomplete else []
+        numbers += [str(line.instances) for _ in incomplete]
         rows.append(html.row(html.row_head(line.name, components), *map(html.number, numbers)))
-    head = html.heads([tables.heading], [_metric(tables), "rank", "time", *(["instances"] if incomplete else [])])
-    return html.table(head, rows, "whole")
+    return html.table(html.heads([tables.heading], [metric, "rank", "time", *incomplete]), rows, "whole")
 
 
 def _time(seconds: float) -> str:
@@ -128,26 +124,23 @@ def _time(seconds: float) -> str:
     return f"{float(f'{value:.2g}'):g} {unit}"
 
 
-def _diagram(comparison: Comparison | None) -> str:
-    if comparison is None:
-        return ""
-    svg, order = critical_difference(comparison).decode(), comparison.order
-    rows = []
+def _diagram(comparison: Comparison) -> str:
+    svg, order, rows = critical_difference(comparison).decode(), comparison.order, []
     for i, name in enumerate(order):
         pairs = [comparison.pair(name, other) if other != name else None for other in order]
         cells = (html.number(f"{p.adjusted:.2g}", p.significant) if p else "<td></td>" for p in pairs)
         rows.append(html.row(f'<th scope="row">{i + 1}. {html.breakable(name)}</th>', *cells))
     ranked = "ranked among themselves" if len(order) > 2 else "next to each other"
     pairs_note = (
-        f"p-values of Wilcoxon's signed-rank test, adjusted by Holm for {count(len(comparison.pairs), 'pair')}. "
-        "Where two methods differ significantly, the value is bold."
+        f"p-values of the Wilcoxon signed-rank test, Holm-adjusted for {count(len(comparison.pairs), 'pair')}. "
+        "Significant differences are bold."
     )
     return html.section(
-        "Which differences are more than chance?",
+        "Critical-difference diagram",
         f"<p>The {len(order)} methods with the best average rank, {ranked}.</p>",
         html.wide_and_narrow(svg[svg.index("<svg") :], ranks_by_row(comparison).decode()),
     ) + html.section(
-        "Every pair",
+        "Pairwise comparisons",
         f"<p>{pairs_note}</p>",
         html.table(html.heads(["method"], [str(i + 1) for i in range(len(order))]), rows),
     )
@@ -167,11 +160,3 @@ def _breakdown(breakdown: Breakdown, metric: str) -> str:
         f'<p class="pale">{note}</p>',
         html.table(html.heads(["method"], [*breakdown.columns, "mean", "rank"]), rows),
     )
-
-
-def _failures(failures: Sequence[Mapping[str, Any]]) -> str:
-    items = "".join(
-        f"<li>{escape(f['unit'])} ({count(f['experiments'], 'experiment')}): {escape(f['reason'])}</li>"
-        for f in failures
-    )
-    return html.section("Failures", f"<ul>{items}</ul>") if items else ""

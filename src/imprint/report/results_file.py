@@ -82,29 +82,24 @@ def _is_export(path: Path) -> bool:
 def results_table(folder: str | os.PathLike[str]) -> pa.Table:
     """The results in the folder of a study, or in all such sub-folders; the columns are those of `MEANINGS`.
 
-    Those of one study are in its order; of the studies of the paper, the table has everything that is finished.
+    The results of one study are in its order. For studies of the paper, the table has everything that is finished.
     """
-    stores = _stores(Path(folder))
-    if stores[0].folder == Path(folder):
+    folder = Path(folder)
+    if (folder / MANIFEST).exists():
+        stores = [Store(folder)]
         study = stores[0].study()
         parts = [_plain(study.name, study.results(folder))]
     else:
+        stores = [Store(manifest.parent) for manifest in sorted(folder.glob(f"*/{MANIFEST}"))]
         parts = [_plain(store.folder.name, _finished(store)) for store in stores]
+    if not stores:
+        raise FileError(f"{folder}: no study has been run into this folder.")
     manifests = {store.folder.name: store.manifest() for store in stores}
     return pa.concat_tables(parts).replace_schema_metadata({"imprint": json.dumps(manifests)})
 
 
-def _stores(folder: Path) -> list[Store]:
-    if (folder / MANIFEST).exists():
-        return [Store(folder)]
-    stores = [Store(manifest.parent) for manifest in sorted(folder.glob(f"*/{MANIFEST}"))]
-    if not stores:
-        raise FileError(f"{folder}: no study has been run into this folder.")
-    return stores
-
-
 def _finished(store: Store) -> pa.Table:
-    """Every finished experiment with the current embeddings."""
+    """Every finished experiment with the current embeddings, sorted."""
     table, fingerprints = store.table(), store.manifest()["embeddings"]
     names = zip(*(table[name].to_pylist() for name in ("backbone", "dataset", "fingerprint")))
     current = table.filter(pa.array([fingerprints.get(f"{b}-{d}") == f for b, d, f in names], pa.bool_()))
@@ -119,16 +114,11 @@ def _plain(name: str, table: pa.Table) -> pa.Table:
     columns |= texts | {
         "study": pa.repeat(name, len(table)),
         "method": pc.binary_join_element_wise(*(texts[part] for part in PARTS), " / "),
-        "k": _parameter("generator", "k", texts),
-        "m": _parameter("aggregator", "m", texts),
         "key": pa.array([key.hex() for key in table["key"].to_pylist()], pa.string()),
     }
+    for part, parameter in (("generator", "k"), ("aggregator", "m")):
+        values = texts[part].to_pylist()
+        known = {text: getattr(FAMILIES[part].resolve(text), parameter, None) for text in set(values)}
+        columns[parameter] = pa.array([known[text] for text in values], pa.int32())
     fields = [pa.field(c, columns[c].type, metadata={"description": text}) for c, text in MEANINGS.items()]
     return pa.table({c: columns[c] for c in MEANINGS}, schema=pa.schema(fields))
-
-
-def _parameter(part: str, name: str, texts: dict[str, Any]) -> pa.Array:
-    """A parameter of the components in a column; null if a component does not have it."""
-    values = texts[part].to_pylist()
-    known = {text: getattr(FAMILIES[part].resolve(text), name, None) for text in set(values)}
-    return pa.array([known[text] for text in values], pa.int32())

@@ -9,7 +9,7 @@ from html import escape
 from typing import NamedTuple
 
 from imprint.report import html
-from imprint.report.text_table import TextTable
+from imprint.report.text_table import TextTable, markdown_cell
 
 
 class Verdict(StrEnum):
@@ -25,6 +25,7 @@ CSS = {Verdict.HOLDS: "holds", Verdict.FAILS: "fails", Verdict.UNTESTABLE: "none
 PUBLISHED = "published results"
 UNBREAKABLE = re.compile(r"(?<=\de)-(?=\d)|(?<=\d)-(?=nn)|(?<= )-(?=\d)")  # hyphens where no line may break
 BREAKABLE = re.compile(r"(?<=\w)[_/](?=\w)")  # characters within long names after which a line may break
+SMALL = 400  # points; a narrower picture may shrink to the width of a telephone
 
 
 def verdict(holds: bool) -> Verdict:
@@ -52,6 +53,25 @@ class Picture:
     caption: str
     narrow: bytes = b""
 
+    def html(self) -> str:
+        """The picture as part of an HTML page, with identifiers that are unique on the page."""
+        caption, svg = f"<figcaption>{escape(self.caption)}</figcaption>", self.svg.decode()
+        svg = re.sub(r'(id="|href="#|url\(#)', rf"\1{self.name}-", svg[svg.index("<svg") :])
+        if self.narrow:
+            return html.wide_and_narrow(svg, self.narrow.decode(), caption)
+        width = re.search(r'width="([\d.]+)pt"', svg)
+        css = ' class="small"' if width and float(width[1]) < SMALL else ""
+        return f'<figure{css}><div {html.SCROLLS} aria-label="Figure">{svg}</div>{caption}</figure>'
+
+    def markdown(self, folder: str) -> list[str]:
+        """The lines of Markdown that show the picture, stored as SVG in a folder, and its caption."""
+        file, caption = f"{folder}{self.name}", markdown_cell(self.caption)
+        image = f"![{caption}]({file}.svg)"
+        if self.narrow:
+            narrow = f'<source media="(max-width: 640px)" srcset="{file}-narrow.svg">'
+            image = f'<picture>{narrow}<img alt="{escape(caption)}" src="{file}.svg"></picture>'
+        return [image, "", self.caption, ""]
+
 
 @dataclass(frozen=True)
 class Section:
@@ -59,13 +79,12 @@ class Section:
 
     name: str
     title: str
-    where: str
+    where: str  # in the paper, such as "Table 1"
     text: str
     parts: tuple[TextTable | Picture, ...] = ()
     claims: tuple[Claim, ...] = ()
     note: str = ""
-    topic: str = ""
-    """The page of the documentation that shows it, if everything was run."""
+    topic: str = ""  # the page of the documentation that shows it, if everything was run
 
 
 @dataclass(frozen=True)
@@ -75,22 +94,15 @@ class Run:
     name: str
     scope: str
     sections: tuple[Section, ...]
-    brief: str = ""
-    """The scope in a few words."""
+    brief: str = ""  # the scope in a few words
     experiments: int = 0
-    cpu_seconds: float = 0.0
-    """Processor seconds, summed over all cores."""
-    elapsed: float = 0.0
-    """Elapsed seconds; 0 if they were not recorded."""
+    cpu_seconds: float = 0.0  # summed over all cores
+    elapsed: float = 0.0  # seconds; 0 if they were not recorded
     published_backbones: bool = False
-    """Whether the backbones are the published ones."""
-    options: str = ""
-    """Options of the command that ran the studies."""
+    options: str = ""  # of the command that ran the studies
     versions: str = ""
-    complete: bool = True
-    """Whether every artefact that the packs allow was run."""
-    beside: str = ""
-    """The aggregator that replaces `max`; empty for `max` itself."""
+    complete: bool = True  # whether every artefact that the packs allow was run
+    beside: str = ""  # the aggregator that replaces `max`; empty for `max` itself
 
 
 Shown = list[tuple[str, Section]]
@@ -124,55 +136,45 @@ def as_file(name: str) -> str:
 
 
 class ClaimRow(NamedTuple):
-    """A claim as every run judges it; all have the same text and published figures."""
+    """A claim, and the verdicts on it with the figures behind them."""
 
-    judged: dict[str, Claim]
-    """By the names of the runs."""
-
-    @property
-    def text(self) -> str:
-        return next(iter(self.judged.values())).text
-
-    def verdict(self, source: str) -> tuple[Verdict, str] | None:
-        """The verdict of a run, or of the published results, and its figures; None if it does not test the claim."""
-        claim = next(iter(self.judged.values())) if source == PUBLISHED else self.judged.get(source)
-        if claim is None:
-            return None
-        if source != PUBLISHED:
-            return claim.verdict, claim.figures
-        return None if claim.published is None else (claim.published, claim.published_figures)
+    text: str
+    verdicts: dict[str, tuple[Verdict, str]]
+    """By the names of the runs, and by `PUBLISHED`."""
 
 
 def claim_rows(shown: Iterable[Shown]) -> list[ClaimRow]:
-    """Every claim once, in the order of the sections."""
-    claims: dict[tuple[str, str], ClaimRow] = {}
+    """Every claim once, in the order of the sections; all runs have the same published figures."""
+    rows: dict[tuple[str, str], ClaimRow] = {}
     for run, section in (pair for sections in shown for pair in sections):
         for claim in section.claims:
-            claims.setdefault((section.name, claim.text), ClaimRow({})).judged[run] = claim
-    return list(claims.values())
+            row = rows.setdefault((section.name, claim.text), ClaimRow(claim.text, {}))
+            row.verdicts[run] = claim.verdict, claim.figures
+            if claim.published is not None:
+                row.verdicts[PUBLISHED] = claim.published, claim.published_figures
+    return list(rows.values())
 
 
 def claims_table(claims: Sequence[ClaimRow], runs: Sequence[str]) -> TextTable:
     """The claims as a table of texts."""
-    sources = (*runs, PUBLISHED)
-    texts = [[f"{MARKS[v[0]]} {v[0]}: {v[1]}" if (v := c.verdict(s)) else "" for s in sources] for c in claims]
-    return TextTable(("claim", *sources), tuple((c.text, *row) for c, row in zip(claims, texts)), len(runs) + 2)
+    sources, rows = (*runs, PUBLISHED), []
+    for text, verdicts in claims:
+        cells = {source: f"{MARKS[judged]} {judged}: {figures}" for source, (judged, figures) in verdicts.items()}
+        rows.append((text, *(cells.get(source, "") for source in sources)))
+    return TextTable(("claim", *sources), tuple(rows), len(runs) + 2)
 
 
 def claims_html(claims: Sequence[ClaimRow], runs: Sequence[str]) -> str:
     """The claims as an HTML table, which becomes a list on narrow screens."""
-
-    def cell(claim: ClaimRow, source: str) -> str:
-        judged = claim.verdict(source)
-        if judged is None:
-            return "<td></td>"
-        mark = f'<span class="{CSS[judged[0]]}">{MARKS[judged[0]]} {judged[0]}</span>'
-        name = "published" if source == PUBLISHED else source
-        return f'<td data-of="{escape(name)}">{mark}<br>{line_breaks(judged[1])}</td>'
-
-    sources = (*runs, PUBLISHED)
-    lines = (html.row(f"<td>{line_breaks(c.text)}</td>", *(cell(c, source) for source in sources)) for c in claims)
-    return html.table(html.heads(("claim", *sources)), lines, "claims")
+    sources, rows = (*runs, PUBLISHED), []
+    for text, verdicts in claims:
+        cells = {}
+        for source, (judged, figures) in verdicts.items():
+            mark = f'<span class="{CSS[judged]}">{MARKS[judged]} {judged}</span>'
+            name = "published" if source == PUBLISHED else source
+            cells[source] = f'<td data-of="{escape(name)}">{mark}<br>{line_breaks(figures)}</td>'
+        rows.append(html.row(f"<td>{line_breaks(text)}</td>", *(cells.get(source, "<td></td>") for source in sources)))
+    return html.table(html.heads(("claim", *sources)), rows, "claims")
 
 
 def line_breaks(text: str) -> str:
@@ -182,20 +184,15 @@ def line_breaks(text: str) -> str:
 
 def count_verdicts(claims: Sequence[ClaimRow], source: str) -> Counter[Verdict]:
     """How often a run, or the published results, come to each verdict."""
-    return Counter(judged[0] for claim in claims if (judged := claim.verdict(source)) is not None)
+    return Counter(claim.verdicts[source][0] for claim in claims if source in claim.verdicts)
 
 
 def tally(claims: Sequence[ClaimRow], runs: Sequence[str]) -> str:
     """How many claims each run supports, and how many the published results support."""
     parts = []
     for source in (*runs, PUBLISHED):
-        counts = count_verdicts(claims, source)
-        name = (
-            f"the {source}"
-            if source == PUBLISHED
-            else f"the results {'' if source.startswith('here') else 'on '}{source}"
-        )
-        untested = f" and cannot test {counts[Verdict.UNTESTABLE]}" if counts[Verdict.UNTESTABLE] else ""
-        joint = "," if untested else " and"
-        parts.append(f"{name} bear out {counts[Verdict.HOLDS]}{joint} contradict {counts[Verdict.FAILS]}{untested}")
-    return f"Of {len(claims)} claims {'; '.join(parts)}."
+        holds, fails, untested = (count_verdicts(claims, source)[judged] for judged in Verdict)
+        name = source if source == PUBLISHED else f"results {'' if source.startswith('here') else 'on '}{source}"
+        rest = f", contradict {fails} and cannot test {untested}" if untested else f" and contradict {fails}"
+        parts.append(f"the {name} support {holds}{rest}")
+    return f"{len(claims)} claims: {'; '.join(parts)}."

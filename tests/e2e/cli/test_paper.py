@@ -40,7 +40,7 @@ def test_several_runs_make_one_page(imprint, packs, tmp_path):
         words = ["--embeddings", packs, "--backbones", name, "--out", tmp_path / name, "--workers", 1]
         assert imprint("study", "run", "paper/norm_post", *words).code == 0
     made = imprint("study", "report", tmp_path / "one", tmp_path / "two", "--to", tmp_path / "page")
-    assert f"the results on {packs.name} 2 bear out" in made.err
+    assert f"the results on {packs.name} 2 support" in made.err
     page = (tmp_path / "page" / "results.html").read_text()
     assert page.count("<h3>") == 2 * 3  # norm_post and two tables that need nothing more
     (tmp_path / "none").mkdir()

@@ -49,8 +49,8 @@ def test_later_runs_show_what_is_their_own():
 
 def test_claims_of_several_runs_share_a_row():
     found = claim_rows(sections_by_artefact([SMALL, FULL]))
-    assert [(r.text, list(r.judged)) for r in found] == [
-        ("Means win.", ["subset", "full size"]),
+    assert [(r.text, list(r.verdicts)) for r in found] == [
+        ("Means win.", ["subset", "published results", "full size"]),
         ("Seven.", ["subset"]),
         ("Peaks.", ["subset"]),
     ]
@@ -60,8 +60,8 @@ def test_claims_of_several_runs_share_a_row():
     assert cells.rows[1][2:] == ("", "")
     said = tally(found, ["subset", "full size"])
     assert said == (
-        "Of 3 claims the results on subset bear out 2 and contradict 1; the results on full size bear out 0, "
-        "contradict 0 and cannot test 1; the published results bear out 0 and contradict 1."
+        "3 claims: the results on subset support 2 and contradict 1; the results on full size support 0, "
+        "contradict 0 and cannot test 1; the published results support 0 and contradict 1."
     )
 
 
@@ -103,7 +103,7 @@ def test_one_run_is_here():
     run = replace(SMALL, name="here", options=" --maps 3", cpu_seconds=0.7)
     text = as_markdown([run])
     assert "Here: four backbones. 10 experiments (1 second of CPU time)." in text
-    assert "the results here bear out" in as_markdown([run, replace(run, name="here, kernel", beside="kernel")])
+    assert "the results here support" in as_markdown([run, replace(run, name="here, kernel", beside="kernel")])
     assert "--embeddings PACKS --out RESULTS --maps 3\nimprint study report RESULTS --to docs" in text
     assert '<table class="claims">' in text
     assert "<th>claim</th><th>here</th><th>published results</th>" in text

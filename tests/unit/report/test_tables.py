@@ -74,7 +74,7 @@ def test_every_form_says_the_same(table):
     assert "72.50 ± 10.61" in as_text(tables)
     assert r"72.50 $\pm$ 10.61 & 1.00 \\" in as_latex(tables)
     assert r"norm\_pre" in as_latex(tables)
-    assert "11 of 11,000 decisions were near ties" in as_text(tables)
+    assert "11 of 11,000 predictions were near ties" in as_text(tables)
     html = page(tables, MANIFEST, [{"unit": "u", "experiments": 3, "reason": "a < b"}])
     assert "<span class=best>72.50</span> <small>± 10.61</small></td>" in html
     assert "<title>&lt;s&gt;</title>" in html
