@@ -17,10 +17,8 @@ from imprint.core.types import Array, State
 from imprint.generators._base import Generator, PerClassGenerator
 from imprint.normalisers._base import POSITIONS, Normaliser
 
-FAMILIES: dict[str, Family[Any]] = {part: normalisers.family for part in PARTS if part.startswith("norm")} | {
-    "generator": generators.family,
-    "aggregator": aggregators.family,
-}
+FAMILIES: dict[str, Family[Any]] = dict.fromkeys(PARTS, normalisers.family)
+FAMILIES |= {"generator": generators.family, "aggregator": aggregators.family}
 
 
 class ClassState(NamedTuple):
@@ -44,12 +42,10 @@ class Method:
         for position in POSITIONS:
             norm = getattr(self, f"norm_{position}")
             if position not in norm.positions:
-                family = normalisers.family
-                usable = [n for n, cls in zip(family.names(), family) if position in cls.positions]
-                raise ParameterError(
-                    f"norm_{position}={str(norm)!r}: {norm} works only as "
-                    f"{' or '.join('norm_' + p for p in norm.positions)}; norm_{position} takes {', '.join(usable)}."
-                )
+                usable = [str(cls.public_name()) for cls in normalisers.family if position in cls.positions]
+                only = f"works only as {' or '.join('norm_' + p for p in norm.positions)}"
+                rule = f"{norm} {only}; norm_{position} takes {', '.join(usable)}"
+                raise ParameterError(f"norm_{position}={str(norm)!r}: {rule}.")
         if self.aggregator.needs_points and not self.generator.points:
             rule = "decides by distances, but these proxies are directions, not points; use a generator of points"
             raise ParameterError(f"{self.generator} with {self.aggregator}: {self.aggregator} {rule}.")

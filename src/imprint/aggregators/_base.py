@@ -34,16 +34,13 @@ class Aggregator(Component):
     """Computes one score per class from queries and proxies. The largest score wins; on a tie, the first class."""
 
     family: ClassVar[str] = "imprint.aggregators"
-    needs_points: ClassVar[bool] = False
-    """Whether proxies must be points of the embedding space."""
-    takes_tensors: ClassVar[bool] = False
-    """Whether `prepare` accepts proxies whose weights are a torch tensor, and computes on its device."""
+    needs_points: ClassVar[bool] = False  # whether proxies must be points of the embedding space
+    takes_tensors: ClassVar[bool] = False  # whether `prepare` takes weights as a torch tensor, on its device
     measure: ClassVar[str] = "distance"
     """The meaning of `evidence`: a `distance` (smaller is nearer), a `similarity`, or a signed `weight`."""
     temperature_deviation: ClassVar[float] = 1.0
     """The prior standard deviation of the logarithm of the temperature that calibrates `probabilities`."""
-    layout: ClassVar[Layout] = {}
-    """The arrays of `sums`; a file whose arrays differ is refused."""
+    layout: ClassVar[Layout] = {}  # the arrays of `sums`, checked in files
 
     def sums(self, X: Array, Q: Array, weight: Array | None = None) -> State:
         """Statistics of training rows, given normalised as for the generator (X) and as queries (Q).

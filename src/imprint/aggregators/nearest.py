@@ -47,11 +47,9 @@ class Nearest(Aggregator):
 
     def scores(self, Q: Any, prepared: VotingProxies) -> Any:
         distances, indices = nearest(Q, prepared.resident.near(Q), self.m, self.metric)
-        labels, n_classes = rows_at(like(prepared.labels, indices), indices.T), prepared.n_classes
-        uniform = self.weighting == "uniform"
-        return in_type_of(
-            (by_heads(labels, n_classes) if uniform else by_distance(distances.T, labels, n_classes)).T, Q
-        )
+        labels, C = rows_at(like(prepared.labels, indices), indices.T), prepared.n_classes
+        votes = by_heads(labels, C) if self.weighting == "uniform" else by_distance(distances.T, labels, C)
+        return in_type_of(votes.T, Q)
 
     def probabilities(self, S: Any, prepared: VotingProxies) -> Any:
         if self.weighting == "uniform":

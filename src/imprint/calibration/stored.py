@@ -7,7 +7,7 @@ import numpy as np
 from imprint.calibration.calibration import Estimates
 from imprint.calibration.conformal import ConformalScore
 from imprint.core.errors import require
-from imprint.core.layout import to_arrays, to_stacks
+from imprint.core.layout import SMALLEST_MASS, Entry, Layout, to_arrays, to_stacks, to_states
 from imprint.core.types import Array
 from imprint.kernels.rows import lengths
 
@@ -15,6 +15,10 @@ NUMBERS, SCORE_NUMBERS = ("expected", "low", "high"), ("score_spread", "doubt_sp
 SCORE_ARRAYS = ("reference", "below")
 EARLIER_ARRAY = "calibration/usual"  # in files whose calibration is computed again
 SHARED, STATE_ROWS = "shared", "state/rows"
+SHARED_LAYOUT: Layout = {
+    "index": Entry("m", least=0, whole=True, optional=True),
+    "length": Entry("m", least=SMALLEST_MASS, optional=True),
+}
 E = TypeVar("E", bound=Estimates)
 
 
@@ -54,44 +58,33 @@ def share_rows(arrays: dict[str, Array]) -> dict[str, Array]:
     if STATE_ROWS + "/values" not in arrays:
         return arrays
     proxies, held = (to_stacks(arrays, kind)["rows"].by_class() for kind in ("state", "held"))
-    states: dict[int, dict[str, Array]] = {}
-    for c, rows in proxies.items():
-        if rows.dtype == held[c].dtype and (state := _reference(rows, held[c])):
-            states[c] = state
-    unshared = [{"rows": rows} if c not in states else {} for c, rows in proxies.items()]
+    shared = {c: _references(rows, held[c]) for c, rows in proxies.items()}
+    unshared = [{} if shared[c] else {"rows": rows} for c, rows in proxies.items()]
     rest = {name: array for name, array in arrays.items() if not name.startswith(STATE_ROWS)}
-    return {**rest, **to_arrays("state", unshared), **to_arrays(SHARED, [states.get(c, {}) for c in range(len(held))])}
+    return {**rest, **to_arrays("state", unshared), **to_arrays(SHARED, list(shared.values()))}
 
 
 def unshare_rows(arrays: dict[str, Array]) -> dict[str, Array]:
     """The inverse of `share_rows`; raises KeyError, ValueError or IndexError if the file is inconsistent."""
-    shared = to_stacks(arrays, SHARED)
-    if not shared:
+    if f"{SHARED}/index/values" not in arrays:
         return arrays
-    indices, divisors = (shared[name].by_class() for name in ("index", "length"))
     held, stored = to_stacks(arrays, "held")["rows"].by_class(), to_stacks(arrays, "state")
     proxies = stored["rows"].by_class() if "rows" in stored else {}
-    require(not {*proxies} & {*indices} and {*indices} == {*divisors})
-    for c, index in indices.items():
-        rows, length = held[c], divisors[c]
-        require(index.dtype == np.int64 and index.ndim == 1 and length.dtype == rows.dtype and rows.ndim == 2)
-        require(
-            len(set(index.tolist())) == len(index) == len(length) and bool(((index >= 0) & (index < len(rows))).all())
-        )
-        require(bool((length > 0).all()) and bool(np.isfinite(length).all()))
-        proxies[c] = rows[index] / length[:, None]
+    for c, state in enumerate(to_states(arrays, SHARED, SHARED_LAYOUT, len(held), 0)):
+        if state:
+            index, length = state["index"], state["length"]
+            require(c not in proxies and len(set(index.tolist())) == len(index) and length.dtype == held[c].dtype)
+            proxies[c] = held[c][index] / length[:, None]
     rest = {name: array for name, array in arrays.items() if not name.startswith((STATE_ROWS, f"{SHARED}/"))}
     return {**rest, **to_arrays("state", [{"rows": proxies[c]} for c in sorted(proxies)])}
 
 
-def _reference(proxies: Array, held: Array) -> dict[str, Array] | None:
-    """The indices of the held rows that equal the proxies bit for bit, and the divisors; None if one equals none."""
-    if len(proxies) > len(held):
-        return None
-    for length in (np.ones(len(held), dtype=held.dtype), lengths(held)):
-        if length is not None:
-            row_of = {row.tobytes(): i for i, row in enumerate(held / length[:, None])}
+def _references(proxies: Array, held: Array) -> dict[str, Array]:
+    """The indices of the held rows that equal the proxies bit for bit, and the divisors; empty if one equals none."""
+    if len(proxies) <= len(held) and proxies.dtype == held.dtype:
+        for length in (np.ones(len(held), dtype=held.dtype), lengths(held)):
+            row_of = {} if length is None else {row.tobytes(): i for i, row in enumerate(held / length[:, None])}
             index = [row_of.get(row.tobytes(), -1) for row in proxies]
-            if min(index) >= 0 and len({*index}) == len(index):
+            if length is not None and min(index) >= 0 and len({*index}) == len(index):
                 return {"index": np.array(index, dtype=np.int64), "length": length[index]}
-    return None
+    return {}

@@ -32,12 +32,9 @@ class Generator(Component):
     """
 
     family: ClassVar[str] = "imprint.generators"
-    points: ClassVar[bool] = True
-    """Whether proxies are points of the embedding space, to which distances can be measured; else directions."""
-    takes_tensors: ClassVar[bool] = False
-    """Whether `summarise` computes on torch tensors, on their device; states are always NumPy arrays."""
-    layout: ClassVar[Layout | None] = None
-    """The arrays of a state; a file whose states differ is refused. None accepts any finite arrays."""
+    points: ClassVar[bool] = True  # whether proxies are points of the embedding space; else directions
+    takes_tensors: ClassVar[bool] = False  # whether `summarise` computes on torch tensors; states are NumPy arrays
+    layout: ClassVar[Layout | None] = None  # the arrays of a state, checked in files; None: any finite arrays
 
     @property
     def takes_weights(self) -> bool:

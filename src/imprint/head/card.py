@@ -9,10 +9,9 @@ from imprint.head.decider import Decider
 from imprint.modalities import modality
 
 HEADING = "# Model card"
-LISTED = 30
-"""The largest number of classes that the Markdown lists one by one."""
+LISTED = 30  # the largest number of classes that the Markdown lists one by one
 PIPELINES = {"image": "image-classification", "text": "text-classification", "sound": "audio-classification"}
-"""How the Hugging Face hub calls the tasks."""
+"""The names of the tasks on the Hugging Face hub."""
 
 USE = """## How to use it
 
@@ -51,8 +50,7 @@ class ModelCard:
     expected_interval: tuple[float, float] | None
     backbone: dict[str, Any] | None
     """The name, fingerprint, licence, pre-training data and source of the network; None for embeddings."""
-    tags: bool = False
-    """Whether an input may have several of the classes, or none."""
+    tags: bool = False  # whether an input may have several of the classes, or none
 
     def as_json(self) -> dict[str, Any]:
         """The facts as plain values."""
@@ -97,7 +95,8 @@ class ModelCard:
         lines += ["from the embeddings of a frozen network without gradient steps.", "", "| | |", "|---|---|"]
         lines += [f"| {name} | {printable(value)} |" for name, value in facts.items()]
         lines += ["", "## Classes", "", f"| class | {kind.plural} |", "|---|---:|"]
-        lines += [f"| {_cell(label)} | {count:,} |" for label, count in zip(self.classes[:LISTED], self.rows_per_class)]
+        names = [printable(label, 60).replace("|", "\\|") for label in self.classes[:LISTED]]
+        lines += [f"| {name} | {count:,} |" for name, count in zip(names, self.rows_per_class)]
         if (more := len(self.classes) - LISTED) > 0:
             lines += [f"| ... and {more:,} more classes | {sum(self.rows_per_class[LISTED:]):,} |"]
         return lines
@@ -108,12 +107,9 @@ def model_card(head: Decider, kind: str, origin: dict[str, Any] | None, named: b
 
     With `named`, one row of each class is its name, which is not counted.
     """
-    proxies = head.imprinted.proxies
-    accuracy: float | None = None
-    interval: tuple[float, float] | None = None
+    proxies, network, accuracy, interval = head.imprinted.proxies, None, None, None
     if head.calibrated and not math.isnan(head.calibration.expected_accuracy):
         accuracy, interval = head.calibration.expected_accuracy, head.calibration.expected_interval
-    network = None
     if origin is not None:
         stated = {key: origin["record"].get(key) for key in ("licence", "pretraining", "source")}
         network = {"name": origin["spec"], "fingerprint": origin["fingerprint"], **stated}
@@ -131,7 +127,3 @@ def model_card(head: Decider, kind: str, origin: dict[str, Any] | None, named: b
         backbone=network,
         tags=head.tags,
     )
-
-
-def _cell(label: str) -> str:
-    return printable(label, 60).replace("|", "\\|")

@@ -28,8 +28,7 @@ class Decider:
     The aggregator computes scores from normalised queries and from what it prepared once from the proxies.
     """
 
-    tags: ClassVar[bool] = False
-    """Whether an input may have several of the classes, or none."""
+    tags: ClassVar[bool] = False  # whether an input may have several of the classes, or none
     derived: Lazy = field(default_factory=Lazy, init=False, repr=False)
 
     if TYPE_CHECKING:  # provided by each head, as fields or properties
@@ -89,8 +88,8 @@ class Decider:
         return str(self.imprinted.method)
 
     def tree(self, flat: bool = False) -> LabelTree:
-        """The classes as the leaves of a tree; with `flat`, a tree of one level."""
-        return LabelTree.of(self.classes.tolist(), flat=flat)
+        """The classes as the leaves of a tree. It has one level with `flat`, and for tags, which exclude no other."""
+        return LabelTree.of(self.classes.tolist(), flat=flat or self.tags)
 
     def without(self, label: Any) -> Self:
         """This head without a class or, if no class has this label, without the classes below this node of the tree."""

@@ -13,10 +13,8 @@ class Normaliser(Component):
     """Scales rows, each independently of the others. It never modifies its input."""
 
     family: ClassVar[str] = "imprint.normalisers"
-    positions: ClassVar[tuple[str, ...]] = POSITIONS
-    """Where it can be used: on training rows (`pre`), on proxies (`post`), on queries (`inf`)."""
-    uses_reference: ClassVar[bool] = False
-    """Whether the result depends on the proxies of the classes that were imprinted before."""
+    positions: ClassVar[tuple[str, ...]] = POSITIONS  # for training rows (pre), proxies (post), queries (inf)
+    uses_reference: ClassVar[bool] = False  # whether the result depends on the proxies imprinted before
     use: ClassVar[str | None] = None
     """The instruction for users of exported arrays, empty if there is nothing to do. None: it cannot be exported."""
 

@@ -3,7 +3,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from imprint.core.types import Array
-from imprint.kernels.quantiles import quantiles, ranks, values_at
+from imprint.kernels.quantiles import quantiles, ranks
 from imprint.normalisers._base import Normaliser
 
 
@@ -23,6 +23,4 @@ class Quantile(Normaliser):
         if reference is None or len(reference) == 0:
             return X
         target = quantiles(reference, (np.arange(X.shape[1]) + 0.5) / X.shape[1]).astype(X.dtype)
-        out = np.empty_like(X)
-        values_at(ranks(X), target, out)
-        return out
+        return np.asarray(target[ranks(X)])

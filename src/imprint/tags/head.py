@@ -15,7 +15,6 @@ from imprint.core.errors import ParameterError
 from imprint.core.family import unknown
 from imprint.core.label_sets import Tagged, as_text, indicator, texts_of
 from imprint.core.threads import lazy
-from imprint.core.tree import LabelTree
 from imprint.core.types import Array, Proxies
 from imprint.generators._base import masses
 from imprint.head import Decider, Head
@@ -89,10 +88,6 @@ class TagHead(Decider):
         """The system, solved for the labels."""
         head, kernel = self.imprinted, cast(Kernel, self.aggregator)
         return kernel.prepare(head.on_device(head.proxies), head.sums(), targets=self.targets)
-
-    def tree(self, flat: bool = False) -> LabelTree:
-        """Always flat: probabilities of tags do not add up to those of a node."""
-        return super().tree(flat=True)
 
     @lazy
     def calibration(self) -> TagCalibration:
