@@ -110,7 +110,7 @@ def _check(stacks: Mapping[str, Stack], layout: Layout, count: int, width: int) 
         if name in stacks:
             values, classes, shapes = stacks[name]
             require(values.dtype.kind in ("iu" if entry.whole else "f"))
-            require(entry.least <= values.min() and values.max() <= entry.most)
+            require(entry.least <= float(values.min()) and float(values.max()) <= entry.most)
             axes = entry.shape.split()
             require(shapes.shape[1] == len(axes) and (shapes >= 1).all())
             for axis, length in zip(axes, shapes.T):

@@ -159,6 +159,7 @@ REFUSED = {
     "rows that single precision cannot hold": lambda d, a: (d, {**a, ROWS: np.full(a[ROWS].shape, 1e300)}),
     "whole numbers as rows": lambda d, a: (d, {**a, ROWS: a[ROWS].astype(np.int64)}),
     "a negative mass": lambda d, a: (d, first_values(a, MASS, -4)),
+    "a mass of zero in single precision": lambda d, a: (d, {**a, MASS: np.zeros(a[MASS].shape, np.float32)}),
     "a mass beyond counting": lambda d, a: (d, first_values(a, MASS, 1e308)),
     "a negative spread": lambda d, a: (d, first_values(a, SPREAD, -1e-9)),
     "a class without a state": lambda d, a: (d, {**a, **{k: v[:-1] for k, v in a.items() if "shapes" in k}}),
