@@ -80,7 +80,7 @@ def measure(case: Case, way: str, share: float) -> list[float]:
     pretrained_classes.SHARE = share
     keep = PretrainedOptions.of(way, BACKBONE, None, {}, True)
     method = Method.of(**keep.parts)
-    empty = keep.with_head(Head(method, 0, "float32", folds=CrossValidation.new(method, 0, "float32")))
+    empty = keep.with_head(Head(method, 0, "float32", folds=CrossValidation(Head(method, 0, "float32"))))
     head = PretrainedHead(way, empty.pretrained.without(set(case.gone)), empty.imprinted).learn(*case.train)
     new, old = (head.classes[head.winners(X)] for X in (case.test[0], case.old[0]))
     before = np.array(head.pretrained.labels)[

@@ -4,7 +4,6 @@ import os
 from contextlib import suppress
 from typing import Any, Self
 
-import numpy as np
 from sklearn.base import ClassifierMixin
 from sklearn.metrics import accuracy_score
 
@@ -23,7 +22,7 @@ from imprint.head import Head, largest
 from imprint.head.card import model_card
 from imprint.persistence import head_from_parts, head_to_parts
 from imprint.tags import TagHead
-from imprint.tags.head import reason_against_tags
+from imprint.tags.head import predicted_sets, reason_against_tags
 
 
 class ImprintClassifier(ClassifierMixin, MethodEstimator):  # type: ignore[misc]
@@ -186,10 +185,12 @@ class ImprintClassifier(ClassifierMixin, MethodEstimator):  # type: ignore[misc]
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Share of rows whose predicted label is the given one; of tags, whose labels are all predicted correctly."""
-        head = self._known().head
+        head, true, predicted = self._known().head, to_numpy(y), to_numpy(self.predict(X))
         if isinstance(head, TagHead):
-            return head.score(np.asarray(self.predict(X)), read_tags(y, head.labels), sample_weight)
-        return float(accuracy_score(to_numpy(y), to_numpy(self.predict(X)), sample_weight=sample_weight))
+            if (tagged := read_tags(y, head.labels)) is None:
+                raise ParameterError("score(X, y): y must be an indicator matrix or a set of labels per row.")
+            true, predicted = tagged.sets, predicted_sets(predicted, head.labels)
+        return float(accuracy_score(true, predicted, sample_weight=sample_weight))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to one file, atomically. The file contains no code: safetensors and JSON."""

@@ -121,9 +121,8 @@ class Kernel(Aggregator):
         count, new, (system, s, _, _) = len(change.labels), change.added, change.prepared
         if not isinstance(system, Posterior) or s != scale_for(sums, count) or count <= RESOLVED_ROWS:
             return None
-        if not _is_exact(system.weights, count, int(change.labels[-1]) + 1):
-            return None
-        if new is not None and new.weights.device != system.weights.device:
+        moved = new is not None and new.weights.device != system.weights.device
+        if moved or not _is_exact(system.weights, count, int(change.labels[-1]) + 1):
             return None
         with self._solving():
             if len(change.removed):

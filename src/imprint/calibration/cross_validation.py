@@ -37,15 +37,10 @@ class CrossValidation:
     """
 
     empty: Head  # without classes: the method, the seed and the types of rows and labels
-    held: Mapping[Any, HeldRows]
-    fitted: Mapping[Any, tuple[ClassState, ...]]
+    held: Mapping[Any, HeldRows] = field(default_factory=dict)
+    fitted: Mapping[Any, tuple[ClassState, ...]] = field(default_factory=dict)
     """For each class of which not every row is held, its states without each fold."""
     derived: Lazy = field(default_factory=Lazy, init=False, repr=False)
-
-    @classmethod
-    def new(cls, method: Method, seed: int, dtype: Any) -> "CrossValidation":
-        """A cross-validation without rows."""
-        return cls(Head(method, seed, dtype), {}, {})
 
     def learn(self, X: Array, y: Array, weight: Array | None = None) -> "CrossValidation":
         """The cross-validation after new classes and more rows of known ones."""
@@ -189,33 +184,25 @@ def predict_out_of_fold(
 ) -> OutOfFold:
     """The predictions of every head for the rows of its fold."""
     scores, shares = np.full((len(X), len(classes)), -np.inf), np.zeros((len(X), len(classes)))
-    doubts, assessed, has_doubt = np.zeros(len(X)), np.zeros(len(X), dtype=bool), False
-    column_of, deviation = {label: c for c, label in enumerate(classes.tolist())}, 1.0
+    assessed, near_copy = np.zeros((2, len(X)), dtype=bool)
+    doubt, deviation = None, 1.0
     for f, head in enumerate(heads):
+        brief, rows = replace(head), np.flatnonzero(fold == f)  # the copy frees its preparation, which may be large
         deviation = head.aggregator.temperature_deviation
-        rows = np.flatnonzero(fold == f)
-        predictions = _predict(head, X[rows]) if len(rows) and len(head) else None
-        if predictions is not None:
-            S, P, doubt = predictions
-            columns = np.array([column_of[label] for label in head.classes.tolist()])
-            scores[np.ix_(rows, columns)], shares[np.ix_(rows, columns)] = S, P
+        try:
+            S = brief.scores(X[rows]) if len(rows) and len(head) else np.empty(0)
+        except ParameterError:  # there are too few proxies to decide
+            continue
+        if len(S) and all_finite(S):
+            columns = np.searchsorted(classes, head.classes)
+            scores[np.ix_(rows, columns)] = S
+            shares[np.ix_(rows, columns)] = head.aggregator.probabilities(S, brief.prepared)
             assessed[rows] = np.isin(true[rows], columns)
-            has_doubt = doubt is not None
-            doubts[rows] = 0 if doubt is None else doubt
-    doubt, no_copies = doubts if has_doubt else None, np.zeros(len(X), dtype=bool)
-    return OutOfFold(classes, true, fold, scores, shares, doubt, assessed, weight, deviation, no_copies)
-
-
-def _predict(head: Head, X: Array) -> tuple[Array, Array, Array | None] | None:
-    """Scores, probabilities and doubts of rows; None if there are too few proxies to decide, or scores overflow."""
-    brief = replace(head)  # a copy, whose preparation, which may be large, is freed at the end
-    try:
-        S = brief.scores(X)
-    except ParameterError:
-        return None
-    if not all_finite(S):
-        return None
-    return S, brief.aggregator.probabilities(S, brief.prepared), brief.doubt(X)
+            of_rows = brief.doubt(X[rows])
+            if of_rows is not None:
+                doubt = np.zeros(len(X)) if doubt is None else doubt
+                doubt[rows] = of_rows
+    return OutOfFold(classes, true, fold, scores, shares, doubt, assessed, weight, deviation, near_copy)
 
 
 def _rows_by_class(y: Array) -> dict[Any, Array]:

@@ -148,10 +148,7 @@ class Decider:
 
 
 def check_label_types(subject: str, of_data: Any, of_model: Any) -> None:
-    """Refuse text labels for a model with numbers as labels, and the other way round.
-
-    `subject` begins the error: the call and the data, such as `add(data): the data have`.
-    """
+    """Refuse text labels for a model of numbers, and numbers for one of texts; `subject` begins the error."""
     data, model = ("text" if np.dtype(dtype).kind in "US" else "number" for dtype in (of_data, of_model))
     if data != model:
         raise ParameterError(f"{subject} {data} labels, the model {model} labels.")

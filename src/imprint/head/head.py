@@ -69,16 +69,14 @@ class Head(Decider):
 
         new_weights = None if weight is None else [weights[label] for label in new]
         added = self.method.summarise([rows[label] for label in new], self.seed, new, new_weights)
-        child = replace(
-            self,
+        return self._changed(
             labels=self.labels + tuple(new),
             states=(tuple(map(extended, self.labels, self.states)) if known else self.states) + tuple(added),
             label_type=present.dtype if self.label_type is None else np.result_type(self.label_type, present.dtype),
             width=X.shape[1],
             device=X.device if on_gpu(X) else None,
-            folds=None if self.folds is None else self.folds.learn(X, y, weight),
+            folds=self.folds and self.folds.learn(X, y, weight),
         )
-        return self._with_ancestor(child)
 
     def forget(self, label: Any) -> "Head":
         """This head without a class, identical to one that never saw it."""
@@ -87,16 +85,12 @@ class Head(Decider):
         if len(self) == 1:
             raise ParameterError(f"forget({label!r}): it is the only class; a classifier needs at least one.")
         i = self.labels.index(label)
-        child = replace(
-            self,
-            labels=self.labels[:i] + self.labels[i + 1 :],
-            states=self.states[:i] + self.states[i + 1 :],
-            folds=None if self.folds is None else self.folds.forget(label),
-        )
-        return self._with_ancestor(child)
+        labels, states = (part[:i] + part[i + 1 :] for part in (self.labels, self.states))
+        return self._changed(labels=labels, states=states, folds=self.folds and self.folds.forget(label))
 
-    def _with_ancestor(self, child: "Head") -> "Head":
-        """The child, which prepares itself from the nearest ancestor that is prepared."""
+    def _changed(self, **fields: Any) -> "Head":
+        """Another head, which prepares itself from the nearest ancestor that is prepared."""
+        child = replace(self, **fields)
         if self.method.per_class:
             child.derived.source = self if "prepared" in self.derived else self.derived.source
         return child

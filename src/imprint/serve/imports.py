@@ -15,6 +15,7 @@ from imprint.core.files import container
 from imprint.core.label_sets import texts_of
 from imprint.datasets import Split
 from imprint.datasets.files import FileInputs
+from imprint.head import Head
 from imprint.imprinter import exemplars
 from imprint.persistence import head_from_parts
 from imprint.serve.labelled import clean_label
@@ -71,7 +72,7 @@ def imported_basis(raw: bytes, name: str, backbone: Backbone) -> tuple[ModelBasi
     }
     folds = head.folds if isinstance(head.folds, CrossValidation) else None
     if folds is not None and not all(isinstance(label, str) for label in head.labels):
-        empty = CrossValidation.new(head.method, head.seed, head.dtype)
+        empty = CrossValidation(Head(head.method, head.seed, head.dtype))
         renamed = empty.with_classes(folds, {str(label): label for label in head.labels})
         renamed.derived.put("calibration", folds.calibration)
         folds = renamed

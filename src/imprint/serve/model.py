@@ -127,7 +127,7 @@ def refitted_folds(
 ) -> CrossValidation:
     """The cross-validation after these classes are fitted again, each from its items and its imported rows."""
     labelled, basis = model.history.labelled, model.basis
-    folds = folds or CrossValidation.new(basis.method, basis.seed, np.float32)
+    folds = folds or CrossValidation(Head(basis.method, basis.seed, np.float32))
     for label in labels:
         folds = folds.forget(label) if label in folds.held else folds
     if basis.folds is not None:

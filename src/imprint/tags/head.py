@@ -13,7 +13,7 @@ from imprint.core.component import DEFAULT
 from imprint.core.digest import class_rng
 from imprint.core.errors import ParameterError
 from imprint.core.family import unknown
-from imprint.core.label_sets import Tagged, as_text, indicator, texts_of
+from imprint.core.label_sets import as_text, indicator, texts_of
 from imprint.core.threads import lazy
 from imprint.core.types import Array, Proxies
 from imprint.generators._base import masses
@@ -102,19 +102,12 @@ class TagHead(Decider):
         """Which labels each query has: those whose score reaches their threshold.  # (q, labels) int64"""
         return (to_numpy(self.scores(Q)) >= self.calibration.thresholds).astype(np.int64)
 
-    def score(self, predicted: Array, true: Tagged | None, weight: Any = None) -> float:
-        """The share of rows whose labels are all predicted correctly."""
-        if true is None:
-            raise ParameterError("score(X, y): y must be an indicator matrix or a set of labels per row.")
-        right = np.array(predicted_sets(predicted, self.labels)) == true.sets
-        return float(np.average(right, weights=weight))
-
 
 def new_head(method: Method, seed: int, dtype: Any, labels: tuple[Any, ...] | None, calibrate: bool) -> Head | TagHead:
     """A head without classes, to learn rows of this type; with `labels`, a head of tags, which is always calibrated."""
     if labels is not None:
         return TagHead(Head(method, seed, dtype), labels)
-    return Head(method, seed, dtype, folds=CrossValidation.new(method, seed, dtype) if calibrate else None)
+    return Head(method, seed, dtype, folds=CrossValidation(Head(method, seed, dtype)) if calibrate else None)
 
 
 def predicted_sets(Y: Array, labels: Sequence[Any]) -> list[str]:

@@ -73,7 +73,7 @@ def test_rows_that_come_later_count_as_if_they_had_come_at_once(parts):
 def test_a_class_that_grows_beyond_what_is_held_has_the_folds_of_all_its_rows(first):
     method = Method.of(**KERNEL | dict(generator="mean", aggregator="max"))
     X, y = np.random.default_rng(0).normal(size=(160, 4)).astype(np.float32), np.full(160, "a")
-    empty = CrossValidation.new(method, 0, "float32")
+    empty = CrossValidation(Head(method, 0, "float32"))
     one, two = empty.learn(X, y), empty.learn(X[:first], y[:first]).learn(X[first:], y[first:])
     for f in range(FOLDS):
         np.testing.assert_allclose(two.head_without(f).proxies.weights, one.head_without(f).proxies.weights, atol=1e-6)
@@ -81,7 +81,7 @@ def test_a_class_that_grows_beyond_what_is_held_has_the_folds_of_all_its_rows(fi
 
 def test_copies_that_come_later_count_as_if_they_had_come_at_once():
     X, y = np.random.default_rng(0).normal(size=(30, 4)).astype(np.float32), np.full(30, "a")
-    empty = CrossValidation.new(Method.of(**KERNEL), 0, "float32")
+    empty = CrossValidation(Head(Method.of(**KERNEL), 0, "float32"))
     once = empty.learn(np.concatenate([X, X[:10]]), np.full(40, "a")).held["a"]
     later = empty.learn(X, y).learn(X[:10], y[:10]).held["a"]
     assert sorted(once.weight.tolist()) == [1.0] * 20 + [2.0] * 10
@@ -297,12 +297,12 @@ def test_temperature_and_floor_have_the_largest_posterior():
 def test_folds_never_change():
     X, y, Q = blobs([20, 20, 20])
     method = Method.of(**KERNEL)
-    head = Head(method, 0, X.dtype, folds=CrossValidation.new(method, 0, X.dtype)).learn(X[:40], y[:40])
+    head = Head(method, 0, X.dtype, folds=CrossValidation(Head(method, 0, X.dtype))).learn(X[:40], y[:40])
     before = head.known(Q), head.calibration.temperature
     later = head.learn(X[40:], y[40:]), head.forget("class 0"), head.learn(Q[:9], y[:9])
     assert [len(h.folds.held) for h in later] == [3, 1, 2]
     assert later[2].folds.held["class 0"].total == 29
-    fresh = Head(method, 0, X.dtype, folds=CrossValidation.new(method, 0, X.dtype)).learn(X[:40], y[:40])
+    fresh = Head(method, 0, X.dtype, folds=CrossValidation(Head(method, 0, X.dtype))).learn(X[:40], y[:40])
     for again in (head, fresh):
         assert np.array_equal(again.known(Q), before[0])
         assert again.calibration.temperature == before[1]
