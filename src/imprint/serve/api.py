@@ -4,6 +4,7 @@ import asyncio
 import json
 import time
 from collections.abc import AsyncIterator
+from functools import partial
 from typing import Any
 
 from starlette.exceptions import HTTPException
@@ -26,7 +27,7 @@ REPORT, MODELS = "evaluation.html", ("model.imprint", "model.onnx")
 YEAR = "private, max-age=31536000, immutable"
 UNKNOWN = 0.05
 SIDES = {"thumbnail": 224, "picture": 1280}  # longest side, in pixels, of the pictures of items
-POLL = 0.05  # seconds between two looks for news
+POLL = 0.05  # seconds between two checks for news
 HEARTBEAT = 15.0  # seconds after which an event is sent in any case, to notice closed connections
 
 
@@ -124,11 +125,11 @@ def predict(project: Project, request: Request, content: bytes) -> list[Json]:
             raise NotFittedError(f"{problem}. {newest.why_uncalibrated}")
         model = project.calibrated_model()
     predicted = answer(model, row, name, top=top, unknown=unknown, level=level, why="why" in query)
+    shown = partial(view.inline_preview, project.modality, raw)
     if model.calibration is not None:
-        shown = lambda: view.inline_preview(project.modality, raw)  # noqa: E731
         project.drift.observe(model.calibration, predicted["known"], name, shown)
     if "preview" in query:
-        predicted["preview"] = view.inline_preview(project.modality, raw)
+        predicted["preview"] = shown()
     return [predicted]
 
 

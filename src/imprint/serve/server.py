@@ -22,7 +22,6 @@ from imprint.serve.projects import Projects
 from imprint.serve.requests import Endpoints, refusal
 from imprint.serve.security import ANY_HOST, Guard, token_of
 
-Announce = Callable[[str], object]
 PORT, TRIES = 8470, 20
 STATIC = Path(__file__).parent / "static"
 HEADER_SECONDS = 15.0  # time in which the header of a request must be complete
@@ -95,10 +94,10 @@ def configured(app: Guard, certificate: Path | None = None, key: Path | None = N
     )
 
 
-def serve(projects: Projects, listening: socket.socket, host: str, announce: Announce, *tls: Path) -> None:
+def serve(projects: Projects, listening: socket.socket, host: str, ready: Callable[[str], object], *tls: Path) -> None:
     """Answer requests until Ctrl-C; `tls` are the PEM files of a certificate and its key.
 
-    `announce` is called with the address to open, which includes the token.
+    `ready` is called with the address to open, which includes the token.
     """
     try:
         token, port = token_of(projects.first), listening.getsockname()[1]
@@ -109,7 +108,7 @@ def serve(projects: Projects, listening: socket.socket, host: str, announce: Ann
             files = " and ".join(map(str, tls))
             raise FileError(f"{files} must be a PEM certificate and its key: {e.strerror or e}.") from None
         name = socket.gethostname() if host in ANY_HOST else f"[{host}]" if ":" in host else host
-        announce(f"http{'s' if tls else ''}://{name}:{port}/?token={token}")
+        ready(f"http{'s' if tls else ''}://{name}:{port}/?token={token}")
         uvicorn.Server(config).run(sockets=[listening])
     finally:
         projects.project.close()

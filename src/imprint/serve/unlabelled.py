@@ -133,5 +133,5 @@ class ServedDrift:
             monitor, stored = self.monitor, self._suspicious
             shown = [one for one in monitor.unfamiliar if one.name in stored][:MAX_SHOWN] if monitor.alarm else []
             unfamiliar = [{**stored[one.name], "known": one.p_value, "when": one.when} for one in shown]
-            counts = {"evidence": monitor.evidence, "inputs": monitor.inputs}
-            return {"alarm": monitor.alarm, **counts, "unfamiliar": unfamiliar}
+            figures = {"alarm": monitor.alarm, "evidence": monitor.evidence, "inputs": monitor.inputs}
+        return figures | {"unfamiliar": unfamiliar}

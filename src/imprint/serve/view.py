@@ -27,7 +27,6 @@ MOST_LISTED = 60
 FEW = 5  # classes with fewer items are the first to need more
 GOOD_RECALL = 0.9
 SIDE = 480  # longest side, in pixels, of a picture that is classified
-QUALITY = 85
 
 
 def classes(project: Project) -> list[dict[str, Any]]:
@@ -172,7 +171,7 @@ def preview(modality: Modality, raw: bytes, side: int) -> tuple[str, bytes]:
         return "text/plain; charset=utf-8", str(shown or "").encode()
     image: Image.Image = Image.fromarray(shown)
     image.thumbnail((side, side))
-    image.save(out, "JPEG", quality=QUALITY)
+    image.save(out, "JPEG", quality=85)
     return "image/jpeg", out.getvalue()
 
 

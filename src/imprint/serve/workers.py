@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from queue import SimpleQueue
-from threading import Thread
+from threading import Lock, Thread
 from typing import Any
 
 from imprint.core.errors import ImprintError
@@ -33,18 +33,18 @@ class SupervisedThread:
         self.name, self._work, self._most = name, work, most
         self._queue: SimpleQueue[QueuedTask | None] = SimpleQueue()  # None: stop
         self._batch: list[QueuedTask] = []
-        self._failures, self._restarts, self._closed = 0, 0, False
-        self.error: str | None = None
-        """The message of the last failure; None after a batch has succeeded."""
+        self._failures, self._restarts, self._closed, self._lock = 0, 0, False, Lock()
+        self.error: str | None = None  # the message of the last failure; None after a batch has succeeded
         self._start()
 
     def submit(self, task: Any) -> "Future[Any]":
         """Queue a task; its future can be cancelled until it is started."""
         future: Future[Any] = Future()
-        if self._closed:
-            future.set_exception(TaskFailedError("This project was closed; reload the page."))
-        else:
-            self._queue.put((task, future))
+        with self._lock:
+            if self._closed:
+                future.set_exception(TaskFailedError("This project was closed; reload the page."))
+            else:
+                self._queue.put((task, future))
         return future
 
     def status(self) -> dict[str, Any]:
@@ -53,8 +53,9 @@ class SupervisedThread:
 
     def close(self) -> None:
         """Finish the queued tasks, then stop."""
-        self._closed = True
-        self._queue.put(None)
+        with self._lock:
+            self._closed = True
+            self._queue.put(None)
         while self._thread.is_alive():  # another thread may have taken its place
             self._thread.join(1)
 

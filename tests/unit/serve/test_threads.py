@@ -4,6 +4,7 @@ import ctypes
 import threading
 import time
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -128,6 +129,25 @@ def test_tasks_that_a_killed_thread_had_taken_fail_and_those_in_the_queue_are_do
     assert not thread.status()["alive"]
     with pytest.raises(TaskFailedError, match="closed; reload the page"):
         thread.submit(4).result(20)
+
+
+def test_a_task_that_arrives_while_the_thread_is_closed_is_done_or_refused():
+    thread, arriving, futures = SupervisedThread("example", lambda tasks: tasks, 1), threading.Event(), []
+    queue = thread._queue
+
+    def put_slowly(item):
+        if item is not None:
+            arriving.set()
+            time.sleep(0.3)
+        queue.put(item)
+
+    thread._queue = SimpleNamespace(put=put_slowly, get=queue.get, empty=queue.empty)
+    submitting = threading.Thread(target=lambda: futures.append(thread.submit(1)))
+    submitting.start()
+    assert arriving.wait(20)
+    thread.close()
+    submitting.join(20)
+    assert futures[0].result(5) == 1
 
 
 def test_a_bad_input_fails_alone_in_its_batch(client, project, monkeypatch):
