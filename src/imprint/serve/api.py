@@ -46,7 +46,7 @@ def routes(endpoints: Endpoints) -> list[Route]:
         "/api/judge": evaluation,
         "/api/export/{what}": export_file,
         "/api/take/{what}": export_file,
-        "/api/pool": lambda project, *_: {"inputs": len(project.pool), "left": len(project.pool.left())},
+        "/api/pool": lambda project, *_: {"inputs": len(project.pool.rows), "left": len(project.pool.left())},
         "/api/pool/next": lambda project, request, _: project.pool.suggest(int(number(request, "n", 20, 1, 200))),
         "/api/pool/confident": lambda project, request, _: project.pool.confident(
             number(request, "probability", 0.95, 0, 1)

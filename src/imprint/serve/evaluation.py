@@ -19,8 +19,7 @@ from imprint.serve.labelled import LabelledItem
 from imprint.serve.model import EmbeddingTable, ServedModel, changed_labels, fitted_items, refitted_folds, rows_of
 from imprint.serve.workers import SupervisedThread
 
-PAUSE = 0.25  # seconds from a change to its evaluation, so that changes in quick succession are evaluated together
-REST = 1.0  # minimum number of seconds between two evaluations
+QUIET, LATEST = 0.25, 2.0  # an evaluation starts after so many seconds without a change, or after so many in any case
 UNCALIBRATED_IMPORT = "The imported model was fitted without calibration, and it has no examples to calibrate it from."
 TOO_FEW = "Two classes with two examples each are needed."
 
@@ -119,11 +118,12 @@ class Evaluator:
 
     def __init__(self, rows: EmbeddingTable, empty: ServedModel, model: Callable[[], ServedModel]):
         self.evaluation, self._rows, self._model = ModelEvaluation(empty), rows, model
-        self._next_at, self._hurry, self._closing = 0.0, Event(), False
+        self._changed_at, self._rested_at, self._hurry, self._closing = 0.0, 0.0, Event(), False
         self.thread = SupervisedThread("evaluate", self._evaluate, 10_000)
 
     def submit(self, urgent: bool = False) -> "Future[ModelEvaluation]":
-        """Queue an evaluation of the newest state, which starts after a pause unless it is urgent."""
+        """Queue an evaluation of the newest state. Unless it is urgent, it waits until changes pause."""
+        self._changed_at = time.monotonic()
         if urgent:
             self._hurry.set()
         return self.thread.submit(urgent)
@@ -135,14 +135,18 @@ class Evaluator:
         self.thread.close()
 
     def _evaluate(self, urgent: list[bool]) -> list[ModelEvaluation]:
-        if not any(urgent):
-            self._hurry.wait(max(PAUSE, self._next_at - time.monotonic()))
+        latest = time.monotonic() + LATEST
+        while not any(urgent) and not self._hurry.is_set():
+            wait = max(min(self._changed_at + QUIET, latest), self._rested_at) - time.monotonic()
+            if wait <= 0:
+                break
+            self._hurry.wait(wait)
         if not self._closing:
             self._hurry.clear()
             model, started = self._model(), time.monotonic()
             if self.evaluation.model is not model:
                 evaluation = evaluate(model, self.evaluation, self._rows)
                 evaluation.calibration  # noqa: B018 - computed here, not when the first answer needs it
-                self.evaluation, finished = evaluation, time.monotonic()
-                self._next_at = finished + max(REST, finished - started)
+                self.evaluation = evaluation
+                self._rested_at = 2 * time.monotonic() - started  # as long as the evaluation took
         return [self.evaluation] * len(urgent)

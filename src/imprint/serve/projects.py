@@ -182,10 +182,10 @@ class Projects:
         return folders if below else {**folders, self.first.name: self.first}
 
     def _named(self, entry: dict[str, Any], below: str = "") -> Path:
-        for name, folder in self._folders(below).items():
-            if name == entry.get("id"):
-                return folder
-        raise ParameterError("There is no such project; it may have been deleted.")
+        folder = self._folders(below).get(str(entry.get("id")))
+        if folder is None:
+            raise ParameterError("There is no such project; it may have been deleted.")
+        return folder
 
 
 def _described(folders: dict[str, Path]) -> list[dict[str, Any]]:

@@ -120,8 +120,7 @@ class ProjectStore:
         for row in rows:
             if not is_intact(row):
                 raise self._database.damaged(f"the fact {row[0]!r}")
-        name = re.sub(r"-[0-9a-f]{12}$", "", self.path.parent.name)
-        return {"name": name, **{str(row[0]): str(row[1]) for row in rows}}
+        return {"name": re.sub(r"-[0-9a-f]{12}$", "", self.path.parent.name), **{str(k): str(v) for k, v, _ in rows}}
 
     def state(self, facts: Mapping[str, str]) -> None:
         """Store facts about the project."""

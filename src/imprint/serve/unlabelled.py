@@ -34,7 +34,7 @@ class LabellingPool:
 
     def __init__(self, project: "Project"):
         self.project = project
-        self._rows: dict[str, Array] = {}
+        self.rows: dict[str, Array] = {}  # embeddings by digest
         self._skipped: set[str] = set()
         self._digests: list[str] = []  # the inputs whose distances are prepared, in order
         self._prepared: PreparedPool | None = None
@@ -45,24 +45,21 @@ class LabellingPool:
         digest = digest_of(raw)
         self.project.rows.keep(digest, row)
         with self._lock:
-            self._rows.setdefault(digest, row)
+            self.rows.setdefault(digest, row)
         return digest
 
     def skip(self, entry: dict[str, Any]) -> dict[str, int]:
         """Leave the input with this `digest` out of the suggestions, or put it back where `skip` is false."""
         digest = str(entry.get("digest"))
-        if digest not in self._rows:
+        if digest not in self.rows:
             raise ParameterError("skip: there is no such input in the pool; drop its folder again.")
         (self._skipped.discard if entry.get("skip") is False else self._skipped.add)(digest)
         return {"left": len(self.left())}
 
-    def __len__(self) -> int:
-        return len(self._rows)
-
     def left(self) -> list[str]:
         """The digests of inputs that are neither labelled nor skipped."""
         done = {item.digest for item in self.project.history.labelled.items.values()} | self._skipped
-        return [digest for digest in list(self._rows) if digest not in done]
+        return [digest for digest in list(self.rows) if digest not in done]
 
     def suggest(self, n: int) -> list[dict[str, Any]]:
         """The inputs to label next, each with the reason and its two most probable classes."""
@@ -70,9 +67,9 @@ class LabellingPool:
         if not left:
             return []
         with self._lock:
-            grown = len(self._rows) > GROWTH * len(self._digests)
+            grown = len(self.rows) > GROWTH * len(self._digests)
             if self._prepared is None or grown or left.isdisjoint(self._digests):
-                self._digests, self._prepared = list(self._rows), PreparedPool(np.stack(list(self._rows.values())))
+                self._digests, self._prepared = list(self.rows), PreparedPool(np.stack(list(self.rows.values())))
             digests, excluded = self._digests, np.array([digest not in left for digest in self._digests])
             chosen = self._prepared.suggest(n, self.project.model().head, excluded)
         best = self.best([digests[i] for i in chosen], 2)
@@ -88,7 +85,7 @@ class LabellingPool:
         head = self.project.calibrated_model().head
         if head is None or not digests:
             return [(digest, []) for digest in digests]
-        rows = Embedded(np.stack([self._rows[digest] for digest in digests]), digests, ())
+        rows = Embedded(np.stack([self.rows[digest] for digest in digests]), digests, ())
         return [(one["path"], one["top"]) for one in predictions(head, head.tree(), rows, top=n)]
 
 
