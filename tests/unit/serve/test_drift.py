@@ -26,3 +26,19 @@ def test_drift_is_reported_with_the_pictures_that_show_it(client, project, caplo
     assert known == sorted(known)
     assert "Drift: inputs since" in caplog.text
     assert client.json("POST", "/api/drift")[1]["alarm"] is None
+
+
+def test_the_evidence_starts_again_with_a_new_calibration(client, project):
+    def classified():
+        project.evaluated().result()
+        for i in range(3):
+            client.json("POST", "/api/predict", picture(500 + i))
+        return client.json("GET", "/api/drift")[1]["inputs"]
+
+    for i in range(8):
+        client.add("top", i, 0)
+        client.add("bottom", 100 + i, 1)
+    assert classified() == 3
+    assert classified() == 6
+    client.add("top", 50, 0)
+    assert classified() == 3

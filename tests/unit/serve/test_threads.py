@@ -13,7 +13,7 @@ from imprint.core.errors import ParameterError, UnreadableInput
 from imprint.serve import api, requests
 from imprint.serve.workers import SupervisedThread, TaskFailedError
 
-from .conftest import picture
+from .conftest import Client, picture, serving
 
 THREADS = ("commit", "embed", "evaluate")
 
@@ -253,6 +253,30 @@ def test_requests_have_a_deadline(ready, project, monkeypatch):
     go.set()
     monkeypatch.undo()
     assert ready.json("POST", "/api/predict", picture(991))[0] == 200
+
+
+def test_few_requests_hold_an_input_at_once(project, monkeypatch):
+    monkeypatch.setattr(requests, "AT_ONCE", 2)
+    embed, held, go = project.embed, [], threading.Event()
+
+    def counted(raw, name):
+        held.append(name)
+        go.wait(20)
+        return embed(raw, name)
+
+    monkeypatch.setattr(project, "embed", counted)
+    with serving(project) as port, ThreadPoolExecutor(5) as pool:
+        client = Client(port, "secret")
+        added = [pool.submit(client.add, "top", i) for i in range(5)]
+        deadline = time.monotonic() + 20
+        while len(held) < 2:
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        time.sleep(0.3)
+        assert len(held) == 2
+        assert client.json("GET", "/api/state")[0] == 200
+        go.set()
+        assert [future.result(20)[0] for future in added] == [201] * 5
 
 
 def test_requests_that_timed_out_leave_their_threads_to_others(ready, project, monkeypatch):
