@@ -109,7 +109,7 @@ def _decide(graph: WorkGraph, proxies: UnitProxies, queries: Array) -> Iterator[
         counted = list(step)
         each = (time.process_time() - start) / sum(sum(c.proxies) for c in counted)
         yield from ((each * np.array(c.proxies), c) for c in counted)
-        proxies.forget_finished()
+        proxies.normalised.clear()
 
 
 def groups_in_memory(proxies: UnitProxies, decisions: Iterable[Decision]) -> Iterator[list[Decision]]:

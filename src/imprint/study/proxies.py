@@ -78,7 +78,8 @@ class UnitProxies:
         """The processor time of each spec, with an equal part of shared work."""
         self._raw: dict[tuple[ClassRows, ProxySpec], ClassProxies] = {}
         self._class_blocks: dict[ClassRows, ProxyRows] = {}
-        self._finished: dict[object, Any] = {}
+        self.normalised: dict[object, Any] = {}
+        """Proxies after normalisation; cleared to free memory."""
         self._statistics: dict[object, State] = {}
         for (c, norm_pre), specs in graph.specs_by_class().items():
             start = time.process_time()
@@ -103,14 +104,10 @@ class UnitProxies:
     def parts(self, spec: ProxySpec, split: TaskSplit, norm_post: Normaliser) -> list[ClassProxies]:
         """The normalised proxies of the classes of a task split; only for shareable methods."""
         key = spec, split, norm_post
-        if key not in self._finished:
+        if key not in self.normalised:
             raw, quantile = self._raw_parts(spec, split), type(norm_post) is Quantile
-            self._finished[key] = self._after_quantile(raw) if quantile else [part.after(norm_post) for part in raw]
-        return self._finished[key]
-
-    def forget_finished(self) -> None:
-        """Free the memory of normalised proxies, which can be computed again."""
-        self._finished.clear()
+            self.normalised[key] = self._after_quantile(raw) if quantile else [part.after(norm_post) for part in raw]
+        return self.normalised[key]
 
     def count(self, decision: Decision) -> int:
         """The number of proxies of a decision whose generator treats each class separately."""
@@ -134,10 +131,10 @@ class UnitProxies:
         """Proxies before normalisation."""
         if isinstance(spec.generator, PerClassGenerator):
             return [self._raw[c, spec] for c in split.classes]
-        if (spec, split) not in self._finished:
+        if (spec, split) not in self.normalised:
             joint = spec.generator.proxies([self.states[c, spec] for c in split.classes])
-            self._finished[spec, split] = [ClassProxies(ProxyRows(rows, self.X.dtype), len(rows)) for rows in joint]
-        return self._finished[spec, split]
+            self.normalised[spec, split] = [ClassProxies(ProxyRows(rows, self.X.dtype), len(rows)) for rows in joint]
+        return self.normalised[spec, split]
 
     def _after_quantile(self, raw: list[ClassProxies]) -> list[ClassProxies]:
         """Proxies after `quantile`; task splits that begin with the same classes share their proxies.
@@ -145,12 +142,12 @@ class UnitProxies:
         The first class does not change. The values of the others become the quantiles of its values.
         """
         keys = [tuple(raw[: i + 1]) for i in range(len(raw))]
-        self._finished[keys[0]] = raw[0]
-        if keys[-1] not in self._finished:
+        self.normalised[keys[0]] = raw[0]
+        if keys[-1] not in self.normalised:
             targets = targets_in_turn(raw[0].rows, [part.size for part in raw[1:]])
             for key, part, target in zip(keys[1:], raw[1:], targets):
-                if key not in self._finished:
+                if key not in self.normalised:
                     rows = np.empty((part.size, len(target)), dtype=target.dtype)
                     values_at(part.source.ranks[: part.size], target, rows)
-                    self._finished[key] = ClassProxies(ProxyRows(rows), part.size)
-        return [self._finished[key] for key in keys]
+                    self.normalised[key] = ClassProxies(ProxyRows(rows), part.size)
+        return [self.normalised[key] for key in keys]

@@ -158,9 +158,9 @@ def _reason(error: BaseException) -> str:
     """The reason for a failure in one line."""
     if isinstance(error, BrokenProcessPool):
         return "its process was killed, perhaps because memory ran out"
-    error = getattr(error, "cause", error)  # of an error in a task of Ray
     if type(error).__module__ == "ray.exceptions":
-        return f"lost by the cluster after {RETRIES} retries: {type(error).__name__}"
+        cause = getattr(error, "cause", None)  # of an error in the task
+        return _reason(cause) if cause else f"lost by the cluster after {RETRIES} retries: {type(error).__name__}"
     return f"{type(error).__name__}: {error}".splitlines()[0]
 
 
