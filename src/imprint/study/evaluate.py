@@ -187,7 +187,7 @@ def _decide_by_votes(
 
 
 def _comparison(decision: Decision) -> tuple[str, Vote]:
-    """How a decision compares queries with proxies, and how the nearest of these vote."""
+    """How a decision compares queries with proxies, and how the nearest proxies vote."""
     aggregator = decision.aggregator
     if not isinstance(aggregator, Nearest):
         return BEST, Vote(1, True)

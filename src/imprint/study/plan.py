@@ -25,7 +25,7 @@ BASE_MEMORY = 300e6  # bytes of a process that has loaded the libraries
 
 @dataclass(frozen=True, eq=False)
 class Unit:
-    """Experiments that one worker computes together: those of one pack and one class of generators."""
+    """Experiments that one worker computes together: one pack, and generators of one type."""
 
     source: Source
     backbone: str
@@ -71,16 +71,16 @@ class Plan:
 def plan(
     study: Study | Sequence[Study], source: Source, done: Container[bytes] = frozenset(), limit: int | None = LIMIT
 ) -> Plan:
-    """The units whose experiments are not `done` yet. Refuses impossible combinations by name.
+    """The units of the experiments that are not `done`; an impossible combination is refused by name.
 
-    Experiments of several studies with the same pack and class of generators form one unit, and share its work.
+    Experiments of several studies with the same pack and type of generator form one unit, and share its work.
     """
     studies = [study] if isinstance(study, Study) else list(study)
     for one in studies:
         if limit is not None and one.points > limit:
             raise ParameterError(
                 f"Study(name={one.name!r}): it names {one.points:,} experiments and the limit is {limit:,}; "
-                f"make it smaller, or raise the limit if you mean it."
+                f"make it smaller, or raise the limit."
             )
     methods, of_study = Methods.union([one.methods for one in studies])
     texts, kind = methods.encoded(), methods.map_part("generator", type)
@@ -123,9 +123,9 @@ def experiment_keys(
 
 
 def _possible(study: Study, data: Data, where: str) -> Array:
-    """Whether each task has enough proxies for each method; refused if not, unless a rule leaves it out.  # (t, m)
+    """Whether each task has enough proxies for each method.  # (tasks, methods)
 
-    Refuses a task that is impossible with these data.
+    Refuses a task that the data do not allow, and a method with too few proxies unless a rule leaves it out.
     """
     methods, classes = study.methods, np.unique(data.y).tolist()
     needed = methods.map_part("aggregator", sharing.proxies_needed)
@@ -145,8 +145,8 @@ def _possible(study: Study, data: Data, where: str) -> Array:
         if not possible[t].all() and "enough_proxies" not in study.rules:
             first = int(np.argmin(possible[t]))
             raise ParameterError(
-                f"{where}, {text}: {methods[first]} looks at {needed[first]} proxies and there are "
-                f"{int(most[first])}; change it, or leave such points out with the rule enough_proxies."
+                f"{where}, {text}: {methods[first]} needs {needed[first]} proxies and there are "
+                f"{int(most[first])}; change it, or leave out such combinations with the rule enough_proxies."
             )
     return possible
 

@@ -31,7 +31,7 @@ class Source(Protocol):
     """Anything that opens embeddings by name. It is sent to workers, so it must be picklable."""
 
     def open(self, backbone: str, dataset: str) -> Data:
-        """The embeddings, or an error that names those that exist."""
+        """The embeddings; an unknown name is an error that lists the known ones."""
         ...
 
 
@@ -79,7 +79,7 @@ class Instance(NamedTuple):
 
 RULES = ("matching_norms", "enough_proxies")
 """`matching_norms` leaves out methods whose `norm_inf` is not their `norm_pre`, unless that is `none`.
-`enough_proxies` leaves out an aggregator where a task has fewer proxies than it looks at."""
+`enough_proxies` leaves out an aggregator where a task has fewer proxies than it needs."""
 
 
 def _task_text(task: str | tasks.Task) -> str:

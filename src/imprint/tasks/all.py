@@ -5,4 +5,4 @@ from imprint.tasks._base import Task
 
 @dataclass(frozen=True, kw_only=True)
 class AllClasses(Task):
-    """Every class under its own label."""
+    """Every class, with its label unchanged."""

@@ -94,7 +94,7 @@ LONG = {"names": "m", "instances": "i"}
         (
             {"m": ["a", "a", "b"], "i": ["x", "x", "x"], "s": [1, 1, 3]},
             LONG,
-            "method 'a': instance 'x' appears twice",
+            "method 'a' has two scores for instance 'x'",
         ),
         (
             {"m": ["a", None], "i": ["x", "x"], "s": [1, 2]},
@@ -139,7 +139,7 @@ LONG = {"names": "m", "instances": "i"}
         (
             [[1, 2], [True, 3.5]],
             {"names": ["a", "b"], "instances": ["x", "x"]},
-            "method 'a': instance 'x' appears twice",
+            "method 'a' has two scores for instance 'x'",
         ),
         (
             {"a": [1, 2], "b": [True, False]},
@@ -151,7 +151,7 @@ LONG = {"names": "m", "instances": "i"}
             {},
             "method 'b' has '1' for instance 0; a score must be a finite number",
         ),
-        ({"i": ["x", "x"], "a": [1, 2], "b": [3, 4]}, {"instances": "i"}, "method 'a': instance 'x' appears twice"),
+        ({"i": ["x", "x"], "a": [1, 2], "b": [3, 4]}, {"instances": "i"}, "method 'a' has two scores for instance 'x'"),
         (
             {"i": ["x", None], "a": [1, 2], "b": [3, 4]},
             {"instances": "i"},

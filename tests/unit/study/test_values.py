@@ -78,7 +78,7 @@ def test_nonsense_is_refused_in_one_sentence(given, says):
 @pytest.mark.parametrize(
     ("given", "says"),
     [
-        ({"recipes": "l2 / mean / l2 / l2 / nearest(m=5)"}, "looks at 5 proxies and there are 3"),
+        ({"recipes": "l2 / mean / l2 / l2 / nearest(m=5)"}, "needs 5 proxies and there are 3"),
         ({"recipes": "qi2018", "tasks": "classes(0, 7)"}, "a, one, .*the data have no class 7"),
         ({"recipes": "qi2018", "datasets": "two"}, "Unknown pair of backbone and data set 'a-two'"),
         ({"recipes": "l2 / random(k=9) / l2 / l2 / nearest(m=4)", "shots": 1}, "there are 3"),
