@@ -6,6 +6,7 @@ from typing import Any, Self
 
 from sklearn.base import ClassifierMixin
 from sklearn.metrics import accuracy_score
+from sklearn.utils.validation import _num_samples
 
 from imprint.active import Suggestions, suggest
 from imprint.calibration.caveats import warn_of_small_samples
@@ -17,7 +18,7 @@ from imprint.core.label_sets import read_tags
 from imprint.core.threads import compare_and_set
 from imprint.core.types import Array
 from imprint.estimator.base import FittedState, MethodEstimator
-from imprint.estimator.inputs import FLOATS, Columns, empty_head, naming, read_training, refuse_balanced
+from imprint.estimator.inputs import FLOATS, Columns, learn, naming, refuse_balanced
 from imprint.head import Head, largest
 from imprint.head.card import model_card
 from imprint.persistence import head_from_parts, head_to_parts
@@ -103,14 +104,12 @@ class ImprintClassifier(ClassifierMixin, MethodEstimator):  # type: ignore[misc]
 
         A row of weight 2 counts as the same row given twice; a row of weight 0 is left out.
         """
-        method = self._method()
-        rows = read_training("fit(X, y)", X, y, sample_weight, self.class_weight)
-        head = empty_head(method, rows, self.calibrate, self.random_state).learn(rows.X, rows.y, rows.weight)
-        n = len(rows.X)
+        learnt = learn(self, "fit(X, y)", X, y, sample_weight)
+        n = _num_samples(X)
         with naming(f"fit(X, y) with {n} sample{'s' * (n > 1)}"):
-            head.prepared  # noqa: B018 - what cannot be prepared is refused here, not by the first prediction
-        warn_of_small_samples(head.imprinted.folds)
-        self._learnt = FittedState(head, rows.columns)
+            learnt.head.prepared  # noqa: B018 - what cannot be prepared is refused here, not by the first prediction
+        warn_of_small_samples(learnt.head.imprinted.folds)
+        self._learnt = learnt
         return self
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
@@ -119,16 +118,9 @@ class ImprintClassifier(ClassifierMixin, MethodEstimator):  # type: ignore[misc]
         Extending is exact for `mean`, `all`, `random` and `least_squares`; see the documentation of other generators.
         With `norm_post="quantile"` the order of the classes matters. `classes` exists for scikit-learn only.
         """
-        refuse_balanced("partial_fit(X, y)", self.class_weight)
-
-        def learn(learnt: FittedState | None) -> FittedState:
-            rows = read_training("partial_fit(X, y)", X, y, sample_weight, self.class_weight, learnt)
-            if learnt is None:
-                empty = empty_head(self._method(), rows, self.calibrate, self.random_state)
-                learnt = FittedState(empty, rows.columns)
-            return learnt._replace(head=learnt.head.learn(rows.X, rows.y, rows.weight))
-
-        compare_and_set(self, "_learnt", learn)
+        call = "partial_fit(X, y)"
+        refuse_balanced(call, self.class_weight)
+        compare_and_set(self, "_learnt", lambda before: learn(self, call, X, y, sample_weight, before))
         return self
 
     def forget(self, label: Any) -> Self:

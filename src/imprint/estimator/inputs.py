@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -17,7 +17,6 @@ from imprint.core.label_sets import Tagged, from_lists, read_tags
 from imprint.core.types import Array
 from imprint.estimator.base import FittedState
 from imprint.head import Head, check_label_types
-from imprint.method import Method
 from imprint.tags import TagHead, new_head
 
 FLOATS = (np.float64, np.float32)
@@ -75,22 +74,12 @@ def _read_tensor(X: Any, width: int | None, dtype: Any) -> Any:
     return X
 
 
-class TrainingRows(NamedTuple):
-    """Rows, labels and weights, the names of columns, and the labels of tags (None where each row has one label)."""
-
-    X: Any
-    y: Array  # labels, or the label sets of tags
-    weight: Array | None
-    columns: tuple[str, ...] | None
-    labels: tuple[Any, ...] | None
-
-
-def read_training(
-    call: str, X: Any, y: Any, sample_weight: Any, class_weight: Any, learnt: FittedState | None = None
-) -> TrainingRows:
-    """Rows and labels that fit what was learnt, or any where nothing was."""
-    head = None if learnt is None else learnt.head
-    columns = Columns() if head is None or learnt is None else Columns(head.imprinted.width, learnt.columns)
+def learn(
+    estimator: Any, call: str, X: Any, y: Any, sample_weight: Any, before: FittedState | None = None
+) -> FittedState:
+    """The fitted state after rows that fit the state before, or after any rows if there is none."""
+    head = before and before.head
+    columns = Columns() if before is None else Columns(before.head.imprinted.width, before.columns)
     rows = columns.read(call, X, FLOATS if head is None else head.imprinted.dtype)
     with naming(call, REFUSALS):
         if y is None:
@@ -99,17 +88,23 @@ def read_training(
         labels = _read_labels(y) if tagged is None else tagged.sets
         if len(labels) != len(rows):
             raise ParameterError(f"X and y must have the same number of rows, not {len(rows)} and {len(labels)}.")
-        if tagged is not None and class_weight is not None:
-            raise ParameterError("class_weight is not available for tags; use sample_weight.")
         if tagged is None and head is not None:
             check_label_types("y holds", labels.dtype, head.imprinted.label_type)
-        weight = _read_weights(labels, sample_weight, class_weight)
+        if tagged is not None and estimator.class_weight is not None:
+            raise ParameterError("class_weight is not available for tags; use sample_weight.")
+        weight = _read_weights(labels, sample_weight, estimator.class_weight)
     if weight is not None and not weight.all():
         positive = np.flatnonzero(weight)
         rows, labels, weight = rows_at(rows, positive), labels[positive], weight[positive]
     if weight is not None and (weight == 1).all():
         weight = None
-    return TrainingRows(rows, labels, weight, columns.names, None if tagged is None else tagged.labels)
+    if head is None:
+        if not isinstance(estimator.calibrate, bool | np.bool_):
+            rule = "calibrate must be True or False"
+            raise ParameterError(f"ImprintClassifier(calibrate={estimator.calibrate!r}): {rule}.")
+        seed, tags = read_seed(estimator.random_state), None if tagged is None else tagged.labels
+        head = new_head(estimator._method(), seed, dtype_name(rows), tags, bool(estimator.calibrate))
+    return FittedState(head.learn(rows, labels, weight), columns.names)
 
 
 def _read_sets(y: Any, head: Head | TagHead | None) -> Tagged | None:
@@ -156,13 +151,6 @@ def refuse_balanced(call: str, class_weight: Any) -> None:
     if class_weight == "balanced":
         rule = "the balance depends on all classes; use fit, or a dict of class weights"
         raise ParameterError(f"{call} with class_weight='balanced': {rule}.")
-
-
-def empty_head(method: Method, rows: TrainingRows, calibrate: Any, random_state: Any) -> Head | TagHead:
-    """A head that can learn these rows, and has learnt nothing yet."""
-    if not isinstance(calibrate, bool | np.bool_):
-        raise ParameterError(f"ImprintClassifier(calibrate={calibrate!r}): calibrate must be True or False.")
-    return new_head(method, read_seed(random_state), dtype_name(rows.X), rows.labels, bool(calibrate))
 
 
 def read_seed(random_state: Any) -> int:
