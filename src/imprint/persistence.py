@@ -80,8 +80,7 @@ def _folds_to_arrays(head: Head, folds: CrossValidation) -> dict[str, Array]:
     for f in range(FOLDS):
         arrays[f"fold{f}/classes"] = np.array(large, dtype=np.int64)
         if large:
-            states = [folds.fitted[head.labels[i]][f] for i in large]
-            arrays |= _states_to_arrays(states, f"fold{f}/")
+            arrays |= _states_to_arrays([folds.fitted[head.labels[i]][f] for i in large], f"fold{f}/")
     return arrays
 
 
@@ -132,13 +131,13 @@ def _head(method: Method, document: dict[str, Any], arrays: dict[str, Array]) ->
     require(type(seed) is int and seed >= 0 and dtype in ("float32", "float64"))
     require(type(width) is int and 1 <= width < LARGEST_AXIS and type(labels["type"]) is str)
     label_type = np.dtype(labels["type"])
-    require(_are_labels(imprinted, label_type))
+    _check_labels(imprinted, label_type)
     empty = Head(method, seed, dtype, (), (), label_type, width)
     head = replace(empty, labels=tuple(imprinted), states=_states(empty, arrays, len(imprinted)))
     head = head if method.per_class else _with_weights(head, arrays["weights"], arrays["sizes"])
     with np.errstate(over="ignore"):
         weights = head.proxies.weights
-    require(weights.dtype.name == dtype and weights.shape[1:] == (width,) and bool(np.isfinite(weights).all()))
+    require(weights.dtype.name == dtype and weights.shape[1:] == (width,) and np.isfinite(weights).all())
     if "calibration" in document:
         folds = _folds(empty, head.labels, arrays)
         if EARLIER_ARRAY not in arrays:
@@ -149,8 +148,8 @@ def _head(method: Method, document: dict[str, Any], arrays: dict[str, Array]) ->
 
 def _tag_head(sets: Head, numbers: dict[str, Any], arrays: dict[str, Array]) -> TagHead:
     labels = numbers.pop("labels")
-    require(_are_labels(labels, np.dtype(str if isinstance(labels[0], str) else np.int64)) and labels == sorted(labels))
-    require(sets.folds is None and "" not in labels)
+    _check_labels(labels, np.dtype(str if isinstance(labels[0], str) else np.int64))
+    require(labels == sorted(labels) and "" not in labels and sets.folds is None)
     indicator(sets.classes.tolist(), labels)  # refuses sets of other labels
     head, calibration = TagHead(sets, tuple(labels)), calibration_from_parts(TagCalibration, numbers, arrays)
     require(len(calibration.thresholds) == len(labels))
@@ -173,8 +172,7 @@ def _states(empty: Head, arrays: dict[str, Array], count: int, prefix: str = "")
 def _folds(empty: Head, labels: tuple[Any, ...], arrays: dict[str, Array]) -> CrossValidation:
     count, seen = len(labels), arrays.get("held/seen/values")
     require(arrays["held/rows/values"].dtype == empty.dtype and (seen is None or seen.sum() <= EARLIER_ROWS))
-    layout = LAYOUT if seen is None else EARLIER_LAYOUT
-    states = to_states(arrays, "held", layout, count, empty.width or 0)
+    states = to_states(arrays, "held", LAYOUT if seen is None else EARLIER_LAYOUT, count, empty.width or 0)
     held = {label: from_state(state, empty.seed, label) for label, state in zip(labels, states)}
     fitted: dict[Any, list[ClassState]] = {label: [] for label in labels if not held[label].complete}
     for f in range(FOLDS):
@@ -190,7 +188,7 @@ def _folds(empty: Head, labels: tuple[Any, ...], arrays: dict[str, Array]) -> Cr
 
 
 def _with_weights(head: Head, weights: Array, sizes: Array) -> Head:
-    require(sizes.dtype == np.int64 and sizes.shape == (len(head),) and bool((sizes > 0).all()))
+    require(sizes.dtype == np.int64 and sizes.shape == (len(head),) and (sizes > 0).all())
     require(weights.ndim == 2 and int(sizes.sum()) == len(weights))
     if isinstance(head.method.generator, PerClassGenerator):
         rows = {label: len(state.summary["rows"]) for label, state in zip(head.labels, head.states)}
@@ -198,13 +196,11 @@ def _with_weights(head: Head, weights: Array, sizes: Array) -> Head:
     return head.with_weights(weights, sizes)
 
 
-def _are_labels(labels: Any, label_type: np.dtype[Any]) -> bool:
-    """Whether labels are distinct and survive the conversion to an array of their type."""
-    types = LABELS.get(label_type.kind, ())
-    if not isinstance(labels, list) or not labels or not all(type(label) in types for label in labels):
-        return False
-    if label_type.kind == "U" and 4 * len(labels) * max(map(len, labels)) > LARGEST_LABELS:
-        return False
-    array = np.array(labels, dtype=str if label_type.kind == "U" else label_type)
-    finite = array.dtype.kind != "f" or bool(np.isfinite(array).all())
-    return finite and bool(array.tolist() == labels) and len(set(labels)) == len(labels)
+def _check_labels(labels: Any, label_type: np.dtype[Any]) -> None:
+    """Refuse labels that are not distinct or do not survive the conversion to an array of their type."""
+    types, is_text = LABELS.get(label_type.kind, ()), label_type.kind == "U"
+    require(isinstance(labels, list) and labels and all(type(label) in types for label in labels))
+    require(not is_text or 4 * len(labels) * max(map(len, labels)) <= LARGEST_LABELS)
+    array = np.array(labels, dtype=str if is_text else label_type)
+    require(array.dtype.kind != "f" or np.isfinite(array).all())
+    require(array.tolist() == labels and len(set(labels)) == len(labels))

@@ -1,5 +1,6 @@
 """One set of functions for NumPy arrays and torch tensors, so that rows are processed on their own device; labels."""
 
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -44,11 +45,7 @@ def to_device(array: Any, device: Any) -> Any:
 
 def namespace(x: Any) -> Any:
     """The module whose functions compute on x: `torch` or `numpy`, which share names such as `linalg.solve`."""
-    if not is_torch(x):
-        return np
-    import torch
-
-    return torch
+    return sys.modules["torch"] if is_torch(x) else np
 
 
 class Resident:
