@@ -178,12 +178,11 @@ def _folds(empty: Head, labels: tuple[Any, ...], arrays: dict[str, Array]) -> Cr
     for f in range(FOLDS):
         classes = arrays[f"fold{f}/classes"]
         require(classes.dtype == np.int64 and classes.ndim == 1 and ((classes >= 0) & (classes < count)).all())
-        known = [labels[i] for i in classes.tolist()]
-        require(len(set(known)) == len(known) and set(fitted) <= set(known))
-        require(seen is not None or len(fitted) == len(known))
-        for label, state in zip(known, _states(empty, arrays, len(known), f"fold{f}/") if known else ()):
-            if label in fitted:
-                fitted[label].append(state)
+        require(seen is not None or len(classes) == len(fitted))
+        states_of_fold = _states(empty, arrays, len(classes), f"fold{f}/") if len(classes) else ()
+        by_label = dict(zip((labels[i] for i in classes.tolist()), states_of_fold))
+        for label in fitted:
+            fitted[label].append(by_label[label])
     return CrossValidation(empty, held, {label: tuple(states) for label, states in fitted.items()})
 
 

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import pickle
 import shutil
 from pathlib import Path
 
@@ -90,6 +91,23 @@ def test_a_model_of_fixed_batch_one_runs_row_by_row(tmp_path, pictures):
     mean = load(sidecar(tmp_path, {"width": 3, "preprocess": rule}, ONE_BY_ONE))
     x = batch(mean, pictures)
     np.testing.assert_allclose(mean.embed(x), x.mean((1, 2)) / 255, rtol=1e-5)
+
+
+def test_a_backbone_of_a_relative_path_is_unpickled_in_another_folder(tmp_path, monkeypatch, pictures):
+    sidecar(tmp_path, SIDECAR)
+    monkeypatch.chdir(tmp_path)
+    before = load("onnx:m.onnx", threads=1)
+    pickled = pickle.dumps(before)
+    monkeypatch.chdir("/")
+    after = pickle.loads(pickled)
+    assert after.fingerprint == before.fingerprint
+    assert np.array_equal(after.embed(batch(after, pictures)), before.embed(batch(before, pictures)))
+
+
+def test_a_known_file_is_not_recognised_under_another_prefix(tmp_path):
+    shutil.copy(TINYNET, tmp_path / "m.tflite")
+    with pytest.raises(FileError, match=r"m\.tflite has no record"):
+        load(f"tflite:{tmp_path}/m.tflite")
 
 
 def test_a_file_without_record_says_what_to_write_and_where(tmp_path):

@@ -81,6 +81,27 @@ def test_the_embedding_is_what_enters_the_classifier(torchvision, rng, name):
     assert not np.array_equal(out[0], out[1])
 
 
+def test_a_network_of_pictures_alone_embeds_no_names(torchvision):
+    network = embedder("resnet18", untrained("resnet18"))
+    assert not network.embeds_names
+    with pytest.raises(ParameterError, match=r"resnet18 cannot embed class names; use a network of texts"):
+        network.embed_names(["cat"])
+
+
+@pytest.fixture
+def threads():
+    before = torch.get_num_threads()
+    yield
+    torch.set_num_threads(before)
+
+
+def test_the_number_of_threads_is_that_of_torch(torchvision, threads):
+    network = untrained("resnet18")
+    for n in (1, 2):
+        TorchBackbone(record("resnet18"), network, "weights", 1, "cpu", n)
+        assert torch.get_num_threads() == n
+
+
 def test_the_digest_of_a_module_moves_with_one_weight(torchvision):
     same, other = untrained("resnet18"), untrained("resnet18")
     assert state_digest(same) == state_digest(other)

@@ -95,9 +95,11 @@ def test_another_version_and_somebody_elses_database_are_refused(path, tmp_path)
         Database(path, TABLES, 2)
     foreign = sqlite3.connect(tmp_path / "b.sqlite")
     foreign.execute("CREATE TABLE theirs (a)")
+    for version in (0, 1):
+        foreign.execute(f"PRAGMA user_version = {version}")
+        with pytest.raises(FileError, match="another format"):
+            opened(tmp_path / "b.sqlite")
     foreign.close()
-    with pytest.raises(FileError, match="another format"):
-        opened(tmp_path / "b.sqlite")
 
 
 @pytest.mark.skipif(os.name != "posix", reason="POSIX limits the size of files")

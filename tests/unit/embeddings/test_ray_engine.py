@@ -80,6 +80,13 @@ def test_a_cluster_without_room_is_said_and_not_waited_for_in_vain(monkeypatch):
     assert cluster.Slots(ray({"CPU": 4.0}, {"CPU": 3.0, "GPU": 1.0}, {})).count() == 7
     assert cluster.Slots(ray({"CPU": 4.0}, {"CPU": 3.0}), cores=2).count() == 3
     assert cluster.Slots(ray({"CPU": 4.0}, {"CPU": 4.0, "GPU": 1.0}), cores=2, gpus=1).count() == 1
+    nodes = [{"Alive": True, "Resources": {"CPU": 4.0}}]
+    slots = cluster.Slots(SimpleNamespace(nodes=lambda: nodes))
+    assert slots.count() == 4
+    nodes.append(nodes[0])
+    assert slots.count() == 4  # for two seconds
+    monkeypatch.setattr(cluster, "REFRESH", 0)
+    assert slots.count() == 8
     monkeypatch.setattr(cluster, "WAIT", 0.01)
     monkeypatch.setattr(cluster, "PAUSE", 0.01)
     with pytest.raises(

@@ -105,6 +105,12 @@ def test_one_long_label_does_not_make_all_of_them_wide(tmp_path):
         ImprintClassifier.load(tmp_path / "m")
 
 
+def test_an_earlier_file_with_too_many_rows_is_refused(monkeypatch):
+    monkeypatch.setattr("imprint.persistence.EARLIER_ROWS", 10)
+    with pytest.raises(FileError, match="not an imprint model"):
+        ImprintClassifier.load(OLD / "kernel.imprint")
+
+
 @pytest.mark.parametrize("name", ["kernel", "max", "nearest"])
 def test_files_of_earlier_versions_answer_as_they_did(name, tmp_path):
     answers = np.load(OLD / "answers.npz")
