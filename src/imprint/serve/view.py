@@ -24,8 +24,7 @@ from imprint.serve.project import Project
 from imprint.tags import TagHead
 
 MOST_LISTED = 60
-FEW = 5  # classes with fewer items are the first to need more
-GOOD_RECALL = 0.9
+FEW, GOOD_RECALL = 5, 0.9  # classes with fewer items, or with a lower recall, need more items
 SIDE = 480  # longest side, in pixels, of a picture that is classified
 
 
