@@ -2,11 +2,9 @@
 
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from imprint.cli import main
-from imprint.evaluation.page.document import WEB
 
 from .serve.browser import save_patterns
 
@@ -100,14 +98,3 @@ def test_text_has_contrast_and_tables_have_headers(browser, pages, page, scheme)
     scrolling += " && ['auto', 'scroll'].includes(getComputedStyle(n).overflowX)).map((n) => n.tabIndex)"
     assert set(browser.execute_script(scrolling)) <= {0}
     assert str(pages) not in (pages / page).read_text("utf-8")
-
-
-def test_a_new_row_is_placed_by_its_direction(browser, pages):
-    look(browser, pages / "check.html", 1280)
-    script = (WEB / "map.js").read_text("utf-8")
-    place = script[script.index("function place") :].split("\n}\n")[0] + "\n}"
-    held = browser.execute_script("return JSON.parse(document.getElementById('data').textContent).map")
-    row = np.array(held["centre"]) + 0.1
-    made = browser.execute_script(f"{place}; return place(arguments[0], arguments[1])", held, (7 * row).tolist())
-    expected = np.array(held["axes"]) @ (row / np.linalg.norm(row) - held["centre"])
-    np.testing.assert_allclose(made, expected, rtol=1e-6)

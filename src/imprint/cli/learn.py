@@ -7,8 +7,10 @@ import numpy as np
 from imprint import datasets
 from imprint.cli import files, terminal
 from imprint.cli.options import TagColumns
+from imprint.core.files.atomic import atomic_write
 from imprint.core.label_sets import indicator
-from imprint.evaluation.evaluation import Evaluation, describe_expected, evaluation
+from imprint.evaluation.evaluation import Evaluation, evaluation
+from imprint.evaluation.expected import describe_expected
 from imprint.evaluation.labelled_rows import LabelledRows
 from imprint.evaluation.tags import TagEvaluation, tag_evaluation
 from imprint.imprinter import Embedded, Imprinter
@@ -48,8 +50,15 @@ def evaluate(model: Imprinter, rows: LabelledRows) -> Result:
     """The results of a model on labelled rows."""
     if isinstance(head := model.state.head, TagHead):
         return tag_evaluation(head, rows.X, rows.y, rows.paths, rows.skipped)
-    P = model.predict_proba(rows.embedded())
-    return evaluation(P, model.classes_, rows.y, rows.paths, rows.skipped, tree=model.tree)
+    P = head.probabilities(head.scores(rows.X))
+    return evaluation(P, head.classes, rows.y, rows.paths, rows.skipped, tree=model.tree)
+
+
+def write_page(path: Path, page: str) -> None:
+    """Write the HTML of a page, and print its size."""
+    with atomic_write(path) as f:
+        f.write(page.encode())
+    terminal.note(f"The page: {path}, {terminal.bytes_of(path)}.")
 
 
 def report(

@@ -1,19 +1,33 @@
-"""Accuracy of a model: measured on labelled rows, or expected by cross-validation."""
+"""Accuracy of a model, measured on labelled rows."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from imprint.calibration import CrossValidation, OutOfFold, calibration_error
-from imprint.calibration.caveats import caveats
+from imprint.calibration import calibration_error
 from imprint.core.errors import ParameterError
 from imprint.core.tree import LabelTree
 from imprint.core.types import Array
 from imprint.embeddings import Skipped
-from imprint.head import Decider
-from imprint.tags import TagHead
+from imprint.head import check_label_types
+
+
+@dataclass(frozen=True)
+class JsonResult:
+    """Results of which the fields that `repr` shows are the keys of a JSON document."""
+
+    def as_json(self) -> dict[str, Any]:
+        """The public keys, with plain values; `levels` only if there are any."""
+        values = {f.name: getattr(self, f.name) for f in fields(self) if f.repr}
+        return {name: _plain(value) for name, value in values.items() if value != ()}
+
+
+def _plain(value: Any) -> Any:
+    """A table of named tuples as dicts; other values unchanged."""
+    is_table = isinstance(value, list | tuple) and value and hasattr(value[0], "_asdict")
+    return [row._asdict() for row in value] if is_table else value
 
 
 class PerClass(NamedTuple):
@@ -46,7 +60,7 @@ class Mistake(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Evaluation:
+class Evaluation(JsonResult):
     """Results of a model on labelled rows. Rows of classes that the model does not have count as mistakes."""
 
     accuracy: float
@@ -63,24 +77,14 @@ class Evaluation:
     mistakes: list[Mistake]
     """The most confident first."""
     unreadable: list[dict[str, str]]
-    unknown: list[Any]
-    """Labels of the rows that are not classes of the model."""
     levels: tuple[LevelAccuracy, ...]
     """The accuracy at each level of a tree of classes above the classes themselves; empty for flat classes."""
-    truth: Array = field(repr=False, compare=False)
-    """For each row, the index of its label in `classes`.  # (n,)"""
-    predicted: Array = field(repr=False, compare=False)
-    """For each row, the index of the predicted class.  # (n,)"""
-    confidence: Array = field(repr=False, compare=False)
-    """For each row, the probability of the predicted class.  # (n,)"""
-    wrong: list[int] = field(repr=False, compare=False)
-    """The misclassified rows, in the order of `mistakes`."""
-
-    def as_json(self) -> dict[str, Any]:
-        """The public keys, with plain values."""
-        tables = {name: [one._asdict() for one in getattr(self, name)] for name in ("per_class", "mistakes", "levels")}
-        omitted = {"unknown", "truth", "predicted", "confidence", "wrong", *(() if self.levels else ("levels",))}
-        return {name: tables.get(name, value) for name, value in vars(self).items() if name not in omitted}
+    unknown: list[Any] = field(repr=False)
+    """Labels of the rows that are not classes of the model."""
+    truth: Array = field(repr=False, compare=False)  # (n,) for each row, the index of its label in `classes`
+    predicted: Array = field(repr=False, compare=False)  # (n,) for each row, the index of the predicted class
+    confidence: Array = field(repr=False, compare=False)  # (n,) for each row, the probability of the predicted class
+    wrong: list[int] = field(repr=False, compare=False)  # the misclassified rows, in the order of `mistakes`
 
 
 def evaluation(
@@ -102,9 +106,7 @@ def evaluation(
     """
     if not len(y):
         raise ParameterError("evaluation(y=[]): there are no rows to evaluate.")
-    if (classes.dtype.kind == "U") != (y.dtype.kind == "U"):
-        kinds = ["text" if a.dtype.kind == "U" else "number" for a in (classes, y)]
-        raise ParameterError(f"evaluation(): the data have {kinds[1]} labels, the model {kinds[0]} labels.")
+    check_label_types("evaluation(): the data have", y.dtype, classes.dtype)
     labels = np.union1d(classes, y)
     truth, answers, C = np.searchsorted(labels, y), np.searchsorted(labels, classes[P.argmax(axis=1)]), len(labels)
     confusion = np.bincount(truth * C + answers, minlength=C * C).reshape(C, C)
@@ -122,8 +124,8 @@ def evaluation(
         calibration_error=calibration_error(P, np.where(correct, P.argmax(axis=1), -1)),
         mistakes=[Mistake(names[i], plain[truth[i]], plain[answers[i]], float(confidence[i])) for i in wrong],
         unreadable=unreadable(skipped),
-        unknown=np.setdiff1d(y, classes).tolist(),
         levels=_level_accuracies(P, tree or LabelTree.of(classes.tolist()), y.tolist()),
+        unknown=np.setdiff1d(y, classes).tolist(),
         truth=truth,
         predicted=answers,
         confidence=confidence,
@@ -160,47 +162,6 @@ def reliability(probability: Array, correct: Array, bins: int = 10) -> list[tupl
 def ratio(part: int, whole: int) -> float | None:
     """A share; None if there is nothing to divide by."""
     return float(part / whole) if whole else None
-
-
-def describe_expected(head: Decider, inputs: str) -> list[str]:
-    """Expected accuracy with its interval, the most confused pair of classes, and the class that needs more rows."""
-    if isinstance(head, TagHead):
-        from imprint.evaluation.tags import describe_tags
-
-        return describe_tags(head, inputs)
-    folds = head.imprinted.folds
-    if not head.calibrated or not isinstance(folds, CrossValidation):
-        return []
-    calibration, answers = folds.calibration, folds.answers
-    if len(head) == 1:
-        return ["Expected accuracy: not available with one class; add a second class."]
-    if not np.isfinite(calibration.expected_accuracy):
-        return [f"Expected accuracy: not available; give at least two {inputs} of every class."]
-    low, high = (100 * end for end in calibration.expected_interval)
-    accuracy = percent(calibration.expected_accuracy)
-    lines = [f"Expected accuracy: {accuracy} (95 % interval {low:.1f}-{high:.1f} %).", *caveats(folds, inputs)]
-    return lines + _weaknesses(answers, calibration.expected_accuracy, inputs)
-
-
-def _weaknesses(answers: OutOfFold, expected_accuracy: float, inputs: str) -> list[str]:
-    """The pair of classes that is confused most, and the class with the lowest recall."""
-    labels, C, assessed = answers.classes, len(answers.classes), answers.assessed
-    confusion = np.bincount(answers.true[assessed] * C + answers.winners[assessed], minlength=C * C).reshape(C, C)
-    shares = confusion / np.maximum(confusion.sum(axis=1, keepdims=True), 1)
-    recall = np.where(confusion.any(axis=1), np.diag(shares), np.nan)  # NaN where no row was predicted
-    np.fill_diagonal(shares, 0)
-    lines, (a, b) = [], divmod(int(shares.argmax()), C)
-    if shares[a, b] > 0:
-        lines.append(
-            f"Most confused: {labels[a]!s} predicted as {labels[b]!s} ({percent(shares[a, b])} of {labels[a]!s})."
-        )
-    rows = np.rint(np.bincount(answers.true, answers.weight, minlength=C)).astype(int)
-    c = int(np.lexsort((rows, np.nan_to_num(recall, nan=-1.0)))[0])
-    if np.isnan(recall[c]):
-        lines.append(f"To improve: add {inputs} of {labels[c]!s} ({rows[c]} now, too few to measure recall).")
-    elif recall[c] < expected_accuracy:
-        lines.append(f"To improve: add {inputs} of {labels[c]!s} ({rows[c]} now, recall {percent(recall[c])}).")
-    return lines
 
 
 def percent(share: float) -> str:

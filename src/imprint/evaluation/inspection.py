@@ -6,22 +6,15 @@ from typing import Any
 
 import numpy as np
 
-from imprint import recipes
-from imprint.calibration import out_of_fold
+from imprint.active.suggestions import NEAR_DUPLICATE, ROUNDING
 from imprint.core.types import Array
 from imprint.embeddings import Skipped
-from imprint.evaluation.evaluation import unreadable
-from imprint.evaluation.label_errors import Suspect, label_errors
+from imprint.evaluation.evaluation import JsonResult, unreadable
+from imprint.evaluation.label_errors import Suspect, suspects, tag_suspects
 from imprint.kernels.neighbours import nearest
 from imprint.kernels.rows import unit_rows
-from imprint.method import Method
 
-RECIPE = "kernel"
 NEIGHBOURS = 6
-ROUNDING = 1e-3
-"""Unit rows at most this far apart differ by rounding only."""
-NEAR_DUPLICATE = 0.3
-"""Maximum distance of near duplicates, as a share of the median distance to the nearest row."""
 COMPONENTS = 50
 ROWS_PER_COMPONENT = 10
 OUTLIER = 3.0
@@ -29,7 +22,7 @@ OUTLIER = 3.0
 
 
 @dataclass(frozen=True)
-class Inspection:
+class Inspection(JsonResult):
     """Labels to check, duplicates, outliers and unreadable inputs of labelled data."""
 
     mislabelled: list[Suspect]
@@ -39,17 +32,8 @@ class Inspection:
     outliers: list[str]
     """The farthest first."""
     unreadable: list[dict[str, str]]
-    conflicts: int = field(default=0, compare=False)
+    conflicts: int = field(default=0, repr=False, compare=False)
     """The number of groups with different labels, which come first in `duplicates`."""
-
-    def as_json(self) -> dict[str, Any]:
-        """The public keys, with plain values."""
-        return {
-            "mislabelled": [s._asdict() for s in self.mislabelled],
-            "duplicates": self.duplicates,
-            "outliers": self.outliers,
-            "unreadable": self.unreadable,
-        }
 
 
 def inspect_rows(
@@ -64,31 +48,16 @@ def inspect_rows(
     Labels are compared with the predictions of five cross-validation models; classes with one row are not. Label
     sets `y` of the labels `tags` are compared with leave-one-out predictions.
     """
-    from imprint.evaluation.tags import tag_suspects
-
     groups = duplicates(X)
     conflicting = [group for group in groups if len(np.unique(y[group])) > 1]
     ordered = [*conflicting, *(group for group in groups if group not in conflicting)]
     return Inspection(
-        mislabelled=_suspects(X, y, names) if tags is None else tag_suspects(X, y, tags, names),
+        mislabelled=suspects(X, y, names) if tags is None else tag_suspects(X, y, tags, names),
         duplicates=[[names[i] for i in group] for group in ordered],
         outliers=[names[i] for i in outliers(X)],
         unreadable=unreadable(skipped),
         conflicts=len(conflicting),
     )
-
-
-def _suspects(X: Array, y: Array, names: Sequence[str]) -> list[Suspect]:
-    _, index, counts = np.unique(y, return_inverse=True, return_counts=True)
-    several = np.flatnonzero(counts[index] > 1)
-    if np.sum(counts > 1) < 2:
-        return []
-    answers = out_of_fold(Method.of(**recipes.describe(RECIPE).parts()), 0, X[several], y[several])
-    P, labels, given = answers.probabilities(), answers.classes.tolist(), answers.true
-    return [
-        Suspect(names[several[i]], labels[given[i]], labels[c], float(P[i, c]), round(score, 3))
-        for i, c, score in label_errors(answers.scores, answers.shares, P, given, answers.assessed)
-    ]
 
 
 def duplicates(X: Array) -> list[list[int]]:
@@ -100,6 +69,9 @@ def duplicates(X: Array) -> list[list[int]]:
     >>> duplicates(np.array([[1.0, 0], [0, 1.0], [1.0, 0], [0.6, 0.8]]))
     [[0, 2]]
     """
+    from scipy.sparse import coo_matrix
+    from scipy.sparse.csgraph import connected_components
+
     if len(X) < 2:
         return []
     U = unit_rows(X.astype(np.float64))
@@ -109,15 +81,8 @@ def duplicates(X: Array) -> list[list[int]]:
     distinct = to_nearest[to_nearest > ROUNDING]
     limit = max(ROUNDING, NEAR_DUPLICATE * float(np.median(distinct))) if len(distinct) else ROUNDING
     close = (distances <= limit) & (indices != itself)
-    return _connected_components(np.nonzero(close)[0], indices[close], len(U))
-
-
-def _connected_components(first: Array, second: Array, n: int) -> list[list[int]]:
-    """Groups of two or more of n rows that are connected by the pairs `first[i]`, `second[i]`."""
-    from scipy.sparse import coo_matrix
-    from scipy.sparse.csgraph import connected_components
-
-    _, component = connected_components(coo_matrix((np.ones(len(first)), (first, second)), shape=(n, n)), False)
+    pairs = coo_matrix((np.ones(close.sum()), (np.nonzero(close)[0], indices[close])), shape=(len(U), len(U)))
+    component = connected_components(pairs, directed=False)[1]
     groups = np.split(np.argsort(component, kind="stable"), np.cumsum(np.bincount(component))[:-1])
     return sorted(group.tolist() for group in groups if len(group) > 1)
 
@@ -139,6 +104,4 @@ def outliers(X: Array) -> list[int]:
     logarithms = np.log(squared + np.finfo(np.float64).tiny)
     above = logarithms - np.median(logarithms)
     limit = OUTLIER * 1.4826 * float(np.median(np.abs(above)))
-    rows = np.argsort(-above, kind="stable")
-    order: list[int] = rows[above[rows] > limit].tolist() if limit > 0 else []
-    return order
+    return [i for i in np.argsort(-above, kind="stable").tolist() if above[i] > limit > 0]

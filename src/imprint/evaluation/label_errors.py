@@ -1,12 +1,21 @@
-"""Labels to check: rows that out-of-fold predictions assign to another class."""
+"""Labels to check: rows that predictions by models without them assign to another class."""
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from imprint import recipes
+from imprint.calibration import out_of_fold
 from imprint.core.types import Array
+from imprint.head import Head
 from imprint.kernels.softmax import softmax
+from imprint.method import Method
+from imprint.tags import TagHead
+from imprint.tags.calibration import leave_one_out
+from imprint.tags.head import default_method, predicted_sets
 
+RECIPE = "kernel"
 SHRINKAGE = 0.5
 """Share of the scores' mean variance that is added to each variance, so that few rows give a usable covariance."""
 IMPLAUSIBLE = 0.005
@@ -15,6 +24,10 @@ CONFIDENT = 0.98
 """Minimum probability of the suggested class of a typical row, as a share of the highest probability of all rows."""
 TYPICAL = 0.3
 """A row is typical of a class if its score exceeds this share of the scores of the rows with that label."""
+IMPLAUSIBLE_TAG = 0.05
+"""Maximum probability that a tag is present, or absent, as the data say, of a row whose tags are listed."""
+LIKELY_TAG = 0.5
+"""Minimum probability of a tag that is suggested."""
 
 
 class Suspect(NamedTuple):
@@ -25,6 +38,37 @@ class Suspect(NamedTuple):
     suggested: Any
     probability: float
     score: float
+
+
+def suspects(X: Array, y: Array, names: Sequence[str]) -> list[Suspect]:
+    """Rows that out-of-fold predictions assign to another class, the highest score first."""
+    _, index, counts = np.unique(y, return_inverse=True, return_counts=True)
+    several = np.flatnonzero(counts[index] > 1)
+    if np.sum(counts > 1) < 2:
+        return []
+    answers = out_of_fold(Method.of(**recipes.describe(RECIPE).parts()), 0, X[several], y[several])
+    P, labels, given = answers.probabilities(), answers.classes.tolist(), answers.true
+    return [
+        Suspect(names[several[i]], labels[given[i]], labels[c], float(P[i, c]), round(score, 3))
+        for i, c, score in label_errors(answers.scores, answers.shares, P, given, answers.assessed)
+    ]
+
+
+def tag_suspects(X: Array, y: Array, labels: tuple[Any, ...], names: Sequence[str]) -> list[Suspect]:
+    """Rows with a tag whose leave-one-out probability is tiny, or without one that is all but certain."""
+    head = TagHead(Head(default_method(), 0, X.dtype), labels).learn(X, y)
+    order = np.argsort(np.searchsorted(head.imprinted.classes, y), kind="stable")  # of the proxies
+    predictions = leave_one_out(head)
+    P, Y = head.probabilities(predictions.scores), predictions.targets
+    stated = np.where(Y == 1, P, 1 - P)
+    better = np.where(stated < IMPLAUSIBLE_TAG, 1 - Y, Y) | (P >= LIKELY_TAG)
+    listed = []
+    for i in np.flatnonzero((stated.min(axis=1) < IMPLAUSIBLE_TAG) & better.any(axis=1) & (better != Y).any(axis=1)):
+        c = int(stated[i].argmin())
+        given, suggested = predicted_sets(np.stack([Y[i], better[i]]), labels)
+        row, score = order[predictions.rows[i]], -float(np.log(stated[i, c]))
+        listed.append(Suspect(names[row], given, suggested, float(1 - stated[i, c]), round(score, 3)))
+    return sorted(listed, key=lambda one: -one.score)
 
 
 def label_errors(S: Array, shares: Array, P: Array, labels: Array, assessed: Array) -> list[tuple[int, int, float]]:

@@ -8,20 +8,19 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from imprint import datasets
+from imprint.active.suggestions import ROUNDING
 from imprint.calibration import CrossValidation
 from imprint.core.errors import ImprintError, ParameterError, printable
 from imprint.core.label_sets import single_labels
 from imprint.core.types import Array
 from imprint.datasets import Split
 from imprint.datasets.files import FileInputs
+from imprint.datasets.split import Inputs
 from imprint.embeddings import EmbeddingProgress, Skipped
-from imprint.evaluation.inspection import ROUNDING
-from imprint.imprinter import Embedded, Imprinter
+from imprint.imprinter import Imprinter
 from imprint.kernels.neighbours import nearest
 from imprint.kernels.rows import unit_rows
-from imprint.modalities import modality
-
-Report = Callable[[EmbeddingProgress], object]
+from imprint.modalities import Modality
 
 MAX_TEXT = 80  # characters of a text in a terminal
 
@@ -31,34 +30,22 @@ class LabelledRows(NamedTuple):
 
     X: Array  # (n, d)
     y: Array  # (n,)
-    paths: list[str]
+    paths: Sequence[str]
     skipped: tuple[Skipped, ...]
-    inputs: Callable[[int], Any]
-    """The picture, text, sound or embedding behind a row."""
-    modality: str
-    tags: tuple[Any, ...] | None = None
-    """All labels, where `y` holds label sets."""
-    root: str = ""
-    """The data as the user named them; pages and terminals show paths relative to it."""
-
-    @property
-    def title(self) -> str:
-        """The last part of `root`."""
-        return os.path.basename(os.path.normpath(self.root)) if self.root else "data"
+    inputs: Callable[[int], Any]  # the picture, text, sound or embedding behind a row
+    kind: Modality
+    tags: tuple[Any, ...] | None = None  # all labels, where `y` holds label sets
+    root: str = ""  # the data as the user named them; pages and terminals show paths relative to it
 
     def caption(self, path: str) -> str:
         """How a terminal shows a row: its relative path, and the words of a text."""
-        kind, name = modality(self.modality), self.relative(path)
-        return f"{name}: {printable(kind.show(self.inputs(self.paths.index(path))), MAX_TEXT)}" if kind.typed else name
+        name = self.relative(path)
+        shown = self.kind.show(self.inputs(self.paths.index(path))) if self.kind.typed else None
+        return name if shown is None else f"{name}: {printable(shown, MAX_TEXT)}"
 
     def relative(self, path: str) -> str:
         """A path relative to `root`; anything else, such as the name of a row, as it is."""
-        folder = os.path.join(self.root, "")
-        return path[len(folder) :] if self.root and path.startswith(folder) else path
-
-    def embedded(self) -> Embedded:
-        """The rows as an `Imprinter` takes them."""
-        return Embedded(self.X, self.paths, (), self.y)
+        return path.removeprefix(os.path.join(self.root, "")) if self.root else path
 
 
 def all_splits(data: str, **options: Any) -> list[Split]:
@@ -67,40 +54,38 @@ def all_splits(data: str, **options: Any) -> list[Split]:
     return [train, datasets.load(data, "test", **options)] if "test" in train.parts else [train]
 
 
-def gather(model: Imprinter, splits: Sequence[Split], progress: Report | None = None, root: str = "") -> LabelledRows:
+def gather(
+    model: Imprinter,
+    splits: Sequence[Split],
+    progress: Callable[[EmbeddingProgress], object] | None = None,
+    root: str = "",
+) -> LabelledRows:
     """Embed splits with the model's backbone. Paths are as a person would open them."""
-    X, y, origins, skipped = [], [], list[tuple[Split, int]](), list[Skipped]()
+    of_tags, parts, origins = model.fitted and model.state.head.tags, [], list[tuple[Inputs, int]]()
     for split in splits:
         if not len(split.labels):
             raise ParameterError("The data have no labels, so there is nothing to compare with.")
-        rows = model.look(split, progress)
-        X.append(rows.X)
-        y.append(_labels(model, split)[rows.readable])
-        origins += [(split, i) for i in rows.readable.tolist()]
-        skipped += [replace(s, name=_path(split, s.index)) for s in rows.skipped]
+        if split.tags and model.fitted and not of_tags:
+            raise ParameterError("The data have tags, and the model has one label per input.")
+        folder = split.inputs.root if isinstance(split.inputs, FileInputs) else ""
+        rows = model.look(replace(split, names=[os.path.join(folder, name) for name in split.names]), progress)
+        if of_tags and not split.tags:
+            rows = rows._replace(y=single_labels(np.asarray(rows.y).tolist()))
+        parts.append(rows)
+        origins += [(split.inputs, i) for i in rows.readable.tolist()]
+    skipped = tuple(one for rows in parts for one in rows.skipped)
     if not origins:
         raise ImprintError(f"Nothing can be read; the first failure is {skipped[0].name}: {skipped[0].reason}.")
-
-    def inputs(i: int) -> Any:
-        split, index = origins[i]
-        return split.inputs[index]
-
-    paths, modality_name = [_path(*origin) for origin in origins], splits[0].modality
-    tags = tuple(sorted({label for split in splits for label in split.classes})) if splits[0].tags else None
-    return LabelledRows(np.concatenate(X), np.concatenate(y), paths, tuple(skipped), inputs, modality_name, tags, root)
-
-
-def _labels(model: Imprinter, split: Split) -> Array:
-    """The labels of a split, as the model has them: label sets for a model of tags."""
-    of_tags = model.fitted and model.state.head.tags
-    if split.tags and model.fitted and not of_tags:
-        raise ParameterError("The data have tags, and the model has one label per input.")
-    return single_labels(split.labels.tolist()) if of_tags and not split.tags else split.labels
-
-
-def _path(split: Split, i: int) -> str:
-    """The path of an input's file, or the name of its row."""
-    return os.path.join(split.inputs.root, split.names[i]) if isinstance(split.inputs, FileInputs) else split.names[i]
+    return LabelledRows(
+        X=np.concatenate([rows.X for rows in parts]),
+        y=np.concatenate([np.asarray(rows.y) for rows in parts]),
+        paths=[name for rows in parts for name in rows.names],
+        skipped=skipped,
+        inputs=lambda i: origins[i][0][origins[i][1]],
+        kind=splits[0].kind,
+        tags=tuple(sorted({label for split in splits for label in split.classes})) if splits[0].tags else None,
+        root=root,
+    )
 
 
 def count_training_rows(model: Imprinter, X: Array) -> tuple[int, bool]:

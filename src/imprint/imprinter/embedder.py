@@ -141,6 +141,9 @@ class BackboneEmbedder:
         network = self.reader if split.kind.needs_backbone else None
         blank = [] if isinstance(split.inputs, FileInputs) else [s for s in rows.skipped if s.reason == BLANK]
         lines = *split.omissions, *_left_out(blank), *notices(split, rows.X, rows.readable, network)
+        if split.kind.typed:  # exemplars show the words of texts
+            captions = split.captions
+            rows = rows._replace(names=[captions[i] for i in rows.readable.tolist()])
         return rows._replace(notices=lines, skipped=tuple(s for s in rows.skipped if s not in blank))
 
     def unlabelled(self, items: Any, progress: Report | None = None) -> Embedded:
@@ -165,8 +168,7 @@ class BackboneEmbedder:
             progress=progress,
             remember=self.cache is not False and not isinstance(split.inputs, GivenInputs),
         )
-        known = split.names if y is None else split.captions  # exemplars show the words of texts
-        names = [known[i] for i in rows.index.tolist()]
+        names = [split.names[i] for i in rows.index.tolist()]
         tags = split.classes if split.tags else None
         return Embedded(rows.X, names, rows.skipped, None if y is None else y[rows.index], tags=tags)
 

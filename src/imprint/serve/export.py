@@ -12,7 +12,6 @@ from imprint.backbones import Backbone
 from imprint.core.errors import FileError, NotFittedError
 from imprint.evaluation.labelled_rows import LabelledRows
 from imprint.evaluation.page import evaluation_page
-from imprint.evaluation.projection import project as projected
 from imprint.imprinter import Imprinter
 from imprint.serve.evaluation import ModelEvaluation, calibrated
 from imprint.serve.labelled import LabelledItem
@@ -76,10 +75,10 @@ def evaluation_file(project: Project, evaluation: ModelEvaluation) -> bytes:
     def content(n: int) -> Any:
         return project.modality.read(project.content(predicted.items[n]))
 
-    rows = LabelledRows(X, y, paths, (), content, project.modality.name)
+    rows = LabelledRows(X, y, paths, (), content, project.modality)
     title = "Held-out examples" if evaluation.held_out else "Labelled examples"
     result = predicted.evaluation(evaluation.model.basis.flat, paths)
-    return evaluation_page(title, result, rows, projected(X, y), {}).encode()
+    return evaluation_page(title, result, rows).encode()
 
 
 def archive(project: Project) -> Iterator[bytes]:

@@ -6,8 +6,6 @@ import pytest
 from imprint import Imprinter
 from imprint.core.errors import DataWarning, ParameterError
 from imprint.datasets import load
-from imprint.evaluation import inspect_rows
-from imprint.evaluation.tags import tag_evaluation
 
 LABELS = ["fear", "joy", "love"]
 
@@ -95,41 +93,3 @@ def test_labels_with_a_separator_are_reported(tmp_path):
     with pytest.warns(DataWarning, match=r"'joy\|love' are one class each; --separator '\|' .* reads them as tags\."):
         Imprinter().fit(tmp_path / "a.csv")
     Imprinter().fit(load(tmp_path / "a.csv", separator="|"))  # no warning
-
-
-def test_the_evaluation_is_that_of_scikit_learn():
-    metrics = pytest.importorskip("sklearn.metrics")
-    X, Y = data(120, noise=4)
-    Q, T = data(80, seed=1, noise=4)
-    model = Imprinter().fit(X, lists(Y))
-    assert ((model.predict_proba(Q) >= 0.5) != model.predict(Q)).any()
-    sets = np.array(["|".join(row) for row in lists(T)])
-    result = tag_evaluation(model.state.head, Q, sets, [str(i) for i in range(len(Q))])
-    P, chosen = model.predict_proba(Q), model.predict(Q)
-    assert result.mean_average_precision == pytest.approx(metrics.average_precision_score(T, P, average="macro"))
-    assert result.macro_f1 == pytest.approx(metrics.f1_score(T, chosen, average="macro"))
-    assert result.micro_f1 == pytest.approx(metrics.f1_score(T, chosen, average="micro"))
-    assert result.accuracy == pytest.approx(metrics.accuracy_score(T, chosen))
-    recall, precision = metrics.recall_score(T, chosen, average=None), metrics.precision_score(T, chosen, average=None)
-    assert [one.recall for one in result.per_label] == pytest.approx(recall)
-    assert [one.precision for one in result.per_label] == pytest.approx(precision)
-    assert len(result.mistakes) == (chosen != T).any(axis=1).sum()
-
-
-def test_labels_that_the_model_does_not_have_count_as_missed(model):
-    result = tag_evaluation(model.state.head, Q[:2], np.array(["joy|zebra", "zebra"]), ["a", "b"])
-    assert result.unknown == ["zebra"]
-    assert result.per_label[-1] == ("zebra", 2, pytest.approx(1.0), 0.0, None, 0.0)
-    assert len(result.mistakes) == 2
-
-
-def test_wrong_labels_are_found():
-    X, Y = data(300, seed=3)
-    wrong = np.random.default_rng(0).choice(300, 12, replace=False)
-    Y[wrong] = 1 - Y[wrong]
-    sets = np.array(["|".join(row) for row in lists(Y)])
-    result = inspect_rows(X, sets, [str(i) for i in range(300)], tags=tuple(LABELS))
-    found = [int(s.path) for s in result.mislabelled]
-    assert len(set(found) & set(wrong.tolist())) >= 8
-    assert len(set(found) - set(wrong.tolist())) <= 4
-    assert all(s.label != s.suggested for s in result.mislabelled)

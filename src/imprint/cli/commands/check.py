@@ -10,7 +10,7 @@ from pathlib import Path
 from imprint.cli import learn, options, terminal
 from imprint.evaluation import Inspection, inspect_rows
 from imprint.evaluation.labelled_rows import LabelledRows, all_splits, gather
-from imprint.evaluation.page import write_inspection
+from imprint.evaluation.page import inspection_page
 from imprint.imprinter import Imprinter
 
 MAX_LISTED = 10
@@ -35,8 +35,7 @@ def command(
     result = inspect_rows(rows.X, rows.y, rows.paths, rows.skipped, rows.tags)
     terminal.emit(result.as_json()) if json else _show(result, rows)
     if page is not None:
-        write_inspection(page, f"Check of {rows.title}", result, rows)
-        terminal.note(f"The page: {page}, {terminal.bytes_of(page)}.")
+        learn.write_page(page, inspection_page(f"Check of {Path(data).absolute().name}", result, rows))
     return 1 if rows.skipped else 0
 
 

@@ -11,11 +11,10 @@ from typer import Option
 from imprint import datasets
 from imprint.cli import learn, options, terminal
 from imprint.cli.terminal import percent
-from imprint.core.files.atomic import atomic_write
 from imprint.evaluation import Evaluation
 from imprint.evaluation.labelled_rows import all_splits, count_training_rows, gather
-from imprint.evaluation.page import write_evaluation
-from imprint.evaluation.tags import TagEvaluation, tag_page
+from imprint.evaluation.page import evaluation_page, tag_page
+from imprint.evaluation.tags import TagEvaluation
 from imprint.imprinter import Imprinter
 
 MAX_CLASSES, MAX_PAIRS = 20, 5
@@ -43,7 +42,7 @@ def command(
     known, exact = count_training_rows(model, rows.X)
     if known:
         terminal.note(f"{'' if exact else 'At least '}{known:,} of these rows are training data; use held-out data.")
-    result, title = learn.evaluate(model, rows), f"{file.name} on {rows.title}"
+    result, title = learn.evaluate(model, rows), f"{file.name} on {Path(data).absolute().name}"
     if json:
         terminal.emit(result.as_json())
     elif isinstance(result, TagEvaluation):
@@ -52,11 +51,9 @@ def command(
         _show(result)
     if page is not None:
         if isinstance(result, TagEvaluation):
-            with atomic_write(page) as f:
-                f.write(tag_page(title, result, rows).encode())
+            learn.write_page(page, tag_page(title, result, rows))
         else:
-            write_evaluation(page, title, result, model, rows, training)
-        terminal.note(f"The page: {page}, {terminal.bytes_of(page)}.")
+            learn.write_page(page, evaluation_page(title, result, rows, model, training))
     return terminal.skipped(rows.skipped)
 
 

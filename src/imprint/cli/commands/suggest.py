@@ -20,7 +20,7 @@ from imprint.core.errors import ParameterError, UnreadableInput
 from imprint.datasets import Split
 from imprint.datasets.files import FileInputs
 from imprint.embeddings import Skipped
-from imprint.evaluation.page import write_suggestions
+from imprint.evaluation.page import suggestion_page
 from imprint.imprinter import Embedded, Imprinter
 
 UPDATE_EVERY = 10
@@ -73,8 +73,7 @@ def command(
         captions = pool.captions if pool.kind.typed else inputs.relative_names(pool.names, [path])
         terminal.table(["name", "reason"], [(captions[i], reason) for i, reason in zip(numbers, reasons)])
     if page is not None:
-        write_suggestions(page, f"Label these of {path} next", pool, suggestions)
-        terminal.note(f"The page: {page}, {terminal.bytes_of(page)}.")
+        learn.write_page(page, suggestion_page(f"Label these of {path} next", pool, suggestions))
     if copy_into is not None:
         copied = sorting.copy_files((pool.names[i], copy_into) for i in numbers)
         terminal.note(f"{copy_into}: {terminal.count(copied, 'file')} copied.")

@@ -1,87 +1,67 @@
 """The pages of `imprint evaluate`, `check` and `suggest`: one HTML file each, without external resources."""
 
-from collections.abc import Iterable, Mapping
-from pathlib import Path
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from itertools import chain
 from typing import Any
 
 import numpy as np
 
 from imprint.active import Suggestions
 from imprint.core.errors import UnreadableInput, printable
-from imprint.core.files.atomic import atomic_write
+from imprint.core.label_sets import as_text
 from imprint.core.types import Array
 from imprint.datasets import Split
-from imprint.evaluation.evaluation import Evaluation, reliability
+from imprint.evaluation.evaluation import Evaluation, percent, reliability
 from imprint.evaluation.inspection import Inspection
 from imprint.evaluation.labelled_rows import LabelledRows
-from imprint.evaluation.page.document import MAX_CONTENTS, PageItems, content, document, shortened
-from imprint.evaluation.projection import Projection, project, project_model
+from imprint.evaluation.page.document import content, document, shortened, with_contents
+from imprint.evaluation.projection import project
+from imprint.evaluation.tags import TagEvaluation
 from imprint.imprinter import Embedded, Imprinter
 
-__all__ = ["evaluation_page", "inspection_page", "write_evaluation", "write_inspection", "write_suggestions"]
+__all__ = ["evaluation_page", "inspection_page", "suggestion_page", "tag_page"]
 
-EVALUATION_SCRIPTS = ("dom", "numbers", "cards", "bars", "confusion", "reliability", "map", "evaluate")
-INSPECTION_SCRIPTS = ("dom", "numbers", "cards", "map", "check")
-SUGGESTION_SCRIPTS = ("dom", "numbers", "cards", "suggest")
 MAX_MISTAKES = 100
 MAX_PER_CELL = 12
 """Rows shown for one cell of the confusion matrix."""
+MAX_MISLABELLED, MAX_GROUPS, MAX_COPIES, MAX_OUTLIERS = 120, 60, 6, 60
+MAX_POINTS = 2000
+"""Points on one map, taken evenly from all rows."""
 PROXIES = 20
 """Number of proxies among which the closest training input is looked for."""
 TOLERANCE = 1e-2
 """Maximum relative distance between an embedding computed again and the one in the model file."""
-MAX_MISLABELLED, MAX_GROUPS, MAX_COPIES, MAX_OUTLIERS = 120, 60, 6, 60
-
-
-def write_evaluation(
-    path: Path, title: str, result: Evaluation, model: Imprinter, rows: LabelledRows, training: Split
-) -> None:
-    """Write the page of an evaluation; the closest training inputs are read from `training`."""
-    predicted = {i: result.classes[result.predicted[i]] for i in result.wrong[:MAX_MISTAKES]}
-    closest = _closest_training_inputs(model, rows, predicted, training)
-    _write(path, evaluation_page(title, result, rows, project_model(model, rows.X, rows.y), closest))
-
-
-def write_inspection(path: Path, title: str, result: Inspection, rows: LabelledRows) -> None:
-    """Write the page of an inspection."""
-    _write(path, inspection_page(title, result, rows))
-
-
-def write_suggestions(path: Path, title: str, pool: Split, suggestions: Suggestions) -> None:
-    """Write one HTML file with the suggested inputs, the most useful first."""
-    items: list[dict[str, str]] = []
-    for i, reason in zip(suggestions.tolist(), suggestions.reasons):
-        shown = content(pool.inputs[i], pool.modality) if len(items) < MAX_CONTENTS else {}
-        items.append({"name": shortened(pool.names[i]), "reason": printable(reason, 120), **shown})
-    data = {"items": items, "unreadable": _unreadable((s.name, s.reason) for s in suggestions.unreadable)}
-    lead = f"{len(items):,} of {len(pool):,} inputs, the most useful first"
-    _write(path, document(title, lead, SUGGESTION_SCRIPTS, data))
-
-
-def _write(path: Path, page: str) -> None:
-    with atomic_write(path) as f:
-        f.write(page.encode())
 
 
 def evaluation_page(
     title: str,
     result: Evaluation,
     rows: LabelledRows,
-    projection: Projection,
-    closest: Mapping[int, dict[str, Any]],
+    model: Imprinter | None = None,
+    training: Split | None = None,
 ) -> str:
-    """The HTML of an evaluation. `closest` holds, for misclassified rows, the training input that contributed most."""
-    labels = [printable(label, 60) for label in result.classes]
-    truth, predicted, confidence = result.truth, result.predicted, result.confidence
+    """The HTML of an evaluation.
 
-    def facts(i: int) -> dict[str, Any]:
-        label = printable(result.classes[predicted[i]])
-        answer = {"predicted": label, "probability": round(float(confidence[i]), 4)}
-        return {**answer, "because": closest[i]} if i in closest else answer
-
-    items = PageItems(rows, facts)
-    mistakes = [items.index(i) for i in result.wrong[:MAX_MISTAKES]]
-    cells = _rows_of_cells(truth, predicted, confidence)
+    With a model, the map is that of its exemplars, and mistakes have the closest training inputs, read from `training`.
+    """
+    truth, predicted, confidence, wrong = result.truth, result.predicted, result.confidence, result.wrong[:MAX_MISTAKES]
+    labels, correct = [printable(label, 60) for label in result.classes], truth == predicted
+    cells: dict[str, list[int]] = {}  # the rows to show: the most confident mistakes, the least confident correct ones
+    for i in np.lexsort((np.where(correct, confidence, -confidence), correct)).tolist():
+        of_cell = cells.setdefault(f"{truth[i]},{predicted[i]}", [])
+        of_cell.extend([i] if len(of_cell) < MAX_PER_CELL else [])
+    facts: dict[int, dict[str, Any]] = {
+        i: {"predicted": printable(result.classes[predicted[i]]), "probability": round(float(confidence[i]), 4)}
+        for i in [*wrong, *chain(*cells.values())]
+    }
+    X, y = rows.X, rows.y
+    if model is not None and training is not None:
+        answers = {i: result.classes[predicted[i]] for i in wrong}
+        for i, exemplar in _closest_inputs(model, rows, answers, training).items():
+            facts[i]["because"] = exemplar
+    if model is not None and (parts := [exemplars.X for exemplars in model.state.exemplars.values()]):
+        X, y = np.concatenate(parts), np.repeat(np.arange(len(parts)), list(map(len, parts)))
     data = {
         "classes": labels,
         "unknown": [printable(label, 60) for label in result.unknown],
@@ -90,92 +70,105 @@ def evaluation_page(
         "per_class": [[c.rows, c.recall, c.precision] for c in result.per_class],
         "calibration_error": result.calibration_error,
         "levels": [[one.level, one.accuracy] for one in result.levels],
-        "reliability": reliability(confidence, truth == predicted),
-        "mistakes": mistakes,
+        "reliability": reliability(confidence, correct),
+        "mistakes": wrong,
         "all_mistakes": len(result.mistakes),
-        "cells": {f"{i},{j}": [items.index(row) for row in of_cell] for (i, j), of_cell in cells.items()},
-        "items": items.items,
-        "unreadable": _unreadable((rows.relative(s.name), s.reason) for s in rows.skipped),
-        "map": projection.as_json(rows.X, truth, truth != predicted),
+        "cells": cells,
+        "map": _map(project(X, y), rows.X, truth, ~correct),
+        **_shown(rows, facts),
     }
-    correct = result.rows - len(result.mistakes)
-    lead = f"Accuracy {100 * result.accuracy:.1f} %: {correct:,} of {result.rows:,} correct"
-    return document(title, lead, EVALUATION_SCRIPTS, data)
+    lead = f"Accuracy {percent(result.accuracy)}: {correct.sum():,} of {result.rows:,} correct"
+    return document(title, lead, "evaluate", data)
+
+
+def tag_page(title: str, result: TagEvaluation, rows: LabelledRows) -> str:
+    """The HTML of an evaluation of tags."""
+    row_of, summary = {path: i for i, path in enumerate(rows.paths)}, result.summary()
+    facts = {}
+    for one in result.mistakes[:MAX_MISTAKES]:
+        label, predicted = (printable(as_text(labels)) or "no label" for labels in (one.labels, one.predicted))
+        facts[row_of[one.path]] = {"label": label, "predicted": predicted}
+    data = {
+        "figures": [result.mean_average_precision, result.macro_f1, result.micro_f1, result.calibration_error],
+        "per_label": [[printable(one.label, 60), *one[1:]] for one in result.per_label],
+        "mistakes": list(facts),
+        "all_mistakes": len(result.mistakes),
+        "reliability": result.reliability,
+        **_shown(rows, facts),
+    }
+    return document(title, f"{summary[0].upper()}{summary[1:]}, {result.rows:,} rows", "tags", data)
 
 
 def inspection_page(title: str, result: Inspection, rows: LabelledRows) -> str:
     """The HTML of an inspection."""
     row_of = {path: i for i, path in enumerate(rows.paths)}
-    items = PageItems(rows)
     labels, groups = np.unique(rows.y, return_inverse=True)
-    marked = np.zeros(len(rows.y), dtype=bool)
-    marked[[row_of[s.path] for s in result.mislabelled]] = True
-    suspects = [
-        {"item": items.index(row_of[s.path]), "suggested": printable(s.suggested), "score": s.score}
-        for s in result.mislabelled[:MAX_MISLABELLED]
-    ]
-    copies = [[items.index(row_of[p]) for p in group[:MAX_COPIES]] for group in result.duplicates[:MAX_GROUPS]]
-    data: dict[str, Any] = {
+    suspects = {row_of[one.path]: one for one in result.mislabelled}
+    listed = [{"item": i, "suggested": printable(one.suggested), "score": one.score} for i, one in suspects.items()]
+    copies = [[row_of[path] for path in group[:MAX_COPIES]] for group in result.duplicates[:MAX_GROUPS]]
+    outliers = [row_of[path] for path in result.outliers[:MAX_OUTLIERS]]
+    shown = [*list(suspects)[:MAX_MISLABELLED], *chain(*copies), *outliers]
+    data = {
         "classes": [printable(label, 60) for label in labels.tolist()],
-        "counts": np.bincount(groups).tolist(),
-        "rows": len(rows.y),
-        "mislabelled": suspects,
-        "duplicates": [{"items": c, "all": len(g)} for c, g in zip(copies, result.duplicates)],
-        "outliers": [items.index(row_of[p]) for p in result.outliers[:MAX_OUTLIERS]],
+        "mislabelled": listed[:MAX_MISLABELLED],
+        "duplicates": [{"items": items, "all": len(group)} for items, group in zip(copies, result.duplicates)],
+        "outliers": outliers,
         "totals": [len(result.mislabelled), len(result.duplicates), len(result.outliers), len(result.unreadable)],
-        "unreadable": _unreadable((rows.relative(s.name), s.reason) for s in rows.skipped),
-        "items": items.items,
-        "map": project(rows.X, rows.y).as_json(rows.X, groups, marked),
+        "map": _map(project(rows.X, rows.y), rows.X, groups, np.isin(np.arange(len(groups)), list(suspects))),
+        **_shown(rows, {i: {} for i in shown}),
     }
-    return document(title, f"{len(rows.y):,} rows of {len(labels):,} classes", INSPECTION_SCRIPTS, data)
+    return document(title, f"{len(rows.y):,} rows of {len(labels):,} classes", "check", data)
 
 
-def _unreadable(skipped: Iterable[tuple[str, str]]) -> list[dict[str, str]]:
-    """Paths and reasons of inputs that cannot be read."""
-    return [{"path": shortened(path), "reason": printable(reason)} for path, reason in skipped]
+def suggestion_page(title: str, pool: Split, suggestions: Suggestions) -> str:
+    """The HTML of suggested inputs, the most useful first."""
+    chosen = zip(suggestions.tolist(), suggestions.reasons)
+    items = {i: {"name": shortened(pool.names[i]), "reason": printable(reason, 120)} for i, reason in chosen}
+    unreadable = [{"path": shortened(one.name), "reason": printable(one.reason)} for one in suggestions.unreadable]
+    data = {"items": [*with_contents(items, pool.inputs.__getitem__, pool.kind).values()], "unreadable": unreadable}
+    return document(title, f"{len(items):,} of {len(pool):,} inputs, the most useful first", "suggest", data)
 
 
-def _rows_of_cells(truth: Array, predicted: Array, confidence: Array) -> dict[tuple[int, int], list[int]]:
-    """The rows to show for each cell: the most confident mistakes, then the least confident correct answers."""
-    cells: dict[tuple[int, int], list[int]] = {}
-    wrong = truth != predicted
-    for row in np.lexsort((np.where(wrong, -confidence, confidence), ~wrong)).tolist():
-        cell = cells.setdefault((int(truth[row]), int(predicted[row])), [])
-        cell.extend([row] if len(cell) < MAX_PER_CELL else [])
-    return cells
+def _shown(rows: LabelledRows, facts: Mapping[int, dict[str, Any]]) -> dict[str, Any]:
+    """The data of the rows with these facts: names, labels and contents; and the unreadable inputs."""
+    names = {i: shortened(rows.relative(rows.paths[i])) for i in facts}
+    items = {i: {"name": names[i], "label": printable(rows.y[i]), **more} for i, more in facts.items()}
+    unreadable = [{"path": shortened(rows.relative(s.name)), "reason": printable(s.reason)} for s in rows.skipped]
+    return {"items": with_contents(items, rows.inputs, rows.kind), "unreadable": unreadable}
 
 
-def _closest_training_inputs(
+def _map(plane: Callable[[Array], Array], X: Array, groups: Array, marked: Array) -> dict[str, Any]:
+    """Rows as [x, y, group], the marked ones last so that they are drawn on top; `groups` count from 0."""
+    others = np.flatnonzero(~marked)
+    room = max(MAX_POINTS - int(marked.sum()), 0)
+    sample = np.linspace(0, len(others) - 1, min(room, len(others))).round().astype(np.intp)
+    rows = np.concatenate([others[sample], np.flatnonzero(marked)])
+    points = [[*(float(f"{v:.4g}") for v in point), int(groups[i])] for point, i in zip(plane(X[rows]), rows)]
+    return {"points": points, "marked": int(marked.sum())}
+
+
+def _closest_inputs(
     model: Imprinter, rows: LabelledRows, predicted: Mapping[int, Any], training: Split
 ) -> dict[int, dict[str, Any]]:
     """For each row in `predicted`, the training input nearest to the proxy that contributes most to the prediction.
 
-    The result holds the name and label of the input, and its content if `training` contains it.
+    The result holds the name and label of the input, and its content if `training` contains an input of this name whose
+    embedding equals the one in the model: no other input is shown.
     """
     keys: dict[int, tuple[Any, str]] = {}  # the label and the name of a training input
     for i, label in predicted.items():
         reasons = model.why(Embedded(rows.X[i : i + 1], ["row"], ()), PROXIES)
-        named = [(r.label, r.picture) for r in reasons if r.label == label and r.picture is not None]
-        if named:
+        if named := [(r.label, r.picture) for r in reasons if r.label == label and r.picture is not None]:
             keys[i] = named[0]
-    contents = {key: content(item, rows.modality) for key, item in _same_inputs(model, keys.values(), training).items()}
+    index = {name: i for i, name in enumerate(training.captions)} if training.kind == rows.kind else {}
+    inputs, contents = dict[tuple[Any, str], Any](), dict[tuple[Any, str], dict[str, str]]()
+    for key in dict.fromkeys(keys.values()):
+        with suppress(KeyError, UnreadableInput):
+            inputs[key] = training.inputs[index[key[1]]]
+    if inputs:
+        exemplars = [(model.state.exemplars[label], name) for label, name in inputs]
+        stored = np.stack([exemplar.X[exemplar.names.index(name)] for exemplar, name in exemplars])
+        distances = np.linalg.norm(model.look(list(inputs.values())).X - stored, axis=1)
+        same = distances <= TOLERANCE * np.linalg.norm(stored, axis=1)
+        contents = {key: content(item, rows.kind) for (key, item), equal in zip(inputs.items(), same) if equal}
     return {i: {"name": shortened(k[1]), "label": printable(k[0]), **contents.get(k, {})} for i, k in keys.items()}
-
-
-def _same_inputs(model: Imprinter, keys: Iterable[tuple[Any, str]], training: Split) -> dict[tuple[Any, str], Any]:
-    """The inputs with these names whose embedding equals the one in the model, so that no other input is shown."""
-    index = {name: i for i, name in enumerate(training.captions)} if training.kind == model.embedder.kind else {}
-    inputs: dict[tuple[Any, str], Any] = {}
-    for label, name in dict.fromkeys(keys):
-        if name in index:
-            try:
-                inputs[label, name] = training.inputs[index[name]]
-            except UnreadableInput:
-                continue
-    if not inputs:
-        return {}
-    exemplars = [(model.state.exemplars[label], name) for label, name in inputs]
-    stored = np.stack([exemplar.X[exemplar.names.index(name)] for exemplar, name in exemplars])
-    distances = np.linalg.norm(model.look(list(inputs.values())).X - stored, axis=1)
-    same = distances <= TOLERANCE * np.linalg.norm(stored, axis=1)
-    return {key: item for (key, item), equal in zip(inputs.items(), same) if equal}

@@ -48,5 +48,5 @@ const suspect = "Each point is a row in the colour of its label. Labels to check
 document.getElementById("page").append(...[
   element("div", { class: "tiles" }, TITLES.map(([title, id], k) => tile(data.totals[k].toLocaleString("en"), title, data.totals[k] ? `#${id}` : undefined))),
   nothing, mislabelled(), duplicates(), outliers(), unreadable(),
-  section("Map", flatMap(data.map, data.classes, (row, c) => data.classes[c], suspect)),
+  section("Map", flatMap(data.map, data.classes, suspect)),
 ].filter(Boolean));

@@ -10,7 +10,7 @@ import { flatMap } from "./map.js";
 
 const data = JSON.parse(document.getElementById("data").textContent);
 const MOST_BARS = 30;
-const rowsOf = (places) => places.map((p) => data.items[p]);
+const items = (rows) => rows.map((row) => data.items[row]);
 
 function tiles() {
   const measured = data.per_class.filter(([rows]) => rows > 0);
@@ -22,7 +22,7 @@ function tiles() {
 }
 
 function rowsOfCell(truth, predicted) {
-  const rows = rowsOf(data.cells[`${truth},${predicted}`] ?? []);
+  const rows = items(data.cells[`${truth},${predicted}`] ?? []);
   const left = data.confusion[truth][predicted] - rows.length;
   const note = left > 0 ? element("p", { class: "pale" }, `The ${rows.length} with the ${truth === predicted ? "lowest" : "highest"} probability.`) : null;
   return element("div", {}, note, cards(rows, answer));
@@ -37,7 +37,7 @@ function perClass() {
 function mistakes() {
   if (!data.mistakes.length) return section("Mistakes", element("p", {}, "None."));
   const cut = data.mistakes.length < data.all_mistakes ? ` The first ${data.mistakes.length} of ${data.all_mistakes}.` : "";
-  const node = section("Mistakes", element("p", { class: "pale" }, `The highest probability first, with the closest training input if the training data are available.${cut}`), cards(rowsOf(data.mistakes), answer));
+  const node = section("Mistakes", element("p", { class: "pale" }, `The highest probability first, with the closest training input if the training data are available.${cut}`), cards(items(data.mistakes), answer));
   node.id = "mistakes";
   return node;
 }
@@ -57,6 +57,6 @@ document.getElementById("page").append(...[
   element("div", { class: "two" },
     section("Reliability", element("p", { class: "pale" }, "On the dashed line, probabilities are calibrated: 80 % of the answers given with 80 % are correct. Below it, they are too high."), reliabilityDiagram(data.reliability)),
     perClass()),
-  section("Map", flatMap(data.map, data.classes, (row, c) => data.classes[c], ring)),
+  section("Map", flatMap(data.map, data.classes, ring)),
   notes(),
 ].filter(Boolean));

@@ -1,4 +1,4 @@
-// A flat map of embeddings. It is linear: a new row is placed by `place`, and nothing that is there moves.
+// A flat map of embeddings.
 
 import { element, shape } from "./dom.js";
 import { colour } from "./numbers.js";
@@ -8,14 +8,8 @@ const HEIGHT = 520;
 const EDGE = 16;
 const MOST_NAMED = 30;
 
-// Where a row goes: its direction, minus the centre, along the two axes.
-export function place({ centre, axes }, row) {
-  const length = Math.hypot(...row) || 1;
-  return axes.map((axis) => axis.reduce((sum, a, i) => sum + a * (row[i] / length - centre[i]), 0));
-}
-
 // Points [x, y] to pixels, with the same scale for both and all of them inside.
-export function toPixels(points) {
+function toPixels(points) {
   const ends = [0, 1].map((k) => [Math.min(...points.map((p) => p[k])), Math.max(...points.map((p) => p[k]))]);
   const spans = ends.map(([low, high]) => high - low || 1);
   const scale = Math.min((WIDTH - 2 * EDGE) / spans[0], (HEIGHT - 2 * EDGE) / spans[1]);
@@ -23,15 +17,15 @@ export function toPixels(points) {
   return ([x, y]) => [WIDTH / 2 + scale * (x - middle[0]), HEIGHT / 2 - scale * (y - middle[1])];
 }
 
-// points: [x, y, class, row], the last `marked` of them marked; name(row, class) is shown when pointed at
-export function flatMap({ points, marked }, classes, name, meaning) {
+// points: [x, y, class], the last `marked` of them marked, which has this meaning
+export function flatMap({ points, marked }, classes, meaning) {
   const pixels = toPixels(points);
   const groups = classes.map(() => []);
   const dots = points.map((point, i) => {
     const [cx, cy] = pixels(point);
     const stands = i >= points.length - marked;
     const dot = shape("circle", { cx: cx.toFixed(1), cy: cy.toFixed(1), r: stands ? 5 : 3.4, fill: colour(point[2]), class: stands ? "marked" : "" },
-      shape("title", {}, name(point[3], point[2])));
+      shape("title", {}, classes[point[2]]));
     groups[point[2]].push(dot);
     return dot;
   });
