@@ -20,6 +20,7 @@ from imprint.paper.artefact import NotRunError, Results
 from imprint.paper.budgets import GENERATOR_K, GENERATORS
 from imprint.paper.collapse import set_values
 from imprint.paper.page import read_runs
+from imprint.paper.setting import MAX
 from imprint.paper.studies import cosine, role_study, unnormalised
 from imprint.paper.tables import find
 from imprint.report.sections import MARKS, Picture, Run, Section, claim_rows, claims_html, sections_by_artefact, tally
@@ -67,7 +68,7 @@ def together_table(folders: Sequence[Path]) -> TextTable:
     artefact, found = ARTEFACTS["kernel"], []
     for folder in folders:
         scores = artefact.scores(Results(folder))
-        found.append(find(artefact.rows, scores))
+        found.append(find(artefact.rows_with(MAX), scores))
     lines = []
     for label, method in zip(found[0].labels, found[0].chosen):
         cells = (f"{f.means[label]:.2f} ± {f.stds[label]:.2f}" for f in found)
@@ -110,7 +111,7 @@ def over_k(folder: Path) -> TextTable:
 
 
 def _asked(name: str) -> set[str]:
-    return {m for row in ARTEFACTS[name].rows for m in row.methods}  # type: ignore[attr-defined]
+    return {m for row in ARTEFACTS[name].rows_with(MAX) for m in row.methods}  # type: ignore[attr-defined]
 
 
 def gains(folders: dict[str, Path]) -> TextTable:

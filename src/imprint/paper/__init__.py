@@ -5,22 +5,18 @@ Insights from Neural Collapse and Proxy-Based Aggregation. TMLR 2025.
 """
 
 import tomllib
-from collections.abc import Sequence
 from importlib.resources import files
-from typing import Any
 
 from imprint.core.errors import ParameterError
 from imprint.core.family import unknown
 from imprint.paper.artefact import Artefact
 from imprint.paper.budgets import GeneratorsOverK, LowData
-from imprint.paper.collapse import CollapseFigure
-from imprint.paper.gain import GainFigure
+from imprint.paper.collapse import CollapseFigure, GainFigure
 from imprint.paper.measurements import Memory, Regularisation, Runtime, Statements
 from imprint.paper.modes import BestK, ModeCurves
 from imprint.paper.pictures import CombiDigitsFigure, LabelMaps
 from imprint.paper.same_architecture import SameArchitecture
-from imprint.paper.studies import every_norm
-from imprint.paper.tables import Table, TableRow
+from imprint.paper.tables import Table
 
 PREFIX, ALL = "paper/", "all"
 KINDS: dict[str, type[Artefact]] = {
@@ -32,28 +28,10 @@ KINDS: dict[str, type[Artefact]] = {
 }  # fmt: skip
 
 
-def _rows(rows: Sequence[Sequence[Any]], budgets: Sequence[int], repeated: bool = False) -> tuple[TableRow, ...]:
-    """The rows of a table with all methods that their patterns describe.
-
-    If a table is repeated for several numbers of proxies, `quantile`, which changes directions, is left out.
-    """
-    filled = []
-    for label, pattern, *published in rows:
-        texts = dict.fromkeys(pattern.replace("{k}", str(k)) for k in budgets) or [pattern]
-        methods = (m for text in texts for m in every_norm(text) if not (repeated and budgets and "quantile" in m))
-        filled.append(TableRow(label, tuple(methods), *published))
-    return tuple(filled)
-
-
 def _read() -> dict[str, Artefact]:
     """The artefacts of `artefacts.toml`."""
-    artefacts = {}
-    for name, entry in tomllib.loads((files("imprint.paper") / "artefacts.toml").read_text("utf-8")).items():
-        if "rows" in entry:
-            entry["repeated_rows"] = _rows(entry["rows"], entry.pop("repeated_budgets", ()), repeated=True)
-            entry["rows"] = _rows(entry["rows"], entry.pop("budgets", ()))
-        artefacts[name] = KINDS[entry.pop("kind")](name=name, **entry)
-    return artefacts
+    entries = tomllib.loads((files("imprint.paper") / "artefacts.toml").read_text("utf-8"))
+    return {name: KINDS[entry.pop("kind")](name=name, **entry) for name, entry in entries.items()}
 
 
 ARTEFACTS = _read()

@@ -19,8 +19,6 @@ from imprint.paper.setting import MAX, ROLES, Setting
 from imprint.paper.studies import method_text
 from imprint.report.sections import Claim, Picture, Section, Verdict, verdict
 from imprint.report.text_table import TextTable
-from imprint.stats import Comparison, compare
-from imprint.stats.rank_tests import rank_rows
 from imprint.study import Instance, Study
 from imprint.study.store import MANIFEST
 
@@ -53,15 +51,6 @@ class Scores:
     def curve(self, method: str, values: Sequence[int]) -> Array:
         """The accuracies of a method with `{k}` for every number of proxies.  # (instances, k, seeds)"""
         return np.stack([self.of(method.replace("{k}", str(k))) for k in values], axis=1)
-
-    def best(self, methods: Sequence[str]) -> str:
-        """The method with the best average rank; the first if several are equal."""
-        ranks = rank_rows(np.round(self.medians(methods), 9)).mean(axis=0)
-        return methods[int(np.argmin(np.round(ranks, 9)))]
-
-    def compare(self, methods: Sequence[str], names: Sequence[str]) -> Comparison:
-        """Average ranks and significance."""
-        return compare(np.round(self.medians(methods), 9), names)
 
     def where(self, **fixed: str) -> "Scores":
         """The instances with the given backbone, data set or task."""

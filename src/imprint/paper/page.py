@@ -12,7 +12,7 @@ from imprint.paper.artefact import Results, elapsed
 from imprint.paper.setting import MAPS, MAX, ROLES, Setting
 from imprint.report.paper_page import as_html, markdown_pages
 from imprint.report.sections import Picture, Run, Section, sections_by_artefact
-from imprint.study.store import Store
+from imprint.study.store import MANIFEST, Store
 
 
 def sections(folder: str | os.PathLike[str], names: Sequence[str] = (), aggregator: str = MAX) -> list[Section]:
@@ -31,43 +31,43 @@ def read_runs(folders: Sequence[str | os.PathLike[str]]) -> list[Run]:
     The run of a single folder is called "here"; those of several folders are named after their packs.
     """
     names: list[str] = []
-    for folder in folders:
-        name = Path(Results(Path(folder)).setting.embeddings).name if len(folders) > 1 else "here"
+    runs: list[Run] = []
+    for folder in map(Path, folders):
+        setting = Results(folder).setting
+        name = Path(setting.embeddings).name if len(folders) > 1 else "here"
         names.append(name if name not in names else f"{name} {len(names) + 1}")
-    runs = (
-        _read(Path(f), name, one) for f, name in zip(folders, names) for one in Results(Path(f)).setting.by_aggregator
-    )
+        runs += [_read(folder, names[-1], one) for one in setting.by_aggregator]
     return [run for run in runs if run.sections or not run.beside]
 
 
 def write_page(runs: Sequence[Run], to: str | os.PathLike[str]) -> list[Path]:
     """Write `results.html`, `results.md`, and pictures and pages by topic in `results/`."""
+    pages = {"results.html": as_html(runs), **markdown_pages(runs)}
+    if (Path(to) / "beyond.md").is_file():
+        pages["results.md"] += "\nFurther questions, on the same results: [beyond the paper](beyond.md).\n"
     parts = (part for shown in sections_by_artefact(runs) for _, section in shown for part in section.parts)
     drawings = [part for part in parts if isinstance(part, Picture)]
     pictures = {f"results/{p.name}.svg": p.svg for p in drawings}
     pictures |= {f"results/{p.name}-narrow.svg": p.narrow for p in drawings if p.narrow}
-    more = "Further questions, on the same results: [beyond the paper](beyond.md).\n"
-    texts = markdown_pages(runs)
-    texts["results.md"] += f"\n{more}" if (Path(to) / "beyond.md").is_file() else ""
-    pages = {name: text.encode() for name, text in {"results.html": as_html(runs), **texts}.items()}
-    return write_outputs(Path(to), {**pages, **pictures})
+    return write_outputs(Path(to), {name: text.encode() for name, text in pages.items()} | pictures)
 
 
 def _read(folder: Path, name: str, setting: Setting) -> Run:
-    counts, costs = zip(*(_cost(folder / role) for role in ROLES))
+    tables = [Store(folder / role).table() for role in ROLES]
+    columns = [table[f"seconds_{part}"].to_numpy() for table in tables for part in ("generation", "evaluation")]
     shown, complete = _shown(folder, setting)
     beside = "" if setting.aggregator == MAX else setting.aggregator
     options = "" if setting.maps == MAPS or not setting.many else f" --maps {setting.maps}"
     options += f" --beside {shlex.quote(setting.beside)}" if setting.beside else ""
-    stores = sorted(manifest.parent for manifest in folder.glob("*/manifest.json"))
+    stores = sorted(manifest.parent for manifest in folder.glob(f"*/{MANIFEST}"))
     libraries = Store(stores[0]).manifest()["libraries"] if stores else {}
     return Run(
         f"{name}, {beside}" if beside else name,
         f"the same studies with {beside} instead of max." if beside else _scope(setting, complete),
         shown,
         brief=f"{_backbones(setting)}, {setting.smallest:,} rows per class or more",
-        experiments=sum(counts),
-        cpu_seconds=sum(costs),
+        experiments=sum(map(len, tables)),
+        cpu_seconds=sum(float(column.sum()) for column in columns),
         elapsed=elapsed(folder),
         published_backbones=setting.published,
         options=options,
@@ -92,10 +92,9 @@ def _shown(folder: Path, setting: Setting) -> tuple[tuple[Section, ...], bool]:
 def _scope(setting: Setting, complete: bool) -> str:
     """The packs on which the studies ran."""
     names, sets = ", ".join(setting.benchmark.backbones), ", ".join(setting.benchmark.datasets)
-    count = f"{_backbones(setting)} ({names})" if len(setting.benchmark.backbones) > 1 else _backbones(setting)
+    count = f"{_backbones(setting)} ({names})" if len(setting.benchmark.backbones) > 1 else names
     where = [count, f"{sets} with four tasks each, {setting.smallest:,} rows per class or more"]
-    for role, what in (("combined", "as one more ten-class set"), ("many", 'for "d in 1"')):
-        group = setting.group(role)
+    for group, what in ((setting.combined, "as one more ten-class set"), (setting.many, 'for "d in 1"')):
         if group:
             where.append(f"{', '.join(group.datasets)} {what} ({', '.join(group.backbones)})")
     lacking = ", ".join(a.where for a in ARTEFACTS.values() if complete and not setting.group(a.needs))
@@ -105,10 +104,3 @@ def _scope(setting: Setting, complete: bool) -> str:
 def _backbones(setting: Setting) -> str:
     first, *others = setting.benchmark.backbones
     return f"{len(others) + 1} backbones" if others else first
-
-
-def _cost(store: Path) -> tuple[int, float]:
-    """The number of experiments in a store, and their processor seconds."""
-    table = Store(store).table()
-    seconds = (float(table[f"seconds_{part}"].to_numpy().sum()) for part in ("generation", "evaluation"))
-    return len(table), sum(seconds)

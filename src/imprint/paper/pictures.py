@@ -130,15 +130,14 @@ def _sources(setting: Setting) -> Array | None:
 
 def _project(source: Packs, backbone: str, sources: Array) -> dict[str, list[list[float]]]:
     """The first two principal components of the digit's rows, by source."""
+    from sklearn.decomposition import PCA
+
     data = source.open(backbone, COMBINED)
     if len(sources) != len(data.y):
         raise FileError(f"sources-{COMBINED}.npz has {len(sources):,} rows, the embeddings have {len(data.y):,}.")
     chosen = np.asarray(data.y) == DIGIT
     rows, origin = L2().apply(np.asarray(data.X[chosen])).astype(np.float64), sources[chosen]
-    centred = rows - rows.mean(axis=0)
-    axes = np.linalg.svd(centred, full_matrices=False)[2][:2]
-    axes *= np.sign(axes[[0, 1], np.abs(axes).argmax(axis=1)])[:, None]
-    flat = np.round(centred @ axes.T, 4)
+    flat = np.round(PCA(2, svd_solver="full").fit_transform(rows), 4)
     return {name: flat[origin == i][:POINTS].T.tolist() for i, name in enumerate(SOURCES)}
 
 

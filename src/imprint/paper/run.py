@@ -3,8 +3,9 @@
 import os
 import time
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import astuple, replace
 from math import inf
+from operator import add
 from pathlib import Path
 from typing import Any
 
@@ -64,13 +65,7 @@ def run(
     for batch in planned:
         ahead -= sum(study.points for study in batch)
         part = run_study(batch, folder / batch[0].name, progress=report, **how)
-        total = Summary(
-            total.experiments + part.experiments,
-            total.computed + part.computed,
-            total.failed + part.failed,
-            seconds(),
-            total.failures + part.failures,
-        )
+        total = Summary(*map(add, astuple(total), astuple(part)))
         record()
     for artefact in runnable(name, setting):
         artefact.measure(setting, folder, measuring)

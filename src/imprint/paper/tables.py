@@ -4,17 +4,22 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import combinations
+from typing import Any
+
+import numpy as np
 
 from imprint.paper.artefact import Artefact, Finding, NotRunError, Results, Scores
 from imprint.paper.setting import MAX, Setting
-from imprint.paper.studies import role_study, with_aggregator
+from imprint.paper.studies import every_norm, role_study, with_aggregator
 from imprint.report.critical_difference import critical_difference, ranks_by_row
 from imprint.report.sections import Section, Verdict, verdict
 from imprint.report.text_table import TextTable
-from imprint.stats import Comparison
+from imprint.stats import Comparison, compare
+from imprint.stats.rank_tests import rank_rows
 from imprint.study import Study
 
 COMPONENTS = "pre / generator / post / inf / aggregator"
+OTHER_BACKBONES = "The published values are of other backbones: compare orders and margins, not values."
 
 
 @dataclass(frozen=True)
@@ -23,7 +28,7 @@ class TableRow:
 
     label: str
     methods: tuple[str, ...]
-    mean: float | None = None
+    mean: float | None = None  # published, in percent
     std: float | None = None
 
 
@@ -39,10 +44,6 @@ class TableResult:
     means: dict[str, float]
     stds: dict[str, float]
     comparison: Comparison
-
-    def percent(self, label: str) -> str:
-        """The mean and standard deviation of a row."""
-        return f"{self.means[label]:.2f} ± {self.stds[label]:.2f}"
 
     def decide(self, holds: bool) -> Verdict:
         """The verdict on significance; untestable if no difference can be significant with so few instances."""
@@ -116,9 +117,24 @@ class Table(Artefact):
 
     text: str = "{instances} instances, the median over {seeds} seeds of each."
     caption: str = "Average ranks over {instances} instances."
-    rows: tuple[TableRow, ...]
-    repeated_rows: tuple[TableRow, ...]
-    """The rows with another aggregator; with fewer methods if the table searches over the number of proxies."""
+    rows: Sequence[Sequence[Any]]
+    budgets: Sequence[int] = ()  # values of {k}
+    repeated_budgets: Sequence[int] = ()  # the same with another aggregator
+
+    def rows_with(self, aggregator: str) -> list[TableRow]:
+        """The rows with all methods that their patterns describe.
+
+        With another aggregator than `max`, a table over several numbers of proxies leaves out `quantile`, which changes
+        directions.
+        """
+        budgets, rows = self.budgets if aggregator == MAX else self.repeated_budgets, []
+        for label, pattern, *published in self.rows:
+            texts = dict.fromkeys(pattern.replace("{k}", str(k)) for k in budgets) or [pattern]
+            methods = [method for text in texts for method in every_norm(text)]
+            if budgets and aggregator != MAX:
+                methods = [method for method in methods if "quantile" not in method]
+            rows.append(TableRow(label, tuple(methods), *published))
+        return rows
 
     def check(self, result: TableResult) -> dict[str, Finding]:
         """Test the claims of the table."""
@@ -126,55 +142,47 @@ class Table(Artefact):
         return {name: getattr(result, test.pop("name"))(**test) for name, test in tests.items()}
 
     def studies(self, setting: Setting) -> list[Study]:
-        return role_study(setting, "benchmark", dict.fromkeys(m for row in self.rows_for(setting) for m in row.methods))
-
-    def rows_for(self, setting: Setting) -> tuple[TableRow, ...]:
-        """The rows with the methods to compare."""
-        return self.rows if setting.aggregator == MAX else self.repeated_rows
+        methods = dict.fromkeys(m for row in self.rows_with(setting.aggregator) for m in row.methods)
+        return role_study(setting, "benchmark", methods)
 
     def show(self, results: Results) -> Section:
         scores = self.scores(results)
-        result = find(self.rows_for(results.setting), scores)
+        result = find(self.rows_with(results.aggregator), scores)
         diagram = critical_difference(result.comparison), ranks_by_row(result.comparison)
-        cells = self._cells(result, results) if results.aggregator == MAX else self._against_max(result, results)
         words = {"instances": len(scores.instances), "seeds": scores.values.shape[2]}
-        return self.make_section(results, [cells, diagram], self.check(result), **words)
+        return self.make_section(results, [self.cells(result, results), diagram], self.check(result), **words)
 
-    def _cells(self, result: TableResult, results: Results) -> TextTable:
-        """The rows next to the published values."""
-        lines = []
-        for row, method in zip(self.rows, result.chosen):
-            published = "" if row.mean is None else f"{row.mean:.2f}" + ("" if row.std is None else f" ± {row.std:.2f}")
-            difference = "" if row.mean is None else f"{result.means[row.label] - row.mean:+.2f}"
-            lines.append(_line(result, row.label, published, difference, method))
+    def cells(self, result: TableResult, results: Results) -> TextTable:
+        """The rows next to the published values; those with another aggregator next to the rows with `max`.
+
+        In a method, λ is the weight decay of the backbone.
+        """
+        name, reference, lines = results.aggregator, {row.label: (row.mean, row.std) for row in self.rows_with(MAX)}, []
+        caption = "" if results.setting.published else OTHER_BACKBONES
         head = ("", "published, %", "here, %", "difference", "rank here", COMPONENTS)
-        other = "The published values are of other backbones: compare orders and margins, not values."
-        return TextTable(head, tuple(lines), 1, "" if results.setting.published else other, remarks=1)
-
-    def _against_max(self, result: TableResult, results: Results) -> TextTable:
-        """The rows with another aggregator next to those with `max`, each with its own best method."""
-        name, with_max, lines = results.aggregator, None, []
-        with suppress(NotRunError):
-            with_max = find(self.rows, self.scores(replace(results, aggregator=MAX)))
+        if name != MAX:
+            caption, head = "", ("", "max, %", f"{name}, %", "difference", f"rank with {name}", COMPONENTS)
+            reference = {}
+            with suppress(NotRunError):
+                with_max = find(self.rows_with(MAX), self.scores(replace(results, aggregator=MAX)))
+                reference = {label: (with_max.means[label], with_max.stds[label]) for label in with_max.labels}
         for label, method in zip(result.labels, result.chosen):
-            before = "" if with_max is None else with_max.percent(label)
-            gain = "" if with_max is None else f"{result.means[label] - with_max.means[label]:+.2f}"
-            lines.append(_line(result, label, before, gain, with_aggregator(method, name)))
-        head = ("", "max, %", f"{name}, %", "difference", f"rank with {name}", COMPONENTS)
-        return TextTable(head, tuple(lines), 1, remarks=1)
-
-
-def _line(result: TableResult, label: str, other: str, difference: str, method: str) -> tuple[str, ...]:
-    """A row of a table; λ is the weight decay of the backbone."""
-    rank, readable = f"{result.comparison.rank(label):.2f}", method.replace("reg={reg}", "reg=λ")
-    return label, other, result.percent(label), difference, rank, readable
+            mean, std = reference.get(label, (None, None))
+            other = "" if mean is None else f"{mean:.2f}" + ("" if std is None else f" ± {std:.2f}")
+            difference = "" if mean is None else f"{result.means[label] - mean:+.2f}"
+            here = f"{result.means[label]:.2f} ± {result.stds[label]:.2f}"
+            components = with_aggregator(method, name).replace("reg={reg}", "reg=λ")
+            lines.append((label, other, here, difference, f"{result.comparison.rank(label):.2f}", components))
+        return TextTable(head, tuple(lines), 1, caption, remarks=1)
 
 
 def find(rows: Sequence[TableRow], scores: Scores) -> TableResult:
-    """Choose a method for every row, and compare the rows."""
-    chosen = tuple(row.methods[0] if len(row.methods) == 1 else scores.best(row.methods) for row in rows)
-    labels = tuple(row.label for row in rows)
+    """Choose the method with the best average rank for every row, and compare the rows."""
+    labels, chosen = tuple(row.label for row in rows), []
+    for row in rows:
+        ranks = rank_rows(np.round(scores.medians(row.methods), 9)).mean(axis=0)
+        chosen.append(row.methods[int(np.argmin(np.round(ranks, 9)))])  # the first if several are equal
     medians = scores.medians(chosen)
     spread = medians.std(axis=0, ddof=1) if len(medians) > 1 else medians[0] * float("nan")
     means, stds = (dict(zip(labels, values.tolist())) for values in (medians.mean(axis=0), spread))
-    return TableResult(labels, chosen, means, stds, scores.compare(chosen, labels))
+    return TableResult(labels, tuple(chosen), means, stds, compare(np.round(medians, 9), labels))

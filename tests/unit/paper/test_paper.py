@@ -14,7 +14,7 @@ from imprint.paper.artefact import Finding, Results, Scores, elapsed
 from imprint.paper.modes import peaks, published
 from imprint.paper.page import read_runs, sections, write_page
 from imprint.paper.run import planned_batches, run
-from imprint.paper.setting import Setting, discover
+from imprint.paper.setting import MAX, Setting, discover
 from imprint.paper.studies import batches, role_study
 from imprint.paper.tables import TableRow, find
 from imprint.report.sections import Verdict
@@ -129,8 +129,8 @@ def test_the_published_backbones_are_compared_value_by_value(table1):
     import dataclasses
 
     artefact, results = ARTEFACTS["table1"], Results(table1)
-    found = find(artefact.rows, artefact.scores(results))
-    cells = artefact._cells(found, results)
+    found = find(artefact.rows_with(MAX), artefact.scores(results))
+    cells = artefact.cells(found, results)
     assert cells.head[3] == "difference"
     assert float(cells.rows[3][3]) == pytest.approx(found.means["Ours"] - 91.06, abs=0.006)
     assert [cells.right_aligned(j) for j in range(len(cells.head))] == [False, True, True, True, True, False]
@@ -259,9 +259,9 @@ def test_peaks_of_the_published_curves_are_those_read_off():
 
 def test_published_gains_have_the_published_correlation():
     from imprint.collapse import gain_fit
-    from imprint.paper.gain import published
+    from imprint.paper.collapse import published_gain_points
 
-    points = published()
+    points = published_gain_points()
     fit = gain_fit([p.nc1 for p in points], [p.gain for p in points])
     assert len(points) == 56
     assert fit.spearman == pytest.approx(0.8179, abs=0.02)
@@ -447,11 +447,11 @@ def test_curves_of_published_backbones_are_compared_value_by_value(tmp_path, mon
 
 def test_a_gain_is_that_of_five_proxies(folder, tmp_path):
     from imprint import ImprintClassifier
-    from imprint.paper.gain import measured
+    from imprint.paper.collapse import gain_points
 
     setting = discover(folder, ["one"], maps=1)
     run("paper/gain", setting, tmp_path, workers=1)
-    (point,) = (p for p in measured(Results(tmp_path)) if p.dataset == "mnist")
+    (point,) = (p for p in gain_points(Results(tmp_path)) if p.dataset == "mnist")
     d = np.load(folder / "one-mnist.npz")
     medians = []
     for k in (5, 1):
