@@ -9,23 +9,17 @@ from importlib.resources import files
 
 from imprint.core.errors import ParameterError
 from imprint.core.family import unknown
+from imprint.paper import budgets, collapse, measurements, modes, pictures, same_architecture, tables
 from imprint.paper.artefact import Artefact
-from imprint.paper.budgets import GeneratorsOverK, LowData
-from imprint.paper.collapse import CollapseFigure, GainFigure
-from imprint.paper.measurements import Memory, Regularisation, Runtime, Statements
-from imprint.paper.modes import BestK, ModeCurves
-from imprint.paper.pictures import CombiDigitsFigure, LabelMaps
-from imprint.paper.same_architecture import SameArchitecture
-from imprint.paper.tables import Table
 
 PREFIX, ALL = "paper/", "all"
 KINDS: dict[str, type[Artefact]] = {
-    kind.__name__: kind
-    for kind in (
-        Table, LabelMaps, GeneratorsOverK, LowData, CollapseFigure, ModeCurves, SameArchitecture,
-        GainFigure, CombiDigitsFigure, Memory, Regularisation, BestK, Runtime, Statements,
-    )
-}  # fmt: skip
+    name: kind
+    for module in (budgets, collapse, measurements, modes, pictures, same_architecture, tables)
+    for name, kind in vars(module).items()
+    if isinstance(kind, type) and issubclass(kind, Artefact)
+}
+"""The classes that `artefacts.toml` names."""
 
 
 def _read() -> dict[str, Artefact]:

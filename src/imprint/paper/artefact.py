@@ -36,8 +36,7 @@ class Scores:
     instances: tuple[Instance, ...]
     methods: tuple[str, ...]
     values: Array  # (instances, methods, seeds)
-    aggregator: str = MAX
-    """Replaces `max` in the methods asked for."""
+    aggregator: str = MAX  # replaces `max` in the methods asked for
 
     def of(self, method: str) -> Array:
         """The accuracies of one method, with the weight decay of each backbone.  # (instances, seeds)"""
@@ -158,13 +157,10 @@ class Artefact(ABC):
     text: str = ""
     caption: str = ""
     note: str = ""
-    beside: str = ""
-    """The aggregator that must be compared with `max`; empty if none needs to be."""
-    repeatable: bool = False
-    """Whether it can be repeated with another aggregator in place of `max`."""
+    beside: str = ""  # the aggregator that must be compared with `max`; empty if none needs to be
+    repeatable: bool = False  # with another aggregator in place of `max`
     claims: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, repr=False)
-    needs: ClassVar[str] = "benchmark"
-    """The role of the packs on which it runs."""
+    needs: ClassVar[str] = "benchmark"  # the role of the packs on which it runs
 
     def can_run(self, setting: Setting) -> bool:
         """Whether it can run on these packs."""

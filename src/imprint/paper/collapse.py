@@ -1,9 +1,8 @@
 """NC1 of the embeddings that the studies use, measured once and stored; the gain of five proxies over one by NC1."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -76,7 +75,6 @@ def map_values(results: Results, kind: str = "nc1") -> dict[str, Array]:
     return curves
 
 
-@dataclass(frozen=True, kw_only=True)
 class CollapseFigure(Artefact):
     """NC1 of every backbone: lines over d, and a table of the ten-class sets."""
 
@@ -153,11 +151,10 @@ class GainPoint(NamedTuple):
     remapped: bool
 
 
-@dataclass(frozen=True, kw_only=True)
 class GainFigure(Artefact):
     """Points over log NC1, rank correlation and fit."""
 
-    needs: ClassVar[str] = "many"
+    needs = "many"
     measure = measure_collapse
 
     def studies(self, setting: Setting) -> list[Study]:

@@ -24,7 +24,6 @@ LEAST_SQUARES = {v: unnormalised(f"least_squares(reg={v!r})") for v in (1e-6, 1e
 STATED_USPS = 7219
 
 
-@dataclass(frozen=True, kw_only=True)
 class Memory(Artefact):
     """W ← W + v kᵀ for every class, compared with the imprinted head."""
 
@@ -60,7 +59,6 @@ def compare_with_head(X: np.ndarray, y: np.ndarray, Q: np.ndarray) -> dict[str, 
     return {"rows": len(Q), "agree": agree, "difference": float(np.abs(scores - head.decision_function(Q)).max())}
 
 
-@dataclass(frozen=True, kw_only=True)
 class Regularisation(Artefact):
     """The weight decay of each backbone, and the accuracy with other values."""
 
@@ -124,7 +122,6 @@ class Runtime(Artefact):
         }
 
 
-@dataclass(frozen=True, kw_only=True)
 class Statements(Artefact):
     """Statements that need no experiment."""
 

@@ -1,9 +1,8 @@
 """Classes of several modes: accuracy over k on "d in 1" label maps and on the ten-class sets."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
@@ -73,7 +72,7 @@ class ModeCurves(Artefact):
     """A panel for each backbone: a line for each d, dotted lines for the ten-class sets."""
 
     method: str = KMEANS
-    needs: ClassVar[str] = "many"
+    needs = "many"
 
     def studies(self, setting: Setting) -> list[Study]:
         return curve_studies(setting, self.method)
@@ -95,9 +94,8 @@ class ModeCurves(Artefact):
         tables = [TextTable(("best k for", *(f"d = {d}" for d in D)), best, 1)]
         if self.method == KMEANS and setting.aggregator == MAX:  # the only published curves
             tables += _against_published(means, sets, setting.many.datasets[0])
-        findings = {}
-        for claim, test in TESTS[self.name].items():
-            findings[claim] = Finding(*test(means), test(published()) if self.method == KMEANS else None)
+        here, theirs = check(means), check(published()) if self.method == KMEANS else {}
+        findings = {claim: Finding(*here[claim], theirs.get(claim)) for claim in self.claims}
         return self.make_section(results, [svg, *tables], findings, pool=setting.many.datasets[0])
 
 
@@ -120,11 +118,10 @@ def value_line(backbone: str, dataset: str, ours: Array, theirs: Sequence[float]
     return f"{backbone}, {dataset}", *values, f"{gaps[at]:+.2f} at k = {K[at]}"
 
 
-@dataclass(frozen=True, kw_only=True)
 class BestK(Artefact):
     """k-means and k-least-squares over d, with one proxy and with the best number; a panel for each backbone."""
 
-    needs: ClassVar[str] = "many"
+    needs = "many"
 
     def studies(self, setting: Setting) -> list[Study]:
         return [*curve_studies(setting, KMEANS), *curve_studies(setting, K_LEAST_SQUARES)]
@@ -169,47 +166,26 @@ def published() -> dict[str, Array]:
     return {b: np.array([table[b, f"{d}_in_1"] for d in D]) for b, _ in table}
 
 
-def _peaks(means: Means) -> tuple[bool, str]:
-    """Whether there is a peak at k = d everywhere, and where there is one."""
+def check(means: Means) -> dict[str, tuple[bool, str]]:
+    """Test all claims about curves over k: whether each holds, and the figures behind it."""
     at_peak = {b: peaks(v) for b, v in means.items()}
     shown = (f"{b}: " + (f"d = {', '.join(map(str, d))}" if d else "no d") for b, d in at_peak.items())
-    return all(len(d) == len(D) for d in at_peak.values()), f"peaks at {'; '.join(shown)}"
-
-
-def _best_at_d(means: Means) -> tuple[bool, str]:
+    peaks_at = f"peaks at {'; '.join(shown)}"
     hits = [K[int(np.argmax(row))] == d for v in means.values() for d, row in zip(D, v)]
-    return all(hits), f"{sum(hits)} of {len(hits)}"
-
-
-def _several_beat_one(means: Means) -> tuple[bool, str]:
-    holds = all(row[d - 1] > row[0] for v in means.values() for d, row in zip(D[1:], v[1:]))
-    return holds, "at d = 10: " + listed({b: v[9][9] - v[9][0] for b, v in means.items()}, "+.2f")
-
-
-def _transformers_dip(means: Means) -> tuple[bool, str]:
+    several = all(row[d - 1] > row[0] for v in means.values() for d, row in zip(D[1:], v[1:]))
+    gains = {b: v[9][9] - v[9][0] for b, v in means.items()}
     dips = {b: max(row[0] - row[: d - 1].min() for d, row in zip(D[2:], v[2:])) for b, v in means.items()}
-    as_expected = all((dips[b] > 0.5) == _is_transformer(b) for b in means)
-    return as_expected, f"largest dip below k = 1, points: {listed(dips)}"
-
-
-def _declines(means: Means) -> tuple[bool, str]:
     falls = {b: float(np.mean([row[d - 1] - row[-1] for d, row in zip(D, v)])) for b, v in means.items()}
-    return all(v > 0 for v in falls.values()), f"from k = d to k = 15 on average, points lost: {listed(falls)}"
-
-
-def _transformers_need_one(means: Means) -> tuple[bool, str]:
     one = {b: sum(int(np.argmax(row)) == 0 for row in v) for b, v in means.items()}
-    as_expected = all(one[b] > 5 if _is_transformer(b) else len(peaks(v)) >= 8 for b, v in means.items())
-    return as_expected, f"{_peaks(means)[1]}; k = 1 is best for {', '.join(f'{b} {n} of 10 d' for b, n in one.items())}"
-
-
-def _is_transformer(backbone: str) -> bool:
-    return any(word in backbone for word in TRANSFORMERS)
-
-
-TESTS: dict[str, dict[str, Callable[[Means], tuple[bool, str]]]] = {
-    "modes_l2": {"peaks": _peaks, "best": _best_at_d, "several": _several_beat_one},
-    "modes_pre_none": {"peaks": _peaks, "dips": _transformers_dip},
-    "modes_k_least_squares": {"declines": _declines, "peaks": _transformers_need_one},
-}
-"""The tests of the claims about each artefact."""
+    transformer = {b: any(word in b for word in TRANSFORMERS) for b in means}
+    dip = all((dips[b] > 0.5) == transformer[b] for b in means)
+    kinds = all(one[b] > 5 if transformer[b] else len(at_peak[b]) >= 8 for b in means)
+    best_for = ", ".join(f"{b} {n} of 10 d" for b, n in one.items())
+    return {
+        "peaks": (all(len(d) == len(D) for d in at_peak.values()), peaks_at),
+        "best": (all(hits), f"{sum(hits)} of {len(hits)}"),
+        "several": (several, f"at d = 10: {listed(gains, '+.2f')}"),
+        "dips": (dip, f"largest dip below k = 1, points: {listed(dips)}"),
+        "declines": (min(falls.values()) > 0, f"from k = d to k = 15 on average, points lost: {listed(falls)}"),
+        "kinds": (kinds, f"{peaks_at}; k = 1 is best for {best_for}"),
+    }

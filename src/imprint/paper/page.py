@@ -55,7 +55,11 @@ def write_page(runs: Sequence[Run], to: str | os.PathLike[str]) -> list[Path]:
 def _read(folder: Path, name: str, setting: Setting) -> Run:
     tables = [Store(folder / role).table() for role in ROLES]
     columns = [table[f"seconds_{part}"].to_numpy() for table in tables for part in ("generation", "evaluation")]
-    shown, complete = _shown(folder, setting)
+    every = {section.name: section for section in sections(folder, aggregator=setting.aggregator)}
+    filled = [name for name, section in every.items() if section.parts or section.claims]
+    complete = all(name in filled for name, artefact in ARTEFACTS.items() if artefact.can_run(setting))
+    ran = [name for name in filled if not ARTEFACTS[name].needs_no_run]
+    shown = filled if complete or not ran else ran  # if only some were run, without those that need no run
     beside = "" if setting.aggregator == MAX else setting.aggregator
     options = "" if setting.maps == MAPS or not setting.many else f" --maps {setting.maps}"
     options += f" --beside {shlex.quote(setting.beside)}" if setting.beside else ""
@@ -64,7 +68,7 @@ def _read(folder: Path, name: str, setting: Setting) -> Run:
     return Run(
         f"{name}, {beside}" if beside else name,
         f"the same studies with {beside} instead of max." if beside else _scope(setting, complete),
-        shown,
+        tuple(every[name] for name in shown),
         brief=f"{_backbones(setting)}, {setting.smallest:,} rows per class or more",
         experiments=sum(map(len, tables)),
         cpu_seconds=sum(float(column.sum()) for column in columns),
@@ -75,18 +79,6 @@ def _read(folder: Path, name: str, setting: Setting) -> Run:
         complete=complete,
         beside=beside,
     )
-
-
-def _shown(folder: Path, setting: Setting) -> tuple[tuple[Section, ...], bool]:
-    """The sections with results, and whether all artefacts were run.
-
-    If only some artefacts were run, those that need no run are left out.
-    """
-    every = {section.name: section for section in sections(folder, aggregator=setting.aggregator)}
-    filled = [name for name, section in every.items() if section.parts or section.claims]
-    complete = all(name in filled for name, artefact in ARTEFACTS.items() if artefact.can_run(setting))
-    ran = [name for name in filled if not ARTEFACTS[name].needs_no_run]
-    return tuple(every[name] for name in (filled if complete or not ran else ran)), complete
 
 
 def _scope(setting: Setting, complete: bool) -> str:

@@ -2,10 +2,9 @@
 
 import io
 import zipfile
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -24,7 +23,6 @@ from imprint.tasks.d_in_1 import DIn1
 SHOWN, LABELS, POOL = (1, 2, 3), 3, 9
 
 
-@dataclass(frozen=True, kw_only=True)
 class LabelMaps(Artefact):
     """The classes that share a label, for three values of d."""
 
@@ -59,27 +57,22 @@ def _draw_maps() -> bytes:
 SOURCES, DIGIT, EACH, SIZE = ("mnist", "mnistm", "svhn", "usps"), 6, 5, 32
 POINTS = 60  # embeddings shown of each source
 FILE, NAME = "combidigits.npy", "combidigits"
-EMBEDDINGS = (
-    f"Embeddings of the digit {DIGIT}, L2-normalised, on their first two principal components; "
-    f"{POINTS} training rows of each source."
-)
-LACKING = (
-    f" To draw them, put packs of the pictures ({', '.join(SOURCES)}) or the file of sources "
-    f"(sources-{COMBINED}.npz) next to the embeddings."
-)
 
 
 @dataclass(frozen=True, kw_only=True)
 class CombiDigitsFigure(Artefact):
     """The digit 6 from four sources: pictures if there are packs of them, embeddings if their sources are known."""
 
-    needs: ClassVar[str] = "combined"
+    embeddings: str  # the caption of the drawing of embeddings
+    lacking: str  # what to do if there is no drawing
+    needs = "combined"
 
     def measure(self, setting: Setting, folder: Path, report: OnProgress) -> None:
-        packs = list(_picture_packs(setting))
+        folders = home() / "data", Path(setting.embeddings)  # of downloads, and of the embeddings, which is preferred
+        packs = {n: f / f"{n}.npz" for f in folders for n in SOURCES if (f / f"{n}.npz").is_file()}
         if len(packs) == len(SOURCES):
             buffer = io.BytesIO()  # np.save into a file does not report a full disk
-            np.save(buffer, np.stack([_samples(p) for p in packs]))
+            np.save(buffer, np.stack([_samples(packs[name]) for name in SOURCES]))
             with atomic_write(folder / FILE) as f:
                 f.write(buffer.getbuffer())
         sources = _sources(setting)
@@ -94,16 +87,12 @@ class CombiDigitsFigure(Artefact):
         if points := read_json(results.folder / f"{NAME}.json"):
             clouds = [Cloud(b, {(s, False): (x, y) for s, (x, y) in of_b.items()}) for b, of_b in points.items()]
             svg = scatter(clouds, "first component", "second component", log_x=False, side=2.9, size=14)
-            parts.append(Picture(f"{self.name}_embeddings", svg, EMBEDDINGS))
-        words = {"digit": DIGIT, "sources": ", ".join(SOURCES), "lacking": "" if parts else LACKING}
+            caption = self.embeddings.format(digit=DIGIT, points=POINTS)
+            parts.append(Picture(f"{self.name}_embeddings", svg, caption))
+        sources = ", ".join(SOURCES)
+        lacking = "" if parts else self.lacking.format(sources=sources, file=f"sources-{COMBINED}.npz")
+        words = {"digit": DIGIT, "sources": sources, "lacking": lacking}
         return self.make_section(results, parts, {}, **words)
-
-
-def _picture_packs(setting: Setting) -> Iterator[Path]:
-    """A pack of pictures for each source: in the folder of the embeddings, or in that of downloads."""
-    for name in SOURCES:
-        paths = (folder / f"{name}.npz" for folder in (Path(setting.embeddings), home() / "data"))
-        yield from [p for p in paths if p.is_file()][:1]
 
 
 def _samples(path: Path) -> Array:

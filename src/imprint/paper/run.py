@@ -3,7 +3,7 @@
 import os
 import time
 from collections.abc import Callable
-from dataclasses import astuple, replace
+from dataclasses import asdict, astuple, replace
 from math import inf
 from operator import add
 from pathlib import Path
@@ -52,7 +52,7 @@ def run(
 
     def record() -> None:
         """Record the setting and the elapsed time: a killed run loses the time since the last call, but no results."""
-        note = {"format": FORMAT, "places": setting.to_json(), "seconds": round(before + seconds(), 1)}
+        note = {"format": FORMAT, "places": asdict(setting), "seconds": round(before + seconds(), 1)}
         write_json(folder / PAPER, note)
 
     def report(p: Progress) -> None:

@@ -1,7 +1,7 @@
 """A published architecture with other weights, value by value."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -39,7 +39,6 @@ def published_values(backbone: str, dataset: str) -> Array:
     return joined(curve, NC1_OF_SETS[backbone][dataset], kmedoids.get(dataset, np.nan))
 
 
-@dataclass(frozen=True, kw_only=True)
 class SameArchitecture(Artefact):
     """Curves over k, NC1, gain and single results of a backbone next to those of the published one."""
 

@@ -2,8 +2,8 @@
 
 import os
 import zipfile
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -44,20 +44,13 @@ class Setting:
     """The packs of a folder by role; each role has a store of its own."""
 
     embeddings: str
-    benchmark: Group
-    """Ten-class sets, with four tasks each."""
-    combined: Group
-    """Digits from four sources under ten labels."""
-    many: Group
-    """Sets of at least a hundred classes, for "d in 1"."""
-    smallest: int
-    """The number of rows of the smallest training class of the benchmark."""
-    maps: int = MAPS
-    """The number of label maps of "d in 1", up to ten."""
-    beside: str = ""
-    """An aggregator with which the studies of `max` are repeated; empty for none."""
-    aggregator: str = MAX
-    """Replaces `max` in the methods of the paper."""
+    benchmark: Group  # ten-class sets, with four tasks each
+    combined: Group  # digits from four sources under ten labels
+    many: Group  # sets of at least a hundred classes, for "d in 1"
+    smallest: int  # rows of the smallest training class of the benchmark
+    maps: int = MAPS  # label maps of "d in 1", up to ten
+    beside: str = ""  # an aggregator with which the studies of `max` are repeated; empty for none
+    aggregator: str = MAX  # replaces `max` in the methods of the paper
 
     def group(self, role: str) -> Group:
         """The packs of a role."""
@@ -74,13 +67,9 @@ class Setting:
         """This setting with `max`, and the same with the other aggregator if there is one."""
         return [self, *([replace(self, aggregator=self.beside)] if self.beside else [])]
 
-    def to_json(self) -> dict[str, Any]:
-        """The setting as JSON values, which `of` reads."""
-        return asdict(self)
-
     @classmethod
     def of(cls, values: dict[str, Any]) -> "Setting":
-        """The setting from the values of `to_json`."""
+        """The setting from the values of `dataclasses.asdict`."""
         groups = {r: Group(tuple(values[r]["backbones"]), tuple(values[r]["datasets"])) for r in ROLES}
         return cls(**{"beside": "", **values, **groups, "aggregator": MAX})
 
@@ -100,7 +89,7 @@ def discover(
     """The packs `BACKBONE-DATASET.npz` of a folder, or those of the named backbones and data sets.
 
     Data sets with at least a hundred classes are used for "d in 1", `combidigits` for CombiDigits, and all others for
-    the benchmark; if none of the paper's ten-class sets is there, sets of a hundred classes are used for the benchmark
+    the benchmark. If none of the paper's ten-class sets is there, sets of a hundred classes are used for the benchmark
     too. Each role has the backbones with packs of all of its data sets. With the aggregator `beside`, the studies of
     `max` are repeated.
     """
@@ -120,25 +109,24 @@ def discover(
                 raise unknown(f"{kind} in {path}", name, sorted(known))
     packs = {(b, d): sizes for (b, d), sizes in classes.items() if b in (backbones or [b]) and d in (datasets or [d])}
     names = _paper_first({d for _, d in packs}, BENCHMARK)
+    candidates = backbones or _paper_first({b for b, _ in packs}, PUBLISHED)
+
+    def group(datasets: Sequence[str]) -> Group:
+        complete = (b for b in candidates if datasets and all((b, d) in packs for d in datasets))
+        return Group(tuple(complete), tuple(datasets))
+
     many = [d for d in names if max(len(s) for (_, e), s in packs.items() if e == d) >= POOL]
-    digits = [d for d in names if d == COMBINED]
-    rest = [d for d in names if d not in digits and (d not in many or not {*BENCHMARK} & {*names})]
-    benchmark, combined, classes_of_many = (_group(packs, ds, backbones) for ds in (rest, digits, many))
+    rest = [d for d in names if d != COMBINED and (d not in many or not {*BENCHMARK} & {*names})]
+    benchmark, combined = group(rest), group([d for d in names if d == COMBINED])
     if not benchmark:
         raise ParameterError(f"{path}: no backbone has packs of all of {', '.join(rest) or 'the benchmark'}.")
     smallest = min(min(packs[b, d]) for b in benchmark.backbones for d in benchmark.datasets)
-    return Setting(os.fspath(path), benchmark, combined, classes_of_many, smallest, maps, beside)
+    return Setting(os.fspath(path), benchmark, combined, group(many), smallest, maps, beside)
 
 
 def _paper_first(names: set[str], of_paper: Sequence[str]) -> list[str]:
     """The names, those of the paper first and in its order."""
     return [*(name for name in of_paper if name in names), *sorted(names - set(of_paper))]
-
-
-def _group(packs: Iterable[tuple[str, str]], datasets: Sequence[str], asked: Sequence[str]) -> Group:
-    existing = set(packs)
-    backbones = asked or _paper_first({b for b, _ in existing}, PUBLISHED)
-    return Group(tuple(b for b in backbones if datasets and existing >= {(b, d) for d in datasets}), tuple(datasets))
 
 
 def _class_sizes(path: Path) -> tuple[int, ...]:

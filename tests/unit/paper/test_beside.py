@@ -1,5 +1,7 @@
 """The paper's questions asked of another aggregator, and a published architecture with other weights."""
 
+from dataclasses import asdict
+
 import numpy as np
 import pytest
 
@@ -46,7 +48,7 @@ def test_an_aggregator_takes_the_place_of_max_alone():
 
 def test_only_what_can_be_asked_again_is(folder):
     setting = discover(folder, beside="kernel")
-    assert Setting.of(setting.to_json()) == setting
+    assert Setting.of(asdict(setting)) == setting
     assert [one.aggregator for one in setting.by_aggregator] == [MAX, "kernel"]
 
     def deciding(name, setting):

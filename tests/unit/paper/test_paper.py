@@ -3,6 +3,7 @@
 import json
 import re
 import shutil
+from dataclasses import asdict
 from itertools import product
 
 import numpy as np
@@ -53,7 +54,7 @@ def test_packs_are_found_by_the_part_they_play(folder):
     assert setting.many.datasets == ("hundred",)
     assert setting.smallest == 22
     assert not setting.published
-    assert Setting.of(json.loads(json.dumps(setting.to_json()))) == setting
+    assert Setting.of(json.loads(json.dumps(asdict(setting)))) == setting
 
 
 def test_packs_can_be_chosen(folder):
@@ -96,7 +97,7 @@ def test_all_names_every_cell_of_every_artefact_once(folder, beside):
 
 def test_weight_decay_follows_the_backbone(folder):
     setting = Setting.of(
-        {**discover(folder).to_json(), "benchmark": {"backbones": ["resnet18", "vit_b_16"], "datasets": ["mnist"]}}
+        {**asdict(discover(folder)), "benchmark": {"backbones": ["resnet18", "vit_b_16"], "datasets": ["mnist"]}}
     )
     (one,) = role_study(setting, "benchmark", ["none / least_squares(reg={reg}) / none / none / max"])
     assert [str(m.generator) for m in one.methods] == ["least_squares(reg=0.0001)", "least_squares(reg=0.1)"]
