@@ -18,9 +18,9 @@ FOLDER = Path(__file__).resolve().parent / "reference"
 api = runpy.run_path(str(FOLDER.parent / "api.py"))
 NOTE = "<!-- Written by docs/generate.py from the code: change the code, then run `make docs`. -->"
 FAMILIES = {
-    "generators": "How the proxies of a class are made from its embeddings.",
+    "generators": "How the proxies of a class are computed from its embeddings.",
     "normalisers": "How embeddings (`norm_pre`), proxies (`norm_post`) and queries (`norm_inf`) are scaled.",
-    "aggregators": "How proxies decide.",
+    "aggregators": "How proxies score the classes of a query.",
     "tasks": "Which rows take part, under which labels.",
 }
 

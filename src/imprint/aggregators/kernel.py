@@ -52,7 +52,7 @@ class SolvedKernel(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Kernel(Aggregator):
-    """Kernel ridge regression on the proxies: the posterior mean of a Gaussian process that observes clusters of rows.
+    """Kernel ridge regression on the proxies, the posterior mean of a Gaussian process.
 
     Proxy w_i observes its class with a noise that falls with its mass m_i and grows with its spread v_i. With
     K_ij = exp(-gamma |w_i - w_j|^2 / s), N = diag(noise / m_i + spread v_i / s) and one-hot labels Y, the scores of a

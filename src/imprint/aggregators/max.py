@@ -24,7 +24,7 @@ class SortedProxies(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Max(Aggregator):
-    """Nearest prototype: a class scores the largest inner product of the query with a proxy, max_j q . w_j.
+    """Nearest prototype: a class scores the largest inner product of the query with one of its proxies.
 
     Probabilities are the softmax of the scores divided by `temperature` and by a scale: the score of a query of mean
     length in the direction of the longest proxy, which is 1 for rows at unit length. `calibrate` calibrates them.

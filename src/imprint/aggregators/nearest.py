@@ -28,10 +28,10 @@ class VotingProxies(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Nearest(Aggregator):
-    """k-nearest neighbours on the proxies: the m nearest vote for their classes, with weights 1 / (distance + 1e-10).
+    """k-nearest neighbours: the m proxies nearest to the query vote for their classes.
 
-    Scores are shares of the votes. `weighting="uniform"` counts each vote as one; on a tie, the class with the nearest
-    proxy wins.
+    A vote counts 1 / (distance + 1e-10), and scores are shares of the votes. With `weighting="uniform"` each vote
+    counts one; on a tie, the class with the nearest proxy wins.
     """
 
     m: int = param(5, "number of neighbours that vote", ge=1)

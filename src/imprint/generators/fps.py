@@ -10,10 +10,10 @@ from imprint.kernels.medoids import farthest_points
 
 @dataclass(frozen=True, kw_only=True)
 class FPS(PerClassGenerator):
-    """k embeddings by farthest-point sampling: a random row, then repeatedly the row farthest from those chosen so far.
+    """k embeddings of the class that lie far apart (farthest-point sampling).
 
-    This is Gonzalez's greedy algorithm for the k-centre problem. Weights have no effect, because equal rows are never
-    chosen twice.
+    The first is a random row, each next one the row farthest from those chosen so far: Gonzalez's greedy algorithm for
+    the k-centre problem. Weights have no effect, because equal rows are never chosen twice.
 
     Adding rows to a class: sampling starts again from its first proxy, among its proxies and the new rows.
     """

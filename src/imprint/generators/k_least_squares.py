@@ -15,9 +15,9 @@ from imprint.kernels.rows import weighted_rows
 
 @dataclass(frozen=True, kw_only=True)
 class KLeastSquares(Generator):
-    """Regularised least squares with the k-means clusters of every class as classes of one joint problem.
+    """One weight vector per k-means cluster, from regularised least squares over the clusters of all classes.
 
-    With k = 1 this is `least_squares`, whose docstring has the formula.
+    The formula is that of `least_squares` with clusters as classes; with k = 1 the two are the same.
 
     Adding rows to a class: the sum of outer products stays exact. The old cluster means, weighted by their mass, are
     clustered again with the new rows.

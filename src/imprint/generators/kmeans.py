@@ -12,10 +12,11 @@ from imprint.kernels.kmeans import KMeansResult, Problem, kmeans, kmeans_many
 
 @dataclass(frozen=True, kw_only=True)
 class KMeans(PerClassGenerator):
-    """The centres of k clusters of the class (k-means), a local minimum of sum_i a_i min_j |x_i - w_j|^2.
+    """The centres of k clusters of the class (k-means).
 
-    x_i are the rows, a_i their weights and w_j the centres. Lloyd's algorithm starts once, from a greedy k-means++
-    seeding. With k = 1 this is `mean`. Weighted rows on a GPU are clustered on the CPU.
+    They are a local minimum of sum_i a_i min_j |x_i - w_j|^2 over centres w_j, for rows x_i with weights a_i. Lloyd's
+    algorithm runs once, after greedy k-means++ seeding. With k = 1 this is `mean`. Weighted rows on a GPU are clustered
+    on the CPU.
 
     Adding rows to a class: its centres, weighted by their mass, are clustered again with the new rows. This is an
     approximation of clustering all rows.

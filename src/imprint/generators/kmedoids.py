@@ -13,12 +13,12 @@ METHODS = ("fasterpam", "alternate")
 
 @dataclass(frozen=True, kw_only=True)
 class KMedoids(PerClassGenerator):
-    """k embeddings of the class (medoids), a local minimum of sum_i a_i min_j |x_i - w_j|, with Euclidean distances.
+    """The k embeddings of the class that are nearest to all of its rows (k-medoids).
 
-    x_i are the rows, a_i their weights and w_j the medoids. `fasterpam` (Schubert and Rousseeuw 2021) swaps medoids
-    until no swap lowers the sum. `alternate` (Park and Jun 2009) is the algorithm of the published study: its steps are
-    faster and its optima worse. Distances are stored for up to 8,192 rows (256 MiB). With more rows they are computed
-    again in blocks; the result is the same.
+    They are a local minimum of sum_i a_i min_j |x_i - w_j| over rows w_j, for rows x_i with weights a_i. `fasterpam`
+    (Schubert and Rousseeuw 2021) swaps medoids until no swap lowers the sum. `alternate` (Park and Jun 2009) is the
+    algorithm of the published study: its steps are faster and its optima worse. Distances are stored for up to 8,192
+    rows (256 MiB). With more rows they are computed again in blocks; the result is the same.
 
     Adding rows to a class: its medoids, weighted by their mass, compete with the new rows.
     """

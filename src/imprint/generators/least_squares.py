@@ -17,7 +17,7 @@ MOMENTS = {"data": Entry("n d", instead_of="gram"), "gram": Entry("t", instead_o
 
 @dataclass(frozen=True, kw_only=True)
 class LeastSquares(Generator):
-    """One weight vector per class from regularised least squares over all classes jointly (the oracle of the paper).
+    """One weight vector per class, from regularised least squares over all classes (the oracle of the paper).
 
     W = M^T (G / N + reg I)^-1 / C, with the means M of C classes and the sum G of the outer products of all N rows.
     `weighting="samples"` replaces 1 / C by n_c / N, which is ridge regression on one-hot labels; with classes of equal

@@ -9,9 +9,9 @@ from imprint.kernels.rows import squared_distances, weighted_means
 
 @dataclass(frozen=True, kw_only=True)
 class Mean(PerClassGenerator):
-    """The mean of the embeddings of the class: w = sum_i a_i x_i / sum_i a_i for the rows x_i with weights a_i.
+    """The mean of the embeddings of the class.
 
-    Adding rows to a class is exact up to rounding.
+    Rows x_i with weights a_i have the mean sum_i a_i x_i / sum_i a_i. Adding rows to a class is exact up to rounding.
     """
 
     takes_tensors = True
