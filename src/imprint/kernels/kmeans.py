@@ -2,8 +2,9 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Sequence
+from functools import cache
 from threading import Lock
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -11,11 +12,8 @@ from imprint.core.arrays import is_torch, on_gpu, to_numpy
 from imprint.core.errors import ParameterError
 from imprint.core.types import Array
 from imprint.kernels import cpu
-from imprint.kernels.lloyd import ClusterRows, PlainRows, lloyd, seed_rows, trials
+from imprint.kernels.lloyd import ClusterRows, trials
 from imprint.kernels.rows import weighted_means
-
-if TYPE_CHECKING:
-    from imprint.kernels.compiled.gram import GramRows
 
 GRAM_ROWS = 2048
 """Rows up to which all their inner products with each other are held."""
@@ -67,7 +65,7 @@ def kmeans(
     with cpu.one_blas_thread():
         if data.is_trivial(k):
             return data.trivial(k)
-        return data.cluster(data.seed(k, rng), max_iter)
+        return data.cluster(data.rows(k).seed(k, rng), max_iter)
 
 
 def kmeans_many(
@@ -97,31 +95,29 @@ def kmeans_many(
         _check(k, max_iter)
         clusters[i] += k if 1 < k < len(rows[i]) else 0
     data = [_Data(X, None, tol, clusters[i]) for i, X in enumerate(rows)]
-    groups: dict[tuple[object, ...], list[int]] = defaultdict(list)  # of problems that share a seeding
-    for index, (i, k, seed) in enumerate(problems):
-        groups[(i, k) if data[i].is_trivial(k) else (i, seed, trials(k), data[i].is_compiled(k))].append(index)
-    trivial: list[list[int]] = []
-    tasks: dict[object, list[list[int]]] = defaultdict(list)  # groups that one core solves
-    for group in sorted(groups.values(), key=lambda group: -sum(problems[index].k for index in group)):
-        i, k, _ = problems[group[0]]
-        if data[i].is_trivial(k):
-            trivial.append(group)
-        else:
-            tasks[i if data[i].shares_products else ("group", group[0])].append(group)
+    trivial = cache(lambda i, k: data[i].trivial(k))
     results: dict[int, KMeansResult] = {}
+    groups: dict[object, list[int]] = defaultdict(list)  # problems that share a seeding
+    tasks: dict[object, list[list[int]]] = defaultdict(list)  # groups that one core solves
 
     def solve(task: list[list[int]]) -> None:
         for group in task:
             i, largest, seed = max((problems[index] for index in group), key=lambda problem: problem.k)
-            chosen = data[i].seed(largest, seed)
+            chosen = data[i].rows(largest).seed(largest, np.random.default_rng(seed))
             results.update({index: data[i].cluster(chosen[: problems[index].k], max_iter) for index in group})
-        data[i].drop_products()
+        if data[i].shares_products:
+            data[i].free()
 
     with cpu.one_blas_thread():
-        for group in trivial:  # thousands of small classes are not worth a thread each
-            i, k, _ = problems[group[0]]
-            results.update(dict.fromkeys(group, data[i].trivial(k)))
-        cpu.on_all_cores(solve, list(tasks.values()))
+        for index, (i, k, seed) in enumerate(problems):
+            if data[i].is_trivial(k):  # thousands of small classes are not worth a thread each
+                results[index] = trivial(i, k)
+            else:
+                groups[i, seed, trials(k), data[i].is_compiled(k)].append(index)
+        for group in sorted(groups.values(), key=lambda group: -sum(problems[index].k for index in group)):
+            i = problems[group[0]].rows
+            tasks[i if data[i].shares_products else ("group", group[0])].append(group)
+        cpu.on_all_cores(solve, tasks.values())
     return [results[index] for index in range(len(problems))]
 
 
@@ -144,7 +140,6 @@ class _Data:
         self.tol = tol
         self.is_moderate = 1e-12 < max(self.X.max(), -self.X.min()) < 1e12
         self.shares_products = self.is_moderate and len(X) <= GRAM_ROWS and GRAM_CLUSTERS * len(X) <= clusters
-        self._gram: GramRows | None = None
         self._rows: dict[bool, ClusterRows] = {}
         self._lock = Lock()
 
@@ -159,64 +154,39 @@ class _Data:
         which = self.is_compiled(k)
         with self._lock:
             if which not in self._rows:
-                self._rows[which] = _compiled_rows(self.X, self.weight) if which else PlainRows(self.X, self.weight)
+                kind = ClusterRows
+                if which:
+                    from imprint.kernels.compiled.kmeans import CompiledRows, GramRows
+
+                    kind = GramRows if self.shares_products else CompiledRows
+                self._rows[which] = kind(self.X, self.weight)
             return self._rows[which]
 
-    def gram(self, k: int) -> "GramRows | None":
-        """The rows with their Gram matrix, where many problems share it."""
-        if self.shares_products and self.is_compiled(k) and self._gram is None:
-            from imprint.kernels.compiled.gram import GramRows
-
-            self._gram = GramRows(self.X, self.weight)
-        return self._gram if self.is_compiled(k) else None
-
-    def drop_products(self) -> None:
+    def free(self) -> None:
         """Free the Gram matrix."""
-        self._gram = None
-
-    def seed(self, k: int, seed: int | tuple[int, ...] | np.random.Generator) -> Array:
-        """The rows that are the initial centres.  # (k',)"""
-        gram = self.gram(k)
-        chosen = gram.seed(k, trials(k), np.random.default_rng(seed)) if gram else None
-        return seed_rows(self.rows(k), k, trials(k), np.random.default_rng(seed)) if chosen is None else chosen
+        self._rows.clear()
 
     def cluster(self, chosen: Array, max_iter: int) -> KMeansResult:
         """Lloyd's iteration from chosen rows."""
-        gram = self.gram(len(chosen))
-        result = gram.lloyd(chosen, self.tol * gram.spread / self.X.shape[1], max_iter) if gram else None
-        return self._result(*result) if result else self.iterate(self.X[chosen], max_iter)
-
-    def iterate(self, centres: Array, max_iter: int) -> KMeansResult:
-        """Lloyd's iteration from these centres."""
-        rows = self.rows(len(centres))
-        limit = self.tol * rows.spread / self.X.shape[1]
-        return self._result(*lloyd(rows, centres, limit, max_iter))
+        rows = self.rows(len(chosen))
+        return self._result(rows, *rows.lloyd(chosen, self.tol * rows.spread / self.X.shape[1], max_iter))
 
     def trivial(self, k: int) -> KMeansResult:
         """One cluster, or every distinct row of positive mass a cluster, in order of appearance."""
         if k == 1:
-            mean = weighted_means(self.X, self.mass)[None].astype(self.X.dtype)
-            return self._result(mean, np.zeros(len(self.X), dtype=np.int32), 1)
-        clusters: dict[bytes, int] = {}
-        labels = np.array([clusters.setdefault(row.tobytes(), len(clusters)) for row in self.X + 0])  # -0 becomes 0
-        first = np.unique(labels, return_index=True)[1]
-        return self._result(self.X[first], labels, 1)
+            centres, labels = weighted_means(self.X, self.mass)[None].astype(self.X.dtype), np.zeros(len(self.X), int)
+        else:
+            clusters: dict[bytes, int] = {}
+            labels = np.array([clusters.setdefault(row.tobytes(), len(clusters)) for row in self.X + 0])  # -0 becomes 0
+            centres = self.X[np.unique(labels, return_index=True)[1]]
+        return self._result(self.rows(len(centres)), centres, labels, 1)
 
-    def _result(self, centres: Array, labels: Array, iterations: int) -> KMeansResult:
+    def _result(self, rows: ClusterRows, centres: Array, labels: Array, iterations: int) -> KMeansResult:
         """Drop clusters without mass and add up what remains."""
-        k = len(centres)
-        mass = np.bincount(labels, self.weight, minlength=k)
-        filled = mass > 0
-        if not filled.all():
-            centres, mass = centres[filled], mass[filled]
-            labels = self.rows(k).clustering(centres).labels
-        rows = self.gram(k) or self.rows(k)
-        apart = self.weight * np.maximum(rows.distances(centres, labels), 0)
+        mass = np.bincount(labels, self.weight, minlength=len(centres))
+        if not mass.all():
+            centres, mass = centres[mass > 0], mass[mass > 0]
+            labels = rows.nearest(centres)
+        apart = self.weight * rows.distances(centres, labels)
         spread = np.bincount(labels, apart, minlength=len(mass)) / mass
         return KMeansResult(centres, labels.astype(np.intp), mass, spread, float(apart.sum()), iterations)
-
-
-def _compiled_rows(X: Array, weight: Array) -> ClusterRows:
-    from imprint.kernels.compiled.kmeans import CompiledRows
-
-    return CompiledRows(X, weight)

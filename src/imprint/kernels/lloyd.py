@@ -1,7 +1,7 @@
-"""Greedy k-means++ and Lloyd's iteration, for any implementation of `ClusterRows`; `PlainRows` is that of NumPy."""
+"""Greedy k-means++ and Lloyd's iteration in NumPy; `kernels.compiled.kmeans` computes the same in compiled loops."""
 
 from functools import cached_property
-from typing import Protocol
+from typing import NamedTuple
 
 import numpy as np
 
@@ -9,36 +9,12 @@ from imprint.core.types import Array
 from imprint.kernels.rows import squared_norms
 
 
-class ClusterRows(Protocol):
-    """The rows of one data set, with what every clustering of them shares."""
+class ClusterSums(NamedTuple):
+    """Sum, mass and number of the rows of every cluster; rows without mass do not count."""
 
-    X: Array  # (n, d)
-    weight: Array  # (n,) float64
-
-    @property
-    def spread(self) -> float:
-        """Mean squared distance to the mean."""
-
-    def nearer(self, candidates: Array, closest: Array) -> Array:
-        """The minimum of `closest` and the squared distances of all rows to each candidate row.  # (t, n) float64"""
-
-    def clustering(self, centres: Array) -> "Clustering":
-        """Every row with its nearest centre."""
-
-    def distances(self, centres: Array, labels: Array) -> Array:
-        """Squared distance of every row to its centre.  # (n,) float64"""
-
-
-class Clustering(Protocol):
-    """Labels under moving centres, and the sums of the clusters."""
-
-    labels: Array  # (n,)
     sums: Array  # (k, d) float64
     total: Array  # (k,) float64
-    members: Array  # (k,) rows of positive mass
-
-    def assign(self, centres: Array) -> tuple[int, float]:
-        """Assign every row to its nearest centre, the first on a tie: rows that changed, squared shift of centres."""
+    members: Array  # (k,)
 
 
 def trials(k: int) -> int:
@@ -46,104 +22,96 @@ def trials(k: int) -> int:
     return 2 + int(np.log(k))
 
 
-def seed_rows(rows: ClusterRows, k: int, draws: int, rng: np.random.Generator) -> Array:
-    """Greedy k-means++ (Arthur and Vassilvitskii, 2007): the best of a few rows, drawn by squared distance.  # (k',)
-
-    There are fewer than `k` if every row coincides with a chosen one. For the same number of draws the rows for a
-    smaller `k` are a prefix.
-    """
-    weight = rows.weight
-    chosen = rng.choice(len(weight), size=1, p=weight / weight.sum())
-    closest = rows.nearer(chosen, np.full(len(weight), np.inf))[0]
-    while len(chosen) < k:
-        cumulated = np.cumsum(weight * closest)
-        if not cumulated[-1] > 0:
-            break
-        drawn = np.searchsorted(cumulated, rng.uniform(size=draws) * cumulated[-1], side="right")
-        candidates = np.minimum(drawn, np.searchsorted(cumulated, cumulated[-1]))
-        nearer = rows.nearer(candidates, closest)
-        best = int(np.argmin((nearer * weight).sum(axis=1)))
-        chosen, closest = np.append(chosen, candidates[best]), nearer[best]
-    return chosen
-
-
-def lloyd(rows: ClusterRows, centres: Array, limit: float, max_iter: int) -> tuple[Array, Array, int]:
-    """Iterate until no row moves or the centres' squared shift is within the limit: centres, labels, iterations."""
-    state = rows.clustering(centres)
-    for iteration in range(1, max_iter + 1):
-        centres = _means(rows, state, centres)
-        changed, shift = state.assign(centres)
-        if shift <= limit or iteration == max_iter:
-            return centres, state.labels, iteration
-        if not changed:
-            return centres, state.labels, iteration + 1
-    raise AssertionError("max_iter is at least one")
-
-
-def _means(rows: ClusterRows, state: Clustering, centres: Array) -> Array:
-    """Centre of every cluster, rounded to the data's type; a centre without rows stays where it was."""
-    sums, total = state.sums, state.total
-    if state.members.all():
-        return (sums / total[:, None]).astype(centres.dtype)
-    sums, total = _relocated(rows, state, centres, np.flatnonzero(state.members == 0))
-    full = np.flatnonzero(total > 0)
-    means = centres.copy()
-    means[full] = sums[full] / total[full, None]
-    return means
-
-
-def _relocated(rows: ClusterRows, state: Clustering, centres: Array, empty: Array) -> tuple[Array, Array]:
-    """Sums and masses after each empty cluster was given one of the rows that are farthest from their centres."""
-    sums, total, members = state.sums.copy(), state.total.copy(), state.members.copy()
-    sums[empty], total[empty] = 0, 0
-    distances = rows.distances(centres, state.labels) * (rows.weight > 0)
-    farthest = np.argsort(-distances, kind="stable")[: len(empty)]
-    for j, i in zip(empty, farthest[distances[farthest] > 0]):
-        old, part = state.labels[i], rows.weight[i] * rows.X[i].astype(np.float64)
-        members[old] -= 1
-        sums[old] -= part
-        total[old] = total[old] - rows.weight[i] if members[old] else 0
-        sums[j], total[j] = part, rows.weight[i]
-    return sums, total
-
-
-class PlainRows:
-    """Rows clustered by whole matrix products in float64, in every iteration."""
+class ClusterRows:
+    """The rows of one data set, clustered by whole matrix products in float64."""
 
     def __init__(self, X: Array, weight: Array) -> None:
         self.X, self.weight = X, weight
-        self.wide = X.astype(np.float64)
+
+    @cached_property
+    def _wide(self) -> Array:
+        return self.X.astype(np.float64)
 
     @cached_property
     def spread(self) -> float:
-        return float(self.wide.var(axis=0).sum())
+        """Mean squared distance to the mean."""
+        return float(self._wide.var(axis=0).sum())
+
+    def seed(self, k: int, rng: np.random.Generator) -> Array:
+        """Initial centres by greedy k-means++ (Arthur and Vassilvitskii, 2007).  # (k',) indices of rows
+
+        Each is the best of a few rows, drawn by squared distance. There are fewer than `k` if every row coincides with
+        a chosen one. For the same number of trials the rows for a smaller `k` are a prefix.
+        """
+        first = rng.choice(len(self.weight), size=1, p=self.weight / self.weight.sum())
+        return self.choose(first, rng.uniform(size=(k - 1, trials(k))))
+
+    def choose(self, first: Array, uniform: Array) -> Array:
+        """Seeds from the first one and the random numbers for the others."""
+        chosen, closest = first, self.nearer(first, np.full(len(self.weight), np.inf))[0]
+        for numbers in uniform:
+            cumulated = np.cumsum(self.weight * closest)
+            if not cumulated[-1] > 0:
+                break
+            drawn = np.searchsorted(cumulated, numbers * cumulated[-1], side="right")
+            candidates = np.minimum(drawn, np.searchsorted(cumulated, cumulated[-1]))
+            nearer = self.nearer(candidates, closest)
+            best = int(np.argmin((nearer * self.weight).sum(axis=1)))
+            chosen, closest = np.append(chosen, candidates[best]), nearer[best]
+        return chosen
 
     def nearer(self, candidates: Array, closest: Array) -> Array:
+        """The minimum of `closest` and the squared distances of all rows to each candidate row.  # (t, n) float64"""
         from scipy.spatial.distance import cdist
 
-        return np.minimum(closest, cdist(self.wide[candidates], self.wide, "sqeuclidean"))
+        return np.minimum(closest, cdist(self._wide[candidates], self._wide, "sqeuclidean"))
 
-    def clustering(self, centres: Array) -> "PlainClustering":
-        return PlainClustering(self, centres)
+    def nearest(self, centres: Array) -> Array:
+        """The nearest centre of every row, the first on a tie.  # (n,)"""
+        C = centres.astype(np.float64)
+        return np.argmin(squared_norms(C) / 2 - self._wide @ C.T, axis=1).astype(np.int32)
 
     def distances(self, centres: Array, labels: Array) -> Array:
-        return squared_norms(self.wide - centres[labels])
+        """Squared distance of every row to its centre.  # (n,) float64"""
+        return np.asarray(squared_norms(self._wide - centres[labels]))
 
+    def lloyd(self, chosen: Array, limit: float, max_iter: int) -> tuple[Array, Array, int]:
+        """Centres, labels and the number of iterations from the chosen rows on.
 
-class PlainClustering:
-    def __init__(self, rows: PlainRows, centres: Array) -> None:
-        self.rows = rows
-        self.labels = np.full(len(rows.X), -1, dtype=np.int32)
-        self.centres = centres.astype(np.float64)
-        self.assign(centres)
+        The iteration ends when no row moves or when the squared shift of the centres is within the limit.
+        """
+        centres, labels, iteration = self.X[chosen], self.nearest(self.X[chosen]), 0
+        while True:
+            iteration += 1
+            masses = (labels == np.arange(len(centres))[:, None]) * self.weight  # (k, n)
+            clusters = ClusterSums(masses @ self._wide, masses.sum(axis=1), (masses > 0).sum(axis=1))
+            means = self.means(clusters, centres, labels)
+            before, labels = labels, self.nearest(means)
+            shift = squared_norms(means.astype(np.float64) - centres).sum()
+            centres = means
+            if shift <= limit or iteration == max_iter:
+                return centres, labels, iteration
+            if np.array_equal(labels, before):
+                return centres, labels, iteration + 1
 
-    def assign(self, centres: Array) -> tuple[int, float]:
-        rows, clusters, C = self.rows, np.arange(len(centres)), centres.astype(np.float64)
-        shift = float(squared_norms(C - self.centres).sum())
-        self.centres = C
-        labels = np.argmin(squared_norms(C) / 2 - rows.wide @ C.T, axis=1).astype(np.int32)
-        changed = int(np.count_nonzero(labels != self.labels))
-        self.labels = labels
-        weights = (labels == clusters[:, None]) * rows.weight  # (k, n)
-        self.sums, self.total, self.members = weights @ rows.wide, weights.sum(axis=1), (weights > 0).sum(axis=1)
-        return changed, shift
+    def means(self, clusters: ClusterSums, centres: Array, labels: Array) -> Array:
+        """The mean of every cluster, in the type of the data.
+
+        Each empty cluster takes one of the rows that are farthest from their centres; if no row is away from its
+        centre, the empty cluster's centre stays as it was.
+        """
+        sums, total, members = clusters
+        empty = np.flatnonzero(members == 0)
+        if len(empty):
+            sums, total, members = sums.copy(), total.copy(), members.copy()
+            sums[empty], total[empty] = 0, 0
+            distances = self.distances(centres, labels) * (self.weight > 0)
+            farthest = np.argsort(-distances, kind="stable")[: len(empty)]
+            for j, i in zip(empty, farthest[distances[farthest] > 0]):
+                old, part = labels[i], self.weight[i] * self.X[i].astype(np.float64)
+                members[old] -= 1
+                sums[old] -= part
+                total[old] = total[old] - self.weight[i] if members[old] else 0
+                sums[j], total[j] = part, self.weight[i]
+        filled = total[:, None] > 0
+        return np.divide(sums, total[:, None], out=centres.astype(np.float64), where=filled).astype(centres.dtype)

@@ -204,11 +204,6 @@ def farthest_points(X: Array, k: int, first: int) -> Array:
     chosen = np.empty(min(k, len(X)), dtype=np.intp)
     nearest = np.full(len(X), np.inf)
     chosen[0] = first
-    if cpu.use_numba(X.size * len(chosen)):
-        from imprint.kernels.compiled.products import traverse
-
-        traverse(X, chosen, nearest)
-        return chosen
     for i, row in enumerate(chosen):
         np.minimum(nearest, squared_distances(X, X[row].astype(np.float64)), out=nearest)
         nearest[row] = -1

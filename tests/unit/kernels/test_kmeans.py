@@ -23,10 +23,10 @@ def blobs(n=900, d=24, groups=12, dtype=np.float32, seed=0):
     return np.maximum(X, 0).astype(dtype)
 
 
-def from_centres(X, init, mass=None):
-    """Lloyd's iteration from given centres."""
+def from_rows(X, chosen, mass=None, tol=1e-4):
+    """Lloyd's iteration from chosen rows."""
     with cpu.one_blas_thread():
-        return kernel._Data(X, mass, 1e-4).iterate(init, 300)
+        return kernel._Data(X, mass, tol).cluster(chosen, 300)
 
 
 def same(a, b):
@@ -40,9 +40,9 @@ def test_same_fixed_point_as_scikit_learn(dtype, k, weighted):
     X = blobs(dtype=dtype)
     rng = np.random.default_rng(1)
     mass = rng.uniform(0.1, 3, size=len(X)) if weighted else None
-    init = X[rng.choice(len(X), k, replace=False)]
-    ours = from_centres(X, init, mass)
-    theirs = KMeans(k, init=init, n_init=1).fit(X.astype(np.float64), sample_weight=mass)
+    chosen = rng.choice(len(X), k, replace=False)
+    ours = from_rows(X, chosen, mass)
+    theirs = KMeans(k, init=X[chosen], n_init=1).fit(X.astype(np.float64), sample_weight=mass)
     assert np.array_equal(ours.labels, theirs.labels_)
     assert ours.iterations == theirs.n_iter_
     assert ours.inertia == pytest.approx(theirs.inertia_, rel=1e-6)
@@ -63,10 +63,10 @@ def test_seeding_is_as_good_as_scikit_learns(k):
 
 def test_empty_clusters_move_as_in_scikit_learn():
     X = blobs(n=300)
-    init = np.concatenate([X[:3], np.full((2, X.shape[1]), 1e3, dtype=X.dtype)])
-    ours = from_centres(X, init)
-    theirs = KMeans(5, init=init, n_init=1).fit(X.astype(np.float64))
-    assert sorted(np.bincount(ours.labels)) == sorted(np.bincount(theirs.labels_))
+    far = np.full((2, X.shape[1]), 1e3, dtype=X.dtype)  # without mass
+    ours = from_rows(np.concatenate([X, far]), np.array([0, 1, 2, 300, 301]), np.repeat([1.0, 0.0], [300, 2]), tol=0)
+    theirs = KMeans(5, init=np.concatenate([X[:3], far]), n_init=1, tol=0).fit(X.astype(np.float64))
+    assert sorted(np.bincount(ours.labels[:300])) == sorted(np.bincount(theirs.labels_))
     assert ours.inertia == pytest.approx(theirs.inertia_, rel=1e-5)
 
 

@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from imprint.kernels import cpu
-from imprint.kernels import kmeans as kernel
-from imprint.kernels.compiled import gram
+from imprint.kernels.compiled import kmeans as compiled
+from imprint.kernels.compiled.kmeans import CompiledRows, GramRows
 from imprint.kernels.kmeans import Problem, kmeans, kmeans_many
 
 SEEDS = (3, (17, 5))
@@ -19,20 +19,22 @@ def always_compiled(monkeypatch):
 
 
 @pytest.fixture
-def answers(monkeypatch):
-    """What the rows of products answered: its seeds and its clusterings, None where it left them to another."""
-    seen = {"seed": [], "lloyd": []}
-    for name, results in seen.items():
-        monkeypatch.setattr(gram.GramRows, name, recorded(getattr(gram.GramRows, name), results))
+def calls(monkeypatch):
+    """Seedings and iterations by the Gram matrix, and how often one of them was left to sketches."""
+    seen = {"choose": 0, "lloyd": 0, "sketched": 0}
+
+    def record(name, method):
+        def recorded(self, *args):
+            seen[name] += isinstance(self, GramRows)
+            return method(self, *args)
+
+        return recorded
+
+    for name in ("choose", "lloyd"):
+        monkeypatch.setattr(GramRows, name, record(name, getattr(GramRows, name)))
+    sketched = record("sketched", lambda self: CompiledRows(self.X, self.weight))
+    monkeypatch.setattr(CompiledRows, "sketched", property(sketched))
     return seen
-
-
-def recorded(method, results):
-    def record(self, *args):
-        results.append(method(self, *args))
-        return results[-1]
-
-    return record
 
 
 def assert_each_as_alone(X, ks=(2, 3, 5, 10, 20), **options):
@@ -70,9 +72,9 @@ ROWS = {
 @pytest.mark.parametrize("tol", [1e-4, 0])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("kind", ROWS)
-def test_each_as_alone(kind, dtype, tol, answers):
+def test_each_as_alone(kind, dtype, tol, calls):
     assert_each_as_alone(ROWS[kind].astype(dtype), tol=tol)
-    assert any(result is not None for result in answers["lloyd"])
+    assert calls["lloyd"] > calls["sketched"]
 
 
 @given(st.integers(0, 2**32), st.integers(2, 40), st.integers(1, 4), st.integers(1, 3), st.booleans())
@@ -83,71 +85,81 @@ def test_each_as_alone_among_ties(seed, n, d, largest, halves):
 
 
 @pytest.mark.parametrize("max_iter", [1, 2, 3])
-def test_each_as_alone_when_cut_short(max_iter, answers):
+def test_each_as_alone_when_cut_short(max_iter, calls):
     assert_each_as_alone(ROWS["normal"].astype(np.float32), max_iter=max_iter)
-    assert all(result is not None for result in answers["lloyd"])
+    assert not calls["sketched"]
 
 
-def test_products_seed_where_rows_differ(answers):
+def test_products_seed_where_rows_differ(calls):
     assert_each_as_alone(ROWS["clipped"].astype(np.float32))
-    assert all(result is not None for result in answers["seed"] + answers["lloyd"])
+    assert calls["choose"]
+    assert not calls["sketched"]
 
 
-def test_no_rounding_decides_where_rows_coincide(answers):
+def test_no_rounding_decides_where_rows_coincide(calls):
     X = np.tile(normal(1, 30), (60, 1)).astype(np.float32)
     assert_each_as_alone(X)
     assert_each_as_alone(np.vstack([X, X + 1]))
-    assert not any(result is not None for result in answers["seed"])
+    assert calls["sketched"] >= calls["choose"] > 0
+
+
+def test_a_generator_seeds_as_it_does_alone(calls):
+    """Also where seeds are equally good, so that sketches decide after the Gram matrix could not."""
+    X = ROWS["duplicates"].astype(np.float32)
+    many = kmeans_many([X], [Problem(0, 20, np.random.default_rng(seed)) for seed in range(5)])
+    for seed, result in enumerate(many):
+        assert np.array_equal(result.centres, kmeans(X, 20, np.random.default_rng(seed)).centres)
+    assert calls["sketched"]
 
 
 @pytest.mark.parametrize(("target", "sure"), [(4.99, True), (5, False), (5.01, True), (0, False), (14, False)])
 def test_a_draw_between_two_rows_is_in_doubt(target, sure):
-    rows = gram.GramRows(np.array([[0.0], [1], [2], [3]]), np.ones(4))
+    rows = GramRows(np.array([[0.0], [1], [2], [3]]), np.ones(4))
     chosen = np.zeros(2, dtype=np.int64)  # squared distances to the first row: 0, 1, 4, 9
     uniform = np.array([[target / 14]])
-    assert gram.seed(rows.products, rows.norms, rows.weight, uniform, rows.doubt, chosen) == sure
+    assert compiled.choose(rows.products, rows.arrays.norms, rows.weight, uniform, 1e-12, chosen) == sure
     assert not sure or chosen.tolist() == [0, 2 if target < 5 else 3]
 
 
-def test_doubtful_scores_are_settled_by_whole_products(monkeypatch):
-    X = ROWS["normal"].astype(np.float32)
-    monkeypatch.setattr(gram.GramRows, "lloyd", rough_lloyd)
-    assert_each_as_alone(X, tol=0)
+def test_doubtful_rows_are_compared_exactly(monkeypatch):
+    """Wider bounds put nearly every row in doubt."""
+    wide = rows_with_wide_bounds(GramRows.arrays.func)
+    monkeypatch.setattr(GramRows, "arrays", property(wide))
+    assert_each_as_alone(ROWS["normal"].astype(np.float32), tol=0)
 
 
-def rough_lloyd(self, chosen, limit, max_iter):
-    """The same with longer lengths, so that nearly every row is in doubt."""
-    n, d = self.X.shape
-    centres, labels = np.empty((len(chosen), d), dtype=self.X.dtype), np.empty(n, dtype=np.int32)
-    rows = gram.GramArrays(self.X, self.weight, self.short, self.lengths * 1e4)
-    return centres, labels, gram.iterate(rows, limit, max_iter, chosen, centres, labels)
+def rows_with_wide_bounds(arrays):
+    def wide(self):
+        rows = arrays(self)
+        return rows._replace(blurs=rows.blurs * 1e4)
+
+    return wide
 
 
-def test_an_empty_cluster_is_left_to_the_other_engine(monkeypatch, answers):
+def test_an_empty_cluster_is_left_to_sketches(calls):
     X = ROWS["clipped"][:100].astype(np.float32)
     chosen = np.array([4, 9, 4, 7])
-    monkeypatch.setattr(gram.GramRows, "seed", lambda *_: chosen)
-    (result,) = kmeans_many([X], [Problem(0, 4, 0)], tol=0)
-    assert answers["lloyd"] == [None]
-    alone = kernel._Data(X, None, 0).iterate(X[chosen], 300)
-    assert all(np.array_equal(a, b) for a, b in zip(result, alone, strict=True))
+    products, sketches = (kind(X, np.ones(100)).lloyd(chosen, 0.0, 300) for kind in (GramRows, CompiledRows))
+    assert calls["sketched"] == 1
+    assert all(np.array_equal(a, b) for a, b in zip(products, sketches, strict=True))
+    assert len(np.unique(products[1])) == 4
 
 
-def test_products_only_where_they_repay(answers):
+def test_products_only_where_they_repay(calls):
     X = ROWS["normal"].astype(np.float32)
     kmeans_many([X], [Problem(0, 2, 0)])
     kmeans_many([np.tile(X, (8, 1)) + normal(2400, 1).astype(np.float32)], [Problem(0, 50, s) for s in range(3)])
     kmeans(X, 20, np.random.default_rng(0))
-    assert not answers["seed"]
-    assert not answers["lloyd"]
+    assert not calls["choose"]
+    assert not calls["lloyd"]
     kmeans_many([X], [Problem(0, 20, 0)])
-    assert len(answers["lloyd"]) == 1
+    assert calls["lloyd"] == 1
 
 
 def test_products_are_freed_with_the_last_problem(monkeypatch):
     alive, most = set(), []
 
-    class Counted(gram.GramRows):
+    class Counted(GramRows):
         def __init__(self, *args):
             super().__init__(*args)
             alive.add(id(self))
@@ -156,7 +168,7 @@ def test_products_are_freed_with_the_last_problem(monkeypatch):
         def __del__(self):
             alive.discard(id(self))
 
-    monkeypatch.setattr(gram, "GramRows", Counted)
+    monkeypatch.setattr(compiled, "GramRows", Counted)
     monkeypatch.setattr(cpu, "cores", lambda: 1)
     rows = [normal(60, 9, seed).astype(np.float32) for seed in range(5)]
     kmeans_many(rows, [Problem(i, k, s) for k in (2, 5, 9) for s in range(3) for i in range(5)])

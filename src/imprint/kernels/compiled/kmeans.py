@@ -1,97 +1,198 @@
-"""The `ClusterRows` of `kernels.lloyd` in compiled loops: short images of rows bound the distances of whole rows."""
+"""The `ClusterRows` of `kernels.lloyd` in compiled loops, with bounds by sketches or by the Gram matrix of the rows."""
+
+from functools import cached_property
 
 import numpy as np
 
 from imprint.core.types import Array
-from imprint.kernels.compiled import lloyd
-from imprint.kernels.compiled.products import SketchArrays, distances_to_own, nearer, squared_lengths
+from imprint.kernels.compiled import jit, jit_sums
+from imprint.kernels.compiled.bounds import (
+    EPS,
+    UNIT,
+    RowArrays,
+    distances_to_own,
+    sketch,
+    squared_distance,
+    squared_lengths,
+)
+from imprint.kernels.compiled.lloyd import Clustering, iterate
+from imprint.kernels.lloyd import ClusterRows, ClusterSums
 
-WIDTH = 32  # of images
-EPS = 2.0**-24  # half a unit in the last place of float32
+WIDTH = 32  # of sketches
 SAMPLE = 512
 
 
-class CompiledRows:
-    """Rows clustered with bounds on their distances."""
+@jit
+def nearer(rows: RowArrays, candidates: Array, closest: Array, out: Array) -> None:
+    """Squared distances to a few rows, or `closest` where that is less; exact only where sketches allow less."""
+    X, C = rows.X, rows.X[candidates].astype(np.float64)
+    short, centres = sketch(C, rows)
+    products = np.dot(short, rows.sketches)  # (candidates, n)
+    squares, blurs, tails = rows.squares, rows.blurs, rows.tails
+    for j in range(len(candidates)):
+        squared, blur, tail = centres.squares[j], centres.blurs[j], centres.tails[j]
+        for i in range(X.shape[0]):
+            out[j, i] = closest[i]
+            half = 2 * (blur * blurs[i] + tail * tails[i])
+            if squares[i] + squared - 2 * np.float64(products[j, i]) - half < closest[i]:
+                out[j, i] = min(closest[i], squared_distance(X, i, C, j))
 
-    def __init__(self, X: Array, weight: Array) -> None:
-        self.X, self.weight = X, weight
-        self.norms = squared_lengths(X)
-        self.sketch = sketch(X, self.norms, WIDTH)
-        self.spread = float(self.sketch.about.mean())
+
+@jit_sums
+def closer(products: Array, norms: Array, weight: Array, c: int, closest: Array, t: int, out: Array) -> float:
+    """Fill `out[t]` with squared distances to row `c`, or `closest` where that is less; their weighted sum."""
+    total = 0.0
+    for i in range(len(closest)):
+        distance = norms[i] + norms[c] - 2 * products[c, i]
+        out[t, i] = min(closest[i], max(distance, 0.0))
+        total += weight[i] * out[t, i]
+    return total
+
+
+@jit
+def choose(products: Array, norms: Array, weight: Array, uniform: Array, doubt: float, chosen: Array) -> bool:
+    """Choose rows as `ClusterRows.choose` does, given the first one, by the inner products of all rows.
+
+    False where potentials nearer than `doubt` to each other would decide.
+    """
+    n, draws = len(products), uniform.shape[1]
+    closest, cumulated, distances = np.full(n, np.inf), np.empty(n), np.empty((draws, n))
+    closer(products, norms, weight, chosen[0], closest, 0, distances)
+    closest[:] = distances[0]
+    for step in range(len(uniform)):
+        total = 0.0
+        for i in range(n):
+            total += weight[i] * closest[i]
+            cumulated[i] = total
+        best, row, least, second = 0, -1, np.inf, np.inf
+        for t in range(draws):
+            target = uniform[step, t] * total
+            c = np.searchsorted(cumulated, target, side="right")
+            if c == n or cumulated[c] - target <= doubt or (c > 0 and target - cumulated[c - 1] <= doubt):
+                return False
+            if c != row:
+                potential = closer(products, norms, weight, c, closest, t, distances)
+                if potential < least:
+                    best, row, least, second = t, c, potential, least
+                else:
+                    second = min(second, potential)
+        if second - least <= doubt:
+            return False
+        chosen[step + 1] = row
+        closest[:] = distances[best]
+    return True
+
+
+class CompiledRows(ClusterRows):
+    """Rows clustered with sketches.
+
+    For a row x and a centre c about the mean of the rows, and P the projection on a few orthonormal directions that
+    hold most of the variance, `x.c = Px.Pc + (x - Px).(c - Pc)`. The last term is at most the product of the two tails.
+    The tail of a mean of many rows is short, so sketches nearly always determine the nearest centre.
+    """
+
+    @cached_property
+    def _mean(self) -> Array:
+        """The mean of the rows up to the rounding of their type.  # (d,) float64"""
+        return np.asarray((np.ones(len(self.X), dtype=self.X.dtype) @ self.X / len(self.X)).astype(np.float64))
+
+    @cached_property
+    def _about_mean(self) -> Array:
+        """Squared distances of the rows to their mean.  # (n,)"""
+        return self.distances(self._mean[None], np.zeros(len(self.X), dtype=np.int32))
+
+    @cached_property
+    def spread(self) -> float:
+        return float(self._about_mean.mean())
+
+    @cached_property
+    def arrays(self) -> RowArrays:
+        """The rows as the compiled loops take them."""
+        X, squares, d = self.X, self._about_mean, self.X.shape[1]
+        norms, directions = squared_lengths(X), np.eye(d) if d <= WIDTH else _main_directions(X, self._mean)
+        sketches = X.astype(np.float32, copy=False) @ directions.astype(np.float32)
+        sketches -= (self._mean @ directions).astype(np.float32)
+        lengths = np.sqrt(np.einsum("ij,ij->i", sketches, sketches, dtype=np.float64))
+        rounding = (d + 4) * UNIT * np.sqrt(directions.shape[1] * norms) * 2
+        blurs = rounding + (directions.shape[1] + 8) * UNIT * lengths
+        tails = np.sqrt(np.maximum(squares * (1 + 1e-12) - np.maximum(lengths - rounding, 0) ** 2, 0))
+        sketches, gram = np.ascontiguousarray(sketches.T), np.empty((0, 0), dtype=np.float32)
+        return RowArrays(X, self.weight, norms, squares, blurs, tails, self._mean, directions, sketches, gram)
+
+    @cached_property
+    def sketched(self) -> "CompiledRows":
+        """The rows without a Gram matrix."""
+        return CompiledRows(self.X, self.weight)
 
     def nearer(self, candidates: Array, closest: Array) -> Array:
         out = np.empty((len(candidates), len(self.X)))
-        nearer(self.X, candidates, self.sketch, closest, out)
+        nearer(self.arrays, candidates, closest, out)
         return out
 
-    def clustering(self, centres: Array) -> "CompiledClustering":
-        return CompiledClustering(self, centres)
-
     def distances(self, centres: Array, labels: Array) -> Array:
-        return distances_to_own(self.X, centres, labels.astype(np.int32))
+        return distances_to_own(self.X, centres, labels.astype(np.int32, copy=False))
 
-
-class CompiledClustering:
-    """Labels, bounds and sums that follow the centres."""
-
-    def __init__(self, rows: CompiledRows, centres: Array) -> None:
-        n, d = rows.X.shape
-        k = len(centres)
-        self.rows = rows
-        self.centres = centres.astype(np.float64)
-        peak = max(rows.norms.max(), squared_lengths(self.centres).max())
-        rounding = float(4 * (d + 8) * 2.0**-53 * peak)
-        self.labels = np.full(n, -1, dtype=np.int32)
-        self.bounds = lloyd.RowBounds(
-            self.labels,
-            upper=np.full(n, np.inf),
-            gate=np.zeros(n),
-            drift=np.zeros(k),
-            uncertain=np.empty(n, dtype=np.int32),
+    def lloyd(self, chosen: Array, limit: float, max_iter: int) -> tuple[Array, Array, int]:
+        (n, d), k, rows = self.X.shape, len(chosen), self.arrays
+        has_gram = len(rows.gram) > 0
+        state = Clustering(
+            labels=np.full(n, -1, dtype=np.int32),
+            upper=np.full(0 if has_gram else n, np.inf),
+            lower=np.zeros(0 if has_gram else n),
             moved=np.empty((2, n), dtype=np.int32),
-            rounding=rounding,
-            slack=float(2 * np.sqrt(rounding)),
+            sums=np.zeros((k, d)),
+            total=np.ones(k),
+            members=np.zeros(k, dtype=np.int64),
+            stale=np.ones(k, dtype=bool),
+            halves=np.empty(k),
+            products=rows.gram[chosen if has_gram else chosen[:0]].astype(np.float64),
+            rounding=float(4 * (d + 8) * EPS * rows.norms.max()),
         )
-        self.sums, self.total, self.members = np.zeros((k, d)), np.zeros(k), np.zeros(k, dtype=np.int64)
-        self.assign(centres)
+        centres, iteration, has_ended = self.X[chosen], 0, False
+        C = centres.astype(np.float64)
+        while not has_ended:
+            iteration, has_ended = iterate(rows, state, centres, C, iteration, limit, max_iter)
+            if not has_ended:
+                if has_gram:
+                    return self.sketched.lloyd(chosen, limit, max_iter)
+                clusters = ClusterSums(state.sums, state.total, state.members)
+                centres = self.means(clusters, centres, state.labels)
+                state.stale[:] = True
+        return centres, state.labels, iteration
 
-    def assign(self, centres: Array) -> tuple[int, float]:
-        rows, old, self.centres = self.rows, self.centres, centres.astype(np.float64)
-        clusters = lloyd.ClusterSums(self.sums, self.total, self.members)
-        data = lloyd.RowArrays(rows.X, rows.weight, rows.norms)
-        return lloyd.advance(data, old, self.centres, rows.sketch, self.bounds, clusters)
 
+class GramRows(CompiledRows):
+    """Rows clustered with their Gram matrix, which all clusterings of the same few rows share.
 
-def sketch(X: Array, norms: Array, width: int) -> SketchArrays:
-    """Rows about their mean, projected on a few orthonormal directions that hold most of their variance.
-
-    For a row x and a centre c (about the mean, P the projection) `x.c = Px.Pc + (x - Px).(c - Pc)`, and the last term
-    is at most the product of the two tails. The tail of a mean of many rows is short, so the projections nearly always
-    determine the nearest centre.
+    Results equal those with sketches, bit for bit: where rounding might decide, and where a cluster loses all its rows,
+    sketches are used. An iteration costs rows x clusters, whatever the number of columns. Clustering 600 x 512 rows
+    with k = 1..15 and three seeds takes 18 ms of CPU time, with sketches 84 ms.
     """
-    d = X.shape[1]
-    mean = near_mean(X)
-    directions = np.eye(d) if width >= d else _main_directions(X, mean, width)
-    squares = distances_to_own(X, mean[None], np.zeros(len(X), dtype=np.int32))
-    images = X.astype(np.float32, copy=False) @ directions.astype(np.float32)
-    images -= (mean @ directions).astype(np.float32)
-    lengths = np.sqrt(np.einsum("ij,ij->i", images, images, dtype=np.float64))
-    rounding = (d + 4) * EPS * np.sqrt(directions.shape[1] * norms) * 2
-    blurs = rounding + (directions.shape[1] + 8) * EPS * lengths
-    tails = np.sqrt(np.maximum(squares * (1 + 1e-12) - np.maximum(lengths - rounding, 0) ** 2, 0))
-    return SketchArrays(mean, directions, images, squares, blurs, tails)
+
+    @cached_property
+    def products(self) -> Array:
+        """Inner products of the rows.  # (n, n) float64"""
+        whole = self.X.astype(np.float64, copy=False)
+        return np.asarray(whole @ whole.T)
+
+    @cached_property
+    def arrays(self) -> RowArrays:
+        norms, zeros, none = self.products.diagonal().copy(), np.zeros(len(self.X)), np.empty((0, 0))
+        short = self.products.astype(np.float32)
+        sketches = none.astype(np.float32)
+        return RowArrays(self.X, self.weight, norms, norms, np.sqrt(norms), zeros, zeros, none, sketches, short)
+
+    def choose(self, first: Array, uniform: Array) -> Array:
+        norms, (n, d), chosen = self.arrays.norms, self.X.shape, np.empty(len(uniform) + 1, dtype=first.dtype)
+        chosen[:1], doubt = first, float(32 * (n + d + 8) * EPS * self.weight.sum() * norms.max())
+        is_certain = choose(self.products, norms, self.weight, uniform, doubt, chosen)
+        return chosen if is_certain else self.sketched.choose(first, uniform)
 
 
-def near_mean(X: Array) -> Array:
-    """The mean of the rows up to the rounding of their type.  # (d,) float64"""
-    return np.asarray((np.ones(len(X), dtype=X.dtype) @ X / len(X)).astype(np.float64))
-
-
-def _main_directions(X: Array, mean: Array, width: int) -> Array:
+def _main_directions(X: Array, mean: Array) -> Array:
     """Orthonormal columns near the leading principal directions, by subspace iteration on some rows."""
     sample = (X[:: max(1, len(X) // SAMPLE)][:SAMPLE] - mean).astype(np.float32)
-    Q = np.random.default_rng(0).standard_normal((X.shape[1], width), dtype=np.float32)
+    Q = np.random.default_rng(0).standard_normal((X.shape[1], WIDTH), dtype=np.float32)
     for _ in range(2):
         Q, _ = np.linalg.qr(sample.T @ (sample @ Q))
     return np.linalg.qr(Q.astype(np.float64))[0]

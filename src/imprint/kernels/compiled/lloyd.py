@@ -1,4 +1,4 @@
-"""Lloyd's iteration with bounds; sums change only by the rows that move."""
+"""Lloyd's iteration: bounds prove most labels unchanged, and the other rows are compared by exact products."""
 
 from typing import NamedTuple
 
@@ -6,147 +6,181 @@ import numpy as np
 
 from imprint.core.types import Array
 from imprint.kernels.compiled import jit, jit_sums
-from imprint.kernels.compiled.products import CentreArrays, SketchArrays, dot, sketch_centres, squared_distance
+from imprint.kernels.compiled.bounds import EPS, UNIT, CentreArrays, RowArrays, dot, sketch, squared_distance
 
 
-class RowArrays(NamedTuple):
-    """The rows of one data set."""
-
-    X: Array  # (n, d)
-    weight: Array  # (n,)
-    norms: Array  # (n,) squared lengths
-
-
-class RowBounds(NamedTuple):
-    """Labels of the rows, and bounds that prove most of them unchanged when centres move.
-
-    `upper + drift` bounds the distance to the assigned centre from above, `gate` that to every other from below.
-    """
+class Clustering(NamedTuple):
+    """Labels under moving centres, the sums of clusters, and bounds on the distances of rows to centres."""
 
     labels: Array  # (n,)
-    upper: Array  # (n,)
-    gate: Array  # (n,)
-    drift: Array  # (k,)
-    uncertain: Array  # (n,) room for rows that the bounds do not prove unchanged
-    moved: Array  # (2, n) room for rows that changed, and their old labels
-    rounding: float
-    slack: float
-
-
-class ClusterSums(NamedTuple):
-    """Sum, mass and number of the rows of every cluster."""
-
+    upper: Array  # (n,) bounds of the distance to the assigned centre; empty with the Gram matrix
+    lower: Array  # (n,) bounds of the distance to every other centre; empty with the Gram matrix
+    moved: Array  # (2, n) space for rows that changed their label, and for their old labels
     sums: Array  # (k, d)
     total: Array  # (k,)
     members: Array  # (k,)
+    stale: Array  # (k,) whether the centre has to be updated
+    halves: Array  # (k,) half the squared lengths of the centres
+    products: Array  # (k, n) for every row the sum of its products with the rows of a cluster; (0, 0) with sketches
+    rounding: float
 
 
 @jit
-def uncertain_rows(bounds: RowBounds, step: float) -> Array:
-    """Rows whose bounds do not prove that they keep their label; no centre moved farther than `step`."""
-    count = 0
-    for i in range(len(bounds.labels)):
-        bounds.gate[i] -= step
-        bounds.uncertain[count] = i
-        count += bounds.upper[i] + bounds.drift[bounds.labels[i]] + bounds.slack >= bounds.gate[i]
-    return bounds.uncertain[:count]
+def means_of_products(state: Clustering, peak: float, additions: float) -> CentreArrays:
+    """The bounds of centres whose products are means of those of rows, none of them longer than `peak`.
+
+    Products miss by the rounding of the Gram matrix and of centres to float32, and by that of so many additions.
+    """
+    scales = 1 / state.total
+    blur = 1.001 * UNIT * 2 * peak + 4 * additions * EPS * peak * scales.max()
+    return CentreArrays(2 * state.halves, scales, np.full(len(scales), blur), np.zeros(len(scales)))
+
+
+@jit
+def uncertain_rows(state: Clustering, moved_by: Array) -> Array:
+    """Rows whose bounds do not prove that they keep their label, after centres moved by no more than given."""
+    uncertain, count, step = np.empty(len(state.labels), dtype=np.int32), 0, moved_by.max()
+    slack = 2 * np.sqrt(state.rounding)
+    for i in range(len(state.labels)):
+        state.upper[i] += moved_by[state.labels[i]]
+        state.lower[i] -= step
+        uncertain[count] = i
+        count += state.upper[i] + slack >= state.lower[i]
+    return uncertain[:count]
 
 
 @jit_sums
-def candidates(
-    products: Array, r: int, centres: CentreArrays, blur: float, tail: float, rounding: float, near: Array
-) -> tuple[int, float, float]:
-    """Fill `near` with the centres that may be nearest to a row, by the bounds that its sketch gives.
+def compare(
+    products: Array, blurs: Array, tails: Array, centres: CentreArrays, rounding: float, others: Array
+) -> tuple[Array, Array, Array]:
+    """Compare the centres of rows by bounds of their squared distances, less `squares` of the row.
 
-    Returns their number, an upper bound of the least squared distance and a lower bound of those to other centres.
+    Returns the least upper bound, the last of the centres below it and their number, and fills `others` with the least
+    lower bound of the centres above it. Each loop writes few arrays, so that it is compiled to vector instructions.
     """
-    squared, lengths, tails = centres.squared, centres.lengths, centres.tails
-    limit, beyond, count = 1e300, 1e300, 0
-    for j in range(len(squared)):
-        half = lengths[j] * blur + tails[j] * tail
-        limit = min(limit, squared[j] - 2 * np.float64(products[r, j]) + half)
-    limit += rounding
-    for j in range(len(squared)):
-        low = squared[j] - 2 * np.float64(products[r, j]) - (lengths[j] * blur + tails[j] * tail)
-        near[count] = j
-        count += low <= limit
-        beyond = min(beyond, 1e300 if low <= limit else low)
-    return count, limit, beyond
-
-
-@jit
-def nearest(X: Array, i: int, C: Array, halves: Array, near: Array, count: int) -> tuple[int, float, float]:
-    """The nearest of the first `count` centres in `near` by whole products, its score and the second score."""
-    best, first, second = 0, np.inf, np.inf
-    for j in near[:count]:
-        score = halves[j] - dot(X, i, C, j)
-        if score < first:
-            best, first, second = j, score, first
-        else:
-            second = min(second, score)
-    return best, first, second
+    n = products.shape[1]
+    limit, best, number = np.full(n, 1e300), np.zeros(n, dtype=np.int32), np.zeros(n, dtype=np.int32)
+    for j in range(len(products)):
+        square, scale, blur, tail = (
+            centres.squares[j],
+            2 * centres.scales[j],
+            2 * centres.blurs[j],
+            2 * centres.tails[j],
+        )
+        for r in range(n):
+            half = blur * blurs[r] + tail * tails[r]
+            limit[r] = min(limit[r], square - scale * np.float64(products[j, r]) + half + rounding)
+    for j in range(len(products)):
+        square, scale, blur, tail = (
+            centres.squares[j],
+            2 * centres.scales[j],
+            2 * centres.blurs[j],
+            2 * centres.tails[j],
+        )
+        for r in range(n):
+            low = square - scale * np.float64(products[j, r]) - (blur * blurs[r] + tail * tails[r])
+            number[r] += low <= limit[r]
+            best[r] = j if low <= limit[r] else best[r]
+        for r in range(len(others)):
+            low = square - scale * np.float64(products[j, r]) - (blur * blurs[r] + tail * tails[r])
+            others[r] = min(others[r], 1e300 if low <= limit[r] else low)
+    return limit, best, number
 
 
 @jit
 def assign(
-    data: RowArrays, C: Array, centres: CentreArrays, rows: Array, products: Array, sketch: SketchArrays,
-    bounds: RowBounds,
-) -> int:  # fmt: skip
+    rows: RowArrays, state: Clustering, C: Array, centres: CentreArrays, uncertain: Array, products: Array
+) -> int:
     """Assign uncertain rows to their nearest centres; fill `moved` with those that changed and return their number.
 
-    Where the `products` of sketches leave several candidates, these are compared by whole products.
+    Where bounds leave several candidates, these are compared by exact products.
     """
-    X, norms, labels, rounding, count = data.X, data.norms, bounds.labels, bounds.rounding, 0
-    near = np.empty(len(C), dtype=np.int32)
-    for r in range(len(rows)):
-        i = rows[r]
-        blur, tail = 2 * sketch.blurs[i], 2 * sketch.tails[i]
-        inside, limit, beyond = candidates(products, r, centres, blur, tail, rounding, near)
-        best, reach, others = near[0], limit + sketch.about[i], beyond + sketch.about[i]
-        if inside > 1:
-            best, score, second = nearest(X, i, C, centres.halves, near, inside)
-            reach = norms[i] + 2 * score
-            others = min(others, norms[i] + 2 * second)
-        bounds.gate[i] = np.sqrt(max(others - rounding, 0.0))
-        bounds.upper[i] = np.sqrt(max(reach, 0.0) + rounding) - bounds.drift[best]
+    X, norms, labels, rounding, count = rows.X, rows.norms, state.labels, state.rounding, 0
+    blurs, tails, others = rows.blurs, rows.tails, np.empty(0)
+    if not len(rows.gram):
+        blurs, tails, others = blurs[uncertain], tails[uncertain], np.full(len(uncertain), 1e300)
+    limit, nearest, number = compare(products, blurs, tails, centres, rounding, others)
+    for r in range(len(uncertain)):
+        i, best = uncertain[r], nearest[r]
+        first, second = np.inf, np.inf
+        if number[r] > 1:
+            for j in range(len(C)):
+                half = centres.blurs[j] * blurs[r] + centres.tails[j] * tails[r]
+                if centres.squares[j] - 2 * (centres.scales[j] * np.float64(products[j, r]) + half) <= limit[r]:
+                    score = state.halves[j] - dot(X, i, C, j)
+                    if score < first:
+                        best, first, second = j, score, first
+                    else:
+                        second = min(second, score)
+        if len(others):
+            reach = norms[i] + 2 * first if number[r] > 1 else limit[r] + rows.squares[i]
+            away = min(others[r] + rows.squares[i], norms[i] + 2 * second)
+            state.lower[i] = np.sqrt(max(away - rounding, 0.0))
+            state.upper[i] = np.sqrt(max(reach, 0.0) + rounding)
         if best != labels[i]:
-            bounds.moved[0, count] = i
-            bounds.moved[1, count] = labels[i]
+            state.moved[0, count] = i
+            state.moved[1, count] = labels[i]
             labels[i] = best
             count += 1
     return count
 
 
 @jit
-def advance(
-    data: RowArrays, old: Array, C: Array, sketch: SketchArrays, bounds: RowBounds, clusters: ClusterSums
-) -> tuple[int, float]:
-    """Move from the old centres to `C`: labels, bounds and sums follow; rows that changed, squared shift of centres."""
-    shift, step = 0.0, 0.0
-    for j in range(len(C)):
-        moved_by = squared_distance(C, j, old, j)
-        if moved_by > 0:
-            shift += moved_by
-            by = np.sqrt(moved_by) * (1 + 1e-12) + 1e-6 * bounds.slack
-            bounds.drift[j] += by
-            step = max(step, by)
-    rows = uncertain_rows(bounds, step)
-    short, centres = sketch_centres(C, sketch)
-    products = np.dot(sketch.images[rows], short.T)
-    count = assign(data, C, centres, rows, products, sketch, bounds)
-    move_rows(data.X, data.weight, bounds.labels, bounds.moved[:, :count], clusters)
-    return count, shift
+def move_rows(rows: RowArrays, state: Clustering, moved: Array) -> None:
+    """Add each moved row to the sums of its new cluster and subtract it from those of the old one, if there is one."""
+    X, gram, sums, products = rows.X, rows.gram, state.sums, state.products
+    for m in range(moved.shape[1]):
+        i, weight = moved[0, m], rows.weight[moved[0, m]]
+        for j, w in ((state.labels[i], weight), (moved[1, m], -weight)):
+            if j >= 0:
+                state.total[j] += w
+                state.members[j] += (w > 0) - (w < 0)
+                state.stale[j] = True
+                for t in range(X.shape[1]):
+                    sums[j, t] += w * np.float64(X[i, t])
+                for t in range(gram.shape[1]):
+                    products[j, t] += w * np.float64(gram[i, t])
 
 
 @jit
-def move_rows(X: Array, weight: Array, labels: Array, moved: Array, clusters: ClusterSums) -> None:
-    """Subtract each moved row from its old cluster, unless that is -1, and add it to the new one."""
-    sums, total, members = clusters.sums, clusters.total, clusters.members
-    for m in range(moved.shape[1]):
-        i, old = moved[0, m], moved[1, m]
-        for j, w in ((labels[i], weight[i]), (old, -weight[i])):
-            if j >= 0:
-                total[j] += w
-                members[j] += (w > 0) - (w < 0)
-                for t in range(X.shape[1]):
-                    sums[j, t] += w * np.float64(X[i, t])
+def iterate(
+    rows: RowArrays, state: Clustering, centres: Array, C: Array, iteration: int, limit: float, max_iter: int
+) -> tuple[int, bool]:
+    """Lloyd's iteration on from the given centres, which move; returns the iterations and whether they ended.
+
+    They are interrupted where a cluster has no rows. `C` holds the centres before, in float64.
+    """
+    everything, moved_by = np.arange(len(rows.X), dtype=np.int32), np.empty(len(C))
+    origin, peak, mass = np.zeros((1, C.shape[1])), np.sqrt(rows.norms.max()), rows.weight.sum()
+    while True:
+        shift, moved_by[:] = 0.0, 0.0
+        for j in range(len(C)):
+            if state.stale[j]:
+                squared = squared_distance(C, j, centres, j)
+                shift += squared
+                moved_by[j] = np.sqrt(squared) * (1 + 1e-12) + 2e-6 * np.sqrt(state.rounding)
+                for t in range(C.shape[1]):
+                    C[j, t] = centres[j, t]
+                state.halves[j] = squared_distance(C, j, origin, 0) / 2
+        state.stale[:] = False
+        if len(rows.gram):
+            bounds = means_of_products(state, peak, mass * ((iteration + 1) * len(rows.X) + C.shape[1] + 16))
+            count = assign(rows, state, C, bounds, everything, state.products)
+        else:
+            uncertain = uncertain_rows(state, moved_by)
+            short, bounds = sketch(C, rows)
+            count = assign(rows, state, C, bounds, uncertain, np.dot(short, rows.sketches[:, uncertain]))
+        if iteration and (shift <= limit or iteration == max_iter):
+            return iteration, True
+        if iteration and count == 0:
+            return iteration + 1, True
+        if iteration == 0:
+            state.total[:], state.products[:] = 0, 0
+        move_rows(rows, state, state.moved[:, :count])
+        iteration += 1
+        if state.members.min() == 0:
+            return iteration, False
+        for j in range(len(C)):
+            if state.stale[j]:
+                for t in range(C.shape[1]):
+                    centres[j, t] = state.sums[j, t] / state.total[j]
