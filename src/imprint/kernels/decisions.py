@@ -116,11 +116,10 @@ def count_votes(
     `t * len(votes) + v`, if there are enough proxies.
     """
     if cpu.use_numba(lists.size * len(rows)):
-        from imprint.kernels.compiled.deciding import Ways, vote
+        from imprint.kernels.compiled.deciding import vote
 
-        order = sorted(range(len(votes)), key=lambda v: votes[v].m)
-        ms, by_count = (np.array([votes[v][j] for v in order]) for j in range(2))
-        vote(lists, starts, rows, truth, Ways(ms, by_count, np.array(order), SMALLEST), rounding, counts)
+        ways = np.array(sorted((m, heads, number) for number, (m, heads) in enumerate(votes)))
+        vote(lists, starts, rows, truth, ways, rounding, counts)
         return
     for t, of_classes in enumerate(rows):
         together = np.concatenate([lists[:, starts[s] : starts[s + 1]] for s in of_classes], axis=1).T

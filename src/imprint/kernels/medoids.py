@@ -1,7 +1,7 @@
 """Rows that represent others under the Euclidean distance: k-medoids (FasterPAM, alternating) and farthest points."""
 
 from collections.abc import Iterator
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 
@@ -37,7 +37,7 @@ class Pairwise:
         if not MODERATE[0] < self.norms.max() < MODERATE[1]:
             self.X = self.X.astype(np.float64)
         self.indices = np.arange(len(X))
-        self.compiled = cpu.use_numba(self.X.size * len(X))
+        self.is_compiled = cpu.use_numba(self.X.size * len(X))
         self.held: Array | None = None
         if 4 * len(X) ** 2 <= memory:
             self.held = self._all()
@@ -109,49 +109,45 @@ def fasterpam(pairs: Pairwise, k: int, rng: np.random.Generator, weight: Array) 
     medoids = rng.choice(n, size=min(k, n), replace=False)
     if len(medoids) == n:
         return _result(pairs, medoids)
-    swaps = _compiled_swaps(pairs, medoids) if pairs.compiled else _PlainSwaps(pairs, medoids)
+    M, near, away = pairs.rows(medoids), np.empty(n, dtype=np.int32), np.empty((2, n), dtype=np.float32)
+    swap, rank = _eager_swaps, _rank
+    if pairs.is_compiled:
+        from imprint.kernels.compiled import pam
+
+        swap, rank = pam.eager_swaps, pam.rank
+    rank(M, near, away)
     idle = 0
     while idle < n:  # until a whole round changes nothing
         for start, block in pairs.blocks() if pairs.held is None else [(0, pairs.held)]:
-            idle = swaps.try_rows(block, start, weight, medoids, idle)
+            idle = swap(block, start, weight, M, medoids, near, away, idle)
             if idle >= n:
                 break
-    return _clusters(medoids, *swaps.nearest())
+    return _clusters(medoids, near.astype(np.intp), away[0])
 
 
-class _Swaps(Protocol):
-    def try_rows(self, distances: Array, start: int, weight: Array, medoids: Array, idle: int) -> int:
-        """Make each row from `start` on a medoid if that lowers the cost; the rows tried since the last swap."""
-
-    def nearest(self) -> tuple[Array, Array]:
-        """The nearest medoid of every row, the first on a tie, and its distance."""
+def _rank(M: Array, near: Array, away: Array) -> None:
+    """The nearest medoid of every row, the first on a tie, and the distances to it and to the second.  # M: (k, n)"""
+    near[:], away[:] = np.argmin(M, axis=0), np.partition(M, 1, axis=0)[:2]
 
 
-def _compiled_swaps(pairs: Pairwise, medoids: Array) -> _Swaps:
-    from imprint.kernels.compiled.pam import CompiledSwaps
-
-    return CompiledSwaps(pairs.rows(medoids))
-
-
-class _PlainSwaps:
-    def __init__(self, pairs: Pairwise, medoids: Array) -> None:
-        self.M = pairs.rows(medoids).astype(np.float64)  # (k, n)
-
-    def try_rows(self, distances: Array, start: int, weight: Array, medoids: Array, idle: int) -> int:
-        for row, new in enumerate(distances.astype(np.float64), start):
-            if idle >= len(weight):
-                break
-            idle += 1
-            first, second = np.partition(self.M, 1, axis=0)[:2]
-            loss = np.where(new < first, first, np.minimum(new, second)) - first
-            change = np.bincount(np.argmin(self.M, axis=0), weight * loss, minlength=len(medoids))
-            slot = int(np.argmin(change))
-            if change[slot] + weight @ np.minimum(new - first, 0) < -1e-10 * (weight @ first):
-                medoids[slot], self.M[slot], idle = row, new, 0
-        return idle
-
-    def nearest(self) -> tuple[Array, Array]:
-        return np.argmin(self.M, axis=0), self.M.min(axis=0)
+def _eager_swaps(
+    distances: Array, start: int, weight: Array, M: Array, medoids: Array, near: Array, away: Array, idle: int
+) -> int:
+    """Make each row from `start` on a medoid if that lowers the cost; returns the rows tried since the last swap."""
+    for row, new in enumerate(distances.astype(np.float64), start):
+        if idle >= len(weight):
+            break
+        if idle == 0 or row == start:
+            first, second = away.astype(np.float64)
+            cost = weight @ first
+        idle += 1
+        loss = np.maximum(np.minimum(new, second), first) - first
+        change = np.bincount(near, weight * loss, minlength=len(medoids))
+        slot = int(np.argmin(change))
+        if change[slot] + weight @ np.minimum(new - first, 0) < -1e-10 * cost:
+            medoids[slot], M[slot], idle = row, new, 0
+            _rank(M, near, away)
+    return idle
 
 
 def alternate(pairs: Pairwise, k: int, weight: Array, max_iter: int = 300) -> Medoids:

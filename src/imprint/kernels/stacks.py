@@ -18,6 +18,7 @@ LEAST = 64  # queries multiplied at a time, however many rows there are
 CLOSE = 1e-2
 """Squared distances below this share of the squared lengths are computed again, from differences."""
 PAIRS = 4096  # differences held at a time
+DISTANCES = 2**16  # distances held at a time, so that they stay in the cache
 
 
 class ProxyStack(NamedTuple):
@@ -93,64 +94,54 @@ class Neighbours:
         with cpu.one_blas_thread():
             self.products = Q.astype(np.float64) @ stack.rows.astype(np.float64).T  # (q, n)
 
-    def euclidean(self, divisors: Array | None) -> Array:
-        """Euclidean distances of the queries, each divided by its divisor if there are any.  # (q, starts[-1])"""
-        return self._lists(_Euclidean(self, np.ones(len(self.Q), dtype=self.Q.dtype) if divisors is None else divisors))
-
     def cosine(self) -> Array:
         """Cosine distances; a zero row is at distance one from every row.  # (q, starts[-1])"""
-        return self._lists(_Cosine(self))
-
-    def _lists(self, away: "_Euclidean | _Cosine") -> Array:
+        by_query, by_row = (1 / np.where(squares == 0, 1, np.sqrt(squares)) for squares in self.squares)
         out = np.empty((len(self.Q), self.starts[-1]))
-        if cpu.use_numba(self.Q.size * len(self.stack.rows)):
-            away.fill(out)
-            return out
-        for s, (first, size, unit) in enumerate(zip(*self.stack[2:])):
-            D = np.sort(away.between(slice(first, first + size), bool(unit)), axis=1)
-            out[:, self.starts[s] : self.starts[s + 1]] = D[:, : self.m]
+        for queries in self._blocks():
+            distances = self.products[queries] * by_query[queries, None]
+            distances *= by_row
+            np.subtract(1, distances, out=distances)
+            np.maximum(distances, 0, out=distances)
+            self._fill(out[queries], distances, np.arange(len(self.stack.first)))
         return out
 
+    def euclidean(self, divisors: Array | None) -> Array:
+        """Euclidean distances of the queries, each divided by its divisor if there are any.  # (q, starts[-1])"""
+        divisors = np.ones(len(self.Q), dtype=self.Q.dtype) if divisors is None else divisors
+        Q, by_query = self.Q / divisors[:, None], 1 / divisors.astype(np.float64)
+        Q_squares, out = self.squares[0] * by_query**2, np.empty((len(self.Q), self.starts[-1]))
+        for unit in np.unique(self.stack.unit):
+            W, W_squares, sets = self.stack.rows, self.squares[1], np.flatnonzero(self.stack.unit == unit)
+            if unit:
+                W, by_row = W / self.stack.divisors[:, None], 1 / self.stack.divisors.astype(np.float64)
+                W_squares = W_squares * by_row * by_row
+            for queries in self._blocks():
+                both = Q_squares[queries, None] + W_squares
+                squares = self.products[queries] * (-2 * by_query[queries, None])
+                if unit:
+                    squares *= by_row
+                squares += both
+                both *= CLOSE
+                pairs = np.argwhere(both >= squares)
+                for q, w in (pairs[i : i + PAIRS].T for i in range(0, len(pairs), PAIRS)):
+                    squares[q, w] = squared_norms(Q[queries][q].astype(np.float64) - W[w])
+                self._fill(out[queries], squares, sets)
+        return np.sqrt(out, out=out)
 
-class _Cosine:
-    def __init__(self, of: Neighbours) -> None:
-        self.of = of
-        by_query, by_row = (1 / np.where(squares == 0, 1, np.sqrt(squares)) for squares in of.squares)
-        self.factors = by_query, by_row
+    def _blocks(self) -> list[slice]:
+        """Queries whose distances are held at a time."""
+        step = max(1, DISTANCES // len(self.stack.rows))
+        return [slice(start, start + step) for start in range(0, len(self.Q), step)]
 
-    def between(self, rows: slice, unit: bool) -> Array:
-        by_query, by_row = self.factors
-        return np.maximum(1 - self.of.products[:, rows] * by_query[:, None] * by_row[rows], 0)
+    def _fill(self, out: Array, distances: Array, sets: Array) -> None:
+        """Fill the columns of some sets with the smallest of the distances, which are (queries, rows)."""
+        first, size, starts = self.stack.first[sets], self.stack.size[sets], self.starts[sets]
+        if cpu.use_numba(self.Q.size * len(self.stack.rows)):
+            from imprint.kernels.compiled.deciding import smallest
 
-    def fill(self, out: Array) -> None:
-        from imprint.kernels.compiled.deciding import ProxySets, cosine_lists
-
-        cosine_lists(self.of.products, *self.factors, ProxySets(*self.of.stack[2:], self.of.starts), out)
-
-
-class _Euclidean:
-    def __init__(self, of: Neighbours, divisors: Array) -> None:
-        self.of, self.divisors = of, divisors
-        self.by_query = 1 / divisors.astype(np.float64)
-        self.by_row = 1 / of.stack.divisors.astype(np.float64)
-        self.squares = of.squares[0] * self.by_query**2
-
-    def between(self, rows: slice, unit: bool) -> Array:
-        by_row = self.by_row[rows] if unit else np.ones(rows.stop - rows.start)
-        both = self.squares[:, None] + self.of.squares[1][rows] * by_row**2
-        D = both - 2 * self.of.products[:, rows] * self.by_query[:, None] * by_row
-        Q = self.of.Q / self.divisors[:, None]
-        W = self.of.stack.rows[rows] / (self.of.stack.divisors[rows, None] if unit else 1)
-        queries, others = np.nonzero(CLOSE * both >= D)
-        for i in range(0, len(queries), PAIRS):
-            q, w = queries[i : i + PAIRS], others[i : i + PAIRS]
-            D[q, w] = squared_norms(Q[q].astype(np.float64) - W[w])
-        return np.sqrt(D)
-
-    def fill(self, out: Array) -> None:
-        from imprint.kernels.compiled.deciding import DividedRows, ProxySets, euclidean_lists
-
-        stack, of = self.of.stack, self.of
-        queries = DividedRows(of.Q, self.divisors, self.by_query, self.squares)
-        proxies = DividedRows(stack.rows, stack.divisors, self.by_row, of.squares[1])
-        euclidean_lists(of.products, queries, proxies, ProxySets(*stack[2:], of.starts), CLOSE, out)
+            smallest(distances, first, size, starts, self.m, out)
+            return
+        for begin, count, column in zip(first, size, starts):
+            m = min(count, self.m)
+            out[:, column : column + m] = np.sort(distances[:, begin : begin + count], axis=1)[:, :m]

@@ -1,4 +1,4 @@
-"""Compiled eager swaps against a plain restatement: the same swaps, also among equal distances."""
+"""Eager swaps, compiled and in NumPy, against a plain restatement: the same swaps, also among equal distances."""
 
 import numpy as np
 import pytest
@@ -6,6 +6,7 @@ from scipy.spatial.distance import cdist
 
 pytest.importorskip("numba")
 
+from imprint.kernels import medoids as plain
 from imprint.kernels.compiled import pam
 
 
@@ -28,14 +29,17 @@ def plain_swaps(D, weight, medoids):
     return medoids, swaps
 
 
-def compiled_swaps(D, weight, medoids, block):
-    medoids, idle = medoids.copy(), 0
-    swaps = pam.CompiledSwaps(D[medoids])
+def eager_swaps(D, weight, medoids, block, engine=pam):
+    """The medoids after all swaps, the nearest of every row and its distance."""
+    swap, rank = (pam.eager_swaps, pam.rank) if engine is pam else (plain._eager_swaps, plain._rank)
+    medoids, M, idle = medoids.copy(), D[medoids], 0
+    near, away = np.empty(len(D), np.int32), np.empty((2, len(D)), np.float32)
+    rank(M, near, away)
     while idle < len(D):
         for start in range(0, len(D), block):
             if idle < len(D):
-                idle = swaps.try_rows(D[start : start + block], start, weight, medoids, idle)
-    return medoids, swaps
+                idle = swap(D[start : start + block], start, weight, M, medoids, near, away, idle)
+    return medoids, near, away[0]
 
 
 def distances(kind, n, rng):
@@ -60,10 +64,9 @@ def test_swaps_are_those_of_the_definition(kind, k, weighted):
     start = rng.choice(n, size=k, replace=False)
     want, made = plain_swaps(D, weight, start)
     assert made or k == 69 or kind == "corners"
-    for block in (n, 16):
-        found, swaps = compiled_swaps(D, weight, start, block)
-        assert np.array_equal(found, want)
-        labels, nearest = swaps.nearest()
+    for engine, block in ((pam, n), (pam, 16), (plain, n), (plain, 16)):
+        medoids, labels, nearest = eager_swaps(D, weight, start, block, engine)
+        assert np.array_equal(medoids, want)
         assert np.array_equal(labels, np.argmin(D[want], axis=0))
         assert np.array_equal(nearest, D[want].min(axis=0))
 
@@ -72,9 +75,9 @@ def test_swaps_are_those_of_the_definition(kind, k, weighted):
 def test_weights_of_any_size(scale):
     rng = np.random.default_rng(0)
     D, weight, start = distances("groups", 90, rng), rng.uniform(1, 2, size=90), np.arange(5)
-    found, _ = compiled_swaps(D, weight * scale, start, 90)
-    assert np.array_equal(found, compiled_swaps(D, weight, start, 90)[0])
-    assert not np.array_equal(found, start)
+    medoids = eager_swaps(D, weight * scale, start, 90)[0]
+    assert np.array_equal(medoids, eager_swaps(D, weight, start, 90)[0])
+    assert not np.array_equal(medoids, start)
 
 
 @pytest.mark.parametrize("ties", [False, True])
@@ -84,7 +87,7 @@ def test_the_two_nearest_of_every_row(k, n, ties):
     rng = np.random.default_rng(n)
     M = rng.integers(4, size=(k, n)).astype(np.float32) if ties else rng.random((k, n), dtype=np.float32)
     near, away = np.empty(n, np.int32), np.empty((2, n), np.float32)
-    pam.rank_all(M, near, away)
+    pam.rank(M, near, away)
     order = np.argsort(M, axis=0, kind="stable")
     assert np.array_equal(near, order[0])
     assert np.array_equal(away, np.take_along_axis(M, order[:2], axis=0))

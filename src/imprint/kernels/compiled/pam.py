@@ -9,8 +9,8 @@ from imprint.kernels.compiled import jit, jit_sums
 
 
 @jit
-def rank_all(M: Array, near: Array, away: Array) -> None:
-    """The nearest medoid of every row, of equals the first, and how far away it and the second are.  # M: (k, n)"""
+def rank(M: Array, near: Array, away: Array) -> None:
+    """The nearest medoid of every row, the first on a tie, and the distances to it and to the second.  # M: (k, n)"""
     near[:] = 0
     away[0], away[1] = M[0], np.inf
     for j in range(1, M.shape[0]):
@@ -73,25 +73,9 @@ def eager_swaps(
             slot = int(np.argmin(sums))
             if sums[slot] + shared < enough:
                 M[slot] = distances[a]
-                rank_all(M, near, away)
+                rank(M, near, away)
                 medoids[slot] = start + a
                 enough, idle = -1e-10 * cost(weight, away), 0
         if distances.shape[0] < n:
             break
     return idle
-
-
-class CompiledSwaps:
-    """Medoids under eager swaps, with the two nearest of every row."""
-
-    def __init__(self, M: Array) -> None:
-        self.M = M  # (k, n)
-        self.near = np.empty(M.shape[1], dtype=np.int32)
-        self.away = np.empty((2, M.shape[1]), dtype=np.float32)
-        rank_all(M, self.near, self.away)
-
-    def try_rows(self, distances: Array, start: int, weight: Array, medoids: Array, idle: int) -> int:
-        return eager_swaps(distances, start, weight, self.M, medoids, self.near, self.away, idle)
-
-    def nearest(self) -> tuple[Array, Array]:
-        return self.near.astype(np.intp), self.away[0]
