@@ -11,7 +11,7 @@ from imprint.core.types import Array, State
 from imprint.generators._base import PerClassGenerator
 from imprint.generators.all import AllRows
 from imprint.head import Head
-from imprint.kernels.quantiles import ranks, targets_in_turn, values_at
+from imprint.kernels.quantiles import ranks, targets_in_turn
 from imprint.kernels.rows import lengths, unit_rows
 from imprint.method import ClassState, Method
 from imprint.normalisers._base import Normaliser
@@ -147,7 +147,6 @@ class UnitProxies:
             targets = targets_in_turn(raw[0].rows, [part.size for part in raw[1:]])
             for key, part, target in zip(keys[1:], raw[1:], targets):
                 if key not in self.normalised:
-                    rows = np.empty((part.size, len(target)), dtype=target.dtype)
-                    values_at(part.source.ranks[: part.size], target, rows)
+                    rows = target.take(part.source.ranks[: part.size])
                     self.normalised[key] = ClassProxies(ProxyRows(rows), part.size)
         return [self.normalised[key] for key in keys]
