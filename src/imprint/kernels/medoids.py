@@ -200,8 +200,15 @@ def farthest_points(X: Array, k: int, first: int) -> Array:
     chosen = np.empty(min(k, len(X)), dtype=np.intp)
     nearest = np.full(len(X), np.inf)
     chosen[0] = first
+    is_compiled = cpu.use_numba(X.size * len(chosen))
     for i, row in enumerate(chosen):
-        np.minimum(nearest, squared_distances(X, X[row].astype(np.float64)), out=nearest)
+        if is_compiled:
+            from imprint.kernels.compiled.bounds import distances_to_own
+
+            distances = distances_to_own(X, X, np.full(len(X), row, dtype=np.int32))
+        else:
+            distances = squared_distances(X, X[row].astype(np.float64))
+        np.minimum(nearest, distances, out=nearest)
         nearest[row] = -1
         chosen[i + 1 : i + 2] = np.argmax(nearest)
     return chosen

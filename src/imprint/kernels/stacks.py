@@ -122,10 +122,10 @@ class Neighbours:
                 if unit:
                     squares *= by_row
                 squares += both
-                both *= CLOSE
-                pairs = np.argwhere(both >= squares)
-                for q, w in (pairs[i : i + PAIRS].T for i in range(0, len(pairs), PAIRS)):
-                    squares[q, w] = squared_norms(Q[queries][q].astype(np.float64) - W[w])
+                if not squares.min() > CLOSE * (Q_squares[queries].max() + W_squares.max()):  # else no pair is close
+                    pairs = np.argwhere(CLOSE * both >= squares)
+                    for q, w in (pairs[i : i + PAIRS].T for i in range(0, len(pairs), PAIRS)):
+                        squares[q, w] = squared_norms(Q[queries][q].astype(np.float64) - W[w])
                 self._fill(out[queries], squares, sets)
         return np.sqrt(out, out=out)
 
