@@ -86,7 +86,7 @@ class DriftMonitor:
         odds = EXPONENTS * p ** (EXPONENTS - 1)
         mixed = (1 - SWITCH) * self._capital + SWITCH * self._capital.mean()
         self._capital = np.minimum(mixed * odds, 1e200)
-        if self._rise == 0:
+        if self._rise == 0 and not self._level:  # an alarm keeps the beginning that it states
             self._since = Unfamiliar(p_value, name, when)
             self._stretch.clear()
         self._rise = max(0.0, self._rise + float(np.log(odds.mean())))

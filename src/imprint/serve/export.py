@@ -68,8 +68,12 @@ def model_file(project: Project, evaluation: ModelEvaluation, name: str) -> byte
 def evaluation_file(project: Project, evaluation: ModelEvaluation) -> bytes:
     """The page of `imprint evaluate` about the held-out items or, without any, about all items by cross-validation."""
     predicted = evaluation.held_out or evaluation.cross_validated()
-    if predicted is None or not predicted.items:
+    if evaluation.model.tags is not None:
+        raise NotFittedError("The page has no report on tags; export the model, then: imprint evaluate MODEL DATA.")
+    if predicted is None:
         raise NotFittedError("There is nothing to evaluate yet: add two examples of each of two classes.")
+    if not predicted.items:
+        raise NotFittedError("The imported model came without its examples: hold out others to get a report on them.")
     paths, (X, y) = [f"{i.label}/{i.file}" for i in predicted.items], rows_of(predicted.items, project.rows)
 
     def content(n: int) -> Any:

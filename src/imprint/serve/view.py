@@ -80,6 +80,7 @@ def evaluated(evaluation: ModelEvaluation, labelled: LabelledSet) -> dict[str, A
         **common,
         **_measured(result, labelled),
         "ready": True,
+        "listed": bool(predicted.items),  # whether the pictures behind the figures are in the project
         "accuracy": calibration.expected_accuracy,
         "interval": list(calibration.expected_interval),
         "caveats": caveats(evaluation.folds, "examples"),

@@ -139,6 +139,10 @@ def test_an_archive_and_a_model_are_imported_again_with_their_calibration(servin
         page.wait(
             lambda: server.json("GET", "/api/evaluation").get("accuracy") == before["accuracy"], "the calibration"
         )
+        page.wait(lambda: "Hold out pictures first" in page.text("#export"), "no report without pictures")
+        page.click("#tab-evaluate")
+        page.wait(lambda: page.all(".matrix td.right"), "the confusion matrix")
+        assert not page.all(".matrix td button"), "there are no pictures to show"
 
 
 def test_tables_of_texts_are_imported_exported_and_imported_again(serving, tmp_path):

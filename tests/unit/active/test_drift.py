@@ -55,6 +55,17 @@ def test_the_alarm_names_the_beginning_and_the_evidence():
     assert len(monitor.unfamiliar) <= REMEMBERED
 
 
+def test_an_alarm_keeps_its_beginning_and_its_inputs_when_familiar_inputs_follow():
+    monitor = DriftMonitor(999)
+    for i in range(20):
+        monitor.observe(0.01, f"odd {i}", "Tuesday")
+    alarm = monitor.alarm
+    for i in range(50):
+        monitor.observe(0.9, f"usual {i}", "Wednesday")
+    assert monitor.alarm == alarm
+    assert monitor.unfamiliar[19].name.startswith("odd")
+
+
 def test_familiar_inputs_are_no_evidence():
     monitor = DriftMonitor(99)
     assert not alarms(monitor, np.full(3000, 1.0))

@@ -63,6 +63,25 @@ def test_an_imported_model_keeps_its_calibration_and_is_exported_with_it(client,
     assert client.ask("GET", "/api/export/model.onnx")[0] == 200
 
 
+def test_a_report_on_an_imported_model_needs_held_out_examples(client, tmp_path):
+    """A model file holds no pictures, so its cross-validation has none to list on the page or in a report."""
+    client.json("POST", "/api/import?name=a.imprint", saved(fitted(), tmp_path / "a.imprint"))
+    for i in range(8):
+        client.add("top" if i % 2 == 0 else "bottom", 100 + i, i % 2)
+    status, reply = client.json("GET", "/api/export/evaluation.html")
+    assert status == 409
+    assert "hold out" in reply["error"]
+    assert client.json("GET", "/api/evaluation")[1]["listed"] is False
+    items = client.json("GET", "/api/state")[1]["classes"][0]["items"]
+    client.change(do="hold", ids=[items[0][0], items[1][0]])
+    assert client.ask("GET", "/api/export/evaluation.html")[0] == 200
+    client.change(do="clear")
+    for i in range(8):
+        client.add("top" if i % 2 == 0 else "bottom", 100 + i, i % 2)
+    assert client.ask("GET", "/api/export/evaluation.html")[0] == 200
+    assert client.json("GET", "/api/evaluation")[1]["listed"] is True
+
+
 def test_a_hundred_real_pictures_get_the_same_answer_in_python_terminal_and_api(client, tmp_path, capsys):
     images = (load_digits().images * 15.9375).round().astype(np.uint8)
     model = Imprinter("raw", cache=False, **PARTS).fit((list(images[:300]), list(map(str, load_digits().target[:300]))))

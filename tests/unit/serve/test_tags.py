@@ -85,3 +85,5 @@ def test_held_out_items_are_reported_as_not_evaluated(page, project):
     measured = page.json("GET", "/api/evaluation")[1]
     assert measured["held_out"] is None
     assert measured["tags"]["held_out_ignored"]
+    status, reply = page.json("GET", "/api/export/evaluation.html")
+    assert (status, "imprint evaluate" in reply["error"]) == (409, True)

@@ -76,6 +76,7 @@ function results(evaluation, old) {
 
 function confusion(evaluation, title) {
   const held = title !== "Confusion matrix";
+  const listed = held || evaluation.listed;
   const open = (row, column) => () => {
     const wrong = new Set(evaluation.mistakes.map((one) => one.id));
     const ids = row === column
@@ -83,8 +84,8 @@ function confusion(evaluation, title) {
       : evaluation.mistakes.filter((one) => one.label === row && one.predicted === column).map((one) => one.id);
     if (ids.length) view(ids[0], ids);
   };
-  const body = evaluation.classes.length <= WIDEST ? matrix(evaluation, open, title) : pairs(evaluation, open);
-  return [held ? null : h("h3", {}, title), h("p", { class: "muted" }, `Rows: the class. Columns: the prediction. Click a cell to see its ${noun()}s.`), body];
+  const body = evaluation.classes.length <= WIDEST ? matrix(evaluation, listed && open, title) : pairs(evaluation, open);
+  return [held ? null : h("h3", {}, title), h("p", { class: "muted" }, `Rows: the class. Columns: the prediction. ${listed ? `Click a cell to see its ${noun()}s.` : `The imported model came without its ${noun()}s.`}`), body];
 }
 
 function matrix({ classes, confusion: counts }, open, title) {
@@ -96,7 +97,7 @@ function matrix({ classes, confusion: counts }, open, title) {
         const n = counts[r][c];
         const share = sum ? n / sum : 0;
         return h("td", { class: n ? (r === c ? "right" : "err") : "", style: { "--share": share.toFixed(3) } },
-          n ? h("button", { type: "button", "aria-label": `${n} of ${row} predicted as ${column}`, onclick: open(row, column) }, String(n)) : "");
+          !n ? "" : !open ? String(n) : h("button", { type: "button", "aria-label": `${n} of ${row} predicted as ${column}`, onclick: open(row, column) }, String(n)));
       }));
     }))));
 }

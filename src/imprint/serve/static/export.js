@@ -10,7 +10,7 @@ import { changeWithUndo, noun, store, total } from "./store.js";
 let drawn = "";
 
 export function showExport() {
-  const mark = JSON.stringify([store.modality, store.classes.map((one) => one.label), total() > 0, total() > 3, store.evaluation?.calibrated]);
+  const mark = JSON.stringify([store.modality, store.classes.map((one) => one.label), total() > 0, report(), why(), store.evaluation?.calibrated]);
   if (mark === drawn) return;
   drawn = mark;
   const some = store.classes.length > 0;
@@ -20,7 +20,7 @@ export function showExport() {
       offer("Model", "model.imprint", "For the command line and Python, with its calibration.", some),
       offer("ONNX", "model.onnx", graph, some),
       offer(store.typed ? "Texts" : "Examples", "pictures.zip", store.typed ? "A table of texts and labels, which imprint fit reads." : "A folder per class, which imprint fit reads.", total() > 0),
-      offer("Report", "evaluation.html", "Accuracy, confusion matrix, reliability diagram and a map, in one file.", total() > 3)),
+      offer("Report", "evaluation.html", "Accuracy, confusion matrix, reliability diagram and a map, in one file.", report(), why())),
     h("div", { class: "panel" }, h("h3", {}, "Import"),
       h("p", { class: "muted" }, `A model file replaces the classes here and keeps its calibration. ${store.typed ? "A saved pictures.zip or a table" : "A saved pictures.zip or a folder per class"} adds to them. Everything can be undone.`),
       h("div", { class: "row" },
@@ -37,7 +37,16 @@ function snippet({ title, file, code }) {
   return h("div", { class: "snippet" }, h("h4", {}, title), h("p", { class: "muted" }, file), h("pre", { tabindex: "0", "aria-label": title, role: "group" }, h("code", {}, code)), copy);
 }
 
-function offer(title, file, text, there) {
+/** Whether there are predictions of examples that a report can show; those of an imported model come without their pictures. */
+const report = () => Boolean(store.evaluation?.held_out || store.evaluation?.listed);
+
+/** Why there is no report. */
+function why() {
+  if (store.evaluation?.tags) return "Not for tags";
+  return store.evaluation?.ready ? `Hold out ${noun()}s first` : "Add examples first";
+}
+
+function offer(title, file, text, there, otherwise = "Add examples first") {
   return h("div", { class: "panel offer" }, h("h3", {}, title), h("p", { class: "muted" }, text),
-    there ? h("a", { class: "button main", href: `/api/export/${file}`, download: file }, `Save ${file}`) : h("button", { type: "button", disabled: true }, "Add examples first"));
+    there ? h("a", { class: "button main", href: `/api/export/${file}`, download: file }, `Save ${file}`) : h("button", { type: "button", disabled: true }, otherwise));
 }
