@@ -75,8 +75,8 @@ def test_what_cannot_be_read_again_does_not_replace_the_old_file(tmp_path, monke
     X, y = np.random.default_rng(0).normal(size=(20, 4)), np.arange(20) % 2
     ImprintClassifier().fit(X, y).save(tmp_path / "m")
     before = (tmp_path / "m").read_bytes()
-    good = container._header
-    monkeypatch.setattr(container, "_header", lambda *args: good(*args).replace(b'"F64"', b'"G64"'))
+    good = container.save
+    monkeypatch.setattr(container, "save", lambda *args: good(*args).replace(b'"F64"', b'"G64"'))
     with pytest.raises(FileError, match=r"^Cannot write .*: it could not be read again"):
         ImprintClassifier().fit(X, y + 1).save(tmp_path / "m")
     assert (tmp_path / "m").read_bytes() == before

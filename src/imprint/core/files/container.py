@@ -6,9 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from safetensors import SafetensorError
-from safetensors.numpy import load
+from safetensors.numpy import load, save
 
 from imprint.core import __version__
 from imprint.core.digest import digest
@@ -18,9 +17,6 @@ from imprint.core.types import Array
 
 FORMAT = "imprint-model"
 VERSION = 2
-TYPES = {f"{kind}{bits}": f"{kind[0].upper()}{bits}" for kind in ("int", "uint", "float") for bits in (8, 16, 32, 64)}
-TYPES["bool"] = "BOOL"
-"""The safetensors name of each NumPy type."""
 LARGEST_HEADER = 100_000_000  # as safetensors has it: some 300,000 classes
 LARGEST_FILE = 8 * 2**30
 
@@ -41,29 +37,17 @@ def write(
     """
     text = json.dumps({**document, "written_by": __version__}, sort_keys=True)
     head = {"format": FORMAT, "version": VERSION, "document": text, "sha256": _checksum(text, arrays)}
-    header = _header(arrays, {FORMAT: json.dumps(head)})
-    if len(header) > LARGEST_HEADER or len(header) + sum(a.nbytes for a in arrays.values()) > LARGEST_FILE:
+    raw = save(arrays, {FORMAT: json.dumps(head)})
+    if int.from_bytes(raw[:8], "little") > LARGEST_HEADER or len(raw) > LARGEST_FILE:
         raise FileError(f"Cannot write {path}: the model is larger than a file may be.")
     with atomic_write(path) as f:
-        f.write(len(header).to_bytes(8, "little") + header)
-        for array in arrays.values():
-            f.write(np.ascontiguousarray(array).data)  # safetensors would make a copy first
+        f.write(raw)
+        del raw  # its memory is needed to read the file
         f.seek(0)
         try:
             check(*parse(f.read(), path))
         except FileError as e:
             raise FileError(f"Cannot write {path}: it could not be read again ({e}) Nothing was replaced.") from None
-
-
-def _header(arrays: dict[str, Array], metadata: dict[str, str]) -> bytes:
-    """The JSON with which a safetensors file begins."""
-    entries: dict[str, Any] = {"__metadata__": metadata}
-    end = 0
-    for name, array in arrays.items():
-        start, end = end, end + array.nbytes
-        entries[name] = {"dtype": TYPES[array.dtype.name], "shape": array.shape, "data_offsets": [start, end]}
-    text = json.dumps(entries).encode()
-    return text + b" " * (-len(text) % 8)
 
 
 def read(path: str | os.PathLike[str]) -> Content:
