@@ -58,7 +58,7 @@ def models(folder: Path):
     from imprint.core.errors import ImprintError
     from imprint.core.files import container
 
-    library = module("hostile_files", HERE / "unit" / "persistence" / "test_hostile_files.py")
+    library = module("hostile_files", HERE / "unit" / "estimator" / "persistence" / "test_hostile_files.py")
     os.fsync = lambda handle: None  # speed: durability is not what is tried here
     path = folder / "model"
 

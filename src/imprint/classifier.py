@@ -21,7 +21,7 @@ from imprint.estimator.base import FittedState, MethodEstimator
 from imprint.estimator.inputs import FLOATS, Columns, learn, naming, refuse_balanced
 from imprint.head import Head, largest
 from imprint.head.card import model_card
-from imprint.persistence import head_from_parts, head_to_parts
+from imprint.estimator.persistence import head_from_parts, head_to_parts
 from imprint.tags import TagHead
 from imprint.tags.head import predicted_sets, reason_against_tags
 

@@ -9,7 +9,7 @@ from imprint.head import Decider, Head
 from imprint.imprinter.items import Embedded
 from imprint.kernels.neighbours import nearest
 from imprint.kernels.rows import squared_norms
-from imprint.persistence import PICTURES
+from imprint.estimator.persistence import PICTURES
 
 BLOCK = 1024  # proxies compared with the inputs of a class at once
 SMALL = 1 << 18  # distances up to which comparing all pairs is faster than preparing a neighbour search

@@ -13,7 +13,7 @@ from imprint.core.files.container import foreign
 from imprint.core.types import Array
 from imprint.head import Decider, Head
 from imprint.imprinter.embedder import ROWS
-from imprint.persistence import head_from_parts, head_to_parts
+from imprint.estimator.persistence import head_from_parts, head_to_parts
 from imprint.pretrained_classes import STRATEGIES, PretrainedClasses, PretrainedHead
 from imprint.tags import TagHead
 

@@ -17,7 +17,7 @@ from imprint.datasets import Split
 from imprint.datasets.files import FileInputs
 from imprint.head import Head
 from imprint.imprinter import exemplars
-from imprint.persistence import head_from_parts
+from imprint.estimator.persistence import head_from_parts
 from imprint.serve.labelled import clean_label
 from imprint.serve.model import AND, IMPORTED, ModelBasis
 from imprint.tags import TagHead

@@ -6,10 +6,11 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from imprint import Imprinter, backbones, persistence
+from imprint import Imprinter, backbones
 from imprint.calibration import CrossValidation
 from imprint.core.errors import FileError, NotFittedError, ParameterError
 from imprint.core.files import container
+from imprint.estimator.persistence import head_from_parts
 from imprint.export import export, export_file
 from imprint.imprinter import Embedded
 from imprint.pretrained_classes import STRATEGIES, PretrainedClasses
@@ -219,7 +220,7 @@ def test_a_file_that_claims_another_head_is_refused(change, sentence, tmp_path):
     fitted("qi").save(tmp_path / "m.imprint")
     document, arrays = container.read(tmp_path / "m.imprint")
     with pytest.raises(FileError, match=r"use Imprinter\.load"):
-        persistence.head_from_parts(document, arrays, "m.imprint")
+        head_from_parts(document, arrays, "m.imprint")
     change(document["kept"])
     container.write(tmp_path / "n.imprint", document, arrays)
     with pytest.raises(FileError, match=sentence):

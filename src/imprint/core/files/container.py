@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
@@ -37,7 +38,8 @@ def write(
     """
     text = json.dumps({**document, "written_by": __version__}, sort_keys=True)
     head = {"format": FORMAT, "version": VERSION, "document": text, "sha256": _checksum(text, arrays)}
-    raw = save(arrays, {FORMAT: json.dumps(head)})
+    contiguous = {name: np.asarray(array, order="C") for name, array in arrays.items()}  # as safetensors needs them
+    raw = save(contiguous, {FORMAT: json.dumps(head)})
     if int.from_bytes(raw[:8], "little") > LARGEST_HEADER or len(raw) > LARGEST_FILE:
         raise FileError(f"Cannot write {path}: the model is larger than a file may be.")
     with atomic_write(path) as f:

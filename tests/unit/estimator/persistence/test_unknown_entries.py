@@ -6,7 +6,7 @@ import pytest
 from imprint import ImprintClassifier, Imprinter
 from imprint.core.errors import FileError
 from imprint.core.files import container
-from imprint.persistence import head_to_parts
+from imprint.estimator.persistence import head_to_parts
 
 RNG = np.random.default_rng(0)
 X, Y = RNG.normal(size=(30, 4)), np.array(["ant", "bee", "cow"])[np.arange(30) % 3]
