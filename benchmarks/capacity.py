@@ -80,7 +80,7 @@ def networks(device):
     import torchvision
 
     from imprint.backbones.adapters.torchvision import without_classifier
-    from imprint.backbones.torch_backbone import TorchBackbone
+    from imprint.backbones.backbone import TorchBackbone
 
     for name in ("resnet50", "vit_b_16"):
         module = without_classifier(getattr(torchvision.models, name)(weights=None))

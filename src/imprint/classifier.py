@@ -19,9 +19,9 @@ from imprint.core.threads import compare_and_set
 from imprint.core.types import Array
 from imprint.estimator.base import FittedState, MethodEstimator
 from imprint.estimator.inputs import FLOATS, Columns, learn, naming, refuse_balanced
+from imprint.estimator.persistence import head_from_parts, head_to_parts
 from imprint.head import Head, largest
 from imprint.head.card import model_card
-from imprint.estimator.persistence import head_from_parts, head_to_parts
 from imprint.tags import TagHead
 from imprint.tags.head import predicted_sets, reason_against_tags
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from imprint import modalities
-from imprint.backbones.backbone import Backbone, thread_count
+from imprint.backbones.backbone import Backbone, precision, thread_count
 from imprint.backbones.preprocess import Preprocess
 from imprint.backbones.record import (
     RECORDS,
@@ -23,7 +23,6 @@ from imprint.backbones.record import (
     plugin,
     stated_weights,
 )
-from imprint.backbones.torch_backbone import precision
 from imprint.core.errors import ParameterError
 from imprint.core.family import unknown
 from imprint.core.types import Array

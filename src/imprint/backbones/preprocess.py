@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from imprint.core.arrays import is_torch, like, namespace
 from imprint.core.errors import ParameterError, UnreadableInput
 from imprint.core.types import Array
 
@@ -139,19 +140,20 @@ class Preprocess:
             top, bottom = 0, size[1]
         return image.resize(size, resample, box=(left, top, right, bottom))
 
-    def arrange(self, batch: Array) -> Array:
-        """Stacked pictures as the network's input: laid out, cast and normalised."""
-        planes = self.layout == "NCHW"
-        x = batch.transpose(0, 3, 1, 2) if planes else batch
+    def arrange(self, batch: Any) -> Any:
+        """Stacked pictures as the network's input: laid out, cast and normalised. A tensor stays on its device."""
+        x = namespace(batch).moveaxis(batch, 3, 1) if self.layout == "NCHW" else batch
         if self.dtype == "float32":
-            shape = (-1, 1, 1) if planes else (-1,)
-            x = x.astype(np.float32, order="C")
+            shape = (-1, 1, 1) if self.layout == "NCHW" else (-1,)
+            x = x.float() if is_torch(x) else x.astype(np.float32, order="C")
             if self.divide != 1:
-                x /= np.float32(self.divide)
+                x /= self.divide
             if self.mean is not None:
-                x -= np.array(self.mean, np.float32).reshape(shape)
+                x -= like(np.array(self.mean, np.float32).reshape(shape), x)
             if self.std is not None:
-                x /= np.array(self.std, np.float32).reshape(shape)
+                x /= like(np.array(self.std, np.float32).reshape(shape), x)
+        if is_torch(x):
+            return x if x.is_cuda else x.contiguous()  # on a GPU, channels last is faster
         return np.ascontiguousarray(x)
 
 

@@ -5,11 +5,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from imprint.core.types import Array
+from imprint.estimator.persistence import PICTURES
 from imprint.head import Decider, Head
 from imprint.imprinter.items import Embedded
 from imprint.kernels.neighbours import nearest
 from imprint.kernels.rows import squared_norms
-from imprint.estimator.persistence import PICTURES
 
 BLOCK = 1024  # proxies compared with the inputs of a class at once
 SMALL = 1 << 18  # distances up to which comparing all pairs is faster than preparing a neighbour search

@@ -11,9 +11,9 @@ from imprint.core.errors import FileError, ParameterError
 from imprint.core.family import unknown
 from imprint.core.files.container import foreign
 from imprint.core.types import Array
+from imprint.estimator.persistence import head_from_parts, head_to_parts
 from imprint.head import Decider, Head
 from imprint.imprinter.embedder import ROWS
-from imprint.estimator.persistence import head_from_parts, head_to_parts
 from imprint.pretrained_classes import STRATEGIES, PretrainedClasses, PretrainedHead
 from imprint.tags import TagHead
 

@@ -15,9 +15,9 @@ from imprint.core.files import container
 from imprint.core.label_sets import texts_of
 from imprint.datasets import Split
 from imprint.datasets.files import FileInputs
+from imprint.estimator.persistence import head_from_parts
 from imprint.head import Head
 from imprint.imprinter import exemplars
-from imprint.estimator.persistence import head_from_parts
 from imprint.serve.labelled import clean_label
 from imprint.serve.model import AND, IMPORTED, ModelBasis
 from imprint.tags import TagHead

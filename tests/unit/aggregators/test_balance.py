@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from imprint import ImprintClassifier
+from imprint.estimator.persistence import head_from_parts, head_to_parts
 from imprint.head import Head
 from imprint.method import Method
-from imprint.estimator.persistence import head_from_parts, head_to_parts
 
 PARTS = dict(norm_pre="l2", generator="kmeans(k=50)", norm_post="none", norm_inf="l2")
 SETTINGS = [(5, 1, 300), (5, 3, 300), (20, 1, 300), (20, 3, 300), (5, 3, 50), (2, 3, 50), (1, 3, 20)]

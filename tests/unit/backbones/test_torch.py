@@ -10,8 +10,8 @@ import pytest
 from PIL import Image
 
 from imprint.backbones import load, names, record
+from imprint.backbones.backbone import TorchBackbone, state_digest
 from imprint.backbones.record import location
-from imprint.backbones.torch_backbone import TorchBackbone, state_digest
 from imprint.core.errors import FileError, MissingExtraError, ParameterError
 
 torch = pytest.importorskip("torch")

@@ -9,7 +9,7 @@ from PIL import Image
 
 from imprint import Imprinter
 from imprint.backbones import load, stated_fingerprint
-from imprint.backbones.torch_backbone import TEMPLATES
+from imprint.backbones.backbone import TEMPLATES
 from imprint.core.errors import FileError, MissingExtraError, ParameterError
 
 torch = pytest.importorskip("torch")
@@ -150,10 +150,10 @@ def test_the_fingerprint_follows_the_weights(spec):
 
 def test_a_model_can_be_loaded_for_another_device(spec, monkeypatch):
     """Its width is that of a first text, which must be on the device where the model is; `meta` replaces a GPU."""
-    from imprint.backbones import torch_backbone
+    from imprint.backbones import backbone as base
     from imprint.backbones.adapters import clip, open_clip
 
-    for module in (torch_backbone, clip, open_clip):
+    for module in (base, clip, open_clip):
         monkeypatch.setattr(module, "check_device", lambda name, device: None)
     backbone = load(spec, device="meta")
     assert (backbone.device, backbone.width) == ("meta", WIDTH)

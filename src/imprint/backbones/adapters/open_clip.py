@@ -3,10 +3,9 @@
 from pathlib import Path
 from typing import Any
 
-from imprint.backbones.backbone import creating, extra
+from imprint.backbones.backbone import TorchBackbone, check_device, creating, extra, state_digest
 from imprint.backbones.preprocess import Preprocess
 from imprint.backbones.record import Record
-from imprint.backbones.torch_backbone import TorchBackbone, check_device, state_digest
 from imprint.core.errors import ParameterError
 from imprint.core.family import unknown
 

@@ -4,9 +4,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from imprint.backbones.backbone import TextBackbone, creating, extra
+from imprint.backbones.backbone import TextBackbone, check_device, creating, extra, state_digest, torch_module
 from imprint.backbones.record import Record
-from imprint.backbones.torch_backbone import check_device, state_digest, torch_module
 from imprint.core.types import Array
 
 VERSION = 1

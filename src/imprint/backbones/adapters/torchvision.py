@@ -7,10 +7,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from imprint.backbones.backbone import extra, reason
+from imprint.backbones.backbone import TorchBackbone, check_device, extra, reason, torch_module
 from imprint.backbones.preprocess import Preprocess
 from imprint.backbones.record import Record, location, verified
-from imprint.backbones.torch_backbone import TorchBackbone, check_device, torch_module
 from imprint.core.errors import FileError, ParameterError
 from imprint.core.family import unknown
 

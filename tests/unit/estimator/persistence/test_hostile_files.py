@@ -10,8 +10,8 @@ import pytest
 from imprint import ImprintClassifier, Imprinter
 from imprint.core.errors import ImprintError
 from imprint.core.files import container
-from imprint.imprinter import exemplars
 from imprint.estimator.persistence import head_to_parts
+from imprint.imprinter import exemplars
 
 FILES = 2240  # of which some twenty in a block come out as they were
 LONGEST = 5.0  # seconds that one file may take
