@@ -78,11 +78,11 @@ def embed(
             problems.append(f"The new embeddings are not cached: {e}")
 
     new = replace(job, data=data if cache is None else keyed, index=np.flatnonzero(~known).tolist())
-    pipeline.run(new, pipeline.local_batches, store, progress, total, int(known.sum()))
+    cached = int(known.sum())
+    pipeline.run(new, pipeline.local_batches, store, progress, pipeline.EmbeddingProgress(cached, total))
     index = np.delete(np.arange(total), [s.index for s in skipped])
-    return EmbeddedInputs(
-        X[index] if skipped else X, index, tuple(skipped), int(known.sum()), next(iter(problems), None)
-    )
+    rows = X[index] if skipped else X
+    return EmbeddedInputs(rows, index, tuple(skipped), cached, next(iter(problems), None))
 
 
 def content_key(content: bytes | str | Array) -> bytes:
@@ -127,7 +127,7 @@ class EmbeddingCache:
         """Embeddings (n, width), and which of them are known (n,); the others are zero."""
         X, known = np.zeros((len(keys), self.width), np.float32), np.zeros(len(keys), bool)
         rows: dict[bytes, Array] = {}
-        with suppress(FileError), self._open() as database:  # what is not read is embedded again
+        with suppress(FileError), closing(self._open()) as database:  # what is not read is embedded again
             for first in range(0, len(keys), AT_ONCE):
                 part = keys[first : first + AT_ONCE]
                 marks = ", ".join("?" * len(part))
@@ -149,9 +149,9 @@ class EmbeddingCache:
             self._insert(keys, X)
 
     def _insert(self, keys: Sequence[bytes], X: Array) -> None:
-        with self._open() as database, database.transaction():
+        with closing(self._open()) as database, database.transaction():
             for key, row in zip(keys, X.astype("<f4", copy=False)):
                 database.insert("embeddings", key, row.tobytes())
 
-    def _open(self) -> closing[Database]:
-        return closing(Database(self.path, TABLES, VERSION, durable=False))
+    def _open(self) -> Database:
+        return Database(self.path, TABLES, VERSION, durable=False)

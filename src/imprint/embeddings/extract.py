@@ -102,8 +102,8 @@ def _extract(job: EmbeddingJob, split: Split, engine: str, progress: Report | No
     if engine == "ray":
         from imprint.embeddings.ray_engine import ray_batches as batches  # here: it is slow to import
     with closing(ExtractionJournal(folder, identity)) as journal:
-        remaining = replace(job, done=journal.done)
-        pipeline.run(remaining, batches, journal.commit, progress, total, journal.done, len(journal.skipped))
+        before = EmbeddingProgress(journal.done, total, len(journal.skipped))
+        pipeline.run(replace(job, done=journal.done), batches, journal.commit, progress, before)
     if not journal.rows:
         shutil.rmtree(folder)
         first = journal.skipped[0]

@@ -135,16 +135,11 @@ def _unpack(path: Path, folder: Path) -> None:
         options: Any = {"dir": folder.parent, "prefix": f".{folder.name}.", "ignore_cleanup_errors": True}
         with tempfile.TemporaryDirectory(**options) as temporary:
             for name, array in zip(UNPACKED, pack[:4]):
-                _save(Path(temporary, name), array)
+                with open(Path(temporary, name), "wb") as f:  # `np.save` does not say why a disk is full
+                    np.lib.format.write_array_header_1_0(f, np.lib.format.header_data_from_array_1_0(array))
+                    f.write(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
             files = {name: _digest(Path(temporary, name)) for name in UNPACKED}
             write_note(Path(temporary, NOTE), {"fingerprint": pack.fingerprint, "files": files})
             shutil.rmtree(folder, ignore_errors=True)  # it is damaged
             with suppress(OSError):  # another process was first
                 os.rename(temporary, folder)
-
-
-def _save(path: Path, array: Array) -> None:
-    """Like `np.save`, but a full disk raises an OSError with its reason."""
-    with open(path, "wb") as f:
-        np.lib.format.write_array_header_1_0(f, np.lib.format.header_data_from_array_1_0(array))
-        f.write(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)

@@ -111,22 +111,18 @@ def run(
     engine: Callable[[EmbeddingJob, Advance], Batches],
     sink: Callable[[EmbeddedBatch], object],
     report: Report | None,
-    total: int,
-    done: int = 0,
-    skipped: int = 0,
+    before: EmbeddingProgress,
 ) -> None:
-    """Pass every batch of the job to the sink, in order, and report the progress.
-
-    Of the `total` inputs, `done` are finished before this run, of which `skipped` could not be read.
-    """
-    start, before, report = time.monotonic(), done, report or (lambda _: None)
+    """Pass every batch of the job to the sink, in order, and report the progress, which was `before` at the start."""
+    start, report = time.monotonic(), report or (lambda _: None)
+    done, total, skipped, *_ = before
 
     def advance(rows: int) -> None:
         finished = done + rows
-        rate = (finished - before) / max(time.monotonic() - start, 1e-9)
+        rate = (finished - before.done) / max(time.monotonic() - start, 1e-9)
         report(EmbeddingProgress(finished, total, skipped, rate, (total - finished) / rate))
 
-    report(EmbeddingProgress(done, total, skipped))
+    report(before)
     if job.done < len(job.index):
         with closing(engine(job, advance)) as batches:
             for batch in batches:

@@ -7,7 +7,6 @@ import hashlib
 import io
 import json
 import os
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -24,6 +23,7 @@ from imprint.core.types import Array
 from imprint.embeddings.pipeline import Skipped
 
 FORMAT = 1
+KEY_LENGTH = 32  # hexadecimal digits
 LAYOUT = f"embeddings {FORMAT}"  # part of every key: a store of another layout has another key
 HEADER = 128  # bytes before the first row: the header of a .npy file, written last
 ROWS, MANIFEST, LABELS, NAMES = "rows.npy", "manifest.json", "labels.npy", "names.json"
@@ -88,7 +88,7 @@ def embeddings_key(backbone: str, data: str) -> str:
     >>> embeddings_key("b5", "d2")
     'a83ee7da1198feea56eed6e53cdd3573'
     """
-    return digest([LAYOUT, backbone, data])[:32]
+    return digest([LAYOUT, backbone, data])[:KEY_LENGTH]
 
 
 def store_folder(folder: str | Path | None = None) -> Path:
@@ -115,8 +115,7 @@ def open_embeddings(which: str | Path, *, folder: str | Path | None = None, veri
 
 def list_embeddings(*, folder: str | Path | None = None) -> list[Stored]:
     """All stores, by backbone and key; rows are not read."""
-    root = store_folder(folder)
-    folders = [p for p in root.iterdir() if re.fullmatch("[0-9a-f]{32}", p.name)] if root.is_dir() else []
+    folders = store_folder(folder).glob("[0-9a-f]" * KEY_LENGTH)
     return sorted(map(_describe, folders), key=lambda s: (s.backbone, s.key))
 
 
