@@ -10,7 +10,6 @@ import io
 import os
 import ssl
 import time
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -141,25 +140,20 @@ def _open_address(url: str, headers: dict[str, str], deadline: float) -> Any:
         raise _RefusedError(f"leads to an address that is not valid ({e})") from None
 
 
-class _HttpHandler(request.HTTPSHandler):
+class _HttpHandler(request.HTTPHandler, request.HTTPSHandler):
     """Opens HTTP and HTTPS addresses by connections whose responses respect the deadline."""
-
-    http_request = request.AbstractHTTPHandler.do_request_
 
     def __init__(self, deadline: float) -> None:
         super().__init__()
         self._response = partial(_Response, deadline=deadline)
 
-    def http_open(self, req: request.Request) -> Any:
-        return self.do_open(partial(self._connect, http.client.HTTPConnection), req)
+    def do_open(self, http_class: Any, req: request.Request, **options: Any) -> Any:
+        def connect(host: str, **arguments: Any) -> Any:
+            connection = http_class(host, **arguments)
+            connection.response_class = self._response
+            return connection
 
-    def https_open(self, req: request.Request) -> Any:
-        return self.do_open(partial(self._connect, http.client.HTTPSConnection), req)
-
-    def _connect(self, kind: Callable[..., Any], host: str, **options: Any) -> Any:
-        connection = kind(host, **options)
-        connection.response_class = self._response
-        return connection
+        return super().do_open(connect, req, **options)
 
 
 class _Response(http.client.HTTPResponse):

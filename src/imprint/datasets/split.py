@@ -1,6 +1,6 @@
 """A split is a frozen value: inputs, labels, names, and a digest of them."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -132,13 +132,6 @@ class Split:
                 shown = printable(" ".join(text.split()), LONGEST_CAPTION)
                 captions[i] = shown if text == name else f"{name}: {shown}"
         return captions
-
-    def blocks(self, rows: int = 65536) -> Iterator[tuple[Any, Array]]:
-        """Inputs and labels in blocks of `rows`: slices of the matrix for embeddings, else lists."""
-        for first in range(0, len(self), rows):
-            end, inputs = min(first + rows, len(self)), self.inputs
-            block = inputs[first:end] if isinstance(inputs, np.ndarray) else [inputs[i] for i in range(first, end)]
-            yield block, self.labels[first:end]
 
     @cached_property
     def fingerprint(self) -> str:

@@ -7,7 +7,6 @@ line; in other tables the first row is 1.
 import json
 from array import array
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import replace
 from itertools import compress
 from pathlib import Path
@@ -18,7 +17,7 @@ import numpy as np
 from imprint.core.errors import FileError, reporting_damage
 from imprint.core.label_sets import SEPARATOR
 from imprint.datasets.split import NO_LABELS, SPLITS, RowNames, Split, classes_of, first_names
-from imprint.datasets.tables.formats import ROW_READERS, NumberedRow, TableBatch, batches_of, not_utf8
+from imprint.datasets.tables.formats import NumberedRow, TableBatch, batches_of, not_utf8
 from imprint.datasets.tables.layout import TableLayout, choose_layout, to_matrix
 from imprint.datasets.tables.values import LabelColumn, cell_error, is_missing, quote
 from imprint.datasets.tags import holds_lists, list_cell, with_tags
@@ -136,8 +135,13 @@ def _texts(path: Path, batch: TableBatch, column: str) -> list[str]:
 
 def read_batches(path: Path, columns: Sequence[str] | None = None) -> Iterator[TableBatch]:
     """The batches of a table; only the given `columns` are decoded."""
-    with _explained(path):
-        yield from batches_of(path, table_suffix(path) or path.suffix.lower(), columns)
+    with reporting_damage(path, "table"):
+        try:
+            yield from batches_of(path, table_suffix(path) or path.suffix.lower(), columns)
+        except ValueError as e:  # of Python or of Arrow
+            if isinstance(e, UnicodeDecodeError) or "UTF8" in str(e):
+                raise not_utf8(path) from None
+            raise
 
 
 def read_rows(path: Path) -> Iterator[NumberedRow]:
@@ -150,20 +154,7 @@ def read_rows(path: Path) -> Iterator[NumberedRow]:
 
 def first_row(path: Path) -> NumberedRow:
     """The first row, with exactly the columns that it has."""
-    with _explained(path):
-        row = next(ROW_READERS.get(table_suffix(path) or path.suffix.lower(), read_rows)(path), None)
+    row = next(read_rows(path), None)
     if row is None:
         raise FileError(f"{path} has no rows.")
     return row
-
-
-@contextmanager
-def _explained(path: Path) -> Iterator[None]:
-    """Report the errors of readers in one sentence."""
-    with reporting_damage(path, "table"):
-        try:
-            yield
-        except ValueError as e:  # of Python or of Arrow
-            if isinstance(e, UnicodeDecodeError) or "UTF8" in str(e):
-                raise not_utf8(path) from None
-            raise

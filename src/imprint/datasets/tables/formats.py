@@ -62,10 +62,11 @@ class TableBatch(NamedTuple):
 def batches_of(path: Path, suffix: str, columns: Sequence[str] | None) -> Iterator[TableBatch]:
     """The batches of a table of the format with this suffix; only the given `columns` are decoded."""
     if suffix in ROW_READERS:
-        rows = ROW_READERS[suffix](path)
-        while some := list(islice(rows, BATCH_ROWS)):
+        rows, size = ROW_READERS[suffix](path), 1  # `first_row` needs exactly the columns that the first row has
+        while some := list(islice(rows, size)):
             names = dict.fromkeys(name for _, values in some for name in values)
             yield TableBatch([n for n, _ in some], {c: [v.get(c) for _, v in some] for c in names})
+            size = BATCH_ROWS
     elif suffix.startswith((".csv", ".tsv")):
         yield from _delimited_batches(path, columns)
     else:
