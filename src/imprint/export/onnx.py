@@ -13,7 +13,7 @@ from imprint.backbones.record import weights
 from imprint.calibration import Calibration
 from imprint.calibration.calibration import SMALLEST
 from imprint.core.errors import ParameterError
-from imprint.export.portable import MARK, Portable
+from imprint.export import MARK, Portable
 from imprint.head import Decider
 from imprint.tags.calibration import LARGEST_LOGIT, TagCalibration
 
