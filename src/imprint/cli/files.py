@@ -5,6 +5,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from imprint.core.errors import FileError, ParameterError
@@ -20,7 +21,7 @@ def quoted(*command: object) -> str:
 def check_csv(command: str, arguments: Sequence[str]) -> None:
     """Refuse `--csv FILE`: the option takes no file."""
     for word in arguments:
-        if word.lower().endswith(".csv") and not Path(word).exists():
+        if word.lower().endswith(".csv") and not Path(word).expanduser().exists():
             raise ParameterError(f"--csv takes no file name: imprint {command} ... --csv > {word}.")
 
 
@@ -32,10 +33,10 @@ def check_model(path: Path | None) -> Path | None:
     return path
 
 
-def check_writable(path: Path, replaceable: Callable[[Path], bool] | None = None, otherwise: str = "") -> None:
+def check_writable(path: Path, replaceable: Callable[[Path], object] | None = None, otherwise: str = "") -> None:
     """Refuse a path at which no file can be written, and an existing file that is not `replaceable`.
 
-    `otherwise` says why such a file stays.
+    `replaceable` returns a false value or raises `FileError` for such a file, and `otherwise` says why it stays.
     """
     if not path.parent.is_dir():
         raise FileError(f"Cannot write {path}: there is no folder {path.parent}.")
@@ -43,8 +44,12 @@ def check_writable(path: Path, replaceable: Callable[[Path], bool] | None = None
         raise FileError(f"Cannot write {path}: it is a folder; name a file in it.")
     if path.exists() and not path.is_file():
         raise FileError(f"Cannot write {path}: it is not an ordinary file.")
-    if replaceable is not None and path.exists() and path.stat().st_size and not replaceable(path):
-        raise FileError(f"Cannot write {path}: it exists and {otherwise}; choose another name.")
+    if replaceable is None or not path.exists() or not path.stat().st_size:
+        return
+    with suppress(FileError):
+        if replaceable(path):
+            return
+    raise FileError(f"Cannot write {path}: it exists and {otherwise}; choose another name.")
 
 
 def check_page(path: Path | None) -> Path | None:

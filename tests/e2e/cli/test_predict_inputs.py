@@ -71,6 +71,12 @@ def test_csv_appends_columns_to_the_table(imprint, texts, mails):
     ]
 
 
+def test_csv_reads_a_table_below_the_home_folder(imprint, texts, mails, monkeypatch):
+    monkeypatch.setenv("HOME", str(mails.parent))
+    done = imprint("predict", texts, f"~/{mails.name}", "--csv")  # some shells pass the tilde on
+    assert (done.code, done.out) == (0, imprint("predict", texts, mails, "--csv").out)
+
+
 def test_rows_of_a_table_show_their_text(imprint, texts, mails):
     done = imprint("predict", texts, mails, "--why")
     assert "mails.csv, row 2: I paid 3.50 euros" in done.out

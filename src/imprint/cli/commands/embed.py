@@ -65,11 +65,8 @@ def command(
 
 def _is_pack(path: Path) -> bool:
     """Whether a file holds the arrays that this command writes, and no others."""
-    try:
-        with open_pack(path) as pack:
-            return {"train", "train_names"} <= set(pack.files) <= ARRAYS
-    except FileError:
-        return False
+    with open_pack(path) as pack:
+        return {"train", "train_names"} <= set(pack.files) <= ARRAYS
 
 
 def embed_split(

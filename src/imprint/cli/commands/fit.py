@@ -15,7 +15,7 @@ from typer import Argument, Option
 from imprint import aggregators, generators, recipes
 from imprint.cli import files, learn, options, terminal
 from imprint.cli.commands.suggest import label_next
-from imprint.core.errors import FileError, ParameterError
+from imprint.core.errors import ParameterError
 from imprint.core.files import container
 from imprint.datasets.folder import UNLABELLED
 from imprint.evaluation.labelled_rows import all_splits, gather
@@ -64,7 +64,7 @@ def command(
     network: options.CachedNetwork,
     json: bool = options.JSON,
 ) -> int:
-    files.check_writable(output, _is_model, "is not an imprint model")
+    files.check_writable(output, container.read, "is not an imprint model")
     chosen: dict[str, Any] = {name: text for name, text in vars(parts).items() if text is not None}
     method = {**recipes.describe(recipe or DEFAULT).parts(), **chosen}
     for part, family, parameter, option, value in (
@@ -100,10 +100,3 @@ def command(
     if pool is not None or unlabelled.is_dir():
         skipped += label_next(model, unlabelled)
     return terminal.skipped(skipped)
-
-
-def _is_model(path: Path) -> bool:
-    try:
-        return bool(container.read(path))
-    except FileError:
-        return False

@@ -83,7 +83,7 @@ def command(
     if json:
         terminal.emit(answers)
     elif csv and not text and table_suffix(arguments[0]):
-        _write_csv(answers, [values for _, values in read_rows(Path(arguments[0]))], readable)
+        _write_csv(answers, [row for _, row in read_rows(Path(arguments[0]).expanduser())], readable)
     elif csv:
         _write_csv(answers, [{"path": answer["path"]} for answer in answers], range(len(answers)))
     else:
