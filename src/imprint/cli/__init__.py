@@ -6,8 +6,7 @@ from collections.abc import Sequence
 
 __all__ = ["main"]
 
-STOPPED = 130
-"""The exit code after Ctrl-C."""
+STOPPED = 130  # the exit code after Ctrl-C
 GC_THRESHOLD = 20_000
 """Allocations between two garbage collections, instead of 700: imported objects stay, and collections are slow."""
 

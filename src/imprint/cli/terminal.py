@@ -39,9 +39,9 @@ def write(text: str) -> None:
     sys.stdout.write(printable(text, keep="\n\t") if sys.stdout.isatty() else text)
 
 
-def emit(value: Any) -> None:
-    """A value as JSON."""
-    write(json.dumps(value, indent=2) + "\n")
+def emit(value: Any, indent: int | None = 2) -> None:
+    """A value as JSON; on one line if `indent` is None."""
+    write(json.dumps(value, indent=indent) + "\n")
 
 
 def write_csv(rows: Iterable[Sequence[object]]) -> None:

@@ -28,8 +28,7 @@ from imprint.datasets.tables import load_table
 
 DownloadProgress: TypeAlias = Callable[[str, int, int | None], None]
 """Called as `progress(file, bytes_so_far, bytes_in_total)`; the last is None if the server does not state it."""
-Files: TypeAlias = Mapping[str, Path]
-"""The published files of a data set, by file name."""
+Files: TypeAlias = Mapping[str, Path]  # the published files of a data set, by file name
 COMBIDIGITS = ("mnist", "mnistm", "svhn", "usps")
 EVERY = 5  # within each class of `digits`, every fifth row is `test`
 

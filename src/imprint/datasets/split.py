@@ -19,8 +19,7 @@ Label: TypeAlias = int | str
 SPLITS = ("train", "test")
 LONGEST_CAPTION = 100  # characters of a text
 LONGEST_LABEL = 1000  # characters; an array of texts takes the length of the longest for each row
-NO_LABELS: Array = np.empty(0, dtype=np.int64)
-"""The labels of inputs that have none."""
+NO_LABELS: Array = np.empty(0, dtype=np.int64)  # of inputs without labels
 
 
 class Inputs(Protocol):

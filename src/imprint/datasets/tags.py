@@ -11,8 +11,7 @@ from imprint.datasets.files import UNREADABLE, FileInputs
 from imprint.datasets.split import Split
 from imprint.datasets.tables.values import INTEGER, is_missing, quote
 
-CLEAR = {"": False, "0": False, "1": True, "false": False, "true": True}
-"""Cells of a column that is a label: whether a row has it."""
+FLAGS = {"": False, "0": False, "1": True, "false": False, "true": True}  # cells of a column that is a label
 
 
 def list_cell(names: Sequence[str], values: Sequence[Any]) -> str:
@@ -22,14 +21,9 @@ def list_cell(names: Sequence[str], values: Sequence[Any]) -> str:
     ('["joy"]', '["joy"]')
     """
     texts = ["" if is_missing(value) else str(value).strip() for value in values]
-    flags = [CLEAR.get(text.lower().removesuffix(".0")) for text in texts]
+    flags = [FLAGS.get(text.lower().removesuffix(".0")) for text in texts]
     present = [name if flag else text for name, text, flag in zip(names, texts, flags) if flag is not False]
     return json.dumps(present)
-
-
-def holds_lists(split: Split) -> bool:
-    """Whether every label is a JSON list, such as `["joy", "love"]`."""
-    return bool(len(split.labels)) and all(str(label).startswith("[") for label in split.classes)
 
 
 def with_tags(split: Split, separator: str) -> Split:

@@ -101,8 +101,7 @@ class EmbeddedBatch:
         return len(self.index) + len(self.skipped)
 
 
-Advance = Callable[[int], object]
-"""Called with the number of rows of the current batch that are embedded."""
+Advance = Callable[[int], object]  # called with the number of rows of the current batch that are embedded
 Batches = Generator[EmbeddedBatch, None, None]
 
 

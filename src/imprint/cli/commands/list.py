@@ -25,8 +25,7 @@ class Inventory(NamedTuple):
     objects: list[dict[str, Any]]
     columns: Sequence[str]
     footnote: str | None = None
-    optional: Sequence[str] = ()
-    """Columns that a narrow terminal leaves out, the last first."""
+    optional: Sequence[str] = ()  # columns that a narrow terminal leaves out, the last first
 
     def print(self) -> None:
         """Print the table and the footnote; columns of numbers are right-aligned."""

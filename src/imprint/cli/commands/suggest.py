@@ -23,8 +23,7 @@ from imprint.embeddings import Skipped
 from imprint.evaluation.page import suggestion_page
 from imprint.imprinter import Embedded, Imprinter
 
-UPDATE_EVERY = 10
-"""The number of questions after which the model learns the answers and suggests again."""
+UPDATE_EVERY = 10  # questions, after which the model learns the answers and suggests again
 
 
 def command(

@@ -4,7 +4,6 @@ Each file is classified when it has stopped growing: one line on standard output
 since when the inputs look unlike the training data, how strong the evidence is, and which inputs provide it.
 """
 
-import json as json_format
 import sys
 import time
 from contextlib import suppress
@@ -85,8 +84,7 @@ class _Watcher:
     def _report(self, answer: dict[str, Any]) -> None:
         name, known = answer["path"], answer["known"]
         if self.json:
-            facts = {key: answer[key] for key in ("path", "label", "probability", "known")}
-            terminal.write(json_format.dumps(facts) + "\n")
+            terminal.emit({key: answer[key] for key in ("path", "label", "probability", "known")}, indent=None)
         else:
             terminal.write(f"{name}\t{answer['label']}\t{terminal.percent(answer['probability'])}\t{known:.3f}\n")
         sys.stdout.flush()

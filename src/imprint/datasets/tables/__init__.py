@@ -20,7 +20,7 @@ from imprint.datasets.split import NO_LABELS, SPLITS, RowNames, Split, classes_o
 from imprint.datasets.tables.formats import NumberedRow, TableBatch, batches_of, not_utf8
 from imprint.datasets.tables.layout import TableLayout, choose_layout, to_matrix
 from imprint.datasets.tables.values import LabelColumn, cell_error, is_missing, quote
-from imprint.datasets.tags import holds_lists, list_cell, with_tags
+from imprint.datasets.tags import list_cell, with_tags
 
 SUFFIXES = (".csv", ".tsv", ".jsonl", ".parquet", ".csv.gz", ".tsv.gz", ".jsonl.gz", ".feather", ".json", ".xlsx")
 NAMED = 10  # rows in one message
@@ -114,7 +114,8 @@ def load_table(
         parts=tuple(part for part in SPLITS if part in parts),
         omissions=(f"Left out rows of {path.name} without a label {left_out}.",) if unlabelled else (),
     )
-    return with_tags(table, separator or SEPARATOR) if separator or layout.tags or holds_lists(table) else table
+    has_lists = len(y) > 0 and all(str(label).startswith("[") for label in table.classes)  # such as ["joy", "love"]
+    return with_tags(table, separator or SEPARATOR) if separator or layout.tags or has_lists else table
 
 
 def _label_cells(batch: TableBatch, layout: TableLayout) -> list[Any]:
