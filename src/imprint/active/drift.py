@@ -73,7 +73,7 @@ class DriftMonitor:
     @classmethod
     def of_calibration(cls, calibration: Calibration) -> "DriftMonitor":
         """A monitor of p-values from a calibration; rows that represent several count by their effective number."""
-        weights = np.diff(calibration.conformal.below)
+        weights = np.diff(calibration.below)
         return cls(int(weights.sum() ** 2 / (weights**2).sum()) if len(weights) else 0)
 
     def observe(self, p_value: float, name: str, when: str = "") -> str | None:

@@ -5,13 +5,12 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from imprint.calibration.conformal import ConformalScore, conformal_score
+from imprint.calibration.estimates import Estimates, conformal, wilson
 from imprint.core.arrays import is_torch
 from imprint.core.errors import require
 from imprint.core.types import Array
 from imprint.kernels.softmax import softmax
 
-NORMAL_QUANTILE = 1.959964  # two-sided, 95 %
 DEPENDENCE = 2.25  # ratio of variances, five folds to independent rows: 1 + 5 n_test / n_train (Nadeau and Bengio 2003)
 LEARNING_POWER = 0.4  # the power by which the error falls with the rows of a class,
 FLATTENS_AT = 2  # and the number of rows above which it falls more slowly
@@ -57,31 +56,10 @@ class OutOfFold(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Estimates:
-    """What is estimated from held-out rows: the accuracy of a model, and the conformal p-values of queries."""
-
-    prefix: ClassVar[str]  # of the names of its arrays in a file
-    numbers: ClassVar[tuple[str, ...]] = ()  # fields of subclasses that a file stores
-    arrays: ClassVar[tuple[str, ...]] = ()
-    expected_accuracy: float  # NaN if no row was assessed
-    expected_interval: tuple[float, float]  # 95 %
-    conformal: ConformalScore
-
-    def __post_init__(self) -> None:
-        low, high = self.expected_interval
-        require(0 <= low <= high <= 1 and (np.isnan(self.expected_accuracy) or 0 <= self.expected_accuracy <= 1))
-
-    def p_values(self, S: Array, doubt: Array | None) -> Array:
-        """The conformal p-value that each query belongs to one of the classes, in (0, 1].  # (n,)"""
-        return self.conformal.p_values(S, doubt)
-
-
-@dataclass(frozen=True, eq=False)
 class Calibration(Estimates):
     """The calibration of a model by out-of-fold predictions: P^(1 / temperature), mixed with a uniform floor."""
 
     prefix: ClassVar[str] = "calibration/"
-    numbers: ClassVar[tuple[str, ...]] = ("temperature", "floor")
     temperature: float
     floor: float
 
@@ -102,16 +80,16 @@ def calibrate(answers: OutOfFold) -> Calibration:
     seldom near copies of training rows.
     """
     assessed, weight = answers.assessed, answers.weight
-    fit = fit_temperature(answers.shares[assessed], answers.true[assessed], weight[assessed], answers.deviation)
+    temperature, floor = _fit_temperature(answers)
     new = assessed & ~answers.near_copy
     rows = new if new.sum() >= ENOUGH_NEW_ROWS else assessed
     doubt = None if answers.doubt is None else answers.doubt[rows]
     sizes = np.bincount(answers.true, weight)[answers.true]
-    conformal = conformal_score(answers.scores[rows], doubt, weight[rows], sizes[rows])
-    return Calibration(*_expected_accuracy(answers), conformal, *fit)
+    p_values = conformal(answers.scores[rows], doubt, weight[rows], sizes[rows])
+    return Calibration(*_expected_accuracy(answers), **p_values, temperature=temperature, floor=floor)
 
 
-def _expected_accuracy(answers: OutOfFold) -> tuple[float, tuple[float, float]]:
+def _expected_accuracy(answers: OutOfFold) -> tuple[float | None, float, float]:
     """The accuracy to expect and its 95 % interval after Wilson, with fewer effective rows than there are because the
     fold models share most of their training rows.
 
@@ -121,13 +99,13 @@ def _expected_accuracy(answers: OutOfFold) -> tuple[float, tuple[float, float]]:
     """
     weight, assessed = answers.weight, answers.assessed
     if len(answers.classes) < 2 or not assessed.any():
-        return float("nan"), (0.0, 1.0)
+        return None, 0.0, 1.0
     size = float(weight.sum() ** 2 / (weight**2).sum()) / DEPENDENCE
     wrong = weight * (assessed & ~answers.correct)
     extrapolated = float((wrong * _learning_curve(np.bincount(answers.true, weight))[answers.true]).sum())
     right = float(weight[assessed & answers.correct].sum() / weight.sum())
-    interval = wilson(right, size)[0], wilson(1 - extrapolated / float(weight.sum()), size)[1]
-    return 1 - extrapolated / float(weight[assessed].sum()), interval
+    low, high = wilson(right, size)[0], wilson(1 - extrapolated / float(weight.sum()), size)[1]
+    return 1 - extrapolated / float(weight[assessed].sum()), low, high
 
 
 def _learning_curve(rows: Array) -> Array:
@@ -140,24 +118,18 @@ def _learning_curve(rows: Array) -> Array:
     return np.asarray(remaining ** (LEARNING_POWER * np.minimum(1, FLATTENS_AT / n)))
 
 
-def wilson(share: float, size: float) -> tuple[float, float]:
-    """The 95 % interval of a share that was measured on `size` rows (Wilson 1927)."""
-    z = NORMAL_QUANTILE
-    middle = share + z**2 / (2 * size)
-    half = z * (share * (1 - share) / size + z**2 / (4 * size**2)) ** 0.5
-    return max(0.0, (middle - half) / (1 + z**2 / size)), min(1.0, (middle + half) / (1 + z**2 / size))
+def _fit_temperature(answers: OutOfFold) -> tuple[float, float]:
+    """The temperature and floor with the largest posterior probability.
 
-
-def fit_temperature(P: Array, true: Array, weight: Array, deviation: float = 1.0) -> tuple[float, float]:
-    """The temperature and floor with the largest posterior probability.  # (n, C), (n,), (n,)
-
-    The logarithm of the temperature has a normal prior with mean 0 and this standard deviation, and the floor a beta
-    prior: few rows hardly change the aggregator's probabilities, many determine them.
+    The logarithm of the temperature has a normal prior with mean 0, and the floor a beta prior: few rows hardly change
+    the aggregator's probabilities, many determine them.
     """
     from scipy.optimize import minimize_scalar
 
-    if not len(true):
+    rows = answers.assessed
+    if not rows.any():
         return 1.0, FLOOR_WITHOUT_ROWS
+    P, true, weight = answers.shares[rows], answers.true[rows], answers.weight[rows]
     logs, uniform = np.log(np.maximum(P, SMALLEST)), 1 / P.shape[1]
     weight = weight * (len(weight) / max(weight.sum(), 1))
 
@@ -166,7 +138,7 @@ def fit_temperature(P: Array, true: Array, weight: Array, deviation: float = 1.0
         floor = _best_floor(likelihoods, uniform, weight)
         log_likelihood = float(weight @ np.log((1 - floor) * likelihoods + floor * uniform))
         log_prior = UNEXPLAINED_ROWS * np.log(floor) + EXPLAINED_ROWS * np.log1p(-floor)
-        return (log_temperature / deviation) ** 2 / 2 - log_likelihood - log_prior, floor
+        return (log_temperature / answers.deviation) ** 2 / 2 - log_likelihood - log_prior, floor
 
     best = minimize_scalar(lambda t: loss(t)[0], bounds=LOG_TEMPERATURES, method="bounded").x
     return float(np.exp(best)), loss(best)[1]

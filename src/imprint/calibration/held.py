@@ -10,8 +10,9 @@ import numpy as np
 from imprint.core.arrays import factorize
 from imprint.core.digest import class_entropy
 from imprint.core.errors import require
-from imprint.core.layout import COUNTED, SMALLEST_MASS, Entry, Layout
+from imprint.core.layout import COUNTED, SMALLEST_MASS, Entry, Layout, to_arrays, to_stacks, to_states
 from imprint.core.types import Array, State
+from imprint.kernels.rows import lengths
 
 FOLDS = 5
 HELD = 100  # the maximum number of distinct rows that are held of a class
@@ -26,9 +27,7 @@ LAYOUT: Layout = {
     "total": Entry("1", least=SMALLEST_MASS, most=COUNTED),
 }
 """The arrays of a class in a file; the folds are computed from `index`."""
-EARLIER_ROWS = (
-    4_000_000  # the maximum number of rows, of a class and in all, in a file that does not hold their digests
-)
+EARLIER_ROWS = 4_000_000  # the maximum number of rows, of a class and in all, in a file without their digests
 EARLIER_LAYOUT: Layout = {
     "rows": Entry("m d"),
     "fold": Entry("m", least=0, most=FOLDS - 1, whole=True),
@@ -36,7 +35,11 @@ EARLIER_LAYOUT: Layout = {
     "seen": Entry("1", least=1, most=EARLIER_ROWS, whole=True),
 }
 """The same in files of earlier versions, which did not count copies of a row."""
-
+SHARED, STATE_ROWS = "shared", "state/rows"
+SHARED_LAYOUT: Layout = {
+    "index": Entry("m", least=0, whole=True, optional=True),
+    "length": Entry("m", least=SMALLEST_MASS, optional=True),
+}
 NO_DIGESTS = np.empty(0, dtype=np.uint64)
 
 
@@ -166,3 +169,43 @@ def _select(rows: Array, index: Array, weight: Array, digests: Array, total: flo
 def _stream(seed: int, label: Any, purpose: str) -> np.random.Generator:
     """Random numbers of a class for one purpose."""
     return np.random.default_rng((*class_entropy(seed, label), *purpose.encode()))
+
+
+def share_rows(arrays: dict[str, Array]) -> dict[str, Array]:
+    """The arrays of a model without proxies that are held rows, or held rows at unit length: rows are stored once.
+
+    For such a class, `SHARED` holds the indices of the rows and the numbers by which they are divided.
+    """
+    if STATE_ROWS + "/values" not in arrays:
+        return arrays
+    proxies, held = (to_stacks(arrays, kind)["rows"].by_class() for kind in ("state", "held"))
+    shared = {c: _references(rows, held[c]) for c, rows in proxies.items()}
+    unshared = [{} if shared[c] else {"rows": rows} for c, rows in proxies.items()]
+    rest = {name: array for name, array in arrays.items() if not name.startswith(STATE_ROWS)}
+    return {**rest, **to_arrays("state", unshared), **to_arrays(SHARED, list(shared.values()))}
+
+
+def unshare_rows(arrays: dict[str, Array]) -> dict[str, Array]:
+    """The inverse of `share_rows`; raises KeyError, ValueError or IndexError if the file is inconsistent."""
+    if f"{SHARED}/index/values" not in arrays:
+        return arrays
+    held, stored = to_stacks(arrays, "held")["rows"].by_class(), to_stacks(arrays, "state")
+    proxies = stored["rows"].by_class() if "rows" in stored else {}
+    for c, state in enumerate(to_states(arrays, SHARED, SHARED_LAYOUT, len(held), 0)):
+        if state:
+            index, length = state["index"], state["length"]
+            require(c not in proxies and len(set(index.tolist())) == len(index) and length.dtype == held[c].dtype)
+            proxies[c] = held[c][index] / length[:, None]
+    rest = {name: array for name, array in arrays.items() if not name.startswith((STATE_ROWS, f"{SHARED}/"))}
+    return {**rest, **to_arrays("state", [{"rows": proxies[c]} for c in sorted(proxies)])}
+
+
+def _references(proxies: Array, held: Array) -> dict[str, Array]:
+    """The indices of the held rows that equal the proxies bit for bit, and the divisors; empty if one equals none."""
+    if len(proxies) <= len(held) and proxies.dtype == held.dtype:
+        for length in (np.ones(len(held), dtype=held.dtype), lengths(held)):
+            row_of = {} if length is None else {row.tobytes(): i for i, row in enumerate(held / length[:, None])}
+            index = [row_of.get(row.tobytes(), -1) for row in proxies]
+            if length is not None and min(index) >= 0 and len({*index}) == len(index):
+                return {"index": np.array(index, dtype=np.int64), "length": length[index]}
+    return {}

@@ -14,13 +14,13 @@ from typing import Any
 import numpy as np
 
 from imprint.calibration import Calibration, CrossValidation
-from imprint.calibration.held import EARLIER_LAYOUT, EARLIER_ROWS, FOLDS, LAYOUT, from_state
-from imprint.calibration.stored import (
-    EARLIER_ARRAY,
+from imprint.calibration.held import (
+    EARLIER_LAYOUT,
+    EARLIER_ROWS,
+    FOLDS,
+    LAYOUT,
     SHARED,
-    array_names,
-    calibration_from_parts,
-    calibration_to_parts,
+    from_state,
     share_rows,
     unshare_rows,
 )
@@ -43,6 +43,7 @@ HEAD_KEYS = ("parts", "seed", "dtype", "width", "labels", "calibration", "tags")
 OTHER_KEYS = ("kind", "written_by", "features", "backbone", "pictures", "kept", "card", "names", "flat", "class_weight")
 """The keys of a document: those of a head, and those of models that contain a head."""
 PICTURES = "pictures."  # the prefix of the names of arrays that belong to exemplar pictures
+EARLIER_ARRAY = "calibration/usual"  # in files whose calibration is computed again
 ENDS = ("values", "shapes")
 
 
@@ -50,7 +51,7 @@ def head_to_parts(head: Head | TagHead) -> tuple[dict[str, Any], dict[str, Array
     """A head as a JSON document and named arrays; refused if it could not be read again."""
     if isinstance(head, TagHead):
         document, arrays = head_to_parts(head.imprinted)
-        numbers, calibration = calibration_to_parts(head.calibration)
+        numbers, calibration = head.calibration.to_parts()
         return {**document, "tags": {"labels": list(head.labels), **numbers}}, {**arrays, **calibration}
     document = {
         "parts": head.method.stored_texts(),
@@ -63,7 +64,7 @@ def head_to_parts(head: Head | TagHead) -> tuple[dict[str, Any], dict[str, Array
     if not head.method.per_class:
         arrays |= {"weights": head.proxies.weights, "sizes": np.bincount(head.proxies.labels)}
     if isinstance(head.folds, CrossValidation):
-        document["calibration"], calibration = calibration_to_parts(head.folds.calibration)
+        document["calibration"], calibration = head.folds.calibration.to_parts()
         arrays = share_rows({**arrays, **calibration, **_folds_to_arrays(head, head.folds)})
     return document, arrays
 
@@ -110,9 +111,9 @@ def _unread_names(method: Method, document: dict[str, Any], arrays: dict[str, Ar
     stacks, single = "state|sums", set() if method.per_class else {"weights", "sizes"}
     if "calibration" in document:
         stacks = rf"(fold[0-{FOLDS - 1}]/)?(state|sums)|held|{SHARED}"
-        single |= {*array_names(Calibration), EARLIER_ARRAY, *(f"fold{f}/classes" for f in range(FOLDS))}
+        single |= {*Calibration.array_names(), EARLIER_ARRAY, *(f"fold{f}/classes" for f in range(FOLDS))}
     if "tags" in document:
-        single |= array_names(TagCalibration)
+        single |= {*TagCalibration.array_names()}
 
     def is_known(name: str) -> bool:
         array, _, end = name.rpartition("/")
@@ -141,7 +142,7 @@ def _head(method: Method, document: dict[str, Any], arrays: dict[str, Array]) ->
     if "calibration" in document:
         folds = _folds(empty, head.labels, arrays)
         if EARLIER_ARRAY not in arrays:
-            folds.derived.put("calibration", calibration_from_parts(Calibration, document["calibration"], arrays))
+            folds.derived.put("calibration", Calibration.from_parts(document["calibration"], arrays))
         head = head.with_folds(folds)
     return head
 
@@ -151,7 +152,7 @@ def _tag_head(sets: Head, numbers: dict[str, Any], arrays: dict[str, Array]) -> 
     _check_labels(labels, np.dtype(str if isinstance(labels[0], str) else np.int64))
     require(labels == sorted(labels) and "" not in labels and sets.folds is None)
     indicator(sets.classes.tolist(), labels)  # refuses sets of other labels
-    head, calibration = TagHead(sets, tuple(labels)), calibration_from_parts(TagCalibration, numbers, arrays)
+    head, calibration = TagHead(sets, tuple(labels)), TagCalibration.from_parts(numbers, arrays)
     require(len(calibration.thresholds) == len(labels))
     head.derived.put("calibration", calibration)
     return head

@@ -164,7 +164,7 @@ def _head(g: Graph, x: str, head: Decider, rows: int | str) -> list[Any]:
     if isinstance(calibration, TagCalibration | Calibration):
         doubt = aggregator.graph_doubt(g, query, head.proxies, head.prepared)
         if doubt is not None or type(aggregator).doubt is Aggregator.doubt:
-            p_values = calibration.conformal.graph(g, S, None if doubt is None else g.cast(doubt, dtype))
+            p_values = calibration.graph_p_values(g, S, None if doubt is None else g.cast(doubt, dtype))
             g.add("Identity", p_values, result=KNOWN)
             outputs.append(_tensor(KNOWN, np.float64, [rows]))
     return outputs

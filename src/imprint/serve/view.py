@@ -10,8 +10,8 @@ import numpy as np
 from PIL import Image
 
 from imprint.calibration import Calibration
-from imprint.calibration.calibration import wilson
 from imprint.calibration.caveats import caveats
+from imprint.calibration.estimates import wilson
 from imprint.evaluation import Evaluation
 from imprint.evaluation.label_errors import label_errors
 from imprint.modalities import Modality

@@ -10,8 +10,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from imprint.calibration.calibration import Estimates, wilson
-from imprint.calibration.conformal import SMALLEST_SPREAD, conformal_score
+from imprint.calibration.estimates import SMALLEST_SPREAD, Estimates, conformal, wilson
 from imprint.core.arrays import is_torch, like, to_numpy
 from imprint.core.errors import require
 from imprint.core.types import Array
@@ -47,7 +46,6 @@ class TagCalibration(Estimates):
     """
 
     prefix: ClassVar[str] = "tags/"
-    arrays: ClassVar[tuple[str, ...]] = ("thresholds", "slopes", "offsets", "average_precision", "f1")
     thresholds: Array  # (labels,) of scores
     slopes: Array  # (labels,)
     offsets: Array  # (labels,)
@@ -56,10 +54,9 @@ class TagCalibration(Estimates):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name in self.arrays:
-            array = getattr(self, name)
+        for array in (self.thresholds, self.slopes, self.offsets, self.average_precision, self.f1):
             require(array.dtype == np.float64 and array.ndim == 1 and array.shape == self.f1.shape)
-            require(np.isfinite(array).all() if name != "thresholds" else (array > -np.inf).all())
+            require((array > -np.inf).all() if array is self.thresholds else np.isfinite(array).all())
 
     def probabilities(self, S: Any) -> Any:
         """One probability per label, in (0, 1).  # (n, labels)"""
@@ -111,9 +108,16 @@ def calibrate_tags(head: Any) -> TagCalibration:
     thresholds = best_thresholds(S, sigmoid(S * slopes + offsets), weight, weight @ Y)
     predicted = thresholds <= S
     right = float(np.average((predicted == Y).all(axis=1), weights=weight))
-    precision = np.nan_to_num(average_precision(S, Y, weight))
-    per_label = thresholds, slopes, offsets, precision, f1_scores(predicted, Y, weight)
-    return TagCalibration(right, wilson(right, len(S)), conformal_score(S, doubt, weight), *per_label)
+    return TagCalibration(
+        right,
+        *wilson(right, len(S)),
+        **conformal(S, doubt, weight),
+        thresholds=thresholds,
+        slopes=slopes,
+        offsets=offsets,
+        average_precision=np.nan_to_num(average_precision(S, Y, weight)),
+        f1=f1_scores(predicted, Y, weight),
+    )
 
 
 def best_thresholds(S: Array, P: Array, weight: Array, rows: Array) -> Array:

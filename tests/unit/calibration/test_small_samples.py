@@ -116,7 +116,7 @@ def test_near_copies_do_not_make_p_values_of_new_rows_small():
     model = ImprintClassifier(calibrate=True).fit(copies, np.concatenate([y[:150], y[:150], y[150:]]))
     answers = model.head_.folds.answers
     assert 0.4 < answers.near_copy.mean() < 0.7
-    assert len(model.head_.calibration.conformal.reference) == (~answers.near_copy).sum()
+    assert len(model.head_.calibration.reference) == (~answers.near_copy).sum()
     assert 0.02 < (model.known(new) < 0.05).mean() < 0.09
 
 
