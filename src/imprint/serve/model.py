@@ -4,21 +4,25 @@ In a model of tags, a class of the page is a label set, such as `joy + love`.
 """
 
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from imprint.backbones import Backbone
 from imprint.calibration import Calibration, CrossValidation
-from imprint.core.errors import NotFittedError
-from imprint.core.label_sets import as_text
+from imprint.core.errors import FileError, NotFittedError, ParameterError
+from imprint.core.files import container
+from imprint.core.label_sets import as_text, texts_of
 from imprint.core.types import Array
+from imprint.estimator.persistence import head_from_parts
 from imprint.head import Head
 from imprint.imprinter import Embedded, exemplars
 from imprint.imprinter.exemplars import Exemplars
 from imprint.imprinter.predictions import predictions
 from imprint.method import ClassState, Method
-from imprint.serve.labelled import History, LabelledItem, LabelledSet
+from imprint.serve.labelled import History, LabelledItem, LabelledSet, clean_label
 from imprint.tags import TagHead
 from imprint.tags.head import with_label_sets
 
@@ -26,6 +30,7 @@ REASONS = 6
 ITEM, IMPORTED = "item ", "file "
 """Prefixes of the names of exemplars, before the number of an item or a name in the imported model file."""
 AND = " + "  # between the labels of a label set
+WITHOUT_BACKBONE = "is a classifier of embeddings, without a backbone; the page needs a model with one."
 EmbeddingTable = Mapping[str, Array]  # embeddings by the digest of their input
 
 
@@ -40,6 +45,55 @@ class ModelBasis(NamedTuple):
     folds: CrossValidation | None = None  # the cross-validation of the imported model; None if it was not calibrated
     flat: bool = False  # whether it was fitted with `tree=False`: labels with a slash do not form a tree
     tags: TagHead | None = None  # the imported model if it is one of tags; its label sets are the classes
+    classes: tuple[str, ...] = ()  # the imported classes, in the order of the page
+
+
+def imported_basis(raw: bytes, name: str, backbone: Backbone) -> ModelBasis:
+    """What a model file brings, with labels as texts. Files that the page cannot use are refused."""
+    document, arrays = container.parse(raw, name)
+    stated = document.get("backbone")
+    if not isinstance(stated, dict):
+        raise FileError(f"{name} {WITHOUT_BACKBONE}")
+    if "kept" in document:
+        raise FileError(
+            f"{name} keeps the pre-trained classes of its backbone, which the page does not show; use imprint predict, "
+            f"or fit it without --keep-head."
+        )
+    if stated.get("fingerprint") != backbone.fingerprint:
+        raise FileError(
+            f"{name} was fitted with the backbone {stated.get('spec')}, and this page runs with "
+            f"{backbone.record.name}; start another page with it: imprint serve {name}."
+        )
+    decider = head_from_parts(document, arrays, name)
+    head, tags = decider.imprinted, decider if isinstance(decider, TagHead) else None
+    if head.dtype != np.float32:
+        raise FileError(f"{name} was fitted with double-precision embeddings, which this page does not compute.")
+    try:
+        stored = exemplars.from_parts(head, document["pictures"], arrays)
+    except (KeyError, TypeError, ValueError):
+        raise container.foreign(name) from None
+    text_of = {k: AND.join(texts_of(k)) if decider.tags else str(k) for k in decider.owners.tolist()}
+    for text in text_of.values():
+        with suppress(ParameterError):
+            if clean_label(text) == text:
+                continue
+        raise FileError(
+            f"{name} has a class {text!r}, which cannot name a folder, as a class of the page must; fit the model "
+            f"again with another name for it, or remove it: imprint forget {name} {text!r}."
+        )
+    states = {text_of[label]: state for label, state in zip(head.labels, head.states)}
+    named = {
+        text_of[label]: of_class._replace(names=tuple(f"{IMPORTED}{n}" for n in of_class.names))
+        for label, of_class in stored.items()
+    }
+    folds = head.folds if isinstance(head.folds, CrossValidation) else None
+    if folds is not None and not all(isinstance(label, str) for label in head.labels):
+        empty = CrossValidation(Head(head.method, head.seed, head.dtype))
+        renamed = empty.with_classes(folds, {str(label): label for label in head.labels})
+        renamed.derived.put("calibration", folds.calibration)
+        folds = renamed
+    is_flat, classes = document.get("flat") is True, tuple(text_of.values())
+    return ModelBasis(head.method, head.seed, head.width, states, named, folds, is_flat, tags, classes)
 
 
 class ServedModel(NamedTuple):

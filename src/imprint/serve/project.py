@@ -16,9 +16,8 @@ from imprint.imprinter.names import words_of
 from imprint.method import Method
 from imprint.modalities import modality
 from imprint.serve.evaluation import Evaluator, ModelEvaluation, calibrated
-from imprint.serve.imports import imported_basis
 from imprint.serve.labelled import Entry, History, LabelledItem, clean_label, clean_name
-from imprint.serve.model import ModelBasis, ServedModel, refitted
+from imprint.serve.model import ModelBasis, ServedModel, imported_basis, refitted
 from imprint.serve.store import PROJECT, ProjectCache, ProjectStore, digest_of
 from imprint.serve.unlabelled import LabellingPool, ServedDrift
 from imprint.serve.workers import SupervisedThread
@@ -123,7 +122,7 @@ class Project:
 
     def import_model(self, raw: bytes, name: str) -> "Future[CommitOutcome]":
         """Replace the classes of the project by those of a model file."""
-        _, labels = imported_basis(raw, name, self.backbone)
+        labels = imported_basis(raw, name, self.backbone).classes
         return self.change({"do": "open", "model": digest_of(raw), "labels": labels}, raw)
 
     def _commit(self, batch: list[tuple[Entry, bytes | None]]) -> Sequence[CommitOutcome | Exception]:
@@ -158,7 +157,7 @@ class Project:
                 if model is None:
                     basis = self._plain
                 elif model != before.history.labelled.model:
-                    basis, _ = imported_basis(self.store.file(model), "the imported model", self.backbone)
+                    basis = imported_basis(self.store.file(model), "the imported model", self.backbone)
                 self._model = refitted(before, history, basis, self.rows)
             return self._model
 

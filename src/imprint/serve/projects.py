@@ -5,6 +5,7 @@ import secrets
 import shutil
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from functools import cache, partial
 from pathlib import Path
@@ -14,22 +15,27 @@ from typing import Any
 from imprint import backbones, recipes
 from imprint.backbones import Backbone
 from imprint.core.digest import digest
-from imprint.core.errors import FileError, ParameterError
+from imprint.core.errors import FileError, ParameterError, UnreadableInput
 from imprint.core.family import unknown
 from imprint.core.files.atomic import exclusive, home
+from imprint.datasets import Split
+from imprint.datasets.files import FileInputs
 from imprint.datasets.folder import load_folder
 from imprint.imprinter import Imprinter
 from imprint.imprinter.model import DEFAULT
 from imprint.method import Method
 from imprint.modalities import modality
-from imprint.serve.imports import IMPORT, UNFINISHED, WITHOUT_BACKBONE, Report, import_folder
 from imprint.serve.labelled import clean_label
+from imprint.serve.model import WITHOUT_BACKBONE
 from imprint.serve.project import Project, in_use
 from imprint.serve.store import PROJECT, ProjectStore, copy_project, digest_of, facts_of
 
 DELETED = ".deleted"
 DAYS = 30  # days for which a deleted project can be restored
 KINDS = ("image", "text", "sound")
+AT_ONCE = 16  # number of files of a folder that are decoded and added at the same time
+IMPORT, UNFINISHED = "import", "unfinished"  # a fact about a project, and its value until a folder is imported
+Report = Callable[[int, int], object]  # takes the number of files that were added, and of all
 CHANGES = ("create", "open", "rename", "duplicate", "delete", "restore")
 
 
@@ -107,6 +113,38 @@ def _folder_for(source: Path | None, kind: str | None = None) -> Path:
     if source.is_dir():
         return base / f"{source.resolve().name}-{digest([os.fsencode(source.resolve())])[:12]}"
     return base / f"{source.stem}-{digest_of(source.read_bytes())[:12]}"
+
+
+def import_folder(project: Project, split: Split, progress: Report) -> list[str]:
+    """Add every file of a folder per class; those that were added before an interruption are recognised.
+
+    Returns sentences about the folder: how it was read, and unreadable files.
+    """
+    inputs, group, sentences = split.inputs, f"import {split.origin}", list(split.omissions)
+    if split.modality != project.modality.name or not isinstance(inputs, FileInputs):
+        raise ParameterError(
+            f"{split.origin} holds {split.kind.plural}, and {project.backbone.record.name} reads "
+            f"{project.modality.plural}; choose another backbone with --backbone."
+        )
+    project.store.state({IMPORT: UNFINISHED})
+
+    def add(i: int, label: str) -> None:
+        raw, name = inputs.raw(i), Path(inputs.names[i]).name
+        project.add(raw, project.embed(raw, name).result(), label, name, group).result()
+
+    for label in dict.fromkeys(map(clean_label, split.labels.tolist())):  # in order: threads add the files
+        if label not in project.history.labelled.classes:
+            project.change({"do": "create", "label": label, "group": group}).result()
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        futures = [pool.submit(add, i, label) for i, label in enumerate(split.labels.tolist())]
+        for done, future in enumerate(futures, 1):
+            try:
+                future.result()
+            except UnreadableInput as e:
+                sentences.append(str(e))
+            progress(done, len(futures))
+    project.store.state({IMPORT: "finished"})
+    return sentences
 
 
 class Projects:

@@ -70,12 +70,7 @@ class TimedProtocol(H11Protocol):
             self.header_timer.cancel()
             self.header_timer = None
         elif waiting and self.header_timer is None:
-            self.header_timer = self.loop.call_later(HEADER_SECONDS, self._give_up)
-
-    def _give_up(self) -> None:
-        self.header_timer = None
-        if self.cycle is None or self.cycle.response_complete:
-            self.transport.close()
+            self.header_timer = self.loop.call_later(HEADER_SECONDS, self.transport.close)
 
 
 def configured(app: Guard, certificate: Path | None = None, key: Path | None = None) -> uvicorn.Config:

@@ -6,7 +6,7 @@ import threading
 import pytest
 
 from imprint import Imprinter
-from imprint.serve import imports
+from imprint.serve import projects
 from imprint.serve.project import Project
 from imprint.serve.projects import started
 
@@ -35,6 +35,7 @@ def begin(photos, tmp_path):
 
 
 def test_an_import_that_was_interrupted_goes_on(photos, tmp_path, monkeypatch):
+    (photos / "top").rename(photos / "very  top")  # white space is normalised
     calls = iter(range(100))
     add = Project.add
 
@@ -43,12 +44,12 @@ def test_an_import_that_was_interrupted_goes_on(photos, tmp_path, monkeypatch):
             raise KeyboardInterrupt
         return add(self, *arguments)
 
-    monkeypatch.setattr(imports, "AT_ONCE", 1)
+    monkeypatch.setattr(projects, "AT_ONCE", 1)
     monkeypatch.setattr(Project, "add", dying)
     with pytest.raises(KeyboardInterrupt):
         begin(photos, tmp_path)
     monkeypatch.undo()
-    assert begin(photos, tmp_path) == ({"bottom": 6, "top": 6}, [])
+    assert begin(photos, tmp_path) == ({"bottom": 6, "very top": 6}, [])
 
 
 def test_a_finished_import_is_not_repeated(photos, tmp_path):
