@@ -29,7 +29,7 @@ from imprint.tags.head import with_label_sets
 REASONS = 6
 ITEM, IMPORTED = "item ", "file "
 """Prefixes of the names of exemplars, before the number of an item or a name in the imported model file."""
-AND = " + "  # between the labels of a label set
+AND, NO_LABEL = " + ", "no label"  # between the labels of a label set, and the class of the set without labels
 WITHOUT_BACKBONE = "is a classifier of embeddings, without a backbone; the page needs a model with one."
 EmbeddingTable = Mapping[str, Array]  # embeddings by the digest of their input
 
@@ -72,14 +72,16 @@ def imported_basis(raw: bytes, name: str, backbone: Backbone) -> ModelBasis:
         stored = exemplars.from_parts(head, document["pictures"], arrays)
     except (KeyError, TypeError, ValueError):
         raise container.foreign(name) from None
-    text_of = {k: AND.join(texts_of(k)) if decider.tags else str(k) for k in decider.owners.tolist()}
-    for text in text_of.values():
+    text_of = {k: (AND.join(texts_of(k)) or NO_LABEL) if decider.tags else str(k) for k in decider.owners.tolist()}
+    labels = set(map(str, decider.classes.tolist()))
+    ambiguous = {label for label in labels if decider.tags and (AND in label or label == NO_LABEL)}
+    for text in (*labels, *text_of.values()):
         with suppress(ParameterError):
-            if clean_label(text) == text:
+            if clean_label(text) == text and text not in ambiguous:
                 continue
         raise FileError(
-            f"{name} has a class {text!r}, which cannot name a folder, as a class of the page must; fit the model "
-            f"again with another name for it, or remove it: imprint forget {name} {text!r}."
+            f"{name} has a class {text!r}, which cannot name a folder or a set of labels, as a class of the page must; "
+            f"fit the model again with another name for it, or remove it: imprint forget {name} {text!r}."
         )
     states = {text_of[label]: state for label, state in zip(head.labels, head.states)}
     named = {
@@ -169,11 +171,11 @@ def refitted(before: ServedModel, history: History, basis: ModelBasis, rows: Emb
     return model if basis.tags is None else model._replace(tags=basis.tags if model.unchanged else _tag_head(head))
 
 
-def _tag_head(sets: Head) -> TagHead:
-    """The head of tags over the classes of the page."""
-    names = [sorted(str(label).split(AND)) for label in sets.labels]
+def _tag_head(sets: Head) -> TagHead | None:
+    """The head of tags over the classes of the page; None if no class has a label."""
+    names = [sorted(label.split(AND)) if label != NO_LABEL else [] for label in map(str, sets.labels)]
     labels = tuple(sorted({label for one in names for label in one}))
-    return TagHead(with_label_sets(sets, list(map(as_text, names))), labels)
+    return TagHead(with_label_sets(sets, list(map(as_text, names))), labels) if labels else None
 
 
 def refitted_folds(
@@ -221,7 +223,7 @@ def answer(
     (predicted,) = predictions(head, tree, rows, unknown=threshold, with_doubt=True, **options)
     predicted["calibrated"] = head.calibrated
     if predicted["label"] is not None and "labels" in predicted:
-        predicted["label"] = AND.join(str(one["label"]) for one in predicted["labels"]) or "no label"
+        predicted["label"] = AND.join(str(one["label"]) for one in predicted["labels"]) or NO_LABEL
     elif why and not head.tags:
         predicted |= {"why": _reasons(model, row), "measure": head.aggregator.measure}
     return predicted

@@ -87,3 +87,35 @@ def test_held_out_items_are_reported_as_not_evaluated(page, project):
     assert measured["tags"]["held_out_ignored"]
     status, reply = page.json("GET", "/api/export/evaluation.html")
     assert (status, "imprint evaluate" in reply["error"]) == (409, True)
+
+
+def test_rows_without_labels_are_a_class_of_their_own(client, project, tmp_path):
+    sets = {(0, 0): [], (1, 0): ["top"], (0, 1): ["bottom"], (1, 1): ["bottom", "top"]}
+    rows = [(halves(*lit, [i, *lit]), labels) for lit, labels in sets.items() for i in range(12)]
+    pictures, labels = zip(*rows)
+    model = Imprinter("raw", cache=False).fit((list(pictures), list(labels)))
+    model.save(tmp_path / "m.imprint")
+    status, reply = client.json("POST", "/api/import?name=m.imprint", (tmp_path / "m.imprint").read_bytes())
+    assert status == 200, reply
+    assert sorted(client.labels()) == ["bottom", "bottom + top", "no label", "top"]
+    for label, lit in (("no%20label", (0, 0)), ("top", (1, 0))):
+        assert client.json("POST", f"/api/items?label={label}", png(halves(*lit, 50)))[0] == 201
+    again = exported(project, project.evaluated().result())
+    assert again.classes_.tolist() == ["bottom", "top"]
+    assert sorted(again.state.head.imprinted.labels) == ["", "bottom", "bottom|top", "top"]
+    assert again.predict([halves(0, 0, 50)]).tolist() == [[0, 0]]
+    (answer,) = client.json("POST", "/api/predict?unknown=0", png(halves(0, 0, 50)))[1]
+    assert (answer["label"], answer["labels"]) == ("no label", [])
+    for label in ("bottom", "bottom + top", "top"):
+        assert client.change(do="drop", label=label)[0] == 200
+    assert client.json("POST", "/api/predict", png(halves(0, 0, 50)))[1][0]["label"] == "no label"
+
+
+@pytest.mark.parametrize("label", ["a + b", "no label", "a:b"])
+def test_labels_that_the_page_would_read_otherwise_are_refused(client, label, tmp_path):
+    rows = [(halves(*lit, [i, *lit]), labels) for lit, labels in (((1, 0), [label]), ((0, 1), ["c"])) for i in range(5)]
+    pictures, labels = zip(*rows)
+    Imprinter("raw", cache=False).fit((list(pictures), list(labels))).save(tmp_path / "m.imprint")
+    status, reply = client.json("POST", "/api/import?name=m.imprint", (tmp_path / "m.imprint").read_bytes())
+    assert status == 400
+    assert f"imprint forget m.imprint {label!r}." in reply["error"]
