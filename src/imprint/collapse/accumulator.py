@@ -33,8 +33,8 @@ class Gram:
 
     def merge(self, other: "Gram", factor: float = 1.0) -> None:
         """Add another sum, multiplied by a factor."""
-        rows, self.matrix = list(other.rows), self.matrix + factor * other.matrix
-        for block in rows:
+        self.matrix = self.matrix + factor * other.matrix
+        for block in list(other.rows):
             self.add(np.sqrt(factor) * block)
 
     def total(self) -> Array:
@@ -48,10 +48,9 @@ class Gram:
 class Accumulator:
     """Takes labelled rows in batches and returns their metrics of neural collapse.
 
-    By default every class stores its scatter matrix, because the weight of a class (one over its size) is known only at
-    the end. A class needs at most 16 l^2 bytes, and less if it has fewer than l rows. One pass then computes NC1, NC2,
-    NC3, VCI and CDNV. With `scatter=False` a class stores only its mean, 8 l bytes. One pass then computes NC2, NC3 and
-    CDNV, and a second pass, which stores a single l x l matrix, computes the others. NC4 always needs the second pass.
+    By default every class stores its scatter matrix, at most 16 l^2 bytes, and one pass computes NC1, NC2, NC3, VCI and
+    CDNV. With `scatter=False` a class stores only its mean, 8 l bytes. One pass then computes NC2, NC3 and CDNV; a
+    second pass, which stores a single l x l matrix, computes the others. NC4 always needs the second pass.
 
     Each worker fills one accumulator; `a.merge(b)` and `a + b` combine them, in any order. Accumulators can be pickled.
 
@@ -82,7 +81,7 @@ class Accumulator:
         means = np.stack([rows.X[index].mean(axis=0, dtype=np.float64) for index in rows.by_class()])
         classes, steps = self._include(rows.call, rows.classes.tolist(), rows.counts, means)
         origins = means - steps / np.sqrt(rows.counts)[:, None]
-        for part in rows.parts(len(rows.X)):
+        for part in rows.parts():
             codes, block = rows.codes[part], rows.X[part].astype(np.float64)
             block -= origins[codes]
             np.add.at(self._squares, classes[codes], np.einsum("ij,ij->i", block, block))
@@ -99,7 +98,7 @@ class Accumulator:
         if other._index:
             classes, steps = self._include(call, list(other._index), other._counts, other._means)
             self._squares[classes] += other._squares + (steps**2).sum(axis=1)
-            for c, scatter, step in zip(classes, list(other._scatters), steps):
+            for c, scatter, step in zip(classes, other._scatters, steps):
                 self._scatters[c].merge(scatter)
                 self._scatters[c].add(step[None])
             self._eps = max(self._eps, other._eps)
@@ -138,17 +137,17 @@ class Accumulator:
         if len(labels) < 2:
             raise ParameterError(f"{call}: at least 2 classes must have been seen, got {len(labels)}.")
         order, within = [self._index[label] for label in labels], Gram(self.width)
-        counts, means, squares = self._counts[order], self._means[order], self._squares[order]
+        counts, means, variances = self._counts[order], self._means[order], self._squares[order] / self._counts[order]
         for c, count in zip(order, counts) if self.scatter else ():
             within.merge(self._scatters[c], 1 / (count * len(labels)))
         pooled = within.total() if self.scatter else None
-        return Collapse(call, np.array(labels), counts, means, self._eps, squares / counts, pooled)
+        return Collapse(call, np.array(labels), counts, means, self._eps, variances, pooled)
 
     def second_pass(self, weights: Any = None, bias: Any = None) -> "SecondPass":
         """Start the second pass over the same rows, in any batches and order.
 
-        It computes NC4 for the linear head (weights, bias) or for predictions passed with each batch. It computes NC1
-        and VCI if the first pass had `scatter=False`.
+        It computes NC4 for the linear head (weights, bias) or for predictions passed with each batch, and with
+        `scatter=False` also NC1 and VCI.
         """
         return SecondPass(self.result(), weights, bias)
 
@@ -175,7 +174,7 @@ class SecondPass:
             self._classified += len(rows.X)
         if self._gram is not None:
             scale = 1 / np.sqrt(first.counts * len(first.counts))
-            for part in rows.parts(len(rows.X)):
+            for part in rows.parts():
                 codes, block = where[rows.codes[part]], rows.X[part].astype(np.float64)
                 block -= first.means[codes]
                 block *= scale[codes][:, None]

@@ -1,4 +1,8 @@
-"""Metrics of neural collapse as functions of labelled rows in memory."""
+"""Metrics of neural collapse as functions of labelled rows in memory; docs/collapse.md has definitions and references.
+
+The docstrings write m_c for the mean of class c, h_G for the mean of the C class means, and M for the rows m_c - h_G.
+All classes have equal weights, whatever their sizes.
+"""
 
 from dataclasses import dataclass, replace
 from typing import Any
@@ -16,29 +20,19 @@ from imprint.core.types import Array
 def nc1(X: Any, y: Any, legacy: bool = False) -> float:
     """Variability collapse, trace(Sw Sb^+) / C: zero when every row equals its class mean.
 
-    Sw is the mean over classes of the class covariances, Sb the covariance of the class means around their mean.
-    Classes have equal weights, whatever their sizes. A class of one row has no variation. NC1 is computed by projecting
-    the residuals on the directions of the centred class means, at most C - 1. It is invariant to shifts and rotations
-    of X.
+    Sw is the mean over classes of the class covariances, Sb the covariance of the class means around h_G. Shifts and
+    rotations of X do not change NC1. `legacy=True` returns the value of the code published with the paper: its h_G is
+    the mean of all rows, and its Sw is too large by h_G h_G^T, so that the value depends on the origin.
 
-    `legacy=True` returns the value of the published computation: its h_G is the mean of all rows, and its Sw is too
-    large by h_G h_G^T, so that the value depends on the origin.
-
-    Papyan, Han, Donoho (2020), doi:10.1073/pnas.2015509117; in this form Zhu et al. (2021), arXiv:2105.02375.
-
-    >>> X, y = [[0.0, 1], [0, -1], [4, 1], [4, -1], [8, 2], [8, -2]], [0, 0, 1, 1, 2, 2]
-    >>> round(nc1(X, y), 12)
-    0.0
-    >>> round(nc1([[0.0], [2], [4], [6]], [0, 0, 1, 1]), 12)
-    0.125
-    >>> round(nc1([[0.0], [2], [4], [6]], [0, 0, 1, 1], legacy=True), 12)
-    1.25
+    >>> X, y = [[0.0], [2], [4], [6]], [0, 0, 1, 1]
+    >>> round(nc1(X, y), 12), round(nc1(X, y, legacy=True), 12)
+    (0.125, 1.25)
     """
     rows = RowsByClass.of("nc1(X, y)", X, y)
     collapse = Collapse.of(rows)
     whitening, offset = collapse.whitening(legacy)
     centre = 0.0 if rows.eps else collapse.centre  # the rounding of float32 input exceeds that of a float64 product
-    projected_means = (collapse.means - centre) @ whitening  # (C, r)
+    projected_means = (collapse.means - centre) @ whitening  # (C, r), with r < C
 
     def residuals(codes: Array, block: Array) -> Array:
         if not rows.eps:
@@ -49,10 +43,7 @@ def nc1(X: Any, y: Any, legacy: bool = False) -> float:
 
 
 def nc2(X: Any, y: Any) -> NC2:
-    """Convergence of the class means, centred at their mean, to a simplex equiangular tight frame.
-
-    `equinorm` and `equiangular` follow Papyan, Han, Donoho (2020), doi:10.1073/pnas.2015509117 (standard deviation with
-    divisor C). `etf` is the measure of Zhu et al. (2021), arXiv:2105.02375, on the class means.
+    """Convergence of the centred class means to a simplex equiangular tight frame.
 
     >>> deviation = nc2([[1.0, 0], [-1, 0], [0, 1], [0, -1]], [0, 1, 2, 3])
     >>> deviation.equinorm, round(deviation.equiangular, 6), round(deviation.etf, 6)
@@ -62,17 +53,13 @@ def nc2(X: Any, y: Any) -> NC2:
 
 
 def nc3(X: Any, y: Any, weights: Any) -> float:
-    """Self-duality, | W / |W| - M / |M| |^2: 0 when the head equals the centred class means up to scale, maximum 4.
+    """Self-duality, | W / |W| - M / |M| |^2: 0 when the head W equals the centred class means up to scale, maximum 4.
 
-    `weights` has one row per class, in the sorted order of the labels. M holds the class means centred at their mean.
-
-    Papyan, Han, Donoho (2020), doi:10.1073/pnas.2015509117.
+    `weights` has one row per class, in the sorted order of the labels.
 
     >>> X, y = [[1.0, 5], [-1, 5]], ["cat", "dog"]
-    >>> round(nc3(X, y, weights=[[3, 0], [-3, 0]]), 12)
-    0.0
-    >>> round(nc3(X, y, weights=[[-3, 0], [3, 0]]), 12)
-    4.0
+    >>> round(nc3(X, y, weights=[[3, 0], [-3, 0]]), 12), round(nc3(X, y, weights=[[-3, 0], [3, 0]]), 12)
+    (0.0, 4.0)
     """
     return Collapse.of(RowsByClass.of("nc3(X, y, weights)", X, y)).nc3(weights)
 
@@ -81,15 +68,12 @@ def nc4(X: Any, y: Any, *, predictions: Any = None, weights: Any = None, bias: A
     """Share of rows that a classifier assigns to the class with the nearest mean: 1 for the nearest-mean rule itself.
 
     Give either `predictions`, one label per row, or the `weights` (one row per class, in the sorted order of the
-    labels) and `bias` of a linear head. The means are those of (X, y). A tie goes to the first class, up to rounding. A
-    prediction that is not a label of y counts as a disagreement. (Papyan, Han, Donoho (2020),
-    doi:10.1073/pnas.2015509117, report the complement, the share of rows in disagreement.)
+    labels) and `bias` of a linear head. A tie goes to the first class, up to rounding. A prediction that is not a label
+    of y counts as a disagreement. Papyan, Han, Donoho (2020) report the complement, the share of disagreements.
 
     >>> X, y = [[0.0], [1], [4], [5]], ["a", "a", "b", "b"]
-    >>> nc4(X, y, predictions=["a", "a", "a", "b"])
-    0.75
-    >>> nc4(X, y, weights=[[-1], [1]], bias=[5, 0])
-    1.0
+    >>> nc4(X, y, predictions=["a", "a", "a", "b"]), nc4(X, y, weights=[[-1], [1]], bias=[5, 0])
+    (0.75, 1.0)
     """
     rows = RowsByClass.of("nc4(X, y)", X, y)
     collapse = Collapse.of(rows)
@@ -99,9 +83,7 @@ def nc4(X: Any, y: Any, *, predictions: Any = None, weights: Any = None, bias: A
 def cdnv(X: Any, y: Any) -> float:
     """Class-distance-normalised variance: mean over pairs of classes of (v_i + v_j) / (2 |m_i - m_j|^2).
 
-    m_i is the mean of class i and v_i the mean squared distance of its rows to m_i.
-
-    Galanti, Gyorgy, Hutter (2022), On the role of neural collapse in transfer learning, arXiv:2112.15121.
+    v_i is the mean squared distance of the rows of class i to m_i.
 
     >>> cdnv([[0.0], [2], [4], [6]], [0, 0, 1, 1])
     0.0625
@@ -115,10 +97,8 @@ def cdnv(X: Any, y: Any) -> float:
 def vci(X: Any, y: Any) -> float:
     """Variability collapse index, 1 - trace(St^+ Sb) / rank(Sb): 0 when collapsed, 1 without any collapse.
 
-    Sw and Sb are those of `nc1`, and St = Sw + Sb, with equal weights of the classes. VCI is invariant to invertible
-    linear maps of X. It needs the whole St: unlike the other functions, this one stores l x l matrices.
-
-    Xu, Liu (2023), Quantifying the variability collapse of neural networks, PMLR 202:38535-38550.
+    Sw and Sb are those of `nc1`, and St = Sw + Sb. Invertible linear maps of X do not change VCI. Unlike the other
+    functions, this one stores l x l matrices.
 
     >>> round(vci([[0.0], [2], [4], [6]], [0, 0, 1, 1]), 12)
     0.2
@@ -150,10 +130,8 @@ def gain_fit(nc1_values: Any, gains: Any) -> GainFit:
     squares of the gain on log10(NC1) with the share of variance explained.
 
     >>> fit = gain_fit([0.1, 1, 10, 100], [1, 3, 5, 7])
-    >>> fit.spearman, round(fit.slope, 6), round(fit.intercept, 6), round(fit.r2, 6)
-    (1.0, 2.0, 3.0, 1.0)
-    >>> round(fit.predict(1000), 6)
-    9.0
+    >>> fit.spearman, round(fit.slope, 6), round(fit.r2, 6), round(fit.predict(1000), 6)
+    (1.0, 2.0, 1.0, 9.0)
     """
     from scipy import stats
 

@@ -20,31 +20,23 @@ LinearHead = tuple[Array, Array]  # weights (C, l) and bias (C,) of a linear hea
 class NC2:
     """Deviations of the centred class means from a simplex equiangular tight frame (ETF); all zero on an ETF."""
 
-    equinorm: float
-    """Standard deviation of the lengths over their mean."""
-    equiangular: float
-    """Mean over pairs of classes of |cosine + 1 / (C - 1)|."""
-    etf: float
-    """Frobenius distance of the Gram matrix to that of the frame, both scaled to norm one."""
+    equinorm: float  # standard deviation of the lengths over their mean
+    equiangular: float  # mean over pairs of classes of |cosine + 1 / (C - 1)|
+    etf: float  # Frobenius distance of the Gram matrix to that of the frame, both scaled to norm one
 
 
 @dataclass(frozen=True, eq=False)
 class Collapse:
     """The metrics of all rows seen. Each equals the function of the same name and is computed on access."""
 
-    call: str = field(repr=False)
-    """The call that error messages name."""
+    call: str = field(repr=False)  # the call that error messages name
     classes: Array  # (C,) sorted
     counts: Array  # (C,) rows of each class
     means: Array  # (C, l) float64
-    eps: float
-    """Relative rounding error of the input."""
-    variances: Array | None = None
-    """The mean squared distance of the rows of each class to their mean.  # (C,)"""
-    within: Array | None = None
-    """Sw, the mean over classes of the class covariances.  # (l, l)"""
-    agreement: float | None = None
-    """The share of rows on which a classifier and the nearest-mean rule agree."""
+    eps: float  # relative rounding error of the input
+    variances: Array | None = None  # (C,) mean squared distance of the rows of each class to their mean
+    within: Array | None = None  # (l, l) Sw, the mean over classes of the class covariances
+    agreement: float | None = None  # share of rows on which a classifier and the nearest-mean rule agree
 
     @classmethod
     def of(cls, rows: RowsByClass) -> "Collapse":
@@ -65,10 +57,7 @@ class Collapse:
         return W, check_values(self.call, "bias", np.zeros(len(W)) if bias is None else bias, self.classes.shape)
 
     def agreeing(self, rows: RowsByClass, predictions: Any, head: LinearHead | None) -> int:
-        """The number of rows that a classifier and the nearest-mean rule assign to the same class.
-
-        The classifier is given either by its predictions, one label per row, or as a linear head.
-        """
+        """The number of rows that a classifier, given by predictions or as a head, assigns to the nearest mean."""
         predicted = None if predictions is None else check_labels(self.call, "predictions", predictions, len(rows.X))
         if (predicted is None) == (head is None):
             raise self.error("give either predictions or weights")
@@ -85,7 +74,7 @@ class Collapse:
             return int((self.classes[np.argmax(block @ W.T + b, axis=1)] == nearest).sum())
 
         with one_blas_thread():
-            return sum(on_all_cores(agreeing_in, rows.parts(len(rows.X))))
+            return sum(on_all_cores(agreeing_in, rows.parts()))
 
     @cached_property
     def centre(self) -> Array:
@@ -116,9 +105,9 @@ class Collapse:
         return directions[:rank].T, s[:rank]
 
     def whitening(self, legacy: bool = False) -> tuple[Array, float]:
-        """A map of x to coordinates whose squares sum to x^T Sb^+ x / C (l, r), and what is to be added to NC1.
+        """A matrix A with |x A|^2 = x^T Sb^+ x / C (l, r), and the constant that the published computation adds to NC1.
 
-        The published computation centres at the mean of all rows, which adds h_G^T Sb^+ h_G / C, and truncates Sb as a
+        That computation centres at the mean h_G of all rows, which adds h_G^T Sb^+ h_G / C, and truncates Sb as a
         float32 pseudo-inverse does.
         """
         if not legacy:

@@ -11,12 +11,11 @@ from imprint.core.errors import ParameterError
 from imprint.core.types import Array
 from imprint.kernels.cpu import on_all_cores, one_blas_thread
 
-BLOCK = 1 << 19
-"""Numbers in one block: 4 MB of float64, so that a block stays in the cache between its steps."""
+BLOCK = 1 << 19  # numbers in one block: 4 MB of float64, so that a block stays in the cache between its steps
 
 
 def check_labels(call: str, name: str, values: Any, count: int) -> Array:
-    """One label per row, of any type that can be sorted."""
+    """Refuse labels unless there is one per row, without NaN."""
     array = np.asarray(to_numpy(values))
     if array.shape != (count,):
         raise ParameterError(f"{call}: {name} must have shape ({count},), got {array.shape}.")
@@ -32,7 +31,7 @@ def check_finite(call: str, name: str, values: Array) -> None:
 
 
 def check_values(call: str, name: str, values: Any, shape: tuple[int, ...]) -> Array:
-    """Finite real numbers in an array of this shape, in float64."""
+    """Refuse values unless they are finite real numbers of this shape; returns them in float64."""
     array = np.asarray(to_numpy(values))
     if array.shape != shape or array.dtype.kind not in "iuf":
         got = f"{array.dtype} of shape {array.shape}"
@@ -78,16 +77,16 @@ class RowsByClass:
         order = np.argsort(self.codes.astype(np.min_scalar_type(len(self.classes))), kind="stable")  # sorts faster
         return np.split(order, np.cumsum(self.counts)[:-1])
 
-    def parts(self, rows: int) -> list[slice]:
-        """Slices of so many rows, each of about `BLOCK` numbers."""
-        step = max(1, BLOCK // self.X.shape[1])
-        return [slice(start, start + step) for start in range(0, rows, step)]
+    def parts(self, index: Array | None = None) -> list[slice]:
+        """Slices of all rows, or of some row indices; each has about `BLOCK` numbers."""
+        count, step = len(self.X if index is None else index), max(1, BLOCK // self.X.shape[1])
+        return [slice(start, start + step) for start in range(0, count, step)]
 
     def class_means(self) -> Array:
         """The mean of each class, in float64.  # (C, l)"""
 
         def total(index: Array) -> Array:
-            blocks = (self.X[index[part]].astype(np.float64) for part in self.parts(len(index)))
+            blocks = (self.X[index[part]].astype(np.float64) for part in self.parts(index))
             with np.errstate(invalid="ignore", over="ignore"):
                 return np.asarray(sum(np.ones(len(block)) @ block for block in blocks))
 
@@ -107,5 +106,5 @@ class RowsByClass:
             return np.einsum("ij,ij->i", rows, rows)
 
         with one_blas_thread():
-            computed = on_all_cores(squares, self.parts(len(self.X)))
+            computed = on_all_cores(squares, self.parts())
         return np.bincount(self.codes, np.concatenate(computed)) / self.counts
