@@ -16,7 +16,7 @@ from imprint.core.files.atomic import write_outputs
 from imprint.core.types import Array
 from imprint.demo.findings import CURVES, KS, RULES, SHOTS, TASKS, Example, Findings
 from imprint.report import critical_difference, html, ranks_by_row
-from imprint.report.figures import Cloud, Panel, Series, draw, scatter
+from imprint.report.figures import Cloud, Panel, Point, Series, draw, scatter
 
 
 def write_page(findings: Findings, folder: str | Path) -> Path:
@@ -133,6 +133,6 @@ def accuracy_over_k(findings: Findings) -> bytes:
 
 def gain_over_nc1(findings: Findings) -> bytes:
     """The gain of 20 proxies over one, against the NC1 of the task."""
-    points = ((f"{d} per class", True, nc1, gain) for d, nc1, gain in findings.gains)
-    cloud = Cloud.of("one to five digits per class", points, findings.fit)
+    points = [Point(f"{d} per class", True, nc1, gain) for d, nc1, gain in findings.gains]
+    cloud = Cloud("one to five digits per class", points, findings.fit)
     return scatter([cloud], "NC1 of the training embeddings (log scale)", "gain of k = 20 over k = 1, points")

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -14,20 +14,20 @@ from imprint.paper.artefact import Artefact, Finding, NotRunError, OnProgress, R
 from imprint.paper.modes import KMEANS, curve_means, curve_studies, map_curves, maps, set_curves
 from imprint.paper.published import NC1, NC1_OF_SETS, D, kmeans_over_k
 from imprint.paper.setting import COMBINED, MAPS, Setting
-from imprint.report.figures import Cloud, Panel, Series, draw, interval, scatter
+from imprint.report.figures import Cloud, Panel, Point, Series, draw, interval, scatter
 from imprint.report.sections import Section, Verdict
 from imprint.report.text_table import TextTable
 from imprint.study import Packs, Study
 
 NAME = "collapse"
 FEWEST = 8  # points for a fit
-Point = tuple[str, str, str, str]
+Measurement = tuple[str, str, str, str]
 """Backbone, data set, task and split of the rows on which NC1 is measured."""
 Sets = Mapping[tuple[str, str], float]
 """NC1 by backbone and data set."""
 
 
-def points(setting: Setting) -> Iterator[Point]:
+def measurements(setting: Setting) -> Iterator[Measurement]:
     """All measurements that the paper shows: training rows of whole sets, and test rows of "d in 1" tasks."""
     for group in (setting.benchmark, setting.combined):
         yield from ((b, d, "all", "train") for b in group.backbones for d in group.datasets)
@@ -37,11 +37,10 @@ def points(setting: Setting) -> Iterator[Point]:
 
 def measure_collapse(artefact: Artefact, setting: Setting, folder: Path, report: OnProgress) -> None:
     """Measure what is missing: NC1 of L2-normalised rows, by the formula and by the published computation."""
-    path, source, every = folder / f"{NAME}.json", Packs(setting.embeddings), list(points(setting))
+    path, source, every = folder / f"{NAME}.json", Packs(setting.embeddings), list(measurements(setting))
     values = read_json(path)
-    for i, point in enumerate(every):
-        backbone, dataset, task, split = point
-        data, key = source.open(backbone, dataset), " / ".join(point)
+    for i, (backbone, dataset, task, split) in enumerate(every):
+        data, key = source.open(backbone, dataset), f"{backbone} / {dataset} / {task} / {split}"
         if values.get(key, {}).get("fingerprint") != data.fingerprint:
             X, y = (data.X, data.y) if split == "train" else (data.X_test, data.y_test)
             selection = tasks.resolve(task).select(y, 0, np.unique(data.y).tolist())
@@ -57,7 +56,9 @@ def measure_collapse(artefact: Artefact, setting: Setting, folder: Path, report:
 def set_values(results: Results, kind: str = "nc1") -> dict[tuple[str, str], float]:
     """NC1 of the whole ten-class sets by backbone and data set; raises `NotRunError` if there is none."""
     values = results.measured(NAME)
-    keys = {(b, d): " / ".join((b, d, task, split)) for b, d, task, split in points(results.setting) if task == "all"}
+    keys = {
+        (b, d): " / ".join((b, d, task, split)) for b, d, task, split in measurements(results.setting) if task == "all"
+    }
     measured = {at: values[key][kind] for at, key in keys.items() if key in values}
     if not measured:
         raise NotRunError(f"{results.folder}: NC1 of the ten-class sets has not been measured.")
@@ -141,18 +142,11 @@ def _lowest(sets: Sets) -> tuple[bool, str]:
     return set(lowest.values()) == {"cifar10"}, "lowest: " + ", ".join(f"{b} {d}" for b, d in lowest.items())
 
 
-class GainPoint(NamedTuple):
-    """A task: its NC1, and the gain of k = 5 over k = 1 in percentage points."""
-
-    backbone: str
-    dataset: str
-    nc1: float
-    gain: float
-    remapped: bool
-
-
 class GainFigure(Artefact):
-    """Points over log NC1, rank correlation and fit."""
+    """The gain of k = 5 over k = 1 in percentage points against log NC1: points, rank correlation and fit.
+
+    A point is a task of a backbone; those of "d in 1" are filled.
+    """
 
     needs = "many"
     measure = measure_collapse
@@ -165,8 +159,7 @@ class GainFigure(Artefact):
         for source, points in {"published": published_gain_points(), "here": gain_points(results)}.items():
             fits[source] = fits_by_region(points)
             title = source if source == "published" else f"here, {results.aggregator}"
-            values = ((p.backbone, p.remapped, p.nc1, p.gain) for p in points)
-            clouds.append(Cloud.of(title, values, fits[source]["all"]))
+            clouds.append(Cloud(title, points, fits[source]["all"]))
             for region, f in fits[source].items():
                 if f is not None:
                     numbers = f"{f.spearman:.2f}", f"{f.p_value:.2g}", f"{f.r2:.2f}", f"{f.slope:.2f}"
@@ -182,43 +175,40 @@ class GainFigure(Artefact):
         return self.make_section(results, [svg, table], findings)
 
 
-def gain_points(results: Results) -> list[GainPoint]:
+def gain_points(results: Results) -> list[Point]:
     """The points of a run; NC1 by the formula of the paper."""
     maps, sets, count = map_values(results), set_values(results), results.setting.maps
     if not maps:
         raise NotRunError(f"{results.folder}: NC1 of the label maps has not been measured.")
     points = [
-        GainPoint(b, f"{d + 1} in 1", float(np.mean(maps[b][d][:count])), float(row[4] - row[0]), True)
+        Point(b, True, float(np.mean(nc1_of_d[:count])), float(row[4] - row[0]))
         for b, values in map_curves(results, KMEANS).items()
-        if b in maps
-        for d, row in enumerate(curve_means(values))
+        for nc1_of_d, row in zip(maps.get(b, ()), curve_means(values))
     ]
-    for (b, d), values in set_curves(results, KMEANS).items():
+    for at, values in set_curves(results, KMEANS).items():
         medians = np.median(values, axis=1)
-        points += [GainPoint(b, d, sets[b, d], float(medians[4] - medians[0]), False)] if (b, d) in sets else []
+        points += [Point(at[0], False, sets[at], float(medians[4] - medians[0]))] if at in sets else []
     return points
 
 
-def published_gain_points() -> list[GainPoint]:
+def published_gain_points() -> list[Point]:
     """The points of the paper."""
-    gains = {key: v[4] - v[0] for key, v in kmeans_over_k().items()}
-    maps = [
-        GainPoint(b, f"{d} in 1", v, gains[b, f"{d}_in_1"], True) for b, vs in NC1.items() for d, v in enumerate(vs, 1)
-    ]
-    return maps + [GainPoint(b, d, v, gains[b, d], False) for b, vs in NC1_OF_SETS.items() for d, v in vs.items()]
+    gains = {at: v[4] - v[0] for at, v in kmeans_over_k().items()}
+    maps = [Point(b, True, v, gains[b, f"{d}_in_1"]) for b, vs in NC1.items() for d, v in enumerate(vs, 1)]
+    return maps + [Point(b, False, v, gains[b, d]) for b, vs in NC1_OF_SETS.items() for d, v in vs.items()]
 
 
-def fits_by_region(points: Sequence[GainPoint]) -> Mapping[str, GainFit | None]:
+def fits_by_region(points: Sequence[Point]) -> Mapping[str, GainFit | None]:
     """The fit of the points in several regions; None if there are too few."""
     regions = {
         "all": points,
-        "d in 1": [p for p in points if p.remapped],
-        "NC1 < 1": [p for p in points if p.nc1 < 1],
-        "NC1 > 1": [p for p in points if p.nc1 > 1],
-        "NC1 > 1, d in 1": [p for p in points if p.nc1 > 1 and p.remapped],
+        "d in 1": [p for p in points if p.filled],
+        "NC1 < 1": [p for p in points if p.x < 1],
+        "NC1 > 1": [p for p in points if p.x > 1],
+        "NC1 > 1, d in 1": [p for p in points if p.x > 1 and p.filled],
     }
     return {
-        name: gain_fit([p.nc1 for p in chosen], [p.gain for p in chosen]) if len(chosen) >= FEWEST else None
+        name: gain_fit([p.x for p in chosen], [p.y for p in chosen]) if len(chosen) >= FEWEST else None
         for name, chosen in regions.items()
     }
 

@@ -15,7 +15,7 @@ from imprint.datasets.numpy_files import load_pack
 from imprint.normalisers.l2 import L2
 from imprint.paper.artefact import Artefact, OnProgress, Results, read_json, write_json
 from imprint.paper.setting import COMBINED, Setting
-from imprint.report.figures import COLOURS, GRID, INK, PALE, Cloud, canvas, scatter
+from imprint.report.figures import COLOURS, GRID, INK, PALE, Cloud, Point, canvas, scatter
 from imprint.report.sections import Picture, Section
 from imprint.study import Packs
 from imprint.tasks.d_in_1 import DIn1
@@ -85,7 +85,10 @@ class CombiDigitsFigure(Artefact):
         if (results.folder / FILE).is_file():
             parts.append(_draw_samples(np.load(results.folder / FILE)))
         if points := read_json(results.folder / f"{NAME}.json"):
-            clouds = [Cloud(b, {(s, False): (x, y) for s, (x, y) in of_b.items()}) for b, of_b in points.items()]
+            clouds = [
+                Cloud(b, [Point(s, False, *at) for s, both in sources.items() for at in zip(*both)])
+                for b, sources in points.items()
+            ]
             svg = scatter(clouds, "first component", "second component", log_x=False, side=2.9, size=14)
             caption = self.embeddings.format(digit=DIGIT, points=POINTS)
             parts.append(Picture(f"{self.name}_embeddings", svg, caption))

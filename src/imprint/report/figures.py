@@ -1,12 +1,12 @@
 """Line and scatter plots in small panels, as SVG; colour is never the only distinction."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from io import BytesIO
 from itertools import cycle
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -186,41 +186,41 @@ def _apart(values: Sequence[int]) -> list[int]:
     return labelled
 
 
+class Point(NamedTuple):
+    """A point of a cloud. Points with one name share a style, except that some are filled and others not."""
+
+    name: str
+    filled: bool
+    x: float
+    y: float
+
+
 @dataclass(frozen=True, eq=False)
 class Cloud:
-    """A panel of points, grouped by (name, filled)."""
+    """A panel of points, with an optional line through them."""
 
     title: str
-    points: Mapping[tuple[str, bool], tuple[Sequence[float], Sequence[float]]]
+    points: Sequence[Point]
     fit: GainFit | None = None
-
-    @classmethod
-    def of(cls, title: str, points: Iterable[tuple[str, bool, float, float]], fit: GainFit | None = None) -> "Cloud":
-        """A cloud from points, each given as name, filled, x and y."""
-        groups: dict[tuple[str, bool], tuple[list[float], list[float]]] = {}
-        for name, filled, x, y in points:
-            xs, ys = groups.setdefault((name, filled), ([], []))
-            xs.append(x)
-            ys.append(y)
-        return cls(title, groups, fit)
 
 
 def scatter(
     clouds: Sequence[Cloud], x_label: str, y_label: str, *, log_x: bool = True, side: float = 4.0, size: float = 30
 ) -> bytes:
     """Clouds next to each other, `side` inches each, with points of `size`; a name has one style in all of them."""
-    looks = dict(zip(dict.fromkeys(name for c in clouds for name, _ in c.points), zip(cycle(COLOURS), cycle(MARKERS))))
+    looks = dict(zip(dict.fromkeys(p.name for c in clouds for p in c.points), zip(cycle(COLOURS), cycle(MARKERS))))
     with canvas(0.5 + 1.05 * side * len(clouds), side) as (figure, out):
         from matplotlib.lines import Line2D
 
         grid = figure.subplots(1, len(clouds), squeeze=False)
         for axes, cloud in zip(grid.flat, clouds):
-            for (name, filled), (x, y) in cloud.points.items():
+            for name, filled in dict.fromkeys(p[:2] for p in cloud.points):
+                x, y = zip(*(p[2:] for p in cloud.points if p[:2] == (name, filled)))
                 colour, marker = looks[name]
                 face = colour if filled else "none"
                 axes.scatter(x, y, s=size, marker=marker, edgecolor=colour, facecolor=face, lw=size / 25)
             if cloud.fit is not None:
-                values = [v for x, _ in cloud.points.values() for v in x]
+                values = [p.x for p in cloud.points]
                 line = np.geomspace(min(values), max(values), 50)
                 axes.plot(line, [cloud.fit.predict(float(v)) for v in line], color=PALE, ls=DASHED, lw=1.2)
             if log_x:

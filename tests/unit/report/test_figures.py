@@ -7,7 +7,7 @@ import pytest
 
 from imprint.collapse import gain_fit
 from imprint.report import figures
-from imprint.report.figures import Cloud, Panel, Series, draw, interval, scatter
+from imprint.report.figures import Cloud, Panel, Point, Series, draw, interval, scatter
 
 
 def lines(count):
@@ -42,7 +42,8 @@ def test_intervals_cover_the_mean_as_often_as_they_say():
 
 def test_points_lie_on_a_logarithmic_axis_with_their_line():
     x, y = [0.1, 1.0, 10.0], [1.0, 2.0, 3.5]
-    svg = scatter([Cloud("here", {("a", True): (x, y), ("b", False): (x, y)}, gain_fit(x, y))], "NC1", "gain").decode()
+    points = [Point(name, name == "a", *at) for name in "ab" for at in zip(x, y)]
+    svg = scatter([Cloud("here", points, gain_fit(x, y))], "NC1", "gain").decode()
     for word in ("here", "NC1", "gain", "a", "b"):
         assert f">{word}<" in svg
 
@@ -53,15 +54,14 @@ def test_lines_have_different_markers_and_keep_them_in_all_panels():
     assert len({look["marker"] for look in looks.values()}) == 8
 
 
-def test_points_are_grouped_by_name_and_filling():
-    cloud = Cloud.of("c", [("a", True, 1, 2), ("a", False, 3, 4), ("b", True, 5, 6), ("a", True, 7, 8)])
-    assert cloud.points == {
-        ("a", True): ([1, 7], [2, 8]),
-        ("a", False): ([3], [4]),
-        ("b", True): ([5], [6]),
-    }
+def test_points_of_one_name_share_colour_and_marker_and_some_are_hollow():
+    points = [Point("a", True, 1, 2), Point("a", False, 3, 4), Point("b", True, 5, 6), Point("a", True, 7, 8)]
+    svg = scatter([Cloud("c", points)], "x", "y").decode()
+    drawn = re.findall(r'style="fill: (\S+); stroke: (\S+); stroke-width: 1.2"', svg)
+    blue, orange = "#0072b2", "#d55e00"
+    assert drawn == [(blue, blue), (blue, blue), ("none", blue), (orange, orange)]
 
 
 def test_an_axis_of_few_powers_of_ten_has_plain_labels():
-    svg = scatter([Cloud.of("c", [("a", True, 0.2, 1.0), ("a", True, 3.0, 2.0)])], "x", "y").decode()
+    svg = scatter([Cloud("c", [Point("a", True, 0.2, 1.0), Point("a", True, 3.0, 2.0)])], "x", "y").decode()
     assert {">0.2<", ">0.5<", ">1<", ">2<"} <= {f">{text}<" for text in re.findall(r"<text[^>]*>([^<]+)<", svg)}
