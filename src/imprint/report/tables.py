@@ -67,7 +67,7 @@ class Tables:
     decisions: int  # predicted test rows, over all experiments
     near_ties: int  # those whose two best scores are equal up to float rounding
     heading: str  # of the column of method names: recipes, or certain components
-    common: str  # the components that all methods without a recipe's name share
+    common: str  # a sentence: the components that all methods without a recipe's name share
     lines: tuple[MethodLine, ...]  # by average rank; then the methods that lack instances, by mean
     comparison: Comparison | None  # of the best methods; None with fewer than two methods or instances
     breakdowns: tuple[Breakdown, ...]  # a table for every data set and for every backbone
@@ -143,12 +143,12 @@ def _average_ranks(scores: Array) -> Array:
 def name_methods(methods: Sequence[tuple[str, ...]], named: Iterable[str] = ()) -> tuple[list[str], str, str]:
     """Name methods, given as texts of their components; those in `named` that are recipes keep their names.
 
-    Returns a different name for each method, the heading of a column of such names, and the components that the methods
-    without a recipe's name share.
+    Returns a different name for each method, the heading of a column of such names, and a sentence with the components
+    that the methods without a recipe's name share.
 
     >>> two = [("l2", "mean", "l2", "l2", "max"), ("l2", "kmeans(k=5)", "l2", "l2", "max")]
     >>> name_methods(two)
-    (['mean', 'kmeans(k=5)'], 'generator', 'norm_pre l2, norm_post l2, norm_inf l2, aggregator max')
+    (['mean', 'kmeans(k=5)'], 'generator', 'All methods: norm_pre l2, norm_post l2, norm_inf l2, aggregator max.')
     >>> name_methods(two, ["qi2018"])[0]
     ['qi2018', 'l2 / kmeans(k=5) / l2 / l2 / max']
     """
@@ -157,9 +157,11 @@ def name_methods(methods: Sequence[tuple[str, ...]], named: Iterable[str] = ()) 
     others = [m for m in methods if m not in recipe_of]
     varying = [j for j in range(len(PARTS)) if len({m[j] for m in others}) > 1] or list(range(len(PARTS)))
     names = [recipe_of.get(m) or " / ".join(m[j] for j in varying) for m in methods]
-    kinds = ["recipe"] * (len(others) < len(methods)) + [" / ".join(PARTS[j] for j in varying)] * bool(others)
-    shared = [f"{PARTS[j]} {others[0][j]}" for j in range(len(PARTS)) if j not in varying] if others else []
-    return names, " or ".join(kinds), ", ".join(shared)
+    components, some_named = " / ".join(PARTS[j] for j in varying), len(others) < len(methods)
+    heading = " or ".join(["recipe"] * some_named + [components] * bool(others))
+    shared = ", ".join(f"{PARTS[j]} {others[0][j]}" for j in range(len(PARTS)) if others and j not in varying)
+    scope = "Methods that are not recipes" if some_named else "All methods"
+    return names, heading, f"{scope}: {shared}." if shared else ""
 
 
 def break_down(instances: Sequence[tuple[str, ...]], scores: Array, names: Sequence[str]) -> tuple[Breakdown, ...]:

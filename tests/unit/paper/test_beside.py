@@ -9,13 +9,12 @@ from imprint import ImprintClassifier
 from imprint.core.errors import ParameterError
 from imprint.paper import ARTEFACTS, same_architecture
 from imprint.paper.artefact import Results, Scores
-from imprint.paper.page import read_runs, sections
+from imprint.paper.page import markdown_pages, read_runs, sections
 from imprint.paper.published import kmeans_over_k
 from imprint.paper.run import planned_batches, run
 from imprint.paper.setting import MAX, Setting, discover
 from imprint.paper.studies import SEEDS, method_text, with_aggregator
 from imprint.paper.tables import find
-from imprint.report.paper_page import markdown_pages
 from imprint.report.sections import Picture, Verdict, claim_rows, sections_by_artefact
 from imprint.report.text_table import TextTable
 from imprint.study import Instance

@@ -3,8 +3,8 @@
 import re
 from dataclasses import replace
 
-from imprint.report.paper_page import as_html as page
-from imprint.report.paper_page import markdown_pages
+from imprint.paper.page import as_html as page
+from imprint.paper.page import markdown_pages
 from imprint.report.sections import (
     Claim,
     Picture,

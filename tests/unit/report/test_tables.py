@@ -13,8 +13,7 @@ import pytest
 from imprint.cli import main
 from imprint.core.errors import ParameterError
 from imprint.embeddings import write_pack
-from imprint.report.forms import as_csv, as_json, as_latex, as_text, breakdowns_csv, pairs_csv
-from imprint.report.page import page
+from imprint.report.study_report import as_csv, as_json, as_latex, as_text, breakdowns_csv, page, pairs_csv
 from imprint.report.tables import tabulate
 
 GOOD, POOR, PART = ("l2", "mean", "l2", "l2", "max"), ("none", "mean", "none", "l2", "max"), ("l2", "fps(k=2)") * 2
@@ -87,7 +86,7 @@ def test_every_form_says_the_same(table):
 def test_recipes_keep_their_names_and_the_rest_only_what_differs(table):
     two = table.filter(pa.compute.field("generator") == "mean")
     assert [line.name for line in tabulate(two).lines] == ["l2 / l2", "none / none"]
-    assert tabulate(two).common == "generator mean, norm_inf l2, aggregator max"
+    assert tabulate(two).common == "All methods: generator mean, norm_inf l2, aggregator max."
     named = tabulate(table, named=["qi2018", "l2 / mean / l2 / l2 / max"])
     assert named.lines[0].name == "qi2018"
     assert named.lines[0].method == " / ".join(GOOD)

@@ -17,11 +17,10 @@ from imprint.paper.page import read_runs, sections, write_page
 from imprint.paper.run import planned_batches
 from imprint.paper.run import run as run_paper
 from imprint.paper.setting import discover
-from imprint.report.forms import as_json, as_text
-from imprint.report.page import write_report
 from imprint.report.results_file import MEANINGS, check_own
 from imprint.report.results_file import export as write
 from imprint.report.sections import Run, claim_rows, claims_table, sections_by_artefact, tally
+from imprint.report.study_report import as_json, as_text, write_report
 from imprint.report.tables import tabulate
 from imprint.report.text_table import TextTable
 from imprint.study import Progress, Study, Summary, plan
