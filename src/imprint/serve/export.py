@@ -5,6 +5,7 @@ import io
 import tempfile
 import zipfile
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from imprint.serve.evaluation import ModelEvaluation, calibrated
 from imprint.serve.labelled import LabelledItem
 from imprint.serve.model import IMPORTED, item_of, rows_of
 from imprint.serve.project import Project
+from imprint.serve.store import ProjectStore
 
 STAMP = (2000, 1, 1, 0, 0, 0)  # the time of all files in the archive, so that equal projects give equal bytes
 
@@ -89,14 +91,14 @@ def archive(project: Project) -> Iterator[bytes]:
     """A zip file, written while it is sent: one folder per class, or for texts one table.
 
     With held-out items, there is one set of folders, or one table, for each of `train` and `test`. Damaged pictures are
-    left out and listed in a text file.
+    left out and listed in a text file. The archive is complete even if the project is closed meanwhile.
     """
     out, damaged = _ZipStream(), list[str]()
     by_class = project.history.labelled.by_class()
     items = [item for of_class in by_class.values() for item in sorted(of_class, key=lambda item: item.file)]
     texts, files = ([i for i in items if (i.text is None) == is_file] for is_file in (False, True))
     split = any(item.held_out for item in items)
-    with zipfile.ZipFile(out, "w") as archive:
+    with closing(ProjectStore(project.folder)) as store, zipfile.ZipFile(out, "w") as archive:
 
         def add(path: str, content: str | bytes) -> None:
             archive.writestr(zipfile.ZipInfo(path, STAMP), content)
@@ -111,7 +113,7 @@ def archive(project: Project) -> Iterator[bytes]:
             part = ("test/" if item.held_out else "train/") if split else ""
             path = f"{part}{item.label}/{item.file}"
             try:
-                add(path, project.content(item))
+                add(path, store.file(item.digest))
             except FileError:
                 damaged.append(path)
             yield b"".join(out.parts)

@@ -87,6 +87,7 @@ def json_object(content: bytes) -> dict[str, Any]:
     """The JSON object that a request carries."""
     try:
         value = json.loads(content)
+        json.dumps(value, ensure_ascii=False).encode()  # refuses halves of characters, which UTF-8 does not have
     except (ValueError, RecursionError):
         value = None
     if not isinstance(value, dict):

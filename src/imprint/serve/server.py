@@ -46,8 +46,8 @@ def bound(host: str, port: int | None) -> socket.socket:
             family = socket.AF_INET6 if ":" in host else socket.AF_INET
             return socket.create_server((host, number), family=family, backlog=512)
         except OSError as e:
-            failed = e
-    raise ImprintError(f"Cannot listen on {host}, port {number}: {failed.strerror or failed}; choose another --port.")
+            reason = str(e.strerror or e).partition(" (")[0]
+    raise ImprintError(f"Cannot listen on {host}, port {number}: {reason}; choose another --port or --host.")
 
 
 class TimedProtocol(H11Protocol):

@@ -208,6 +208,21 @@ def test_an_event_follows_an_alarm_and_every_heartbeat(project, monkeypatch):
     assert alarms[-1] == project.drift.monitor.alarm
 
 
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"[1]",
+        b"{",
+        b"[" * 100_000,
+        b'{"do": "rename", "label": "\\ud800", "to": "x"}',  # half of a character, which UTF-8 cannot encode
+        b'{"do": "describe", "label": "x", "description": "\\udfff"}',
+    ],
+)
+def test_a_body_that_is_not_a_json_object_of_unicode_texts_is_refused(client, body):
+    status, reply = client.json("POST", "/api/change", body)
+    assert (status, reply["error"]) == (400, "The request must carry a JSON object.")
+
+
 def test_a_class_that_cannot_name_a_folder_is_refused_with_what_to_do(client, tmp_path):
     pictures = [np.full((8, 8), shade, np.uint8) for shade in (0, 9, 200, 255)]
     model = Imprinter("raw", cache=False).fit((pictures, ["../../x", "../../x", "bright", "bright"]))

@@ -1,12 +1,15 @@
 """Several projects: created, opened, renamed, duplicated, deleted and restored; and projects of earlier versions."""
 
+import io
 import time
+import zipfile
 
 import pytest
 
 from imprint import backbones
 from imprint.core.errors import FileError
 from imprint.serve import projects
+from imprint.serve.export import archive
 from imprint.serve.project import Project
 from imprint.serve.store import ProjectStore
 
@@ -55,6 +58,17 @@ def test_projects_are_created_opened_renamed_duplicated_deleted_and_restored(cli
     do(client, "open", id=mugs["id"])
     assert client.labels() == {"mug": 1}, "the copy was changed alone"
     assert set(listed(client)) == {"Crockery", "Mugs and cups", "room"}
+
+
+def test_an_archive_is_complete_if_another_project_is_opened_meanwhile(client, project):
+    for i in range(6):
+        client.add("top", i)
+    parts = archive(project)
+    started = next(parts)
+    do(client, "create", name="Mugs")
+    assert project.closed
+    with zipfile.ZipFile(io.BytesIO(started + b"".join(parts))) as z:
+        assert [name.split("/")[0] for name in z.namelist()] == ["top"] * 6
 
 
 def test_wrong_requests_are_refused_in_one_sentence(client):
