@@ -17,6 +17,7 @@ from imprint.aggregators.nearest import Nearest
 from imprint.core.errors import ImprintError, ParameterError
 from imprint.core.memory import peak_memory, reset_peak, without_collection
 from imprint.core.types import Array
+from imprint.kernels.cpu import one_thread
 from imprint.kernels.decisions import Counts, Vote, count_decisions, count_many, count_votes
 from imprint.kernels.rows import lengths
 from imprint.kernels.stacks import Neighbours, ProxyStack, span_maxima, stacked
@@ -50,9 +51,10 @@ DISTANCES = {
 Key = TypeVar("Key")
 
 
+@one_thread()
 @without_collection()
 def evaluate(unit: Unit) -> dict[str, Array]:
-    """The columns of a unit, one row per experiment in the order of `unit.experiments`."""
+    """The columns of a unit, computed on one core, one row per experiment in the order of `unit.experiments`."""
     reset_peak()
     data = unit.source.open(unit.backbone, unit.dataset)
     if data.fingerprint != unit.fingerprint:

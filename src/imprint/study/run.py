@@ -132,7 +132,7 @@ def ray_runner(units: tuple[Unit, ...], workers: int) -> Iterator[Iterator[Outco
     The nodes must have the embeddings at the same path. If a node dies, another one evaluates its unit.
     """
     with joined(workers) as ray:
-        task = ray.remote(num_cpus=1, max_retries=RETRIES, retry_exceptions=False)(_evaluate_on_node)
+        task = ray.remote(num_cpus=1, max_retries=RETRIES, retry_exceptions=False)(evaluate)
         slots = Slots(ray)
         yield _outcomes(units, lambda unit: task.remote(unit).future(), lambda: AHEAD * slots.count())
 
@@ -206,9 +206,3 @@ def _end_with(pipe: Connection) -> None:
         pipe.recv()
     except (EOFError, OSError):
         os._exit(0)
-
-
-def _evaluate_on_node(unit: Unit) -> Columns:
-    """In the cluster: use one BLAS thread, because a unit has one core."""
-    with one_thread():
-        return evaluate(unit)
