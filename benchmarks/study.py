@@ -11,15 +11,14 @@ reading the pack for every experiment as a run of its own would. Processor time 
 
 `kernel` computes the decisions by `kernel` of `paper/all --beside kernel` on one pack twice, unit by unit: together, as
 a study does, and by a `Head` for each from the same class states. It prints the CPU time of both, and that of the
-arithmetic that is left when nothing is computed twice: the products and factors of distinct systems, the products of
-test rows with distinct proxies, and for each decision its kernels and their sums.
+arithmetic alone: the products and factors of distinct systems, the products of test rows with each set of proxies, and
+for each decision its kernels and their sums.
 """
 
 import argparse
 import json
 import resource
 import time
-from collections import defaultdict
 from pathlib import Path
 
 import numpy as np
@@ -149,31 +148,25 @@ def plain_decisions(kernel, decisions):
 
 
 def arithmetic(kernel, decisions):
-    """CPU seconds of the arithmetic of some decisions, each alone and computed once."""
-    width, group = kernel.queries.shape[1] + 2, list(kernel._solve(decisions))
-    spent = dict.fromkeys(ARITHMETIC, 0.0)
-    compared = defaultdict(dict)
-    for size in {id(solved.by_class): solved.by_class.shape[1] for solved in group}.values():
+    """CPU seconds of the arithmetic of some decisions alone: each system solved once, each product computed once."""
+    width, groups, spent = kernel.queries.shape[1] + 2, [], dict.fromkeys(ARITHMETIC, 0.0)
+    kernel._count = lambda *group: groups.append(group) or ()  # solves the systems, and counts nothing
+    list(kernel.decide(decisions))
+    del kernel._count
+    solved = {id(one.by_class): one.by_class for *_, group in groups for one in group}
+    for size in (by_class.shape[1] for by_class in solved.values()):
         about, Y = np.ones((width - 2, size), order="F"), np.zeros((size, 10), order="F")
         spent["products of proxies"] += timed(dsyrk, 1.0, about, 0.0, None, True)[1]
         spent["factors"] += timed(dposv, np.asfortranarray(2 * np.eye(size)), Y, 0, True, True)[1]
-    for decision, parts, _, by_class, dtype in group:
-        rows = len(decision.split.rows)
-        by_block = compared[decision.norm_inf, dtype]
-        for part in parts:  # for all of the test rows that some task compares with it
-            before = by_block.get((part.block, part.is_unit), (0, 0))
-            by_block[part.block, part.is_unit] = max(before[0], part.size), max(before[1], rows)
+    for weights, _, dtype, group in groups:
+        rows, proxies = len(group[0].decision.split.rows), np.ones((len(weights), width), dtype=dtype)
         for step in (min(1024, rows - start) for start in range(0, rows, 1024)):
-            K = np.full((len(by_class.T), step), -0.5, dtype=dtype)
-            K, seconds = timed(np.exp, K, K)
-            spent["kernels"] += seconds
-            spent["sums"] += timed(lambda left, right: left @ right.astype(np.float64), by_class, K)[1]
-    for (_, dtype), by_block in compared.items():
-        for rows in {rows for _, rows in by_block.values()}:
-            left = np.ones((rows, width), dtype=dtype)
-            size = sum(size for size, of_rows in by_block.values() if of_rows == rows)
-            for step in (min(1024, size - start) for start in range(0, size, 1024)):
-                spent["products"] += timed(np.matmul, np.ones((step, width), dtype=dtype), left.T)[1]
+            spent["products"] += timed(np.matmul, proxies, np.ones((step, width), dtype=dtype).T)[1]
+            for one in group:
+                K = np.full((len(weights), step), -0.5, dtype=dtype)
+                K, seconds = timed(np.exp, K, K)
+                spent["kernels"] += seconds
+                spent["sums"] += timed(lambda left, right: left @ right.astype(np.float64), one.by_class, K)[1]
     return spent
 
 
