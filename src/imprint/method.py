@@ -67,10 +67,6 @@ class Method:
         """Whether the proxies of a class depend only on that class."""
         return isinstance(self.generator, PerClassGenerator) and not self.norm_post.uses_reference
 
-    def stored_texts(self) -> dict[str, str]:
-        """The components as texts for a file; an error if one has no registered name."""
-        return {part: FAMILIES[part].stored_text(getattr(self, part)) for part in PARTS}
-
     def summarise(
         self, parts: Sequence[Array], seed: int, labels: Sequence[object], weights: Sequence[Array] | None = None
     ) -> list[ClassState]:

@@ -6,7 +6,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from imprint.calibration.estimates import Estimates, conformal, wilson
-from imprint.core.arrays import is_torch
+from imprint.core.arrays import is_torch, namespace
 from imprint.core.errors import require
 from imprint.core.types import Array
 from imprint.kernels.softmax import softmax
@@ -15,7 +15,7 @@ DEPENDENCE = 2.25  # ratio of variances, five folds to independent rows: 1 + 5 n
 LEARNING_POWER = 0.4  # the power by which the error falls with the rows of a class,
 FLATTENS_AT = 2  # and the number of rows above which it falls more slowly
 ENOUGH_NEW_ROWS = 100  # with more held-out rows without near copies, only these determine the p-values
-SMALLEST = 1e-37  # the smallest probability whose logarithm is taken; float32 can represent it
+SMALLEST_PROBABILITY = 1e-37  # the smallest probability whose logarithm is taken; float32 can represent it
 LARGEST_FLOOR, FLOOR_WITHOUT_ROWS = 0.99, 0.5
 UNEXPLAINED_ROWS, EXPLAINED_ROWS = 0.1, 20  # the beta prior of the floor, as rows that it explains and does not explain
 LOG_TEMPERATURES = (-3.0, 3.0)
@@ -69,7 +69,8 @@ class Calibration(Estimates):
 
     def probabilities(self, P: Any) -> Any:
         """Calibrated probabilities from those of the aggregator.  # (n, C) float64"""
-        logs = P.double().clamp(SMALLEST).log() if is_torch(P) else np.log(np.maximum(P, SMALLEST, dtype=np.float64))
+        P = P.double() if is_torch(P) else np.asarray(P, dtype=np.float64)
+        logs = namespace(P).log(P.clip(SMALLEST_PROBABILITY))
         return (1 - self.floor) * softmax(logs / self.temperature) + self.floor / P.shape[1]
 
 
@@ -130,7 +131,7 @@ def _fit_temperature(answers: OutOfFold) -> tuple[float, float]:
     if not rows.any():
         return 1.0, FLOOR_WITHOUT_ROWS
     P, true, weight = answers.shares[rows], answers.true[rows], answers.weight[rows]
-    logs, uniform = np.log(np.maximum(P, SMALLEST)), 1 / P.shape[1]
+    logs, uniform = np.log(np.maximum(P, SMALLEST_PROBABILITY)), 1 / P.shape[1]
     weight = weight * (len(weight) / max(weight.sum(), 1))
 
     def loss(log_temperature: float) -> tuple[float, float]:

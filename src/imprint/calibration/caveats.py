@@ -6,10 +6,10 @@ from imprint.calibration.cross_validation import CrossValidation
 from imprint.core.errors import SmallSampleWarning
 
 USUAL_LEVEL = 0.05
-ENOUGH = 5  # rows of a class with which each fold leaves out at most a fifth of them
+ENOUGH_ROWS = 5  # rows of a class with which each fold leaves out at most a fifth of them
 
 
-def caveats(folds: CrossValidation, things: str = "rows") -> list[str]:
+def caveats(folds: CrossValidation, inputs: str = "rows") -> list[str]:
     """Sentences about `known` and the expected accuracy; none if there are enough rows."""
     sizes = {label: len(held.digests) for label, held in folds.held.items()}
     smallest = min(sizes, key=sizes.__getitem__, default=None)
@@ -22,17 +22,17 @@ def caveats(folds: CrossValidation, things: str = "rows") -> list[str]:
         limit = f"{which} only one and cannot be assessed"
         if len(single) == len(sizes):
             limit = "with one per class, the accuracy cannot be estimated"
-        accuracy = f"Too few {things}: {limit}; add {things}."
-    elif sizes and sizes[smallest] < ENOUGH:
+        accuracy = f"Too few {inputs}: {limit}; add {inputs}."
+    elif sizes and sizes[smallest] < ENOUGH_ROWS:
         accuracy = (
-            f"The expected accuracy is uncertain: {smallest!r} has {sizes[smallest]} {things}, and folds leave out up "
-            f"to half of them; give at least {ENOUGH} of every class."
+            f"The expected accuracy is uncertain: {smallest!r} has {sizes[smallest]} {inputs}, and folds leave out up "
+            f"to half of them; give at least {ENOUGH_ROWS} of every class."
         )
-    return [sentence for sentence in (p_value_caveat(folds, USUAL_LEVEL, things), accuracy) if sentence]
+    return [sentence for sentence in (p_value_caveat(folds, USUAL_LEVEL, inputs), accuracy) if sentence]
 
 
 def p_value_caveat(
-    folds: CrossValidation, level: float, things: str = "rows", remedy: str = "refuse below"
+    folds: CrossValidation, level: float, inputs: str = "rows", remedy: str = "refuse below"
 ) -> str | None:
     """One sentence if no p-value of `known` can be below a level; `remedy` is how the user sets the level."""
     rows = sum(len(held.index) for held in folds.held.values() if len(held.digests) > 1 or len(folds.held) == 1)
@@ -41,16 +41,16 @@ def p_value_caveat(
         return None
     if not rows:
         rule = "with one per class, the p-values of known are 1 and nothing is refused"
-        return f"Too few {things}: {rule}; add {things}."
+        return f"Too few {inputs}: {rule}; add {inputs}."
     return (
-        f"With {'one of the' if rows == 1 else rows} {things} the smallest p-value of known is {smallest:.2f}, so "
-        f"nothing is refused below {level:g}: add {things}, or {remedy} {int(100 * smallest + 1) / 100:.2f}."
+        f"With {'one of the' if rows == 1 else rows} {inputs} the smallest p-value of known is {smallest:.2f}, so "
+        f"nothing is refused below {level:g}: add {inputs}, or {remedy} {int(100 * smallest + 1) / 100:.2f}."
     )
 
 
-def warn_of_small_samples(folds: CrossValidation | None, things: str = "rows", of_known: bool = False) -> None:
+def warn_of_small_samples(folds: CrossValidation | None, inputs: str = "rows", of_known: bool = False) -> None:
     """Warn the caller's caller if a calibrated model has too few rows: for `known` only, or for any estimate."""
     if folds is not None:
-        sentences = [p_value_caveat(folds, USUAL_LEVEL, things)] if of_known else caveats(folds, things)
+        sentences = [p_value_caveat(folds, USUAL_LEVEL, inputs)] if of_known else caveats(folds, inputs)
         for sentence in filter(None, sentences):
             warnings.warn(sentence, SmallSampleWarning, stacklevel=3)

@@ -21,10 +21,11 @@ from imprint.core.arrays import all_finite, as_labels, dtype_name, rows_at, to_n
 from imprint.core.errors import ParameterError
 from imprint.core.threads import Lazy, lazy
 from imprint.core.types import Array
+from imprint.generators._base import masses
 from imprint.head import Head
 from imprint.method import ClassState, Method
 
-ASSESSED = 1_000  # the maximum number of rows that are assessed, or one per class if there are more classes
+ASSESSED_ROWS = 1_000  # the maximum number of rows that are assessed, or one per class if there are more classes
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,11 +45,11 @@ class CrossValidation:
 
     def learn(self, X: Array, y: Array, weight: Array | None = None) -> "CrossValidation":
         """The cross-validation after new classes and more rows of known ones."""
-        w = np.ones(len(y)) if weight is None else np.asarray(weight, dtype=np.float64)
+        weight = masses(X, weight)
         held, fitted, seed = dict(self.held), dict(self.fitted), self.empty.seed
         large: dict[Any, tuple[Array, Array, Array]] = {}  # rows, weights and folds
-        for label, mine in _rows_by_class(y).items():
-            rows, weights, before = to_numpy(rows_at(X, mine)), w[mine], self.held.get(label)
+        for label, indices in _rows_by_class(y).items():
+            rows, weights, before = to_numpy(rows_at(X, indices)), weight[indices], self.held.get(label)
             held[label], fold = absorb(before, rows, weights, seed, label)
             if not held[label].complete:
                 if before is not None and before.complete:  # now its earlier rows are fitted too, with new folds
@@ -85,14 +86,14 @@ class CrossValidation:
 
     def count_known(self, X: Array, y: Array) -> int:
         """How many of these rows are copies of a row that their class already has."""
-        known = [(rows_at(X, mine), self.held[k]) for k, mine in _rows_by_class(y).items() if k in self.held]
+        known = [(rows_at(X, indices), self.held[k]) for k, indices in _rows_by_class(y).items() if k in self.held]
         return int(sum(np.isin(row_digests(to_numpy(rows)), held.digests).sum() for rows, held in known))
 
     def folds_of(self, X: Array, y: Array) -> Array:
         """The fold of every row that was learnt.  # (n,)"""
         fold = np.empty(len(y), dtype=np.int64)
-        for label, mine in _rows_by_class(y).items():
-            fold[mine] = folds_of_rows(X[mine], self.empty.seed, label, self.held[label].digests)
+        for label, indices in _rows_by_class(y).items():
+            fold[indices] = folds_of_rows(X[indices], self.empty.seed, label, self.held[label].digests)
         return fold
 
     def _states_of_large(self, arrived: Mapping[Any, tuple[Array, Array, Array]], f: int) -> dict[Any, ClassState]:
@@ -140,7 +141,7 @@ class CrossValidation:
     def answers(self) -> OutOfFold:
         """Out-of-fold predictions of held rows; the more classes, the fewer rows of each."""
         labels = sorted(self.held)
-        most = max(1, ASSESSED // len(labels))
+        most = max(1, ASSESSED_ROWS // len(labels))
         parts, folds = [self.held[label] for label in labels], 1
         while folds < FOLDS and any((p.fold < folds).sum() < min(most, len(p.fold)) for p in parts):
             folds += 1  # with many rows of every class, one fold has enough of them
@@ -170,9 +171,9 @@ def out_of_fold(method: Method, seed: int, X: Array, y: Array) -> OutOfFold:
     """
     X, y = to_numpy(X), np.asarray(y)
     fold, fitted = np.empty(len(y), dtype=np.int64), np.empty((FOLDS, len(y)), dtype=bool)
-    for label, mine in _rows_by_class(y).items():
-        fold[mine] = folds_of_rows(X[mine], seed, label)
-        fitted[:, mine] = [is_fitted(fold[mine], f) for f in range(FOLDS)]
+    for label, indices in _rows_by_class(y).items():
+        fold[indices] = folds_of_rows(X[indices], seed, label)
+        fitted[:, indices] = [is_fitted(fold[indices], f) for f in range(FOLDS)]
     empty = Head(method, seed, dtype_name(X))
     heads = (empty.learn(rows_at(X, rows), y[rows]) if len(rows) else empty for rows in map(np.flatnonzero, fitted))
     classes, columns = np.unique(y, return_inverse=True)

@@ -15,8 +15,8 @@ from imprint.core.types import Array, State
 from imprint.kernels.rows import lengths
 
 FOLDS = 5
-HELD = 100  # the maximum number of distinct rows that are held of a class
-NEAR = 0.08
+HELD_ROWS = 100  # the maximum number of distinct rows that are held of a class
+NEAR_COPY = 0.08
 """The squared distance of near copies, as a share of twice the variance of the rows. About 30 % of the nearest
 neighbours in the training texts of CLINC150 are nearer, and under 3 % of those in the packs of pictures."""
 LAYOUT: Layout = {
@@ -40,6 +40,7 @@ SHARED_LAYOUT: Layout = {
     "index": Entry("m", least=0, whole=True, optional=True),
     "length": Entry("m", least=SMALLEST_MASS, optional=True),
 }
+"""References of a class to held rows in place of its proxies; see `share_rows`."""
 NO_DIGESTS = np.empty(0, dtype=np.uint64)
 
 
@@ -78,13 +79,13 @@ def from_state(state: State, seed: int, label: Any) -> HeldRows:
     if "seen" in state:
         seen = int(state["seen"][0])
         keys = _stream(seed, label, "keys").random(seen)
-        index = np.argsort(keys, kind="stable")[:HELD]  # the keys identify the rows among all rows of the class
+        index = np.argsort(keys, kind="stable")[:HELD_ROWS]  # the keys identify the rows among all rows of the class
         require(np.array_equal(keys[index], state["keys"]) and len(state["rows"]) == len(index))
         digests = np.arange(seen, dtype=np.uint64)  # placeholders, which match no row, for rows that were not held
         digests[index] = row_digests(state["rows"])
         return _select(state["rows"], index, np.ones(len(index)), digests, float(seen), seed, label)
     index, digests = state["index"].astype(np.int64), state["digests"].astype(np.uint64)
-    require(len(set(index.tolist())) == min(len(digests), HELD) and index.max() < len(digests))
+    require(len(set(index.tolist())) == min(len(digests), HELD_ROWS) and index.max() < len(digests))
     held = _select(state["rows"], index, state["weight"], digests, float(state["total"][0]), seed, label)
     require(np.array_equal(held.index, index))
     return held
@@ -92,16 +93,14 @@ def from_state(state: State, seed: int, label: Any) -> HeldRows:
 
 def absorb(before: HeldRows | None, X: Array, weight: Array, seed: int, label: Any) -> tuple[HeldRows, Array]:
     """The held rows of a class after more rows have arrived, and the fold of each new row.  # (n, d), (n,)"""
-    known = NO_DIGESTS if before is None else before.digests
-    index, first, digests = _distinct(known, X)
+    nothing = np.empty(0, dtype=np.int64)
+    before = before or HeldRows(X[:0], nothing, nothing, nothing, NO_DIGESTS, 0.0)
+    index, first, digests = _distinct(before.digests, X)
     added = np.bincount(index, weight, minlength=len(digests))
-    new = np.arange(len(known), len(digests))
-    rows, held_index, held_weight, total = X[first], new, added[new], float(weight.sum())
-    if before is not None:
-        rows, held_index = np.concatenate([before.rows, rows]), np.concatenate([before.index, new])
-        held_weight = np.concatenate([before.weight + added[before.index], held_weight])
-        total += before.total
-    held = _select(rows, held_index, held_weight, digests, total, seed, label)
+    new = np.arange(len(before.digests), len(digests))
+    rows, held_index = np.concatenate([before.rows, X[first]]), np.concatenate([before.index, new])
+    held_weight = np.concatenate([before.weight + added[before.index], added[new]])
+    held = _select(rows, held_index, held_weight, digests, before.total + float(weight.sum()), seed, label)
     return held, folds_of(seed, label, len(digests))[index]
 
 
@@ -117,7 +116,7 @@ def near_copies(parts: list[HeldRows], taken: list[Array], normalise: Callable[[
 
     rows, nearest = [normalise(held.rows[t]) for held, t in zip(parts, taken)], []
     with np.errstate(over="ignore", invalid="ignore"):  # distances of extreme rows are infinite: not near
-        limit = 2 * NEAR * float(np.concatenate(rows).var(axis=0, dtype=np.float64).sum())
+        limit = 2 * NEAR_COPY * float(np.concatenate(rows).var(axis=0, dtype=np.float64).sum())
         for held, t, queries in zip(parts, taken, rows):
             gaps = cdist(queries, normalise(held.rows), "sqeuclidean")
             nearest.append(np.where(held.fold[t][:, None] == held.fold, np.inf, gaps).min(axis=1))
@@ -161,7 +160,7 @@ def _distinct(known: Array, X: Array) -> tuple[Array, Array, Array]:
 def _select(rows: Array, index: Array, weight: Array, digests: Array, total: float, seed: int, label: Any) -> HeldRows:
     """The rows with the smallest keys, in the order of their keys."""
     keys = _stream(seed, label, "keys").random(len(digests))[index]
-    best = np.argsort(keys, kind="stable")[:HELD]
+    best = np.argsort(keys, kind="stable")[:HELD_ROWS]
     fold = folds_of(seed, label, len(digests))[index[best]]
     return HeldRows(np.array(rows[best]), index[best], weight[best], fold, digests, total)
 

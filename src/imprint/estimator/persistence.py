@@ -54,7 +54,7 @@ def head_to_parts(head: Head | TagHead) -> tuple[dict[str, Any], dict[str, Array
         numbers, calibration = head.calibration.to_parts()
         return {**document, "tags": {"labels": list(head.labels), **numbers}}, {**arrays, **calibration}
     document = {
-        "parts": head.method.stored_texts(),
+        "parts": {part: FAMILIES[part].stored_text(getattr(head.method, part)) for part in PARTS},
         "seed": head.seed,
         "dtype": head.dtype.name,
         "width": head.width,

@@ -11,7 +11,7 @@ from imprint.aggregators._base import Aggregator
 from imprint.backbones import Backbone, Preprocess
 from imprint.backbones.record import weights
 from imprint.calibration import Calibration
-from imprint.calibration.calibration import SMALLEST
+from imprint.calibration.calibration import SMALLEST_PROBABILITY
 from imprint.core.errors import ParameterError
 from imprint.export import MARK, Portable
 from imprint.head import Decider
@@ -180,7 +180,7 @@ def _calibrated_tags(g: Graph, S: str, calibration: TagCalibration) -> str:
 
 def _calibrated(g: Graph, P: str, calibration: Calibration, n_classes: int) -> str:
     """The same computation as `Calibration.probabilities`."""
-    logs = g.add("Log", g.add("Max", g.cast(P, np.float64), g.constant(SMALLEST, np.float64)))
+    logs = g.add("Log", g.add("Max", g.cast(P, np.float64), g.constant(SMALLEST_PROBABILITY, np.float64)))
     tempered = g.add("Softmax", g.add("Div", logs, g.constant(calibration.temperature, np.float64)), axis=1)
     scaled = g.add("Mul", tempered, g.constant(1 - calibration.floor, np.float64))
     return g.add("Add", scaled, g.constant(calibration.floor / n_classes, np.float64))

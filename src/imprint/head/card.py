@@ -9,7 +9,7 @@ from imprint.head.decider import Decider
 from imprint.modalities import modality
 
 HEADING = "# Model card"
-LISTED = 30  # the largest number of classes that the Markdown lists one by one
+LISTED_CLASSES = 30  # the largest number of classes that the Markdown lists one by one
 PIPELINES = {"image": "image-classification", "text": "text-classification", "sound": "audio-classification"}
 """The names of the tasks on the Hugging Face hub."""
 
@@ -95,10 +95,10 @@ class ModelCard:
         lines += ["from the embeddings of a frozen network without gradient steps.", "", "| | |", "|---|---|"]
         lines += [f"| {name} | {printable(value)} |" for name, value in facts.items()]
         lines += ["", "## Classes", "", f"| class | {kind.plural} |", "|---|---:|"]
-        names = [printable(label, 60).replace("|", "\\|") for label in self.classes[:LISTED]]
+        names = [printable(label, 60).replace("|", "\\|") for label in self.classes[:LISTED_CLASSES]]
         lines += [f"| {name} | {count:,} |" for name, count in zip(names, self.rows_per_class)]
-        if (more := len(self.classes) - LISTED) > 0:
-            lines += [f"| ... and {more:,} more classes | {sum(self.rows_per_class[LISTED:]):,} |"]
+        if (more := len(self.classes) - LISTED_CLASSES) > 0:
+            lines += [f"| ... and {more:,} more classes | {sum(self.rows_per_class[LISTED_CLASSES:]):,} |"]
         return lines
 
 

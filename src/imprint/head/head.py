@@ -59,19 +59,18 @@ class Head(Decider):
         order, sizes = np.argsort(index, kind="stable"), np.bincount(index).tolist()
         rows = dict(zip(present.tolist(), cut(rows_at(X, order), sizes)))
         weights = {} if weight is None else dict(zip(rows, cut(np.asarray(weight)[order], sizes)))
-        known = set(rows).intersection(self.labels)
+        known, states = set(rows).intersection(self.labels), self.states
+        if known:
+            states = tuple(
+                self.method.extend(state, rows[label], self.seed, label, weights.get(label)) if label in rows else state
+                for label, state in zip(self.labels, states)
+            )
         new = [label for label in rows if label not in known]
-
-        def extended(label: Any, state: ClassState) -> ClassState:
-            if label not in known:
-                return state
-            return self.method.extend(state, rows[label], self.seed, label, weights.get(label))
-
         new_weights = None if weight is None else [weights[label] for label in new]
         added = self.method.summarise([rows[label] for label in new], self.seed, new, new_weights)
         return self._changed(
             labels=self.labels + tuple(new),
-            states=(tuple(map(extended, self.labels, self.states)) if known else self.states) + tuple(added),
+            states=states + tuple(added),
             label_type=present.dtype if self.label_type is None else np.result_type(self.label_type, present.dtype),
             width=X.shape[1],
             device=X.device if on_gpu(X) else None,

@@ -9,6 +9,7 @@ import numpy as np
 from imprint import backbones, normalisers
 from imprint.aggregators._base import Aggregator, Facts
 from imprint.aggregators.max import facts_of_maxima, graph_of_maxima
+from imprint.calibration.calibration import SMALLEST_PROBABILITY
 from imprint.core.component import param
 from imprint.core.errors import NotFittedError, ParameterError
 from imprint.core.family import unknown
@@ -23,7 +24,6 @@ from imprint.normalisers._base import Normaliser
 
 STRATEGIES = ("margin", "qi", "done")
 SHARE = 0.99  # of held-out pictures of new classes that must reach the margin
-SMALLEST = 1e-37  # probability whose logarithm is taken
 
 
 class PretrainedClasses(NamedTuple):
@@ -223,7 +223,7 @@ class LogitsWithMargin(Logits):
 
     def scores(self, Q: Array, prepared: Any) -> Array:
         old, gate, new, indices, _ = prepared
-        P = np.maximum(new.probabilities(new.scores(Q)), SMALLEST, dtype=np.float64)
+        P = np.maximum(new.probabilities(new.scores(Q)), SMALLEST_PROBABILITY, dtype=np.float64)
         best = super().scores(Q, gate).max(axis=1, keepdims=True)
         S = np.concatenate([super().scores(Q, old), best + np.log(P / P.max(axis=1, keepdims=True))], axis=1)
         return np.asarray(S[:, np.argsort(indices)], dtype=Q.dtype)

@@ -20,7 +20,7 @@ from imprint.gaussian_process.nystroem import Nystroem
 from imprint.gaussian_process.posterior import Posterior
 from imprint.kernels.rows import squared_norms
 
-ASSESSED = 8192  # the maximum number of proxies that are predicted without themselves
+ASSESSED_PROXIES = 8192  # the maximum number of proxies that are predicted without themselves
 MOST_PREDICTED = 1.5  # the macro F1 on GoEmotions (600, 1,500 and 4,000 rows) is lower with 1, 2, 3, 5 or no limit
 LARGEST_LOGIT = 15.0
 NEWTON_STEPS = 30
@@ -67,7 +67,7 @@ class TagCalibration(Estimates):
 def leave_one_out(head: Any) -> LeaveOneOut:
     """Predict each proxy of a `TagHead`, or some of very many, by the model without it and its copies."""
     proxies, targets = head.proxies, head.targets
-    rows = np.random.default_rng(0).permutation(len(targets))[:ASSESSED]
+    rows = np.random.default_rng(0).permutation(len(targets))[:ASSESSED_PROXIES]
     _, first, group = np.unique(proxies.weights, axis=0, return_index=True, return_inverse=True)
     group, precision = group.ravel(), 1 / head.aggregator.noise_of(proxies, head.prepared.scale)
     total = np.bincount(group, precision)[group][rows]

@@ -9,8 +9,8 @@ import pytest
 from imprint import ImprintClassifier
 from imprint.calibration import calibration_error
 from imprint.calibration.calibration import calibrate
-from imprint.calibration.cross_validation import ASSESSED, CrossValidation, out_of_fold
-from imprint.calibration.held import FOLDS, HELD
+from imprint.calibration.cross_validation import ASSESSED_ROWS, CrossValidation, out_of_fold
+from imprint.calibration.held import FOLDS, HELD_ROWS
 from imprint.core.errors import FileError, ImprintError, NotFittedError, ParameterError
 from imprint.export import export
 from imprint.head import Head
@@ -168,9 +168,9 @@ def test_a_class_of_one_row_among_large_ones_widens_the_interval_only():
 def test_large_classes_count_by_their_rows_though_few_are_held():
     X, y, _ = blobs([2000, 50], apart=0.6)
     answers = ImprintClassifier(calibrate=True, random_state=0).fit(X, y).head_.folds.answers
-    assert np.bincount(answers.true).tolist() == [HELD, 50]
+    assert np.bincount(answers.true).tolist() == [HELD_ROWS, 50]
     assert np.bincount(answers.true, answers.weight).tolist() == [2000, 50]
-    assert HELD * 10 <= ASSESSED
+    assert HELD_ROWS * 10 <= ASSESSED_ROWS
 
 
 def test_without_folds_one_sentence_says_what_to_do(tmp_path):

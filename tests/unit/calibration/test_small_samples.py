@@ -131,7 +131,7 @@ def test_a_file_holds_every_row_once(tmp_path):
 def test_many_classes_of_many_rows_need_the_model_of_one_fold(monkeypatch):
     from imprint.calibration import cross_validation
 
-    monkeypatch.setattr(cross_validation, "ASSESSED", 60)
+    monkeypatch.setattr(cross_validation, "ASSESSED_ROWS", 60)
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(600, 4)), np.arange(600) % 10
     answers = ImprintClassifier(generator="mean", calibrate=True).fit(X, y).head_.folds.answers
