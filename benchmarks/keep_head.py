@@ -15,7 +15,7 @@ import numpy as np
 from imprint import Imprinter, backbones, pretrained_classes
 from imprint.calibration import CrossValidation
 from imprint.head import Head
-from imprint.imprinter.pretrained import PretrainedOptions
+from imprint.imprinter.pretrained import method_parts
 from imprint.method import Method
 from imprint.pretrained_classes import PretrainedClasses, PretrainedHead
 
@@ -78,10 +78,10 @@ def removed_cases(names: np.ndarray, old: dict[str, np.ndarray], shots: int) -> 
 def measure(case: Case, way: str, share: float) -> list[float]:
     """In per cent: new right, old right before and after, old taken for new."""
     pretrained_classes.SHARE = share
-    keep = PretrainedOptions.of(way, BACKBONE, None, {}, True)
-    method = Method.of(**keep.parts)
-    empty = keep.with_head(Head(method, 0, "float32", folds=CrossValidation(Head(method, 0, "float32"))))
-    head = PretrainedHead(way, empty.pretrained.without(set(case.gone)), empty.imprinted).learn(*case.train)
+    method = Method.of(**method_parts(way, BACKBONE, None, {}, True))
+    empty = Head(method, 0, "float32", folds=CrossValidation(Head(method, 0, "float32")))
+    classes = PretrainedClasses.of(backbones.head(BACKBONE)).without(set(case.gone))
+    head = PretrainedHead(way, classes, empty).learn(*case.train)
     new, old = (head.classes[head.winners(X)] for X in (case.test[0], case.old[0]))
     before = np.array(head.pretrained.labels)[
         (case.old[0] @ head.pretrained.weights.T + head.pretrained.bias).argmax(axis=1)

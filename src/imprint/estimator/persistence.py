@@ -26,7 +26,7 @@ from imprint.calibration.held import (
 )
 from imprint.core.component import PARTS
 from imprint.core.errors import FileError, ParameterError, require
-from imprint.core.files.container import foreign
+from imprint.core.files.container import reading
 from imprint.core.label_sets import indicator
 from imprint.core.layout import LARGEST_AXIS, to_arrays, to_states
 from imprint.core.types import Array
@@ -91,7 +91,7 @@ def head_from_parts(
     """The head from the document and arrays of `head_to_parts`; anything else is refused."""
     if "kept" in document:
         raise FileError(f"{source} keeps the pre-trained classes of its network: use Imprinter.load.")
-    try:
+    with reading(source):
         method = Method.of(**{part: FAMILIES[part].restore(str(document["parts"][part])) for part in PARTS})
         if unread := _unread_names(method, document, arrays):
             raise FileError(
@@ -100,10 +100,6 @@ def head_from_parts(
             )
         head = _head(method, document, unshare_rows(arrays))
         return _tag_head(head, dict(document["tags"]), arrays) if "tags" in document else head
-    except ParameterError as e:
-        raise FileError(f"{source}: {e}") from None
-    except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError):
-        raise foreign(source) from None
 
 
 def _unread_names(method: Method, document: dict[str, Any], arrays: dict[str, Array]) -> list[str]:

@@ -19,7 +19,7 @@ from imprint.core.files.atomic import atomic_write
 from imprint.core.types import Array
 from imprint.head import Decider
 from imprint.imprinter import Imprinter
-from imprint.imprinter.pretrained import from_parts
+from imprint.imprinter.state import ImprinterState
 from imprint.tags import TagHead
 
 if TYPE_CHECKING:
@@ -95,11 +95,9 @@ def export_file(
     stated = document.get("backbone")
     if stated is not None and to == "onnx" and not head_only:
         return export(Imprinter.load(source, backbone=backbone), path, to)
-    head = from_parts(document, arrays, source)
-    try:
+    head = ImprinterState.from_parts(document, arrays, source).head
+    with container.reading(source):
         origin = (Record.from_json(stated["record"]), str(stated["fingerprint"])) if stated else None
-    except (KeyError, TypeError, ParameterError):
-        raise container.foreign(source) from None
     return _write(_portable(head, origin), path, to, None)
 
 

@@ -1,29 +1,24 @@
 """From data of any modality to embeddings: by a backbone, or unchanged if the data are embeddings."""
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from imprint import backbones, datasets
-from imprint.core.errors import FileError, ImprintError, ParameterError, UnreadableInput
+from imprint.core.errors import FileError, ImprintError, ParameterError
 from imprint.datasets import Split
 from imprint.datasets.files import FileInputs
 from imprint.datasets.folder import Nesting
-from imprint.datasets.split import Inputs
-from imprint.embeddings import EmbeddingProgress, Skipped, embed
-from imprint.imprinter.items import Embedded, GivenInputs, given_split
+from imprint.embeddings import EmbeddingProgress, embed
+from imprint.imprinter.items import BLANK, Embedded, GivenInputs, given_split
 from imprint.imprinter.notices import notices
 from imprint.modalities import Modality, modality
 from imprint.modalities.embedding import matrix
 
 Report = Callable[[EmbeddingProgress], object]
-SHOWN = 5  # names in one notice
-BLANK = "the text is empty"
 ROWS = "embeddings"
 """Instead of the name of a backbone: the inputs are embeddings."""
 
@@ -71,13 +66,8 @@ class BackboneEmbedder:
         return DeferredBackbone(backbones.record(str(self.spec)), fingerprint, lambda: self.backbone)
 
     @property
-    def modality(self) -> str:
-        """What it reads: `image`, `text`, `sound`, `embedding`, or the modality of a plug-in."""
-        return self.kind.name
-
-    @property
     def kind(self) -> Modality:
-        """What it reads."""
+        """The modality of the inputs that it reads."""
         return modality("embedding" if self.spec == ROWS else str(self.reader.modality))
 
     def choose(self, kind: Modality) -> None:
@@ -137,14 +127,18 @@ class BackboneEmbedder:
         if not len(split.labels):
             raise ParameterError("fit(data): there are no labels; give them: fit(items, labels).")
         rows = self._rows(split, progress)
-        _complete(rows, () if split.tags else split.classes)
-        network = self.reader if split.kind.needs_backbone else None
+        if missing := set(() if split.tags else split.classes).difference(rows.labels):
+            label = min(missing)
+            if all(skipped.reason == BLANK for skipped in rows.skipped):
+                raise ImprintError(f"Every text of the class {label!r} is blank; give others, or leave the class out.")
+            failure = f"{rows.skipped[0].name}: {rows.skipped[0].reason}"
+            raise ImprintError(f"Nothing of the class {label!r} can be read; the first failure is {failure}.")
         blank = [] if isinstance(split.inputs, FileInputs) else [s for s in rows.skipped if s.reason == BLANK]
-        lines = *split.omissions, *_left_out(blank), *notices(split, rows.X, rows.readable, network)
+        sentences = notices(split, rows, blank, self.reader if split.kind.needs_backbone else None)
         if split.kind.typed:  # exemplars show the words of texts
             captions = split.captions
             rows = rows._replace(names=[captions[i] for i in rows.readable.tolist()])
-        return rows._replace(notices=lines, skipped=tuple(s for s in rows.skipped if s not in blank))
+        return rows._replace(notices=sentences, skipped=tuple(s for s in rows.skipped if s not in blank))
 
     def unlabelled(self, items: Any, progress: Report | None = None) -> Embedded:
         """The rows of items: pictures or sounds as paths or arrays, texts, or a matrix of embeddings."""
@@ -157,51 +151,16 @@ class BackboneEmbedder:
         return data
 
     def _rows(self, split: Split, progress: Report | None) -> Embedded:
-        y = split.labels if len(split.labels) else None
+        y, tags = split.labels if len(split.labels) else None, split.classes if split.tags else None
         if not split.kind.needs_backbone:
-            return Embedded(matrix(split.inputs), split.names, (), y, tags=split.classes if split.tags else None)
-        typed = split.kind.typed and not isinstance(split.inputs, FileInputs)
+            return Embedded(matrix(split.inputs), split.names, (), y, tags=tags)
+        texts = split.kind.typed and not isinstance(split.inputs, FileInputs | GivenInputs)
         rows = embed(
             self.reader,
-            replace(split, inputs=_NonBlankTexts(split.inputs)) if typed else split,
+            replace(split, inputs=GivenInputs(split.kind, split.inputs)) if texts else split,
             folder=None if isinstance(self.cache, bool) else Path(self.cache),
             progress=progress,
             remember=self.cache is not False and not isinstance(split.inputs, GivenInputs),
         )
         names = [split.names[i] for i in rows.index.tolist()]
-        tags = split.classes if split.tags else None
         return Embedded(rows.X, names, rows.skipped, None if y is None else y[rows.index], tags=tags)
-
-
-class _NonBlankTexts:
-    """Texts of which blank ones are unreadable, as blank files are."""
-
-    def __init__(self, texts: Inputs):
-        self.texts = texts
-
-    def __len__(self) -> int:
-        return len(self.texts)
-
-    def __getitem__(self, i: int) -> Any:
-        text = self.texts[i]
-        if not str(text).strip():
-            raise UnreadableInput("a text", BLANK)
-        return text
-
-
-def _left_out(blank: Sequence[Skipped]) -> list[str]:
-    """The notice about blank texts in training data, if there are any."""
-    n, names = len(blank), ", ".join(skipped.name for skipped in blank[:SHOWN])
-    more = f" and {n - SHOWN:,} more" if n > SHOWN else ""
-    return [f"Left out {n:,} blank text{'s' * (n > 1)}: {names}{more}."] if blank else []
-
-
-def _complete(rows: Embedded, classes: Sequence[Any]) -> None:
-    """Refuse data in which a class has no input that can be read."""
-    readable = set(np.unique(rows.y).tolist()) if rows.y is not None else set()
-    for label in classes:
-        if label not in readable:
-            if all(skipped.reason == BLANK for skipped in rows.skipped):
-                raise ImprintError(f"Every text of the class {label!r} is blank; give others, or leave the class out.")
-            name, reason = rows.skipped[0].name, rows.skipped[0].reason
-            raise ImprintError(f"Nothing of the class {label!r} can be read; the first failure is {name}: {reason}.")

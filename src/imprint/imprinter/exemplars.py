@@ -5,7 +5,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from imprint.core.types import Array
-from imprint.estimator.persistence import PICTURES
 from imprint.head import Decider, Head
 from imprint.imprinter.items import Embedded
 from imprint.kernels.neighbours import nearest
@@ -93,38 +92,3 @@ def reasons(head: Decider, exemplars: ExemplarsByClass, x: Array, n: int) -> lis
         name = of_class.names[of_class.nearest[proxy]] if of_class else None
         strongest.append(Reason(label, float(values[i]), name))
     return strongest
-
-
-def to_parts(labels: list[Any], exemplars: ExemplarsByClass) -> tuple[list[list[str]], dict[str, Array]]:
-    """Exemplars as JSON and named arrays, in the order of the labels."""
-    by_number = {i: exemplars[label] for i, label in enumerate(labels) if label in exemplars}
-    names = [list(by_number[i].names) if i in by_number else [] for i in range(len(labels))]
-    arrays = {f"{PICTURES}{i}.{k}": v for i, e in by_number.items() for k, v in (("X", e.X), ("beside", e.nearest))}
-    return names, arrays
-
-
-def from_parts(head: Head, names: list[list[str]], arrays: dict[str, Array]) -> ExemplarsByClass:
-    """The exemplars from the parts of `to_parts`; raises KeyError, TypeError or ValueError for anything else."""
-    by_class, proxies = {}, np.bincount(head.proxies.labels)
-    for i, (label, of_class) in enumerate(zip(head.classes.tolist(), names, strict=True)):
-        if of_class:
-            key = f"{PICTURES}{i}"
-            exemplars = Exemplars(tuple(map(str, of_class)), arrays[f"{key}.X"], arrays[f"{key}.beside"])
-            if not _is_valid(exemplars, int(proxies[i]), head.proxies.weights.shape[1]):
-                raise ValueError
-            by_class[label] = exemplars
-    if 2 * len(by_class) != sum(name.startswith(PICTURES) for name in arrays):
-        raise ValueError
-    return by_class
-
-
-def _is_valid(exemplars: Exemplars, proxies: int, width: int) -> bool:
-    names, X, nearest_of = exemplars
-    return (
-        X.shape == (len(names), width)
-        and X.dtype.kind == "f"
-        and bool(np.isfinite(X).all())
-        and nearest_of.shape == (proxies,)
-        and nearest_of.dtype.kind == "i"
-        and bool(((nearest_of >= 0) & (nearest_of < len(names))).all())
-    )

@@ -6,15 +6,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from imprint.core.errors import ParameterError
+from imprint.core.errors import ParameterError, UnreadableInput
 from imprint.core.label_sets import read_tags
 from imprint.core.types import Array
 from imprint.datasets import Split
-from imprint.datasets.split import NO_LABELS, classes_of, plain_labels
+from imprint.datasets.split import NO_LABELS, Inputs, classes_of, plain_labels
 from imprint.embeddings import Skipped
 from imprint.modalities import Modality, family, modality, of_file, read_file
 from imprint.modalities.embedding import matrix
 
+BLANK = "the text is empty"
 LABEL_COLUMNS = ("label", "labels", "category", "target", "y")
 INPUT_COLUMNS = {"text": "text", "image": "image", "picture": "image", "audio": "sound", "sound": "sound"}
 """Columns of a table that hold the inputs, and their modality."""
@@ -42,9 +43,9 @@ class Embedded(NamedTuple):
 
 
 class GivenInputs:
-    """Python values as inputs of one modality, converted on access."""
+    """Python values as inputs of one modality, converted on access; a blank text is unreadable, as a blank file is."""
 
-    def __init__(self, kind: Modality, values: Sequence[Any]):
+    def __init__(self, kind: Modality, values: Inputs):
         self.kind, self.values = kind, values
 
     def __len__(self) -> int:
@@ -56,8 +57,12 @@ class GivenInputs:
             value = value.get("bytes") or os.fspath(value["path"])
         if isinstance(value, bytes):
             return self.kind.read(value)
-        is_path = isinstance(value, os.PathLike) or (isinstance(value, str) and not self.kind.typed)
-        return self.kind.read(read_file(value)) if is_path else self.kind.convert(value)
+        if isinstance(value, os.PathLike) or (isinstance(value, str) and not self.kind.typed):
+            return self.kind.read(read_file(value))
+        item = self.kind.convert(value)
+        if self.kind.typed and not str(item).strip():
+            raise UnreadableInput("a text", BLANK)
+        return item
 
 
 def given_split(values: Any, labels: Any = None, kind: Modality | None = None) -> Split:
@@ -69,19 +74,13 @@ def given_split(values: Any, labels: Any = None, kind: Modality | None = None) -
     items = kind.listed(values)
     names = [kind.name_of(value, i) for i, value in enumerate(items)]
     inputs = items if not kind.needs_backbone else GivenInputs(kind, items)
-    tagged = None if labels is None else read_tags(_column(labels))
-    if tagged is not None:
-        y, classes = _labels(tagged.sets, len(items)), tagged.labels
-        return Split(inputs, y, names, classes, kind.name, tags=True)
-    y = NO_LABELS if labels is None else _labels(labels, len(items))
-    return Split(inputs, y, names, classes_of(y) if len(y) else (), kind.name)
-
-
-def _labels(labels: Any, rows: int) -> Array:
-    y = plain_labels(_column(labels))
-    if len(y) != rows:
-        raise ParameterError(f"fit(items, labels): {rows} items and {len(y)} labels; the numbers must be equal.")
-    return y
+    if labels is None:
+        return Split(inputs, NO_LABELS, names, (), kind.name)
+    tagged = read_tags(_column(labels))
+    y = plain_labels(_column(labels) if tagged is None else tagged.sets)
+    if len(y) != len(items):
+        raise ParameterError(f"fit(items, labels): {len(items)} items and {len(y)} labels; the numbers must be equal.")
+    return Split(inputs, y, names, tagged.labels if tagged else classes_of(y), kind.name, tags=tagged is not None)
 
 
 def _kind_of(values: Any) -> Modality:

@@ -5,31 +5,29 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 from imprint import backbones, recipes
 from imprint.calibration.caveats import warn_of_small_samples
 from imprint.core.arrays import plain
 from imprint.core.component import PARTS
-from imprint.core.errors import DataWarning, FileError, ParameterError
+from imprint.core.errors import DataWarning, ParameterError, check_int
 from imprint.core.files import container
 from imprint.core.files.atomic import exclusive
 from imprint.core.threads import compare_and_set
-from imprint.head import Decider, Head
-from imprint.imprinter import pretrained
+from imprint.head import Decider
 from imprint.imprinter.embedder import ROWS, BackboneEmbedder, Report
 from imprint.imprinter.exemplars import ExemplarsByClass
 from imprint.imprinter.items import Embedded
-from imprint.imprinter.names import ClassNames, joined
+from imprint.imprinter.names import ClassNames, joined, words_of
 from imprint.imprinter.predictor import Predictor
-from imprint.imprinter.state import ImprinterState, method_for_tags, read_seed
+from imprint.imprinter.pretrained import method_parts
+from imprint.imprinter.state import ImprinterState
 from imprint.method import Method
 from imprint.modalities import modality
-from imprint.pretrained_classes import PretrainedHead
-from imprint.tags import TagHead, new_head
-
-if TYPE_CHECKING:
-    from imprint.classifier import ImprintClassifier
+from imprint.pretrained_classes import PretrainedClasses, PretrainedHead
+from imprint.tags import new_head
+from imprint.tags.head import default_method
 
 DEFAULT = "kernel"
 
@@ -82,7 +80,7 @@ class Imprinter(Predictor):
         tree: bool | None = None,
         **parts: Any,
     ):
-        calibrate, self._seed = parts.pop("calibrate", True), read_seed(parts.pop("random_state", 0))
+        calibrate, seed = parts.pop("calibrate", True), parts.pop("random_state", 0)
         switches: list[tuple[str, Any, Any, str]] = [
             ("calibrate", calibrate, bool, "True or False"),
             ("tree", tree, bool | None, "True, False or None"),
@@ -94,28 +92,22 @@ class Imprinter(Predictor):
         for name in parts:
             if name not in PARTS:
                 raise ParameterError(f"Imprinter({name}=...): there is no such part. It takes: {', '.join(PARTS)}.")
-        options = self._pretrained = pretrained.PretrainedOptions.of(keep_head, backbone, recipe, parts, calibrate)
-        self.embedder = BackboneEmbedder(options.spec if options else backbone, cache, device, threads)
+        method = recipes.describe(recipe or DEFAULT).parts()
+        self._strategy = None if keep_head is False else "margin" if keep_head is True else keep_head
+        if self._strategy is not None:
+            backbone = backbone or backbones.default("image")
+            method = method_parts(self._strategy, backbone, recipe, parts, calibrate)
+        self._method, self._chosen = Method.of(**{**method, **parts}), recipe is not None or bool(parts)
+        self._seed, self._calibrate = check_int("Imprinter", "random_state", seed, least=0), calibrate
+        self._names = ClassNames.of(names)
+        self.embedder = BackboneEmbedder(backbone, cache, device, threads)
         self.embedder.tree = tree
-        given = options.parts if options else recipes.describe(recipe or DEFAULT).parts()
-        self._method, self._chosen = Method.of(**{**given, **parts}), recipe is not None or bool(parts)
-        self._calibrate, self._names = calibrate, ClassNames.of(names)
 
     def __repr__(self) -> str:
         state = self._state
         classes = f" with {len(state.head)} classes" if state else ""
         method = state.head.description if state else self._method
         return f"<Imprinter: {self.embedder.spec or 'default backbone'} and {method}{classes}>"
-
-    @property
-    def classifier(self) -> "ImprintClassifier":
-        """The fitted classifier of embeddings."""
-        from imprint.classifier import ImprintClassifier
-
-        head = self.state.head
-        if isinstance(head, PretrainedHead):
-            raise ParameterError("Imprinter.classifier: with keep_head the network's classes decide too; use predict.")
-        return ImprintClassifier.of_head(head if isinstance(head, TagHead) else head.imprinted)
 
     def embed(
         self, data: Any, y: Any = None, *, progress: Report | None = None, classes: Sequence[Any] = ()
@@ -137,24 +129,33 @@ class Imprinter(Predictor):
 
     def fit(self, data: Any, y: Any = None, *, progress: Report | None = None) -> Self:
         """Imprint every class of `data` (see `embed`), and discard earlier classes."""
-        rows = self.embed(data, y, progress=progress)
+        rows, method = self.embed(data, y, progress=progress), self._method
         if rows.tags is not None:
-            self._method = method_for_tags(self._method if self._chosen else None, self._pretrained)
-        names = self._names.examples(self.embedder, rows, self._method, self._seed)
-        self._fit(rows if names is None else joined(rows, names), names is not None)
+            if self._strategy is not None:
+                raise ParameterError(
+                    "fit(data) with keep_head: the network predicts one class per input; leave keep_head out."
+                )
+            method = method if self._chosen else default_method()
+        names = self._names.examples(self.embedder, rows, new_head(method, self._seed, rows.X.dtype, rows.tags, False))
+        self._fit(rows if names is None else joined(rows, names), method, names is not None)
         if not isinstance(data, Embedded):
             warn_of_small_samples(self.state.head.imprinted.folds, self.embedder.kind.plural)
         return self
 
     def fit_names(self, classes: Sequence[str] | Mapping[str, str]) -> Self:
         """Imprint classes from their names alone: a list of names, or a dict from label to wording."""
-        names = ClassNames.alone(classes)
+        if isinstance(classes, str) or not classes:
+            raise ParameterError("fit_names(classes): give a list of names, or a dict from label to wording.")
+        names = ClassNames.of(classes if isinstance(classes, Mapping) else {name: words_of(name) for name in classes})
         self.embedder.choose(modality("text") if self.embedder.spec is None else self.embedder.kind)
-        return self._fit(names.rows(sorted(names.wording), self.backbone.embed_names), True)
+        return self._fit(names.rows(sorted(names.wording), self.backbone), self._method, named=True)
 
-    def _fit(self, rows: Embedded, named: bool) -> Self:
-        empty = new_head(self._method, self._seed, rows.X.dtype, rows.tags, self._calibrate)
-        head = self._pretrained.with_head(empty) if self._pretrained and isinstance(empty, Head) else empty
+    def _fit(self, rows: Embedded, method: Method, named: bool) -> Self:
+        calibrate = self._calibrate and self._strategy in (None, "margin")
+        head: Decider = new_head(method, self._seed, rows.X.dtype, rows.tags, calibrate)
+        if self._strategy is not None:
+            classes = PretrainedClasses.of(backbones.head(str(self.embedder.spec)))
+            head = PretrainedHead(self._strategy, classes, head.imprinted)
         state = ImprinterState(head, {}, named).with_rows(rows)
         state.head.prepared  # noqa: B018 - raises here, not in the first prediction, if it cannot be solved
         self._state = state
@@ -166,7 +167,7 @@ class Imprinter(Predictor):
         rows = self.embed(data, y, progress=progress, classes=state.head.classes.tolist())
         new = set(rows.labels) - set(state.head.classes.tolist())
         if state.named and new:
-            rows = joined(rows, self._names.rows(sorted(new), self.backbone.embed_names))
+            rows = joined(rows, self._names.rows(sorted(new), self.backbone))
         compare_and_set(self, "_state", lambda state: state.with_rows(rows))
         return self
 
@@ -183,10 +184,12 @@ class Imprinter(Predictor):
         (of texts also the first 100 characters) and embeddings of the training inputs closest to a proxy.
         """
         document, arrays = self.state.to_parts()
-        named = self.embedder.kind.needs_backbone
-        kind = {"kind": "imprinter", "backbone": self.embedder.origin()} if named else {"kind": "classifier"}
-        document |= {**kind, "card": self.card().markdown()} | ({"flat": True} if self.embedder.tree is False else {})
-        container.write(path, document, arrays, lambda d, a: pretrained.from_parts(d, a, path))
+        document |= {"kind": "classifier", "card": self.card().markdown()}
+        if self.embedder.kind.needs_backbone:
+            document |= {"kind": "imprinter", "backbone": self.embedder.origin()}
+        if self.embedder.tree is False:
+            document["flat"] = True
+        container.write(path, document, arrays, lambda d, a: ImprinterState.from_parts(d, a, path))
 
     @classmethod
     def load(
@@ -204,32 +207,29 @@ class Imprinter(Predictor):
         downloaded to compute its fingerprint must be named, too.
         """
         document, arrays = container.read(path)
-        head = pretrained.from_parts(document, arrays, path)
-        try:
-            stated = document.get("backbone", {"spec": ROWS})
-            self = cls(backbone or str(stated["spec"]), cache=cache, device=device, threads=threads)
-            state = ImprinterState.of_parts(head, document, arrays)
-            if "backbone" in document:
-                origin = str(stated["spec"]), str(stated["fingerprint"])
-                self.embedder.check_origin(path, *origin, named=backbone is not None)
-        except ParameterError as e:
-            raise FileError(f"{path}: {e}") from None
-        except (KeyError, TypeError, ValueError):
-            raise container.foreign(path) from None
-        new = head.imprinted
-        self._method, self._seed, self._calibrate = new.method, new.seed, new.folds is not None
-        self._pretrained = pretrained.PretrainedOptions.of_loaded(head, str(stated["spec"]))
-        self._state = state
+        state = ImprinterState.from_parts(document, arrays, path)
+        with container.reading(path):
+            origin = document.get("backbone")
+            spec = str(origin["spec"]) if origin else ROWS
+            self = cls(backbone or spec, cache=cache, device=device, threads=threads)
+            if origin:
+                self.embedder.check_origin(path, spec, str(origin["fingerprint"]), named=backbone is not None)
         self.embedder.tree = False if document.get("flat") is True else None
-        return self
+        return self._restore(state)
 
     @classmethod
     def of_head(cls, spec: str, backbone: backbones.Backbone, head: Decider, exemplars: ExemplarsByClass) -> Self:
         """A model from a head that was fitted elsewhere; `spec` names the loaded backbone."""
         self = cls(spec)
         self.embedder.__dict__["backbone"] = backbone
-        self._method, self._seed = head.imprinted.method, head.imprinted.seed
-        self._state = ImprinterState(head, exemplars)
+        return self._restore(ImprinterState(head, exemplars))
+
+    def _restore(self, state: ImprinterState) -> Self:
+        """Take over a state, and the options with which it was fitted, for `fit`."""
+        self._state, head = state, state.head.imprinted
+        self._method, self._seed, self._calibrate = head.method, head.seed, head.folds is not None
+        self._strategy = state.head.strategy if isinstance(state.head, PretrainedHead) else None
+        self._chosen = state.head.tags
         return self
 
     @classmethod

@@ -1,19 +1,19 @@
 """Class names as examples: the embedded name of a class serves as one more row of the class."""
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from imprint.backbones import Backbone
 from imprint.core.errors import ParameterError
 from imprint.core.label_sets import single_labels
-from imprint.core.types import Array
+from imprint.head import Head
 from imprint.imprinter.embedder import BackboneEmbedder
 from imprint.imprinter.items import Embedded
-from imprint.method import Method
-from imprint.tags import new_head
+from imprint.tags import TagHead
 
 CRITICAL = 2.0
 """Standard deviations by which the mean rank of the names must be better than chance: one-sided, 2.3 %."""
@@ -52,39 +52,32 @@ class ClassNames:
             return cls(True, {str(label): text for label, text in given.items()})
         raise ParameterError("Imprinter(names=...): names must be True, False, None, or a dict from label to wording.")
 
-    @classmethod
-    def alone(cls, classes: Sequence[str] | Mapping[str, str]) -> "ClassNames":
-        """Classes that have names and no examples."""
-        if isinstance(classes, str) or not classes:
-            raise ParameterError("fit_names(classes): give a list of names, or a dict from label to wording.")
-        return cls.of(classes if isinstance(classes, Mapping) else {name: words_of(name) for name in classes})
-
-    def rows(self, labels: Sequence[Any], embed: Callable[[list[str]], Array]) -> Embedded:
+    def rows(self, labels: Sequence[Any], backbone: Backbone) -> Embedded:
         """One row for each label: the embedding of its words."""
         texts = [self.wording.get(str(label), words_of(label)) for label in labels]
         titles = [f"{TITLE}, {text!r}" for text in texts]
-        return Embedded(embed(texts), titles, (), np.array(list(labels)))
+        return Embedded(backbone.embed_names(texts), titles, (), np.array(list(labels)))
 
-    def examples(self, embedder: BackboneEmbedder, rows: Embedded, method: Method, seed: int) -> Embedded | None:
-        """One row for each class of some examples; None if names do not serve as examples."""
+    def examples(self, embedder: BackboneEmbedder, rows: Embedded, empty: Head | TagHead) -> Embedded | None:
+        """One row for each class of some examples; None if names do not serve as examples of a model like `empty`."""
         if self.use is False or (self.use is None and not embedder.kind.typed):
             return None
-        names = self.rows(rows.labels, embedder.backbone.embed_names)
-        return names if self.use or agree(names, rows, method, seed) else None
+        names = self.rows(rows.labels, embedder.backbone)
+        return names if self.use or agree(names, rows, empty) else None
 
 
-def agree(names: Embedded, rows: Embedded, method: Method, seed: int) -> bool:
+def agree(names: Embedded, rows: Embedded, empty: Head | TagHead) -> bool:
     """Whether the names agree with the examples.
 
-    A model of the examples alone ranks all classes for each name. For names without meaning, the rank of the name's
-    own class is uniform, so the mean of C ranks, scaled to 0..1, has the mean 1/2 and the variance 1 / (12 C).
+    A model of the examples alone, fitted to the `empty` head, ranks all classes for each name. For names without
+    meaning, the rank of the name's own class is uniform, so the mean of C ranks, scaled to 0..1, has the mean 1/2 and
+    the variance 1 / (12 C).
     """
-    X, y = np.asarray(rows.X), np.asarray(rows.y)
-    head = new_head(method, seed, X.dtype, rows.tags, calibrate=False).learn(X, y)
-    if len(head) < 2 or names.y is None:
+    head = empty.learn(rows.X, np.asarray(rows.y))
+    if len(head) < 2:
         return False
-    scores = np.asarray(head.scores(names.X.astype(X.dtype, copy=False)))
-    scores = scores[:, np.searchsorted(head.classes, names.y)]
+    scores = np.asarray(head.scores(names.X.astype(rows.X.dtype, copy=False)))
+    scores = scores[:, np.searchsorted(head.classes, np.asarray(names.y))]
     ranks = (scores > np.diagonal(scores)[:, None]).sum(axis=1) / (len(head) - 1)
     return bool(ranks.mean() < 0.5 - CRITICAL / np.sqrt(12 * len(ranks)))
 

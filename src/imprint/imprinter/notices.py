@@ -10,6 +10,9 @@ import numpy as np
 from imprint.core.errors import printable
 from imprint.core.types import Array
 from imprint.datasets import Split
+from imprint.datasets.split import first_names
+from imprint.embeddings import Skipped
+from imprint.imprinter.items import Embedded
 
 NAMED = 5  # inputs that one notice names
 TOLERANCE = 1e-5  # of the largest value: rows of equal inputs differ by rounding only
@@ -24,12 +27,16 @@ ENGLISH, FOREIGN = frozenset(COMMON_ENGLISH.split()), frozenset(COMMON_FOREIGN.s
 WORD = re.compile(r"[^\W\d_]+")
 
 
-def notices(split: Split, X: Array, readable: Array, backbone: Any) -> tuple[str, ...]:
-    """Sentences about labelled data and its embeddings `X`, of the inputs at the indices `readable`."""
-    lines = [*_labels(split)]
+def notices(split: Split, rows: Embedded, blank: Sequence[Skipped], backbone: Any) -> tuple[str, ...]:
+    """Sentences about labelled data, its embeddings, and the blank texts that were left out."""
+    readable, lines = rows.readable, [*split.omissions]
+    if blank:
+        names = first_names([skipped.name for skipped in blank], NAMED)
+        lines.append(f"Left out {len(blank):,} blank text{'s' * (len(blank) > 1)}: {names}.")
+    lines += _labels(split)
     if split.kind.typed:
         lines += _texts([split.inputs[i] for i in readable.tolist()], backbone)
-    return (*lines, *_conflicts(split, X, readable))
+    return (*lines, *_conflicts(split, rows.X, readable))
 
 
 def _labels(split: Split) -> Iterator[str]:

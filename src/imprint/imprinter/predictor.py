@@ -1,14 +1,14 @@
 """Predictions, explanations and the properties of a fitted `Imprinter`."""
 
 from html import escape
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from imprint.active import Suggestions, suggest
 from imprint.backbones import Backbone
 from imprint.calibration.caveats import warn_of_small_samples
-from imprint.core.errors import NotFittedError, ParameterError, UnreadableInput, printable
+from imprint.core.errors import NotFittedError, ParameterError, UnreadableInput, check_int, printable
 from imprint.core.tree import LabelTree, Node
 from imprint.core.types import Array
 from imprint.head.card import ModelCard, model_card
@@ -18,6 +18,11 @@ from imprint.imprinter.exemplars import Reason
 from imprint.imprinter.items import Embedded
 from imprint.imprinter.state import ImprinterState
 from imprint.modalities.embedding import check_width
+from imprint.pretrained_classes import PretrainedHead
+from imprint.tags import TagHead
+
+if TYPE_CHECKING:
+    from imprint.classifier import ImprintClassifier
 
 SHOWN_CLASSES = 20  # in a notebook
 
@@ -69,7 +74,7 @@ class Predictor:
     @property
     def modality(self) -> str:
         """What the model reads: `image`, `text`, `sound`, `embedding`, or the modality of a plug-in."""
-        return self.embedder.modality
+        return self.embedder.kind.name
 
     @property
     def classes_(self) -> Array:
@@ -102,6 +107,16 @@ class Predictor:
         """What the values of `why` are: a `similarity` (more is nearer), a `distance` (less is nearer), or a `weight`
         (the contribution of a proxy to the score of the predicted class)."""
         return self.state.head.aggregator.measure
+
+    @property
+    def classifier(self) -> "ImprintClassifier":
+        """The fitted classifier of embeddings."""
+        from imprint.classifier import ImprintClassifier
+
+        head = self.state.head
+        if isinstance(head, PretrainedHead):
+            raise ParameterError("Imprinter.classifier: with keep_head the network's classes decide too; use predict.")
+        return ImprintClassifier.of_head(head if isinstance(head, TagHead) else head.imprinted)
 
     def look(self, items: Any, progress: Report | None = None) -> Embedded:
         """Pictures (paths, or uint8 arrays) or texts as embeddings, which `predict` and related methods also accept.
@@ -137,7 +152,7 @@ class Predictor:
 
     def top(self, items: Any, n: int = 3, level: int | None = None) -> list[list[Guess]]:
         """The `n` most probable classes of every input, or nodes at a level, the most probable first."""
-        _check_number("top", n)
+        check_int("top", "n", n)
         labels, P = self._probabilities(items, level)
         order = np.argsort(-P, axis=1, kind="stable")[:, :n]
         return [[Guess(labels[c], float(p[c])) for c in row] for p, row in zip(P, order)]
@@ -187,7 +202,7 @@ class Predictor:
 
     def why(self, item: Any, n: int = 5) -> list[Reason]:
         """The `n` proxies that contribute most to the prediction for an input; see `measure`."""
-        _check_number("why", n)
+        check_int("why", "n", n)
         rows = self._rows(item if isinstance(item, Embedded) else [item])
         if len(rows) != 1:
             raise ParameterError(f"why(item): {len(rows)} items; explain one at a time.")
@@ -200,8 +215,3 @@ class Predictor:
         if not len(rows.X):
             raise ParameterError("predict(items): there are no items.")
         return rows.X
-
-
-def _check_number(call: str, n: Any) -> None:
-    if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
-        raise ParameterError(f"{call}(n={n!r}): n must be int >= 1.")

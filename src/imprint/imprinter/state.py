@@ -1,20 +1,25 @@
-"""The fitted state of an `Imprinter`, one value."""
+"""The fitted state of an `Imprinter`: one value, and the contents of a model file."""
 
+import os
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 
+from imprint import backbones
 from imprint.calibration import CrossValidation
-from imprint.core.errors import ParameterError
+from imprint.core.digest import digest
+from imprint.core.errors import FileError, ParameterError, require
+from imprint.core.files.container import reading
 from imprint.core.label_sets import single_labels
 from imprint.core.types import Array
-from imprint.head import Decider, check_label_types
-from imprint.imprinter import exemplars, pretrained
-from imprint.imprinter.exemplars import ExemplarsByClass, choose_exemplars
+from imprint.estimator.persistence import PICTURES, head_from_parts, head_to_parts
+from imprint.head import Decider, Head, check_label_types
+from imprint.imprinter.exemplars import Exemplars, ExemplarsByClass, choose_exemplars
 from imprint.imprinter.items import Embedded
-from imprint.method import Method
 from imprint.modalities.embedding import check_width
-from imprint.tags.head import default_method, renamed
+from imprint.pretrained_classes import STRATEGIES, PretrainedClasses, PretrainedHead
+from imprint.tags import TagHead
+from imprint.tags.head import renamed
 
 
 class ImprinterState(NamedTuple):
@@ -22,22 +27,19 @@ class ImprinterState(NamedTuple):
 
     head: Decider
     exemplars: ExemplarsByClass
-    named: bool = False
-    """Whether one row of each class is its name."""
+    named: bool = False  # whether one row of each class is its name
 
     def with_rows(self, rows: Embedded) -> Self:
         """The state after more rows, of known or of new classes. A model of tags also accepts rows with one label."""
-        if self.head.tags:
-            check_label_types("add(data): the data have", np.asarray(rows.labels).dtype, self.head.classes.dtype)
-        if rows.tags is None and self.head.tags:
-            rows = rows._replace(y=single_labels(np.asarray(rows.y).tolist()))
-        elif rows.tags is not None and not self.head.tags:
+        head, imprinted = self.head, self.head.imprinted
+        if rows.tags is not None and not head.tags:
             raise ParameterError("add(data): the data have tags, and the model has one label per input; fit it again.")
-        y = np.asarray(rows.y)
-        if len(self.head.imprinted):
-            check_width(rows.X, self.head.imprinted.width)
-            check_label_types("add(data): the data have", y.dtype, self.head.imprinted.label_type)
-        head = self.head.learn(rows.X.astype(self.head.imprinted.dtype, copy=False), y)
+        if len(imprinted):
+            check_width(rows.X, imprinted.width)
+            check_label_types("add(data): the data have", np.asarray(rows.labels).dtype, head.classes.dtype)
+        if rows.tags is None and head.tags:
+            rows = rows._replace(y=single_labels(np.asarray(rows.y).tolist()))
+        head = head.learn(rows.X.astype(imprinted.dtype, copy=False), np.asarray(rows.y))
         return self._replace(head=head, exemplars=choose_exemplars(head.imprinted, self.exemplars, rows))
 
     def count_known(self, rows: Embedded) -> int:
@@ -50,39 +52,68 @@ class ImprinterState(NamedTuple):
     def without(self, label: Any, flat: bool = False) -> Self:
         """The state without a class, or without the classes below a node of the tree unless it is flat."""
         head = self.head.forget(label) if flat else self.head.without(label)
-        nothing = np.empty((0, head.imprinted.width or 0), np.float32)
-        rows, before = Embedded(nothing, [], (), np.empty(0, head.classes.dtype)), self.exemplars
-        if head.tags:  # rows of label sets with this label move to the sets without it
-            after = {label_set: renamed(label_set, label) for label_set in before}
-            moved = [(before[one], to) for one, to in after.items() if to not in (one, None)]
-            X = np.concatenate([nothing, *(of_set.X for of_set, _ in moved)])
-            names = [name for of_set, _ in moved for name in of_set.names]
-            rows = Embedded(X, names, (), np.array([to for of_set, to in moved for _ in of_set.names], dtype=str))
-            before = {one: of_set for one, of_set in before.items() if after[one] == one}
-        return self._replace(head=head, exemplars=choose_exemplars(head.imprinted, before, rows))
+        stored, moved = dict(self.exemplars), list[tuple[str, Exemplars]]()
+        if head.tags:  # exemplars of label sets with this label move to the sets without it
+            for label_set, rest in [(one, renamed(one, label)) for one in stored]:
+                if rest != label_set:
+                    moved += [(rest, stored[label_set])] if rest is not None else []
+                    del stored[label_set]
+        X = np.concatenate([np.empty((0, head.imprinted.width or 0), np.float32), *(of_set.X for _, of_set in moved)])
+        names = [name for _, of_set in moved for name in of_set.names]
+        y = np.array([rest for rest, of_set in moved for _ in of_set.names], dtype=str)
+        rows = Embedded(X, names, (), y)
+        return self._replace(head=head, exemplars=choose_exemplars(head.imprinted, stored, rows))
 
     def to_parts(self) -> tuple[dict[str, Any], dict[str, Array]]:
-        """A JSON document and named arrays."""
-        document, arrays = pretrained.to_parts(self.head)
-        names, pictures = exemplars.to_parts(self.head.imprinted.classes.tolist(), self.exemplars)
-        return {**document, "pictures": names, "names": self.named}, {**arrays, **pictures}
+        """A JSON document and named arrays. Pre-trained classes are stored by name, without those forgotten."""
+        head, imprinted = self.head, self.head.imprinted
+        document, arrays = head_to_parts(head if isinstance(head, TagHead) else imprinted)
+        if isinstance(head, PretrainedHead):
+            labels = list(head.pretrained.labels)
+            document["kept"] = {"way": head.strategy, "classes": labels, "digest": _digest(head.pretrained)}
+        document |= {"pictures": [[] for _ in range(len(imprinted))], "names": self.named}
+        for i, label in enumerate(imprinted.classes.tolist()):
+            if exemplars := self.exemplars.get(label):
+                document["pictures"][i] = list(exemplars.names)
+                arrays |= {f"{PICTURES}{i}.X": exemplars.X, f"{PICTURES}{i}.beside": exemplars.nearest}
+        return document, arrays
 
     @classmethod
-    def of_parts(cls, head: Decider, document: dict[str, Any], arrays: dict[str, Array]) -> Self:
-        """A head with the exemplars from the parts of `to_parts`; KeyError, TypeError or ValueError if they differ."""
-        names = document.get("pictures", [[] for _ in range(len(head.imprinted))])
-        return cls(head, exemplars.from_parts(head.imprinted, names, arrays), document.get("names") is True)
+    def from_parts(cls, document: dict[str, Any], arrays: dict[str, Array], source: str | os.PathLike[str]) -> Self:
+        """The state from the parts of `to_parts` or of an `ImprintClassifier`; raises `FileError` for anything else."""
+        head: Decider = head_from_parts({k: v for k, v in document.items() if k != "kept"}, arrays, source)
+        with reading(source):
+            if "kept" in document:
+                require(isinstance(head, Head))
+                head = _with_pretrained(head.imprinted, document["kept"], str(document["backbone"]["spec"]), source)
+            names = document.get("pictures", [[]] * len(head.imprinted))
+            return cls(head, _read_exemplars(head.imprinted, names, arrays), document.get("names") is True)
 
 
-def method_for_tags(chosen: Method | None, keep: pretrained.PretrainedOptions | None) -> Method:
-    """The given method, or the default for tags; refused together with pre-trained classes."""
-    if keep is not None:
-        raise ParameterError("fit(data) with keep_head: the network predicts one class per input; leave keep_head out.")
-    return chosen or default_method()
+def _with_pretrained(new: Head, stored: dict[str, Any], spec: str, source: str | os.PathLike[str]) -> PretrainedHead:
+    """The head of new classes next to the stored pre-trained classes of a backbone."""
+    strategy, labels = stored["way"], stored["classes"]
+    every = PretrainedClasses.of(backbones.head(spec))
+    classes = every.without({*every.labels} - {*map(str, labels)})
+    require(strategy in STRATEGIES and labels and list(classes.labels) == labels and not {*labels} & {*new.labels})
+    require(strategy != "margin" or isinstance(new.folds, CrossValidation))
+    if _digest(classes) != stored["digest"]:
+        raise FileError(f"{source} was fitted next to another head of {spec} than the one here: fit the model again.")
+    return PretrainedHead(str(strategy), classes, new)
 
 
-def read_seed(random_state: Any) -> int:
-    """The seed of an `Imprinter`."""
-    if isinstance(random_state, bool) or not isinstance(random_state, int | np.integer) or random_state < 0:
-        raise ParameterError(f"Imprinter(random_state={random_state!r}): random_state must be int >= 0.")
-    return int(random_state)
+def _digest(classes: PretrainedClasses) -> str:
+    return digest([classes.weights, classes.bias, *classes.labels])
+
+
+def _read_exemplars(head: Head, names: list[list[str]], arrays: dict[str, Array]) -> ExemplarsByClass:
+    by_class, proxies, width = {}, np.bincount(head.proxies.labels), head.proxies.weights.shape[1]
+    for i, (label, of_class) in enumerate(zip(head.classes.tolist(), names, strict=True)):
+        if of_class:
+            X, nearest = arrays[f"{PICTURES}{i}.X"], arrays[f"{PICTURES}{i}.beside"]
+            require(X.shape == (len(of_class), width) and X.dtype.kind == "f" and np.isfinite(X).all())
+            require(nearest.shape == (proxies[i],) and nearest.dtype.kind == "i")
+            require(((nearest >= 0) & (nearest < len(of_class))).all())
+            by_class[label] = Exemplars(tuple(map(str, of_class)), X, nearest)
+    require(2 * len(by_class) == sum(name.startswith(PICTURES) for name in arrays))
+    return by_class

@@ -16,11 +16,11 @@ from imprint.core.errors import FileError, NotFittedError, ParameterError
 from imprint.core.files import container
 from imprint.core.label_sets import as_text, texts_of
 from imprint.core.types import Array
-from imprint.estimator.persistence import head_from_parts
 from imprint.head import Head
 from imprint.imprinter import Embedded, exemplars
 from imprint.imprinter.exemplars import Exemplars
 from imprint.imprinter.predictions import predictions
+from imprint.imprinter.state import ImprinterState
 from imprint.method import ClassState, Method
 from imprint.serve.labelled import History, LabelledItem, LabelledSet, clean_label
 from imprint.tags import TagHead
@@ -64,14 +64,10 @@ def imported_basis(raw: bytes, name: str, backbone: Backbone) -> ModelBasis:
             f"{name} was fitted with the backbone {stated.get('spec')}, and this page runs with "
             f"{backbone.record.name}; start another page with it: imprint serve {name}."
         )
-    decider = head_from_parts(document, arrays, name)
+    decider, stored, _ = ImprinterState.from_parts(document, arrays, name)
     head, tags = decider.imprinted, decider if isinstance(decider, TagHead) else None
     if head.dtype != np.float32:
         raise FileError(f"{name} was fitted with double-precision embeddings, which this page does not compute.")
-    try:
-        stored = exemplars.from_parts(head, document["pictures"], arrays)
-    except (KeyError, TypeError, ValueError):
-        raise container.foreign(name) from None
     text_of = {k: (AND.join(texts_of(k)) or NO_LABEL) if decider.tags else str(k) for k in decider.owners.tolist()}
     labels = set(map(str, decider.classes.tolist()))
     ambiguous = {label for label in labels if decider.tags and (AND in label or label == NO_LABEL)}

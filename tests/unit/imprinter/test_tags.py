@@ -37,6 +37,15 @@ def test_the_method_for_tags_is_the_default(model):
     assert str(chosen.state.head.imprinted.method.generator) == "kmeans(k=5)"
 
 
+def test_tags_do_not_change_the_method_of_later_fits(model, tmp_path):
+    assert str(model.fit(X, Y[:, 0]).state.head.imprinted.method) == str(
+        Imprinter().fit(X, Y[:, 0]).state.head.imprinted.method
+    )
+    Imprinter(generator="kmeans(k=5)").fit(X, lists(Y)).save(tmp_path / "m.imprint")
+    again = Imprinter.load(tmp_path / "m.imprint").fit(X, lists(Y))
+    assert str(again.state.head.imprinted.method.generator) == "kmeans(k=5)"
+
+
 def test_the_matrix_probabilities_and_tags_agree(model):
     P, chosen = model.predict_proba(Q), model.predict(Q)
     assert chosen.shape == P.shape == T.shape

@@ -2,7 +2,8 @@
 
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from safetensors.numpy import load, save
 
 from imprint.core import __version__
 from imprint.core.digest import digest
-from imprint.core.errors import FileError, reporting, require
+from imprint.core.errors import FileError, ParameterError, reporting, require
 from imprint.core.files.atomic import atomic_write
 from imprint.core.types import Array
 
@@ -89,6 +90,17 @@ def parse(raw: bytes, path: str | os.PathLike[str]) -> Content:
     if not isinstance(document, dict):
         raise foreign(path)
     return document, arrays
+
+
+@contextmanager
+def reading(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Report content that is not that of a model in one sentence."""
+    try:
+        yield
+    except ParameterError as e:
+        raise FileError(f"{path}: {e}") from None
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError):
+        raise foreign(path) from None
 
 
 def foreign(path: str | os.PathLike[str]) -> FileError:

@@ -11,7 +11,6 @@ from imprint import ImprintClassifier, Imprinter
 from imprint.core.errors import ImprintError
 from imprint.core.files import container
 from imprint.estimator.persistence import head_to_parts
-from imprint.imprinter import exemplars
 
 FILES = 2240  # of which some twenty in a block come out as they were
 LONGEST = 5.0  # seconds that one file may take
@@ -213,9 +212,8 @@ def pictures():
     model = Imprinter("embeddings", generator="kmeans(k=2)").fit(
         (X, np.array(["ant", "bee", "cow"])[np.arange(15) % 3])
     )
-    names, kept = exemplars.to_parts(model.classes_.tolist(), model.state.exemplars)
-    document, arrays = head_to_parts(model.state.head)
-    return {**document, "kind": "classifier", "pictures": names}, {**arrays, **kept}
+    document, arrays = model.state.to_parts()
+    return {**document, "kind": "classifier"}, arrays
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
