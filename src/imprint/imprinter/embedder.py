@@ -134,7 +134,7 @@ class BackboneEmbedder:
             failure = f"{rows.skipped[0].name}: {rows.skipped[0].reason}"
             raise ImprintError(f"Nothing of the class {label!r} can be read; the first failure is {failure}.")
         blank = [] if isinstance(split.inputs, FileInputs) else [s for s in rows.skipped if s.reason == BLANK]
-        sentences = notices(split, rows, blank, self.reader if split.kind.needs_backbone else None)
+        sentences = tuple(notices(split, rows, blank, self.reader if split.kind.needs_backbone else None))
         if split.kind.typed:  # exemplars show the words of texts
             captions = split.captions
             rows = rows._replace(names=[captions[i] for i in rows.readable.tolist()])

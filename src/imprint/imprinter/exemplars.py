@@ -18,8 +18,7 @@ class Reason(NamedTuple):
     """A proxy that contributes to a prediction: its class, its contribution, and its exemplar.
 
     `value` is a similarity, a distance or a signed weight; see `Imprinter.measure`. `picture` names the exemplar, the
-    nearest training input of that class.
-    `picture` is None if the class was imprinted from embeddings without names.
+    nearest training input of that class. It is None if the class was imprinted from embeddings without names.
     """
 
     label: Any
@@ -43,36 +42,32 @@ def choose_exemplars(head: Head, stored: ExemplarsByClass, new: Embedded) -> Exe
 
     A class without new inputs keeps its exemplars if its proxies depend on its own rows only.
     """
-    y = np.empty(0) if new.y is None else new.y
+    y = np.asarray(new.y)
     rows_of = {label: np.flatnonzero(y == label) for label in np.unique(y).tolist()}
-    edges = np.append(head.proxies.starts, len(head.proxies.labels))
+    weights = np.split(head.proxies.weights, head.proxies.starts[1:])
     chosen = {}
-    for c, label in enumerate(head.classes.tolist()):
+    for label, weights_of_class in zip(head.classes.tolist(), weights):
         old, rows = stored.get(label), rows_of.get(label, np.empty(0, dtype=np.intp))
         if old and not len(rows) and head.method.per_class:
             chosen[label] = old
         elif old or len(rows):
             X = np.concatenate([*([old.X] if old else []), np.asarray(new.X[rows])])
-            names = [*(old.names if old else ()), *(new.names[int(i)] for i in rows)]
-            chosen[label] = _exemplars(head, head.proxies.weights[edges[c] : edges[c + 1]], X, names)
+            names = [*(old.names if old else ()), *(new.names[i] for i in rows.tolist())]
+            inputs, blocks = head.method.norm_inf.apply(X), range(0, len(weights_of_class), BLOCK)
+            closest = np.concatenate([_closest(head, weights_of_class[i : i + BLOCK], inputs) for i in blocks])
+            used, nearest_used = np.unique(closest, return_inverse=True)
+            chosen[label] = Exemplars(tuple(names[i] for i in used), X[used], nearest_used)
     return chosen
-
-
-def _exemplars(head: Head, weights: Array, X: Array, names: list[str]) -> Exemplars:
-    inputs = head.method.norm_inf.apply(X)
-    closest = [_closest(head, weights[i : i + BLOCK], inputs) for i in range(0, len(weights), BLOCK)]
-    used, nearest_used = np.unique(np.concatenate(closest), return_inverse=True)
-    return Exemplars(tuple(names[i] for i in used), X[used], nearest_used)
 
 
 def _closest(head: Head, weights: Array, inputs: Array) -> Array:
     """The input nearest to each proxy; for similarities, the one with the largest inner product."""
-    if head.method.generator.points and head.method.aggregator.measure != "similarity":
-        if len(weights) * len(inputs) <= SMALL:
-            W, X = weights.astype(np.float64), inputs.astype(np.float64)
-            return np.asarray(np.argmin(squared_norms(X) - 2 * W @ X.T, axis=1))
+    if not head.method.generator.points or head.method.aggregator.measure == "similarity":
+        return np.asarray(np.argmax(weights @ inputs.T, axis=1))
+    if len(weights) * len(inputs) > SMALL:
         return nearest(weights, inputs.astype(weights.dtype), 1)[1][:, 0]
-    return np.asarray(np.argmax(weights @ inputs.T, axis=1))
+    W, X = weights.astype(np.float64), inputs.astype(np.float64)
+    return np.asarray(np.argmin(squared_norms(X) - 2 * W @ X.T, axis=1))
 
 
 def reasons(head: Decider, exemplars: ExemplarsByClass, x: Array, n: int) -> list[Reason]:
@@ -84,11 +79,11 @@ def reasons(head: Decider, exemplars: ExemplarsByClass, x: Array, n: int) -> lis
     values = head.evidence(x.astype(proxies.weights.dtype))
     strength = -values if measure == "distance" else values if measure == "similarity" else np.abs(values)
     against = (values <= 0) & (measure == "weight")
-    starts, labels = proxies.starts, head.owners.tolist()
     strongest = []
     for i in np.lexsort((-strength, against))[:n].tolist():
-        label, proxy = labels[proxies.labels[i]], i - starts[proxies.labels[i]]
+        c = proxies.labels[i]
+        label = head.owners[c].item()
         of_class = exemplars.get(label)
-        name = of_class.names[of_class.nearest[proxy]] if of_class else None
+        name = of_class.names[of_class.nearest[i - proxies.starts[c]]] if of_class else None
         strongest.append(Reason(label, float(values[i]), name))
     return strongest

@@ -67,7 +67,7 @@ class GivenInputs:
 
 def given_split(values: Any, labels: Any = None, kind: Modality | None = None) -> Split:
     """Values, and perhaps their labels, as a split; `kind` is the modality of the model, None if not yet known."""
-    if _is_table(values):
+    if isinstance(values, Mapping) or hasattr(values, "column_names") or hasattr(values, "columns"):
         values, labels, kind = _of_table(values, labels, kind)
     values = _column(values)
     kind = kind or _kind_of(values)
@@ -89,9 +89,8 @@ def _kind_of(values: Any) -> Modality:
         return modality("embedding")
     first = list(values[:10]) if isinstance(values, Sequence | np.ndarray) else [values]
     if first and all(isinstance(value, str) for value in first):
-        files = {of_file(value) for value in first}
-        only = files.pop() if len(files) == 1 else None
-        return only if only is not None else modality("text")
+        kind, *others = {of_file(value) for value in first}
+        return modality("text") if others or kind is None else kind
     if first and all(isinstance(value, os.PathLike) for value in first):
         return of_file(first[0]) or modality("image")
     kinds = [kind for kind in map(modality, family.names()) if first and all(map(kind.recognises, first))]
@@ -99,10 +98,6 @@ def _kind_of(values: Any) -> Modality:
         what = type(first[0]).__name__ if first else "nothing"
         raise ParameterError(f"Cannot tell what {what} is; name the backbone that reads it: Imprinter(backbone=...).")
     return kinds[0]
-
-
-def _is_table(values: Any) -> bool:
-    return isinstance(values, Mapping) or hasattr(values, "column_names") or hasattr(values, "columns")
 
 
 def _of_table(table: Any, labels: Any, kind: Modality | None) -> tuple[Any, Any, Modality]:
@@ -115,17 +110,16 @@ def _of_table(table: Any, labels: Any, kind: Modality | None) -> tuple[Any, Any,
         return table[column], labels, kind or modality(INPUT_COLUMNS[column])
     columns = [np.asarray(_column(table[name])) for name in names]
     if not columns or any(c.dtype.kind not in "fiu" for c in columns):
-        known = ", ".join(INPUT_COLUMNS)
-        raise ParameterError(
-            f"The table has neither a column {known} nor only numbers; it has: {', '.join(map(str, names))}."
-        )
+        known, has = ", ".join(INPUT_COLUMNS), ", ".join(map(str, names))
+        raise ParameterError(f"The table has neither a column {known} nor only numbers; it has: {has}.")
     X = columns[0] if columns[0].ndim == 2 else np.stack(columns, axis=1)
     return matrix(X), labels, modality("embedding")
 
 
 def _column(values: Any) -> Any:
     """A column of pandas, polars, Arrow or torch as a list or an array; anything else unchanged."""
-    for name in ("to_pylist", "to_list", "tolist"):
-        if not isinstance(values, np.ndarray | list | tuple) and hasattr(values, name) and not hasattr(values, "cpu"):
-            return getattr(values, name)()
-    return np.asarray(values.cpu()) if hasattr(values, "cpu") else values
+    if hasattr(values, "cpu"):
+        return np.asarray(values.cpu())
+    names = () if isinstance(values, np.ndarray | list | tuple) else ("to_pylist", "to_list", "tolist")
+    convert = next((getattr(values, name) for name in names if hasattr(values, name)), None)
+    return values if convert is None else convert()

@@ -210,9 +210,9 @@ class Imprinter(Predictor):
         state = ImprinterState.from_parts(document, arrays, path)
         with container.reading(path):
             origin = document.get("backbone")
-            spec = str(origin["spec"]) if origin else ROWS
+            spec = ROWS if origin is None else str(origin["spec"])
             self = cls(backbone or spec, cache=cache, device=device, threads=threads)
-            if origin:
+            if origin is not None:
                 self.embedder.check_origin(path, spec, str(origin["fingerprint"]), named=backbone is not None)
         self.embedder.tree = False if document.get("flat") is True else None
         return self._restore(state)

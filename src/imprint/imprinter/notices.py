@@ -27,44 +27,42 @@ ENGLISH, FOREIGN = frozenset(COMMON_ENGLISH.split()), frozenset(COMMON_FOREIGN.s
 WORD = re.compile(r"[^\W\d_]+")
 
 
-def notices(split: Split, rows: Embedded, blank: Sequence[Skipped], backbone: Any) -> tuple[str, ...]:
-    """Sentences about labelled data, its embeddings, and the blank texts that were left out."""
-    readable, lines = rows.readable, [*split.omissions]
+def notices(split: Split, rows: Embedded, blank: Sequence[Skipped], backbone: Any) -> Iterator[str]:
+    """Sentences about labelled data, their embeddings, and the blank texts that were left out."""
+    kind, labels, readable = split.kind, split.labels, rows.readable
+    yield from split.omissions
     if blank:
         names = first_names([skipped.name for skipped in blank], NAMED)
-        lines.append(f"Left out {len(blank):,} blank text{'s' * (len(blank) > 1)}: {names}.")
-    lines += _labels(split)
-    if split.kind.typed:
-        lines += _texts([split.inputs[i] for i in readable.tolist()], backbone)
-    return (*lines, *_conflicts(split, rows.X, readable))
-
-
-def _labels(split: Split) -> Iterator[str]:
-    unlabelled = int(np.sum(split.labels == UNLABELLED)) if split.labels.dtype.kind in "iu" else 0
-    if unlabelled:
-        have = "has" if unlabelled == 1 else "have"
-        rows = split.kind.count(unlabelled)
-        yield f"{rows} {have} the label -1, which often means 'no label'; here it is a class like the others."
-
-    piped = [label for label in split.classes if not split.tags and isinstance(label, str) and "|" in label.strip("|")]
-    if piped and split.origin:  # the data are a file
+        yield f"Left out {len(blank):,} blank text{'s' * (len(blank) > 1)}: {names}."
+    if labels.dtype.kind in "iu" and (unlabelled := int(np.sum(labels == UNLABELLED))):
+        have = f"{kind.count(unlabelled)} {'has' if unlabelled == 1 else 'have'}"
+        yield f"{have} the label -1, which often means 'no label'; here it is a class like the others."
+    piped = [label for label in split.classes if isinstance(label, str) and "|" in label.strip("|")]
+    if piped and not split.tags and split.origin:  # the data are a file
         shown = printable(piped[0], 60)
         yield f"Labels such as {shown!r} are one class each; --separator '|' (separator='|') reads them as tags."
+    if kind.typed:
+        yield from _about_texts([split.inputs[i] for i in readable.tolist()], backbone)
+    pairs = conflicts(rows.X, labels[readable])
+    for pair in readable[np.array(pairs[:NAMED], dtype=np.intp)].tolist():
+        first, second = (f"{printable(split.names[i])} ({printable(labels[i], 60)})" for i in pair)
+        yield f"The same {kind.noun} has two labels: {first} and {second}."
+    if len(pairs) > NAMED:
+        yield f"{len(pairs) - NAMED:,} more pairs of equal {kind.plural} have two labels; see imprint check."
 
 
-def _texts(texts: Sequence[str], backbone: Any) -> Iterator[str]:
-    tokens = backbone.record.tokens
-    if tokens is not None and any(len(text) > tokens for text in texts):  # a token has at least one character
-        cut = backbone.count_truncated([text for text in texts if len(text) > tokens])
-        if cut:
-            yield f"{_of(cut, len(texts))} have more than {tokens} tokens; {backbone.record.name} ignores the rest."
-    if backbone.record.language == "en":
-        foreign = sum(map(is_foreign, texts))
-        if foreign > len(texts) / 20:
-            yield (
-                f"{_of(foreign, len(texts))} do not look English, and {backbone.record.name} was trained on English; "
-                "use a multilingual backbone, such as sentence:NAME."
-            )
+def _about_texts(texts: Sequence[str], backbone: Any) -> Iterator[str]:
+    """Sentences about texts that the backbone truncates, or that are not in its language."""
+    name, tokens = backbone.record.name, backbone.record.tokens
+    long = [text for text in texts if tokens is not None and len(text) > tokens]  # a token has at least one character
+    if long and (truncated := backbone.count_truncated(long)):
+        yield f"{truncated:,} of {len(texts):,} texts have more than {tokens} tokens; {name} ignores the rest."
+    foreign = sum(map(is_foreign, texts)) if backbone.record.language == "en" else 0
+    if foreign > len(texts) / 20:
+        yield (
+            f"{foreign:,} of {len(texts):,} texts do not look English, and {name} was trained on English; "
+            "use a multilingual backbone, such as sentence:NAME."
+        )
 
 
 def is_foreign(text: str) -> bool:
@@ -81,18 +79,6 @@ def is_foreign(text: str) -> bool:
         return True
     foreign = sum(word in FOREIGN for word in words)
     return foreign >= 2 and foreign > sum(word in ENGLISH for word in words)
-
-
-def _conflicts(split: Split, X: Array, readable: Array) -> Iterator[str]:
-    pairs = conflicts(X, split.labels[readable])
-    for a, b in pairs[:NAMED]:
-        i, j = int(readable[a]), int(readable[b])
-        yield (
-            f"The same {split.kind.noun} has two labels: {printable(split.names[i])} "
-            f"({printable(split.labels[i], 60)}) and {printable(split.names[j])} ({printable(split.labels[j], 60)})."
-        )
-    if len(pairs) > NAMED:
-        yield f"{len(pairs) - NAMED:,} more pairs of equal {split.kind.plural} have two labels; see imprint check."
 
 
 def conflicts(X: Array, y: Array) -> list[tuple[int, int]]:
@@ -112,7 +98,3 @@ def conflicts(X: Array, y: Array) -> list[tuple[int, int]]:
     differ = np.flatnonzero(y[first] != y[second])
     near = [k for k in differ.tolist() if np.abs(X[first[k]] - X[second[k]]).max() <= limit]
     return sorted((int(min(first[k], second[k])), int(max(first[k], second[k]))) for k in near)
-
-
-def _of(n: int, total: int) -> str:
-    return f"{n:,} of {total:,} texts"

@@ -11,6 +11,7 @@ from imprint.calibration.caveats import warn_of_small_samples
 from imprint.core.errors import NotFittedError, ParameterError, UnreadableInput, check_int, printable
 from imprint.core.tree import LabelTree, Node
 from imprint.core.types import Array
+from imprint.datasets.split import first_names
 from imprint.head.card import ModelCard, model_card
 from imprint.imprinter import exemplars
 from imprint.imprinter.embedder import BackboneEmbedder, Report
@@ -56,10 +57,8 @@ class Predictor:
         """A table for notebooks: the backbone, the method, the classes and the expected accuracy."""
         facts = {"backbone": self.embedder.spec or "the default for the data"}
         if self.fitted:
-            labels = [printable(label, 40) for label in self.classes_.tolist()]
-            more = f" and {len(labels) - SHOWN_CLASSES:,} more" if len(labels) > SHOWN_CLASSES else ""
             facts["method"] = str(self.state.head.imprinted.method)
-            facts["classes"] = ", ".join(labels[:SHOWN_CLASSES]) + more
+            facts["classes"] = first_names([printable(label, 40) for label in self.classes_.tolist()], SHOWN_CLASSES)
         if self.fitted and self.calibrated and np.isfinite(self.expected_accuracy_):
             low, high = self.expected_interval_
             facts["expected accuracy"] = f"{100 * self.expected_accuracy_:.1f} % ({100 * low:.1f}-{100 * high:.1f} %)"
