@@ -68,9 +68,9 @@ def together_table(folders: Sequence[Path]) -> TextTable:
     artefact, found = ARTEFACTS["kernel"], []
     for folder in folders:
         scores = artefact.scores(Results(folder))
-        found.append(find(artefact.rows_with(MAX), scores))
+        found.append(find(artefact.methods(MAX), scores))
     lines = []
-    for label, method in zip(found[0].labels, found[0].chosen):
+    for label, method in found[0].chosen.items():
         cells = (f"{f.means[label]:.2f} ± {f.stds[label]:.2f}" for f in found)
         ranks = (f"{f.comparison.rank(label):.2f}" for f in found)
         lines.append((label, *(v for pair in zip(cells, ranks) for v in pair), method.replace("reg={reg}", "reg=λ")))
@@ -111,7 +111,7 @@ def over_k(folder: Path) -> TextTable:
 
 
 def _asked(name: str) -> set[str]:
-    return {m for row in ARTEFACTS[name].rows_with(MAX) for m in row.methods}  # type: ignore[attr-defined]
+    return {m for row in ARTEFACTS[name].methods(MAX).values() for m in row}  # type: ignore[attr-defined]
 
 
 def gains(folders: dict[str, Path]) -> TextTable:

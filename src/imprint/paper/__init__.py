@@ -22,13 +22,8 @@ KINDS: dict[str, type[Artefact]] = {
 """The classes that `artefacts.toml` names."""
 
 
-def _read() -> dict[str, Artefact]:
-    """The artefacts of `artefacts.toml`."""
-    entries = tomllib.loads((files("imprint.paper") / "artefacts.toml").read_text("utf-8"))
-    return {name: KINDS[entry.pop("kind")](name=name, **entry) for name, entry in entries.items()}
-
-
-ARTEFACTS = _read()
+ENTRIES = tomllib.loads((files("imprint.paper") / "artefacts.toml").read_text("utf-8"))
+ARTEFACTS = {name: KINDS[entry.pop("kind")](name=name, **entry) for name, entry in ENTRIES.items()}
 """By name, in the order of the paper."""
 
 

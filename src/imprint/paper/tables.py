@@ -1,6 +1,6 @@
 """Tables over the benchmark: a row is a method, or the best of several; mean and standard deviation over instances."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import combinations
@@ -23,26 +23,15 @@ OTHER_BACKBONES = "The published values are of other backbones: compare orders a
 
 
 @dataclass(frozen=True)
-class TableRow:
-    """A row of a published table, represented by the method with the best average rank."""
-
-    label: str
-    methods: tuple[str, ...]
-    mean: float | None = None  # published, in percent
-    std: float | None = None
-
-
-@dataclass(frozen=True)
 class TableResult:
-    """The results of the rows of a table, in percent.
+    """The results of the rows of a table by label, in percent.
 
     The methods that return a `Finding` are the tests that `artefacts.toml` names.
     """
 
-    labels: tuple[str, ...]
-    chosen: tuple[str, ...]
-    means: dict[str, float]
-    stds: dict[str, float]
+    chosen: Mapping[str, str]  # the method that represents the row
+    means: Mapping[str, float]
+    stds: Mapping[str, float]
     comparison: Comparison
 
     def decide(self, holds: bool) -> Verdict:
@@ -97,8 +86,7 @@ class TableResult:
 
     def largest_k(self, rows: Sequence[str], k: int) -> Finding:
         """Whether the best method of each row has k proxies."""
-        method = dict(zip(self.labels, self.chosen))
-        largest = [row for row in rows if f"(k={k}" in method[row]]
+        largest = [row for row in rows if f"(k={k}" in self.chosen[row]]
         return Finding(largest == list(rows), f"k = {k} is best for {', '.join(largest) or 'none'}")
 
     def _leads(self, rows: Sequence[str], others: Sequence[str]) -> dict[str, float]:
@@ -106,7 +94,7 @@ class TableResult:
         return {row: self.means[row] - max(self.means[o] for o in others) for row in rows}
 
 
-def _points(leads: dict[str, float]) -> str:
+def _points(leads: Mapping[str, float]) -> str:
     named = [f"{lead:+.2f}" if len(leads) == 1 else f"{row} {lead:+.2f}" for row, lead in leads.items()]
     return f"{'; '.join(named)} points"
 
@@ -121,19 +109,18 @@ class Table(Artefact):
     budgets: Sequence[int] = ()  # values of {k}
     repeated_budgets: Sequence[int] = ()  # the same with another aggregator
 
-    def rows_with(self, aggregator: str) -> list[TableRow]:
-        """The rows with all methods that their patterns describe.
+    def methods(self, aggregator: str) -> dict[str, list[str]]:
+        """The methods that the pattern of each row describes, by label.
 
         With another aggregator than `max`, a table over several numbers of proxies leaves out `quantile`, which changes
         directions.
         """
-        budgets, rows = self.budgets if aggregator == MAX else self.repeated_budgets, []
-        for label, pattern, *published in self.rows:
+        budgets, rows = self.budgets if aggregator == MAX else self.repeated_budgets, {}
+        for label, pattern, *_ in self.rows:
             texts = dict.fromkeys(pattern.replace("{k}", str(k)) for k in budgets) or [pattern]
-            methods = [method for text in texts for method in every_norm(text)]
+            rows[label] = [method for text in texts for method in every_norm(text)]
             if budgets and aggregator != MAX:
-                methods = [method for method in methods if "quantile" not in method]
-            rows.append(TableRow(label, tuple(methods), *published))
+                rows[label] = [method for method in rows[label] if "quantile" not in method]
         return rows
 
     def check(self, result: TableResult) -> dict[str, Finding]:
@@ -142,12 +129,12 @@ class Table(Artefact):
         return {name: getattr(result, test.pop("name"))(**test) for name, test in tests.items()}
 
     def studies(self, setting: Setting) -> list[Study]:
-        methods = dict.fromkeys(m for row in self.rows_with(setting.aggregator) for m in row.methods)
+        methods = (method for row in self.methods(setting.aggregator).values() for method in row)
         return role_study(setting, "benchmark", methods)
 
     def show(self, results: Results) -> Section:
         scores = self.scores(results)
-        result = find(self.rows_with(results.aggregator), scores)
+        result = find(self.methods(results.aggregator), scores)
         diagram = critical_difference(result.comparison), ranks_by_row(result.comparison)
         words = {"instances": len(scores.instances), "seeds": scores.values.shape[2]}
         return self.make_section(results, [self.cells(result, results), diagram], self.check(result), **words)
@@ -157,32 +144,32 @@ class Table(Artefact):
 
         In a method, λ is the weight decay of the backbone.
         """
-        name, reference, lines = results.aggregator, {row.label: (row.mean, row.std) for row in self.rows_with(MAX)}, []
+        name, reference, lines = results.aggregator, {label: numbers for label, _, *numbers in self.rows}, []
         caption = "" if results.setting.published else OTHER_BACKBONES
         head = ("", "published, %", "here, %", "difference", "rank here", COMPONENTS)
         if name != MAX:
             caption, head = "", ("", "max, %", f"{name}, %", "difference", f"rank with {name}", COMPONENTS)
             reference = {}
             with suppress(NotRunError):
-                with_max = find(self.rows_with(MAX), self.scores(replace(results, aggregator=MAX)))
-                reference = {label: (with_max.means[label], with_max.stds[label]) for label in with_max.labels}
-        for label, method in zip(result.labels, result.chosen):
-            mean, std = reference.get(label, (None, None))
-            other = "" if mean is None else f"{mean:.2f}" + ("" if std is None else f" ± {std:.2f}")
-            difference = "" if mean is None else f"{result.means[label] - mean:+.2f}"
-            here = f"{result.means[label]:.2f} ± {result.stds[label]:.2f}"
+                with_max = find(self.methods(MAX), self.scores(replace(results, aggregator=MAX)))
+                reference = {label: [mean, with_max.stds[label]] for label, mean in with_max.means.items()}
+        for label, method in result.chosen.items():
+            numbers, mean = reference.get(label, []), result.means[label]  # `numbers`: mean and standard deviation
+            other = " ± ".join(f"{v:.2f}" for v in numbers)
+            difference = f"{mean - numbers[0]:+.2f}" if numbers else ""
+            here, rank = f"{mean:.2f} ± {result.stds[label]:.2f}", f"{result.comparison.rank(label):.2f}"
             components = with_aggregator(method, name).replace("reg={reg}", "reg=λ")
-            lines.append((label, other, here, difference, f"{result.comparison.rank(label):.2f}", components))
+            lines.append((label, other, here, difference, rank, components))
         return TextTable(head, tuple(lines), 1, caption, remarks=1)
 
 
-def find(rows: Sequence[TableRow], scores: Scores) -> TableResult:
-    """Choose the method with the best average rank for every row, and compare the rows."""
-    labels, chosen = tuple(row.label for row in rows), []
-    for row in rows:
-        ranks = rank_rows(np.round(scores.medians(row.methods), 9)).mean(axis=0)
-        chosen.append(row.methods[int(np.argmin(np.round(ranks, 9)))])  # the first if several are equal
-    medians = scores.medians(chosen)
+def find(methods: Mapping[str, Sequence[str]], scores: Scores) -> TableResult:
+    """Choose the method with the best average rank of those of each row, and compare the rows."""
+    chosen = {}
+    for label, texts in methods.items():
+        ranks = rank_rows(np.round(scores.medians(texts), 9)).mean(axis=0)
+        chosen[label] = texts[int(np.argmin(np.round(ranks, 9)))]  # the first if several are equal
+    medians = scores.medians(list(chosen.values()))
     spread = medians.std(axis=0, ddof=1) if len(medians) > 1 else medians[0] * float("nan")
-    means, stds = (dict(zip(labels, values.tolist())) for values in (medians.mean(axis=0), spread))
-    return TableResult(labels, tuple(chosen), means, stds, compare(np.round(medians, 9), labels))
+    means, stds = (dict(zip(chosen, values.tolist())) for values in (medians.mean(axis=0), spread))
+    return TableResult(chosen, means, stds, compare(np.round(medians, 9), list(chosen)))

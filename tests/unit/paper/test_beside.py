@@ -124,7 +124,7 @@ def test_the_table_of_kernel_is_made_where_it_is_asked_for(folder, tmp_path):
 
 def made_up(means):
     """Scores of the rows of the kernel table, alike on twelve instances."""
-    methods = [method_text(row.methods[0], "b") for row in ARTEFACTS["kernel"].rows_with(MAX)]
+    methods = [method_text(first, "b") for first, *_ in ARTEFACTS["kernel"].methods(MAX).values()]
     noise = np.random.default_rng(0).normal(size=(12, 1, 1))
     values = np.array(means)[None, :, None] + noise
     return Scores(tuple(Instance("b", "d", str(i)) for i in range(12)), tuple(methods), values)
@@ -140,13 +140,13 @@ def made_up(means):
 )
 def test_claims_about_proxies_that_decide_together_can_fail(means, hold):
     artefact = ARTEFACTS["kernel"]
-    claims = artefact.judge_claims(artefact.check(find(artefact.rows_with(MAX), made_up(means))))
+    claims = artefact.judge_claims(artefact.check(find(artefact.methods(MAX), made_up(means))))
     assert [c.verdict == Verdict.HOLDS for c in claims] == hold
     assert Verdict.UNTESTABLE not in {c.verdict for c in claims}
 
 
 def test_half_of_no_gap_is_not_testable():
-    found = find(ARTEFACTS["kernel"].rows_with(MAX), made_up((80, 85, 79, 82, 86, 91)))
+    found = find(ARTEFACTS["kernel"].methods(MAX), made_up((80, 85, 79, 82, 86, 91)))
     assert found.closes_half("kernel, k = 20", "max, k = 20", "oracle")[:2] == (
         Verdict.UNTESTABLE,
         "there is no gap: oracle is 1.00 points below max, k = 20",

@@ -17,7 +17,7 @@ from imprint.paper.page import read_runs, sections, write_page
 from imprint.paper.run import planned_batches, run
 from imprint.paper.setting import MAX, Setting, discover
 from imprint.paper.studies import batches, role_study
-from imprint.paper.tables import TableRow, find
+from imprint.paper.tables import find
 from imprint.report.sections import Verdict
 from imprint.report.text_table import TextTable
 from imprint.study import Instance
@@ -130,7 +130,7 @@ def test_the_published_backbones_are_compared_value_by_value(table1):
     import dataclasses
 
     artefact, results = ARTEFACTS["table1"], Results(table1)
-    found = find(artefact.rows_with(MAX), artefact.scores(results))
+    found = find(artefact.methods(MAX), artefact.scores(results))
     cells = artefact.cells(found, results)
     assert cells.head[3] == "difference"
     assert float(cells.rows[3][3]) == pytest.approx(found.means["Ours"] - 91.06, abs=0.006)
@@ -216,13 +216,13 @@ def test_the_best_candidate_stands_for_a_row():
     values = np.array([[[3.0], [2.0], [1.0]], [[3.0], [9.0], [1.0]], [[5.0], [4.0], [1.0]]])
     methods = ("l2 / mean / l2 / l2 / max", "none / mean / l2 / l2 / max", "none / mean / none / none / max")
     scores = Scores(tuple(Instance("a", "b", str(i)) for i in range(3)), methods, values)
-    found = find([TableRow("means", methods[:2], 50.0), TableRow("bare", methods[2:])], scores)
-    assert found.chosen == (methods[0], methods[2])
+    found = find({"means": methods[:2], "bare": methods[2:]}, scores)
+    assert found.chosen == {"means": methods[0], "bare": methods[2]}
     assert found.means == {"means": pytest.approx(11 / 3), "bare": 1.0}
     assert found.first("means") == Finding(True, "means has the best average rank")
     assert found.ahead(["means"], ["bare"]).holds == Verdict.UNTESTABLE  # three instances can never be significant
     many = Scores(scores.instances * 3, methods, np.tile(values, (3, 1, 1)))
-    nine = find([TableRow("means", methods[:2]), TableRow("bare", methods[2:])], many)
+    nine = find({"means": methods[:2], "bare": methods[2:]}, many)
     assert nine.ahead(["means"], ["bare"]).holds == Verdict.HOLDS
     assert nine.ahead(["means"], ["bare"], by=3).holds == Verdict.FAILS
     assert nine.ahead(["bare"], ["means"]).holds == Verdict.FAILS

@@ -17,7 +17,7 @@ def result(means, instances=12, noise=0.0, chosen=None):
     signs = np.where(np.arange(instances) % 2, 1, -1)[:, None] * np.linspace(-1, 1, len(means))
     scores = np.array(list(means.values())) + np.arange(instances)[:, None] / 10 + noise * signs
     comparison = compare(scores, list(means))
-    return TableResult(tuple(means), tuple(chosen or means), dict(means), dict.fromkeys(means, 1.0), comparison)
+    return TableResult(dict(zip(means, chosen or means)), dict(means), dict.fromkeys(means, 1.0), comparison)
 
 
 CLEAR = result({"a": 90.0, "b": 85.0, "c": 80.0})
