@@ -216,13 +216,13 @@ class Artefact(ABC):
         claims, text = self.judge_claims(findings), self.text.format(**words)
         return Section(self.name, self.title, self.where, text, tuple(shown), tuple(claims), self.note, self.topic)
 
-    def judge_claims(self, findings: Mapping[str, Finding], **words: str) -> list[Claim]:
-        """The claims with their verdicts on these results and on the published ones; `words` fill in their texts."""
+    def judge_claims(self, findings: Mapping[str, Finding]) -> list[Claim]:
+        """The claims with their verdicts on these results and on the published ones."""
         claims = []
         for key, finding in findings.items():
             stated = self.claims[key]
             here = finding.holds if isinstance(finding.holds, Verdict) else verdict(finding.holds)
             published, figures = finding.published or (stated.get("holds", True), stated.get("published", ""))
-            text = stated["text"].format(**words) if words else stated["text"]
-            claims.append(Claim(text, here, finding.figures, verdict(published) if figures else None, figures))
+            theirs = verdict(published) if figures else None
+            claims.append(Claim(stated["text"], here, finding.figures, theirs, figures))
         return claims

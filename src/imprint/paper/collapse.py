@@ -107,10 +107,10 @@ def _table(sets: Sets, as_published: Sets) -> TextTable:
 
 
 def _check(maps: Mapping[str, Array], sets: Sets, as_published: Sets) -> dict[str, Finding]:
-    findings = {"linear": Finding(Verdict.UNTESTABLE, "there are no packs of a hundred classes", _linear(NC1))}
+    linear: tuple[bool | Verdict, str] = Verdict.UNTESTABLE, "there are no packs of a hundred classes"
     if maps:
-        findings["linear"] = Finding(*_linear({b: v.mean(axis=1) for b, v in maps.items()}), _linear(NC1))
-    findings["highest"] = _highest(sets)
+        linear = _linear({b: v.mean(axis=1) for b, v in maps.items()})
+    findings = {"linear": Finding(*linear, _linear(NC1)), "highest": _highest(sets)}
     if any(d == "cifar10" for _, d in sets):
         published = {(b, d): v for b, values in NC1_OF_SETS.items() for d, v in values.items()}
         findings["lowest"] = Finding(*_lowest(sets), _lowest(published))

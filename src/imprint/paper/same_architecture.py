@@ -1,8 +1,6 @@
 """A published architecture with other weights, value by value."""
 
 from collections.abc import Mapping
-from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -14,12 +12,11 @@ from imprint.paper.published import KMEDOIDS_3, NC1_OF_SETS, K, kmeans_over_k
 from imprint.paper.setting import Setting
 from imprint.paper.studies import cosine, role_study
 from imprint.report.figures import Panel, Series, draw, interval
-from imprint.report.sections import Claim, Picture, Section
+from imprint.report.sections import Picture, Section
 from imprint.report.text_table import TextTable
 from imprint.study import Study
 
-OTHER_WEIGHTS = {"resnet50_keras": "resnet50"}
-"""Backbones with a published architecture, and the published backbone."""
+PUBLISHED, OTHER_WEIGHTS = "resnet50", "resnet50_keras"
 KMEDOIDS = cosine("kmedoids(k=3, method='alternate')")
 SINGLE = ("NC1 by the published computation", "points gained by k = 5 over k = 1", "k-medoids, k = 3 (alternate)")
 NC1, GAIN = len(K), len(K) + 1
@@ -45,38 +42,30 @@ class SameArchitecture(Artefact):
     measure = measure_collapse
 
     def can_run(self, setting: Setting) -> bool:
-        return super().can_run(setting) and bool(_alike(setting))
+        return super().can_run(setting) and OTHER_WEIGHTS in setting.benchmark.backbones
 
     def studies(self, setting: Setting) -> list[Study]:
         methods = [*(KMEANS.replace("{k}", str(k)) for k in K), KMEDOIDS]
         return role_study(setting, "benchmark", methods, ["all"])
 
     def missing(self, setting: Setting) -> str:
-        return super().missing(setting) if _alike(setting) else "No pack is of a published architecture."
+        has_pack = OTHER_WEIGHTS in setting.benchmark.backbones
+        return super().missing(setting) if has_pack else "No pack is of a published architecture."
 
     def show(self, results: Results) -> Section:
-        scores, nc1, alike = self.scores(results), set_values(results, "published"), _alike(results.setting)
-        parts: list[Any] = []
-        claims: list[Claim] = []
-        for b, other in alike.items():
-            one, panels, published, here = scores.where(backbone=b), [], {}, {}
-            for (_, d, _), curve, kmedoids in zip(one.instances, one.curve(KMEANS, K), one.of(KMEDOIDS)):
-                if (other, d) in kmeans_over_k() and (b, d) in nc1:
-                    published[d] = published_values(other, d)
-                    here[d] = joined(np.median(curve, axis=1), nc1[b, d], float(np.median(kmedoids)))
-                    theirs = Series(f"published: {other}", K, published[d][: len(K)])
-                    panels.append(Panel(d, [theirs, Series(f"here: {b}", K, *interval(curve))]))
-            if not here:
-                raise NotRunError(f"No data set of {b} has published values.")
-            svg, caption = draw(panels, "proxies per class, k", "accuracy, %"), {"backbone": b, "published": other}
-            parts += [Picture(f"{self.name}_{b}", svg, self.caption.format(**caption)), *_tables(published, here)]
-            claims += self.judge_claims(check(other, published, here), backbone=other)
-        weights = ", ".join(f"{b} is {other} with other weights" for b, other in alike.items())
-        return replace(self.make_section(results, parts, {}, weights=weights), claims=tuple(claims))
-
-
-def _alike(setting: Setting) -> dict[str, str]:
-    return {b: OTHER_WEIGHTS[b] for b in setting.benchmark.backbones if b in OTHER_WEIGHTS}
+        scores, nc1 = self.scores(results).where(backbone=OTHER_WEIGHTS), set_values(results, "published")
+        panels, published, here = [], {}, {}
+        for (_, d, _), curve, kmedoids in zip(scores.instances, scores.curve(KMEANS, K), scores.of(KMEDOIDS)):
+            if (PUBLISHED, d) in kmeans_over_k() and (OTHER_WEIGHTS, d) in nc1:
+                published[d] = published_values(PUBLISHED, d)
+                here[d] = joined(np.median(curve, axis=1), nc1[OTHER_WEIGHTS, d], float(np.median(kmedoids)))
+                theirs = Series(f"published: {PUBLISHED}", K, published[d][: len(K)])
+                panels.append(Panel(d, [theirs, Series(f"here: {OTHER_WEIGHTS}", K, *interval(curve))]))
+        if not here:
+            raise NotRunError(f"No data set of {OTHER_WEIGHTS} has published values.")
+        svg = draw(panels, "proxies per class, k", "accuracy, %")
+        picture = Picture(f"{self.name}_{OTHER_WEIGHTS}", svg, self.caption)
+        return self.make_section(results, [picture, *_tables(published, here)], check(published, here))
 
 
 def _tables(published: ByDataset, here: ByDataset) -> list[TextTable]:
@@ -93,8 +82,8 @@ def _tables(published: ByDataset, here: ByDataset) -> list[TextTable]:
     return [TextTable(head, tuple(curves), 1), TextTable(("", *COLUMNS), tuple(single), 1)]
 
 
-def check(backbone: str, published: ByDataset, here: ByDataset) -> dict[str, Finding]:
-    """Test whether values are close to those of a published backbone, and data sets in the same order."""
+def check(published: ByDataset, here: ByDataset) -> dict[str, Finding]:
+    """Test whether values are close to those of the published backbone, and data sets in the same order."""
 
     def distance(dataset: str, values: Array) -> float:
         """The mean distance of a curve over k from the published one, in points."""
@@ -104,7 +93,7 @@ def check(backbone: str, published: ByDataset, here: ByDataset) -> dict[str, Fin
         shown = ", ".join(f"{d} {v[i]:.2f} (published {published[d][i]:.2f})" for d, v in here.items())
         return Finding(sorted(here, key=lambda d: -here[d][i]) == sorted(here, key=lambda d: -published[d][i]), shown)
 
-    others = [b for b in NC1_OF_SETS if b != backbone]
+    others = [b for b in NC1_OF_SETS if b != PUBLISHED]
     distances = {d: distance(d, values) for d, values in here.items()}
     nearest = {d: min(distance(d, published_values(b, d)) for b in others) for d in here}
     shown = ", ".join(f"{d} {distances[d]:.2f} against {nearest[d]:.2f}" for d in here)

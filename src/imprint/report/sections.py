@@ -118,11 +118,9 @@ def sections_by_artefact(runs: Sequence[Run]) -> list[Shown]:
             if not shown:
                 shown.append((run.name, section))
             elif section != shown[0][1] and (section.parts or section.claims):
-                suffix = as_file(run.name)  # pictures of several runs need different names
-                renamed = (
-                    replace(p, name=f"{p.name}-{suffix}") if isinstance(p, Picture) else p for p in section.parts
-                )
-                shown.append((run.name, replace(section, parts=tuple(renamed))))
+                suffix, parts = as_file(run.name), section.parts  # pictures of several runs need different names
+                named = (replace(p, name=f"{p.name}-{suffix}") if isinstance(p, Picture) else p for p in parts)
+                shown.append((run.name, replace(section, parts=tuple(named))))
     return list(artefacts.values())
 
 

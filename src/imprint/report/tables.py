@@ -2,9 +2,10 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from imprint import recipes
 from imprint.core.component import PARTS
@@ -13,9 +14,6 @@ from imprint.core.types import Array
 from imprint.method import Method
 from imprint.stats import Comparison, compare
 from imprint.stats.rank_tests import rank_rows
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 METRICS = ("accuracy", "macro_f1", "weighted_f1")
 BACKBONE, DATASET, TASK = range(3)  # positions in an instance
@@ -73,7 +71,7 @@ class Tables:
     breakdowns: tuple[Breakdown, ...]  # a table for every data set and for every backbone
 
 
-def tabulate(table: "pa.Table", metric: str = "accuracy", best: int = 10, named: Iterable[str] = ()) -> Tables:
+def tabulate(table: pa.Table, metric: str = "accuracy", best: int = 10, named: Iterable[str] = ()) -> Tables:
     """Summarise the results of a study: mean and standard deviation over instances of the median over seeds.
 
     The diagram compares the `best` methods by rank. Recipes in `named` keep their names.
@@ -111,11 +109,8 @@ def tabulate(table: "pa.Table", metric: str = "accuracy", best: int = 10, named:
     )
 
 
-def _groups(table: "pa.Table", columns: Sequence[str]) -> tuple[list[tuple[str, ...]], Array]:
+def _groups(table: pa.Table, columns: Sequence[str]) -> tuple[list[tuple[str, ...]], Array]:
     """The distinct combinations of some text columns in order of appearance, and the index of each row's."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     texts = (table[name].cast(pa.string()) for name in columns)
     codes = pc.binary_join_element_wise(*texts, "\0").combine_chunks().dictionary_encode()
     return [tuple(text.split("\0")) for text in codes.dictionary.to_pylist()], codes.indices.to_numpy()
