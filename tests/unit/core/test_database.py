@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from imprint.core.errors import FileError
-from imprint.core.files.database import Database, checksum, is_intact, remove_database
+from imprint.core.files.database import DamagedDatabaseError, Database, checksum, is_intact, remove_database
 
 TABLES = ["CREATE TABLE rows (key INTEGER PRIMARY KEY, name TEXT, content BLOB, checksum BLOB)"]
 ROWS = [(i, f"row {i}", bytes([i]) * (300 * i)) for i in range(1, 25)]
@@ -183,6 +183,14 @@ def test_a_kill_loses_no_finished_transaction_and_keeps_no_half(tmp_path):
         assert keys >= set(range(1, last + 1))
         assert {-key for key in keys} == keys
         last = max(keys)
+
+
+def test_a_closed_database_is_not_reported_as_damaged(path):
+    database = opened(path)
+    database.close()
+    with pytest.raises(FileError, match="was closed") as caught:
+        database.execute("SELECT * FROM rows")
+    assert not isinstance(caught.value, DamagedDatabaseError)
 
 
 def test_removing_takes_the_log_along(path):

@@ -133,6 +133,8 @@ class Database:
         try:
             yield
         except (sqlite3.Error, UnicodeDecodeError) as e:  # the latter where an error quotes damaged bytes
+            if isinstance(e, sqlite3.ProgrammingError) and "closed" in str(e):
+                raise FileError(f"{self.path} was closed while it was used; try again.") from None
             code = getattr(e, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF  # without: a value cannot be decoded
             if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
                 rule = "try again when that one has finished"
