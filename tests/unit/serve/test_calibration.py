@@ -63,6 +63,15 @@ def test_an_imported_model_keeps_its_calibration_and_is_exported_with_it(client,
     assert client.ask("GET", "/api/export/model.onnx")[0] == 200
 
 
+def test_an_imported_model_keeps_the_order_in_which_its_classes_were_imprinted(client, tmp_path):
+    """Quantile normalisation refers to the classes before; `bottom` comes second, although it is first in the list."""
+    top, bottom = ([np.array(Image.open(io.BytesIO(picture(i, shade=s)))) for i in range(20)] for s in (0, 1))
+    model = Imprinter("raw", cache=False, calibrate=True, **{**PARTS, "norm_post": "quantile", "aggregator": "max"})
+    model.fit((top, ["top"] * 20)).add((bottom, ["bottom"] * 20))
+    client.json("POST", "/api/import?name=a.imprint", saved(model, tmp_path / "a.imprint"))
+    assert_same(client, model)
+
+
 def test_a_report_on_an_imported_model_needs_held_out_examples(client, tmp_path):
     """A model file holds no pictures, so its cross-validation has none to list on the page or in a report."""
     client.json("POST", "/api/import?name=a.imprint", saved(fitted(), tmp_path / "a.imprint"))

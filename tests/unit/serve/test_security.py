@@ -63,6 +63,8 @@ def test_other_names_and_other_pages_are_refused(client):
     assert (
         client.ask("POST", "/api/change", {"do": "create", "label": "a"}, **{"Sec-Fetch-Site": "cross-site"})[0] == 403
     )
+    link = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate"}  # which leads to the page and nowhere else
+    assert [client.ask("GET", path, **link)[0] for path in ("/", "/api/state")] == [200, 403]
     assert client.ask("POST", "/api/change", {"do": "create", "label": "cat"}, Origin=f"http://{own}")[0] == 200
     assert list(client.labels()) == ["cat"]
 
@@ -305,6 +307,16 @@ def test_a_header_that_never_ends_is_given_up(client, monkeypatch):
     with socket.create_connection(("127.0.0.1", client.port), timeout=20) as slow:
         slow.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n")
         assert slow.recv(100) == b""
+
+    def drip(connection):
+        connection.sendall(b"GET / HTTP/1.1\r\n")
+        for _ in range(100):
+            connection.sendall(b"A: b\r\n")
+            time.sleep(0.1)
+
+    dripping = socket.create_connection(("127.0.0.1", client.port), timeout=20)
+    with dripping, pytest.raises(ConnectionError):  # a few bytes now and then gain no time
+        drip(dripping)
     with socket.create_connection(("127.0.0.1", client.port), timeout=20) as second:
         host = f"Host: 127.0.0.1:{client.port}"
         second.sendall(f"GET /api/health HTTP/1.1\r\n{host}\r\n\r\n".encode())
