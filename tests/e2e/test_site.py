@@ -1,5 +1,6 @@
 """The site builds without a warning; generated pages, the tree in CONTRIBUTING.md and the links are up to date."""
 
+import ast
 import doctest
 import inspect
 import re
@@ -14,6 +15,7 @@ ROOT = Path(__file__).resolve().parents[2]
 CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
 GENERATE = runpy.run_path(str(ROOT / "docs" / "generate.py"))
 TREE = re.search(r"^```text\n(.*?)^```$", CONTRIBUTING, re.MULTILINE | re.DOTALL)[1]
+CODE_PATHS = re.search(r"^## Three paths through the code\n(.*?)^## ", CONTRIBUTING, re.MULTILINE | re.DOTALL)[1]
 
 
 @pytest.mark.parametrize("name", GENERATE["PAGES"])
@@ -70,6 +72,32 @@ def test_the_tree_names_what_is_there():
     assert package == {p.name for p in paths if p.parent == Path("src/imprint")}
     folders = {p.name for p in ROOT.iterdir() if p.is_dir() and not p.name.startswith(".")}
     assert {"src", "tests", "docs", "benchmarks"} <= {p.name for p in paths if len(p.parts) == 1} & folders
+
+
+def definitions():
+    """The names that each module of the package defines: functions, classes and `Class.member`."""
+    for file in (ROOT / "src" / "imprint").rglob("*.py"):
+        module = str(file.relative_to(ROOT / "src" / "imprint"))
+        for node in ast.parse(file.read_text("utf-8")).body:
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+                yield module, node.name
+            if isinstance(node, ast.ClassDef):
+                for member in node.body:
+                    if isinstance(member, ast.FunctionDef | ast.AsyncFunctionDef):
+                        yield module, f"{node.name}.{member.name}"
+
+
+@pytest.mark.parametrize("path", re.findall(r"^\*\*.*?(?=\n\n)", CODE_PATHS, re.MULTILINE | re.DOTALL))
+def test_paths_through_the_code_are_short_and_accurate(path):
+    """Each hop names a file, a definition in a file, or a class or function that exists."""
+    by_module = set(definitions())
+    names = {name for _, name in by_module} | {f"{Path(module).parts[0]}.{name}" for module, name in by_module}
+    modules = {module for module, _ in by_module}
+    _, hops = re.split(r"\*\*:", path)
+    assert 5 < len(hops.split("→")) <= 12
+    for hop in re.findall(r"`([^`]+)`", hops):
+        module, _, name = hop.partition(": ")
+        assert (module, name) in by_module if name else module in modules | names, hop
 
 
 @pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md", "CHANGELOG.md"])
