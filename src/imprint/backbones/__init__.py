@@ -1,6 +1,7 @@
 """Backbones: `load` opens one by its name, such as `tinynet`, or by a prefix and a file, such as `onnx:FILE`."""
 
 import json
+import os
 from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
@@ -67,8 +68,7 @@ class ClassifierHead(NamedTuple):
 
     weights: Array  # (classes, width) float32
     bias: Array  # (classes,) float32
-    ids: tuple[str, ...]
-    """WordNet ids."""
+    ids: tuple[str, ...]  # in WordNet
     names: tuple[str, ...]
 
 
@@ -79,7 +79,7 @@ def _source(spec: object) -> Record | str:
         return named(spec)
     if prefix not in PREFIXES or not rest:
         raise unknown("backbone", spec, [*names(), *(f"{p}:{what}" for p, what in PREFIXES.items())])
-    return of_file(Path(rest).expanduser(), prefix) if PREFIXES[prefix] == "FILE" else rest
+    return of_file(Path(os.path.expanduser(rest)), prefix) if PREFIXES[prefix] == "FILE" else rest
 
 
 def record(spec: str) -> Record:
@@ -126,7 +126,7 @@ def load(spec: str, device: str = "cpu", threads: int | None = None) -> Backbone
     prefix, _, rest = spec.partition(":")
     adapter = source.adapter if isinstance(source, Record) else prefix
     backbone: Backbone = _adapter(adapter).load(source, device, threads)
-    absolute = f"{prefix}:{Path(rest).expanduser().absolute()}" if PREFIXES.get(prefix) == "FILE" else spec
+    absolute = f"{prefix}:{os.path.abspath(os.path.expanduser(rest))}" if PREFIXES.get(prefix) == "FILE" else spec
     backbone.reload = partial(load, absolute, device, threads)
     return backbone
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from imprint.backbones.record import Record
 from imprint.core.digest import digest
-from imprint.core.errors import FileError, ParameterError
+from imprint.core.errors import FileError, ParameterError, check_int
 from imprint.core.extras import missing
 from imprint.core.types import Array
 from imprint.modalities import modality
@@ -172,9 +172,7 @@ def thread_count(threads: int | None) -> int:
         from imprint.kernels.cpu import available_cpus  # imports threadpoolctl
 
         return available_cpus()
-    if isinstance(threads, bool) or not isinstance(threads, int) or threads < 1:
-        raise ParameterError(f"load(threads={threads!r}): threads must be None or int >= 1.")
-    return threads
+    return check_int("load", "threads", threads)
 
 
 def only_cpu(spec: str, device: str) -> None:

@@ -6,7 +6,7 @@ import json
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, get_type_hints
 
@@ -98,8 +98,7 @@ class Record:
 
     def as_json(self) -> dict[str, Any]:
         """Plain values that `json.dumps` writes and `from_json` reads."""
-        values = {f.name: getattr(self, f.name) for f in fields(self)}
-        return values | {"preprocess": self.preprocess.as_json() if self.preprocess else None}
+        return vars(self) | {"preprocess": self.preprocess.as_json() if self.preprocess else None}
 
 
 def names() -> list[str]:
@@ -127,7 +126,7 @@ def plugin(name: str) -> Any:
 
 def of_file(path: Path, adapter: str) -> Record:
     """The record of a model file: `FILE.json` next to it, or the named one with the same SHA-256."""
-    if not path.is_file():
+    if not os.path.isfile(path):
         raise FileError(f"{adapter}:{path}: there is no such file; put the model there.")
     sidecar = path.with_name(f"{path.name}.json")
     if sidecar.is_file():

@@ -1,6 +1,7 @@
 """Values that several threads read and replace."""
 
 from collections.abc import Callable
+from functools import partial
 from threading import Lock
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -26,7 +27,7 @@ class Lazy:
         """What entries are computed from; set it to None to free its memory once it is no longer needed."""
 
     def __reduce__(self) -> Any:
-        return _lazy, ({PICKLED: self._entries[PICKLED]} if PICKLED in self else {},)
+        return partial(Lazy, **{name: entry for name, entry in self._entries.items() if name == PICKLED}), ()
 
     def __contains__(self, name: str) -> bool:
         return name in self._entries
@@ -44,10 +45,6 @@ class Lazy:
     def share(self, other: "Lazy") -> None:
         """Use the entries of another one, present and later; both must derive from the same values."""
         self._entries, self.source = other._entries, other.source
-
-
-def _lazy(entries: dict[str, Any]) -> Lazy:
-    return Lazy(**entries)
 
 
 if TYPE_CHECKING:

@@ -39,8 +39,8 @@ LABELS = {"U": (str,), "b": (bool,), "i": (int,), "u": (int,), "f": (int, float)
 """The Python types of labels for each kind of NumPy type."""
 LARGEST_LABELS = 2**28
 """The maximum size of the labels as an array, in bytes; every entry is as wide as the longest label."""
-HEAD_KEYS = ("parts", "seed", "dtype", "width", "labels", "calibration", "tags")
-OTHER_KEYS = ("kind", "written_by", "features", "backbone", "pictures", "kept", "card", "names", "flat", "class_weight")
+KEYS: tuple[str, ...] = ("parts", "seed", "dtype", "width", "labels", "calibration", "tags")
+KEYS += ("kind", "written_by", "features", "backbone", "pictures", "kept", "card", "names", "flat", "class_weight")
 """The keys of a document: those of a head, and those of models that contain a head."""
 PICTURES = "pictures."  # the prefix of the names of arrays that belong to exemplar pictures
 EARLIER_ARRAY = "calibration/usual"  # in files whose calibration is computed again
@@ -117,7 +117,7 @@ def _unread_names(method: Method, document: dict[str, Any], arrays: dict[str, Ar
         is_stack = is_paired and re.match(rf"({stacks})/", name) is not None
         return is_stack or name in single or (name.startswith(PICTURES) and "pictures" in document)
 
-    tables = [(document, (*HEAD_KEYS, *OTHER_KEYS)), (document["parts"], PARTS)]
+    tables = [(document, KEYS), (document["parts"], PARTS)]
     unread = [key for table, known in tables if isinstance(table, dict) for key in table if key not in known]
     return sorted(unread) + sorted(name for name in arrays if not is_known(name))
 

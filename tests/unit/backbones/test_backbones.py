@@ -82,9 +82,15 @@ def test_an_unknown_name_gets_a_suggestion():
         record("resnet_18")
 
 
+@pytest.mark.parametrize("file", ["x" * 300, "~nobody_of_this_name/net.onnx", "a\0b"])
+def test_paths_that_cannot_exist_are_no_files(file):
+    with pytest.raises(FileError, match="there is no such file"):
+        load(f"onnx:{file}")
+
+
 @pytest.mark.parametrize("threads", [0, -1, 1.5, True, "2"])
 def test_threads_are_checked(threads):
-    with pytest.raises(ParameterError, match=r"threads must be None or int >= 1\.$"):
+    with pytest.raises(ParameterError, match=r"threads must be int >= 1\.$"):
         load("raw", threads=threads)
 
 

@@ -8,6 +8,7 @@ from contextlib import suppress
 import pytest
 
 from imprint.core.errors import FileError
+from imprint.core.files import container
 from imprint.core.files.atomic import atomic_write
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no umask")
@@ -77,3 +78,11 @@ def test_the_file_reaches_the_disk_before_its_name_does(tmp_path, monkeypatch):
     with atomic_write(tmp_path / "a.bin") as f:
         f.write(b"new")
     assert calls == ["file", "rename", "folder"]
+
+
+def test_a_name_that_the_system_refuses_is_reported(tmp_path):
+    path = tmp_path / ("a" * 300)
+    with pytest.raises(FileError, match=r"^Cannot write .*: File name too long\.$"), atomic_write(path):
+        pass
+    with pytest.raises(FileError, match=r"^Cannot read .*: File name too long\.$"):
+        container.read(path)

@@ -1,6 +1,6 @@
 """CLIP models of OpenCLIP: `open_clip:NAME/WEIGHTS`, `open_clip:hf-hub:ORGANISATION/NAME`, or a folder."""
 
-from pathlib import Path
+import os
 from typing import Any
 
 from imprint.backbones.backbone import TorchBackbone, check_device, creating, extra, state_digest
@@ -35,8 +35,8 @@ def _model_and_weights(package: Any, source: str) -> tuple[str, str | None]:
     """The model and the name of its weights, as open_clip takes them."""
     if source.startswith(("hf-hub:", "local-dir:")):
         return source, None
-    if Path(source).expanduser().is_dir():
-        return f"local-dir:{Path(source).expanduser()}", None
+    if os.path.isdir(folder := os.path.expanduser(source)):
+        return f"local-dir:{folder}", None
     name, _, weights = source.partition("/")
     if name not in package.list_models():
         raise unknown("open_clip model", name, package.list_models())

@@ -26,12 +26,12 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     replaced one keeps its own. If `path` is a link, its target is replaced.
     """
     target = Path(os.path.realpath(path))
-    if target.is_dir():
-        raise FileError(f"Cannot write {path}: it is a folder.")
-    if target.exists() and not target.is_file():
-        raise FileError(f"Cannot write {path}: it is not an ordinary file.")
     partial = target.with_name(f".{target.name[:40]}.{token_hex(8)}{PARTIAL}")
     with reporting("write", path):
+        if target.is_dir():
+            raise FileError(f"Cannot write {path}: it is a folder.")
+        if target.exists() and not target.is_file():
+            raise FileError(f"Cannot write {path}: it is not an ordinary file.")
         mode = target.stat().st_mode & 0o777 if target.exists() else None
         flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
         handle = os.open(partial, flags, 0o666 if mode is None else mode | 0o600)
@@ -118,7 +118,9 @@ def write_outputs(folder: Path, files: Mapping[str, bytes]) -> list[Path]:
     digests = {name: hashlib.sha256(content).hexdigest() for name, content in files.items()}
     for name, sha256 in digests.items():
         path = folder / name
-        if path.exists() and hashlib.sha256(path.read_bytes()).hexdigest() not in (sha256, written.get(name)):
+        with reporting("replace", path):
+            present = hashlib.sha256(path.read_bytes()).hexdigest() if path.exists() else sha256
+        if present not in (sha256, written.get(name)):
             rule = "it exists, and imprint did not write it or it was changed since; move it or choose another folder"
             raise FileError(f"Cannot write {path}: {rule}.")
     for name, content in files.items():
@@ -167,7 +169,7 @@ def home() -> Path:
     The cache folder is `$XDG_CACHE_HOME` or `~/.cache`, on Windows `%LOCALAPPDATA%`. Nothing is created.
     """
     if folder := os.environ.get("IMPRINT_HOME"):
-        return Path(folder).expanduser().absolute()
+        return Path(os.path.expanduser(folder)).absolute()
     if os.name == "nt":
         local = os.environ.get("LOCALAPPDATA")
         return (Path(local) if local else Path.home() / "AppData" / "Local") / "imprint"

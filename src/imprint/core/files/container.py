@@ -56,9 +56,9 @@ def write(
 def read(path: str | os.PathLike[str]) -> Content:
     """Read what `write` wrote; refuse anything else in one sentence."""
     path = Path(path)
-    if path.is_dir():
-        raise FileError(f"{path}: this is a folder, not a model file.")
     with reporting("read", path):
+        if path.is_dir():
+            raise FileError(f"{path}: this is a folder, not a model file.")
         if (size := path.stat().st_size) > LARGEST_FILE:
             raise FileError(f"{path}: {size:,} bytes is more than a model may have ({LARGEST_FILE:,}).")
         if not path.is_file():

@@ -28,3 +28,9 @@ def test_a_list_of_outputs_that_was_altered_is_refused(tmp_path):
     (tmp_path / WRITTEN).write_text('{"files": {}}')
     with pytest.raises(FileError):
         write_outputs(tmp_path, {"a.txt": b"2"})
+
+
+def test_a_folder_with_the_name_of_a_file_is_reported(tmp_path):
+    (tmp_path / "a.txt").mkdir()
+    with pytest.raises(FileError, match=r"^Cannot replace .*a\.txt: Is a directory\.$"):
+        write_outputs(tmp_path, {"a.txt": b"1"})
