@@ -13,7 +13,7 @@ import numpy as np
 
 from imprint.backbones.record import Record
 from imprint.core.digest import digest
-from imprint.core.errors import FileError, ParameterError, check_int
+from imprint.core.errors import FileError, ParameterError, check_int, first_line
 from imprint.core.extras import missing
 from imprint.core.types import Array
 from imprint.modalities import modality
@@ -149,7 +149,7 @@ def extra(module: str, name: str, spec: str) -> Any:
             raise
         raise missing(name, f"{spec} needs {top.replace('_', '-')}") from None
     except RuntimeError as e:  # torchvision for another version of torch
-        raise missing(name, f"{spec} needs compatible packages ({reason(e)})", "--force-reinstall") from None
+        raise missing(name, f"{spec} needs compatible packages ({first_line(e)})", "--force-reinstall") from None
 
 
 @contextmanager
@@ -158,12 +158,7 @@ def creating(spec: str, offline: str) -> Iterator[None]:
     try:
         yield
     except (OSError, RuntimeError, ValueError) as e:
-        raise FileError(f"{spec} could not be created ({reason(e)}): without a network, {offline}.") from None
-
-
-def reason(error: BaseException) -> str:
-    """The first line of the message of another library, for use within a sentence."""
-    return str(error).strip().split("\n")[0].rstrip(".") or type(error).__name__
+        raise FileError(f"{spec} could not be created ({first_line(e)}): without a network, {offline}.") from None
 
 
 def thread_count(threads: int | None) -> int:

@@ -18,7 +18,7 @@ AHEAD = 2  # tasks submitted per slot of the cluster
 
 
 @contextmanager
-def joined(cores: int) -> Iterator[Any]:
+def connected(cores: int) -> Iterator[Any]:
     """The module `ray`, connected to the cluster that RAY_ADDRESS names, or to one of `cores` cores started here."""
     try:
         import ray

@@ -41,6 +41,15 @@ class KindError(ParameterError, TypeError):
     """An argument is of a kind that the call cannot use, such as a dict instead of rows."""
 
 
+def first_line(error: BaseException) -> str:
+    """The first line of a message, for use within a sentence; the type of an error without a message.
+
+    >>> first_line(ValueError("too long:\\n  12 of 10")), first_line(ValueError())
+    ('too long', 'ValueError')
+    """
+    return str(error).strip().partition("\n")[0].rstrip(".: ") or type(error).__name__
+
+
 class FileError(ImprintError, OSError):
     """A file cannot be read, written or trusted."""
 
@@ -66,8 +75,7 @@ def reporting_damage(path: object, kind: str, advice: str = "") -> Iterator[None
     except Exception as e:
         if isinstance(e, OSError) and e.errno:
             raise FileError(f"Cannot read {path}: {e.strerror or e}.") from None
-        reason = (str(e).splitlines() or [type(e).__name__])[0].rstrip(".:")[:120]
-        raise FileError(f"{path} is not a readable {kind} ({reason}){advice}.") from None
+        raise FileError(f"{path} is not a readable {kind} ({first_line(e)[:120]}){advice}.") from None
 
 
 def require(sound: object) -> None:

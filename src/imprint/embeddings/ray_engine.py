@@ -9,7 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from imprint.backbones import Backbone
-from imprint.core.cluster import AHEAD, RETRIES, Slots, joined
+from imprint.core.cluster import AHEAD, RETRIES, Slots, connected
 from imprint.core.errors import ImprintError, ParameterError
 from imprint.embeddings.pipeline import Advance, Batches, EmbeddedBatch, EmbeddingJob, local_batches
 from imprint.kernels.cpu import available_cpus
@@ -25,7 +25,7 @@ def ray_batches(job: EmbeddingJob, advance: Advance) -> Batches:
     The inputs must be sliceable, and the backbone picklable, as those of `imprint.backbones.load` are. Files must have
     the same path on all nodes. A batch whose node dies is given to another.
     """
-    with joined(available_cpus()) as ray:
+    with connected(available_cpus()) as ray:
         yield from scheduled_batches(ray, job)
 
 

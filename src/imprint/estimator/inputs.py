@@ -12,7 +12,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, column_or_1d, validate_data
 
 from imprint.core.arrays import all_finite, dtype_name, on_gpu, plain, rows_at, to_numpy
-from imprint.core.errors import KindError, ParameterError
+from imprint.core.errors import KindError, ParameterError, first_line
 from imprint.core.label_sets import Tagged, from_lists, read_tags
 from imprint.core.types import Array
 from imprint.estimator.base import FittedState
@@ -30,7 +30,7 @@ def naming(call: str, kinds: tuple[type[Exception], ...] = (ParameterError,)) ->
     try:
         yield
     except kinds as e:
-        first = str(e).splitlines()[0].rstrip(".:")
+        first = first_line(e)
         hint = "; Reshape your data with X.reshape(1, -1) if it is one row" if "Expected 2D array" in first else ""
         kind = KindError if isinstance(e, TypeError) else ParameterError
         raise kind(f"{call}: {first}{hint}.") from None

@@ -6,7 +6,7 @@ from queue import SimpleQueue
 from threading import Lock, Thread
 from typing import Any
 
-from imprint.core.errors import ImprintError
+from imprint.core.errors import ImprintError, first_line
 
 QueuedTask = tuple[Any, Future[Any]]
 
@@ -68,7 +68,7 @@ class SupervisedThread:
             while self._take():
                 self._do(self._batch)
         except BaseException as e:  # the top level of a thread
-            failure = self._failure(f"stopped ({_sentence(e)}); try again.")
+            failure = self._failure(f"stopped ({first_line(e)[:300]}); try again.")
             for _, future in self._batch:
                 if not future.done():
                     future.set_exception(failure)
@@ -96,7 +96,7 @@ class SupervisedThread:
                 for one in batch:
                     self._do([one])
                 return
-            outcomes = [e if isinstance(e, ImprintError) else self._failure(f"failed: {_sentence(e)}.")]
+            outcomes = [e if isinstance(e, ImprintError) else self._failure(f"failed: {first_line(e)[:300]}.")]
         for (_, future), outcome in zip(batch, outcomes, strict=True):
             if isinstance(outcome, Exception):
                 future.set_exception(outcome)
@@ -107,9 +107,3 @@ class SupervisedThread:
         self._failures += 1
         self.error = f"The {self.name} thread {what}"
         return TaskFailedError(self.error)
-
-
-def _sentence(error: BaseException) -> str:
-    """The first line of an error's message, or its type if there is none."""
-    lines = str(error).strip().splitlines()
-    return (lines[0].strip() if lines else type(error).__name__).rstrip(".")[:300]

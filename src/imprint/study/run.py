@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from typing import TypeAlias
 
-from imprint.core.cluster import AHEAD, RETRIES, Slots, joined
+from imprint.core.cluster import AHEAD, RETRIES, Slots, connected
 from imprint.core.errors import check_int
 from imprint.core.family import unknown
 from imprint.core.types import Array
@@ -131,7 +131,7 @@ def ray_runner(units: tuple[Unit, ...], workers: int) -> Iterator[Iterator[Outco
 
     The nodes must have the embeddings at the same path. If a node dies, another one evaluates its unit.
     """
-    with joined(workers) as ray:
+    with connected(workers) as ray:
         task = ray.remote(num_cpus=1, max_retries=RETRIES, retry_exceptions=False)(evaluate)
         slots = Slots(ray)
         yield _outcomes(units, lambda unit: task.remote(unit).future(), lambda: AHEAD * slots.count())

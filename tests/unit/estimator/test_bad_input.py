@@ -14,6 +14,12 @@ NAN[3, 1], INF[2, 2] = np.nan, np.inf
 
 RAW = dict(generator="mean", norm_pre="none", norm_post="none", norm_inf="none", aggregator="max")
 
+
+class Silent:
+    def __array__(self, dtype=None, copy=None):
+        raise ValueError
+
+
 REFUSED = [
     ("NaN", lambda c: c.fit(NAN, Y), r"fit\(X, y\): Input X contains NaN\."),
     ("infinity", lambda c: c.fit(INF, Y), r"fit\(X, y\): Input X contains infinity"),
@@ -70,6 +76,7 @@ REFUSED = [
     ),
     ("sparse rows", lambda c: c.fit(csr_matrix(X), Y), r"fit\(X, y\): Sparse data was passed for X, but dense data is"),
     ("sparse queries", lambda c: c.fit(X, Y).predict(csr_matrix(X)), r"predict\(X\): Sparse data was passed for X"),
+    ("an error without a message", lambda c: c.fit(Silent(), Y), r"fit\(X, y\): ValueError\.$"),
     ("a dict", lambda c: c.fit({"a": X}, Y), r"fit\(X, y\): float\(\) argument must be .* not 'dict'"),
     ("a dict of labels", lambda c: c.fit(X, {"a": 1}), r"fit\(X, y\): y should be a 1d array"),
     ("a list to forget", lambda c: c.fit(X, Y).forget(["a"]), r"Unknown class \['a'\]\. .*Known: a, b, c\."),

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from imprint.backbones.backbone import PictureBackbone, reason, thread_count
+from imprint.backbones.backbone import PictureBackbone, thread_count
 from imprint.backbones.preprocess import Preprocess
 from imprint.backbones.record import Record, weights
-from imprint.core.errors import FileError, ParameterError
+from imprint.core.errors import FileError, ParameterError, first_line
 from imprint.core.family import unknown
 from imprint.core.types import Array
 
@@ -80,9 +80,9 @@ def session(name: str, content: bytes, device: str, threads: int | None) -> Any:
     try:
         return ort.InferenceSession(content, options, providers=_providers(ort, name, device))
     except (failures.InvalidProtobuf, failures.InvalidGraph, failures.Fail, failures.InvalidArgument) as e:
-        raise FileError(f"{name} is not a model ONNX Runtime can run: {reason(e)}.") from None
+        raise FileError(f"{name} is not a model ONNX Runtime can run: {first_line(e)}.") from None
     except (failures.NotImplemented, failures.RuntimeException) as e:
-        raise FileError(f"{name} needs more than this ONNX Runtime has: {reason(e)}.") from None
+        raise FileError(f"{name} needs more than this ONNX Runtime has: {first_line(e)}.") from None
 
 
 def _providers(ort: Any, name: str, device: str) -> list[Any]:

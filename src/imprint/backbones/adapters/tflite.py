@@ -4,9 +4,9 @@ import struct
 
 import numpy as np
 
-from imprint.backbones.backbone import PictureBackbone, extra, only_cpu, reason, thread_count
+from imprint.backbones.backbone import PictureBackbone, extra, only_cpu, thread_count
 from imprint.backbones.record import Record, weights
-from imprint.core.errors import FileError, ParameterError
+from imprint.core.errors import FileError, ParameterError, first_line
 from imprint.core.family import unknown
 from imprint.core.types import Array
 
@@ -24,7 +24,7 @@ class Interpreter:
             self._runtime = runtime.Interpreter(model_content=model, num_threads=thread_count(threads))
             self._runtime.allocate_tensors()
         except (ValueError, RuntimeError) as e:
-            raise FileError(f"{record.name} is not a model LiteRT can run: {reason(e)}.") from None
+            raise FileError(f"{record.name} is not a model LiteRT can run: {first_line(e)}.") from None
         self.inputs, self._output = self._runtime.get_input_details(), self._runtime.get_output_details()[0]
         self._shape = tuple(self.inputs[0]["shape"])
 

@@ -7,10 +7,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from imprint.backbones.backbone import TorchBackbone, check_device, extra, reason, torch_module
+from imprint.backbones.backbone import TorchBackbone, check_device, extra, torch_module
 from imprint.backbones.preprocess import Preprocess
 from imprint.backbones.record import Record, location, verified
-from imprint.core.errors import FileError, ParameterError
+from imprint.core.errors import FileError, ParameterError, first_line
 from imprint.core.family import unknown
 
 VERSION = 2
@@ -29,7 +29,7 @@ def load(source: Record | str, device: str, threads: int | None) -> TorchBackbon
     try:
         state = torch_module().load(path, map_location="cpu", weights_only=True)
     except (RuntimeError, pickle.UnpicklingError, EOFError) as e:
-        raise FileError(f"{path} is not a file of weights: {reason(e)}.") from None
+        raise FileError(f"{path} is not a file of weights: {first_line(e)}.") from None
     network.load_state_dict(state, assign=True)
     return TorchBackbone(record, without_classifier(network), weights, VERSION, device, threads)
 
@@ -90,4 +90,5 @@ def _download(url: str, path: Path, sha256: str | None) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         torch_module().hub.download_url_to_file(url, os.fspath(path), sha256, progress=sys.stderr.isatty())
     except (OSError, RuntimeError) as e:
-        raise FileError(f"Cannot download {url} ({reason(e)}): download it elsewhere and put it at {path}.") from None
+        advice = f"download it elsewhere and put it at {path}"
+        raise FileError(f"Cannot download {url} ({first_line(e)}): {advice}.") from None
