@@ -32,11 +32,11 @@ class Factor:
     the rows of a C-ordered float64 array, NumPy or torch like the factor, and are overwritten by the solution.
     """
 
-    beside: tuple[Any, ...] = ()  # of every block of rows, the part left of the diagonal block: (b, start)
-    corners: tuple[Any, ...] = ()  # and the inverse of its diagonal block: (b, b)
+    left: tuple[Any, ...] = ()  # the part of every block of rows left of its diagonal block: (b, start)
+    inverses: tuple[Any, ...] = ()  # the inverse of its diagonal block: (b, b)
 
     def __len__(self) -> int:
-        return sum(map(len, self.corners))
+        return sum(map(len, self.inverses))
 
     @staticmethod
     def of(M: Any) -> "Factor":
@@ -45,10 +45,10 @@ class Factor:
 
     def lower(self) -> Any:
         """L as a dense matrix.  # (n, n)"""
-        L = zeros_like((len(self), len(self)), self.corners[0])
-        for beside, corner in zip(self.beside, self.corners):
-            start, stop = beside.shape[1], beside.shape[1] + len(corner)
-            L[start:stop, :start], L[start:stop, start:stop] = beside, namespace(corner).linalg.inv(corner)
+        L = zeros_like((len(self), len(self)), self.inverses[0])
+        for left, inverse in zip(self.left, self.inverses):
+            start, stop = left.shape[1], left.shape[1] + len(inverse)
+            L[start:stop, :start], L[start:stop, start:stop] = left, namespace(inverse).linalg.inv(inverse)
         return L
 
     def extended(self, coupling: Any, corner: Any) -> "Factor":
@@ -64,19 +64,14 @@ class Factor:
         return factor
 
     def _with_block(self, left: Any, inverse: Any) -> "Factor":
-        """The factor with one more block of rows; small blocks are merged."""
-        if self.corners and len(self.corners[-1]) + len(inverse) <= block_rows(left):
-            return self._merged(left, inverse)
-        return Factor((*self.beside, left), (*self.corners, inverse))
-
-    def _merged(self, beside: Any, inverse: Any) -> "Factor":
-        """The new rows merged with the last block, which is small."""
-        start, before, now = self.beside[-1].shape[1], len(self.corners[-1]), len(inverse)
-        corner = zeros_like((before + now, before + now), inverse)
-        corner[:before, :before], corner[before:, before:] = self.corners[-1], inverse
-        corner[before:, :before] = -inverse @ beside[:, start:] @ self.corners[-1]
-        rows = joined([self.beside[-1], beside[:, :start]])
-        return Factor((*self.beside[:-1], rows), (*self.corners[:-1], corner))
+        """The factor with one more block of rows, merged with the last block if both fit into one."""
+        if not self.inverses or len(self.inverses[-1]) + len(inverse) > block_rows(left):
+            return Factor((*self.left, left), (*self.inverses, inverse))
+        last, start, before = self.inverses[-1], self.left[-1].shape[1], len(self.inverses[-1])
+        merged = zeros_like((before + len(inverse), before + len(inverse)), inverse)
+        merged[:before, :before], merged[before:, before:] = last, inverse
+        merged[before:, :before] = -inverse @ left[:, start:] @ last
+        return Factor((*self.left[:-1], joined([self.left[-1], left[:, :start]])), (*self.inverses[:-1], merged))
 
     def forward(self, B: Any) -> Any:
         """Rows x with L x = b for the rows b of B."""
@@ -88,31 +83,27 @@ class Factor:
 
     def solve(self, B: Any) -> Any:
         """Rows x with M x = b for the rows b of B."""
-        return _in_slices(self._solve, B)
-
-    def _solve(self, B: Any) -> None:
-        self._forward(B)
-        self._backward(B)
+        return self.backward(self.forward(B))
 
     def _forward(self, B: Any) -> None:
         first, width = _first_column(B), _columns_together(B)
-        for beside, corner in zip(self.beside, self.corners):
-            start, stop = beside.shape[1], beside.shape[1] + len(corner)
+        for left, inverse in zip(self.left, self.inverses):
+            start, stop = left.shape[1], left.shape[1] + len(inverse)
             if stop <= first:
                 continue
             known, out = min(first, start), B[:, start:stop]
-            for rows in (slice(a, a + width) for a in range(0, len(corner), width)):
-                _subtract_product(out[:, rows], B[:, known:start], beside[rows, known:].T)
-            for last in range(len(corner), 0, -width):  # the inverse is lower triangular
+            for rows in (slice(a, a + width) for a in range(0, len(inverse), width)):
+                _subtract_product(out[:, rows], B[:, known:start], left[rows, known:].T)
+            for last in range(len(inverse), 0, -width):  # the inverse is lower triangular
                 rows = slice(max(last - width, 0), last)
-                out[:, rows] = out[:, :last] @ corner[rows, :last].T
+                out[:, rows] = out[:, :last] @ inverse[rows, :last].T
 
     def _backward(self, B: Any) -> None:
-        for beside, corner in zip(reversed(self.beside), reversed(self.corners)):
-            start, stop = beside.shape[1], beside.shape[1] + len(corner)
-            part = B[:, start:stop] @ corner
+        for left, inverse in zip(reversed(self.left), reversed(self.inverses)):
+            start, stop = left.shape[1], left.shape[1] + len(inverse)
+            part = B[:, start:stop] @ inverse
             B[:, start:stop] = part
-            _subtract_product(B[:, :start], part, beside)
+            _subtract_product(B[:, :start], part, left)
 
 
 def _first_column(B: Any) -> int:

@@ -6,7 +6,7 @@ over the centres alone (FALKON: Rudi, Carratino and Rosasco 2017): P m d + steps
 instead of P m^2. Arrays are NumPy's or torch's.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -22,7 +22,8 @@ from imprint.gaussian_process.update import targets_of
 from imprint.kernels.cpu import on_all_cores, one_blas_thread
 from imprint.kernels.rows import squared_norms
 
-ROWS = 2048  # proxies whose kernels are computed together
+ROWS = 2048  # proxies whose kernels are computed together, a block
+TOGETHER = 8  # blocks whose results are held together
 JITTER = 1e-5  # on the diagonal of K_zz: centres may coincide, and kernels are multiplied in float32
 STEPS = 12
 TOLERANCE = 1e-4  # of the residual, relative to the right-hand side, in the preconditioned norm
@@ -110,23 +111,22 @@ def conjugate_gradients(product: Any, B: Any) -> Any:
 
 def _estimated(L: Any, weight: Any) -> Any:
     """I + L' diag(weight) L, the preconditioner estimated from the centres; its lower triangle.  # (m, m)"""
-    M = zeros_like(L.shape, L)
+    M, starts = zeros_like(L.shape, L), range(0, len(L), BLOCK)
 
     def fill(start: int) -> None:
         stop = min(start + BLOCK, len(L))
         part = L[start:, start:stop] * weight[start:, None]  # what is above is zero
         M[start:stop, :stop] = part.T @ L[start:, :stop]
 
-    _each_block(fill, L)
+    with one_blas_thread():
+        if is_torch(L):
+            for start in starts:
+                fill(start)
+        else:
+            on_all_cores(fill, starts)
     index = np.arange(len(L))
     M[index, index] += 1
     return M
-
-
-def _each_block(fill: Any, L: Any) -> None:
-    with one_blas_thread():
-        starts = range(0, len(L), BLOCK)
-        [fill(start) for start in starts] if is_torch(L) else on_all_cores(fill, starts)
 
 
 class _Kernels:
@@ -152,8 +152,9 @@ class _Kernels:
 
         total: Any = 0
         in_parallel = self.stored is not None and not is_torch(self.weights)
+        indices = range(len(self.blocks))
         with one_blas_thread():
-            for chunk in _chunks(len(self.blocks)):
+            for chunk in (indices[start : start + TOGETHER] for start in indices[::TOGETHER]):
                 for result in on_all_cores(block, chunk) if in_parallel else map(block, chunk):
                     total = total + result
         return total
@@ -166,8 +167,3 @@ class _Kernels:
     def transposed(self, Y: Any) -> Any:
         """K_zw N^-1 times the rows of Y.  # (classes, m)"""
         return self._sum(lambda rows, k: (cast(Y[:, rows], "float32") / self.noise[rows]) @ k)
-
-
-def _chunks(count: int) -> Iterator[range]:
-    """Blocks whose results are held together."""
-    return (range(start, min(start + 8, count)) for start in range(0, count, 8))

@@ -56,17 +56,15 @@ class Process(ABC):
         """Centre, lifted proxies and coefficients in the kind and precision that suits queries; copied once."""
         key = dtype_name(Q), Q.device if is_torch(Q) else None
         if key not in self._copies:
-            right, by_class = self._quick if key[0] == "float32" else (self.lifted, self.by_class)
+            right, by_class = self.lifted, self.by_class
+            if dtype_name(Q) == "float32":
+                right, by_class = for_float32(right, by_class)
             self._copies[key] = tuple(like(part, Q) for part in (self.centre, right, by_class))
         return self._copies[key]
 
     @cached_property
     def _copies(self) -> dict[Any, Any]:
         return {}
-
-    @cached_property
-    def _quick(self) -> tuple[Any, Any]:
-        return for_float32(self.lifted, self.by_class)
 
     def doubt(self, Q: Any) -> Any:
         """The posterior standard deviation: 0 at a certain query, 1 far from all proxies.  # (q,) in the type of Q"""
@@ -104,11 +102,6 @@ class Posterior(Process):
     by_class: Any  # (classes, rows) A', zero for removed rows
     removed_rows: Array  # rows of removed classes
     removed_columns: Any  # (removed, rows) their columns of (K + N)^-1
-
-    @property
-    def live_rows(self) -> int:
-        """Rows that are not removed."""
-        return int(np.count_nonzero(self.labels >= 0))
 
     @cached_property
     def order(self) -> Array:

@@ -45,16 +45,12 @@ def merge_moments(parts: Sequence[State]) -> State:
 
 def _centred(part: State) -> State:
     """Moments as they are, or from sums of rows and of squares as older files hold them."""
-    if "mean" in part and "scatter" in part:
-        return part
     rows = part["rows"]
     mean = part["mean"] if "mean" in part else part["total"] / rows
     if "scatter" in part:
-        scatter = part["scatter"]
-    else:
-        scatter = part["square"] - rows * (mean @ mean)
-        scatter = np.where(scatter > CANCELLED * part["square"], scatter, 0.0)
-    return {"mean": mean, "scatter": scatter, "rows": rows}
+        return {"mean": mean, "scatter": part["scatter"], "rows": rows}
+    scatter = part["square"] - rows * (mean @ mean)
+    return {"mean": mean, "scatter": np.where(scatter > CANCELLED * part["square"], scatter, 0.0), "rows": rows}
 
 
 def scale(sums: State) -> float:

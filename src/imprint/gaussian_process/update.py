@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from imprint.core.arrays import is_torch, joined, like, namespace
+from imprint.core.arrays import joined, like, namespace
 from imprint.core.types import Array, State
 from imprint.gaussian_process.cholesky import Factor, block_rows, zeros_like
-from imprint.gaussian_process.gaussian import centre_of, kernel_rows, lift_proxies, lift_queries
+from imprint.gaussian_process.gaussian import cast, centre_of, kernel_rows, lift_proxies, lift_queries
 from imprint.gaussian_process.posterior import Posterior
 from imprint.gaussian_process.scale import rounded_scale, scale
 from imprint.kernels.cpu import one_blas_thread
@@ -35,7 +35,7 @@ def solve(weights: Any, labels: Array, noise: Any, rate: float, targets: Array |
     With `targets` (p, labels), a proxy observes these values in the place of 1 for its class and 0 for the others.
     Raises `numpy.linalg.LinAlgError` where the noise is too small for proxies that lie too close together.
     """
-    centre, noise = centre_of(weights), _noise(noise, weights)
+    centre, noise = centre_of(weights), cast(like(noise, weights), "float64")
     right, factor, step = lift_proxies(weights, centre, rate), Factor(), block_rows(weights)
     for start in range(0, len(weights), step):
         rows = slice(start, start + step)
@@ -56,10 +56,10 @@ def added(system: Posterior, weights: Any, labels: Array, noise: Any) -> Posteri
         system,
         weights=joined([system.weights, weights]),
         labels=np.concatenate([np.where(system.labels < 0, -1, old[system.labels]), labels]),
-        noise=joined([system.noise, _noise(noise, weights)]),
+        noise=joined([system.noise, cast(like(noise, weights), "float64")]),
         n_classes=n_classes,
     )
-    return _solved_again(more) if more.live_rows <= RESOLVED_ROWS else _bordered(system, more, old)
+    return _solved_again(more) if len(more.order) <= RESOLVED_ROWS else _bordered(system, more, old)
 
 
 def _bordered(system: Posterior, more: Posterior, old: Array) -> Posterior:
@@ -76,8 +76,9 @@ def _bordered(system: Posterior, more: Posterior, old: Array) -> Posterior:
         return replace(more, factor=factor, by_class=by_class, removed_columns=no_columns)
     across = system.factor.solve(coupling + 0)  # (new, rows)
     with one_blas_thread():
-        rest = corner - coupling @ across.T
-        removed_columns = _extended_columns(system, rest, across)
+        rest = corner - coupling @ across.T  # the Schur complement of the new rows
+        thin = namespace(across).linalg.solve(rest, across[:, system.removed_rows]).T  # (removed, new)
+        removed_columns = namespace(across).concatenate([system.removed_columns + thin @ across, -thin], axis=1)
         _over_live(system, across)
         rest = corner - coupling @ across.T
         old = like(old, across)
@@ -98,7 +99,7 @@ def removed(system: Posterior, classes: Array) -> Posterior:
     positions[remaining] = np.arange(len(remaining))
     rows = np.concatenate([system.removed_rows, np.flatnonzero(np.isin(system.labels, classes))])
     less = replace(system, labels=positions[system.labels], n_classes=len(remaining), removed_rows=rows)
-    again = less.live_rows <= RESOLVED_ROWS or len(rows) * REMOVED_SHARE > len(system.labels)
+    again = len(less.order) <= RESOLVED_ROWS or len(rows) * REMOVED_SHARE > len(system.labels)
     return _solved_again(less) if again else _eliminated(system, less, remaining)
 
 
@@ -129,22 +130,11 @@ def _over_live(system: Posterior, B: Any) -> None:
         B[:, rows] = 0
 
 
-def _extended_columns(system: Posterior, rest: Any, across: Any) -> Any:
-    """Columns of the inverse for removed rows when rows are added; `rest` is the Schur complement of these."""
-    thin = namespace(across).linalg.solve(rest, across[:, system.removed_rows]).T  # (removed, new)
-    return namespace(across).concatenate([system.removed_columns + thin @ across, -thin], axis=1)
-
-
 def _corner(left: Any, right: Any, noise: Any) -> Any:
     corner = kernel_rows(left, right)
     index = np.arange(len(left))
     corner[index, index] = 1 + noise
     return corner
-
-
-def _noise(noise: Any, weights: Any) -> Any:
-    noise = like(noise, weights)
-    return noise.double() if is_torch(noise) else noise.astype(np.float64)
 
 
 def targets_of(labels: Array, targets: Array | None, x: Any) -> Any:

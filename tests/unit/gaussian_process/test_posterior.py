@@ -85,11 +85,11 @@ def test_classes_come_and_go_exactly(steps):
 def test_a_change_leaves_the_system_before_as_it_was_and_shares_its_factor():
     W, labels, noise, Q = drawn(60, 20)
     first = solve(W, labels, noise, RATE)
-    scores, blocks = first.scores(Q), [block.copy() for block in first.factor.beside]
+    scores, blocks = first.scores(Q), [block.copy() for block in first.factor.left]
     more = removed(added(first, W[:5] + 0.1, np.full(5, 30), noise[:5]), [3, 4])
-    assert more.factor.beside[0] is first.factor.beside[0]
-    assert more.factor.beside[1] is first.factor.beside[1]
-    assert all(np.array_equal(a, b) for a, b in zip(blocks, first.factor.beside))
+    assert more.factor.left[0] is first.factor.left[0]
+    assert more.factor.left[1] is first.factor.left[1]
+    assert all(np.array_equal(a, b) for a, b in zip(blocks, first.factor.left))
     assert np.array_equal(scores, first.scores(Q))
 
 
