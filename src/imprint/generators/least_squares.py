@@ -9,7 +9,7 @@ from imprint.core.layout import Entry
 from imprint.core.types import Array, State
 from imprint.generators._base import Generator, clusters, masses
 from imprint.kernels.ridge import add_moments, moments, solve_ridge, total_gram
-from imprint.kernels.rows import weighted_means, weighted_rows
+from imprint.kernels.rows import column_means, weighted_rows
 
 WEIGHTINGS = ("classes", "samples")
 MOMENTS = {"data": Entry("n d", instead_of="gram"), "gram": Entry("t", instead_of="data")}
@@ -31,12 +31,12 @@ class LeastSquares(Generator):
     layout = MOMENTS | {"means": Entry("1 d"), "mass": clusters("1")["mass"]}
 
     def summarise(self, X: Array, rng: np.random.Generator, weight: Array | None = None) -> State:
-        mass, means = masses(X, weight).sum(keepdims=True), weighted_means(X, weight)[None, :]
+        mass, means = masses(X, weight).sum(keepdims=True), column_means(X, weight)[None, :]
         return {"means": means, "mass": mass, **moments(weighted_rows(X, weight))}
 
     def extend(self, state: State, X: Array, rng: np.random.Generator, weight: Array | None = None) -> State:
         before, now = state["mass"][0], masses(X, weight).sum()
-        mean = (state["means"][0] * before + weighted_means(X, weight) * now) / (before + now)
+        mean = (state["means"][0] * before + column_means(X, weight) * now) / (before + now)
         more = add_moments(state, weighted_rows(X, weight))
         return {"means": mean[None, :], "mass": np.array([before + now]), **more}
 

@@ -4,7 +4,7 @@ import numpy as np
 
 from imprint.core.types import Array, State
 from imprint.generators._base import PerClassGenerator, clusters
-from imprint.kernels.rows import squared_distances, weighted_means
+from imprint.kernels.rows import column_means, squared_distances
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -18,7 +18,7 @@ class Mean(PerClassGenerator):
     layout = clusters("1")
 
     def summarise(self, X: Array, rng: np.random.Generator, weight: Array | None = None) -> State:
-        mean = weighted_means(X, weight)
+        mean = column_means(X, weight)
         apart = squared_distances(X, mean)
         if weight is None:
             return {"rows": mean[None, :], "mass": np.array([float(len(X))]), "spread": apart.mean(keepdims=True)}

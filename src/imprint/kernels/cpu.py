@@ -72,36 +72,37 @@ def _controller(with_scipy: bool) -> ThreadpoolController:
     return ThreadpoolController()
 
 
-class _BlasLimit:
-    """How many callers need one thread at the moment; the first sets the limit, the last lifts it."""
+class _OneBlasThread:
+    """Keeps BLAS to one thread while there are callers inside; the first sets the limit, the last lifts it."""
 
     def __init__(self) -> None:
         self.lock, self.depth, self.limits = Lock(), 0, ExitStack()
 
     def limit(self) -> None:
-        """Keep every BLAS that is loaded to one thread until the last caller has gone."""
+        """Limit every BLAS that is loaded now."""
         if not policy.one_blas_thread:
             controller = _controller("scipy.linalg" in sys.modules)
             self.limits.enter_context(controller.limit(limits=1, user_api="blas"))
 
+    def __enter__(self) -> None:
+        with self.lock:
+            if self.depth == 0:
+                self.limit()
+            self.depth += 1
 
-_blas_limit = _BlasLimit()
+    def __exit__(self, *_: object) -> None:
+        with self.lock:
+            self.depth -= 1
+            if self.depth == 0:
+                self.limits.close()
 
 
-@contextmanager
-def one_blas_thread() -> Iterator[None]:
+_blas_limit = _OneBlasThread()
+
+
+def one_blas_thread() -> _OneBlasThread:
     """Keep BLAS to one thread: its rounding may depend on how many share a product. May be nested at no cost."""
-    with _blas_limit.lock:
-        if _blas_limit.depth == 0:
-            _blas_limit.limit()
-        _blas_limit.depth += 1
-    try:
-        yield
-    finally:
-        with _blas_limit.lock:
-            _blas_limit.depth -= 1
-            if _blas_limit.depth == 0:
-                _blas_limit.limits.close()
+    return _blas_limit
 
 
 def load_scipy_blas() -> None:

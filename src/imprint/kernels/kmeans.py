@@ -13,7 +13,7 @@ from imprint.core.errors import ParameterError
 from imprint.core.types import Array
 from imprint.kernels import cpu
 from imprint.kernels.lloyd import ClusterRows, trials
-from imprint.kernels.rows import weighted_means
+from imprint.kernels.rows import column_means
 
 GRAM_ROWS = 2048
 """Rows up to which all their inner products with each other are held."""
@@ -174,7 +174,7 @@ class _Data:
     def trivial(self, k: int) -> KMeansResult:
         """One cluster, or every distinct row of positive mass a cluster, in order of appearance."""
         if k == 1:
-            centres, labels = weighted_means(self.X, self.mass)[None].astype(self.X.dtype), np.zeros(len(self.X), int)
+            centres, labels = column_means(self.X, self.mass)[None].astype(self.X.dtype), np.zeros(len(self.X), int)
         else:
             clusters: dict[bytes, int] = {}
             labels = np.array([clusters.setdefault(row.tobytes(), len(clusters)) for row in self.X + 0])  # -0 becomes 0

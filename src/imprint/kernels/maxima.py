@@ -28,20 +28,17 @@ def class_maxima(Q: Any, W: Array, starts: Array) -> Any:
     best = np.full((len(Q), len(starts)), -np.inf, dtype=np.result_type(Q, W))
 
     def fill(start: int) -> None:
-        queries, out = Q[start : start + QUERIES], best[start : start + QUERIES]
+        queries = Q[start : start + QUERIES]
         for first in range(0, len(W), PROXIES):
-            cuts, classes = _classes_within(starts, first, min(first + PROXIES, len(W)))
+            proxies = W[first : first + PROXIES]
+            lowest = int(np.searchsorted(starts, first, side="right")) - 1  # the first class among these proxies
+            beyond = int(np.searchsorted(starts, first + len(proxies)))
+            cuts = np.maximum(starts[lowest:beyond], first) - first
             with np.errstate(over="ignore", invalid="ignore"):
-                part = np.maximum.reduceat(queries @ W[first : first + PROXIES].T, cuts, axis=1)
-            np.maximum(out[:, classes], part, out=out[:, classes])
+                part = np.maximum.reduceat(queries @ proxies.T, cuts, axis=1)
+            out = best[start : start + QUERIES, lowest:beyond]
+            np.maximum(out, part, out=out)
 
     with one_blas_thread():
         on_all_cores(fill, range(0, len(Q), QUERIES))
     return best
-
-
-def _classes_within(starts: Array, first: int, stop: int) -> tuple[Array, slice]:
-    """Where the classes among proxies `first` to `stop` begin, counted from `first`, and which they are."""
-    lowest = int(np.searchsorted(starts, first, side="right")) - 1
-    beyond = int(np.searchsorted(starts, stop))
-    return np.maximum(starts[lowest:beyond], first) - first, slice(lowest, beyond)

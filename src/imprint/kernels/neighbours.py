@@ -87,20 +87,21 @@ def _among_all(Q: Array, W: Array, m: int, metric: str) -> tuple[Array, Array]:
 
 def _among_proposed(Q: Array, W: Array, m: int, metric: str) -> tuple[Array, Array]:
     """Search by the distances to a few proposed rows, and to all rows where rounding may have hidden a nearer one."""
-    distances, indices = _room(Q, m)
-    proposal = _Proposal(Q, W, metric)
-    if not proposal.is_moderate:
+    lifted = _lift(Q, W, metric)
+    if lifted is None:
         return _among_all(Q, W, m, metric)
+    left, right, squares = lifted
+    distances, indices = _room(Q, m)
     step = max(1, HELD // len(W))
 
     def fill(start: int) -> Array:
         rows = slice(start, start + step)
-        proposed, beyond = proposal.of(rows, m + SPARE)
+        proposed, last = _least(left[rows] @ right.T, m + SPARE)
         between = _squared(Q[rows], W[proposed], metric)
         order = np.argsort(between, axis=1, kind="stable")[:, :m]
         indices[rows] = np.take_along_axis(proposed, order, axis=1)
         distances[rows] = chosen = np.take_along_axis(between, order, axis=1)
-        return start + np.flatnonzero(beyond <= chosen[:, -1])
+        return start + np.flatnonzero(last + squares[rows] <= chosen[:, -1])
 
     with one_blas_thread():
         doubtful = np.concatenate(on_all_cores(fill, range(0, len(Q), step)))
@@ -125,38 +126,30 @@ def _squared(Q: Array, W: Array, metric: str) -> Array:
     return np.asarray(2 * np.maximum(1 - cosines, 0))
 
 
-class _Proposal:
-    """Lower bounds of squared distances by one product, of rows about their common mean, where rounding matters least.
+def _lift(Q: Array, W: Array, metric: str) -> tuple[Array, Array, Array] | None:
+    """Rows with one more column, and numbers per query: products of rows plus these are bounds of squared distances.
 
-    The error of a product is at most a share of the sum of the squared lengths; that share is subtracted from both.
+    They are lower bounds: the error of a product is at most a share of the sum of the squared lengths, and that share
+    is subtracted from both. Rows are taken about their common mean, where rounding matters least. None where products
+    would overflow or underflow.  # (q, d + 1), (n, d + 1), (q,)
     """
-
-    def __init__(self, Q: Array, W: Array, metric: str) -> None:
-        dtype, shape = np.result_type(Q, W), W.shape[1] + 1
-        self.Q, self.W = np.empty((len(Q), shape), dtype), np.empty((len(W), shape), dtype)
-        left, right = self.Q[:, :-1], self.W[:, :-1]
-        if metric == "cosine":
-            left[:], right[:] = unit_rows(Q), unit_rows(W)
-            squares = np.ones(len(Q)), np.ones(len(W))
-        else:
-            mean = column_means(W).astype(dtype)
-            np.subtract(Q, mean, out=left)
-            np.subtract(W, mean, out=right)
-            squares = squared_norms(left), squared_norms(right)
-        limits = np.finfo(dtype)
-        largest = max(squares[0].max(), squares[1].max())
-        self.is_moderate = limits.tiny / limits.eps < largest < limits.max * limits.eps  # else products are lost
-        if not self.is_moderate:
-            return
-        share = 1 - 8 * (W.shape[1] ** 0.5 + 4) * np.finfo(dtype).eps
-        left *= -2
-        self.Q[:, -1], self.W[:, -1] = 1, share * squares[1]
-        self.of_queries = share * squares[0]
-
-    def of(self, rows: slice, count: int) -> tuple[Array, Array]:
-        """Indices of the rows with the smallest bounds, and the largest of these bounds.  # (q, r), (q,)"""
-        proposed, last = _least(self.Q[rows] @ self.W.T, count)
-        return proposed, last + self.of_queries[rows]
+    dtype, width = np.result_type(Q, W), W.shape[1] + 1
+    left, right = np.empty((len(Q), width), dtype), np.empty((len(W), width), dtype)
+    if metric == "cosine":
+        left[:, :-1], right[:, :-1] = unit_rows(Q), unit_rows(W)
+        squares = np.ones(len(Q)), np.ones(len(W))
+    else:
+        mean = column_means(W).astype(dtype)
+        np.subtract(Q, mean, out=left[:, :-1])
+        np.subtract(W, mean, out=right[:, :-1])
+        squares = squared_norms(left[:, :-1]), squared_norms(right[:, :-1])
+    limits = np.finfo(dtype)
+    if not limits.tiny / limits.eps < max(squares[0].max(), squares[1].max()) < limits.max * limits.eps:
+        return None
+    share = 1 - 8 * (W.shape[1] ** 0.5 + 4) * limits.eps
+    left[:, :-1] *= -2
+    left[:, -1], right[:, -1] = 1, share * squares[1]
+    return left, right, share * squares[0]
 
 
 def _least(values: Array, count: int) -> tuple[Array, Array]:

@@ -61,14 +61,9 @@ def _column_sums(X: Any, mass: Any) -> Any:
     return X.double().T @ mass.double() if is_torch(X) else np.einsum("i,ij->j", mass, X, dtype=np.float64)
 
 
-def column_means(X: Any) -> Array:
-    """Mean of all rows.  # (d,) float64"""
-    return column_sums(X) / len(X)
-
-
-def weighted_means(X: Any, weight: Array | None) -> Array:
+def column_means(X: Any, weight: Array | None = None) -> Array:
     """Mean of all rows, each counted as often as its weight says.  # (d,) float64"""
-    return column_means(X) if weight is None else column_sums(X, weight) / weight.sum(dtype=np.float64)
+    return column_sums(X, weight) / (len(X) if weight is None else weight.sum(dtype=np.float64))
 
 
 def weighted_rows(X: Array, weight: Array | None) -> Array:

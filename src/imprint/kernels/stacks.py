@@ -69,15 +69,10 @@ def span_maxima(Q: Array, stack: ProxyStack) -> Array:
         for start in range(0, len(Q), step):
             queries = Q[start : start + step]
             scores = np.matmul(stack.rows, queries.T, out=held[:, : len(queries)])
-            _maxima(scores, stack, factors, best[:, start : start + step])
+            for out, first, size, unit in zip(best[:, start : start + step], stack.first, stack.size, stack.unit):
+                rows = slice(first, first + size)
+                np.max(scores[rows] * factors[rows, None] if unit else scores[rows], axis=0, out=out)
     return best
-
-
-def _maxima(scores: Array, stack: ProxyStack, factors: Array, best: Array) -> None:
-    """Maxima over the rows of every set."""
-    for out, first, size, unit in zip(best, stack.first, stack.size, stack.unit):
-        rows = slice(first, first + size)
-        np.max(scores[rows] * factors[rows, None] if unit else scores[rows], axis=0, out=out)
 
 
 class Neighbours:

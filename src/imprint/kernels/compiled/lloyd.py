@@ -61,22 +61,14 @@ def compare(
     n = products.shape[1]
     limit, best, number = np.full(n, 1e300), np.zeros(n, dtype=np.int32), np.zeros(n, dtype=np.int32)
     for j in range(len(products)):
-        square, scale, blur, tail = (
-            centres.squares[j],
-            2 * centres.scales[j],
-            2 * centres.blurs[j],
-            2 * centres.tails[j],
-        )
+        square, scale = centres.squares[j], 2 * centres.scales[j]
+        blur, tail = 2 * centres.blurs[j], 2 * centres.tails[j]
         for r in range(n):
             half = blur * blurs[r] + tail * tails[r]
             limit[r] = min(limit[r], square - scale * np.float64(products[j, r]) + half + rounding)
     for j in range(len(products)):
-        square, scale, blur, tail = (
-            centres.squares[j],
-            2 * centres.scales[j],
-            2 * centres.blurs[j],
-            2 * centres.tails[j],
-        )
+        square, scale = centres.squares[j], 2 * centres.scales[j]
+        blur, tail = 2 * centres.blurs[j], 2 * centres.tails[j]
         for r in range(n):
             low = square - scale * np.float64(products[j, r]) - (blur * blurs[r] + tail * tails[r])
             number[r] += low <= limit[r]
