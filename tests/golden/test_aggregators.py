@@ -49,7 +49,7 @@ def test_nearest_by_inverse_distance(metric, m):
 
 
 @pytest.mark.parametrize("m", [1, 2, 4, 7])
-def test_nearest_by_heads_breaks_ties_by_the_nearest(m):
+def test_uniform_votes_break_ties_by_the_nearest(m):
     P, Q, C = problem(seed=3)
     a = aggregators.family.resolve(f"nearest(m={m}, weighting='uniform')")
     S = a.scores(Q, a.prepare(P, {}))

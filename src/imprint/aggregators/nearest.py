@@ -8,7 +8,7 @@ from imprint.core.arrays import Resident, in_type_of, like, rows_at
 from imprint.core.component import param
 from imprint.core.errors import ParameterError
 from imprint.core.types import Array, Proxies, State
-from imprint.kernels.decisions import SMALLEST, by_distance, by_heads
+from imprint.kernels.decisions import SMALLEST, distance_votes, uniform_votes
 from imprint.kernels.neighbours import METRICS, nearest
 from imprint.kernels.rows import column_means
 from imprint.kernels.softmax import shares
@@ -48,7 +48,7 @@ class Nearest(Aggregator):
     def scores(self, Q: Any, prepared: VotingProxies) -> Any:
         distances, indices = nearest(Q, prepared.resident.near(Q), self.m, self.metric)
         labels, C = rows_at(like(prepared.labels, indices), indices.T), prepared.n_classes
-        votes = by_heads(labels, C) if self.weighting == "uniform" else by_distance(distances.T, labels, C)
+        votes = uniform_votes(labels, C) if self.weighting == "uniform" else distance_votes(distances.T, labels, C)
         return in_type_of(votes.T, Q)
 
     def probabilities(self, S: Any, prepared: VotingProxies) -> Any:

@@ -61,49 +61,43 @@ def _near(scores: Array, rounding: float) -> Array:
 
 
 class Vote(NamedTuple):
-    """How many neighbours vote, and whether each has one vote or the inverse of its distance."""
+    """How many neighbours vote, and whether their votes are equal or the inverse of their distance."""
 
     m: int
-    heads: bool
+    is_uniform: bool
 
 
-def by_distance(distances: Any, labels: Any, n_classes: int) -> Any:
+def distance_votes(distances: Any, labels: Any, n_classes: int) -> Any:
     """Shares of the votes, each the inverse of a neighbour's distance.  # (m, q), (m, q) -> (n_classes, q)
 
-    >>> by_distance(np.array([[1.0], [3.0]]), np.array([[0], [1]]), 2).round(2).tolist()
+    >>> distance_votes(np.array([[1.0], [3.0]]), np.array([[0], [1]]), 2).round(2).tolist()
     [[0.75], [0.25]]
     """
-    votes = _no_votes(labels, n_classes)
-    for vote, label in zip(1 / (distances + SMALLEST), labels):
-        _add(votes, label, vote)
+    votes = _sums_by_class(1 / (distances + SMALLEST), labels, n_classes)
     return votes / votes.sum(axis=0)
 
 
-def by_heads(labels: Any, n_classes: int) -> Any:
+def uniform_votes(labels: Any, n_classes: int) -> Any:
     """Shares of the votes, one per neighbour; on a tie the class of the nearest neighbour has a little more.
 
-    >>> by_heads(np.array([[1], [0]]), 2).tolist()
+    >>> uniform_votes(np.array([[1], [0]]), 2).tolist()
     [[0.625], [0.75]]
     """
-    votes, m = _no_votes(labels, n_classes), len(labels)
-    for j, label in enumerate(labels):
-        first = (labels[:j] != label).all(axis=0)
-        _add(votes, label, 1 + first * (m - j) / (2 * m))
-    return votes / m
+    m = len(labels)
+    is_first = ((labels[:j] != label).all(axis=0) for j, label in enumerate(labels))  # of its class
+    return _sums_by_class((1 + first * (m - j) / (2 * m) for j, first in enumerate(is_first)), labels, n_classes) / m
 
 
-def _no_votes(labels: Any, n_classes: int) -> Any:
-    """Zeros.  # (n_classes, q) float64"""
+def _sums_by_class(votes: Any, labels: Any, n_classes: int) -> Any:
+    """The sum of the votes of the neighbours of each class.  # (m, q), (m, q) -> (n_classes, q) float64"""
     shape = n_classes, labels.shape[1]
-    return labels.new_zeros(shape).double() if is_torch(labels) else np.zeros(shape)
-
-
-def _add(votes: Any, labels: Any, more: Any) -> None:
-    """Add one vote per query, for the class in `labels`."""
-    if is_torch(votes):
-        votes.scatter_add_(0, labels[None], more.to(votes.dtype)[None])
-    else:
-        votes[labels, np.arange(len(labels))] += more
+    sums: Any = labels.new_zeros(shape).double() if is_torch(labels) else np.zeros(shape)
+    for vote, label in zip(votes, labels):
+        if is_torch(sums):
+            sums.scatter_add_(0, label[None], vote.to(sums.dtype)[None])
+        else:
+            sums[label, np.arange(len(label))] += vote
+    return sums
 
 
 def count_votes(
@@ -118,20 +112,19 @@ def count_votes(
     if cpu.use_numba(lists.size * len(rows)):
         from imprint.kernels.compiled.deciding import vote
 
-        ways = np.array(sorted((m, heads, number) for number, (m, heads) in enumerate(votes)))
-        vote(lists, starts, rows, truth, ways, rounding, counts)
+        by_size = np.array(sorted((m, is_uniform, number) for number, (m, is_uniform) in enumerate(votes)))
+        vote(lists, starts, rows, truth, by_size, rounding, counts)
         return
     for t, of_classes in enumerate(rows):
         together = np.concatenate([lists[:, starts[s] : starts[s + 1]] for s in of_classes], axis=1).T
         labels = np.repeat(np.arange(len(of_classes)), starts[of_classes + 1] - starts[of_classes])
         nearest = np.argsort(together, axis=0, kind="stable")
         distances, labels = np.take_along_axis(together, nearest, axis=0), labels[nearest]
-        for v, (m, heads) in enumerate(votes):
+        for v, (m, is_uniform) in enumerate(votes):
             if m <= len(labels):
-                scores = (
-                    by_heads(labels[:m], len(of_classes))
-                    if heads
-                    else by_distance(distances[:m], labels[:m], len(of_classes))
-                )
+                if is_uniform:
+                    scores = uniform_votes(labels[:m], len(of_classes))
+                else:
+                    scores = distance_votes(distances[:m], labels[:m], len(of_classes))
                 one = slice(t * len(votes) + v, t * len(votes) + v + 1)
                 count_decisions(scores, truth, rounding, Counts(*(column[one] for column in counts)))

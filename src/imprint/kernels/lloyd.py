@@ -1,20 +1,11 @@
 """Greedy k-means++ and Lloyd's iteration in NumPy; `kernels.compiled.kmeans` computes the same in compiled loops."""
 
 from functools import cached_property
-from typing import NamedTuple
 
 import numpy as np
 
 from imprint.core.types import Array
 from imprint.kernels.rows import squared_norms
-
-
-class ClusterSums(NamedTuple):
-    """Sum, mass and number of the rows of every cluster; rows without mass do not count."""
-
-    sums: Array  # (k, d) float64
-    total: Array  # (k,) float64
-    members: Array  # (k,)
 
 
 def trials(k: int) -> int:
@@ -84,8 +75,8 @@ class ClusterRows:
         while True:
             iteration += 1
             masses = (labels == np.arange(len(centres))[:, None]) * self.weight  # (k, n)
-            clusters = ClusterSums(masses @ self._wide, masses.sum(axis=1), (masses > 0).sum(axis=1))
-            means = self.means(clusters, centres, labels)
+            sums, total, members = masses @ self._wide, masses.sum(axis=1), (masses > 0).sum(axis=1)
+            means = self.means(sums, total, members, centres, labels)
             before, labels = labels, self.nearest(means)
             shift = squared_norms(means.astype(np.float64) - centres).sum()
             centres = means
@@ -94,13 +85,12 @@ class ClusterRows:
             if np.array_equal(labels, before):
                 return centres, labels, iteration + 1
 
-    def means(self, clusters: ClusterSums, centres: Array, labels: Array) -> Array:
-        """The mean of every cluster, in the type of the data.
+    def means(self, sums: Array, total: Array, members: Array, centres: Array, labels: Array) -> Array:
+        """The mean of every cluster, in the type of the data, from the sum, mass and number of its rows.
 
-        Each empty cluster takes one of the rows that are farthest from their centres; if no row is away from its
-        centre, the empty cluster's centre stays as it was.
+        Rows without mass do not count as members. Each empty cluster takes one of the rows that are farthest from their
+        centres; if no row is away from its centre, the empty cluster's centre stays as it was.
         """
-        sums, total, members = clusters
         empty = np.flatnonzero(members == 0)
         if len(empty):
             sums, total, members = sums.copy(), total.copy(), members.copy()

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from imprint.core.arrays import is_torch
+from imprint.core.arrays import dtype_name, in_type_of, is_torch, like, namespace
 
 TINY = np.finfo(np.float64).tiny
 
@@ -41,16 +41,9 @@ def keep_winners(P: Any, S: Any) -> Any:
     >>> int(keep_winners(np.array([[0.5, 0.5]]), np.array([[0.0, 1e-20]])).argmax())
     1
     """
-    if is_torch(S):
-        import torch
-
-        beyond: Any = torch.nextafter
-        P, two = P.to(S.dtype), torch.tensor(2, dtype=S.dtype, device=S.device)
-    else:
-        P, two, beyond = P.astype(S.dtype), S.dtype.type(2), np.nextafter
-    winners = S.argmax(axis=1)
-    lost = (P.argmax(axis=1) != winners).nonzero()
-    lost = lost.ravel() if is_torch(S) else lost[0]
+    xp, P, winners = namespace(S), in_type_of(P, S), S.argmax(axis=1)
+    lost = xp.where(P.argmax(axis=1) != winners)[0]
     if len(lost):
-        P[lost, winners[lost]] = beyond(P[lost].max(axis=1)[0] if is_torch(S) else P[lost].max(axis=1), two)
+        P = P + 0  # the caller's array stays as it was
+        P[lost, winners[lost]] = xp.nextafter(xp.amax(P[lost], axis=1), like(np.array(2, dtype_name(S)), S))
     return P

@@ -4,7 +4,15 @@ import numpy as np
 import pytest
 
 from imprint.kernels import cpu
-from imprint.kernels.decisions import Counts, Vote, by_distance, by_heads, count_decisions, count_many, count_votes
+from imprint.kernels.decisions import (
+    Counts,
+    Vote,
+    count_decisions,
+    count_many,
+    count_votes,
+    distance_votes,
+    uniform_votes,
+)
 
 
 @pytest.fixture(params=[False, True], ids=["numpy", "compiled"], autouse=True)
@@ -60,10 +68,10 @@ def test_votes_are_those_of_all_neighbours_sorted(sizes):
         order = np.argsort(together, axis=0, kind="stable")
         labels = np.repeat(np.arange(len(own)), [lists[s].shape[1] for s in own])[order]
         distances = np.take_along_axis(together, order, axis=0)
-        for v, (m, heads) in enumerate(votes):
+        for v, (m, is_uniform) in enumerate(votes):
             alone = Counts.of(1, len(sizes))
             if m <= len(labels):
                 n = len(sizes)
-                shares = by_heads(labels[:m], n) if heads else by_distance(distances[:m], labels[:m], n)
+                shares = uniform_votes(labels[:m], n) if is_uniform else distance_votes(distances[:m], labels[:m], n)
                 count_decisions(shares, truth, 1e-6, alone)
             assert all(np.array_equal(many[t * len(votes) + v], one[0]) for many, one in zip(counts, alone))

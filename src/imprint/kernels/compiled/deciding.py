@@ -40,46 +40,46 @@ def smallest(D: Array, first: Array, size: Array, starts: Array, m: int, out: Ar
 
 
 @jit
-def vote(lists: Array, starts: Array, rows: Array, truth: Array, ways: Array, rounding: float, counts: Any) -> None:
-    """Merge the lists of the classes, nearest first, and decide whenever as many as vote have been seen.
+def vote(lists: Array, starts: Array, rows: Array, truth: Array, ballots: Array, rounding: float, counts: Any) -> None:
+    """Merge the lists of the classes, nearest first, and decide whenever the m neighbours of a vote have been seen.
 
-    Each row of `ways` is a vote: its m, whether heads count, and its number. They are sorted by m.
+    Each row of `ballots` is a vote: its m, whether it is uniform, and its number. They are sorted by m.
     """
-    m, by_heads, number = ways[:, 0], ways[:, 1], ways[:, 2]
+    m, is_uniform, number = ballots[:, 0], ballots[:, 1], ballots[:, 2]
     right, claimed, near = counts
     decisions, n_classes = rows.shape
-    at, end, head = np.empty(n_classes, np.int64), np.empty(n_classes, np.int64), np.empty(n_classes)
-    votes, heads, earliest = np.empty(n_classes), np.empty(n_classes), np.empty(n_classes)
+    at, end, nearest = np.empty(n_classes, np.int64), np.empty(n_classes, np.int64), np.empty(n_classes)
+    votes, members, earliest = np.empty(n_classes), np.empty(n_classes), np.empty(n_classes)
     for i in range(len(truth)):
         for t in range(decisions):
             total = 0
             for c in range(n_classes):
                 at[c], end[c] = starts[rows[t, c]], starts[rows[t, c] + 1]
-                head[c] = lists[i, at[c]]
+                nearest[c] = lists[i, at[c]]
                 total += end[c] - at[c]
-            votes[:], heads[:], earliest[:] = 0, 0, 0
-            way = 0
+            votes[:], members[:], earliest[:] = 0, 0, 0
+            v = 0
             for j in range(min(total, m[-1])):
                 label = 0
                 for c in range(1, n_classes):
-                    label = c if head[c] < head[label] else label
-                votes[label] += 1 / (head[label] + SMALLEST)
-                earliest[label] = j if heads[label] == 0 else earliest[label]
-                heads[label] += 1
+                    label = c if nearest[c] < nearest[label] else label
+                votes[label] += 1 / (nearest[label] + SMALLEST)
+                earliest[label] = j if members[label] == 0 else earliest[label]
+                members[label] += 1
                 at[label] += 1
-                head[label] = lists[i, at[label]] if at[label] < end[label] else np.inf
-                while way < len(m) and m[way] == j + 1:
+                nearest[label] = lists[i, at[label]] if at[label] < end[label] else np.inf
+                while v < len(m) and m[v] == j + 1:
                     best, second, winner = -1.0, -1.0, 0
                     for c in range(n_classes):
                         score = votes[c]
-                        if by_heads[way]:
-                            score = heads[c] + (heads[c] > 0) * (m[way] - earliest[c]) / (2 * m[way])
+                        if is_uniform[v]:
+                            score = members[c] + (members[c] > 0) * (m[v] - earliest[c]) / (2 * m[v])
                         if score > best:
                             best, second, winner = score, best, c
                         else:
                             second = max(second, score)
-                    decision = t * len(m) + number[way]
+                    decision = t * len(m) + number[v]
                     claimed[decision, winner] += 1
                     right[decision, winner] += winner == truth[i]
                     near[decision] += n_classes > 1 and best - second <= rounding * best
-                    way += 1
+                    v += 1

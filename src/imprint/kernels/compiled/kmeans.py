@@ -16,7 +16,7 @@ from imprint.kernels.compiled.bounds import (
     squared_lengths,
 )
 from imprint.kernels.compiled.lloyd import Clustering, iterate
-from imprint.kernels.lloyd import ClusterRows, ClusterSums
+from imprint.kernels.lloyd import ClusterRows
 
 WIDTH = 32  # of sketches
 SAMPLE = 512
@@ -155,8 +155,7 @@ class CompiledRows(ClusterRows):
             if not has_ended:
                 if has_gram:
                     return self.sketched.lloyd(chosen, limit, max_iter)
-                clusters = ClusterSums(state.sums, state.total, state.members)
-                centres = self.means(clusters, centres, state.labels)
+                centres = self.means(state.sums, state.total, state.members, centres, state.labels)
                 state.stale[:] = True
         return centres, state.labels, iteration
 
