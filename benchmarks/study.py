@@ -2,12 +2,16 @@
 
     python benchmarks/study.py aggfixed PACKS OUT            # the grid of the paper's section 5.1
     python benchmarks/study.py half-million PACKS OUT
+    python benchmarks/study.py half-million PACKS OUT --against CHECKOUT --rounds 3 --backbones tinynet
     python benchmarks/study.py kernel PACKS --backbone mobilenet_v1_0.25_128 --dataset mnist
 
 PACKS is a folder of packs `BACKBONE-DATASET.npz` for the backbones and data sets below. `aggfixed` runs 864
 configurations (9 settings of the norms x 32 generators x 3 seeds) on 12 tasks of 4 backbones, then computes a random
 sample of them the plain way, a fresh `ImprintClassifier` each, on one core: once with the embeddings in memory, once
 reading the pack for every experiment as a run of its own would. Processor time is that of all processes together.
+
+`--against` runs a study with the code of this and of another checkout in turn, each in a new process. It prints the
+least processor time of both, their ratio, and whether all results are equal to the bit.
 
 `kernel` computes the decisions by `kernel` of `paper/all --beside kernel` on one pack twice, unit by unit: together, as
 a study does, and by a `Head` for each from the same class states. It prints the CPU time of both, and that of the
@@ -17,8 +21,12 @@ for each decision its kernels and their sums.
 
 import argparse
 import json
+import os
 import resource
+import subprocess
+import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -33,7 +41,7 @@ from imprint.kernels.cpu import available_cpus
 from imprint.paper.run import planned_batches
 from imprint.paper.setting import discover
 from imprint.study import Grid, Packs, Study, plan, run
-from imprint.study.evaluate import _decide_plainly, groups_in_memory
+from imprint.study.evaluate import MEASUREMENTS, _decide_plainly, groups_in_memory
 from imprint.study.grid import PARTS
 from imprint.study.kernel_decisions import KernelDecisions
 from imprint.study.proxies import UnitProxies
@@ -60,6 +68,12 @@ STUDIES = {
         rules=("matching_norms", "enough_proxies"),
     ),
 }
+PROGRAM = """
+import json, sys
+from imprint.study import Packs, Study, run
+study, out, packs, workers = sys.argv[1:]
+run(Study.of(json.loads(study)), out, source=Packs(packs), workers=int(workers))
+"""
 
 
 def processor_seconds():
@@ -114,6 +128,23 @@ def sample(table, folder, size):
             if differs(row, expected):
                 wrong.append((row, expected))
     return seconds, reading, wrong
+
+
+def compare_checkouts(study, packs, out, other, rounds, workers):
+    """Processor seconds of a study with the code of this checkout and of another one, and whether results are equal."""
+    seconds, tables = {"this": [], "other": []}, []
+    for i in range(rounds):
+        for which, tree in (("other", other), ("this", Path(__file__).parents[1])):
+            folder, before = out / f"{which}-{i}", processor_seconds()
+            arguments = json.dumps(study.to_json()), str(folder), str(packs), str(workers)
+            environment = {**os.environ, "PYTHONPATH": str(tree.resolve() / "src")}
+            subprocess.run([sys.executable, "-c", PROGRAM, *arguments], env=environment, check=True)
+            seconds[which].append(processor_seconds() - before)
+            tables.append(study.results(folder).drop_columns(list(MEASUREMENTS)))
+            print(which, round(seconds[which][-1], 1), flush=True)
+    best = {which: round(min(times), 1) for which, times in seconds.items()}
+    ratio = round(best["this"] / best["other"], 3)
+    return {"experiments": len(tables[0]), **best, "ratio": ratio, "equal": all(t.equals(tables[0]) for t in tables)}
 
 
 def kernel_units(folder, backbone, dataset):
@@ -201,11 +232,20 @@ def main():
     parser.add_argument("--sample", type=int, default=300)
     parser.add_argument("--backbone", default="mobilenet_v1_0.25_128")
     parser.add_argument("--dataset", default="mnist")
+    parser.add_argument("--against", type=Path, metavar="CHECKOUT")
+    parser.add_argument("--rounds", type=int, default=2)
+    parser.add_argument("--backbones", default=",".join(PLACES["backbones"]), help="for --against")
+    parser.add_argument("--datasets", default=",".join(PLACES["datasets"]), help="for --against")
     options = parser.parse_args()
     if options.study == "kernel":
         print(json.dumps(compare_kernel(options.packs, options.backbone, options.dataset), indent=1))
         return
     study = STUDIES[options.study]
+    if options.against:
+        study = replace(study, backbones=options.backbones.split(","), datasets=options.datasets.split(","))
+        how = options.packs, options.out, options.against, options.rounds, options.workers
+        print(json.dumps(compare_checkouts(study, *how), indent=1))
+        return
     before = processor_seconds()
     packs = Packs(str(options.packs))
     how = dict(workers=options.workers, progress=show)

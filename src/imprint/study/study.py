@@ -142,11 +142,6 @@ class Study(Declaration):
         return methods
 
     @property
-    def method_texts(self) -> list[str]:
-        """The texts of the methods."""
-        return [text.decode() for text in self.methods.encoded()]
-
-    @property
     def instances(self) -> tuple[Instance, ...]:
         """All combinations of backbone, data set and task; the task varies fastest."""
         return tuple(starmap(Instance, product(self.backbones, self.datasets, self.task_texts)))

@@ -62,7 +62,7 @@ def test_rows_are_those_of_the_study_in_its_order(folder):
     for name in ("backbone", "task", "generator", "seed", "accuracy"):
         assert table[name].to_pylist() == ours[name].to_pylist()
     assert table["key"].to_pylist() == [key.hex() for key in ours["key"].to_pylist()]
-    assert set(table["method"].to_pylist()) == set(STUDY.method_texts)
+    assert set(table["method"].to_pylist()) == set(map(str, STUDY.methods))
     parts = {(r["generator"], r["k"], r["aggregator"], r["m"]) for r in table.to_pylist()}
     assert ("mean", None, "max", None) in parts
     assert ("kmeans(k=3)", 3, "nearest(m=2)", 2) in parts
@@ -124,7 +124,7 @@ def told(folder, tmp_path_factory):
         values.setdefault((row["backbone"], row["task"], row["method"]), []).append(row["accuracy"])
     medians = {key: float(np.median(v)) for key, v in values.items()}
     lines = {}
-    for method in STUDY.method_texts:
+    for method in map(str, STUDY.methods):
         own = {key: v for key, v in medians.items() if key[2] == method}
         ranks = [_rank(v, [o for other, o in medians.items() if other[:2] == key[:2]]) for key, v in own.items()]
         lines[method] = f"{method}\t{100 * np.mean(list(own.values())):.2f}\t{np.mean(ranks):.2f}"

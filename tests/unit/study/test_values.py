@@ -202,7 +202,9 @@ def test_many_methods_take_the_texts_of_few_components(monkeypatch):
     monkeypatch.setattr(Component, "__str__", lambda self: made.append(1) or honest(self))
     assert plan(study, SOURCE).experiments == 4_216  # m <= 3 k, for three classes
     assert len(made) <= 50 + 50 + 2 + 1 + 1 + 10
-    assert study.method_texts[-1] == str(study.methods[-1]) == "l2 / random(k=50) / l2 / l2 / nearest(m=50)"
+    assert (
+        study.methods.encoded()[-1].decode() == str(study.methods[-1]) == "l2 / random(k=50) / l2 / l2 / nearest(m=50)"
+    )
 
 
 def test_a_component_of_ones_own_cannot_pass_for_another():
