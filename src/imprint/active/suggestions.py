@@ -21,18 +21,12 @@ from imprint.kernels.rows import column_means, squared_distances, squared_norms,
 if TYPE_CHECKING:
     from imprint.embeddings import Skipped
 
-TARGETS = 5_000
-"""Rows over which the variance is reduced; a larger pool is represented by a random sample of this size."""
-CANDIDATES = 20_000
-"""Rows that can be chosen; from a larger pool, a random sample of this size that contains the targets."""
-NOISE = 0.1
-"""Variance of the noise of one label."""
-SPREAD = 0.2
-"""How much the spread of a proxy's rows adds to its noise, as in the aggregator `kernel`."""
-ROUNDING = 1e-3
-"""Unit rows at most this far apart differ by rounding only."""
-NEAR_DUPLICATE = 0.3
-"""Maximum distance of near-duplicates, as a share of the median distance to the nearest row."""
+TARGETS = 5_000  # rows over which the variance is reduced; a larger pool is represented by a random sample of this size
+CANDIDATES = 20_000  # rows that can be chosen; from a larger pool, a random sample that contains the targets
+NOISE = 0.1  # variance of the noise of one label
+SPREAD = 0.2  # how much the spread of a proxy's rows adds to its noise, as in the aggregator `kernel`
+ROUNDING = 1e-3  # unit rows at most this far apart differ by rounding only
+NEAR_DUPLICATE = 0.3  # maximum distance of near-duplicates, as a share of the median distance to the nearest row
 BLOCK = 1024  # rows of the covariance that are computed at once, so that temporary arrays stay small
 UNKNOWN = "far from what is known"
 
@@ -104,7 +98,9 @@ class PreparedPool:
             if head.imprinted.method.generator.points:
                 rows, noise, labelled = _observations(head)
                 explained = self.explained(rows, noise)
-                eligible &= ~self._near_any(rows[labelled])
+                if labelled.any():
+                    closest = _kernel(self.unit, rows[labelled], self.rate).max(axis=1)
+                    eligible &= closest < np.exp(-self.rate * self.duplicate)
         chosen, variance = self.select(count, weights, eligible, explained), _variance(explained)
         far = variance[chosen] >= np.median(variance)
         return Suggestions.of(self.index[chosen], _reasons(head, self.rows[chosen], far))
@@ -143,13 +139,6 @@ class PreparedPool:
             variance = np.maximum(variance - u.astype(np.float64) ** 2, 0)
             U[:, step] = u
         return chosen
-
-    def _near_any(self, rows: Array) -> Array:
-        """Which candidates are near-duplicates of one of some unit rows.  # (candidates,) bool"""
-        if not len(rows):
-            return np.zeros(len(self.rows), bool)
-        closest = _kernel(self.unit, rows, self.rate).max(axis=1)
-        return np.asarray(closest >= np.exp(-self.rate * self.duplicate))
 
 
 def _pool_rows(X_pool: Any) -> Array:

@@ -64,23 +64,17 @@ class Evaluation(JsonResult):
     """Results of a model on labelled rows. Rows of classes that the model does not have count as mistakes."""
 
     accuracy: float
-    balanced_accuracy: float
-    """The mean recall of the classes that have rows."""
+    balanced_accuracy: float  # the mean recall of the classes that have rows
     rows: int
-    classes: list[Any]
-    """The labels of the model and of the rows, sorted; the order of `confusion`."""
-    confusion: list[list[int]]
-    """`confusion[i][j]` counts the rows of class i that are predicted as class j."""
+    classes: list[Any]  # the labels of the model and of the rows, sorted; the order of `confusion`
+    confusion: list[list[int]]  # `confusion[i][j]` counts the rows of class i that are predicted as class j
     per_class: list[PerClass]
-    calibration_error: float
-    """The expected calibration error."""
-    mistakes: list[Mistake]
-    """The most confident first."""
+    calibration_error: float  # the expected calibration error
+    mistakes: list[Mistake]  # the most confident first
     unreadable: list[dict[str, str]]
     levels: tuple[LevelAccuracy, ...]
     """The accuracy at each level of a tree of classes above the classes themselves; empty for flat classes."""
-    unknown: list[Any] = field(repr=False)
-    """Labels of the rows that are not classes of the model."""
+    unknown: list[Any] = field(repr=False)  # labels of the rows that are not classes of the model
     truth: Array = field(repr=False, compare=False)  # (n,) for each row, the index of its label in `classes`
     predicted: Array = field(repr=False, compare=False)  # (n,) for each row, the index of the predicted class
     confidence: Array = field(repr=False, compare=False)  # (n,) for each row, the probability of the predicted class

@@ -17,20 +17,16 @@ from imprint.kernels.rows import unit_rows
 NEIGHBOURS = 6
 COMPONENTS = 50
 ROWS_PER_COMPONENT = 10
-OUTLIER = 3.0
-"""Minimum number of robust standard deviations above the median distance of an outlier."""
+OUTLIER = 3.0  # minimum number of robust standard deviations above the median distance of an outlier
 
 
 @dataclass(frozen=True)
 class Inspection(JsonResult):
     """Labels to check, duplicates, outliers and unreadable inputs of labelled data."""
 
-    mislabelled: list[Suspect]
-    """Labels to check, the highest score first."""
-    duplicates: list[list[str]]
-    """Groups with different labels first."""
-    outliers: list[str]
-    """The farthest first."""
+    mislabelled: list[Suspect]  # labels to check, the highest score first
+    duplicates: list[list[str]]  # groups with different labels first
+    outliers: list[str]  # the farthest first
     unreadable: list[dict[str, str]]
     conflicts: int = field(default=0, repr=False, compare=False)
     """The number of groups with different labels, which come first in `duplicates`."""

@@ -16,18 +16,12 @@ from imprint.tags.calibration import leave_one_out
 from imprint.tags.head import default_method, predicted_sets
 
 RECIPE = "kernel"
-SHRINKAGE = 0.5
-"""Share of the scores' mean variance that is added to each variance, so that few rows give a usable covariance."""
-IMPLAUSIBLE = 0.005
-"""Maximum probability of the label of a listed row."""
-CONFIDENT = 0.98
-"""Minimum probability of the suggested class of a typical row, as a share of the highest probability of all rows."""
-TYPICAL = 0.3
-"""A row is typical of a class if its score exceeds this share of the scores of the rows with that label."""
-IMPLAUSIBLE_TAG = 0.05
-"""Maximum probability that a tag is present, or absent, as the data say, of a row whose tags are listed."""
-LIKELY_TAG = 0.5
-"""Minimum probability of a tag that is suggested."""
+SHRINKAGE = 0.5  # share of the scores' mean variance that is added to each variance, so that few rows suffice
+IMPLAUSIBLE = 0.005  # maximum probability of the label of a listed row
+CONFIDENT = 0.98  # minimum probability of the suggested class of a typical row, relative to the highest of all rows
+TYPICAL = 0.3  # a row is typical of a class if its score exceeds this share of the scores of the rows with that label
+IMPLAUSIBLE_TAG = 0.05  # maximum probability that a tag of a listed row is present, or absent, as the data say
+LIKELY_TAG = 0.5  # minimum probability of a tag that is suggested
 
 
 class Suspect(NamedTuple):

@@ -42,18 +42,14 @@ class TagEvaluation(JsonResult):
     mean_average_precision: float
     macro_f1: float
     micro_f1: float
-    accuracy: float
-    """The share of rows all of whose labels are predicted correctly."""
+    accuracy: float  # the share of rows all of whose labels are predicted correctly
     rows: int
     labels: list[Any]
     per_label: list[PerLabel]
-    calibration_error: float
-    """The mean gap between probabilities and frequencies over ten bins."""
-    mistakes: list[TagMistake]
-    """The least expected first."""
+    calibration_error: float  # the mean gap between probabilities and frequencies over ten bins
+    mistakes: list[TagMistake]  # the least expected first
     unreadable: list[dict[str, str]]
-    unknown: list[Any] = field(repr=False)
-    """Labels of the rows that the model does not have and never predicts."""
+    unknown: list[Any] = field(repr=False)  # labels of the rows that the model does not have and never predicts
     reliability: list[tuple[int, float, float]] = field(repr=False)
 
     def summary(self) -> str:

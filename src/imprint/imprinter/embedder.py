@@ -19,8 +19,7 @@ from imprint.modalities import Modality, modality
 from imprint.modalities.embedding import matrix
 
 Report = Callable[[EmbeddingProgress], object]
-ROWS = "embeddings"
-"""Instead of the name of a backbone: the inputs are embeddings."""
+ROWS = "embeddings"  # instead of the name of a backbone: the inputs are embeddings
 
 
 class DeferredBackbone:

@@ -15,10 +15,8 @@ from imprint.imprinter.embedder import BackboneEmbedder
 from imprint.imprinter.items import Embedded
 from imprint.tags import TagHead
 
-CRITICAL = 2.0
-"""Standard deviations by which the mean rank of the names must be better than chance: one-sided, 2.3 %."""
-TITLE = "the class name"
-"""The caption of the row of a class name, followed by its words."""
+CRITICAL = 2.0  # standard deviations by which the mean rank of the names must be better than chance: one-sided, 2.3 %
+TITLE = "the class name"  # the caption of the row of a class name, followed by its words
 
 
 def words_of(label: object) -> str:

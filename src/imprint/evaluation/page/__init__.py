@@ -16,22 +16,18 @@ from imprint.evaluation.evaluation import Evaluation, percent, reliability
 from imprint.evaluation.inspection import Inspection
 from imprint.evaluation.labelled_rows import LabelledRows
 from imprint.evaluation.page.document import content, document, shortened, with_contents
-from imprint.evaluation.projection import project
 from imprint.evaluation.tags import TagEvaluation
 from imprint.imprinter import Embedded, Imprinter
+from imprint.kernels.rows import unit_rows
 
 __all__ = ["evaluation_page", "inspection_page", "suggestion_page", "tag_page"]
 
 MAX_MISTAKES = 100
-MAX_PER_CELL = 12
-"""Rows shown for one cell of the confusion matrix."""
+MAX_PER_CELL = 12  # rows shown for one cell of the confusion matrix
 MAX_MISLABELLED, MAX_GROUPS, MAX_COPIES, MAX_OUTLIERS = 120, 60, 6, 60
-MAX_POINTS = 2000
-"""Points on one map, taken evenly from all rows."""
-PROXIES = 20
-"""Number of proxies among which the closest training input is looked for."""
-TOLERANCE = 1e-2
-"""Maximum relative distance between an embedding computed again and the one in the model file."""
+MAX_POINTS = 2000  # points on one map, taken evenly from all rows
+PROXIES = 20  # number of proxies among which the closest training input is looked for
+TOLERANCE = 1e-2  # maximum relative distance between an embedding computed again and the one in the model file
 
 
 def evaluation_page(
@@ -145,6 +141,35 @@ def _map(plane: Callable[[Array], Array], X: Array, groups: Array, marked: Array
     rows = np.concatenate([others[sample], np.flatnonzero(marked)])
     points = [[*(float(f"{v:.4g}") for v in point), int(groups[i])] for point, i in zip(plane(X[rows]), rows)]
     return {"points": points, "marked": int(marked.sum())}
+
+
+def project(X: Array, y: Array) -> Callable[[Array], Array]:
+    """A function from rows (n, d) to positions (n, 2) in the plane in which the class means are farthest apart.
+
+    The axes are the principal axes of the class means, completed by those of the rows if there are fewer than three
+    classes. The largest entry of each axis is positive.
+    """
+    U = unit_rows(X.astype(np.float64))
+    labels, index = np.unique(y, return_inverse=True)
+    means = np.zeros((len(labels), U.shape[1]))
+    np.add.at(means, index, U)
+    means /= np.bincount(index)[:, None]
+    centre, axes = means.mean(axis=0), np.empty((U.shape[1], 0))
+    for rows in (means, U):
+        if axes.shape[1] < 2:
+            rest = rows - centre
+            rest = rest - rest @ axes @ axes.T
+            axes = np.concatenate([axes, _principal(rest - rest.mean(axis=0), 2 - axes.shape[1])], axis=1)
+    axes = np.pad(axes, ((0, 0), (0, 2 - axes.shape[1])))
+    return lambda Q: np.asarray((unit_rows(Q.astype(np.float64)) - centre) @ axes)
+
+
+def _principal(rows: Array, count: int) -> Array:
+    """At most `count` principal axes of centred rows, with a fixed sign.  # (d, <= count)"""
+    _, values, vectors = np.linalg.svd(rows, full_matrices=False)
+    axes = vectors[:count][values[:count] > 1e-9 * max(1.0, float(values[0]))]
+    largest = np.abs(axes).argmax(axis=1)
+    return np.asarray(axes * np.sign(axes[np.arange(len(axes)), largest])[:, None]).T
 
 
 def _closest_inputs(

@@ -25,8 +25,7 @@ IMPORT = re.compile(r'^import .*? from "\./(\w+)\.js";\n', re.MULTILINE)
 INERT = str.maketrans({character: f"\\u{ord(character):04x}" for character in "&<>"})
 """Escapes by which JSON cannot end its HTML element."""
 SIDE = 112  # pixels
-MAX_CONTENTS = 400
-"""Maximum number of pictures or texts on one page, so that it stays a few megabytes."""
+MAX_CONTENTS = 400  # maximum number of pictures or texts on one page, so that it stays a few megabytes
 MAX_TEXT = 240  # characters
 MAX_PATH = 120  # characters
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from imprint.evaluation.projection import project
+from imprint.evaluation.page import project
 
 
 def clusters(seed=0, n=200, width=16):
