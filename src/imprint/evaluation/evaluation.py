@@ -21,13 +21,10 @@ class JsonResult:
     def as_json(self) -> dict[str, Any]:
         """The public keys, with plain values; `levels` only if there are any."""
         values = {f.name: getattr(self, f.name) for f in fields(self) if f.repr}
-        return {name: _plain(value) for name, value in values.items() if value != ()}
-
-
-def _plain(value: Any) -> Any:
-    """A table of named tuples as dicts; other values unchanged."""
-    is_table = isinstance(value, list | tuple) and value and hasattr(value[0], "_asdict")
-    return [row._asdict() for row in value] if is_table else value
+        for name, value in values.items():
+            if isinstance(value, list | tuple) and value and hasattr(value[0], "_asdict"):
+                values[name] = [row._asdict() for row in value]
+        return {name: value for name, value in values.items() if value != ()}
 
 
 class PerClass(NamedTuple):

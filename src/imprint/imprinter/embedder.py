@@ -43,7 +43,7 @@ class BackboneEmbedder:
 
     def __init__(self, spec: str | None, cache: bool | str | os.PathLike[str], device: str, threads: int | None):
         self.spec, self.cache, self.device, self.threads = spec, cache, device, threads
-        self.tree: bool | None = None  # how nested folders are read; False: labels with a slash are not a tree either
+        self.tree: bool | None = None  # how nested folders are read; None: as a tree, unless they are named by numbers
 
     def __getstate__(self) -> dict[str, Any]:
         """Copies and pickles hold the name of the backbone, and load it again when needed."""
@@ -90,20 +90,26 @@ class BackboneEmbedder:
         """
         try:
             here = backbones.stated_fingerprint(str(self.spec), self.device)
-            if here is None and not named:
-                raise FileError(
-                    f"{path} states the backbone {spec}, which has to be loaded before it can be trusted; if you want "
-                    f"that, name it: backbone={spec!r}, --backbone {spec} on the command line."
-                )
-            here = here or self.backbone.fingerprint
+            if here is None and named:
+                here = self.backbone.fingerprint
         except FileError as e:
-            where = "give its new path: backbone='...', --backbone on the command line"
-            raise e if str(path) in str(e) else FileError(f"{str(e).rstrip('.')}. {path} needs it; {where}.") from None
+            advice = "give its new path: backbone='...', --backbone on the command line"
+            raise FileError(f"{str(e).rstrip('.')}. {path} needs it; {advice}.") from None
+        if here is None:
+            raise FileError(
+                f"{path} states the backbone {spec}, which has to be loaded before it can be trusted; if you want "
+                f"that, name it: backbone={spec!r}, --backbone {spec} on the command line."
+            )
         if here != fingerprint:
             raise FileError(
                 f"{path} was made with the backbone {spec} of fingerprint {fingerprint[:8]}; {self.spec} has "
                 f"{here[:8]} here, so its embeddings differ: fit the model again, or use the version that wrote it."
             )
+
+    @property
+    def flat(self) -> bool:
+        """Whether classes whose labels contain a slash do not form a tree."""
+        return self.tree is False
 
     def nesting(self, classes: Iterable[Any] = ()) -> Nesting:
         """The option `tree` of `datasets.load`: how to read nested folders, given the classes of a model."""
@@ -112,10 +118,7 @@ class BackboneEmbedder:
     def labelled(
         self, data: Any, labels: Any = None, progress: Report | None = None, classes: Iterable[Any] = ()
     ) -> Embedded:
-        """The rows of labelled data: a path or name, a split, a table, a pair (items, labels), or items and labels.
-
-        Nested folders below one of `classes`, those of a model, belong to it.
-        """
+        """The embeddings of labelled data; see `Imprinter.embed`. A pair (items, labels) may be one argument."""
         if isinstance(data, tuple) and labels is None:
             if len(data) != 2:
                 raise ParameterError("fit(data): a tuple must be a pair, (items, labels).")
@@ -140,7 +143,7 @@ class BackboneEmbedder:
         return rows._replace(notices=sentences, skipped=tuple(s for s in rows.skipped if s not in blank))
 
     def unlabelled(self, items: Any, progress: Report | None = None) -> Embedded:
-        """The rows of items: pictures or sounds as paths or arrays, texts, or a matrix of embeddings."""
+        """The embeddings of items: pictures or sounds as paths or arrays, texts, or a matrix of embeddings."""
         return items if isinstance(items, Embedded) else self._rows(self._split(items), progress)
 
     def _split(self, data: Any, labels: Any = None) -> Split:

@@ -174,7 +174,7 @@ class Imprinter(Predictor):
     def forget(self, label: Any) -> Self:
         """Remove a class, or all classes below a node such as `animal`, as if the model had never seen them."""
         _ = self.state  # raises if the model is not fitted
-        compare_and_set(self, "_state", lambda state: state.without(plain(label), self.embedder.tree is False))
+        compare_and_set(self, "_state", lambda state: state.without(plain(label), self.embedder.flat))
         return self
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -187,7 +187,7 @@ class Imprinter(Predictor):
         document |= {"kind": "classifier", "card": self.card().markdown()}
         if self.embedder.kind.needs_backbone:
             document |= {"kind": "imprinter", "backbone": self.embedder.origin()}
-        if self.embedder.tree is False:
+        if self.embedder.flat:
             document["flat"] = True
         container.write(path, document, arrays, lambda d, a: ImprinterState.from_parts(d, a, path))
 

@@ -13,9 +13,8 @@ from imprint.core.tree import LabelTree, Node
 from imprint.core.types import Array
 from imprint.datasets.split import first_names
 from imprint.head.card import ModelCard, model_card
-from imprint.imprinter import exemplars
 from imprint.imprinter.embedder import BackboneEmbedder, Report
-from imprint.imprinter.exemplars import Reason
+from imprint.imprinter.exemplars import Reason, reasons
 from imprint.imprinter.items import Embedded
 from imprint.imprinter.state import ImprinterState
 from imprint.modalities.embedding import check_width
@@ -109,7 +108,7 @@ class Predictor:
 
     @property
     def classifier(self) -> "ImprintClassifier":
-        """The fitted classifier of embeddings."""
+        """The classifier of embeddings, as an `ImprintClassifier`; later changes of the model do not affect it."""
         from imprint.classifier import ImprintClassifier
 
         head = self.state.head
@@ -118,9 +117,9 @@ class Predictor:
         return ImprintClassifier.of_head(head if isinstance(head, TagHead) else head.imprinted)
 
     def look(self, items: Any, progress: Report | None = None) -> Embedded:
-        """Pictures (paths, or uint8 arrays) or texts as embeddings, which `predict` and related methods also accept.
+        """Inputs as embeddings, which `predict` and related methods also accept; see `embed` for the types of inputs.
 
-        What cannot be read is listed in `skipped` and has no row; `predict` refuses it instead.
+        Inputs that cannot be read have no row and are listed in `skipped`. `predict` refuses them.
         """
         rows = self.embedder.unlabelled(items, progress)
         if self.fitted and len(rows.X):
@@ -129,17 +128,16 @@ class Predictor:
 
     @property
     def tree(self) -> LabelTree:
-        """The classes as the leaves of a tree: `animal/cat` is below `animal`. Flat where `tree=False`."""
-        return self.state.head.tree(flat=self.embedder.tree is False)
+        """The classes as the leaves of a tree: `animal/cat` is below `animal`. With `tree=False`, it has one level."""
+        return self.state.head.tree(self.embedder.flat)
 
     def predict(self, items: Any, level: int | None = None) -> Array:
         """The label of every input; with `level`, its most probable node at that level of the tree.
 
-        Of tags, an indicator matrix whose columns are `classes_`.
+        A model of tags returns an indicator matrix whose columns are `classes_`.
         """
-        head = self.state.head
         if level is None:
-            return head.predict(self._rows(items))
+            return self.state.head.predict(self._rows(items))
         return np.array([guesses[0].label for guesses in self.top(items, 1, level)])
 
     def predict_proba(self, items: Any, level: int | None = None) -> Array:
@@ -172,18 +170,19 @@ class Predictor:
         None for other inputs.
         """
         head, rows = self.state.head, self._rows(items)
-        return self.tree.instead(head.probabilities(head.scores(rows)), head.known(rows), unknown, level)
+        P, p_values = head.probabilities(head.scores(rows)), head.known(rows)
+        return head.tree(self.embedder.flat).instead(P, p_values, unknown, level)
 
     def _probabilities(self, items: Any, level: int | None = None) -> tuple[list[Any], Array]:
         """The labels of the classes, or of the nodes at a level, and their probabilities."""
         head = self.state.head
         P = head.probabilities(head.scores(self._rows(items)))
-        return (head.classes.tolist(), P) if level is None else self.tree.at(P, level)
+        return (head.classes.tolist(), P) if level is None else head.tree(self.embedder.flat).at(P, level)
 
     def known(self, items: Any) -> Array:
         """The conformal p-value that each input belongs to one of the classes, in (0, 1].  # (n,)
 
-        Refusing inputs below 0.05 refuses about 5 % of the inputs that do belong.
+        A threshold of 0.05 refuses about 5 % of the inputs that do belong.
         """
         head = self.state.head
         if not isinstance(items, Embedded):
@@ -191,7 +190,7 @@ class Predictor:
         return head.known(self._rows(items))
 
     def suggest(self, items: Any, n: int = 10) -> Suggestions:
-        """Numbers of the unlabelled items, most useful to label first, with `reasons`; see `imprint.active`.
+        """Indices of the unlabelled items, the most useful to label first, with `reasons`; see `imprint.active`.
 
         Items that cannot be read are listed in `unreadable`.
         """
@@ -202,10 +201,10 @@ class Predictor:
     def why(self, item: Any, n: int = 5) -> list[Reason]:
         """The `n` proxies that contribute most to the prediction for an input; see `measure`."""
         check_int("why", "n", n)
-        rows = self._rows(item if isinstance(item, Embedded) else [item])
+        state, rows = self.state, self._rows(item if isinstance(item, Embedded) else [item])
         if len(rows) != 1:
             raise ParameterError(f"why(item): {len(rows)} items; explain one at a time.")
-        return exemplars.reasons(self.state.head, self.state.exemplars, rows[0], n)
+        return reasons(state.head, state.exemplars, rows[0], n)
 
     def _rows(self, items: Any) -> Array:
         rows = self.look(items)

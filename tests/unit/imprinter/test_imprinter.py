@@ -370,3 +370,27 @@ def test_the_default_tells_digits_apart():
     assert np.mean(model.predict(test.inputs[rows]) == test.labels[rows]) > 0.9
     assert "efficientnet_lite0" in repr(model)
     assert json.dumps(model.classes_.tolist()) == "[0, 1, 4]"
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda model, item: model.predict_proba([item], level=1).tolist(),
+        lambda model, item: model.top([item], 2, level=1),
+        lambda model, item: model.likely_nodes([item], unknown=1.0),
+        lambda model, item: model.why(item, 3),
+    ],
+)
+def test_a_call_uses_one_state_while_another_thread_changes_the_model(call):
+    shades = {"animal/cat": 20, "animal/dog": 120, "tool": 230}
+    items = [picture(shade, i) for shade in shades.values() for i in range(20)]
+    model, item = Imprinter("raw").fit(items, np.repeat(list(shades), 20)), picture(110, 99)
+    before, expected = model.state, call(model, item)
+    after = model.forget("animal/dog").state
+
+    class Changing(Imprinter):
+        states = iter([before])
+        state = property(lambda self: next(self.states, after))
+
+    model.__class__ = Changing
+    assert call(model, item) == expected
