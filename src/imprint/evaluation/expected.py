@@ -1,4 +1,4 @@
-"""What a model expects of itself, in sentences: the accuracy by cross-validation, and what would improve it."""
+"""The expected accuracy of a model in sentences, and what would improve it."""
 
 import numpy as np
 

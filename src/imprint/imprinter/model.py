@@ -33,7 +33,7 @@ DEFAULT = "kernel"
 
 
 class Imprinter(Predictor):
-    """A backbone and an `ImprintClassifier` in one: pictures, texts or embeddings in, labels out.
+    """A backbone and an `ImprintClassifier` in one: from pictures, texts, sounds or embeddings to labels.
 
     Parameters
     ----------
@@ -41,22 +41,25 @@ class Imprinter(Predictor):
         `efficientnet_lite0`, `minilm`, `tinynet`, `onnx:FILE`, `resnet50` and so on; see `imprint list backbones`.
         [default: `efficientnet_lite0` for pictures, `minilm` for texts, `yamnet` for sounds, none for embeddings]
     recipe : str, optional
-        A published method, see `imprint list recipes`; `parts` replace some of its parts. [default: `kernel`]
-    cache, device, threads
-        Whether and where embeddings are cached (a second `fit` is fast, an interrupted one resumes); where it runs.
+        A method by name; see `imprint list recipes`. [default: `kernel`]
+    cache : bool or path
+        Whether to cache embeddings, or the folder for them. With a cache, a second `fit` is fast, and an interrupted
+        one resumes. [default: True, in the folder `IMPRINT_HOME`]
+    device, threads
+        Where the backbone runs, such as `cuda`, and on how many cores. [default: `cpu`, on all cores]
     keep_head : bool or str
-        Whether to keep the classes of the backbone's own head, and how pre-trained and new classes compete: True or
-        `margin`, `qi`, `done`; see `docs/keep-head.md`. Such a model has no expected accuracy.
+        Whether to keep the classes that the backbone was pre-trained on, and how they compete with new ones: True or
+        `margin`, `qi`, `done`; see `docs/keep-head.md`. Such a model has no expected accuracy. [default: False]
     names : bool or dict, optional
         Whether each class name serves as one more example: True, False, or a dict from label to a better wording.
         By default, the names of a text model are used if they agree with the examples.
     tree : bool, optional
-        Whether nested folders and labels such as `animal/cat` are a tree of classes. [default: unless sub-folders have
-        numbers as names]
+        Whether nested folders and labels such as `animal/cat` are a tree of classes.
+        [default: True, unless sub-folders have numbers as names]
     **parts
-        Parameters of `ImprintClassifier`: `norm_pre`, `generator`, `norm_post`, `norm_inf`, `aggregator`; `calibrate`,
-        whether to estimate `expected_accuracy_` and `known` and to calibrate probabilities [default: True];
-        `random_state`, an int, the same data and seed give the same model. [default: 0]
+        Parameters of `ImprintClassifier`. `norm_pre`, `generator`, `norm_post`, `norm_inf` and `aggregator` replace
+        parts of the recipe. `calibrate` [default: True] calibrates probabilities and estimates `expected_accuracy_` and
+        `known`. `random_state` [default: 0] is an int; the same data and seed give the same model.
 
     Examples
     --------
@@ -118,7 +121,7 @@ class Imprinter(Predictor):
         of texts or embeddings, the name of a data set), a `Split`, or a table with a column of labels: a data frame
         of pandas or polars, an Arrow table, a Hugging Face data set or a dict of columns. With labels `y`, it is a
         list or column of inputs: paths, bytes, Pillow images, uint8 arrays, float32 samples, texts, or a matrix.
-        Folders below one of `classes` belong to it.
+        Folders below one of `classes`, those of a fitted model, belong to that class.
         """
         if isinstance(data, Embedded):
             return data
