@@ -163,6 +163,18 @@ def test_a_model_of_another_backbone_is_refused(tmp_path, photos):
         Imprinter.load(path, backbone="tinynet")
 
 
+def test_a_file_does_not_load_a_backbone_that_the_user_did_not_name(tmp_path, photos, monkeypatch):
+    path = tmp_path / "a.imprint"
+    model = raw().fit(photos)
+    model.save(path)
+    monkeypatch.setattr(backbones, "stated_fingerprint", lambda spec, device: None)
+    monkeypatch.setattr(backbones, "load", lambda *given: pytest.fail("the backbone was loaded"))
+    with pytest.raises(FileError, match="has to be loaded before it can be trusted; if you want that, name it"):
+        Imprinter.load(path)
+    monkeypatch.setattr(backbones, "load", lambda *given: model.backbone)
+    assert Imprinter.load(path, backbone="raw").predict([picture(230, 9)]).tolist() == ["light"]
+
+
 def test_a_backbone_whose_file_has_moved_can_be_pointed_at(tmp_path, photos):
     weights_file = Path(backbones.__file__).parent / "weights" / "tinynet.onnx"
     record = json.dumps({"width": 512, "preprocess": backbones.record("tinynet").preprocess.as_json()})
@@ -206,10 +218,13 @@ def test_a_foreign_document_is_refused(tmp_path, photos):
         container.write(path, {**document, **broken}, arrays)
         with pytest.raises(FileError, match="not an imprint model"):
             Imprinter.load(path)
-    far = {**arrays, "pictures.0.beside": arrays["pictures.0.beside"] + 99}
-    container.write(path, document, far)
-    with pytest.raises(FileError, match="not an imprint model"):
-        Imprinter.load(path)
+    for name, values in (
+        ("pictures.0.beside", arrays["pictures.0.beside"] + 99),
+        ("pictures.0.X", np.full_like(arrays["pictures.0.X"], np.nan)),
+    ):
+        container.write(path, document, {**arrays, name: values})
+        with pytest.raises(FileError, match="not an imprint model"):
+            Imprinter.load(path)
 
 
 @pytest.mark.parametrize(
