@@ -102,7 +102,7 @@ class BackboneEmbedder:
             )
         if here != fingerprint:
             raise FileError(
-                f"{path} was made with the backbone {spec} of fingerprint {fingerprint[:8]}; {self.spec} has "
+                f"{path} was fitted with the backbone {spec} of fingerprint {fingerprint[:8]}; {self.spec} has "
                 f"{here[:8]} here, so its embeddings differ: fit the model again, or use the version that wrote it."
             )
 

@@ -40,7 +40,7 @@ ExemplarsByClass = dict[Any, Exemplars]
 def choose_exemplars(head: Head, stored: ExemplarsByClass, new: Embedded) -> ExemplarsByClass:
     """The exemplars of every class, chosen among the stored ones and the new inputs.
 
-    A class without new inputs keeps its exemplars if its proxies depend on its own rows only.
+    A class without new inputs keeps its exemplars if its proxies depend on its rows only.
     """
     y = np.asarray(new.y)
     rows_of = {label: np.flatnonzero(y == label) for label in np.unique(y).tolist()}
@@ -71,10 +71,7 @@ def _closest(head: Head, weights: Array, inputs: Array) -> Array:
 
 
 def reasons(head: Decider, exemplars: ExemplarsByClass, x: Array, n: int) -> list[Reason]:
-    """The `n` proxies that contribute most to one prediction; positive weights come before negative ones.
-
-    # x: (d,)
-    """
+    """The `n` proxies that contribute most to the prediction for a row x (d,); positive weights come first."""
     proxies, measure = head.proxies, head.aggregator.measure
     values = head.evidence(x.astype(proxies.weights.dtype))
     strength = -values if measure == "distance" else values if measure == "similarity" else np.abs(values)

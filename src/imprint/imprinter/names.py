@@ -57,27 +57,22 @@ class ClassNames:
         return Embedded(backbone.embed_names(texts), titles, (), np.array(list(labels)))
 
     def examples(self, embedder: BackboneEmbedder, rows: Embedded, empty: Head | TagHead) -> Embedded | None:
-        """One row for each class of some examples; None if names do not serve as examples of a model like `empty`."""
+        """One row for each class of some examples; None if the names do not serve as examples.
+
+        By default they do if they agree with the examples: a model of the examples alone, fitted from the `empty` head,
+        ranks all classes for each name. For names without meaning, the rank of the right class is uniform, so the mean
+        of C ranks, scaled to 0..1, has the mean 1/2 and the variance 1 / (12 C).
+        """
         if self.use is False or (self.use is None and not embedder.kind.typed):
             return None
         names = self.rows(rows.labels, embedder.backbone)
-        return names if self.use or agree(names, rows, empty) else None
-
-
-def agree(names: Embedded, rows: Embedded, empty: Head | TagHead) -> bool:
-    """Whether the names agree with the examples.
-
-    A model of the examples alone, fitted to the `empty` head, ranks all classes for each name. For names without
-    meaning, the rank of the name's own class is uniform, so the mean of C ranks, scaled to 0..1, has the mean 1/2 and
-    the variance 1 / (12 C).
-    """
-    head = empty.learn(rows.X, np.asarray(rows.y))
-    if len(head) < 2:
-        return False
-    scores = np.asarray(head.scores(names.X.astype(rows.X.dtype, copy=False)))
-    scores = scores[:, np.searchsorted(head.classes, np.asarray(names.y))]
-    ranks = (scores > np.diagonal(scores)[:, None]).sum(axis=1) / (len(head) - 1)
-    return bool(ranks.mean() < 0.5 - CRITICAL / np.sqrt(12 * len(ranks)))
+        if self.use or len(names.X) < 2:
+            return names if self.use else None
+        head = empty.learn(rows.X, np.asarray(rows.y))
+        scores = np.asarray(head.scores(names.X.astype(rows.X.dtype, copy=False)))
+        scores = scores[:, np.searchsorted(head.classes, np.asarray(names.y))]
+        ranks = (scores > np.diagonal(scores)[:, None]).sum(axis=1) / (len(head) - 1)
+        return names if ranks.mean() < 0.5 - CRITICAL / np.sqrt(12 * len(ranks)) else None
 
 
 def joined(rows: Embedded, names: Embedded) -> Embedded:

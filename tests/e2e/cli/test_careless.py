@@ -72,7 +72,7 @@ def test_model_from_another_backbone(imprint, model, photos):
     container.write(model, document, arrays)
     before = model.read_bytes()
     for words in (["predict", model, photos], ["add", model, photos], ["forget", model, "dark"]):
-        imprint(*words).refused("was made with the backbone raw", "fit the model again")
+        imprint(*words).refused("was fitted with the backbone raw", "fit the model again")
     assert model.read_bytes() == before
 
 

@@ -94,7 +94,7 @@ def test_a_model_from_another_backbone_is_not_joined_to_this_one(imprint, model,
     document, arrays = container.read(model)
     document["backbone"]["fingerprint"] = "0" * 64
     container.write(model, document, arrays)
-    imprint("export", model, "--to", "onnx").refused("was made with the backbone raw", "fit the model again")
+    imprint("export", model, "--to", "onnx").refused("was fitted with the backbone raw", "fit the model again")
     assert not (tmp_path / "model.onnx").exists()
 
 

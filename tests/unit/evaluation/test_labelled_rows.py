@@ -11,7 +11,7 @@ from imprint.evaluation.labelled_rows import all_splits, count_training_rows, ga
 
 
 @pytest.fixture(autouse=True)
-def own_home(tmp_path, monkeypatch):
+def temporary_home(tmp_path, monkeypatch):
     monkeypatch.setenv("IMPRINT_HOME", str(tmp_path / "home"))
 
 

@@ -40,7 +40,7 @@ Y = ["near"] * 6 + ["far"] * 6
 
 
 @pytest.fixture(autouse=True)
-def own_home(tmp_path, monkeypatch):
+def temporary_home(tmp_path, monkeypatch):
     monkeypatch.setenv("IMPRINT_HOME", str(tmp_path / "home"))
 
 
@@ -174,10 +174,10 @@ def test_embeddings_of_another_width_are_refused(embeddings):
 def test_a_fitted_model_is_copied_and_pickled(kind, request, tmp_path):
     model = request.getfixturevalue(kind)
     items = ARRAYS if kind == "pictures" else X
-    wanted = model.predict_proba(items)
+    expected = model.predict_proba(items)
     (tmp_path / "photos").mkdir()
-    for made in (copy.deepcopy(model), pickle.loads(pickle.dumps(model)), copy.copy(model)):
-        np.testing.assert_array_equal(made.predict_proba(items), wanted)
+    for copied in (copy.deepcopy(model), pickle.loads(pickle.dumps(model)), copy.copy(model)):
+        np.testing.assert_array_equal(copied.predict_proba(items), expected)
     fresh = pickle.loads(pickle.dumps(Imprinter("tinynet")))
     assert fresh.embedder.spec == "tinynet"
 

@@ -15,7 +15,7 @@ SHADES = {"dark": 20, "middle": 120, "light": 230}
 
 
 @pytest.fixture(autouse=True)
-def own_home(tmp_path, monkeypatch):
+def temporary_home(tmp_path, monkeypatch):
     monkeypatch.setenv("IMPRINT_HOME", str(tmp_path / "home"))
 
 
@@ -141,7 +141,9 @@ def test_a_saved_model_answers_the_same_without_the_folder(tmp_path, photos):
     assert [loaded.why(item, 4) for item in items] == expected[1]
     loaded.save(tmp_path / "b.imprint")
     assert (tmp_path / "b.imprint").read_bytes() == (tmp_path / "a.imprint").read_bytes()
-    assert str(tmp_path).encode() not in (tmp_path / "a.imprint").read_bytes(), "no place of this machine goes along"
+    assert str(tmp_path).encode() not in (tmp_path / "a.imprint").read_bytes(), (
+        "the file names no folder of this machine"
+    )
 
 
 def test_refitting_a_loaded_model_keeps_its_method(tmp_path, photos):
@@ -157,7 +159,7 @@ def test_a_model_of_another_backbone_is_refused(tmp_path, photos):
     document, arrays = container.read(path)
     document["backbone"]["fingerprint"] = "f" * 64
     container.write(path, document, arrays)
-    with pytest.raises(FileError, match="made with the backbone raw of fingerprint ffffffff; raw has"):
+    with pytest.raises(FileError, match="fitted with the backbone raw of fingerprint ffffffff; raw has"):
         Imprinter.load(path)
     with pytest.raises(FileError, match="tinynet has"):
         Imprinter.load(path, backbone="tinynet")
@@ -178,9 +180,9 @@ def test_a_file_does_not_load_a_backbone_that_the_user_did_not_name(tmp_path, ph
 def test_a_backbone_whose_file_has_moved_can_be_pointed_at(tmp_path, photos):
     weights_file = Path(backbones.__file__).parent / "weights" / "tinynet.onnx"
     record = json.dumps({"width": 512, "preprocess": backbones.record("tinynet").preprocess.as_json()})
-    for place in ("old.onnx", "new.onnx"):
-        (tmp_path / place).write_bytes(weights_file.read_bytes())
-        (tmp_path / f"{place}.json").write_text(record)
+    for name in ("old.onnx", "new.onnx"):
+        (tmp_path / name).write_bytes(weights_file.read_bytes())
+        (tmp_path / f"{name}.json").write_text(record)
     model = Imprinter(f"onnx:{tmp_path / 'old.onnx'}", threads=1).fit(photos)
     model.save(tmp_path / "a.imprint")
     (tmp_path / "old.onnx").unlink()
@@ -257,8 +259,8 @@ def test_reasons_name_the_training_picture_nearest_to_the_proxy(photos):
     rows = model.embed(photos)
     for reason in model.why(picture(100, 5), 3):
         mean = rows.X[rows.y == reason.label].mean(axis=0)
-        own = [(np.linalg.norm(x - mean), n) for x, n, y in zip(rows.X, rows.names, rows.y) if y == reason.label]
-        assert reason.picture == min(own)[1]
+        distances = [(np.linalg.norm(x - mean), n) for x, n, y in zip(rows.X, rows.names, rows.y) if y == reason.label]
+        assert reason.picture == min(distances)[1]
 
 
 def test_why_takes_one_item(photos):
@@ -338,9 +340,9 @@ def test_the_cache_is_where_it_is_asked_to_be(tmp_path, photos):
     home = tmp_path / "home" / "embeddings"
     raw(cache=False).fit(photos)
     assert not home.exists()
-    raw(cache=tmp_path / "own").fit(photos)
+    raw(cache=tmp_path / "cache").fit(photos)
     assert not home.exists()
-    assert any((tmp_path / "own").iterdir())
+    assert any((tmp_path / "cache").iterdir())
     raw().fit(photos)
     assert any(home.iterdir())
 

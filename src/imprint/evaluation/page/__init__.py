@@ -126,7 +126,7 @@ def suggestion_page(title: str, pool: Split, suggestions: Suggestions) -> str:
 
 
 def _shown(rows: LabelledRows, facts: Mapping[int, dict[str, Any]]) -> dict[str, Any]:
-    """The data of the rows with these facts: names, labels and contents; and the unreadable inputs."""
+    """The rows that a page shows, each with its name, label, content and facts; and the unreadable inputs."""
     names = {i: shortened(rows.relative(rows.paths[i])) for i in facts}
     items = {i: {"name": names[i], "label": printable(rows.y[i]), **more} for i, more in facts.items()}
     unreadable = [{"path": shortened(rows.relative(s.name)), "reason": printable(s.reason)} for s in rows.skipped]
@@ -156,20 +156,15 @@ def project(X: Array, y: Array) -> Callable[[Array], Array]:
     means /= np.bincount(index)[:, None]
     centre, axes = means.mean(axis=0), np.empty((U.shape[1], 0))
     for rows in (means, U):
-        if axes.shape[1] < 2:
+        if missing := 2 - axes.shape[1]:
             rest = rows - centre
             rest = rest - rest @ axes @ axes.T
-            axes = np.concatenate([axes, _principal(rest - rest.mean(axis=0), 2 - axes.shape[1])], axis=1)
+            _, values, vectors = np.linalg.svd(rest - rest.mean(axis=0), full_matrices=False)
+            more = vectors[:missing][values[:missing] > 1e-9 * max(1.0, float(values[0]))]
+            largest = np.abs(more).argmax(axis=1)
+            axes = np.concatenate([axes, more.T * np.sign(more[np.arange(len(more)), largest])], axis=1)
     axes = np.pad(axes, ((0, 0), (0, 2 - axes.shape[1])))
     return lambda Q: np.asarray((unit_rows(Q.astype(np.float64)) - centre) @ axes)
-
-
-def _principal(rows: Array, count: int) -> Array:
-    """At most `count` principal axes of centred rows, with a fixed sign.  # (d, <= count)"""
-    _, values, vectors = np.linalg.svd(rows, full_matrices=False)
-    axes = vectors[:count][values[:count] > 1e-9 * max(1.0, float(values[0]))]
-    largest = np.abs(axes).argmax(axis=1)
-    return np.asarray(axes * np.sign(axes[np.arange(len(axes)), largest])[:, None]).T
 
 
 def _closest_inputs(
