@@ -76,11 +76,11 @@ def reasons(head: Decider, exemplars: ExemplarsByClass, x: Array, n: int) -> lis
     values = head.evidence(x.astype(proxies.weights.dtype))
     strength = -values if measure == "distance" else values if measure == "similarity" else np.abs(values)
     against = (values <= 0) & (measure == "weight")
-    strongest = []
+    owners, starts, strongest = head.owners, proxies.starts, []
     for i in np.lexsort((-strength, against))[:n].tolist():
         c = proxies.labels[i]
-        label = head.owners[c].item()
+        label = owners[c].item()
         of_class = exemplars.get(label)
-        name = of_class.names[of_class.nearest[i - proxies.starts[c]]] if of_class else None
+        name = of_class.names[of_class.nearest[i - starts[c]]] if of_class else None
         strongest.append(Reason(label, float(values[i]), name))
     return strongest
