@@ -156,5 +156,8 @@ def _joined(sets: Head, label_set: str, one: ClassState, other: ClassState) -> C
         names = sorted(one.summary.keys() | other.summary.keys())
         return ClassState({name: np.concatenate([part[name] for part in parts]) for name in names}, sums)
     mass = [other.summary["mass"]] if generator.takes_weights and "mass" in other.summary else []
-    rng = class_rng(sets.seed, label_set)
-    return ClassState(generator.extend(one.summary, other.summary["rows"], rng, *mass), sums)
+    summary = generator.extend(one.summary, other.summary["rows"], class_rng(sets.seed, label_set), *mass)
+    if "spread" in summary and len(summary["rows"]) == 1:  # the rows of the other set also spread around their mean
+        inner = other.summary["mass"] @ other.summary["spread"] / summary["mass"]
+        summary = {**summary, "spread": summary["spread"] + inner}
+    return ClassState(summary, sums)

@@ -242,7 +242,19 @@ def test_hostile_folds_are_refused(change, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("name", "value"), [("temperature", 0.0), ("floor", 1.5), ("expected", "all"), ("high", float("inf")), ("low", 1)]
+    ("name", "value"),
+    [
+        ("temperature", 0.0),
+        ("floor", 1.5),
+        ("expected", "all"),
+        ("expected", 0),
+        ("expected", False),
+        ("high", float("inf")),
+        ("low", 1),
+        ("low", None),
+        ("reference", 0.5),
+        ("more", 0.5),
+    ],
 )
 def test_hostile_claims_are_refused(name, value, tmp_path):
     from imprint.core.files import container

@@ -105,6 +105,14 @@ def test_other_generators_keep_the_proxies_of_the_other_labels(generator, tmp_pa
     assert np.array_equal(again.predict_proba(Q), without.predict_proba(Q))
 
 
+def test_means_of_joined_label_sets_are_those_of_their_rows():
+    parameters, rest = {**ALL, "generator": "mean"}, ~((Y[:, 1] == 1) & (Y.sum(axis=1) == 1))
+    forgotten = ImprintClassifier(**parameters).fit(X, sets(Y)).forget("joy").proxies_
+    never = ImprintClassifier(**parameters).fit(X[rest], sets(np.delete(Y, 1, axis=1)[rest], np.delete(LABELS, 1)))
+    for name in ("weights", "labels", "mass", "spread"):
+        np.testing.assert_allclose(getattr(forgotten, name), getattr(never.proxies_, name), atol=1e-5, err_msg=name)
+
+
 def test_leave_one_out_predictions_are_those_of_models_without_the_row(model):
     head = copy.deepcopy(model).partial_fit(X[:3], [{"fear"}, set(), {"love", "joy"}]).head_  # copies of three rows
     proxies, solved, targets = head.proxies, head.prepared, head.targets
