@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 
 from imprint import ImprintClassifier
+from imprint.aggregators.kernel import class_weights
+from imprint.core.types import Proxies
 from imprint.estimator.persistence import head_from_parts, head_to_parts
 from imprint.head import Head
 from imprint.method import Method
@@ -70,3 +72,8 @@ def mean_recall(X, y, Q, t, few, small, many, seed):
     rows = np.concatenate([rng.permutation(np.flatnonzero(y == c))[:n] for c, n in enumerate(sizes)])
     head = Head(Method.of(**PARTS, aggregator="kernel"), seed, "float32").learn(X[rows], y[rows])
     return 100 * (np.bincount(t, head.winners(Q) == t) / np.bincount(t)).mean()
+
+
+def test_rows_beyond_four_times_the_largest_number_of_proxies_do_not_count():
+    proxies = Proxies(np.zeros((3, 2)), np.array([0, 0, 1]), np.array([60.0, 40.0, 2.0]), np.zeros(3))
+    np.testing.assert_allclose(class_weights(proxies, 0.5), [(5 / 8) ** 0.5, (5 / 2) ** 0.5])

@@ -10,7 +10,8 @@ from imprint import ImprintClassifier
 from imprint.calibration import calibration_error
 from imprint.calibration.calibration import calibrate
 from imprint.calibration.cross_validation import ASSESSED_ROWS, CrossValidation, out_of_fold
-from imprint.calibration.held import FOLDS, HELD_ROWS
+from imprint.calibration.estimates import FOLD_CORRECTION, conformal
+from imprint.calibration.held import FOLDS, HELD_ROWS, HeldRows, near_copies
 from imprint.core.errors import FileError, ImprintError, NotFittedError, ParameterError
 from imprint.export import export
 from imprint.head import Head
@@ -100,6 +101,31 @@ def test_folds_are_even_and_depend_on_the_class_alone():
         assert counts.sum() == n
     assert not np.array_equal(answers.fold[:20], answers.fold[33:53])
     assert answers.assessed.sum() == 53
+
+
+@pytest.mark.parametrize("size", [2, 3, 4])
+def test_every_fold_lacks_one_row_of_a_small_class(size):
+    X, y = np.random.default_rng(0).normal(size=(size + 6, 4)).astype(np.float32), ["a"] * size + ["b"] * 5 + ["c"]
+    folds = CrossValidation(Head(Method.of(**KERNEL | dict(generator="all")), 0, "float32")).learn(X, np.array(y))
+    rows = [dict(zip(head.classes.tolist(), head.rows_per_class.tolist())) for head in folds.heads]
+    assert [of_fold["a"] for of_fold in rows] == [size - 1] * FOLDS
+    assert [of_fold["b"] for of_fold in rows] == [4] * FOLDS
+    assert [of_fold.get("c") for of_fold in rows] == [None, 1, 1, 1, 1]
+
+
+def test_near_copies_are_those_in_another_fold():
+    rows = np.array([[0, 0], [0.01, 0], [5, 0], [5.01, 0], [0, 9]], dtype=np.float32)
+    index, fold = np.arange(5), np.array([0, 0, 1, 2, 3])
+    held = HeldRows(rows, index, np.ones(5), fold, index.astype(np.uint64), 5.0)
+    assert near_copies([held], [index], lambda X: X).tolist() == [False, False, True, True, False]
+
+
+@pytest.mark.parametrize("doubt", [None, np.array([0.1, 0.5, 0.3])])
+def test_scores_of_fold_models_are_raised_once_for_the_score_and_once_for_the_doubt(doubt):
+    S, weight = np.array([[0.9, 0.1], [0.8, 0.2], [0.3, 0.6]]), np.ones(3)
+    raised, plain = conformal(S, doubt, weight, np.full(3, 16.0)), conformal(S, doubt, weight)
+    parts = 1 if doubt is None else 2
+    np.testing.assert_allclose(raised["reference"] - plain["reference"], parts * FOLD_CORRECTION / 4)
 
 
 def test_no_row_is_asked_about_by_a_model_that_saw_it():

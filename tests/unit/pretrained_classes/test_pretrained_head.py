@@ -116,6 +116,14 @@ def test_the_margin_is_what_nearly_all_pictures_reach_that_were_left_out():
     assert Imprinter("tinynet", keep_head=True).fit(embedded(LABELS, 1)).state.head.margin == 0
 
 
+def test_the_margin_is_not_negative_for_pictures_that_look_like_pretrained_classes():
+    X = old_rows()[:24:2]
+    alike = Embedded(X, [str(i) for i in range(len(X))], (), np.repeat(LABELS[:2], 6))
+    head = Imprinter("tinynet", keep_head="margin").fit(alike).state.head
+    assert head.imprinted.folds.answers.assessed.all()
+    assert head.margin == 0
+
+
 @pytest.mark.parametrize("way", STRATEGIES)
 def test_classes_come_and_go_exactly_and_a_file_gives_them_back(way, tmp_path):
     def answers(model):
