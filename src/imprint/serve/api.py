@@ -24,8 +24,8 @@ from imprint.serve.store import digest_of
 Json = dict[str, Any]
 CHANGES = ("clear", "create", "delete", "describe", "drop", "hold", "merge", "move", "redo", "rename", "undo")
 REPORT, MODELS = "evaluation.html", ("model.imprint", "model.onnx")
-YEAR = "private, max-age=31536000, immutable"
-UNKNOWN = 0.05
+CACHE_CONTROL = "private, max-age=31536000, immutable"
+DEFAULT_UNKNOWN = 0.05  # p-value below which an input is none of the classes
 SIDES = {"thumbnail": 224, "picture": 1280}  # longest side, in pixels, of the pictures of items
 POLL = 0.05  # seconds between two checks for news
 HEARTBEAT = 15.0  # seconds after which an event is sent in any case, to notice closed connections
@@ -114,7 +114,7 @@ def add(project: Project, request: Request, content: bytes) -> Response:
 
 def predict(project: Project, request: Request, content: bytes) -> list[Json]:
     query = request.query_params
-    top, unknown = int(number(request, "top", 3, 1, 1000)), number(request, "unknown", UNKNOWN, 0, 1)
+    top, unknown = int(number(request, "top", 3, 1, 1000)), number(request, "unknown", DEFAULT_UNKNOWN, 0, 1)
     level = int(number(request, "level", 1, 1, 100)) if "level" in query else None
     raw, name, row = _input(project, request, content)
     model = project.calibrated_model()
@@ -156,7 +156,7 @@ def preview(project: Project, request: Request, _: bytes) -> Response:
     if item is None or item.text is not None or side is None:
         raise HTTPException(404, f"There is no such {project.modality.noun}.")
     media_type, raw = view.preview(project.modality, project.content(item), side)
-    return Response(raw, media_type=media_type, headers={"cache-control": YEAR})
+    return Response(raw, media_type=media_type, headers={"cache-control": CACHE_CONTROL})
 
 
 def evaluation(project: Project, request: Request, _: bytes) -> Json:

@@ -19,7 +19,7 @@ from imprint.serve.labelled import LabelledItem
 from imprint.serve.model import EmbeddingTable, ServedModel, changed_labels, fitted_items, refitted_folds, rows_of
 from imprint.serve.workers import SupervisedThread
 
-QUIET, LATEST = 0.25, 2.0  # an evaluation starts after so many seconds without a change, or after so many in any case
+PAUSE, MAX_WAIT = 0.25, 2.0  # an evaluation waits for a pause between changes, for a maximum time, in seconds
 UNCALIBRATED_IMPORT = "The imported model was fitted without calibration, and it has no examples to calibrate it from."
 TOO_FEW = "Two classes with two examples each are needed."
 
@@ -135,9 +135,9 @@ class Evaluator:
         self.thread.close()
 
     def _evaluate(self, urgent: list[bool]) -> list[ModelEvaluation]:
-        latest = time.monotonic() + LATEST
+        latest = time.monotonic() + MAX_WAIT
         while not any(urgent) and not self._hurry.is_set():
-            wait = max(min(self._changed_at + QUIET, latest), self._rested_at) - time.monotonic()
+            wait = max(min(self._changed_at + PAUSE, latest), self._rested_at) - time.monotonic()
             if wait <= 0:
                 break
             self._hurry.wait(wait)

@@ -19,13 +19,13 @@ from starlette.routing import Route
 from imprint.core.errors import ParameterError, UnreadableInput
 from imprint.core.types import Array
 from imprint.serve.project import Project
-from imprint.serve.requests import DEADLINE, LARGEST, Endpoints, json_object
+from imprint.serve.requests import DEADLINE, MAX_BYTES, Endpoints, json_object
 from imprint.serve.unlabelled import LabellingPool
 
 Json = dict[str, Any]
-SECONDS = 30.0  # maximum time to fetch a picture
-RANKED = 500  # number of tasks that are ranked; the others follow, those with the least probable prediction first
-CREATED, DELETED = ("ANNOTATION_CREATED", "ANNOTATION_UPDATED"), "ANNOTATIONS_DELETED"
+FETCH_SECONDS = 30.0  # maximum time to fetch a picture
+MAX_RANKED = 500  # number of tasks that are ranked; the others follow, those with the least probable prediction first
+CREATE_EVENTS, DELETE_EVENT = ("ANNOTATION_CREATED", "ANNOTATION_UPDATED"), "ANNOTATIONS_DELETED"
 
 
 class LabelConfig(NamedTuple):
@@ -95,7 +95,7 @@ class LabelStudio:
             self._config = LabelConfig.parse(given["label_config"])
         config = self._configured()
         self._embed(tasks, config)
-        suggested = [entry["digest"] for entry in self._pool.suggest(RANKED)]
+        suggested = [entry["digest"] for entry in self._pool.suggest(MAX_RANKED)]
         ranks = {digest: position / (2 * len(suggested)) for position, digest in enumerate(suggested)}
         digests = [self._digests.get(int(task["id"]), "") for task in tasks]  # "": unreadable, which come last
         best = dict(self._pool.best([digest for digest in digests if digest], 1))
@@ -111,9 +111,9 @@ class LabelStudio:
     def webhook(self, given: Json) -> Json:
         """Learn an annotation that was created or changed, and forget one that was deleted."""
         action = given.get("action")
-        if action in CREATED:
+        if action in CREATE_EVENTS:
             self._learn(given.get("annotation") or {}, given.get("task") or {})
-        elif action == DELETED:
+        elif action == DELETE_EVENT:
             numbers = [a.get("id") if isinstance(a, dict) else a for a in given.get("annotations") or []]
             ids = [self._items.pop(n) for n in numbers if n in self._items]
             self._delete([i for i in ids if i in self.project.history.labelled.items])
@@ -162,12 +162,12 @@ class LabelStudio:
 
 def fetched(address: str, url: str, key: str) -> bytes:
     """The bytes of a picture: a data URI, or a file of the Label Studio at `url`; other servers are refused."""
-    full, limit = urljoin(url + "/", address), LARGEST["file"]
+    full, limit = urljoin(url + "/", address), MAX_BYTES["file"]
     if not address.startswith("data:") and urlsplit(full)[:2] != urlsplit(url)[:2]:
         raise UnreadableInput(address[:200], f"only files of {url} are fetched; set LABEL_STUDIO_URL")
     request = urllib.request.Request(full, headers={"Authorization": f"Token {key}"} if key else {})
     try:
-        with urllib.request.build_opener(_NoRedirect()).open(request, timeout=SECONDS) as response:
+        with urllib.request.build_opener(_NoRedirect()).open(request, timeout=FETCH_SECONDS) as response:
             raw: bytes = response.read(limit + 1)
     except (OSError, ValueError) as e:
         hint = "; set LABEL_STUDIO_API_KEY" if getattr(e, "code", None) in (401, 403) else ""

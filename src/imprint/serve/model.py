@@ -26,10 +26,10 @@ from imprint.serve.labelled import History, LabelledItem, LabelledSet, clean_lab
 from imprint.tags import TagHead
 from imprint.tags.head import with_label_sets
 
-REASONS = 6
+MAX_REASONS = 6  # items that are listed as reasons of an answer
 ITEM, IMPORTED = "item ", "file "
 """Prefixes of the names of exemplars, before the number of an item or a name in the imported model file."""
-AND, NO_LABEL = " + ", "no label"  # between the labels of a label set, and the class of the set without labels
+JOINER, NO_LABEL = " + ", "no label"  # between the labels of a label set, and the class of the set without labels
 WITHOUT_BACKBONE = "is a classifier of embeddings, without a backbone; the page needs a model with one."
 EmbeddingTable = Mapping[str, Array]  # embeddings by the digest of their input
 
@@ -49,7 +49,7 @@ class ModelBasis(NamedTuple):
 
 
 def imported_basis(raw: bytes, name: str, backbone: Backbone) -> ModelBasis:
-    """What a model file brings, with labels as texts. Files that the page cannot use are refused."""
+    """The method, classes and calibration of a model file, with labels as texts. Unsuitable files are refused."""
     document, arrays = container.parse(raw, name)
     stated = document.get("backbone")
     if not isinstance(stated, dict):
@@ -68,9 +68,9 @@ def imported_basis(raw: bytes, name: str, backbone: Backbone) -> ModelBasis:
     head, tags = decider.imprinted, decider if isinstance(decider, TagHead) else None
     if head.dtype != np.float32:
         raise FileError(f"{name} was fitted with double-precision embeddings, which this page does not compute.")
-    text_of = {k: (AND.join(texts_of(k)) or NO_LABEL) if decider.tags else str(k) for k in decider.owners.tolist()}
+    text_of = {k: (JOINER.join(texts_of(k)) or NO_LABEL) if decider.tags else str(k) for k in decider.owners.tolist()}
     labels = set(map(str, decider.classes.tolist()))
-    ambiguous = {label for label in labels if decider.tags and (AND in label or label == NO_LABEL)}
+    ambiguous = {label for label in labels if decider.tags and (JOINER in label or label == NO_LABEL)}
     for text in (*labels, *text_of.values()):
         with suppress(ParameterError):
             if clean_label(text) == text and text not in ambiguous:
@@ -169,7 +169,7 @@ def refitted(before: ServedModel, history: History, basis: ModelBasis, rows: Emb
 
 def _tag_head(sets: Head) -> TagHead | None:
     """The head of tags over the classes of the page; None if no class has a label."""
-    names = [sorted(label.split(AND)) if label != NO_LABEL else [] for label in map(str, sets.labels)]
+    names = [sorted(label.split(JOINER)) if label != NO_LABEL else [] for label in map(str, sets.labels)]
     labels = tuple(sorted({label for one in names for label in one}))
     return TagHead(with_label_sets(sets, list(map(as_text, names))), labels) if labels else None
 
@@ -219,7 +219,7 @@ def answer(
     (predicted,) = predictions(head, tree, rows, unknown=threshold, with_doubt=True, **options)
     predicted["calibrated"] = head.calibrated
     if predicted["label"] is not None and "labels" in predicted:
-        predicted["label"] = AND.join(str(one["label"]) for one in predicted["labels"]) or NO_LABEL
+        predicted["label"] = JOINER.join(str(one["label"]) for one in predicted["labels"]) or NO_LABEL
     elif why and not head.tags:
         predicted |= {"why": _reasons(model, row), "measure": head.aggregator.measure}
     return predicted
@@ -234,7 +234,7 @@ def _reasons(model: ServedModel, row: Array) -> list[dict[str, Any]]:
     """The items that contribute most to the answer; those of an imported model have a name and no number."""
     assert model.head is not None
     reasons = []
-    for reason in exemplars.reasons(model.head, model.exemplars, row, REASONS):
+    for reason in exemplars.reasons(model.head, model.exemplars, row, MAX_REASONS):
         exemplar = reason.picture or ""
         item = item_of(exemplar, model.history.labelled)
         name = item.name if item else exemplar.removeprefix(IMPORTED) or None

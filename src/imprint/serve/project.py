@@ -22,7 +22,7 @@ from imprint.serve.store import PROJECT, ProjectCache, ProjectStore, digest_of
 from imprint.serve.unlabelled import LabellingPool, ServedDrift
 from imprint.serve.workers import SupervisedThread
 
-MOST = 256  # changes that are written to the disk together
+MAX_BATCH = 256  # maximum number of changes that are written to the disk together
 LONGEST_DESCRIPTION = 500
 
 
@@ -61,7 +61,7 @@ class Project:
             self._embedder = opened(closing(SupervisedThread("embed", self._embed, BATCH_SIZE)))
             self._embed_missing()
             self.evaluator = opened(closing(Evaluator(self.rows, self._model, self.model)))
-            self._committer = opened(closing(SupervisedThread("commit", self._commit, MOST)))
+            self._committer = opened(closing(SupervisedThread("commit", self._commit, MAX_BATCH)))
             self._resources = resources.pop_all()
         self.evaluator.submit()
 

@@ -30,10 +30,10 @@ from imprint.serve.model import WITHOUT_BACKBONE
 from imprint.serve.project import Project, in_use
 from imprint.serve.store import PROJECT, ProjectStore, copy_project, digest_of, facts_of
 
-DELETED = ".deleted"
-DAYS = 30  # days for which a deleted project can be restored
+TRASH = ".deleted"  # the folder of deleted projects
+TRASH_DAYS = 30  # days for which a deleted project can be restored
 KINDS = ("image", "text", "sound")
-AT_ONCE = 16  # number of files of a folder that are decoded and added at the same time
+IMPORT_THREADS = 16  # number of files of a folder that are decoded and added at the same time
 IMPORT, UNFINISHED = "import", "unfinished"  # a fact about a project, and its value until a folder is imported
 Report = Callable[[int, int], object]  # takes the number of files that were added, and of all
 CHANGES = ("create", "open", "rename", "duplicate", "delete", "restore")
@@ -135,7 +135,7 @@ def import_folder(project: Project, split: Split, progress: Report) -> list[str]
     for label in dict.fromkeys(map(clean_label, split.labels.tolist())):  # in order: threads add the files
         if label not in project.history.labelled.classes:
             project.change({"do": "create", "label": label, "group": group}).result()
-    with ThreadPoolExecutor(AT_ONCE) as pool:
+    with ThreadPoolExecutor(IMPORT_THREADS) as pool:
         futures = [pool.submit(add, i, label) for i, label in enumerate(split.labels.tolist())]
         for done, future in enumerate(futures, 1):
             try:
@@ -157,14 +157,14 @@ class Projects:
 
     def as_json(self) -> dict[str, Any]:
         """The projects, and the deleted ones that can be restored; the last changed first."""
-        for folder in self._folders(DELETED).values():
-            if time.time() - folder.stat().st_mtime > DAYS * 86400:
+        for folder in self._folders(TRASH).values():
+            if time.time() - folder.stat().st_mtime > TRASH_DAYS * 86400:
                 shutil.rmtree(folder, ignore_errors=True)
         shown, first = self.project.folder.name, self.first.name
         projects = _described(self._folders())
         return {
             "projects": [{**one, "open": one["id"] == shown, "first": one["id"] == first} for one in projects],
-            "deleted": _described(self._folders(DELETED)),
+            "deleted": _described(self._folders(TRASH)),
             "kinds": KINDS,
         }
 
@@ -193,7 +193,7 @@ class Projects:
                 case "delete":
                     self._delete(self._named(entry))
                 case "restore":
-                    folder = self._named(entry, DELETED)
+                    folder = self._named(entry, TRASH)
                     os.replace(folder, self.base / folder.name)
                 case kind:
                     raise unknown("change of projects", kind, CHANGES)
@@ -211,8 +211,8 @@ class Projects:
             raise ParameterError("The server started with this project; delete it after a start with another one.")
         with exclusive(folder / "lock", lambda: in_use(folder)):
             os.utime(folder)
-        (self.base / DELETED).mkdir(exist_ok=True)
-        os.replace(folder, self.base / DELETED / folder.name)
+        (self.base / TRASH).mkdir(exist_ok=True)
+        os.replace(folder, self.base / TRASH / folder.name)
 
     def _folders(self, below: str = "") -> dict[str, Path]:
         base = self.base / below

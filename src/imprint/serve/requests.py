@@ -20,23 +20,23 @@ from imprint.serve.workers import TaskFailedError
 
 Handler = Callable[[Project, Request, bytes], Any]
 """Takes the open project, a request and its body. Returns a response, or data that becomes JSON. Runs in a thread."""
-LARGEST = {"file": 32 << 20, "text": 256 << 10, "change": 1 << 20, "model": 512 << 20, "tasks": 512 << 20}
+MAX_BYTES = {"file": 32 << 20, "text": 256 << 10, "change": 1 << 20, "model": 512 << 20, "tasks": 512 << 20}
 """Maximum number of bytes in a body of each kind."""
 INPUT = "input"  # a body that is a file or a text, depending on the modality of the project
-AT_ONCE = 48  # maximum number of requests that hold an input in memory; the others wait
-THREADS = AT_ONCE + 16  # so that inputs, which wait for the backbone, leave threads to other requests
-IDLE = 10.0  # seconds without data after which an upload is aborted
-SLOWEST = 256 * 1024  # minimum average of bytes per second of an upload
+MAX_INPUTS = 48  # maximum number of requests that hold an input in memory; the others wait
+THREADS = MAX_INPUTS + 16  # so that inputs, which wait for the backbone, leave threads to other requests
+IDLE_SECONDS = 10.0  # seconds without data after which an upload is aborted
+MIN_RATE = 256 * 1024  # minimum average of bytes per second of an upload
 DEADLINE = 120.0  # seconds after which a request is answered with an error; its thread must not wait longer either
 UPLOAD_DEADLINE = 3600.0  # of a model file; `_body` limits the upload itself
-REASONS = {404: "There is nothing at this address.", 405: "This address does not accept that method."}
+STATUS_SENTENCES = {404: "There is nothing at this address.", 405: "This address does not accept that method."}
 
 
 class Endpoints:
     """Makes routes of handlers, for the project that is open when a request arrives."""
 
     def __init__(self, projects: Projects):
-        self.projects, self._inputs = projects, asyncio.Semaphore(AT_ONCE)
+        self.projects, self._inputs = projects, asyncio.Semaphore(MAX_INPUTS)
         self._threads = ThreadPoolExecutor(THREADS, "request")
 
     def route(self, method: str, path: str, handle: Handler, kind: str = "") -> Route:
@@ -61,7 +61,7 @@ class Endpoints:
 
 async def _body(request: Request, kind: str) -> bytes:
     """The complete body; refused as soon as it is too large or too slow."""
-    limit, name = LARGEST[kind], request.query_params.get("name", "")[:120] or f"This {kind}"
+    limit, name = MAX_BYTES[kind], request.query_params.get("name", "")[:120] or f"This {kind}"
     shown = f"{limit >> 20} MB" if limit >> 20 else f"{limit >> 10} kB"
     too_large = HTTPException(413, f"{name} is too large: the maximum size of a {kind} is {shown}.")
     stated = request.headers.get("content-length", "0")
@@ -71,8 +71,8 @@ async def _body(request: Request, kind: str) -> bytes:
         raise too_large
     content, parts = bytearray(), request.stream()
     try:
-        async with asyncio.timeout(IDLE + limit / SLOWEST):
-            while (part := await asyncio.wait_for(anext(parts, None), IDLE)) is not None:
+        async with asyncio.timeout(IDLE_SECONDS + limit / MIN_RATE):
+            while (part := await asyncio.wait_for(anext(parts, None), IDLE_SECONDS)) is not None:
                 content += part
                 if len(content) > limit:
                     raise too_large
@@ -113,7 +113,7 @@ def refusal(error: Exception) -> Response:
     if isinstance(error, HTTPException):
         status, sentence = error.status_code, error.detail
         if not sentence.endswith("."):  # the phrase of the status
-            sentence = REASONS.get(status, "The request cannot be answered.")
+            sentence = STATUS_SENTENCES.get(status, "The request cannot be answered.")
     elif isinstance(error, TimeoutError):
         status, sentence = 503, f"There was no answer within {DEADLINE:g} seconds; try again."
     elif not isinstance(error, ImprintError):

@@ -22,7 +22,7 @@ from imprint.serve.projects import Projects
 from imprint.serve.requests import Endpoints, refusal
 from imprint.serve.security import ANY_HOST, Guard, token_of
 
-PORT, TRIES = 8470, 20
+FIRST_PORT, PORTS = 8470, 20  # the first port to try, and how many to try
 STATIC = Path(__file__).parent / "static"
 HEADER_SECONDS = 15.0  # time in which the header of a request must be complete
 mimetypes.add_type("text/javascript", ".js")  # the registry of Windows may state a type that browsers refuse
@@ -41,7 +41,7 @@ def application(projects: Projects, token: str, port: int, host: str = "127.0.0.
 
 def bound(host: str, port: int | None) -> socket.socket:
     """A listening socket. None as the port means the first free one from 8470 on, 0 means any free one."""
-    for number in range(PORT, PORT + TRIES) if port is None else (port,):
+    for number in range(FIRST_PORT, FIRST_PORT + PORTS) if port is None else (port,):
         try:
             family = socket.AF_INET6 if ":" in host else socket.AF_INET
             return socket.create_server((host, number), family=family, backlog=512)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from imprint.serve.project import Project
 
 GROWTH = 1.2  # distances are computed again when the pool has grown by this factor
-SUSPICIOUS = 0.05  # p-value below which an input is stored, to be shown if there is an alarm
+SUSPICIOUS_P_VALUE = 0.05  # p-value below which an input is stored, to be shown if there is an alarm
 MAX_STORED, MAX_SHOWN = 200, 24
 LOG = logging.getLogger("imprint.serve")
 
@@ -105,7 +105,7 @@ class ServedDrift:
             if calibration is not self._calibration:
                 self._restart(calibration)
             key = str(self.monitor.inputs + 1)
-            if known < SUSPICIOUS:
+            if known < SUSPICIOUS_P_VALUE:
                 self._suspicious[key] = {"name": name, "preview": preview()}
                 for old in list(self._suspicious)[:-MAX_STORED]:
                     del self._suspicious[old]

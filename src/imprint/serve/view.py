@@ -23,8 +23,8 @@ from imprint.serve.labelled import LabelledSet
 from imprint.serve.project import Project
 from imprint.tags import TagHead
 
-MOST_LISTED = 60
-FEW, GOOD_RECALL = 5, 0.9  # classes with fewer items, or with a lower recall, need more items
+MAX_LISTED = 60  # near duplicates and possible label errors
+ENOUGH_ITEMS, GOOD_RECALL = 5, 0.9  # classes with fewer items, or with a lower recall, need more items
 SIDE = 480  # longest side, in pixels, of a picture that is classified
 
 
@@ -67,7 +67,7 @@ def evaluated(evaluation: ModelEvaluation, labelled: LabelledSet) -> dict[str, A
     common: dict[str, Any] = {
         "revision": model.history.revision,
         "calibrated": calibration is not None,
-        "duplicates": [list(group) for group in evaluation.duplicates[:MOST_LISTED]],
+        "duplicates": [list(group) for group in evaluation.duplicates[:MAX_LISTED]],
         "held_out": _measured(held_out.evaluation(model.basis.flat), labelled) if held_out else None,
     }
     if model.tags is not None:
@@ -115,7 +115,7 @@ def _mislabelled(evaluation: ModelEvaluation, calibration: Calibration) -> list[
         return []
     P, classes = calibration.probabilities(predictions.shares), predictions.classes.tolist()
     suspects = label_errors(predictions.scores, predictions.shares, P, predictions.true, predictions.assessed)
-    return [_mistake(items[n].id, items[n].label, classes[c], P[n, c]) for n, c, _ in suspects[:MOST_LISTED]]
+    return [_mistake(items[n].id, items[n].label, classes[c], P[n, c]) for n, c, _ in suspects[:MAX_LISTED]]
 
 
 def _mistake(id: int, label: str, predicted: str, probability: float) -> dict[str, Any]:
@@ -149,11 +149,11 @@ def _advice(labelled: LabelledSet, result: Evaluation | None) -> list[dict[str, 
     sizes = {label: 0 for label, origin in labelled.classes.items() if origin is None}
     sizes |= Counter(item.label for item in labelled.items.values() if item.label in sizes and not item.held_out)
     advice: list[dict[str, Any]] = [] if len(labelled.classes) > 1 else [{"kind": "class"}]
-    few = sorted((n, label) for label, n in sizes.items() if n < FEW)
+    few = sorted((n, label) for label, n in sizes.items() if n < ENOUGH_ITEMS)
     advice += [{"kind": "few", "label": label, "count": n} for n, label in few[:3]]
     for label, _, recall, _ in sorted(result.per_class, key=lambda one: one.recall or 0) if result else ():
         confused = Counter(m.predicted for m in result.mistakes if m.label == label).most_common(1) if result else []
-        if recall is not None and recall < GOOD_RECALL and confused and sizes.get(label, 0) >= FEW:
+        if recall is not None and recall < GOOD_RECALL and confused and sizes.get(label, 0) >= ENOUGH_ITEMS:
             advice.append({"kind": "confused", "label": label, "with": confused[0][0], "recall": recall})
     return advice[:5]
 

@@ -44,7 +44,7 @@ def test_an_import_that_was_interrupted_goes_on(photos, tmp_path, monkeypatch):
             raise KeyboardInterrupt
         return add(self, *arguments)
 
-    monkeypatch.setattr(projects, "AT_ONCE", 1)
+    monkeypatch.setattr(projects, "IMPORT_THREADS", 1)
     monkeypatch.setattr(Project, "add", dying)
     with pytest.raises(KeyboardInterrupt):
         begin(photos, tmp_path)

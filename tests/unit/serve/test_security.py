@@ -139,7 +139,7 @@ def test_bombs_and_what_is_no_picture_are_refused_in_a_sentence(client):
 
 
 def test_what_is_too_large_is_refused_before_it_is_read(client, monkeypatch):
-    monkeypatch.setitem(requests.LARGEST, "file", 1000)
+    monkeypatch.setitem(requests.MAX_BYTES, "file", 1000)
     status, reply = client.json("POST", "/api/items?label=cat&name=big.png", bytes(1001))
     assert (status, reply["error"]) == (413, "big.png is too large: the maximum size of a file is 0 kB.")
     chunks = iter([bytes(600), bytes(600)])
@@ -286,7 +286,7 @@ def test_a_form_is_refused_with_the_right_command(client):
 
 
 def test_an_upload_that_stalls_is_given_up_and_its_slot_is_free_again(client, monkeypatch):
-    monkeypatch.setattr(requests, "IDLE", 0.3)
+    monkeypatch.setattr(requests, "IDLE_SECONDS", 0.3)
     stalled = []
     for _ in range(60):
         connection = http.client.HTTPConnection("127.0.0.1", client.port, timeout=30)

@@ -256,7 +256,7 @@ def test_requests_have_a_deadline(ready, project, monkeypatch):
 
 
 def test_few_requests_hold_an_input_at_once(project, monkeypatch):
-    monkeypatch.setattr(requests, "AT_ONCE", 2)
+    monkeypatch.setattr(requests, "MAX_INPUTS", 2)
     embed, held, go = project.embed, [], threading.Event()
 
     def counted(raw, name):
