@@ -68,8 +68,11 @@ def started(
         facts, is_new = project.store.facts(), not project.history.revision
         if source is not None and is_new:
             project.store.state({"name": source.resolve().stem})
-        if split is not None and (is_new or facts.get(IMPORT) == UNFINISHED):
-            return project, import_folder(project, split, progress)
+        if source is not None and split is not None and (is_new or facts.get(IMPORT) == UNFINISHED):
+            sentences = import_folder(project, split, progress)
+            if "test" in split.parts:
+                sentences += import_folder(project, load_folder(source, "test", tree=tree), progress, held_out=True)
+            return project, sentences
         if source is not None and split is None and is_new:
             project.import_model(source.read_bytes(), str(source)).result()
     except BaseException:
@@ -115,7 +118,7 @@ def _folder_for(source: Path | None, kind: str | None = None) -> Path:
     return base / f"{source.stem}-{digest_of(source.read_bytes())[:12]}"
 
 
-def import_folder(project: Project, split: Split, progress: Report) -> list[str]:
+def import_folder(project: Project, split: Split, progress: Report, held_out: bool = False) -> list[str]:
     """Add every file of a folder per class; those that were added before an interruption are recognised.
 
     Returns sentences about the folder: how it was read, and unreadable files.
@@ -130,7 +133,7 @@ def import_folder(project: Project, split: Split, progress: Report) -> list[str]
 
     def add(i: int, label: str) -> None:
         raw, name = inputs.raw(i), Path(inputs.names[i]).name
-        project.add(raw, project.embed(raw, name).result(), label, name, group).result()
+        project.add(raw, project.embed(raw, name).result(), label, name, group, held_out).result()
 
     for label in dict.fromkeys(map(clean_label, split.labels.tolist())):  # in order: threads add the files
         if label not in project.history.labelled.classes:

@@ -52,6 +52,22 @@ def test_an_import_that_was_interrupted_goes_on(photos, tmp_path, monkeypatch):
     assert begin(photos, tmp_path) == ({"bottom": 6, "very top": 6}, [])
 
 
+def test_pictures_below_test_are_held_out(photos, tmp_path):
+    for part in ("train", "test"):
+        for label in ("top", "bottom"):
+            (photos / part / label).mkdir(parents=True)
+    for i, file in enumerate(sorted(photos.glob("*/?.png"))):
+        file.rename(photos / ("test" if i % 3 == 0 else "train") / file.parent.name / file.name)
+    (photos / "top").rmdir()
+    (photos / "bottom").rmdir()
+    project, _ = started(photos, tmp_path / "project", "raw")
+    items = project.history.labelled.items.values()
+    assert sizes(project) == {"bottom": 6, "top": 6}
+    assert sorted(item.label for item in items if item.held_out) == ["bottom", "bottom", "top", "top"]
+    assert not project.history.after({"do": "undo"}).labelled.classes, "one step"
+    project.close()
+
+
 def test_a_finished_import_is_not_repeated(photos, tmp_path):
     project, _ = started(photos, tmp_path / "project", "raw")
     project.change({"do": "delete", "ids": [1]}).result()
