@@ -123,7 +123,8 @@ def import_folder(project: Project, split: Split, progress: Report, held_out: bo
 
     Returns sentences about the folder: how it was read, and unreadable files.
     """
-    inputs, group, sentences = split.inputs, f"import {split.origin}", list(split.omissions)
+    inputs, group = split.inputs, f"import {split.origin}"
+    sentences = [*([f"{split.found}."] if split.ignored else []), *split.omissions]
     if split.modality != project.modality.name or not isinstance(inputs, FileInputs):
         raise ParameterError(
             f"{split.origin} holds {split.kind.plural}, and {project.backbone.record.name} reads "

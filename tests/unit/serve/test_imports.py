@@ -76,6 +76,15 @@ def test_a_finished_import_is_not_repeated(photos, tmp_path):
     assert begin(photos, tmp_path) == (left, [])
 
 
+def test_files_of_another_kind_are_reported(photos, tmp_path):
+    (photos / "top" / "notes.txt").write_text("The top")
+    labels, sentences = begin(photos, tmp_path)
+    assert (labels, sentences) == (
+        {"bottom": 6, "top": 6},
+        ["12 pictures of 2 classes (photos); ignored: 1 .txt."],
+    )
+
+
 @pytest.mark.skipif(os.name != "posix", reason="needs FIFOs and symbolic links")
 def test_pipes_devices_and_dangling_links_are_reported_and_the_rest_is_imported(photos, tmp_path):
     os.mkfifo(photos / "top" / "pipe.png")
