@@ -87,6 +87,16 @@ def test_one_page_shows_both_runs_and_says_how_each_was_made():
     assert "results/ranks-full-size.svg" in text
 
 
+def test_the_versions_of_all_runs_are_named_once():
+    runs = [
+        replace(SMALL, versions="imprint 1"),
+        replace(FULL, versions="imprint 2"),
+        replace(FULL, versions="imprint 1"),
+    ]
+    assert "<footer><small>imprint 1; imprint 2</small></footer>" in page(runs)
+    assert "Computed with imprint 1; imprint 2." in as_markdown(runs)
+
+
 def test_a_complete_run_has_one_markdown_page_per_topic():
     run = replace(SMALL, sections=(replace(TABLE, topic="Some tables"), replace(CURVES, topic="Curves")))
     pages = markdown_pages([run])

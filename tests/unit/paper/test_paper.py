@@ -271,6 +271,20 @@ def test_published_gains_have_the_published_correlation():
     assert abs(gain_fit([p.x for p in large], [p.y for p in large]).spearman) < 0.15
 
 
+def test_gains_are_fitted_by_region():
+    from imprint.paper.collapse import fits_by_region
+    from imprint.report.figures import Point
+
+    spots = [(filled, x) for filled in (True, False) for x in np.geomspace(0.1, 20, 20)]
+    points = [Point("one", filled, x, x + filled) for filled, x in spots]
+    counts = {region: fit.n for region, fit in fits_by_region(points).items() if fit}
+    large = sum(x > 1 for _, x in spots)
+    assert counts == {
+        "all": 40, "d in 1": 20, "NC1 < 1": 40 - large, "NC1 > 1": large, "NC1 > 1, d in 1": large // 2,
+    }  # fmt: skip
+    assert fits_by_region(points[:7]) == dict.fromkeys(counts), "seven points are too few"
+
+
 def test_collapse_is_measured_once_and_both_ways(folder, tmp_path):
     from imprint.collapse import nc1
     from imprint.paper.collapse import map_values, set_values
@@ -448,11 +462,15 @@ def test_curves_of_published_backbones_are_compared_value_by_value(tmp_path, mon
 
 def test_a_gain_is_that_of_five_proxies(folder, tmp_path):
     from imprint import ImprintClassifier
-    from imprint.paper.collapse import gain_points
+    from imprint.paper.collapse import gain_points, map_values
 
     setting = discover(folder, ["one"], maps=1)
     run("paper/gain", setting, tmp_path, workers=1)
-    on_mnist = next(p for p in gain_points(Results(tmp_path)) if not p.filled)
+    points = gain_points(Results(tmp_path))
+    on_mnist = next(p for p in points if not p.filled)
+    assert [p.x for p in points if p.filled] == map_values(Results(tmp_path))["one"][:, 0].tolist(), (
+        "of the one map run"
+    )
     d = np.load(folder / "one-mnist.npz")
     medians = []
     for k in (5, 1):
