@@ -22,8 +22,8 @@ KINDS: dict[str, type[Artefact]] = {
 """The classes that `artefacts.toml` names."""
 
 
-ENTRIES = tomllib.loads((files("imprint.paper") / "artefacts.toml").read_text("utf-8"))
-ARTEFACTS = {name: KINDS[entry.pop("kind")](name=name, **entry) for name, entry in ENTRIES.items()}
+_ENTRIES = tomllib.loads((files("imprint.paper") / "artefacts.toml").read_text("utf-8"))
+ARTEFACTS = {name: KINDS[entry.pop("kind")](name=name, **entry) for name, entry in _ENTRIES.items()}
 """By name, in the order of the paper."""
 
 

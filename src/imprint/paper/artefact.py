@@ -200,7 +200,7 @@ class Artefact(ABC):
 
     def scores(self, results: Results) -> Scores:
         """The accuracies of its first study; raises `NotRunError` if some are missing."""
-        return results.scores(self.studies(results.setting)[:1])
+        return results.scores(self.studies(results.setting))
 
     def make_section(
         self, results: Results, parts: Sequence[Part], findings: Mapping[str, Finding], **words: Any

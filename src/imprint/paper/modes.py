@@ -94,7 +94,7 @@ class ModeCurves(Artefact):
         tables = [TextTable(("best k for", *(f"d = {d}" for d in D)), best, 1)]
         if self.method == KMEANS and setting.aggregator == MAX:  # the only published curves
             tables += _against_published(means, sets, setting.many.datasets[0])
-        here, theirs = check(means), check(published()) if self.method == KMEANS else {}
+        here, theirs = check(means), check(published_curves()) if self.method == KMEANS else {}
         findings = {claim: Finding(*here[claim], theirs.get(claim)) for claim in self.claims}
         return self.make_section(results, [svg, *tables], findings, pool=setting.many.datasets[0])
 
@@ -160,7 +160,7 @@ def peaks(values: Array) -> list[int]:
     return [d for d, row in rows if row[d - 1] > row[d] and (d == 1 or row[d - 1] > row[d - 2])]
 
 
-def published() -> dict[str, Array]:
+def published_curves() -> dict[str, Array]:
     """The published curves, L2 throughout.  # (d, k)"""
     table = kmeans_over_k()
     return {b: np.array([table[b, f"{d}_in_1"] for d in D]) for b, _ in table}

@@ -62,7 +62,7 @@ class Panel:
 
 
 def interval(values: Array) -> tuple[Array, Array, Array]:
-    """The mean over the last axis and its 95 % confidence interval (Student's t).
+    """The mean over the last axis, of two values or more, and its 95 % confidence interval (Student's t).
 
     >>> mean, low, high = interval(np.array([[1.0, 2.0, 3.0]]))
     >>> mean[0], round(high[0], 3)
@@ -71,8 +71,6 @@ def interval(values: Array) -> tuple[Array, Array, Array]:
     from scipy import stats
 
     n, mean = values.shape[-1], values.mean(axis=-1)
-    if n < 2:
-        return mean, mean, mean
     half = stats.t.ppf(0.975, n - 1) * values.std(axis=-1, ddof=1) / np.sqrt(n)
     return mean, mean - half, mean + half
 

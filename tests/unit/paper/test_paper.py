@@ -12,7 +12,7 @@ import pytest
 from imprint.core.errors import FileError, ParameterError
 from imprint.paper import ARTEFACTS, chosen, listing
 from imprint.paper.artefact import Finding, Results, Scores, elapsed
-from imprint.paper.modes import peaks, published
+from imprint.paper.modes import peaks, published_curves
 from imprint.paper.page import read_runs, sections, write_page
 from imprint.paper.run import planned_batches, run
 from imprint.paper.setting import MAX, Setting, discover
@@ -251,7 +251,7 @@ def test_published_results_can_contradict_a_claim():
 
 
 def test_peaks_of_the_published_curves_are_those_read_off():
-    found = {b: peaks(v) for b, v in published().items()}
+    found = {b: peaks(v) for b, v in published_curves().items()}
     assert found["swin_b"] == list(range(1, 11))
     assert found["vit_b_16"] == list(range(2, 11))
     assert found["resnet50"] == list(range(1, 10))
