@@ -14,9 +14,9 @@ from imprint import modalities
 from imprint.backbones.backbone import Backbone, precision, thread_count
 from imprint.backbones.preprocess import Preprocess
 from imprint.backbones.record import (
+    PREFIXES,
     RECORDS,
     Record,
-    builtin_names,
     is_installed,
     named,
     names,
@@ -25,7 +25,6 @@ from imprint.backbones.record import (
     stated_weights,
 )
 from imprint.core.errors import ParameterError
-from imprint.core.family import unknown
 from imprint.core.types import Array
 
 __all__ = [
@@ -42,13 +41,6 @@ __all__ = [
     "record",
     "stated_fingerprint",
 ]
-
-PREFIXES = {
-    "onnx": "FILE",
-    "tflite": "FILE",
-    **dict.fromkeys(("torchvision", "timm", "sentence", "open_clip", "clip"), "NAME"),
-}
-"""Prefixes of backbones that have no name here: the adapter, and what follows the colon."""
 
 
 def default(modality: str) -> str:
@@ -74,11 +66,9 @@ class ClassifierHead(NamedTuple):
 
 def _source(spec: object) -> Record | str:
     """The record of a backbone, or its name in another library if the loaded model describes itself."""
-    prefix, colon, rest = spec.partition(":") if isinstance(spec, str) else ("", "", "")
-    if isinstance(spec, str) and not colon and (spec in builtin_names() or spec in names()):
-        return named(spec)
+    prefix, _, rest = spec.partition(":") if isinstance(spec, str) else ("", "", "")
     if prefix not in PREFIXES or not rest:
-        raise unknown("backbone", spec, [*names(), *(f"{p}:{what}" for p, what in PREFIXES.items())])
+        return named(spec)
     return of_file(Path(os.path.expanduser(rest)), prefix) if PREFIXES[prefix] == "FILE" else rest
 
 

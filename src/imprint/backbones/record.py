@@ -20,6 +20,11 @@ from imprint.modalities import modality
 
 PLUGINS = "imprint.backbones"  # the group of entry points
 RECORDS = Path(__file__).parent / "records"
+PREFIXES = {
+    **dict.fromkeys(("onnx", "tflite"), "FILE"),
+    **dict.fromkeys(("torchvision", "timm", "sentence", "open_clip", "clip"), "NAME"),
+}
+"""Prefixes of backbones that have no name here: the adapter, and what follows the colon."""
 NO_WEIGHTS = "no weights"  # instead of a digest, for a backbone that has none
 EXTRAS = {"torchvision": "torch", "tflite": "litert", "sound": "litert", "open_clip": "clip"}
 EXTRAS |= {name: name for name in ("timm", "sentence", "clip")}
@@ -110,17 +115,17 @@ def builtin_names() -> list[str]:
     return sorted(path.stem for path in RECORDS.glob("*.json"))
 
 
-def named(name: str) -> Record:
+def named(name: object) -> Record:
     """The record of one of `names()`."""
     if name in builtin_names():
         return _read(RECORDS / f"{name}.json", {"name": name})
     return plugin(name).RECORD
 
 
-def plugin(name: str) -> Any:
+def plugin(name: object) -> Any:
     """The module of an installed entry point: it has `RECORD`, `VERSION` and `load(record, device, threads)`."""
-    if name not in registered(PLUGINS):
-        raise unknown("backbone", name, names())
+    if not isinstance(name, str) or name not in registered(PLUGINS):
+        raise unknown("backbone", name, [*names(), *(f"{prefix}:{what}" for prefix, what in PREFIXES.items())])
     return load_plugin(PLUGINS, name)
 
 
