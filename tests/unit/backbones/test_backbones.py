@@ -1,6 +1,7 @@
 """Records, texts, preprocessing: what can be known of a backbone without running it."""
 
 import json
+import pickle
 import subprocess
 import sys
 
@@ -92,6 +93,11 @@ def test_paths_that_cannot_exist_are_no_files(file):
 def test_threads_are_checked(threads):
     with pytest.raises(ParameterError, match=r"threads must be int >= 1\.$"):
         load("raw", threads=threads)
+
+
+def test_a_backbone_is_unpickled_with_its_number_of_threads():
+    again = pickle.loads(pickle.dumps(load("tinynet", threads=1)))
+    assert again._session.get_session_options().intra_op_num_threads == 1
 
 
 @pytest.mark.parametrize("device", ["cuda", "gpu", "mps"])
