@@ -100,7 +100,7 @@ class Imprinter(Predictor):
         if self._strategy is not None:
             backbone = backbone or backbones.default("image")
             method = method_parts(self._strategy, backbone, recipe, parts, calibrate)
-        self._method, self._chosen = Method.of(**{**method, **parts}), recipe is not None or bool(parts)
+        self._method, self._method_chosen = Method.of(**{**method, **parts}), recipe is not None or bool(parts)
         self._seed, self._calibrate = check_int("Imprinter", "random_state", seed, least=0), calibrate
         self._names = ClassNames.of(names)
         self.embedder = BackboneEmbedder(backbone, cache, device, threads)
@@ -136,9 +136,9 @@ class Imprinter(Predictor):
         if rows.tags is not None:
             if self._strategy is not None:
                 raise ParameterError(
-                    "fit(data) with keep_head: the network predicts one class per input; leave keep_head out."
+                    "fit(data): keep_head is for one class per input, not for tags; leave keep_head out."
                 )
-            method = method if self._chosen else default_method()
+            method = method if self._method_chosen else default_method()
         names = self._names.examples(self.embedder, rows, new_head(method, self._seed, rows.X.dtype, rows.tags, False))
         self._fit(rows if names is None else joined(rows, names), method, names is not None)
         if not isinstance(data, Embedded):
@@ -154,7 +154,7 @@ class Imprinter(Predictor):
         return self._fit(names.rows(sorted(names.wording), self.backbone), self._method, named=True)
 
     def _fit(self, rows: Embedded, method: Method, named: bool) -> Self:
-        calibrate = self._calibrate and self._strategy in (None, "margin")
+        calibrate = self._calibrate and self._strategy in (None, "margin")  # the others use no held-out rows
         head: Decider = new_head(method, self._seed, rows.X.dtype, rows.tags, calibrate)
         if self._strategy is not None:
             classes = PretrainedClasses.of(backbones.head(str(self.embedder.spec)))
@@ -186,8 +186,9 @@ class Imprinter(Predictor):
         It holds the classifier, the record and fingerprint of the backbone (not its weights), and the exemplars: names
         (of texts also the first 100 characters) and embeddings of the training inputs closest to a proxy.
         """
-        document, arrays = self.state.to_parts()
-        document |= {"kind": "classifier", "card": self.card().markdown()}
+        state = self.state
+        document, arrays = state.to_parts()
+        document |= {"kind": "classifier", "card": self._card(state).markdown()}
         if self.embedder.kind.needs_backbone:
             document |= {"kind": "imprinter", "backbone": self.embedder.origin()}
         if self.embedder.flat:
@@ -232,7 +233,7 @@ class Imprinter(Predictor):
         self._state, head = state, state.head.imprinted
         self._method, self._seed, self._calibrate = head.method, head.seed, head.folds is not None
         self._strategy = state.head.strategy if isinstance(state.head, PretrainedHead) else None
-        self._chosen = state.head.tags
+        self._method_chosen = state.head.tags  # it is one for tags
         return self
 
     @classmethod

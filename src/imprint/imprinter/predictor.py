@@ -81,7 +81,10 @@ class Predictor:
 
     def card(self) -> ModelCard:
         """The model card: data, classes, expected accuracy, backbone and licence; see `imprint card`."""
-        kind, state = self.embedder.kind, self.state
+        return self._card(self.state)
+
+    def _card(self, state: ImprinterState) -> ModelCard:
+        kind = self.embedder.kind
         origin = self.embedder.origin() if kind.needs_backbone else None
         return model_card(state.head, kind.name, origin, state.named)
 

@@ -411,3 +411,18 @@ def test_a_call_uses_one_state_while_another_thread_changes_the_model(call):
 
     model.__class__ = Changing
     assert call(model, item) == expected
+
+
+def test_the_card_in_a_file_describes_the_classes_in_it(photos, tmp_path):
+    model = raw().fit(photos)
+    before, after = model.state, model.forget("light").state
+
+    class Changing(Imprinter):
+        states = iter([before])
+        state = property(lambda self: next(self.states, after))
+
+    model.__class__ = Changing
+    model.save(tmp_path / "a.imprint")
+    document, _ = container.read(tmp_path / "a.imprint")
+    assert "light" in document["labels"]["imprinted"]
+    assert "light" in document["card"]
