@@ -1,5 +1,6 @@
-"""The linear system behind `kernel`: proxies that decide together.
+"""The Gaussian process behind the aggregator `kernel`: one linear system over all proxies.
 
-`posterior` says what a solved system answers, `update` solves it and adds and removes classes, `nystroem` solves the
-largest through some of its proxies; `scale`, `gaussian` and `cholesky` are what all of them compute with.
+`update` solves the system and adds and removes classes; `posterior` holds the solution, which answers queries.
+`nystroem` solves very large systems through some of the proxies, and `local` solves a small system for each query.
+All of them compute with `scale`, `gaussian` and `cholesky`.
 """

@@ -72,7 +72,7 @@ def exact_products(x: Any) -> AbstractContextManager[None]:
 
 
 def kernel_rows(left: Any, right: Any) -> Any:
-    """The same on all cores.  # (n, p)"""
+    """The same kernels, computed on all cores.  # (n, p)"""
     if is_torch(left):
         with exact_products(left):
             return kernel(left, right)

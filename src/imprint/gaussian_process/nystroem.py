@@ -32,7 +32,7 @@ HELD = 2**28  # kernels that are held; more are computed again in every step
 
 @dataclass(frozen=True, eq=False)
 class Nystroem(Process):
-    """A solved system; `solve_by_centres` makes one. It has one result per centre."""
+    """A system solved by `solve_by_centres`. Coefficients and contributions are those of the centres."""
 
     rows: Array  # (m,) which proxies are centres
     n_classes: int

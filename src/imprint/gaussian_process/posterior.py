@@ -21,7 +21,7 @@ from imprint.kernels.rows import squared_norms
 
 
 class Process(ABC):
-    """What a solved system answers, whether over all proxies (`Posterior`) or over some of them (`Nystroem`).
+    """A solved system over all proxies (`Posterior`) or over some of them (`Nystroem`), which answers queries.
 
     Its arrays are NumPy's, or tensors on one device; queries of either kind are answered in their kind. Results are in
     the order of the classes and, within a class, in the order in which its proxies were given.
@@ -78,7 +78,7 @@ class Process(ABC):
         return in_type_of(namespace(Q).concatenate(parts) if parts else Q[:, 0], Q)
 
     def contributions(self, Q: Array, classes: Array) -> Array:
-        """What every proxy adds to the score of one class per query.  # (q, proxies) float64, sums to that score"""
+        """The contribution of each proxy to the score of one class per query.  # (q, proxies) float64"""
         left = lift_queries(like(Q, self.centre), self.centre, "float64")
         k = to_numpy(kernel_rows(left, self.lifted))[:, self.order]
         return np.asarray(k * to_numpy(self.by_class[like(classes, self.by_class)])[:, self.order])
@@ -86,7 +86,7 @@ class Process(ABC):
 
 @dataclass(frozen=True, eq=False)
 class Posterior(Process):
-    """A solved system over proxies; `solve` of `imprint.gaussian_process.update` makes one.
+    """A system over all proxies, solved by `imprint.gaussian_process.update.solve`.
 
     The rows of the factor stay in the order in which they were added, also those of removed classes (their coefficients
     are zero).

@@ -203,9 +203,9 @@ def farthest_points(X: Array, k: int, first: int) -> Array:
     is_compiled = cpu.use_numba(X.size * len(chosen))
     for i, row in enumerate(chosen):
         if is_compiled:
-            from imprint.kernels.compiled.bounds import distances_to_own
+            from imprint.kernels.compiled.bounds import distances_to_assigned
 
-            distances = distances_to_own(X, X, np.full(len(X), row, dtype=np.int32))
+            distances = distances_to_assigned(X, X, np.full(len(X), row, dtype=np.int32))
         else:
             distances = squared_distances(X, X[row].astype(np.float64))
         np.minimum(nearest, distances, out=nearest)

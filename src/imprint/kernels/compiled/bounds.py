@@ -63,7 +63,7 @@ def squared_distance(X: Array, i: int, C: Array, j: int) -> float:
 
 
 @jit
-def distances_to_own(X: Array, C: Array, labels: Array) -> Array:
+def distances_to_assigned(X: Array, C: Array, labels: Array) -> Array:
     """Squared distance of every row to its centre."""
     out = np.empty(X.shape[0])
     for i in range(X.shape[0]):
@@ -74,7 +74,7 @@ def distances_to_own(X: Array, C: Array, labels: Array) -> Array:
 @jit
 def squared_lengths(X: Array) -> Array:
     """Squared length of every row."""
-    return distances_to_own(X, np.zeros((1, X.shape[1])), np.zeros(X.shape[0], dtype=np.int32))
+    return distances_to_assigned(X, np.zeros((1, X.shape[1])), np.zeros(X.shape[0], dtype=np.int32))
 
 
 @jit

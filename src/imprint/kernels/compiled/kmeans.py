@@ -10,7 +10,7 @@ from imprint.kernels.compiled.bounds import (
     EPS,
     UNIT,
     RowArrays,
-    distances_to_own,
+    distances_to_assigned,
     sketch,
     squared_distance,
     squared_lengths,
@@ -130,7 +130,7 @@ class CompiledRows(ClusterRows):
         return out
 
     def distances(self, centres: Array, labels: Array) -> Array:
-        return distances_to_own(self.X, centres, labels.astype(np.int32, copy=False))
+        return distances_to_assigned(self.X, centres, labels.astype(np.int32, copy=False))
 
     def lloyd(self, chosen: Array, limit: float, max_iter: int) -> tuple[Array, Array, int]:
         (n, d), k, rows = self.X.shape, len(chosen), self.arrays

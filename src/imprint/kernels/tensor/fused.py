@@ -33,6 +33,8 @@ ASSIGN = Tile(64, 32, 4, 3)
 
 
 class Fused:
+    """The passes over the data of one batch, all problems at once."""
+
     def __init__(self, batch: Batch):
         self.batch, self.device = batch, batch.rows[0].device
         self.rows = [_aligned(r) for r in batch.rows]
@@ -181,6 +183,7 @@ class Fused:
         return out
 
     def _revive(self, chosen: Tensor, max_iter: int) -> bool:
+        """Move empty clusters to rows far from their centres; returns whether any problem has to go on."""
         centres = self._centres()
         moved = relocate(self.batch, self.origin, centres, self._gaps(), self.counts[:, : self.K])
         moved &= self.steps < max_iter

@@ -1,8 +1,8 @@
 """The Triton programs of Lloyd's iteration: one tile of rows or one centre each.
 
 Sums over rows are of integers (`scale` times the number), hence exact and free of order. A number is `big + small`: as
-much of it as TF32 holds, then of the rest. Of several centres the last to be moved judges their problem; a ticket tells
-which one that is.
+much of it as TF32 holds, then of the rest. The program that moves the last centre of a problem checks whether the
+problem has converged; the ticket, which counts finished programs, tells which program that is.
 """
 
 import triton
@@ -102,7 +102,7 @@ def move(
     big, small, half, k, owner, done, sums, counts, scale, shift, changed, tickets, limit, steps, d, most,
     KP: tl.constexpr, BD: tl.constexpr,
 ):  # fmt: skip
-    """One centre becomes the mean of its rows; one without rows stays. The last one judges its problem."""
+    """Move one centre to the mean of its rows; a centre without rows stays. The last program checks convergence."""
     j, p = tl.program_id(0), tl.program_id(1).to(tl.int64)
     number = tl.load(k + p)
     if tl.load(done + p) == 0:  # noqa: SIM102 - Triton does not short-circuit
@@ -128,12 +128,12 @@ def move(
             tl.store(shift + at, gone)
             tl.debug_barrier()
             if tl.atomic_add(tickets + p, 1) == number - 1:
-                judge(done, shift, changed, tickets, limit, steps, p, most, KP)
+                check_convergence(done, shift, changed, tickets, limit, steps, p, most, KP)
 
 
 @triton.jit
-def judge(done, shift, changed, tickets, limit, steps, p, most, KP: tl.constexpr):
-    """A problem ends when no row changed its centre, when the centres hardly moved, or after `most` steps."""
+def check_convergence(done, shift, changed, tickets, limit, steps, p, most, KP: tl.constexpr):
+    """End a problem when no row changed its centre, when the centres hardly moved, or after `most` steps."""
     far = tl.sum(tl.load(shift + p * KP + tl.arange(0, KP)), axis=0)
     moved = tl.load(changed + p)
     step = tl.load(steps + p) + 1
@@ -150,7 +150,7 @@ def gaps(
     rows, origin, big, small, owner, sizes, labels, out, n, d,
     KP: tl.constexpr, BN: tl.constexpr, BD: tl.constexpr,
 ):  # fmt: skip
-    """Squared distance of a tile of rows to their own centres, 0 for padding."""
+    """Squared distance of each row of a tile to its centre, 0 for padding."""
     b, p = tl.program_id(0), tl.program_id(1).to(tl.int64)
     c = tl.load(owner + p)
     r = b * BN + tl.arange(0, BN)

@@ -1,4 +1,4 @@
-"""What queries score: the best proxy of every class, or all proxies together; for tensors, where they lie."""
+"""Class maxima, kernel sums and nearest neighbours of tensors, computed on their device."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,7 +1,7 @@
 """The Triton programs that begin a k-means: measures of every class, and greedy k-means++.
 
-`rows` holds the address of every class. The last program of a class or problem to finish a pass does what the pass
-leaves to do for the whole of it; a ticket tells which one that is.
+`rows` holds the address of every class. The last program of a class or problem to finish a pass combines the results
+of all; the ticket, which counts finished programs, tells which program that is.
 """
 
 import triton
@@ -66,7 +66,7 @@ def seed(
     rows, owner, sizes, candidates, closest, near, cost, chosen, draws, tried, turn, tickets, K, n, d, T, blocks,
     TP: tl.constexpr, BB: tl.constexpr, BN: tl.constexpr, BD: tl.constexpr, BC: tl.constexpr,
 ):  # fmt: skip
-    """What each candidate for the next centre would leave uncovered of a tile of rows; the last tile then chooses."""
+    """The cost of a tile of rows with each candidate for the next centre; the last program then chooses."""
     b, p = tl.program_id(0), tl.program_id(1).to(tl.int64)
     c = tl.load(owner + p)
     size = tl.load(sizes + c)
@@ -98,7 +98,7 @@ def choose(
     near, cost, closest, candidates, chosen, draws, tried, turn, size, p, K, n, T, blocks,
     TP: tl.constexpr, BB: tl.constexpr, BN: tl.constexpr,
 ):  # fmt: skip
-    """Keep the best candidate of one problem; draw the next candidates by what is left uncovered."""
+    """Choose the best candidate of one problem, and draw the next candidates by squared distance."""
     t, b, j = tl.arange(0, TP), tl.arange(0, BB), tl.load(turn + p)
     part = tl.load(cost + (p * blocks + b[:, None]) * TP + t[None, :], mask=(b < blocks)[:, None], other=0.0)
     costs = tl.where(t < tl.load(tried + p), tl.sum(part, axis=0), float("inf"))
