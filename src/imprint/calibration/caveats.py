@@ -14,21 +14,21 @@ def caveats(folds: CrossValidation, inputs: str = "rows") -> list[str]:
     sizes = {label: len(held.digests) for label, held in folds.held.items()}
     smallest = min(sizes, key=sizes.__getitem__, default=None)
     single = [label for label, size in sizes.items() if size == 1]
-    accuracy = None
+    sentences = [p_value_caveat(folds, USUAL_LEVEL, inputs)]
     if len(sizes) == 1:
-        accuracy = "With one class the accuracy cannot be estimated: add a second class."
+        sentences.append("With one class the accuracy cannot be estimated: add a second class.")
     elif single:
         which = f"{single[0]!r} has" if len(single) == 1 else f"{len(single)} classes have"
         limit = f"{which} only one and cannot be assessed"
         if len(single) == len(sizes):
             limit = "with one per class, the accuracy cannot be estimated"
-        accuracy = f"Too few {inputs}: {limit}; add {inputs}."
+        sentences.append(f"Too few {inputs}: {limit}; add {inputs}.")
     elif sizes and sizes[smallest] < ENOUGH_ROWS:
-        accuracy = (
+        sentences.append(
             f"The expected accuracy is uncertain: {smallest!r} has {sizes[smallest]} {inputs}, and folds leave out up "
             f"to half of them; give at least {ENOUGH_ROWS} of every class."
         )
-    return [sentence for sentence in (p_value_caveat(folds, USUAL_LEVEL, inputs), accuracy) if sentence]
+    return [sentence for sentence in sentences if sentence]
 
 
 def p_value_caveat(

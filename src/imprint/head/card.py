@@ -1,6 +1,5 @@
 """Model cards: what a model is, how good it is, how to use it and what it does not do, as Markdown and as JSON."""
 
-import math
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -107,9 +106,8 @@ def model_card(head: Decider, kind: str, origin: dict[str, Any] | None, named: b
 
     With `named`, one row of each class is its name, which is not counted.
     """
-    proxies, network, accuracy, interval = head.imprinted.proxies, None, None, None
-    if head.calibrated and not math.isnan(head.calibration.expected_accuracy):
-        accuracy, interval = head.calibration.expected_accuracy, head.calibration.expected_interval
+    proxies, network = head.imprinted.proxies, None
+    accuracy = head.calibration.expected if head.calibrated else None
     if origin is not None:
         stated = {key: origin["record"].get(key) for key in ("licence", "pretraining", "source")}
         network = {"name": origin["spec"], "fingerprint": origin["fingerprint"], **stated}
@@ -123,7 +121,7 @@ def model_card(head: Decider, kind: str, origin: dict[str, Any] | None, named: b
         width=proxies.weights.shape[1],
         calibrated=head.calibrated,
         expected_accuracy=accuracy,
-        expected_interval=interval,
+        expected_interval=None if accuracy is None else head.calibration.expected_interval,
         backbone=network,
         tags=head.tags,
     )
