@@ -10,6 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from imprint.core.errors import count as count
+
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
@@ -175,16 +177,6 @@ def percent(share: float | None) -> str:
     return "" if share is None else f"{100 * share:.1f} %"
 
 
-def count(n: int, noun: str) -> str:
-    """`1 class`, `2,000 classes`, `1 picture`, ...
-
-    >>> count(1, "class"), count(2000, "picture"), count(3, "proxy")
-    ('1 class', '2,000 pictures', '3 proxies')
-    """
-    plural = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}{'es' if noun.endswith('s') else 's'}"
-    return f"{n:,} {noun if n == 1 else plural}"
-
-
 def bytes_of(path: Path) -> str:
     """The size of a file: `732 bytes`, `12 kB`, `1.3 MB`."""
     size = path.stat().st_size
@@ -200,18 +192,16 @@ def console(stream: Any) -> "Console":
 
 
 class Bars:
-    """Progress bars on standard error, or nothing if that is not a terminal."""
+    """Progress bars, of `rich.progress.Progress`."""
 
-    def __init__(self, show: Any | None):
-        self._show = show
-        self._tasks: dict[str, Any] = {}
+    def __init__(self, show: Any):
+        self._show, self._tasks = show, dict[str, Any]()
 
     def step(self, title: str, done: int, total: int | None, bar: str = "") -> None:
         """Show how much of some work is done, in a new bar or an earlier one; its title may change."""
-        if self._show is not None:
-            if bar not in self._tasks:
-                self._tasks[bar] = self._show.add_task(printable(title), total=total)
-            self._show.update(self._tasks[bar], description=printable(title), completed=done, total=total)
+        if bar not in self._tasks:
+            self._tasks[bar] = self._show.add_task(printable(title), total=total)
+        self._show.update(self._tasks[bar], description=printable(title), completed=done, total=total)
 
     def download(self, file: str, done: int, total: int | None) -> None:
         """What `datasets.load` reports: a bar for each file."""
@@ -225,12 +215,10 @@ class Bars:
 
 @contextmanager
 def progress_bars() -> Iterator[Bars]:
-    """Progress bars while the block runs; they are removed afterwards."""
-    if not sys.stderr.isatty():
-        yield Bars(None)
-        return
+    """Progress bars on standard error while the block runs, if that is a terminal; they are removed afterwards."""
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+    screen, hidden = console(sys.stderr), not sys.stderr.isatty()
     columns = TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
-    with Progress(*columns, console=console(sys.stderr), transient=True) as show:
+    with Progress(*columns, console=screen, transient=True, disable=hidden) as show:
         yield Bars(show)

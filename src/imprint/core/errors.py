@@ -1,4 +1,4 @@
-"""All errors; each message is one sentence, the call and then the rule. Text from elsewhere, safe to print."""
+"""All errors; each message is one sentence, the call and then the rule. Counts and names for messages."""
 
 import unicodedata
 from collections.abc import Iterator
@@ -113,6 +113,16 @@ class UnreadableInput(ImprintError):  # noqa: N818 - it describes an input; the 
 
     def __str__(self) -> str:
         return f"Cannot read {self.name}: {self.reason.rstrip('.')}."
+
+
+def count(n: int, noun: str) -> str:
+    """A number and its noun.
+
+    >>> count(1, "class"), count(2000, "picture"), count(3, "proxy")
+    ('1 class', '2,000 pictures', '3 proxies')
+    """
+    plural = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}{'es' if noun.endswith('s') else 's'}"
+    return f"{n:,} {noun if n == 1 else plural}"
 
 
 HIDDEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from imprint.core.errors import FileError, reporting
+from imprint.core.errors import FileError, count, reporting
 from imprint.datasets.files import Decode, FileInputs, ZipInputs, is_hidden, open_zip
 from imprint.datasets.split import NO_LABELS, SPLITS, Split, first_names
 from imprint.modalities import Modality, modality, of_file
@@ -115,8 +115,7 @@ def _load(list_part: Callable[[str], Listing], split: str, origin: str, labelled
     if stray := [name for name in of_kind if labelled and "/" not in name]:
         omissions += (f"Ignored {kind.count(len(stray))} outside any class folder: {first_names(stray, NAMED)}.",)
     if labelled and (empty := sorted(listing.folders - {UNLABELLED} - {name.split("/", 1)[0] for name in names})):
-        what = f"{len(empty):,} folder{'s' * (len(empty) != 1)} without {kind.plural}"
-        omissions += (f"Ignored {what}: {first_names(empty, NAMED)}.",)
+        omissions += (f"Ignored {count(len(empty), 'folder')} without {kind.plural}: {first_names(empty, NAMED)}.",)
     return Split(
         listing.open(names, kind.read),
         np.array(labels) if labelled else NO_LABELS,

@@ -10,7 +10,7 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 
 from imprint.core.digest import digest
-from imprint.core.errors import ParameterError, printable
+from imprint.core.errors import ParameterError, count, printable
 from imprint.core.errors import UnreadableInput as UnreadableInput
 from imprint.core.types import Array
 from imprint.modalities import Modality, modality
@@ -108,8 +108,7 @@ class Split:
         """
         what = self.kind.count(len(self))
         if self.classes:
-            noun = "label" if self.tags else "class"
-            what += f" of {len(self.classes):,} {noun}{('s' if self.tags else 'es') * (len(self.classes) != 1)}"
+            what += f" of {count(len(self.classes), 'label' if self.tags else 'class')}"
         if not self.kind.needs_backbone:
             what += f", {len(self.inputs[0]):,} wide"
         left = ", ".join(f"{n:,} {suffix or 'without suffix'}" for suffix, n in sorted(self.ignored.items()))

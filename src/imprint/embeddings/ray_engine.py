@@ -54,7 +54,11 @@ def scheduled_batches(ray: Any, job: EmbeddingJob) -> Batches:
             running[unwritten[-1]] = None
             span = next(spans, None)
         else:
-            running = _wait(ray, running, slots)
+            some = max(1, len(running) // 8)  # polling thousands of tasks after each one is slow
+            finished, rest = ray.wait(list(running), num_returns=some, timeout=PATIENCE)
+            if not finished:
+                slots.count()  # raises if no node is left
+            running = dict.fromkeys(rest)
             while unwritten and unwritten[0] not in running:
                 yield from _result(ray, unwritten.popleft())
 
@@ -65,15 +69,6 @@ def _batches_in_a_task(job: EmbeddingJob, slots: Slots) -> int:
     if count < MANY and not slots.gpus:
         return 1
     return min(TOGETHER, max(1, len(job.index) // (job.batch_size * count * SHARES)))
-
-
-def _wait(ray: Any, running: dict[Any, None], slots: Slots) -> dict[Any, None]:
-    """The tasks that still run once an eighth of them has finished, or after `PATIENCE` seconds."""
-    some = max(1, len(running) // 8)  # polling thousands of tasks after each one is slow
-    finished, rest = ray.wait(list(running), num_returns=some, timeout=PATIENCE)
-    if not finished:
-        slots.count()  # raises if no node is left
-    return dict.fromkeys(rest)
 
 
 def _result(ray: Any, reference: Any) -> list[EmbeddedBatch]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from imprint.core.errors import printable
+from imprint.core.errors import count, printable
 from imprint.core.types import Array
 from imprint.datasets import Split
 from imprint.datasets.split import first_names
@@ -33,7 +33,7 @@ def notices(split: Split, rows: Embedded, blank: Sequence[Skipped], backbone: An
     yield from split.omissions
     if blank:
         names = first_names([skipped.name for skipped in blank], NAMED)
-        yield f"Left out {len(blank):,} blank text{'s' * (len(blank) > 1)}: {names}."
+        yield f"Left out {count(len(blank), 'blank text')}: {names}."
     if labels.dtype.kind in "iu" and (unlabelled := int(np.sum(labels == UNLABELLED))):
         have = f"{kind.count(unlabelled)} {'has' if unlabelled == 1 else 'have'}"
         yield f"{have} the label -1, which often means 'no label'; here it is a class like the others."

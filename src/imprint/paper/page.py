@@ -7,6 +7,7 @@ from html import escape
 from pathlib import Path
 
 from imprint.core import __version__
+from imprint.core.errors import count
 from imprint.core.files.atomic import write_outputs
 from imprint.paper import ARTEFACTS
 from imprint.paper.artefact import Results, elapsed
@@ -27,7 +28,7 @@ from imprint.report.sections import (
     sections_by_artefact,
     tally,
 )  # fmt: skip
-from imprint.report.text_table import TextTable, count
+from imprint.report.text_table import TextTable
 from imprint.study.store import MANIFEST, Store
 
 CITATION = (

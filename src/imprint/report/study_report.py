@@ -10,11 +10,12 @@ from typing import Any
 
 from imprint import recipes
 from imprint.core.component import PARTS
+from imprint.core.errors import count
 from imprint.core.files.atomic import write_outputs
 from imprint.report import html
 from imprint.report.critical_difference import critical_difference, ranks_by_row
 from imprint.report.tables import Breakdown, Tables
-from imprint.report.text_table import TextTable, count, number
+from imprint.report.text_table import TextTable, number
 from imprint.stats import Comparison
 
 MOST = 20  # methods in a text, in LaTeX, and in the table of a data set or backbone; CSV has all

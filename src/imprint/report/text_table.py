@@ -10,15 +10,6 @@ from imprint.report import html
 LATEX = str.maketrans({"_": r"\_", "%": r"\%", "&": r"\&", "#": r"\#", "±": r"$\pm$"})
 
 
-def count(n: int, noun: str) -> str:
-    """A number and its noun.
-
-    >>> count(1, "instance"), count(1200, "experiment")
-    ('1 instance', '1,200 experiments')
-    """
-    return f"{n:,} {noun}{'' if n == 1 else 's'}"
-
-
 def number(value: float, form: str = ".2f") -> str:
     """A number as text; empty for NaN."""
     return "" if value != value else format(value, form)
