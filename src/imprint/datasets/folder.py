@@ -108,11 +108,11 @@ def _load(list_part: Callable[[str], Listing], split: str, origin: str, labelled
         if not listing.folders - {UNLABELLED}:
             raise FileError(f"{listing.where} has no sub-folders; make one per class and put its inputs there.")
     files = [name for name in listing.files if not (labelled and name.startswith(f"{UNLABELLED}/"))]
-    kind = _modality(listing.where, [name for name in files if "/" in name or not labelled])
-    of_kind = [name for name in files if of_file(name) == kind]
-    names = tuple(name for name in of_kind if "/" in name or not labelled)
+    in_classes = [name for name in files if "/" in name or not labelled]
+    kind = _modality(listing.where, in_classes)
+    names = tuple(name for name in in_classes if of_file(name) == kind)
     labels, omissions = folder_labels(names, tree) if labelled else ([], ())
-    if stray := [name for name in of_kind if labelled and "/" not in name]:
+    if stray := [name for name in files if labelled and "/" not in name and of_file(name) == kind]:
         omissions += (f"Ignored {kind.count(len(stray))} outside any class folder: {first_names(stray, NAMED)}.",)
     if labelled and (empty := sorted(listing.folders - {UNLABELLED} - {name.split("/", 1)[0] for name in names})):
         omissions += (f"Ignored {count(len(empty), 'folder')} without {kind.plural}: {first_names(empty, NAMED)}.",)

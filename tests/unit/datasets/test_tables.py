@@ -143,6 +143,11 @@ WRONG = [
     ("a.csv", "x0,x1,label\n1,2,\n3,4,\n", r"no row has a label in the column 'label'\.$"),
     ("a.csv", "x0,x0,label\n1,2,a\n", r"has more than one column called 'x0'\.$"),
     ("a.csv", "1,2,3\n4,5,6\n", r"has no header: its first row must name the columns, and it holds numbers\.$"),
+    (
+        "a.csv",
+        f"{'x' * 200_000},label\n1,a\n",
+        r"is not a readable table \(field larger than field limit \(131072\)\)\.$",
+    ),
     ("a.csv", "x0,x1,Label\n1,2,a\n", r"no column 'label'\. Did you mean 'Label'\? It has: 'x0', 'x1', 'Label'\.$"),
     (
         "a.csv",

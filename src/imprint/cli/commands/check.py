@@ -50,7 +50,11 @@ def _show(result: Inspection, rows: LabelledRows) -> None:
         terminal.table(["name", "label", "suggested", "score"], lines, right=["score"])
     differing = f", {result.conflicts:,} with different labels" if result.conflicts else ""
     if _heading("Groups of duplicates", result.duplicates, differing):
-        terminal.table(["name", "label", "group"], _duplicates(result, rows), right=["group"])
+        label_of, lines = dict(zip(rows.paths, rows.y.tolist())), []
+        for number, group in enumerate(result.duplicates[:MAX_LISTED], start=1):
+            shown = terminal.marked if number <= result.conflicts else str  # labels that contradict each other
+            lines += [[rows.caption(path), shown(label_of[path]), number] for path in group[:MAX_LISTED]]
+        terminal.table(["name", "label", "group"], lines, right=["group"])
     if _heading("Outliers", result.outliers):
         terminal.write_paths(rows.caption(path) for path in result.outliers[:MAX_LISTED])
     if _heading("Unreadable inputs", result.unreadable):
@@ -64,14 +68,3 @@ def _heading(title: str, problems: Sequence[object], remark: str = "") -> bool:
     if problems:
         terminal.heading(f"{title}: {len(problems):,}{remark}{listed}")
     return bool(problems)
-
-
-def _duplicates(result: Inspection, rows: LabelledRows) -> list[list[object]]:
-    """Name, label and group of duplicates; labels that contradict each other are marked."""
-    label_of = dict(zip(rows.paths, rows.y.tolist()))
-    lines: list[list[object]] = []
-    for number, group in enumerate(result.duplicates[:MAX_LISTED], start=1):
-        labels = [label_of[path] for path in group[:MAX_LISTED]]
-        shown = map(terminal.marked, labels) if number <= result.conflicts else labels
-        lines += [[rows.caption(path), label, number] for path, label in zip(group, shown)]
-    return lines

@@ -209,9 +209,9 @@ def _show_results(out: Path, names: Sequence[str], beside: str) -> None:
     runs = [Run("here", "", tuple(sections(out, names)))]
     if beside and (again := sections(out, names, beside)):
         runs.append(Run(f"here, {beside}", "", tuple(again)))
-    for one in (section for each in runs if len(names) == 1 for section in each.sections):
-        terminal.note(f"{one.where}: {one.title}. {one.text} {one.note}".strip())
-        for part in one.parts:
+    for section in (section for run in runs for section in run.sections) if len(names) == 1 else ():
+        terminal.note(f"{section.where}: {section.title}. {section.text} {section.note}".strip())
+        for part in section.parts:
             if isinstance(part, TextTable):
                 _show_table(part)
     _show_claims(runs)
