@@ -18,6 +18,8 @@ from imprint.core.family import unknown
 if TYPE_CHECKING:
     from imprint.backbones.record import Record
 
+MEASURED = "per_second: pictures of 500 x 375 pixels, texts of 3 to 16 words, sounds of 5 seconds; all cores."
+
 
 class Inventory(NamedTuple):
     """What `imprint list` prints: objects for programs, and some of their keys as the columns of a table."""
@@ -48,9 +50,10 @@ def _text(column: str, value: Any) -> str:
     return ", ".join(value) if isinstance(value, list) else str(value)
 
 
-def list_backbones() -> Inventory:
-    """Every backbone with a name; `--measure` adds the column `per_second`."""
+def list_backbones(measure: bool = False) -> Inventory:
+    """Every backbone with a name; with `measure`, the installed ones, and how many inputs per second each embeds."""
     from imprint import backbones, modalities
+    from imprint.backbones.backbone import inputs_per_second
     from imprint.backbones.record import is_installed, lacks_extra
 
     defaults = [kind.backbone for kind in modalities.family if kind.backbone]
@@ -63,8 +66,14 @@ def list_backbones() -> Inventory:
         objects.append({**r.as_json(), **facts, "download": r.download})
     also = ", ".join(f"{prefix}:{what}" for prefix, what in backbones.PREFIXES.items())
     notes = [f"Defaults: {', '.join(defaults)}. Also: {also}.", *_not_installed(records)]
-    columns = ["name", "modality", "width", "input", "size", "top1", "licence", "installed"]
-    return Inventory(objects, columns, "\n".join(notes), ["modality", "top1", "input", "licence"])
+    columns = ["name", "modality", "width", "input", "size", "top1"]
+    if not measure:
+        optional = ["modality", "top1", "input", "licence"]
+        return Inventory(objects, [*columns, "licence", "installed"], "\n".join(notes), optional)
+    measured = [o for o in objects if o["installed"]]
+    for o in measured:
+        o["per_second"] = round(inputs_per_second(backbones.load(o["name"])), 1)
+    return Inventory(measured, [*columns, "per_second"], MEASURED)
 
 
 def _not_installed(records: Sequence["Record"]) -> list[str]:
@@ -78,19 +87,6 @@ def _not_installed(records: Sequence["Record"]) -> list[str]:
     if manual := [r for r in missing if r.adapter != "torchvision"]:
         advice[f"put the weights into {location(manual[0]).parent}; --json names files, sources."] = manual
     return [f"{', '.join(r.name for r in some)}: {what}" for what, some in advice.items() if some]
-
-
-def _measured(listed: Inventory) -> Inventory:
-    """The installed backbones, with the number of inputs per second that each embeds on this machine."""
-    from imprint import backbones
-    from imprint.backbones.backbone import inputs_per_second
-
-    objects = [dict(o) for o in listed.objects if o["installed"]]
-    for o in objects:
-        o["per_second"] = round(inputs_per_second(backbones.load(o["name"])), 1)
-    columns = [c for c in listed.columns if c not in ("licence", "installed")]
-    note = "per_second: pictures of 500 x 375 pixels, texts of 3 to 16 words, sounds of 5 seconds; all cores."
-    return Inventory(objects, [*columns, "per_second"], note)
 
 
 def list_datasets() -> Inventory:
@@ -155,6 +151,5 @@ def command(
         raise unknown("list", what, LISTS)
     if measure and what != "backbones":
         raise ParameterError(f"list {what or ''} --measure: only backbones can be measured.")
-    listed = LISTS[what]() if what else list_all()
-    listed = _measured(listed) if measure else listed
+    listed = list_backbones(measure) if measure else LISTS[what]() if what else list_all()
     terminal.emit(listed.objects) if json else listed.print()
