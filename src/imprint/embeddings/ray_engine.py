@@ -55,10 +55,8 @@ def scheduled_batches(ray: Any, job: EmbeddingJob) -> Batches:
             span = next(spans, None)
         else:
             some = max(1, len(running) // 8)  # polling thousands of tasks after each one is slow
-            finished, rest = ray.wait(list(running), num_returns=some, timeout=PATIENCE)
-            if not finished:
-                slots.count()  # raises if no node is left
-            running = dict.fromkeys(rest)
+            _, unfinished = ray.wait(list(running), num_returns=some, timeout=PATIENCE)
+            running = dict.fromkeys(unfinished)
             while unwritten and unwritten[0] not in running:
                 yield from _result(ray, unwritten.popleft())
 

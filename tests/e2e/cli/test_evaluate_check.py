@@ -7,6 +7,8 @@ import shutil
 import numpy as np
 from PIL import Image
 
+from imprint.cli import terminal
+
 RAW = ("--backbone", "raw")
 PATTERNS = {
     "across": lambda rows, columns: rows // 3 % 2,
@@ -153,7 +155,8 @@ def test_check_finds_what_was_planted(imprint, tmp_path):
     assert str(tmp_path) not in shown + (tmp_path / "page.html").read_text("utf-8")
 
 
-def test_check_reports_the_same_picture_in_two_classes(imprint, tmp_path):
+def test_check_reports_the_same_picture_in_two_classes(imprint, tmp_path, monkeypatch):
+    monkeypatch.setattr(terminal, "marked", lambda label: f"{label}!")  # in red
     data = draw(tmp_path / "photos", ["across", "down"], n=6)
     shutil.copy(data / "across" / "3.png", data / "down" / "same.png")
     shutil.copy(data / "across" / "1.png", data / "across" / "copy.png")
@@ -161,8 +164,8 @@ def test_check_reports_the_same_picture_in_two_classes(imprint, tmp_path):
     assert "Groups of duplicates: 2, 1 with different labels" in shown
     lines = shown[shown.index("Groups") :].splitlines()[3:7]
     assert [line.split() for line in lines] == [
-        ["across/3.png", "across", "1"],
-        ["down/same.png", "down", "1"],
+        ["across/3.png", "across!", "1"],
+        ["down/same.png", "down!", "1"],
         ["across/1.png", "across", "2"],
         ["across/copy.png", "across", "2"],
     ]

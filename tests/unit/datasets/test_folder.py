@@ -121,6 +121,7 @@ def test_stray_files_and_empty_folders_are_listed_and_left_out(photos):
     (photos / "owl" / "1.qqq").write_bytes(b"x")
     picture(photos / "loose.png")
     picture(photos / "stray.png")
+    (photos / "notes.txt").write_text("not a picture")
     split = load(photos)
     assert list(split.names) == names
     assert split.omissions == (
