@@ -48,7 +48,7 @@ from imprint.study.proxies import UnitProxies
 from imprint.study.work_graph import build
 
 SEEDS = (17121997, 123987, 12412312)
-PLACES = dict(
+WHERE = dict(
     backbones=("tinynet", "deit_tiny", "mobilenet_v1_0.25_128", "mobilenet_v1_0.5_160"),
     datasets=("mnist", "fashionmnist", "cifar10"),
     tasks=("all", "even", "odd", "short"),
@@ -60,10 +60,10 @@ K = (1, 2, 3, 5, 10, 20)
 ARITHMETIC = ("products of proxies", "factors", "products", "kernels", "sums")
 NEAREST = ("max", "nearest", "nearest(weighting='uniform')", "nearest(metric='cosine')")
 STUDIES = {
-    "aggfixed": Study(name="aggfixed", **PLACES, grid=Grid(**NORMS, generator=GENERATORS, k=K), rules="matching_norms"),
+    "aggfixed": Study(name="aggfixed", **WHERE, grid=Grid(**NORMS, generator=GENERATORS, k=K), rules="matching_norms"),
     "half-million": Study(
         name="half-million",
-        **PLACES,
+        **WHERE,
         grid=Grid(**NORMS, generator=GENERATORS, k=K, aggregator=NEAREST, m=(1, 3, 5, 20, 50)),
         rules=("matching_norms", "enough_proxies"),
     ),
@@ -78,8 +78,8 @@ run(Study.of(json.loads(study)), out, source=Packs(packs), workers=int(workers))
 
 def processor_seconds():
     """Of this process and of all children that have ended."""
-    own = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
-    return sum(u.ru_utime + u.ru_stime for u in own)
+    usages = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return sum(u.ru_utime + u.ru_stime for u in usages)
 
 
 def show(p):
@@ -203,7 +203,7 @@ def arithmetic(kernel, decisions):
 
 def compare_kernel(folder, backbone, dataset):
     """CPU seconds of the decisions by `kernel` of a pack, shared and plain, and decisions that differ."""
-    found = dict.fromkeys(("decisions", "shared", "plain", "differ", *ARITHMETIC), 0.0)
+    result = dict.fromkeys(("decisions", "shared", "plain", "differ", *ARITHMETIC), 0.0)
     with threadpool_limits(1):
         for name, kernel, decisions in kernel_units(folder, backbone, dataset):
             np.ones(2**26)  # memory that the system has handed out before costs both the same
@@ -212,14 +212,14 @@ def compare_kernel(folder, backbone, dataset):
             for one in one_by_one:
                 other = together[one.decisions[0].number]
                 apart = abs(other.counts.right.sum() - one.counts.right.sum())
-                found["differ"] += apart > one.counts.near[0] or other.proxies != one.proxies
+                result["differ"] += apart > one.counts.near[0] or other.proxies != one.proxies
             seconds = {"decisions": len(decisions), "shared": shared, "plain": plain, **arithmetic(kernel, decisions)}
             print(name, {key: round(value, 2) for key, value in seconds.items()}, flush=True)
-            found |= {key: found[key] + value for key, value in seconds.items()}
-    least = sum(found[part] for part in ARITHMETIC)
-    return {key: round(value, 2) for key, value in found.items()} | {
-        "times less": round(found["plain"] / found["shared"], 2),
-        "times less, if nothing but arithmetic took time": round(found["plain"] / least, 2),
+            result |= {key: result[key] + value for key, value in seconds.items()}
+    least = sum(result[part] for part in ARITHMETIC)
+    return {key: round(value, 2) for key, value in result.items()} | {
+        "times less": round(result["plain"] / result["shared"], 2),
+        "times less, if nothing but arithmetic took time": round(result["plain"] / least, 2),
     }
 
 
@@ -234,8 +234,8 @@ def main():
     parser.add_argument("--dataset", default="mnist")
     parser.add_argument("--against", type=Path, metavar="CHECKOUT")
     parser.add_argument("--rounds", type=int, default=2)
-    parser.add_argument("--backbones", default=",".join(PLACES["backbones"]), help="for --against")
-    parser.add_argument("--datasets", default=",".join(PLACES["datasets"]), help="for --against")
+    parser.add_argument("--backbones", default=",".join(WHERE["backbones"]), help="for --against")
+    parser.add_argument("--datasets", default=",".join(WHERE["datasets"]), help="for --against")
     options = parser.parse_args()
     if options.study == "kernel":
         print(json.dumps(compare_kernel(options.packs, options.backbone, options.dataset), indent=1))
@@ -255,7 +255,7 @@ def main():
     table = study.results(options.out)
     opened = time.perf_counter() - start
     size = sum(p.stat().st_size for p in options.out.rglob("*") if p.is_file())
-    found = {
+    result = {
         "experiments": summary.experiments,
         "experiments present": len(table),
         "failures": summary.failures,
@@ -270,7 +270,7 @@ def main():
     if options.sample:
         seconds, reading, wrong = sample(table, options.packs, options.sample)
         each = seconds / options.sample
-        found |= {
+        result |= {
             "sample": options.sample,
             "sampled experiments that differ": len(wrong),
             "plain milliseconds an experiment": round(1e3 * each, 1),
@@ -280,7 +280,7 @@ def main():
         }
         for row, expected in wrong[:5]:
             print(row, expected)
-    print(json.dumps(found, indent=1))
+    print(json.dumps(result, indent=1))
 
 
 if __name__ == "__main__":

@@ -224,11 +224,11 @@ def _by_neighbours(queries: Array, rows: Array, tables: Sequence[DecisionTable])
     stack, positions = _stack(tables)
     deepest = max(vote.m for table in tables for vote in table.votes)
     step = max(16, SCORES // len(stack.rows))
-    for some in (rows[i : i + step] for i in range(0, len(rows), step)):
-        neighbours = Neighbours(queries[some], stack, deepest)
-        distances = {how: DISTANCES[how](neighbours, queries[some]) for how in {t.comparison for t in tables}}
+    for batch in (rows[i : i + step] for i in range(0, len(rows), step)):
+        neighbours = Neighbours(queries[batch], stack, deepest)
+        distances = {how: DISTANCES[how](neighbours, queries[batch]) for how in {t.comparison for t in tables}}
         for table, of_sets in zip(tables, positions):
-            truth, lists = table.split.truth_of(some), distances[table.comparison]
+            truth, lists = table.split.truth_of(batch), distances[table.comparison]
             count_votes(lists, neighbours.starts, of_sets, truth, table.votes, ROUNDING, table.counts)
 
 

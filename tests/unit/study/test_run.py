@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from imprint.core.errors import FileError, ParameterError
-from imprint.study import Grid, Held, Study, run, sharing
-from imprint.study.evaluate import MEASUREMENTS
+from imprint.study import Grid, Held, Study, plan, run, sharing
+from imprint.study.evaluate import MEASUREMENTS, evaluate
 from imprint.study.store import Store
 
 rng = np.random.default_rng(1)
@@ -138,6 +138,20 @@ def test_a_failing_generator_takes_no_other_along(tmp_path, monkeypatch, undistu
     assert run(STUDY, tmp_path, source=SOURCE, workers=1).computed == summary.failed
     assert Store(tmp_path).failures() == []
     assert repeatable(STUDY.results(tmp_path)).equals(undisturbed)
+
+
+def test_a_unit_is_evaluated_on_one_core_wherever_it_runs(monkeypatch):
+    threads = []
+
+    class Watched:
+        def open(self, backbone, dataset):
+            threads.append(os.environ.get("OMP_NUM_THREADS"))
+            return SOURCE.open(backbone, dataset)
+
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    evaluate(plan(STUDY, Watched()).units[0])
+    assert threads[-1] == "1"
+    assert "OMP_NUM_THREADS" not in os.environ
 
 
 def test_two_runs_on_one_folder_exclude_each_other(tmp_path):
